@@ -1,0 +1,146 @@
+"""What an engine promises, and what it may raise.
+
+The only module that every engine and every worker knows. A workload reaches an engine through the `Workload` protocol,
+so that `engines` needs to import nothing of ours.
+"""
+
+from __future__ import annotations
+
+import difflib
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Optional, Protocol, Union
+
+Number = Union[int, float]
+
+
+class Unavailable(Exception):
+    """An engine can't run here: why, and the command or setting that would let it."""
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        super().__init__(f"{reason}\n  {remedy}")
+        self.reason = reason
+        self.remedy = remedy
+
+
+class UnknownName(LookupError):
+    """A name that no engine, workload, interpreter or preset has; carries the nearest that exist."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        known = list(known)
+        nearest = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+        hint = f"Did you mean {' or '.join(nearest)}?" if nearest else f"Known: {', '.join(known)}."
+        super().__init__(f"there is no {kind} {name!r}\n  {hint}")
+        self.nearest = nearest
+
+    def __str__(self) -> str:  # LookupError's own would do, KeyError's would show the repr
+        return str(self.args[0])
+
+
+class NonFiniteLoss(ArithmeticError):
+    """Training left the real numbers: the step (counted from 0) and the loss there, if there was one.
+
+    The update of that step was not applied.
+    """
+
+    def __init__(self, step: int, value: object) -> None:
+        super().__init__(
+            f"the loss of step {step} is not a finite number: {value}\n  Lower the rate, or start from other parameters."
+        )
+        self.step = step
+        self.value = value
+
+
+class CyclicGraph(RuntimeError):
+    """A Value is its own ancestor, which only an edit of `_prev` by hand can bring about."""
+
+    def __init__(self, value: object) -> None:
+        super().__init__(f"cycle in the graph: {value!r} is among its own operands\n  Undo the edit of `_prev`.")
+
+
+class Workload(Protocol):
+    """What an engine may ask of a workload. Shapes: a row is all inputs of one step, features before targets."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def batch(self) -> int:
+        """Steps between two updates."""
+
+    def rate(self, update: int) -> float:
+        """Learning rate of that update, counted from 0."""
+
+    def row(self, step: int) -> array[float]:
+        """The doubles of that step's input leaves; rows come in dataset order and wrap around."""
+
+    def model(self, nn: Any) -> Any:
+        """A new model with its starting parameters, from `nn`, the networks bound to an engine's Value."""
+
+    def outputs(self, model: Any, inputs: Sequence[Any]) -> list[Any]:
+        """What the model says of the row."""
+
+    def loss(self, model: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+        """One Value: how wrong the outputs are."""
+
+
+class Engine(Protocol):
+    """One way to run a `Value` program."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def idea(self) -> str:
+        """The one idea that sets it apart from the engine it builds on."""
+
+    @property
+    def builds_on(self) -> str:
+        """The engine before it on the ladder; empty for the first."""
+
+    @property
+    def strict(self) -> bool:
+        """Whether it promises the reference's bits."""
+
+    @property
+    def error_bound(self) -> Optional[float]:
+        """Where not strict: the largest |x - reference| / max(1, |reference|) after the proof's steps."""
+
+    @property
+    def typical_row_seconds(self) -> float:
+        """About how long a step takes per tape row on CPython; only the plan's estimate uses it."""
+
+    @property
+    def Value(self) -> Any:
+        """The class that programs are written in; None where the engine knows only whole models."""
+
+    @property
+    def nn(self) -> Any:
+        """Module, Neuron, Layer and MLP bound to `Value`."""
+
+    def check(self) -> None:
+        """Raise Unavailable where this machine or interpreter can't run it."""
+
+    def supports(self, workload: Workload) -> Optional[str]:
+        """Why it can't run that workload; None where it can."""
+
+    def prepare(self, workload: Workload) -> Trainer:
+        """Everything before the first step, timed by phase in the trainer's `phases`."""
+
+
+class Trainer(Protocol):
+    """A model under training. Numbers come back as doubles, in the order of the model's parameters."""
+
+    phases: Mapping[str, float]
+    """Seconds by phase (`trace`, `lower`, `generate`, `compile`, `load`); empty where nothing is prepared."""
+    losses: array[float]
+    """The loss of every step since the last restart."""
+
+    def train(self, steps: int) -> None:
+        """Take so many further steps. A partial batch's gradients persist. Raises NonFiniteLoss."""
+
+    def restart(self, *, batch: int) -> None:
+        """Back to the starting parameters and to step 0, with an update after every `batch` steps."""
+
+    def parameters(self) -> array[float]: ...
+    def gradients(self) -> array[float]: ...
+    def predict(self, row: array[float]) -> array[float]:
+        """The model's outputs for one row of inputs, laid out as in training."""

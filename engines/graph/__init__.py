@@ -1,0 +1,1 @@
+"""The Value graph itself: how it prints and how it is drawn."""

@@ -1,0 +1,54 @@
+"""Value graph -> Graphviz DOT, in the form of micrograd's notebooks: a record a Value, an ellipse an operation."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from typing import Any
+
+from engines.api import Unavailable
+
+RENDER_SECONDS = 60
+
+
+class Drawing(str):
+    """DOT source; a notebook shows it as a picture where the `dot` program is present, else as text."""
+
+    def svg(self) -> str:
+        """The picture. Raises Unavailable where Graphviz is absent."""
+        program = shutil.which("dot")
+        if program is None:
+            raise Unavailable("the `dot` program is not on PATH", "Install Graphviz, for example `apt install graphviz`.")
+        result = subprocess.run(  # noqa: S603  (an absolute path and a constant option; the source goes to stdin)
+            [program, "-Tsvg"], input=self.encode(), capture_output=True, check=True, timeout=RENDER_SECONDS
+        )
+        return result.stdout.decode()
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        try:
+            return {"image/svg+xml": self.svg(), "text/plain": str(self)}
+        except Unavailable:
+            return {"text/plain": str(self)}
+
+
+def draw_dot(root: Any) -> Drawing:
+    """The graph below `root`, drawn from left to right."""
+    lines = ["digraph {", "  graph [rankdir=LR]"]
+    number: dict[Any, int] = {}
+    for v in root.topo():
+        n = number[v] = len(number)
+        fields = ([_escape(v.label)] if v.label else []) + [f"data {v.data:.4f}", f"grad {v.grad:.4f}"]
+        lines.append(f'  v{n} [label="{{ {" | ".join(fields)} }}" shape=record]')
+        if v._op:
+            lines.append(f'  op{n} [label="{_escape(v._op)}"]')
+            lines.append(f"  op{n} -> v{n}")
+            lines.extend(f"  v{number[child]} -> op{n}" for child in v._prev)
+    lines.append("}")
+    return Drawing("\n".join(lines) + "\n")
+
+
+def _escape(text: str) -> str:
+    """Text as a record's field shows it: its structural characters and quotes behind a backslash."""
+    for character in '\\{}|<>"':
+        text = text.replace(character, "\\" + character)
+    return text.replace("\n", " ")

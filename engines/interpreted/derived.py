@@ -1,0 +1,95 @@
+"""What the interpreted variants share because it is not part of the experiment.
+
+The derived operators stay as micrograd derives them, since bits depend on it: `-x` is `x * -1`, `x - y` is `x + (-y)`,
+`x / y` is `x * y**-1`. The one deviation from micrograd as published is here too: `topo` does not recurse.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import sys
+from typing import Any
+
+from engines.api import CyclicGraph, Number
+
+if sys.implementation.name == "pypy":
+
+    def power(base: Any, exponent: Any) -> Any:
+        """`base ** exponent` by libm."""
+        # PyPy rewrites x ** 2 to x * x, which differs from libm's pow in about one of 1,200 inputs.
+        if isinstance(base, float):
+            try:
+                return math.pow(base, exponent)
+            except ValueError:  # where math.pow refuses, the operator gives the exception or complex number of CPython
+                return base**exponent
+        return base**exponent
+else:
+    power = operator.pow
+
+
+def check_exponent(exponent: object) -> None:
+    """micrograd's powers are constants; two Values would need `exp` and `log`. Raises TypeError."""
+    if not isinstance(exponent, (int, float)):
+        raise TypeError(
+            f"the exponent of ** must be an int or a float, not {exponent!r}\n"
+            "  For a Value as exponent write (b * a.log()).exp()."
+        )
+
+
+class Derived:
+    """Mixin: the operators that are spelled with others, the traversal, and `repr`."""
+
+    __slots__ = ()
+
+    data: Any
+    grad: Any
+
+    def topo(self) -> list[Any]:
+        """The Values below and including this one, operands first: depth-first post-order, left before right.
+
+        Raises CyclicGraph where `_prev` was edited into a cycle.
+        """
+        order: list[Any] = []
+        entered: set[Any] = set()
+        left: set[Any] = set()
+        stack: list[Any] = [self]
+        while stack:
+            v = stack[-1]
+            if v in entered:  # its operands are done, or it was reached a second time
+                stack.pop()
+                if v not in left:
+                    left.add(v)
+                    order.append(v)
+                continue
+            entered.add(v)
+            for child in reversed(tuple(v._prev)):
+                if child not in left:
+                    if child in entered:
+                        raise CyclicGraph(child)
+                    stack.append(child)
+        return order
+
+    def __neg__(self) -> Any:
+        return self * -1  # type: ignore[operator]
+
+    def __radd__(self, other: Number) -> Any:
+        return self + other  # type: ignore[operator]
+
+    def __sub__(self, other: Any) -> Any:
+        return self + (-other)  # type: ignore[operator]
+
+    def __rsub__(self, other: Number) -> Any:
+        return other + (-self)
+
+    def __rmul__(self, other: Number) -> Any:
+        return self * other  # type: ignore[operator]
+
+    def __truediv__(self, other: Any) -> Any:
+        return self * (power(other, -1) if isinstance(other, (int, float)) else other**-1)  # type: ignore[operator]
+
+    def __rtruediv__(self, other: Number) -> Any:
+        return other * self**-1  # type: ignore[operator]
+
+    def __repr__(self) -> str:
+        return f"Value(data={self.data}, grad={self.grad})"

@@ -1,0 +1,151 @@
+"""Neuron, Layer, MLP and the losses, written once against any Value class.
+
+The networks are micrograd's: same parameter order, same `repr`, same order of operations. `bind` gives an engine its own
+copy of the four classes; what micrograd does not offer is keyword-only.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, NamedTuple, Union
+
+ACTIVATIONS = {"relu": "ReLU", "tanh": "Tanh", "linear": "Linear"}
+"""Activation -> how a neuron with it prints."""
+
+
+class Module:
+    """Something with parameters."""
+
+    def zero_grad(self) -> None:
+        for p in self.parameters():
+            p.grad = 0
+
+    def parameters(self) -> list[Any]:
+        return []
+
+
+class Neuron(Module):
+    """A weighted sum and an activation. Weights are drawn before the bias, which is 0 unless `random_bias`."""
+
+    Value: ClassVar[Any]
+
+    def __init__(
+        self,
+        nin: int,
+        nonlin: bool = True,
+        *,
+        rng: Any = random,
+        activation: str = "relu",
+        random_bias: bool = False,
+    ) -> None:
+        if activation not in ACTIVATIONS:
+            raise ValueError(f"there is no activation {activation!r}\n  Choose one of {', '.join(ACTIVATIONS)}.")
+        self.w = [self.Value(rng.uniform(-1, 1)) for _ in range(nin)]
+        self.b = self.Value(rng.uniform(-1, 1) if random_bias else 0)
+        self.nonlin = nonlin
+        self.activation = activation if nonlin else "linear"
+
+    def __call__(self, x: Iterable[Any]) -> Any:
+        act = sum((wi * xi for wi, xi in zip(self.w, x)), self.b)
+        return act if self.activation == "linear" else getattr(act, self.activation)()
+
+    def parameters(self) -> list[Any]:
+        return [*self.w, self.b]
+
+    def __repr__(self) -> str:
+        return f"{ACTIVATIONS[self.activation]}Neuron({len(self.w)})"
+
+
+class Layer(Module):
+    """Neurons side by side; a layer of one gives a Value, a larger one a list."""
+
+    Neuron: ClassVar[type[Neuron]]
+
+    def __init__(self, nin: int, nout: int, **kwargs: Any) -> None:
+        self.neurons = [self.Neuron(nin, **kwargs) for _ in range(nout)]
+
+    def __call__(self, x: Sequence[Any]) -> Any:
+        out = [n(x) for n in self.neurons]
+        return out[0] if len(out) == 1 else out
+
+    def parameters(self) -> list[Any]:
+        return [p for n in self.neurons for p in n.parameters()]
+
+    def __repr__(self) -> str:
+        return f"Layer of [{', '.join(str(n) for n in self.neurons)}]"
+
+
+class MLP(Module):
+    """Layers in a row; the last one is linear unless `last_linear=False`."""
+
+    Layer: ClassVar[type[Layer]]
+
+    def __init__(self, nin: int, nouts: Sequence[int], *, last_linear: bool = True, **kwargs: Any) -> None:
+        sizes = [nin, *nouts]
+        last = len(nouts) - 1
+        self.layers = [
+            self.Layer(sizes[i], sizes[i + 1], nonlin=not (last_linear and i == last), **kwargs)
+            for i in range(len(nouts))
+        ]
+
+    def __call__(self, x: Any) -> Any:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+    def parameters(self) -> list[Any]:
+        return [p for layer in self.layers for p in layer.parameters()]
+
+    def __repr__(self) -> str:
+        return f"MLP of [{', '.join(str(layer) for layer in self.layers)}]"
+
+
+class Networks(NamedTuple):
+    """The classes of this module, bound to one Value class: an engine's `nn`."""
+
+    Module: type[Module]
+    Neuron: type[Neuron]
+    Layer: type[Layer]
+    MLP: type[MLP]
+
+
+def bind(value: Any) -> Networks:
+    """The networks over that Value class."""
+    neuron = type("Neuron", (Neuron,), {"Value": value})
+    layer = type("Layer", (Layer,), {"Neuron": neuron})
+    mlp = type("MLP", (MLP,), {"Layer": layer})
+    return Networks(Module, neuron, layer, mlp)
+
+
+def as_list(outputs: Union[Any, list[Any]]) -> list[Any]:
+    """A model's outputs as a list: micrograd's `Layer` hands out a bare Value where there is one neuron."""
+    return outputs if isinstance(outputs, list) else [outputs]
+
+
+def squared_error(outputs: Sequence[Any], expected: Sequence[Any]) -> Any:
+    """Sum of squares, not their mean."""
+    return sum((o - t) ** 2 for o, t in zip(outputs, expected))
+
+
+def hinge(scores: Sequence[Any], labels: Sequence[Any]) -> Any:
+    """Mean of `relu(1 - label * score)`, labels -1 or 1, in the order of operations of micrograd's demo."""
+    losses = [(1 + -y * s).relu() for s, y in zip(scores, labels)]
+    return sum(losses) * (1.0 / len(losses))
+
+
+def l2(parameters: Iterable[Any], alpha: float) -> Any:
+    """`alpha` times the sum of squares, as in micrograd's demo."""
+    return alpha * sum(p * p for p in parameters)
+
+
+def cross_entropy(outputs: Sequence[Any], expected: Sequence[Any]) -> Any:
+    """Softmax and negative log likelihood as in "Compiling ML models to C for fun", epsilon included.
+
+    expected: one-hot inputs, so that one graph serves every label.
+    """
+    peak = functools.reduce(lambda a, b: a.max(b), outputs)
+    exps = [(o - peak).exp() for o in outputs]
+    total = sum(exps)
+    return -sum(t * (e / total + 0.0001).log() for t, e in zip(expected, exps))
