@@ -1,0 +1,83 @@
+"""Mirrors -> MNIST in the cache.
+
+The harness's side of `datasets.mnist`, CPython 3.11 and newer: the only module of a run that uses the network. What a
+mirror sends is untrusted until `mnist.admit` has verified it. `python -m datasets.fetch` runs it by hand.
+"""
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from datasets import mnist
+from datasets.dataset import Unavailable
+from datasets.idx import CorruptData
+
+MIRRORS = (
+    "https://ossci-datasets.s3.amazonaws.com/mnist/",
+    "https://storage.googleapis.com/cvdf-datasets/mnist/",
+)
+
+CONNECT_TIMEOUT_SECONDS = 10
+READ_TIMEOUT_SECONDS = 30
+
+
+def fetch_mnist(mirrors: Sequence[str] = MIRRORS) -> None:
+    """Have all four files in the cache: from $ZOOMGRAD_DATA, else from the first mirror that sends the right bytes.
+
+    Raises Unavailable when none does, and CorruptData for a wrong file in $ZOOMGRAD_DATA.
+    """
+    for file in mnist.TRAIN + mnist.TEST:
+        if mnist.find(file) is None:
+            _download(file, mirrors)
+
+
+def _download(file: mnist.File, mirrors: Sequence[str]) -> None:
+    try:
+        import pooch  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise Unavailable(
+            f"mnist: {file.name} can't be downloaded without pooch",
+            "Run `pip install pooch`, or point ZOOMGRAD_DATA at a folder with the four files.",
+        ) from error
+    # The downloader alone: pooch's own cache would keep what is not verified yet.
+    downloader = pooch.HTTPDownloader(timeout=(CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS))
+    failures = []
+    with tempfile.TemporaryDirectory() as folder:
+        packed = Path(folder) / f"{file.name}.gz"
+        for mirror in mirrors:
+            try:
+                downloader(mirror + packed.name, str(packed), None)
+                mnist.admit(file, packed)
+                return
+            # What requests raises are OSErrors.
+            except (OSError, CorruptData) as error:
+                failures.append(f"{urlsplit(mirror).netloc}: {_cause(error)}")
+    raise Unavailable(
+        f"mnist: no mirror sent {packed.name} ({'; '.join(failures)})",
+        "Try again where there is a network, or point ZOOMGRAD_DATA at a folder with the four files.",
+    )
+
+
+def _cause(error: Exception) -> str:
+    if isinstance(error, CorruptData):
+        # Its remedy speaks of a file that is gone by now.
+        return str(error).splitlines()[0].partition(": ")[2]
+    response = getattr(error, "response", None)
+    return type(error).__name__ if response is None else f"HTTP {response.status_code}"
+
+
+def main() -> int:
+    """Fetch, or say why not; the exit code."""
+    try:
+        fetch_mnist()
+    except (Unavailable, CorruptData) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"MNIST is in {mnist.cache_folder()}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

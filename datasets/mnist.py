@@ -1,0 +1,168 @@
+"""MNIST: from $ZOOMGRAD_DATA into the cache, from the cache into a Dataset.
+
+The only module that knows the four files by their hashes, and where the cache is. A file enters the cache whole and
+verified, under a name that carries its hash, or not at all: a worker that finds the name maps the file and hashes
+nothing. Downloading is left to `datasets.fetch`, which workers don't have.
+"""
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+from typing import NamedTuple, Optional
+
+from datasets import idx
+from datasets.dataset import Dataset, Unavailable
+
+REMEDY = (
+    "Run `python -m datasets.fetch` where there is a network, or point ZOOMGRAD_DATA at a folder with the four files."
+)
+
+
+class File(NamedTuple):
+    """One of the four published files; size and SHA-256 are of its decompressed bytes."""
+
+    name: str
+    size: int
+    sha256: str
+
+    @property
+    def cached_name(self) -> str:
+        """Its name in the cache: to be there is to be verified."""
+        return f"{self.name}-{self.sha256[:8]}"
+
+    @property
+    def spellings(self) -> "tuple[str, ...]":
+        """The names it goes by elsewhere, `train-images-idx3-ubyte` and `train-images.idx3-ubyte`, gzip'd or raw."""
+        dotted = self.name.replace("-idx", ".idx")
+        return (f"{self.name}.gz", self.name, f"{dotted}.gz", dotted)
+
+
+class Split(NamedTuple):
+    """The images of a split and their labels."""
+
+    images: File
+    labels: File
+
+
+TRAIN = Split(
+    File("train-images-idx3-ubyte", 47_040_016, "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"),
+    File("train-labels-idx1-ubyte", 60_008, "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5"),
+)
+TEST = Split(
+    File("t10k-images-idx3-ubyte", 7_840_016, "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7"),
+    File("t10k-labels-idx1-ubyte", 10_008, "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"),
+)
+
+
+def load() -> Dataset:
+    """The 60,000 training rows, mapped. Raises Unavailable, and CorruptData for a wrong file in $ZOOMGRAD_DATA."""
+    dataset = _load("mnist", TRAIN)
+    return dataset._replace(train_rows=dataset.rows)
+
+
+def load_test() -> Dataset:
+    """The 10,000 rows of the test set, all of them held out. Raises as `load` does."""
+    return _load("mnist-test", TEST)
+
+
+def ensure() -> None:
+    """Have all four files in the cache. Raises as `load` does."""
+    for file in TRAIN + TEST:
+        locate(file)
+
+
+def locate(file: File) -> Path:
+    """Where the cache holds `file`, taken from $ZOOMGRAD_DATA if need be. Raises as `load` does."""
+    path = find(file)
+    if path is None:
+        data = os.environ.get("ZOOMGRAD_DATA")
+        given = f"in ZOOMGRAD_DATA ({data})" if data else "is ZOOMGRAD_DATA set"
+        raise Unavailable(f"mnist: {file.name} is not in the cache ({cache_folder()}), nor {given}", REMEDY)
+    return path
+
+
+def find(file: File) -> Optional[Path]:
+    """As `locate`, but None where it raises Unavailable for a file that is nowhere."""
+    path = cache_folder() / file.cached_name
+    if path.exists():
+        return path
+    data = os.environ.get("ZOOMGRAD_DATA")
+    if data:
+        for spelling in file.spellings:
+            candidate = Path(data).expanduser() / spelling
+            if candidate.exists():
+                return admit(file, candidate)
+    return None
+
+
+def admit(file: File, candidate: Path) -> Path:
+    """Verify `candidate`, gzip'd or raw, as a copy of `file` and put it into the cache; its path there.
+
+    Raises CorruptData for any other content, and Unavailable where the cache can't be written.
+    """
+    source = _source(candidate)
+    # A copy, not the mapping: what is stored must be what was hashed, whoever writes to the candidate meanwhile.
+    content = bytes(idx.contents(source, limit=file.size))
+    found = hashlib.sha256(content).hexdigest()
+    if found != file.sha256:
+        # The reader names a cut or foreign file better than a hash does.
+        (idx.read_images if "images" in file.name else idx.read_labels)(source)
+        raise source.corrupt(f"is not the published file (SHA-256 {found[:8]}, expected {file.sha256[:8]})")
+    try:
+        return _store(content, file.cached_name)
+    except OSError as error:
+        raise Unavailable(
+            f"mnist: the cache {cache_folder()} can't be written ({error.strerror})",
+            "Point ZOOMGRAD_CACHE at a folder that can be.",
+        ) from error
+
+
+def cache_folder() -> Path:
+    """Under $ZOOMGRAD_CACHE, else $XDG_CACHE_HOME/zoomgrad, else ~/.cache/zoomgrad; it may not exist yet."""
+    own = os.environ.get("ZOOMGRAD_CACHE")
+    if own:
+        return Path(own).expanduser() / "mnist"
+    shared = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    # The XDG specification has relative paths ignored.
+    if not shared.is_absolute():
+        shared = Path("~/.cache").expanduser()
+    return shared / "zoomgrad" / "mnist"
+
+
+def _load(name: str, split: Split) -> Dataset:
+    images, labels = idx.read_pair(_source(locate(split.images)), _source(locate(split.labels)))
+    return Dataset(
+        name=name,
+        features=images.pixels,
+        width=images.width,
+        divisor=255.0,
+        targets=labels,
+        classes=10,
+        target_width=1,
+        train_rows=0,
+    )
+
+
+def _source(path: Path) -> idx.Source:
+    remedy = f"Delete {path} and run `python -m datasets.fetch`, or point ZOOMGRAD_DATA at a whole copy."
+    return idx.Source(path, "mnist", remedy)
+
+
+def _store(content: bytes, name: str) -> Path:
+    folder = cache_folder()
+    # Both levels: the mode of mkdir does not reach the parents it makes.
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(prefix=f"{name}.", suffix=".part", dir=folder)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            # Else a crash could leave the name with no content behind it.
+            os.fsync(stream.fileno())
+        Path(temporary).replace(folder / name)
+    except BaseException:
+        Path(temporary).unlink()
+        raise
+    return folder / name

@@ -1,0 +1,27 @@
+"""Five rows for the tour of micrograd: a 3-[4,4,1] net that learns all of them in one graph."""
+
+from array import array
+
+from datasets.dataset import Dataset
+
+
+def load() -> Dataset:
+    """Five rows of three small integers, as doubles, and a target of 0.0 or 1.0 each."""
+    # Targets that both tanh and relu can reach, on rows small enough that a relu net from seed 1337 does not die.
+    rows = (
+        ((1, 0, -1), 1),
+        ((0, 1, 1), 0),
+        ((1, 1, 0), 1),
+        ((-1, 0, 1), 0),
+        ((0, -1, 1), 0),
+    )
+    return Dataset(
+        name="tour",
+        features=array("d", [feature for features, _ in rows for feature in features]),
+        width=3,
+        divisor=1.0,
+        targets=array("d", [target for _, target in rows]),
+        classes=0,
+        target_width=1,
+        train_rows=len(rows),
+    )

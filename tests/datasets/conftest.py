@@ -1,0 +1,46 @@
+"""A small MNIST: four published files of a few bytes, with hashes of their own, and an empty cache."""
+
+import gzip
+import hashlib
+
+import pytest
+
+from datasets import idx, mnist
+
+
+class SmallMnist:
+    """Stands in for the published files; `folder` is what ZOOMGRAD_DATA points at, `cache` where they end up."""
+
+    def __init__(self, folder, cache):
+        self.folder = folder
+        self.cache = cache
+        self.contents = {}
+
+    def publish(self, name, content):
+        self.contents[name] = content
+        return mnist.File(name, len(content), hashlib.sha256(content).hexdigest())
+
+    def give(self, *, packed=True, spell=lambda name: name):
+        """Put all four into `folder`."""
+        for name, content in self.contents.items():
+            path = self.folder / (spell(name) + (".gz" if packed else ""))
+            path.write_bytes(gzip.compress(content) if packed else content)
+
+    def cached(self):
+        return sorted(path.name for path in self.cache.glob("mnist/*"))
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    (tmp_path / "data").mkdir()
+    small = SmallMnist(tmp_path / "data", tmp_path / "cache")
+    for split, prefix, rows in (("TRAIN", "train", 3), ("TEST", "t10k", 2)):
+        images = idx.encode_images(bytes(range(rows * 4)), 2, 2)
+        labels = idx.encode_labels(bytes(range(9, 9 - rows, -1)))
+        files = mnist.Split(
+            small.publish(f"{prefix}-images-idx3-ubyte", images), small.publish(f"{prefix}-labels-idx1-ubyte", labels)
+        )
+        monkeypatch.setattr(mnist, split, files)
+    monkeypatch.setenv("ZOOMGRAD_CACHE", str(small.cache))
+    monkeypatch.delenv("ZOOMGRAD_DATA", raising=False)
+    return small

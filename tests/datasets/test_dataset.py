@@ -1,0 +1,71 @@
+"""The Dataset itself, and the sets that are written down or drawn: xor, tour, moons."""
+
+import hashlib
+import math
+import struct
+from array import array
+
+import pytest
+
+from datasets import Dataset, Unavailable, moons, tour, xor
+
+
+def digest(dataset):
+    numbers = [*dataset.features, *dataset.targets]
+    return hashlib.sha256(struct.pack(f"<{len(numbers)}d", *numbers)).hexdigest()
+
+
+@pytest.mark.parametrize("load, rows", [(xor.load, 4), (tour.load, 5), (moons.load, 100)])
+def test_small_sets_are_doubles_all_for_training(load, rows):
+    dataset = load()
+    assert dataset.rows == dataset.train_rows == rows
+    assert dataset.features.typecode == dataset.targets.typecode == "d"
+    assert (dataset.divisor, dataset.classes, dataset.target_width) == (1.0, 0, 1)
+    assert len(dataset.targets) == rows
+
+
+def test_xor_is_exclusive_or():
+    dataset = xor.load()
+    assert [list(dataset.inputs(row)) for row in range(4)] == [[a, b, float(a != b)] for a in (0, 1) for b in (0, 1)]
+
+
+def test_tour_asks_for_what_both_tanh_and_relu_can_reach():
+    dataset = tour.load()
+    assert dataset.width == 3
+    assert set(dataset.targets) == {0.0, 1.0}
+    assert all(value == int(value) for value in dataset.features)
+
+
+def test_moons_are_the_same_bytes_everywhere():
+    assert digest(moons.load()) == "20c4d960a3b75cad81cc06f4e229de4c7da94d5d787aff1d31f3f65b5ba874e0"
+    assert digest(moons.load(seed=1)) != digest(moons.load())
+
+
+def test_moons_lie_near_their_half_circles():
+    dataset = moons.load()
+    assert sorted(set(dataset.targets)) == [-1.0, 1.0]
+    assert list(dataset.targets).count(1.0) == 50
+    for row in range(dataset.rows):
+        x, y, label = dataset.inputs(row)
+        if label > 0:
+            x, y = 1.0 - x, 0.5 - y
+        assert abs(math.hypot(x, y) - 1.0) < 0.5
+
+
+def test_inputs_divide_bytes_and_append_the_one_hot_label():
+    dataset = Dataset("two", memoryview(b"\x00\xff\x01\x02"), 2, 255.0, b"\x02\x00", 3, 1, 2)
+    assert dataset.inputs(0) == array("d", [0.0, 1.0, 0.0, 0.0, 1.0])
+    assert dataset.inputs(1) == array("d", [1 / 255.0, 2 / 255.0, 1.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("row", [-1, 4])
+def test_inputs_refuse_a_row_that_is_not_there(row):
+    with pytest.raises(IndexError) as caught:
+        xor.load().inputs(row)
+    assert str(caught.value) == f"xor: row {row} is not one of its 4 rows, 0 to 3"
+
+
+def test_unavailable_shows_reason_then_remedy():
+    error = Unavailable("mnist: not here", "Get it.")
+    assert (error.reason, error.remedy) == ("mnist: not here", "Get it.")
+    assert str(error) == "mnist: not here\n  Get it."

@@ -1,0 +1,117 @@
+"""Downloads, from mirrors on this machine: each test's server sends what the test put there."""
+
+import functools
+import gzip
+import http.server
+import socket
+import sys
+import threading
+
+import pytest
+
+from datasets import Unavailable, fetch, idx, mnist
+
+pytest.importorskip("pooch", reason="downloads are the harness's, which has pooch")
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """Starts a mirror that sends the files of `contents`, gzip'd, and nothing else; answers with its address."""
+    servers = []
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *arguments):
+            requests.append(self.path)
+
+    requests = []
+
+    def start(contents):
+        folder = tmp_path / f"mirror-{len(servers)}"
+        folder.mkdir()
+        for name, content in contents.items():
+            (folder / f"{name}.gz").write_bytes(gzip.compress(content))
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder)))
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        return f"http://127.0.0.1:{server.server_port}/"
+
+    start.requests = requests
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture
+def nobody():
+    """An address of this machine where nobody listens: bound, so that nobody else gets it, but not listening."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}/"
+
+
+def host(mirror):
+    return mirror.split("/")[2]
+
+
+def test_fetches_all_four_into_the_cache(small, serve):
+    fetch.fetch_mnist([serve(small.contents)])
+    assert small.cached() == sorted(file.cached_name for file in mnist.TRAIN + mnist.TEST)
+    assert bytes(mnist.load().features) == bytes(range(12))
+
+
+def test_asks_for_nothing_that_is_here(small, serve, monkeypatch):
+    mirror = serve(small.contents)
+    small.give()
+    (small.folder / "t10k-labels-idx1-ubyte.gz").unlink()
+    monkeypatch.setenv("ZOOMGRAD_DATA", str(small.folder))
+    fetch.fetch_mnist([mirror])
+    fetch.fetch_mnist([mirror])
+    assert serve.requests == ["/t10k-labels-idx1-ubyte.gz"]
+
+
+def test_the_next_mirror_stands_in(small, serve, nobody):
+    wrong = {name: idx.encode_labels(b"\x01") for name in small.contents}
+    fetch.fetch_mnist([nobody, serve({}), serve(wrong), serve(small.contents)])
+    assert len(small.cached()) == 4
+
+
+def test_every_mirrors_failure_is_told(small, serve, nobody):
+    empty = serve({})
+    short = serve({name: content[:-1] for name, content in small.contents.items()})
+    with pytest.raises(Unavailable) as caught:
+        fetch.fetch_mnist([nobody, empty, short])
+    assert str(caught.value) == (
+        f"mnist: no mirror sent train-images-idx3-ubyte.gz ({host(nobody)}: ConnectionError; {host(empty)}: HTTP 404; "
+        f"{host(short)}: train-images-idx3-ubyte.gz holds 2 images, its header says 3 (file cut short at byte 27))\n"
+        "  Try again where there is a network, or point ZOOMGRAD_DATA at a folder with the four files."
+    )
+    assert small.cached() == []
+
+
+def test_a_wrong_file_of_the_users_is_not_replaced_by_a_download(small, serve, monkeypatch):
+    small.give()
+    (small.folder / "train-labels-idx1-ubyte.gz").write_bytes(b"")
+    monkeypatch.setenv("ZOOMGRAD_DATA", str(small.folder))
+    with pytest.raises(idx.CorruptData, match=r"train-labels-idx1-ubyte\.gz is empty"):
+        fetch.fetch_mnist([serve(small.contents)])
+    assert serve.requests == []
+
+
+def test_without_pooch(small, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(Unavailable) as caught:
+        fetch.fetch_mnist()
+    assert str(caught.value) == (
+        "mnist: train-images-idx3-ubyte can't be downloaded without pooch\n"
+        "  Run `pip install pooch`, or point ZOOMGRAD_DATA at a folder with the four files."
+    )
+
+
+def test_command_line(small, serve, nobody, monkeypatch, capsys):
+    monkeypatch.setattr(fetch.fetch_mnist, "__defaults__", ([nobody],))
+    assert fetch.main() == 1
+    assert "no mirror sent" in capsys.readouterr().err
+    monkeypatch.setattr(fetch.fetch_mnist, "__defaults__", ([serve(small.contents)],))
+    assert fetch.main() == 0
+    assert capsys.readouterr().out == f"MNIST is in {small.cache / 'mnist'}\n"

@@ -1,0 +1,190 @@
+"""MNIST's way into the cache: whole and verified, or not at all."""
+
+import gzip
+import hashlib
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from datasets import Unavailable, idx, mnist
+
+
+def refusal(error, call):
+    with pytest.raises(error) as caught:
+        call()
+    return str(caught.value)
+
+
+def test_loads_both_splits_by_way_of_the_cache(small, monkeypatch):
+    small.give()
+    monkeypatch.setenv("ZOOMGRAD_DATA", str(small.folder))
+    train, test = mnist.load(), mnist.load_test()
+    assert (train.name, train.rows, train.train_rows) == ("mnist", 3, 3)
+    assert (test.name, test.rows, test.train_rows) == ("mnist-test", 2, 0)
+    assert (train.width, train.divisor, train.classes, train.target_width) == (4, 255.0, 10, 1)
+    assert bytes(train.features) == bytes(range(12))
+    assert bytes(train.targets) == bytes([9, 8, 7])
+    assert list(test.inputs(1)) == [4 / 255, 5 / 255, 6 / 255, 7 / 255] + [0.0] * 8 + [1.0, 0.0]
+
+
+@pytest.mark.parametrize("packed", [True, False], ids=["gzip", "raw"])
+@pytest.mark.parametrize("dotted", [False, True], ids=["dash", "dot"])
+def test_every_spelling_is_found(small, monkeypatch, packed, dotted):
+    small.give(packed=packed, spell=lambda name: name.replace("-idx", ".idx") if dotted else name)
+    monkeypatch.setenv("ZOOMGRAD_DATA", str(small.folder))
+    mnist.ensure()
+    assert small.cached() == sorted(file.cached_name for file in mnist.TRAIN + mnist.TEST)
+
+
+def test_the_cache_needs_nothing_else(small, monkeypatch):
+    small.give()
+    monkeypatch.setenv("ZOOMGRAD_DATA", str(small.folder))
+    mnist.ensure()
+    monkeypatch.delenv("ZOOMGRAD_DATA")
+    monkeypatch.setattr(hashlib, "sha256", None)  # to be in the cache is to be verified
+    assert mnist.load().rows == 3
+
+
+def test_the_cache_is_private_and_holds_raw_files_named_by_hash(small, monkeypatch):
+    small.give()
+    monkeypatch.setenv("ZOOMGRAD_DATA", str(small.folder))
+    path = mnist.locate(mnist.TRAIN.images)
+    content = small.contents["train-images-idx3-ubyte"]
+    assert path.name == "train-images-idx3-ubyte-" + hashlib.sha256(content).hexdigest()[:8]
+    assert path.read_bytes() == content
+    if os.name == "posix":
+        assert [stat.S_IMODE(folder.stat().st_mode) for folder in (path.parent, small.cache)] == [0o700, 0o700]
+
+
+def test_absent_says_where_it_looked(small, monkeypatch):
+    remedy = (
+        "\n  Run `python -m datasets.fetch` where there is a network, "
+        "or point ZOOMGRAD_DATA at a folder with the four files."
+    )
+    cache = small.cache / "mnist"
+    assert refusal(Unavailable, mnist.load) == (
+        f"mnist: train-images-idx3-ubyte is not in the cache ({cache}), nor is ZOOMGRAD_DATA set{remedy}"
+    )
+    monkeypatch.setenv("ZOOMGRAD_DATA", str(small.folder))
+    assert refusal(Unavailable, mnist.load) == (
+        f"mnist: train-images-idx3-ubyte is not in the cache ({cache}), nor in ZOOMGRAD_DATA ({small.folder}){remedy}"
+    )
+    assert not small.cache.exists()
+
+
+@pytest.mark.parametrize(
+    "damage, cause",
+    [
+        (
+            lambda content: gzip.compress(content[:-1]),
+            "holds 2 images, its header says 3 (file cut short at byte 27)",
+        ),
+        (lambda content: gzip.compress(content + b"\x00"), "inflates to more than the 28 bytes expected"),
+        (lambda content: content + b"\x00", "is 29 bytes long, 28 at most are expected"),
+        (lambda content: gzip.compress(content)[:-9], "is gzip data cut short at byte {size}"),
+        (lambda content: b"<html>", "starts with bytes 3c68746d, a file of images with 00000803"),
+        (lambda content: b"", "is empty"),
+    ],
+)
+def test_a_wrong_file_is_shown_not_passed_over(small, monkeypatch, damage, cause):
+    small.give()
+    path = small.folder / "train-images-idx3-ubyte.gz"
+    path.write_bytes(damage(small.contents["train-images-idx3-ubyte"]))
+    monkeypatch.setenv("ZOOMGRAD_DATA", str(small.folder))
+    cause = cause.format(size=path.stat().st_size)
+    assert refusal(idx.CorruptData, mnist.ensure) == (
+        f"mnist: train-images-idx3-ubyte.gz {cause}\n"
+        f"  Delete {path} and run `python -m datasets.fetch`, or point ZOOMGRAD_DATA at a whole copy."
+    )
+    assert small.cached() == []
+
+
+def test_a_well_formed_file_of_other_content_is_refused(small, monkeypatch):
+    small.give()
+    other = idx.encode_images(bytes(12), 2, 2)
+    (small.folder / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(other))
+    monkeypatch.setenv("ZOOMGRAD_DATA", str(small.folder))
+    found, expected = hashlib.sha256(other).hexdigest()[:8], mnist.TRAIN.images.sha256[:8]
+    assert f"is not the published file (SHA-256 {found}, expected {expected})\n" in refusal(
+        idx.CorruptData, mnist.ensure
+    )
+
+
+def test_a_cached_file_that_was_cut_later_is_refused(small, monkeypatch):
+    small.give()
+    monkeypatch.setenv("ZOOMGRAD_DATA", str(small.folder))
+    path = mnist.locate(mnist.TRAIN.images)
+    path.write_bytes(path.read_bytes()[:-4])
+    assert refusal(idx.CorruptData, mnist.load) == (
+        f"mnist: {path.name} holds 2 images, its header says 3 (file cut short at byte 24)\n"
+        f"  Delete {path} and run `python -m datasets.fetch`, or point ZOOMGRAD_DATA at a whole copy."
+    )
+
+
+def test_a_cache_that_cannot_be_written(small, monkeypatch):
+    small.give()
+    small.cache.write_text("a file where the folder should be")
+    monkeypatch.setenv("ZOOMGRAD_DATA", str(small.folder))
+    message = refusal(Unavailable, mnist.ensure)
+    assert message.startswith(f"mnist: the cache {small.cache / 'mnist'} can't be written (")
+    assert message.endswith(")\n  Point ZOOMGRAD_CACHE at a folder that can be.")
+
+
+def test_an_interrupted_write_leaves_nothing(small, monkeypatch):
+    small.give()
+    monkeypatch.setenv("ZOOMGRAD_DATA", str(small.folder))
+
+    def interrupt(descriptor):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        mnist.ensure()
+    assert small.cached() == []
+
+
+def test_workers_may_fill_the_cache_at_the_same_time(small, monkeypatch):
+    small.give()
+    monkeypatch.setenv("ZOOMGRAD_DATA", str(small.folder))
+    errors = []
+
+    def fill():
+        try:
+            mnist.ensure()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=fill) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert len(small.cached()) == 4
+
+
+def test_cache_folder(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/ada")
+    monkeypatch.setenv("USERPROFILE", "/home/ada")
+    monkeypatch.setenv("ZOOMGRAD_CACHE", "/own")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/shared")
+    assert mnist.cache_folder() == Path("/own/mnist")
+    monkeypatch.setenv("ZOOMGRAD_CACHE", "")
+    assert mnist.cache_folder() == Path("/shared/zoomgrad/mnist")
+    for ignored in ("", "relative"):
+        monkeypatch.setenv("XDG_CACHE_HOME", ignored)
+        assert mnist.cache_folder() == Path("/home/ada/.cache/zoomgrad/mnist")
+
+
+def test_the_real_files_if_they_are_here():
+    try:
+        train, test = mnist.load(), mnist.load_test()
+    except Unavailable as error:
+        pytest.skip(str(error))
+    assert (train.rows, train.train_rows, train.width, test.rows, test.train_rows) == (60000, 60000, 784, 10000, 0)
+    assert hashlib.sha256(train.features.obj).hexdigest() == mnist.TRAIN.images.sha256
+    assert list(train.targets[:5]) == [5, 0, 4, 1, 9]
+    assert list(test.targets[:5]) == [7, 2, 1, 0, 4]
