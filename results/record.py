@@ -1,0 +1,164 @@
+"""The schema of a run: plain, immutable records between the harness that measures and the reports that read.
+
+A figure is recorded by adding one field to `Record`; the tables derive their columns from the fields. A field is never
+renamed or given another unit without raising `SCHEMA_VERSION`, since a record outlives the code that wrote it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, model_validator
+
+SCHEMA_VERSION: Final = 1
+
+Status = Literal["measured", "skipped", "failed", "timed-out"]
+Name = Annotated[str, Field(min_length=1, pattern=r"^[^/\s]+$")]
+"""An engine's, interpreter's or workload's key: no slash, since a cell's key joins three of them."""
+
+
+class Model(BaseModel):
+    """Immutable, strict about unknown fields, and exact about floats: NaN and infinity survive a round trip."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+
+
+class Cell(Model):
+    """One point of the matrix. It prints as its key, `engine/interpreter/workload`."""
+
+    engine: Name
+    interpreter: Name
+    workload: Name
+
+    @property
+    def key(self) -> str:
+        return f"{self.engine}/{self.interpreter}/{self.workload}"
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class Proof(Model):
+    """The gate of correctness: losses, gradients and parameters of a few steps, against the reference's."""
+
+    reference: str
+    """Key of the cell that made the reference."""
+    steps: NonNegativeInt
+    identical: bool
+    """Whether every double is the same (NaN equals NaN, the sign of zero is free)."""
+    worst_error: NonNegativeFloat
+    """Largest |x - reference| / max(1, |reference|); infinite where only one of the two is finite."""
+
+
+class LossPoint(Model):
+    step: NonNegativeInt
+    loss: float
+
+
+class Record(Model):
+    """The result of a cell in a block, or the reason why there is none."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    cell: Cell
+    block: NonNegativeInt
+    status: Status
+    reason: str = ""
+    """Why there is no result; empty where there is one."""
+    remedy: str = ""
+    """What the reader can do about it: a command, where one exists."""
+    started_at: datetime
+    worker_seconds: NonNegativeFloat = 0.0
+    """Wall time of the whole worker, its start included: what the next run's estimate is made from."""
+
+    phases: dict[str, NonNegativeFloat] = {}
+    """Compile time in seconds by phase; empty for an engine that compiles nothing."""
+    warmup_step_seconds: tuple[PositiveFloat, ...] = ()
+    """Seconds a step of each warm-up value, in order: the start of the run sequence."""
+    step_seconds: tuple[PositiveFloat, ...] = ()
+    """Seconds a step of each timed value, in order."""
+    steps_per_value: NonNegativeInt = 0
+    peak_bytes: NonNegativeInt = 0
+    """Largest resident set of the worker process."""
+    losses: tuple[LossPoint, ...] = ()
+    """The loss curve of the timed training, thinned, with its first and last step."""
+    parameters_sha256: str = ""
+    """Digest of the parameters after the proof's steps, over doubles with the sign of zero dropped."""
+    proof: Proof | None = None
+
+    @model_validator(mode="after")
+    def _a_result_or_a_reason(self) -> Record:
+        if self.status == "measured" and not self.step_seconds:
+            raise ValueError("a measured record needs step_seconds")
+        if self.status != "measured" and self.step_seconds:
+            raise ValueError(f"a {self.status} record must not carry step_seconds: a wrong result has no speed")
+        if self.status != "measured" and not self.reason:
+            raise ValueError(f"a {self.status} record needs a reason")
+        return self
+
+
+class EngineFacts(Model):
+    """What a report says of an engine without importing it."""
+
+    idea: str
+    builds_on: str = ""
+    strict: bool
+    error_bound: float | None = None
+
+
+class WorkloadFacts(Model):
+    """What a report says of a workload without importing it."""
+
+    description: str
+    steps_per_epoch: NonNegativeInt
+    samples_per_step: NonNegativeInt
+    batch: NonNegativeInt
+
+
+class InterpreterFacts(Model):
+    """What a report says of an interpreter."""
+
+    version: str
+    """As the interpreter prints it, on one line."""
+    build: dict[str, str] = {}
+    """Compiler, configure flags and the like."""
+
+
+class Settings(Model):
+    """How each worker measures: stored with the run, so that resuming it measures alike."""
+
+    values: NonNegativeInt = 3
+    """Timed values a process."""
+    warmups: NonNegativeInt = 1
+    """Values before them that are kept but not counted."""
+    jit_warmups: NonNegativeInt = 10
+    """The same under a just-in-time compiler, whose first steps run interpreted."""
+    value_seconds: PositiveFloat = 0.1
+    """A value takes as many steps as fill this time."""
+    timeout_seconds: PositiveFloat = 120.0
+    """A worker that takes longer is ended, and its record says so."""
+    proof_steps: NonNegativeInt = 2
+    """Steps of training that must give the reference's bits before anything is timed."""
+
+
+class Run(Model):
+    """One invocation of the harness: its plan, its machine and its settings."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    id: Name
+    created_at: datetime
+    command: tuple[str, ...]
+    preset: str
+    seed: int
+    """Seed of the shuffled order of cells within each block."""
+    blocks: NonNegativeInt
+    settings: Settings = Settings()
+    cells: tuple[Cell, ...]
+    reference_interpreter: str
+    """The reference CPython: hosts the reference engine, and is the base of the absolute speedup."""
+    engines: dict[str, EngineFacts]
+    """In the ladder's order."""
+    workloads: dict[str, WorkloadFacts]
+    interpreters: dict[str, InterpreterFacts]
+    machine: dict[str, str]
+    commit: str = ""

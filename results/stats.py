@@ -1,0 +1,84 @@
+"""How sure a figure is. Pure functions over seconds per step; the process is the sampling unit.
+
+Two values of one process share its address layout, its hash seed and its JIT's decisions, so they say less than two
+processes do: intervals resample processes first, then values within each (Kalibera and Jones, "Rigorous benchmarking in
+reasonable time", 2013).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Samples = Sequence[Sequence[float]]
+"""Seconds per step, one inner sequence a process."""
+
+MIN_PROCESSES = 3
+"""Below this a bootstrap over processes has nothing to resample."""
+
+RESAMPLES = 2000
+
+
+class TooFewProcesses(ValueError):
+    """An interval was asked of fewer processes than can be resampled."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A figure with its bounds. Bounds equal to the figure's own value mean that none could be computed."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def relative_width(self) -> float:
+        return (self.high - self.low) / self.value if self.value else 0.0
+
+
+def median_of_processes(samples: Samples) -> float:
+    """Median over processes of each process's median, in seconds."""
+    if not samples or any(not len(values) for values in samples):
+        raise TooFewProcesses("a median needs at least one process, and each process at least one value")
+    return float(np.median([np.median(values) for values in samples]))
+
+
+def step_time(samples: Samples, *, confidence: float = 0.95, seed: int = 0) -> Interval:
+    """Seconds per step with a hierarchical bootstrap interval.
+
+    samples: seconds per step, shape (processes, values). Raises TooFewProcesses below 3 processes.
+    """
+    return _interval(median_of_processes(samples), _resampled_medians(samples, np.random.default_rng(seed)), confidence)
+
+
+def speedup(base: Samples, engine: Samples, *, confidence: float = 0.95, seed: int = 0) -> Interval:
+    """Ratio of median step times, base over engine, with a hierarchical bootstrap interval.
+
+    base, engine: seconds per step, shape (processes, values). Raises TooFewProcesses below 3 processes on either side.
+    """
+    rng = np.random.default_rng(seed)
+    ratios = _resampled_medians(base, rng) / _resampled_medians(engine, rng)
+    return _interval(median_of_processes(base) / median_of_processes(engine), ratios, confidence)
+
+
+def _interval(value: float, resampled: NDArray[np.float64], confidence: float) -> Interval:
+    tail = 50 * (1 - confidence)
+    low, high = np.percentile(resampled, [tail, 100 - tail])
+    return Interval(value, float(low), float(high))
+
+
+def _resampled_medians(samples: Samples, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Medians of `RESAMPLES` resamplings, processes first, then values within each."""
+    if len(samples) < MIN_PROCESSES:
+        raise TooFewProcesses(
+            f"an interval needs {MIN_PROCESSES} processes, here are {len(samples)}: run more blocks (--blocks)"
+        )
+    of_process = np.stack(
+        [np.median(rng.choice(np.asarray(values), size=(RESAMPLES, len(values))), axis=1) for values in samples]
+    )
+    chosen = rng.integers(len(samples), size=(len(samples), RESAMPLES))
+    medians: NDArray[np.float64] = np.median(np.take_along_axis(of_process, chosen, axis=0), axis=0)
+    return medians

@@ -1,0 +1,116 @@
+"""Records on disk: one folder a run, one file a record, each written whole as soon as its worker ends.
+
+    <run>/run.json                   the plan, the machine, the settings
+    <run>/records/<cell>--<block>.json
+    <run>/pyperf/<cell>.json         the cell's blocks as one pyperf suite
+    <run>/references/<workload>.json what the gate of correctness compares with
+
+A record is written to a neighbour, flushed to the disk and renamed, so that an interrupted run never leaves half a file
+and nothing already measured is lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from results.record import Cell, Model, Record, Run
+
+RUNS = Path(__file__).parent / "runs"
+
+Stored = TypeVar("Stored", bound=Model)
+
+
+class Unreadable(Exception):
+    """A stored file that is missing or does not fit the schema; says which file, which field and what to do."""
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write `text` so that a reader sees the old file or the new one, and a power cut keeps one of them."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    with draft.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+    # The rename itself is durable only once its folder is (POSIX); Windows can't open a folder.
+    with contextlib.suppress(OSError):
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def read(path: Path, model: type[Stored]) -> Stored:
+    """Read and validate one stored file. Raises Unreadable, naming the file and the field that is wrong."""
+    try:
+        return model.model_validate_json(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise Unreadable(f"{path}: no such file\n  A run folder holds run.json and a folder of records.") from error
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"{path}: not UTF-8 text\n  Remove the file, then resume the run it belongs to.") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or "the file as a whole"
+        raise Unreadable(
+            f"{path}: {field}: {first['msg']}\n"
+            "  The file was edited, cut short, or written by another version of zoomgrad. "
+            "Remove it and resume the run, or read it with the version that wrote it."
+        ) from error
+
+
+def file_name(cell: Cell, *rest: str) -> str:
+    return "--".join((cell.engine, cell.interpreter, cell.workload, *rest)) + ".json"
+
+
+class Store:
+    """The folder of one run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @classmethod
+    def create(cls, run: Run, *, under: Path = RUNS) -> Store:
+        store = cls(under / run.id)
+        for part in ("records", "pyperf", "references"):
+            (store.folder / part).mkdir(parents=True, exist_ok=True)
+        write_atomically(store.folder / "run.json", run.model_dump_json(indent=1))
+        return store
+
+    @property
+    def run(self) -> Run:
+        return read(self.folder / "run.json", Run)
+
+    def write(self, record: Record) -> Path:
+        path = self.folder / "records" / file_name(record.cell, str(record.block))
+        write_atomically(path, record.model_dump_json(indent=1))
+        return path
+
+    def records(self) -> list[Record]:
+        """Every record of the run, in the order of its cells and blocks."""
+        order = {cell: index for index, cell in enumerate(self.run.cells)}
+        found = [read(path, Record) for path in self._record_paths()]
+        return sorted(found, key=lambda record: (order.get(record.cell, len(order)), record.cell.key, record.block))
+
+    def pyperf_file(self, cell: Cell) -> Path:
+        return self.folder / "pyperf" / file_name(cell)
+
+    def reference_file(self, workload: str) -> Path:
+        return self.folder / "references" / f"{workload}.json"
+
+    def _record_paths(self) -> Iterator[Path]:
+        yield from sorted((self.folder / "records").glob("[!.]*.json"))
+
+
+def latest(under: Path = RUNS) -> Store:
+    """The newest run. Raises Unreadable where there is none."""
+    folders = sorted(path.parent for path in under.glob("*/run.json"))
+    if not folders:
+        raise Unreadable(f"{under}: no run yet\n  Make one with `zoomgrad run --preset smoke`.")
+    return Store(folders[-1])
