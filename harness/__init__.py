@@ -1,0 +1,1 @@
+"""Runs engines on workloads under interpreters, and keeps what they measured."""

@@ -1,0 +1,317 @@
+"""The command line. Each command is a straight line from its arguments to what it prints.
+
+Exit 0: done, nothing failed (a skip with a reason is no failure); 1: a cell or a check failed; 2: wrong use;
+130: interrupted, with the line that resumes. The last line always says what to do next.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+from rich.console import Console
+
+import datasets
+import engines
+from datasets import fetch
+from engines.api import Unavailable, UnknownName
+from engines.graph.draw import draw_dot
+from engines.graph.show import show as graph_lines
+from harness import display, interpreters, machine, matrix, planning, workloads
+from harness.interpreters import ROOT, NoEnvironment
+from harness.isolate import isolate
+from harness.schedule import Plan, Schedule
+from harness.worker.train import Settings
+from reports import build
+from reports.headline import headline
+from reports.table import cells
+from reports.verdict import verdict
+from results.store import RUNS, Store, Unreadable, latest
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="How fast can the same micrograd Value program run, at what compile cost, and is the answer still right?",
+)
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+INTERRUPTED = 130
+
+
+class Stage(str, Enum):
+    """What `show` can print of an engine's pipeline; an interpreted engine has only the graph."""
+
+    graph = "graph"
+
+
+class Form(str, Enum):
+    """How `show` prints a graph."""
+
+    text = "text"
+    dot = "dot"
+    svg = "svg"
+
+
+def _names(text: Optional[str]) -> list[str]:
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+Engine = Annotated[str, typer.Option("--engine", "-e", help="Name of an engine, as `zoomgrad list` shows them.")]
+OnInterpreter = Annotated[
+    Optional[str], typer.Option(help="Name of an interpreter; the one that runs zoomgrad unless told.")
+]
+
+
+@app.command("list")
+def list_() -> None:
+    """The engines, workloads, interpreters and presets there are."""
+    rows = []
+    for name in engines.names():
+        engine = engines.load(name)
+        bits = "identical" if engine.strict else f"within {engine.error_bound:g}"
+        rows.append((name, engine.idea, engine.builds_on or "–", bits))
+    out.print(display.table("engines", "name", "the one idea", "builds on", "bits", rows=rows), "")
+    rows = [(w.name, w.description, f"{w.steps_per_epoch:,}") for w in workloads.WORKLOADS.values()]
+    rows.append(("mlp-IxHxO", "an MLP of any shape, squared error, synthetic rows", "1,000"))
+    out.print(display.table("workloads", "name", "model and loss", "steps an epoch", rows=rows), "")
+    rows = [(i.name, i.version, str(i.path)) for i in interpreters.discover()]
+    out.print(display.table("interpreters", "name", "version", "path", rows=rows), "")
+    presets = [(name, preset.description) for name, preset in matrix.PRESETS.items()]
+    out.print(display.table("presets", "name", "what it measures", rows=presets), "")
+    _next("Race them: `zoomgrad run --preset smoke`.")
+
+
+@app.command()
+def doctor() -> None:
+    """What is installed, what is missing, and how to get it."""
+    found = interpreters.discover()
+    rows = [(f"interpreter {i.name}", "ready", str(i.path)) for i in found]
+    rows += [(f"interpreter {m.name}", "missing", m.remedy) for m in interpreters.missing(found)]
+    for name in engines.names():
+        try:
+            engines.load(name).check()
+            rows.append((f"engine {name}", "ready", ""))
+        except Unavailable as missing:
+            rows.append((f"engine {name}", "missing", f"{missing.reason}. {missing.remedy}"))
+    for name, workload in workloads.WORKLOADS.items():
+        try:
+            workload.data()
+            rows.append((f"data of {name}", "ready", ""))
+        except datasets.Unavailable as missing:
+            rows.append((f"data of {name}", "missing", f"{missing.reason}. {missing.remedy}"))
+    out.print(display.table("zoomgrad doctor", "what", "state", "where, or how to get it", rows=rows), "")
+    out.print(display.table("machine", "fact", "value", rows=list(machine.facts().items())), "")
+    lacking = sum(state == "missing" for _, state, _ in rows)
+    _next(f"{lacking} missing: a run skips them, with the reason." if lacking else "All there: `zoomgrad run`.")
+
+
+@app.command()
+def run(
+    preset: Annotated[str, typer.Option(help=f"Which cells: {', '.join(matrix.PRESETS)}.")] = "quick",
+    engines_: Annotated[Optional[str], typer.Option("--engines", help="Only these, separated by commas.")] = None,
+    workloads_: Annotated[Optional[str], typer.Option("--workloads", help="Only these.")] = None,
+    interpreters_: Annotated[Optional[str], typer.Option("--interpreters", help="Only these.")] = None,
+    blocks: Annotated[Optional[int], typer.Option(min=1, help="Processes a cell; three make an interval.")] = None,
+    seed: Annotated[Optional[int], typer.Option(help="Seed of the shuffled order; drawn and recorded if absent.")] = None,
+    timeout: Annotated[Optional[float], typer.Option(min=1, help="Seconds a worker may take.")] = None,
+    proof_steps: Annotated[
+        Optional[int], typer.Option(min=2, help="Steps that must give the reference's bits before timing.")
+    ] = None,
+    resume: Annotated[Optional[str], typer.Option(help="Go on with this run: its id or its folder.")] = None,
+) -> None:
+    """Measure cells in fresh processes; ends with the headline table and the report."""
+    if resume:
+        store = _store(resume)
+        plan = planning.resume(store.run)
+    else:
+        only_interpreters = _names(interpreters_)
+        plan = planning.plan(
+            preset,
+            _discover(with_pypy=not only_interpreters or any("pypy" in name for name in only_interpreters)),
+            command=["zoomgrad", *sys.argv[1:]],
+            only_engines=_names(engines_),
+            only_workloads=_names(workloads_),
+            only_interpreters=only_interpreters,
+            blocks=blocks,
+            seed=seed,
+            timeout_seconds=timeout,
+            proof_steps=proof_steps,
+        )
+        store = Store.create(plan.run)
+    out.print(display.plan_table(plan))
+    out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, without making environments", "")
+    try:
+        _get_ready(plan)
+        with display.RunProgress(out, len(plan.run.cells) * plan.run.blocks) as progress:
+            Schedule(plan, store, isolate, interpreters.environment, progress).execute()
+    except KeyboardInterrupt:
+        _next(f"Interrupted; what was measured is on disk. Resume with: zoomgrad run --resume {store.run.id}")
+        raise typer.Exit(INTERRUPTED) from None
+    _conclude(store)
+    if any(record.status in ("failed", "timed-out") for record in store.records()):
+        raise typer.Exit(1)
+
+
+@app.command()
+def report(run_: Annotated[Optional[str], typer.Argument(metavar="[RUN]", help="Id or folder; the newest.")] = None) -> None:
+    """Build a run's report again, from its records alone."""
+    _conclude(_store(run_) if run_ else latest())
+
+
+@app.command()
+def train(
+    workload: Annotated[str, typer.Argument(help="Name of a workload.")],
+    engine: Engine = "replay",
+    epochs: Annotated[Optional[int], typer.Option(min=1, help="At most so many; the workload's own number.")] = None,
+    tolerance: Annotated[Optional[float], typer.Option(help="Stop once an epoch's mean loss is below.")] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Trainings, each from other starting parameters.")] = 1,
+    interpreter: OnInterpreter = None,
+) -> None:
+    """Train by hand: live loss and accuracy, until a tolerance, repeated over seeds for a distribution."""
+    engines.load(engine)
+    workloads.load(workload)
+    settings: Settings = {
+        "engine": engine,
+        "workload": workload,
+        "epochs": epochs,
+        "tolerance": tolerance,
+        "repeats": repeats,
+    }
+    command = [str(_python(interpreter)), "-m", "harness.worker.train", json.dumps(settings)]
+    progress = display.TrainingProgress(out)
+    worker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=_with_project())  # noqa: S603  (a list)
+    try:
+        for line in worker.stdout or ():
+            progress.show(json.loads(line))
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    finally:
+        progress.close()
+        worker.terminate() if worker.poll() is None and sys.exc_info()[0] else worker.wait()
+    for failure in progress.failures:
+        err.print(f"zoomgrad: {failure}", markup=False, soft_wrap=True)
+    if repeats > 1 and progress.ends:
+        out.print(*display.distribution_lines(progress.ends), sep="\n")
+    if progress.failures or worker.returncode:
+        raise typer.Exit(1)
+    _next(f"Race the engines on it: `zoomgrad run --workloads {workload}`.")
+
+
+@app.command("exec", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def exec_(
+    script: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Anybody's micrograd program.")],
+    arguments: Annotated[Optional[list[str]], typer.Argument(metavar="[ARG]...", help="Its arguments.")] = None,
+    engine: Engine = "replay",
+    interpreter: OnInterpreter = None,
+) -> None:
+    """Run a micrograd program, unchanged, on an engine: its `micrograd` is that engine."""
+    engines.load(engine)
+    command = [str(_python(interpreter)), "-m", "harness.worker.execute", engine, str(script), *(arguments or [])]
+    try:
+        code = subprocess.run(command, env=_with_project(), check=False).returncode  # noqa: S603  (a list)
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    raise typer.Exit(code)
+
+
+@app.command()
+def show(
+    workload: Annotated[str, typer.Argument(help="Name of a workload.")],
+    engine: Engine = "tuple",
+    stage: Annotated[Stage, typer.Option(help="What to print.")] = Stage.graph,
+    form: Annotated[Form, typer.Option("--format", help="Rows of text, Graphviz DOT, or the picture.")] = Form.text,
+) -> None:
+    """Print one step of a workload as the engine sees it, after a stage."""
+    chosen, task = engines.load(engine), workloads.load(workload)
+    model = task.model(chosen.nn)
+    inputs = [chosen.Value(x) for x in task.row(0)]
+    loss = task.loss(model, inputs, task.outputs(model, inputs))
+    if form is Form.text:
+        sys.stdout.writelines(f"{line}\n" for line in graph_lines(loss))
+    else:
+        drawing = draw_dot(loss)
+        sys.stdout.write(drawing.svg() if form is Form.svg else drawing)
+
+
+def _discover(*, with_pypy: bool) -> list[interpreters.Interpreter]:
+    found = interpreters.discover()
+    if with_pypy and not any(interpreter.has_jit for interpreter in found):
+        with out.status("no PyPy here: asking uv for one"):
+            if interpreters.fetch_pypy():
+                found = interpreters.discover()
+    return found
+
+
+def _get_ready(plan: Plan) -> None:
+    """Data and environments, before the clock matters; what can't be had becomes a record later, with the reason."""
+    if any(cell.workload.startswith("mnist") for cell in plan.run.cells):
+        with out.status("looking for MNIST"), contextlib.suppress(datasets.Unavailable):
+            fetch.fetch_mnist()
+    for name in dict.fromkeys(cell.interpreter for cell in plan.run.cells):
+        if name in plan.interpreters:
+            with out.status(f"environment for {name}"), contextlib.suppress(NoEnvironment):
+                interpreters.environment(plan.interpreters[name])
+
+
+def _conclude(store: Store) -> None:
+    """Write the report, print the headline, and say where to look."""
+    page = build.build(store)
+    table = cells(store.run, store.records())
+    top = headline(table)
+    if top:
+        rows = [
+            (rung.engine, *(" ".join(filter(None, (e.text, e.speedup))) for e in rung.entries)) for rung in top.rows
+        ]
+        title = f"{top.workload}: time a step, and speedup over baseline on the same interpreter"
+        out.print("", display.table(title, "engine", *top.interpreters, rows=rows), "")
+    for sentence in verdict(table):
+        out.print(sentence, markup=False)
+    _next(f"Open {_short(page)}")
+
+
+def _store(run_: str) -> Store:
+    folder = Path(run_) if Path(run_).is_dir() else RUNS / run_
+    if not (folder / "run.json").is_file():
+        raise UnknownName("run", run_, [path.parent.name for path in RUNS.glob("*/run.json")])
+    return Store(folder)
+
+
+def _python(name: Optional[str]) -> Path:
+    """The Python to run a worker with: the named interpreter's environment, else the one that runs this."""
+    if name is None:
+        return Path(sys.executable)
+    return interpreters.environment(interpreters.choose(name, interpreters.discover()))
+
+
+def _with_project() -> dict[str, str]:
+    """The caller's environment, where a worker also finds this project, whichever interpreter it runs on."""
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def _short(path: Path) -> str:
+    with contextlib.suppress(ValueError):
+        return str(path.absolute().relative_to(Path.cwd()))
+    return str(path)
+
+
+def _next(line: str) -> None:
+    out.print(line, markup=False, soft_wrap=True)
+
+
+def main() -> None:
+    """Entry point of `zoomgrad`."""
+    try:
+        app()
+    except (UnknownName, Unreadable, Unavailable, datasets.Unavailable, NoEnvironment) as error:
+        err.print(f"zoomgrad: {error}", markup=False, soft_wrap=True)
+        sys.exit(2)

@@ -1,0 +1,174 @@
+"""What a run and a training look like on a terminal, and as plain lines where there is none."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+from harness.schedule import Plan
+from results.record import Cell, Record
+
+BARS = "▁▂▃▄▅▆▇█"
+
+
+def table(title: str, *columns: str, rows: Iterable[Sequence[str]]) -> Table:
+    """A Rich table of text; every cell is shown as it is, markup included."""
+    made = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    for column in columns:
+        made.add_column(column, overflow="fold")
+    for row in rows:
+        made.add_row(*(escape(cell) for cell in row))
+    return made
+
+
+def seconds_text(seconds: float) -> str:
+    """`45 s`, `3 min 20 s`, `2 h 5 min`: for plans and waiting, not for results."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def plan_table(plan: Plan) -> Table:
+    """How many cells of each interpreter and workload, and about how long they take."""
+    rows = []
+    by_place: dict[tuple[str, str], list[Cell]] = {}
+    for cell in plan.run.cells:
+        by_place.setdefault((cell.interpreter, cell.workload), []).append(cell)
+    for (interpreter, workload), cells in by_place.items():
+        absent = plan.missing.get(interpreter)
+        estimate = sum(plan.estimate_seconds(cell) for cell in cells) * plan.run.blocks
+        time = f"skipped; get it with: {absent.remedy}" if absent else seconds_text(estimate)
+        rows.append((interpreter, workload, ", ".join(cell.engine for cell in cells), time))
+    title = f"{plan.run.preset}: {len(plan.run.cells)} cells × {plan.run.blocks} blocks"
+    return table(title, "interpreter", "workload", "engines", "estimate", rows=rows)
+
+
+class RunProgress:
+    """Observer of a schedule: a live bar on a terminal, else a line for each record."""
+
+    def __init__(self, console: Console, total: int) -> None:
+        self._console = console
+        self._total = total
+        self._done = 0
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[left]}"),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task("starting", total=total, left="")
+
+    def __enter__(self) -> RunProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._bar.stop()
+
+    def started(self, cell: Cell, block: int) -> None:
+        self._bar.update(self._task, description=f"{cell.key} block {block + 1}")
+
+    def finished(self, record: Record, seconds_left: float) -> None:
+        self._done += 1
+        left = f"{seconds_text(seconds_left)} left"
+        self._bar.update(self._task, completed=self._done, left=left)
+        if record.status != "measured" or not self._console.is_terminal:
+            what = record.reason.splitlines()[0] if record.reason else _step_text(record)
+            line = f"{record.cell.key} block {record.block + 1}: {record.status}, {what}"
+            prefix = "" if self._console.is_terminal else f"[{self._done}/{self._total}, {left}] "
+            self._console.print(prefix + line, markup=False, highlight=False, soft_wrap=True)
+
+    def abandoned(self) -> None:
+        self._total -= 1
+        self._bar.update(self._task, total=self._total)
+
+
+def _step_text(record: Record) -> str:
+    return f"{statistics.median(record.step_seconds):.3g} s a step"
+
+
+class TrainingProgress:
+    """Shows the events of `harness.worker.train`: a live line on a terminal, else a line an epoch."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._status = console.status("preparing") if console.is_terminal else None
+        self._start: dict[str, Any] = {}
+        self.ends: list[dict[str, Any]] = []
+        self.failures: list[str] = []
+        if self._status:
+            self._status.start()
+
+    def show(self, event: dict[str, Any]) -> None:
+        kind = event["event"]
+        if kind == "start":
+            self._start = event
+        elif kind == "failed":
+            self.failures.append(event["reason"])
+        elif kind == "end":
+            self.ends.append(event)
+            self._console.print(end_line(event), markup=False, highlight=False, soft_wrap=True)
+        elif kind == "progress" and self._status:
+            steps = event["steps"] - (event["epoch"] - 1) * self._start["steps_per_epoch"]
+            self._status.update(
+                f"seed {self._start['seed']}  epoch {event['epoch']}/{self._start['epochs']}  "
+                f"step {steps:,}/{self._start['steps_per_epoch']:,}  loss {event['loss']:.4g}"
+                + ("" if event["accuracy"] is None else f"  accuracy {event['accuracy']:.0%}")
+            )
+        elif kind == "epoch":
+            accuracy = "" if event["accuracy"] is None else f", accuracy {event['accuracy']:.2%}"
+            line = f"epoch {event['epoch']}: mean loss {event['loss']:.4g}{accuracy}, {event['train_seconds']:.2f} s"
+            self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def close(self) -> None:
+        if self._status:
+            self._status.stop()
+
+
+def end_line(end: dict[str, Any]) -> str:
+    """One training in a line: how far, how good, how fast, and the curve of its loss."""
+    parts = [f"seed {end['seed']}: {end['epochs']:,} epochs, loss {end['loss']:.4g}"]
+    if end["converged"] is not None:
+        parts.append("within the tolerance" if end["converged"] else "tolerance not reached")
+    if end["accuracy"] is not None:
+        parts.append(f"accuracy {end['accuracy']:.2%} on {end['evaluated_on']}")
+    parts.append(f"{end['train_seconds']:.3g} s, {end['train_seconds'] / end['steps']:.3g} s a step")
+    return ", ".join(parts) + f"  {sparkline([loss for _, loss in end['curve']])}"
+
+
+def distribution_lines(ends: Sequence[dict[str, Any]]) -> list[str]:
+    """Repeated trainings as a distribution: quartiles of the figures that vary from seed to seed."""
+    lines = []
+    converged = [end for end in ends if end["converged"]]
+    if any(end["converged"] is not None for end in ends):
+        lines.append(f"{len(converged)} of {len(ends)} within the tolerance")
+    figures = {"loss": [end["loss"] for end in ends], "epochs": [float(end["epochs"]) for end in converged or ends]}
+    figures["seconds"] = [end["train_seconds"] for end in converged or ends]
+    if all(end["accuracy"] is not None for end in ends):
+        figures["accuracy"] = [end["accuracy"] for end in ends]
+    for name, values in figures.items():
+        low, middle, high = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
+        lines.append(f"{name}: median {middle:.4g}, quartiles {low:.4g} to {high:.4g}, n = {len(values)}")
+    return lines
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """A curve as a row of bars, lowest value lowest."""
+    if not values:
+        return ""
+    low, high = min(values), max(values)
+    scale = (len(BARS) - 1) / (high - low) if high > low else 0.0
+    return "".join(BARS[round((value - low) * scale)] for value in values)

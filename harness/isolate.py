@@ -1,0 +1,122 @@
+"""One worker, one fresh process: starts it, limits it, and turns whatever happens into an outcome.
+
+The process boundary: tests put a fake in place of `Isolate` and script what a worker answers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from harness.interpreters import ROOT
+from harness.worker.job import Job
+
+Task = Literal["measure", "proof"]
+
+KEPT = ("HOME", "LANG", "LC_ALL", "PATH", "SYSTEMROOT", "TMPDIR", "XDG_CACHE_HOME", "ZOOMGRAD_CACHE", "ZOOMGRAD_DATA")
+"""All that a worker inherits of the environment: the rest would differ from machine to machine."""
+
+TAIL_CHARACTERS = 1500
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came out of a worker: its outcome dictionary, its wall time, and pyperf's file where it timed anything."""
+
+    outcome: dict[str, Any]
+    seconds: float
+    pyperf: bytes | None = None
+
+
+class Isolate(Protocol):
+    """Runs one job in a process of its own; never raises for what a worker does."""
+
+    def __call__(self, task: Task, python: Path, job: Job, *, timeout_seconds: float, hash_seed: int) -> Answer: ...
+
+
+def isolate(task: Task, python: Path, job: Job, *, timeout_seconds: float, hash_seed: int) -> Answer:
+    """Run the job's worker under `python`; its crash, hang or silence is an outcome too."""
+    environment = {name: os.environ[name] for name in KEPT if name in os.environ}
+    environment.update(PYTHONPATH=str(ROOT), PYTHONHASHSEED=str(hash_seed), PYTHONNOUSERSITE="1")
+    with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
+        job = {**job, "outcome_file": str(Path(folder) / "outcome.json")}
+        job_file, pyperf_file = Path(folder) / "job.json", Path(folder) / "pyperf.json"
+        job_file.write_text(json.dumps(job), encoding="utf-8")
+        command = [str(python), "-m", f"harness.worker.{task}"]
+        if task == "measure":
+            command += ["--quiet", "--processes=1", f"--values={job['values']}", f"--warmups={job['warmups']}"]
+            # The worker sets the loops itself, once it has prepared. pyperf's own worker would lose the environment.
+            command += ["--loops=1", f"--inherit-environ={','.join(environment)}", f"--output={pyperf_file}"]
+        start = time.perf_counter()
+        code, output = _run([*command, str(job_file)], environment, folder, timeout_seconds)
+        seconds = time.perf_counter() - start
+        outcome = _outcome(Path(job["outcome_file"]), code, output, timeout_seconds)
+        pyperf = pyperf_file.read_bytes() if pyperf_file.exists() else None
+    if task == "measure" and outcome["status"] == "measured" and pyperf is None:
+        outcome = {"status": "failed", "reason": f"pyperf kept no result: {output or 'it said nothing'}"}
+    return Answer(outcome, seconds, pyperf)
+
+
+def _run(command: list[str], environment: dict[str, str], folder: str, timeout_seconds: float) -> tuple[int | None, str]:
+    """The exit code, None after a timeout, and the end of what the process wrote."""
+    with (Path(folder) / "output.txt").open("w+b") as output:
+        process = subprocess.Popen(  # noqa: S603  (a list of arguments, none of them read by a shell)
+            command,
+            env=environment,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            # A group of its own: Ctrl-C reaches us alone, and pyperf's worker ends with its manager.
+            start_new_session=True,
+        )
+        code: int | None
+        try:
+            code = process.wait(timeout_seconds)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            _end_group(process)
+        output.seek(0)
+        text = output.read().decode(errors="replace").strip()
+    return code, text if len(text) <= TAIL_CHARACTERS else f"…{text[-TAIL_CHARACTERS:]}"
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if sys.platform == "win32":
+            process.kill()
+        else:
+            os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _outcome(file: Path, code: int | None, output: str, timeout_seconds: float) -> dict[str, Any]:
+    if code is None:
+        return {
+            "status": "timed-out",
+            "reason": f"took longer than {timeout_seconds:g} s",
+            "remedy": "Give it longer with --timeout, or leave it out.",
+        }
+    if file.exists():
+        outcome: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        return outcome
+    return {"status": "failed", "reason": f"the worker {_how_it_ended(code)}: {output or 'it wrote nothing'}"}
+
+
+def _how_it_ended(code: int) -> str:
+    if code >= 0:
+        # pyperf's manager reports its worker's death by signal as an exit code of its own; the output tells.
+        return f"ended with exit code {code} and no outcome"
+    with contextlib.suppress(ValueError):
+        return f"was ended by {signal.Signals(-code).name}"
+    return f"was ended by signal {-code}"

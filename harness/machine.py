@@ -1,0 +1,59 @@
+"""What a reader needs to know of the machine before believing a figure."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+import psutil
+
+
+def facts() -> dict[str, str]:
+    """Processor, memory, system and load, as text; what the system does not tell is left out."""
+    found = {
+        "system": f"{platform.system()} {platform.release()}",
+        "architecture": platform.machine(),
+        "processor": _processor(),
+        "cores": f"{psutil.cpu_count(logical=False) or '?'} physical, {psutil.cpu_count()} logical",
+        "memory": f"{psutil.virtual_memory().total / 2**30:.1f} GiB",
+        "libc": " ".join(platform.libc_ver()),
+        "frequency governor": _first_line(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
+        "load at start": ", ".join(f"{load:.2f}" for load in os.getloadavg()) if hasattr(os, "getloadavg") else "",
+    }
+    return {name: value for name, value in found.items() if value.strip()}
+
+
+def commit(folder: Path) -> str:
+    """The checkout's commit, with `+` where files differ from it; empty outside a checkout."""
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(  # noqa: S603  (constant arguments)
+            ["git", *arguments],  # noqa: S607  (the user's own git)
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=20,
+        ).stdout.strip()
+
+    try:
+        return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain") else "")
+    except (subprocess.SubprocessError, OSError):
+        return ""
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
+
+
+def _first_line(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").splitlines()[0]
+    except (OSError, IndexError):
+        return ""

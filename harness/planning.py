@@ -1,0 +1,128 @@
+"""Choices -> Plan: what is on this machine meets what was asked for."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from datetime import datetime, timezone
+
+import engines
+from harness import interpreters, machine, matrix, workloads
+from harness.interpreters import Interpreter, Missing
+from harness.schedule import Plan
+from results.record import Cell, EngineFacts, InterpreterFacts, Run, WorkloadFacts
+from results.store import Unreadable
+
+
+def plan(
+    preset_name: str,
+    found: Sequence[Interpreter],
+    *,
+    command: Sequence[str],
+    only_engines: Sequence[str] = (),
+    only_workloads: Sequence[str] = (),
+    only_interpreters: Sequence[str] = (),
+    blocks: int | None = None,
+    seed: int | None = None,
+    timeout_seconds: float | None = None,
+    proof_steps: int | None = None,
+) -> Plan:
+    """A new run's plan over the interpreters found. Raises UnknownName for a name that does not exist."""
+    chosen = matrix.preset(preset_name)
+    missing = interpreters.missing(found)
+    known = [i.name for i in found if i.canonical or chosen.everything or i.name in only_interpreters]
+    main = [interpreters.reference(found).name]
+    main += [i.name for i in found if i.has_jit and i.canonical] or [m.name for m in missing if m.name.startswith("pypy")]
+    cells = matrix.cells(
+        chosen,
+        in_order([*known, *(absent.name for absent in missing)]),
+        main=main,
+        only_engines=only_engines,
+        only_workloads=only_workloads,
+        only_interpreters=only_interpreters,
+    )
+    changed = {"timeout_seconds": timeout_seconds, "proof_steps": proof_steps}
+    settings = chosen.settings.model_copy(update={key: value for key, value in changed.items() if value is not None})
+    created_at = datetime.now(timezone.utc)
+    run = Run(
+        id=f"{created_at:%Y-%m-%dT%H%M%S}-{preset_name}",
+        created_at=created_at,
+        command=tuple(command),
+        preset=preset_name,
+        seed=secrets.randbelow(2**32) if seed is None else seed,
+        blocks=chosen.blocks if blocks is None else blocks,
+        settings=settings,
+        cells=tuple(cells),
+        reference_interpreter=interpreters.reference(found).name,
+        engines={name: _engine_facts(name) for name in engines.names() if name in {cell.engine for cell in cells}},
+        workloads={name: _workload_facts(name) for name in dict.fromkeys(cell.workload for cell in cells)},
+        interpreters=_interpreter_facts(found, missing, cells),
+        machine=machine.facts(),
+        commit=machine.commit(interpreters.ROOT),
+    )
+    return _with_interpreters(run, found, missing)
+
+
+def resume(run: Run) -> Plan:
+    """The plan of a run that was interrupted, on this machine as it is now.
+
+    Raises Unreadable where it is another machine, or an interpreter's build changed: their times must not be mixed.
+    """
+    found = interpreters.discover()
+    for fact in ("processor", "cores", "system"):
+        if run.machine.get(fact) != machine.facts().get(fact):
+            raise Unreadable(
+                f"{run.id}: was made on another machine ({fact}: {run.machine.get(fact)})\n"
+                "  Resume it there, or start a new run here."
+            )
+    for interpreter in found:
+        recorded = run.interpreters.get(interpreter.name)
+        if recorded and recorded.version not in (interpreter.full_version, ""):
+            raise Unreadable(
+                f"{run.id}: {interpreter.name} was {recorded.version}, now it is {interpreter.full_version}\n"
+                "  Start a new run."
+            )
+    return _with_interpreters(run, found, interpreters.missing(found))
+
+
+def in_order(names: Sequence[str]) -> list[str]:
+    """Interpreters by implementation and version."""
+
+    def key(name: str) -> tuple[str, list[int]]:
+        implementation, _, version = name.partition("-")
+        return implementation, [int(part) for part in version.rstrip("t").split(".") if part.isdigit()]
+
+    return sorted(dict.fromkeys(names), key=key)
+
+
+def _with_interpreters(run: Run, found: Sequence[Interpreter], missing: Sequence[Missing]) -> Plan:
+    present = {interpreter.name: interpreter for interpreter in found}
+    absent = {m.name: m for m in missing}
+    for name in {cell.interpreter for cell in run.cells} - set(present) - set(absent):
+        absent[name] = Missing(name, f"{name} is not on this machine any more", f"uv python install {name}")
+    return Plan(run, present, absent)
+
+
+def _engine_facts(name: str) -> EngineFacts:
+    engine = engines.load(name)
+    return EngineFacts(
+        idea=engine.idea, builds_on=engine.builds_on, strict=engine.strict, error_bound=engine.error_bound
+    )
+
+
+def _workload_facts(name: str) -> WorkloadFacts:
+    workload = workloads.load(name)
+    return WorkloadFacts(
+        description=workload.description,
+        steps_per_epoch=workload.steps_per_epoch,
+        samples_per_step=workload.samples_per_step,
+        batch=workload.batch,
+    )
+
+
+def _interpreter_facts(
+    found: Sequence[Interpreter], missing: Sequence[Missing], cells: Sequence[Cell]
+) -> dict[str, InterpreterFacts]:
+    facts = {i.name: InterpreterFacts(version=i.full_version, build=i.build) for i in found}
+    facts.update({m.name: InterpreterFacts(version="") for m in missing})
+    return {name: facts[name] for name in in_order([cell.interpreter for cell in cells])}

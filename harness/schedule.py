@@ -1,0 +1,220 @@
+"""Cells -> records: every cell once a block, blocks in shuffled order, one worker at a time.
+
+Shuffling each block anew makes a drift of the machine hit all cells alike. A record is on disk before the next worker
+starts; a cell that brought no result is not tried again in later blocks, and never stops the others.
+"""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyperf
+
+from harness.interpreters import Interpreter, Missing, NoEnvironment
+from harness.isolate import Answer, Isolate
+from harness.matrix import estimate_seconds
+from harness.worker.job import Job
+from results.record import Cell, Record, Run
+from results.store import Store
+
+REFERENCE_ENGINE = "tuple"
+
+Environment = Callable[[Interpreter], Path]
+"""Makes or finds a worker environment; gives its Python. Raises NoEnvironment."""
+
+
+class Observer(Protocol):
+    """Is told what happens; the command line shows it."""
+
+    def started(self, cell: Cell, block: int) -> None: ...
+    def finished(self, record: Record, seconds_left: float) -> None: ...
+    def abandoned(self) -> None:
+        """A further block of a cell that brought no result is left out."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run and what its cells need: interpreters that are there, and why others are not."""
+
+    run: Run
+    interpreters: Mapping[str, Interpreter]
+    missing: Mapping[str, Missing]
+
+    def estimate_seconds(self, cell: Cell) -> float:
+        return estimate_seconds(cell, self.run.settings, self.interpreters.get(cell.interpreter))
+
+    @property
+    def total_seconds(self) -> float:
+        return sum(self.estimate_seconds(cell) for cell in self.run.cells) * self.run.blocks
+
+    def order(self) -> Iterator[tuple[int, Cell]]:
+        """(block, cell) in the order of measuring: the same for the same seed, so that a resumed run goes on alike."""
+        rng = random.Random(self.run.seed)
+        for block in range(self.run.blocks):
+            yield from ((block, cell) for cell in rng.sample(self.run.cells, len(self.run.cells)))
+
+
+@dataclass
+class _Progress:
+    """Estimated seconds of work done and left, and the seconds really taken: the ratio corrects the estimate."""
+
+    left: float
+    done: float = 0.0
+    taken: float = 0.0
+
+    def seconds_left(self, estimate: float, seconds: float) -> float:
+        self.left -= estimate
+        self.done += estimate
+        self.taken += seconds
+        # The first cells say little about the rest; the plan's own estimate fades out over the first minute of it.
+        return max(0.0, self.left * (self.taken + 60.0) / (self.done + 60.0))
+
+
+@dataclass
+class Schedule:
+    """Carries a plan out, through `isolate`, into `store`."""
+
+    plan: Plan
+    store: Store
+    isolate: Isolate
+    environment: Environment
+    observer: Observer
+    _references: dict[str, Answer | None] = field(default_factory=dict)
+
+    def execute(self) -> None:
+        """Measure what the store does not hold yet."""
+        records = self.store.records()
+        finished = {(record.block, record.cell) for record in records}
+        given_up = {record.cell for record in records if record.status != "measured"}
+        steps = {record.cell: record.steps_per_value for record in records if record.steps_per_value}
+        todo = [planned for planned in self.plan.order() if planned not in finished]
+        progress = _Progress(sum(self.plan.estimate_seconds(cell) for _, cell in todo))
+        for block, cell in todo:
+            estimate = self.plan.estimate_seconds(cell)
+            if cell in given_up:
+                progress.left -= estimate
+                self.observer.abandoned()
+                continue
+            self.observer.started(cell, block)
+            record = self._measure(cell, block, steps.get(cell, 0))
+            self.store.write(record)
+            if record.status == "measured":
+                steps[cell] = record.steps_per_value
+            else:
+                given_up.add(cell)
+            self.observer.finished(record, progress.seconds_left(estimate, record.worker_seconds))
+
+    def _measure(self, cell: Cell, block: int, steps_per_value: int) -> Record:
+        """One worker for one cell: its record, whatever happens."""
+        started_at = datetime.now(timezone.utc)
+
+        def without_result(status: str, reason: str, remedy: str = "", seconds: float = 0.0) -> Record:
+            return Record.model_validate(
+                {
+                    "cell": cell,
+                    "block": block,
+                    "status": status,
+                    "reason": reason,
+                    "remedy": remedy,
+                    "started_at": started_at,
+                    "worker_seconds": seconds,
+                }
+            )
+
+        absent = self.plan.missing.get(cell.interpreter)
+        if absent:
+            return without_result("skipped", absent.reason, absent.remedy)
+        interpreter = self.plan.interpreters[cell.interpreter]
+        try:
+            python = self.environment(interpreter)
+            lacking = self._reference(cell.workload)
+        except NoEnvironment as error:
+            return without_result("failed", str(error), "Check the network, then resume the run.")
+        if lacking:
+            reason = lacking.outcome.get("reason", "unknown")
+            if lacking.outcome["status"] != "skipped":
+                reason = f"the reference ({self._reference_cell(cell.workload)}) could not be made: {reason}"
+            return without_result(lacking.outcome["status"], reason, lacking.outcome.get("remedy", ""))
+
+        job = self._job(cell, steps_per_value)
+        answer = self.isolate(
+            "measure", python, job, timeout_seconds=self.plan.run.settings.timeout_seconds, hash_seed=block + 1
+        )
+        outcome = answer.outcome
+        if outcome["status"] != "measured" or answer.pyperf is None:
+            return without_result(outcome["status"], outcome["reason"], outcome.get("remedy", ""), answer.seconds)
+        timed = _merge(answer.pyperf, self.store.pyperf_file(cell))
+        return Record.model_validate(
+            {
+                "cell": cell,
+                "block": block,
+                "started_at": started_at,
+                "worker_seconds": answer.seconds,
+                "step_seconds": timed.get_values(),
+                "warmup_step_seconds": [seconds for run in timed.get_runs() for _, seconds in run.warmups],
+                **outcome,
+                "losses": [{"step": step, "loss": loss} for step, loss in outcome["losses"]],
+            }
+        )
+
+    def _reference(self, workload: str) -> Answer | None:
+        """Make the workload's reference unless it is there; the answer of the worker that could not, else None."""
+        if workload not in self._references:
+            self._references[workload] = None
+            if not self.store.reference_file(workload).exists():
+                cell = self._reference_cell(workload)
+                interpreter = self.plan.interpreters[cell.interpreter]
+                answer = self.isolate(
+                    "proof",
+                    self.environment(interpreter),
+                    self._job(cell, 0),
+                    timeout_seconds=self.plan.run.settings.timeout_seconds,
+                    hash_seed=0,
+                )
+                if answer.outcome["status"] != "measured":
+                    self._references[workload] = answer
+        return self._references[workload]
+
+    def _reference_cell(self, workload: str) -> Cell:
+        return Cell(engine=REFERENCE_ENGINE, interpreter=self.plan.run.reference_interpreter, workload=workload)
+
+    def _job(self, cell: Cell, steps_per_value: int) -> Job:
+        settings = self.plan.run.settings
+        interpreter = self.plan.interpreters[cell.interpreter]
+        return {
+            "engine": cell.engine,
+            "workload": cell.workload,
+            "interpreter": cell.interpreter,
+            "proof_steps": settings.proof_steps,
+            "reference_file": str(self.store.reference_file(cell.workload).absolute()),
+            "reference_cell": self._reference_cell(cell.workload).key,
+            "outcome_file": "",
+            "warmups": settings.jit_warmups if interpreter.has_jit else settings.warmups,
+            "values": settings.values,
+            "value_seconds": settings.value_seconds,
+            "steps_per_value": steps_per_value,
+        }
+
+
+def _merge(pyperf_json: bytes, suite_file: Path) -> Any:
+    """Add one process's pyperf result to its cell's suite file; gives that process's benchmark."""
+    with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
+        draft = Path(folder) / "block.json"
+        draft.write_bytes(pyperf_json)
+        block = pyperf.Benchmark.load(str(draft))
+        if suite_file.exists():
+            merged = pyperf.Benchmark.load(str(suite_file))
+            merged.add_runs(block)
+        else:
+            merged = block
+        merged.dump(str(draft), replace=True)
+        replacement = suite_file.with_name(f".{suite_file.name}.draft")
+        replacement.write_bytes(draft.read_bytes())
+    replacement.replace(suite_file)
+    return block

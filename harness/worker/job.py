@@ -1,0 +1,83 @@
+"""The two plain dictionaries between the harness and a measuring worker, and how an exception becomes an outcome."""
+
+from __future__ import annotations
+
+import json
+import os
+import traceback
+from pathlib import Path
+from typing import Any, Callable, TypedDict
+
+import datasets
+from engines import NonFiniteLoss, Unavailable
+
+
+class Job(TypedDict):
+    """What one worker is to do. Paths are absolute."""
+
+    engine: str
+    workload: str
+    interpreter: str
+    proof_steps: int
+    reference_file: str
+    """Read by a measuring worker, written by the one that makes the reference."""
+    reference_cell: str
+    outcome_file: str
+    warmups: int
+    values: int
+    value_seconds: float
+    """A timed value takes as many steps as fill this time; at least one."""
+    steps_per_value: int
+    """0: the worker finds out; later blocks of a cell repeat what its first one found."""
+
+
+class Outcome(TypedDict, total=False):
+    """What a worker found. `status` is `measured`, `skipped` or `failed`; the other keys are Record's."""
+
+    status: str
+    reason: str
+    remedy: str
+    phases: dict[str, float]
+    steps_per_value: int
+    peak_bytes: int
+    losses: list[tuple[int, float]]
+    parameters_sha256: str
+    proof: dict[str, Any]
+
+
+def read_job(path: str) -> Job:
+    job: Job = json.loads(Path(path).read_text(encoding="utf-8"))
+    return job
+
+
+def write_json(path: str, value: Any) -> None:
+    """Write whole or not at all: the harness takes a file that is there for a finished one."""
+    draft = f"{path}.draft"
+    Path(draft).write_text(json.dumps(value), encoding="utf-8")
+    os.replace(draft, path)
+
+
+def thin(points: list[Any], most: int) -> list[Any]:
+    """At most `most` of the points, evenly spaced, the first and the last among them."""
+    if len(points) <= most:
+        return points
+    return [points[round(index * (len(points) - 1) / (most - 1))] for index in range(most)]
+
+
+def run_job(job: Job, work: Callable[[], Outcome]) -> bool:
+    """Do the work, write its outcome or the reason why there is none, and tell whether there is one."""
+    try:
+        outcome = work()
+    except (Unavailable, datasets.Unavailable) as missing:
+        outcome = {"status": "skipped", "reason": missing.reason, "remedy": missing.remedy}
+    except NonFiniteLoss as error:
+        reason, _, remedy = str(error).partition("\n  ")
+        outcome = {"status": "failed", "reason": reason, "remedy": remedy}
+    except MemoryError:
+        outcome = {"status": "failed", "reason": "out of memory", "remedy": "Choose a smaller workload."}
+    except Exception as error:  # a worker's failure is a record, whatever it is
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        at = f"{Path(where.filename).name}:{where.lineno}"
+        outcome = {"status": "failed", "reason": f"{type(error).__name__}: {error} ({at})"}
+    write_json(job["outcome_file"], outcome)
+    return outcome["status"] == "measured"

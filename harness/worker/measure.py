@@ -1,0 +1,123 @@
+"""One cell in one fresh process, under `pyperf.Runner`: prepare, prove, warm up, time.
+
+`python -m harness.worker.measure JOB -o FILE …` is pyperf's manager, which starts this module again as its one worker;
+everything happens there, and nothing is compiled in the manager. pyperf's file has the times; what pyperf can't carry
+(phases may be zero, curves, the proof, the reason for a failure) goes into the job's outcome file.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import pyperf
+
+import engines
+from engines.api import Trainer
+from harness import workloads
+from harness.worker.job import Job, Outcome, read_job, run_job, thin
+from harness.worker.proof import Mismatch, prove
+
+SLOW_STEP_SECONDS = 1.0
+"""From here on a value is one step, and a process gives one value: the proof's steps were its warm-up."""
+
+LOSS_POINTS = 100
+
+
+def main() -> None:
+    runner = pyperf.Runner(program_args=("-m", "harness.worker.measure"), add_cmdline_args=_pass_job_on)
+    runner.argparser.add_argument("job")
+    args = runner.parse_args()
+    job = read_job(args.job)
+    if not args.worker:
+        runner.bench_time_func(job["workload"], _only_in_the_worker)
+    elif not run_job(job, lambda: measure(runner, job)):
+        sys.exit(1)
+
+
+def measure(runner: pyperf.Runner, job: Job) -> Outcome:
+    """Everything that the worker does. The order matters: no timing before the proof."""
+    engine = engines.load(job["engine"])
+    engine.check()
+    workload = workloads.load(job["workload"])
+    workload.data()
+    refusal = engine.supports(workload)
+    if refusal:
+        return {"status": "skipped", "reason": refusal}
+    trainer = engine.prepare(workload)
+    try:
+        proof = prove(engine, trainer, job)
+    except Mismatch as mismatch:
+        return {"status": "failed", "reason": str(mismatch), "remedy": "A wrong result has no speed: mend the engine."}
+    trainer.restart(batch=workload.batch)
+
+    step_seconds, steps = calibrate(trainer, job)
+    # pyperf would calibrate in a process of its own, which would have to compile once more.
+    runner.args.loops = steps
+    if step_seconds > SLOW_STEP_SECONDS:
+        runner.args.warmups, runner.args.values = 0, 1
+    metadata: dict[str, Any] = {
+        "zoomgrad_engine": job["engine"],
+        "zoomgrad_interpreter": job["interpreter"],
+        **{f"zoomgrad_{phase}_seconds": seconds for phase, seconds in trainer.phases.items()},
+    }
+    runner.bench_time_func(job["workload"], _timed(trainer), metadata=metadata)
+    return {
+        "status": "measured",
+        "phases": dict(trainer.phases),
+        "steps_per_value": steps,
+        "peak_bytes": peak_bytes(),
+        "losses": thin(list(enumerate(trainer.losses)), LOSS_POINTS),
+        **proof,  # type: ignore[typeddict-item]
+    }
+
+
+def calibrate(trainer: Trainer, job: Job) -> tuple[float, int]:
+    """About how long a step takes now, and how many steps a value takes.
+
+    It takes steps until they fill a value's time, so that a JIT has begun to warm up when they are counted.
+    """
+    if job["steps_per_value"]:
+        return _timed(trainer)(job["steps_per_value"]) / job["steps_per_value"], job["steps_per_value"]
+    steps = 1
+    while True:
+        seconds = _timed(trainer)(steps)
+        if seconds >= job["value_seconds"]:
+            return seconds / steps, max(1, math.ceil(steps * job["value_seconds"] / seconds))
+        steps *= 2
+
+
+def peak_bytes() -> int:
+    """Largest resident set of this process so far; 0 where the system does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _timed(trainer: Trainer) -> Callable[[int], float]:
+    """Seconds that so many further steps take, in the form that pyperf calls."""
+
+    def time_steps(steps: int) -> float:
+        start = perf_counter()
+        trainer.train(steps)
+        return perf_counter() - start
+
+    return time_steps
+
+
+def _pass_job_on(command: list[str], args: Any) -> None:
+    command.append(args.job)
+
+
+def _only_in_the_worker(loops: int) -> float:
+    raise AssertionError("pyperf's manager runs nothing")
+
+
+if __name__ == "__main__":
+    main()
