@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from functools import lru_cache
+from functools import cache
 
 from engines.api import Engine, NonFiniteLoss, Unavailable, UnknownName
 
@@ -31,7 +31,7 @@ def load(name: str) -> Engine:
     return engines[name]
 
 
-@lru_cache(maxsize=None)
+@cache
 def _ladder() -> dict[str, Engine]:
     found = _discover()
     ordered: dict[str, Engine] = {}

@@ -45,7 +45,8 @@ class NonFiniteLoss(ArithmeticError):
 
     def __init__(self, step: int, value: object) -> None:
         super().__init__(
-            f"the loss of step {step} is not a finite number: {value}\n  Lower the rate, or start from other parameters."
+            f"the loss of step {step} is not a finite number: {value}\n"
+            "  Lower the rate, or start from other parameters."
         )
         self.step = step
         self.value = value

@@ -1,7 +1,7 @@
 """Neuron, Layer, MLP and the losses, written once against any Value class.
 
-The networks are micrograd's: same parameter order, same `repr`, same order of operations. `bind` gives an engine its own
-copy of the four classes; what micrograd does not offer is keyword-only.
+The networks are micrograd's: same parameter order, same `repr`, same order of operations. `bind` gives an engine its
+own copy of the four classes; what micrograd does not offer is keyword-only.
 """
 
 from __future__ import annotations

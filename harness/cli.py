@@ -11,9 +11,9 @@ import json
 import os
 import subprocess
 import sys
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Optional
 
 import typer
 from rich.console import Console
@@ -47,13 +47,13 @@ err = Console(stderr=True, highlight=False)
 INTERRUPTED = 130
 
 
-class Stage(str, Enum):
+class Stage(StrEnum):
     """What `show` can print of an engine's pipeline; an interpreted engine has only the graph."""
 
     graph = "graph"
 
 
-class Form(str, Enum):
+class Form(StrEnum):
     """How `show` prints a graph."""
 
     text = "text"
@@ -74,19 +74,31 @@ OnInterpreter = Annotated[
 @app.command("list")
 def list_() -> None:
     """The engines, workloads, interpreters and presets there are."""
-    rows = []
-    for name in engines.names():
-        engine = engines.load(name)
-        bits = "identical" if engine.strict else f"within {engine.error_bound:g}"
-        rows.append((name, engine.idea, engine.builds_on or "–", bits))
-    out.print(display.table("engines", "name", "the one idea", "builds on", "bits", rows=rows), "")
-    rows = [(w.name, w.description, f"{w.steps_per_epoch:,}") for w in workloads.WORKLOADS.values()]
-    rows.append(("mlp-IxHxO", "an MLP of any shape, squared error, synthetic rows", "1,000"))
-    out.print(display.table("workloads", "name", "model and loss", "steps an epoch", rows=rows), "")
-    rows = [(i.name, i.version, str(i.path)) for i in interpreters.discover()]
-    out.print(display.table("interpreters", "name", "version", "path", rows=rows), "")
-    presets = [(name, preset.description) for name, preset in matrix.PRESETS.items()]
-    out.print(display.table("presets", "name", "what it measures", rows=presets), "")
+    ladder = [engines.load(name) for name in engines.names()]
+    for part in (
+        display.table(
+            "engines",
+            ("name", "the one idea", "builds on", "bits"),
+            [(e.name, e.idea, e.builds_on, "identical" if e.strict else f"within {e.error_bound:g}") for e in ladder],
+        ),
+        display.table(
+            "workloads",
+            ("name", "model and loss", "steps an epoch"),
+            [(w.name, w.description, f"{w.steps_per_epoch:,}") for w in workloads.WORKLOADS.values()]
+            + [("mlp-IxHxO", "an MLP of any shape, squared error, synthetic rows", "1,000")],
+        ),
+        display.table(
+            "interpreters",
+            ("name", "version", "path"),
+            [(i.name, i.version, str(i.path)) for i in interpreters.discover()],
+        ),
+        display.table(
+            "presets",
+            ("name", "what it measures"),
+            [(name, preset.description) for name, preset in matrix.PRESETS.items()],
+        ),
+    ):
+        out.print(part, "")
     _next("Race them: `zoomgrad run --preset smoke`.")
 
 
@@ -108,8 +120,8 @@ def doctor() -> None:
             rows.append((f"data of {name}", "ready", ""))
         except datasets.Unavailable as missing:
             rows.append((f"data of {name}", "missing", f"{missing.reason}. {missing.remedy}"))
-    out.print(display.table("zoomgrad doctor", "what", "state", "where, or how to get it", rows=rows), "")
-    out.print(display.table("machine", "fact", "value", rows=list(machine.facts().items())), "")
+    out.print(display.table("zoomgrad doctor", ("what", "state", "where, or how to get it"), rows), "")
+    out.print(display.table("machine", ("fact", "value"), machine.facts().items()), "")
     lacking = sum(state == "missing" for _, state, _ in rows)
     _next(f"{lacking} missing: a run skips them, with the reason." if lacking else "All there: `zoomgrad run`.")
 
@@ -121,7 +133,9 @@ def run(
     workloads_: Annotated[Optional[str], typer.Option("--workloads", help="Only these.")] = None,
     interpreters_: Annotated[Optional[str], typer.Option("--interpreters", help="Only these.")] = None,
     blocks: Annotated[Optional[int], typer.Option(min=1, help="Processes a cell; three make an interval.")] = None,
-    seed: Annotated[Optional[int], typer.Option(help="Seed of the shuffled order; drawn and recorded if absent.")] = None,
+    seed: Annotated[
+        Optional[int], typer.Option(help="Seed of the shuffled order; drawn and recorded if absent.")
+    ] = None,
     timeout: Annotated[Optional[float], typer.Option(min=1, help="Seconds a worker may take.")] = None,
     proof_steps: Annotated[
         Optional[int], typer.Option(min=2, help="Steps that must give the reference's bits before timing.")
@@ -162,7 +176,9 @@ def run(
 
 
 @app.command()
-def report(run_: Annotated[Optional[str], typer.Argument(metavar="[RUN]", help="Id or folder; the newest.")] = None) -> None:
+def report(
+    run_: Annotated[Optional[str], typer.Argument(metavar="[RUN]", help="Id or folder; the newest.")] = None,
+) -> None:
     """Build a run's report again, from its records alone."""
     _conclude(_store(run_) if run_ else latest())
 
@@ -272,7 +288,7 @@ def _conclude(store: Store) -> None:
             (rung.engine, *(" ".join(filter(None, (e.text, e.speedup))) for e in rung.entries)) for rung in top.rows
         ]
         title = f"{top.workload}: time a step, and speedup over baseline on the same interpreter"
-        out.print("", display.table(title, "engine", *top.interpreters, rows=rows), "")
+        out.print("", display.table(title, ("engine", *top.interpreters), rows), "")
     for sentence in verdict(table):
         out.print(sentence, markup=False)
     _next(f"Open {_short(page)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any
@@ -13,12 +14,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from harness.schedule import Plan
+from results import units
 from results.record import Cell, Record
 
 BARS = "▁▂▃▄▅▆▇█"
 
+PLAIN_SECONDS = 10.0
+"""Without a terminal, a training says this often how far it is."""
 
-def table(title: str, *columns: str, rows: Iterable[Sequence[str]]) -> Table:
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     """A Rich table of text; every cell is shown as it is, markup included."""
     made = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
     for column in columns:
@@ -50,7 +55,7 @@ def plan_table(plan: Plan) -> Table:
         time = f"skipped; get it with: {absent.remedy}" if absent else seconds_text(estimate)
         rows.append((interpreter, workload, ", ".join(cell.engine for cell in cells), time))
     title = f"{plan.run.preset}: {len(plan.run.cells)} cells × {plan.run.blocks} blocks"
-    return table(title, "interpreter", "workload", "engines", "estimate", rows=rows)
+    return table(title, ("interpreter", "workload", "engines", "estimate"), rows)
 
 
 class RunProgress:
@@ -97,7 +102,7 @@ class RunProgress:
 
 
 def _step_text(record: Record) -> str:
-    return f"{statistics.median(record.step_seconds):.3g} s a step"
+    return f"{units.duration(statistics.median(record.step_seconds))} a step"
 
 
 class TrainingProgress:
@@ -109,6 +114,7 @@ class TrainingProgress:
         self._start: dict[str, Any] = {}
         self.ends: list[dict[str, Any]] = []
         self.failures: list[str] = []
+        self._printed_at = time.monotonic()
         if self._status:
             self._status.start()
 
@@ -120,18 +126,27 @@ class TrainingProgress:
             self.failures.append(event["reason"])
         elif kind == "end":
             self.ends.append(event)
-            self._console.print(end_line(event), markup=False, highlight=False, soft_wrap=True)
-        elif kind == "progress" and self._status:
+            self._print(end_line(event))
+        elif kind == "progress":
             steps = event["steps"] - (event["epoch"] - 1) * self._start["steps_per_epoch"]
-            self._status.update(
+            line = (
                 f"seed {self._start['seed']}  epoch {event['epoch']}/{self._start['epochs']}  "
-                f"step {steps:,}/{self._start['steps_per_epoch']:,}  loss {event['loss']:.4g}"
-                + ("" if event["accuracy"] is None else f"  accuracy {event['accuracy']:.0%}")
+                f"step {steps:,}/{self._start['steps_per_epoch']:,}  loss {event['loss']:.4g}  "
+                f"accuracy {event['accuracy']:.0%} of {event['accuracy_rows']}"
             )
+            if self._status:
+                self._status.update(line)
+            elif time.monotonic() - self._printed_at > PLAIN_SECONDS:
+                self._printed_at = time.monotonic()
+                self._print(line)
         elif kind == "epoch":
-            accuracy = "" if event["accuracy"] is None else f", accuracy {event['accuracy']:.2%}"
-            line = f"epoch {event['epoch']}: mean loss {event['loss']:.4g}{accuracy}, {event['train_seconds']:.2f} s"
-            self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+            self._print(
+                f"epoch {event['epoch']}: mean loss {event['loss']:.4g}, accuracy {event['accuracy']:.2%}, "
+                f"{event['train_seconds']:.2f} s"
+            )
+
+    def _print(self, line: str) -> None:
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:
         if self._status:
@@ -143,9 +158,9 @@ def end_line(end: dict[str, Any]) -> str:
     parts = [f"seed {end['seed']}: {end['epochs']:,} epochs, loss {end['loss']:.4g}"]
     if end["converged"] is not None:
         parts.append("within the tolerance" if end["converged"] else "tolerance not reached")
-    if end["accuracy"] is not None:
-        parts.append(f"accuracy {end['accuracy']:.2%} on {end['evaluated_on']}")
-    parts.append(f"{end['train_seconds']:.3g} s, {end['train_seconds'] / end['steps']:.3g} s a step")
+    parts.append(f"accuracy {end['accuracy']:.2%} on {end['evaluated_on']}")
+    seconds = end["train_seconds"]
+    parts.append(f"{units.duration(seconds)}, {units.duration(seconds / end['steps'])} a step")
     return ", ".join(parts) + f"  {sparkline([loss for _, loss in end['curve']])}"
 
 
@@ -157,8 +172,7 @@ def distribution_lines(ends: Sequence[dict[str, Any]]) -> list[str]:
         lines.append(f"{len(converged)} of {len(ends)} within the tolerance")
     figures = {"loss": [end["loss"] for end in ends], "epochs": [float(end["epochs"]) for end in converged or ends]}
     figures["seconds"] = [end["train_seconds"] for end in converged or ends]
-    if all(end["accuracy"] is not None for end in ends):
-        figures["accuracy"] = [end["accuracy"] for end in ends]
+    figures["accuracy"] = [end["accuracy"] for end in ends]
     for name, values in figures.items():
         low, middle, high = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
         lines.append(f"{name}: median {middle:.4g}, quartiles {low:.4g} to {high:.4g}, n = {len(values)}")

@@ -106,12 +106,14 @@ def discover() -> list[Interpreter]:
         # A shim is one program for all versions: what it runs is found in its own folder.
         if real in seen or real.name == "pyenv" or "shims" in candidate.parts:
             continue
-        seen.add(real)
         found = _probe(candidate)
-        if found and not found["virtual"] and _supported(str(found["implementation"]), str(found["version"])):
+        if found and found["virtual"]:
+            continue  # not seen: its program is its base's, which may come later
+        seen.add(real)
+        if found and _supported(str(found["implementation"]), str(found["version"])):
             key = (str(found["implementation"]), str(found["version"]), bool(found["free_threaded"]))
             facts.setdefault(key, {**found, "path": candidate})
-    ordered = sorted(facts.values(), key=lambda f: (f["implementation"], _numbers(str(f["version"]))), reverse=True)
+    ordered = sorted(facts.values(), key=lambda f: (f["implementation"], _age(str(f["version"]))), reverse=True)
     taken: set[str] = set()
     interpreters = []
     for fact in ordered:
@@ -128,7 +130,7 @@ def discover() -> list[Interpreter]:
                 build={key: value for key, value in dict(fact["build"]).items() if value},  # type: ignore[call-overload]
             )
         )
-    return sorted(interpreters, key=lambda i: (i.implementation, _numbers(i.version), i.name))
+    return sorted(interpreters, key=lambda i: (i.implementation, _age(i.version), i.name))
 
 
 def missing(found: Iterable[Interpreter]) -> list[Missing]:
@@ -154,7 +156,7 @@ def reference(found: Iterable[Interpreter]) -> Interpreter:
     candidates = [i for i in found if i.implementation == "cpython" and i.canonical]
     if not candidates:
         raise UnknownName("interpreter", "cpython", [f"cpython-3.{minor} (uv python install)" for minor in CPYTHONS])
-    return max(candidates, key=lambda interpreter: _numbers(interpreter.version))
+    return max(candidates, key=lambda interpreter: _age(interpreter.version))
 
 
 def fetch_pypy() -> bool:
@@ -254,6 +256,11 @@ def _name(fact: dict[str, object], taken: set[str]) -> str:
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", version))
+
+
+def _age(version: str) -> tuple[tuple[int, ...], bool, str]:
+    """Sorts versions: `3.14.0a7`, `3.14.0c1`, `3.14.0`."""
+    return _numbers(version)[:3], version.replace(".", "").isdecimal(), version
 
 
 def _tail(text: str, characters: int = 600) -> str:

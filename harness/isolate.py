@@ -66,7 +66,9 @@ def isolate(task: Task, python: Path, job: Job, *, timeout_seconds: float, hash_
     return Answer(outcome, seconds, pyperf)
 
 
-def _run(command: list[str], environment: dict[str, str], folder: str, timeout_seconds: float) -> tuple[int | None, str]:
+def _run(
+    command: list[str], environment: dict[str, str], folder: str, timeout_seconds: float
+) -> tuple[int | None, str]:
     """The exit code, None after a timeout, and the end of what the process wrote."""
     with (Path(folder) / "output.txt").open("w+b") as output:
         process = subprocess.Popen(  # noqa: S603  (a list of arguments, none of them read by a shell)

@@ -71,8 +71,8 @@ def cells(
 ) -> list[Cell]:
     """The preset's cells, in the order workload, interpreter, engine.
 
-    interpreters: names that the run knows, missing ones included; main: those of them that every engine runs on. What is
-    named in an `only_…` replaces the preset's own choice: then every named engine meets every named interpreter.
+    interpreters: names that the run knows, missing ones included; main: those of them that every engine runs on. What
+    is named in an `only_…` replaces the preset's own choice: then every named engine meets every named interpreter.
     Raises UnknownName for a name that does not exist.
     """
     main = set(only_interpreters or (interpreters if chosen.everything else main))
@@ -106,9 +106,8 @@ def estimate_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | 
     # Three rows a weight: itself, its product, its sum. Samples in one graph share the first.
     rows = workload.weights * (1 + 2 * workload.samples_per_step)
     step = rows * engines.load(cell.engine).typical_row_seconds / (JIT_SPEEDUP if interpreter.has_jit else 1.0)
-    proof = (1 + settings.proof_steps) * step
+    proof = (2 + settings.proof_steps) * step
     warmups = settings.jit_warmups if interpreter.has_jit else settings.warmups
     values = (1 if step > 1.0 else warmups + settings.values) * max(step, settings.value_seconds)
     calibration = max(step, 1.5 * settings.value_seconds)
     return (JIT_STARTUP_SECONDS if interpreter.has_jit else STARTUP_SECONDS) + proof + calibration + values
-

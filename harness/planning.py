@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import engines
 from harness import interpreters, machine, matrix, workloads
@@ -32,7 +32,9 @@ def plan(
     missing = interpreters.missing(found)
     known = [i.name for i in found if i.canonical or chosen.everything or i.name in only_interpreters]
     main = [interpreters.reference(found).name]
-    main += [i.name for i in found if i.has_jit and i.canonical] or [m.name for m in missing if m.name.startswith("pypy")]
+    main += [i.name for i in found if i.has_jit and i.canonical] or [
+        m.name for m in missing if m.name.startswith("pypy")
+    ]
     cells = matrix.cells(
         chosen,
         in_order([*known, *(absent.name for absent in missing)]),
@@ -43,7 +45,7 @@ def plan(
     )
     changed = {"timeout_seconds": timeout_seconds, "proof_steps": proof_steps}
     settings = chosen.settings.model_copy(update={key: value for key, value in changed.items() if value is not None})
-    created_at = datetime.now(timezone.utc)
+    created_at = datetime.now(UTC)
     run = Run(
         id=f"{created_at:%Y-%m-%dT%H%M%S}-{preset_name}",
         created_at=created_at,

@@ -10,7 +10,7 @@ import random
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -112,7 +112,7 @@ class Schedule:
 
     def _measure(self, cell: Cell, block: int, steps_per_value: int) -> Record:
         """One worker for one cell: its record, whatever happens."""
-        started_at = datetime.now(timezone.utc)
+        started_at = datetime.now(UTC)
 
         def without_result(status: str, reason: str, remedy: str = "", seconds: float = 0.0) -> Record:
             return Record.model_validate(

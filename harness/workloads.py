@@ -11,7 +11,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any, Optional
 
 from datasets import Dataset, digits, mnist, moons, synthetic, tour, xor
@@ -120,12 +120,12 @@ class Workload:
         return right / total
 
 
-@lru_cache(maxsize=None)
+@cache
 def _read(reader: Callable[[], Dataset]) -> Dataset:
     return reader()
 
 
-@lru_cache(maxsize=None)
+@cache
 def _whole_set(reader: Callable[[], Dataset]) -> array[float]:
     data = _read(reader)
     return array("d", (x for sample in range(data.train_rows) for x in data.inputs(sample)))

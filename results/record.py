@@ -6,16 +6,24 @@ renamed or given another unit without raising `SCHEMA_VERSION`, since a record o
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, model_validator
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    model_validator,
+)
 
 SCHEMA_VERSION: Final = 1
 
 Status = Literal["measured", "skipped", "failed", "timed-out"]
-Name = Annotated[str, Field(min_length=1, pattern=r"^[^/\s]+$")]
-"""An engine's, interpreter's or workload's key: no slash, since a cell's key joins three of them."""
+Name = Annotated[str, Field(pattern=r"^[^/\s-]+(-[^/\s-]+)*$")]
+"""A key. No slash, which joins three of them in a cell's key; no double hyphen, which joins them in file names."""
 
 
 class Model(BaseModel):
@@ -52,6 +60,8 @@ class Proof(Model):
 
 
 class LossPoint(Model):
+    """A point of a loss curve."""
+
     step: NonNegativeInt
     loss: float
 
@@ -67,7 +77,7 @@ class Record(Model):
     """Why there is no result; empty where there is one."""
     remedy: str = ""
     """What the reader can do about it: a command, where one exists."""
-    started_at: datetime
+    started_at: AwareDatetime
     worker_seconds: NonNegativeFloat = 0.0
     """Wall time of the whole worker, its start included: what the next run's estimate is made from."""
 
@@ -146,7 +156,7 @@ class Run(Model):
 
     schema_version: Literal[1] = SCHEMA_VERSION
     id: Name
-    created_at: datetime
+    created_at: AwareDatetime
     command: tuple[str, ...]
     preset: str
     seed: int

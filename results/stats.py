@@ -28,7 +28,7 @@ class TooFewProcesses(ValueError):
 
 @dataclass(frozen=True)
 class Interval:
-    """A figure with its bounds. Bounds equal to the figure's own value mean that none could be computed."""
+    """A figure with its bounds."""
 
     value: float
     low: float

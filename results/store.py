@@ -66,6 +66,7 @@ def read(path: Path, model: type[Stored]) -> Stored:
 
 
 def file_name(cell: Cell, *rest: str) -> str:
+    """A cell's key as a file's name; `rest` follows it."""
     return "--".join((cell.engine, cell.interpreter, cell.workload, *rest)) + ".json"
 
 

@@ -18,7 +18,9 @@ class Drawing(str):
         """The picture. Raises Unavailable where Graphviz is absent."""
         program = shutil.which("dot")
         if program is None:
-            raise Unavailable("the `dot` program is not on PATH", "Install Graphviz, for example `apt install graphviz`.")
+            raise Unavailable(
+                "the `dot` program is not on PATH", "Install Graphviz, for example `apt install graphviz`."
+            )
         result = subprocess.run(  # noqa: S603  (an absolute path and a constant option; the source goes to stdin)
             [program, "-Tsvg"], input=self.encode(), capture_output=True, check=True, timeout=RENDER_SECONDS
         )

@@ -1,8 +1,8 @@
 """Value graph -> text, one row a Value, operands before what uses them.
 
-    %0 = leaf -4.0  a
-    %1 = leaf 2.0  b
-    %2 = * %0 %1            ; -8.0
+%0 = leaf -4.0  a
+%1 = leaf 2.0  b
+%2 = * %0 %1            ; -8.0
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ The derived operators stay as micrograd derives them, since bits depend on it: `
 
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
 import sys
@@ -13,19 +14,18 @@ from typing import Any
 
 from engines.api import CyclicGraph, Number
 
-if sys.implementation.name == "pypy":
 
-    def power(base: Any, exponent: Any) -> Any:
-        """`base ** exponent` by libm."""
-        # PyPy rewrites x ** 2 to x * x, which differs from libm's pow in about one of 1,200 inputs.
-        if isinstance(base, float):
-            try:
-                return math.pow(base, exponent)
-            except ValueError:  # where math.pow refuses, the operator gives the exception or complex number of CPython
-                return base**exponent
-        return base**exponent
-else:
-    power = operator.pow
+def _libm_power(base: Any, exponent: Any) -> Any:
+    """`base ** exponent` by libm, with the operator's exceptions."""
+    if isinstance(base, float):
+        # Where math.pow refuses, the operator gives CPython's exception or complex number.
+        with contextlib.suppress(ValueError):
+            return math.pow(base, exponent)
+    return base**exponent
+
+
+# PyPy rewrites x ** 2 to x * x, which differs from libm's pow in about one of 1,200 inputs.
+power = _libm_power if sys.implementation.name == "pypy" else operator.pow
 
 
 def check_exponent(exponent: object) -> None:
@@ -77,7 +77,7 @@ class Derived:
         return self + other  # type: ignore[operator]
 
     def __sub__(self, other: Any) -> Any:
-        return self + (-other)  # type: ignore[operator]
+        return self + (-other)
 
     def __rsub__(self, other: Number) -> Any:
         return other + (-self)
@@ -86,7 +86,7 @@ class Derived:
         return self * other  # type: ignore[operator]
 
     def __truediv__(self, other: Any) -> Any:
-        return self * (power(other, -1) if isinstance(other, (int, float)) else other**-1)  # type: ignore[operator]
+        return self * (power(other, -1) if isinstance(other, (int, float)) else other**-1)
 
     def __rtruediv__(self, other: Number) -> Any:
         return other * self**-1  # type: ignore[operator]

@@ -16,6 +16,8 @@ class Value(Derived):
 
     __slots__ = ("_backward", "_exponent", "_forward", "_op", "_prev", "data", "grad", "label")
 
+    _exponent: Number  # set where the operation is a power
+
     def __init__(self, data: Any, _children: tuple[Value, ...] = (), _op: str = "", label: str = "") -> None:
         self.data = data
         self.grad: Any = 0

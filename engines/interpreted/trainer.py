@@ -10,7 +10,6 @@ import math
 from array import array
 from collections.abc import Mapping
 from time import perf_counter
-from typing import Any
 
 from engines.api import NonFiniteLoss, Workload
 from engines.nn import Networks

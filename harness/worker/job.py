@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import traceback
 from pathlib import Path
 from typing import Any, Callable, TypedDict
@@ -46,6 +45,7 @@ class Outcome(TypedDict, total=False):
 
 
 def read_job(path: str) -> Job:
+    """The job that the harness wrote there."""
     job: Job = json.loads(Path(path).read_text(encoding="utf-8"))
     return job
 
@@ -54,7 +54,7 @@ def write_json(path: str, value: Any) -> None:
     """Write whole or not at all: the harness takes a file that is there for a finished one."""
     draft = f"{path}.draft"
     Path(draft).write_text(json.dumps(value), encoding="utf-8")
-    os.replace(draft, path)
+    Path(draft).replace(path)
 
 
 def thin(points: list[Any], most: int) -> list[Any]:

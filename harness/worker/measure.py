@@ -28,6 +28,7 @@ LOSS_POINTS = 100
 
 
 def main() -> None:
+    """pyperf's manager, or its worker when pyperf started this."""
     runner = pyperf.Runner(program_args=("-m", "harness.worker.measure"), add_cmdline_args=_pass_job_on)
     runner.argparser.add_argument("job")
     args = runner.parse_args()

@@ -31,12 +31,13 @@ class Mismatch(Exception):
 
 
 def evidence(trainer: Trainer, *, batch: int, steps: int) -> Evidence:
-    """Gradients after the first step, then losses and parameters after `steps` steps, from the same start.
+    """Gradients of two rows without an update, then losses and parameters after `steps` steps, from the same start.
 
     batch: the workload's; at most 2 is used, so that two steps bring at least one update.
     """
-    trainer.restart(batch=2)
-    trainer.train(1)
+    # Two rows: the first one of xor is all zeros, and so are its gradients.
+    trainer.restart(batch=3)
+    trainer.train(2)
     gradients = trainer.gradients()
     trainer.restart(batch=min(batch, 2))
     trainer.train(steps)
@@ -90,11 +91,13 @@ def prove(engine: engines.Engine, trainer: Trainer, job: Job) -> dict[str, Any]:
 
 
 def load_evidence(path: str) -> Evidence:
+    """What `make_reference` wrote there."""
     # Arrays, not lists: a reference's hundred thousand floats must not lie in the collector's way while others run.
     return {part: array("d", values) for part, values in json.loads(Path(path).read_text(encoding="utf-8")).items()}
 
 
 def make_reference(job: Job) -> Outcome:
+    """Write the job's reference file, from its engine's training."""
     workload = workloads.load(job["workload"])
     workload.data()
     trainer = engines.load(job["engine"]).prepare(workload)

@@ -31,7 +31,7 @@ LIVE_ROWS = 100
 LIVE_SHARE = 0.1
 """And takes at most about this share of the training's time, which it is not counted in."""
 
-CURVE_POINTS = 60
+CURVE_POINTS = 32
 
 
 class Settings(TypedDict):
@@ -85,6 +85,7 @@ def _train_once(engine: engines.Engine, workload: Workload, settings: Settings) 
                         "steps": len(trainer.losses),
                         "loss": trainer.losses[-1],
                         "accuracy": live.accuracy(),
+                        "accuracy_rows": LIVE_ROWS,
                     }
             loss = math.fsum(trainer.losses[-steps_per_epoch:]) / steps_per_epoch
             converged = tolerance is not None and loss < tolerance
@@ -131,7 +132,7 @@ class _Live:
         self._workload = workload
         self.train_seconds = 0.0
         self._told = self._told_epoch = self._evaluate_at = 0.0
-        self._accuracy: Optional[float] = None
+        self._accuracy = math.nan
 
     def trained(self, seconds: float) -> None:
         self.train_seconds += seconds
@@ -149,7 +150,7 @@ class _Live:
         self._told_epoch = self.train_seconds
         return True
 
-    def accuracy(self) -> Optional[float]:
+    def accuracy(self) -> float:
         """On a sample of the evaluation rows, as of a short while ago."""
         if self.train_seconds >= self._evaluate_at:
             start = perf_counter()
@@ -172,6 +173,7 @@ def _portions(trainer: Trainer, steps: int) -> Iterator[float]:
 
 
 def main() -> None:
+    """Print the events of the training that the first argument describes."""
     try:
         for event in train(json.loads(sys.argv[1])):
             print(json.dumps(event), flush=True)

@@ -1,0 +1,38 @@
+"""The charts of a report: one file each, found in this folder, shown by their `ORDER`.
+
+A chart reads the rows of one workload, measured or not, and computes no figure of its own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import Protocol, cast
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+
+class Chart(Protocol):
+    """What a file in this folder defines to be a chart."""
+
+    ORDER: int
+
+    def title(self, table: pd.DataFrame) -> str:
+        """The finding, in words, from the data."""
+
+    def caption(self, table: pd.DataFrame) -> str:
+        """How to read it."""
+
+    def size(self, table: pd.DataFrame) -> tuple[float, float]:
+        """Width and height in inches."""
+
+    def draw(self, table: pd.DataFrame, axes: Axes) -> None:
+        """Draw it."""
+
+
+def charts() -> dict[str, Chart]:
+    """Every chart by its file's name, in order."""
+    modules = {info.name: importlib.import_module(f"{__name__}.{info.name}") for info in pkgutil.iter_modules(__path__)}
+    found = {name: cast(Chart, module) for name, module in modules.items() if hasattr(module, "draw")}
+    return dict(sorted(found.items(), key=lambda item: (item[1].ORDER, item[0])))

@@ -1,0 +1,140 @@
+"""Compile time against epoch time: what a faster epoch costs. The chart the project exists for."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from reports.charts import style
+from reports.charts.labels import label_column, label_marks
+from reports.table import each, in_order, measured, smallest
+from results import units
+
+ORDER = 1
+
+PUBLISHED = (("interpreted", 0.0, 60_000.0), ("TCC", 0.5, 45.0), ("Clang -O0", 30.0, 30.0), ("Clang -O1", 350.0, 8.0))
+"""Compile and epoch seconds as stated by "Compiling ML models to C for fun", for 60,000 MNIST images."""
+
+_PUBLISHED_WORKLOADS = ("mnist", "mnist-b1000")
+_STRIP_SHARE = 0.3
+"""Width of the strip for engines that compile nothing: logarithms have no zero, so it stands apart."""
+
+
+def title(table: pd.DataFrame) -> str:
+    """The engine with the shortest epoch, and what it pays for it."""
+    rows = _rows(table)
+    if rows.empty:
+        return "No epoch was measured"
+    best = smallest(rows, "epoch_seconds")
+    epoch = f"an epoch of {units.duration(best.epoch_seconds)}, the shortest"
+    where = f"{best.engine} on {best.interpreter}"
+    if best.compile_seconds == 0:
+        return f"{where} compiles nothing and has {epoch}"
+    return f"{where} compiles in {units.duration(best.compile_seconds)} and has {epoch}"
+
+
+def caption(table: pd.DataFrame) -> str:
+    """How to read it."""
+    text = (
+        "Lower is a faster epoch, further left is less time spent compiling; both axes are logarithmic. "
+        "A colour is an engine, a shape an interpreter; an engine's name stands at its fastest mark. "
+        "Engines on the strip at the left compile nothing. Vertical bars are 95 % intervals, where there are any."
+    )
+    if _published(table):
+        text += ' Hollow diamonds: published in "Compiling ML models to C for fun", measured on another machine.'
+    return text
+
+
+def size(table: pd.DataFrame) -> tuple[float, float]:
+    """Width and height in inches."""
+    return 8.4, 5.4
+
+
+def draw(table: pd.DataFrame, axes: Axes) -> None:
+    """Draw the rows of one workload."""
+    rows = _rows(table)
+    if rows.empty:
+        style.nothing_to_draw(axes, "No epoch was measured.")
+        return
+    published = PUBLISHED if _published(table) else ()
+    nothing, edge = _scales(axes, rows, [point[1:] for point in published])
+
+    def at(compile_seconds: float) -> float:
+        return compile_seconds or nothing
+
+    labels: dict[str, tuple[float, float, str]] = {}
+    marks: list[tuple[float, float]] = []
+    for row in each(rows.sort_values("epoch_seconds", ascending=False)):
+        x, y = at(row.compile_seconds), row.epoch_seconds
+        _mark(axes, table, row, x, y)
+        marks.append((x, y))
+        labels[str(row.engine)] = (x, y, str(row.engine))
+    for name, compile_seconds, epoch_seconds in published:
+        x = at(compile_seconds)
+        axes.plot(x, epoch_seconds, "D", markersize=7, markerfacecolor="none", markeredgecolor=style.MUTED)
+        marks.append((x, epoch_seconds))
+        labels[f"published {name}"] = (x, epoch_seconds, f"{name}, published")
+    axes.axvline(edge, color=style.MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
+    _legend(axes, table, rows, published=bool(published))
+    label_column(axes, [label for label in labels.values() if label[0] == nothing], nothing * (edge / nothing) ** 0.25)
+    label_marks(axes, [label for label in labels.values() if label[0] != nothing], marks)
+
+
+def _rows(table: pd.DataFrame) -> pd.DataFrame:
+    rows = measured(table)
+    return rows[rows["epoch_seconds"].notna()]
+
+
+def _published(table: pd.DataFrame) -> bool:
+    return any(name in _PUBLISHED_WORKLOADS for name in in_order(table, "workload"))
+
+
+def _scales(axes: Axes, rows: pd.DataFrame, published: list[tuple[float, float]]) -> tuple[float, float]:
+    """Set both axes; returns where on x an engine stands that compiles nothing, and where the strip ends."""
+    compiles = [*rows["compile_seconds"], *(point[0] for point in published)]
+    epochs = [*rows["epoch_seconds"], *(point[1] for point in published)]
+    positive = [seconds for seconds in compiles if seconds > 0] or [1.0]
+    edge = 10 ** (math.floor(math.log10(min(positive)) * 2) / 2 - 0.2)
+    right = max(positive) * 10**0.6
+    strip = (right / edge) ** (_STRIP_SHARE / (1 - _STRIP_SHARE))
+    style.log_seconds(axes, "x", low=edge / strip, high=right)
+    style.log_seconds(axes, "y", low=min(epochs) / 3, high=max(epochs) * 3)
+    nothing = edge / strip**0.85
+    shown = [seconds for seconds in axes.get_xticks() if seconds > edge]
+    axes.set_xticks([nothing, *shown], ["nothing to\ncompile", *(style.tick(seconds) for seconds in shown)])
+    axes.set_xlabel("compile time, all phases")
+    axes.set_ylabel("time of an epoch")
+    style.bare(axes, "left", "bottom")
+    return nothing, edge
+
+
+def _mark(axes: Axes, table: pd.DataFrame, row: Any, x: float, y: float) -> None:
+    axes.errorbar(
+        x,
+        y,
+        yerr=style.error_bars(row, "epoch_seconds"),
+        fmt=style.interpreter_marker(table, row.interpreter),
+        color=style.engine_colour(table, row.engine),
+        markeredgecolor=style.TEXT,
+        markeredgewidth=0.5,
+        markersize=7,
+        capsize=3,
+    )
+
+
+def _legend(axes: Axes, table: pd.DataFrame, rows: pd.DataFrame, *, published: bool) -> None:
+    handles = [
+        _key(interpreter, style.interpreter_marker(table, interpreter), face=style.MUTED, edge=style.TEXT)
+        for interpreter in in_order(rows, "interpreter")
+    ]
+    if published:
+        handles.append(_key("published, another machine", "D", face="none", edge=style.MUTED))
+    axes.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=5, frameon=False)
+
+
+def _key(label: str, marker: str, *, face: str, edge: str) -> Line2D:
+    return Line2D([], [], linestyle="none", label=label, marker=marker, markerfacecolor=face, markeredgecolor=edge)

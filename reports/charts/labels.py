@@ -1,0 +1,104 @@
+"""Names beside marks, kept clear of one another. Positions are found in pixels, so limits must be set before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.transforms import Bbox
+
+from reports.charts.style import MUTED
+
+POINTS = 8.5
+Label = tuple[float, float, str]
+"""x and y of a mark, and its text."""
+
+_OFFSETS = (0, 10, -10, 20, -20, 30, -30, 42, -42, 54, -54, 66, -66)
+
+
+def label_column(axes: Axes, labels: Sequence[Label], x: float) -> None:
+    """Write labels under one another at x, in the order of their marks, each as near its mark's height as it gets."""
+    _settle(axes)
+    gap = POINTS * 1.3
+    scale = _pixels_per_point(axes)
+    floor = axes.get_window_extent().y0 / scale + gap
+    ordered = sorted(labels, key=lambda label: -label[1])
+    heights = [float(axes.transData.transform((x, y))[1]) / scale for _, y, _ in ordered]
+    for index in range(1, len(heights)):
+        heights[index] = min(heights[index], heights[index - 1] - gap)
+    # Where the column would leave the chart at the bottom, it is pushed up again from there.
+    for index in reversed(range(len(heights))):
+        heights[index] = max(heights[index], floor)
+        floor = heights[index] + gap
+    for label, height in zip(ordered, heights, strict=True):
+        mark_x, mark_y = axes.transData.transform(label[:2]) / scale
+        column_x = axes.transData.transform((x, label[1]))[0] / scale
+        _write(axes, label, column_x - mark_x, height - mark_y, lead=True)
+
+
+def label_marks(axes: Axes, labels: Sequence[Label], marks: Sequence[tuple[float, float]]) -> None:
+    """Write a label beside each mark, moved until it covers no other label and no mark, with a line back if moved.
+
+    marks: every point to keep clear.
+    """
+    _settle(axes)
+    half = 4 * _pixels_per_point(axes)
+    taken = [
+        Bbox.from_extents(x - half, y - half, x + half, y + half)
+        for x, y in (axes.transData.transform(mark) for mark in marks)
+    ]
+    frame = axes.get_window_extent()
+    places = [(side, rise) for rise in _OFFSETS for side in (8, -8)]
+    for label in sorted(labels, key=lambda label: -label[1]):
+        boxes = {place: _box(axes, label, place) for place in places}
+        free = (
+            place
+            for place, box in boxes.items()
+            if _inside(box, frame) and not any(box.overlaps(other) for other in taken)
+        )
+        place = next(free, places[0])
+        taken.append(boxes[place])
+        _write(axes, label, *place, lead=place[1] != 0)
+
+
+def _box(axes: Axes, label: Label, place: tuple[int, int]) -> Bbox:
+    """Where a label would stand; its width is estimated, since the reader's font decides it."""
+    scale = _pixels_per_point(axes)
+    x, y, text = label
+    side, rise = place
+    mark_x, mark_y = axes.transData.transform((x, y))
+    width, height = len(text) * POINTS * 0.62 * scale, POINTS * 1.15 * scale
+    left = mark_x + side * scale - (width if side < 0 else 0.0)
+    return Bbox.from_bounds(left, mark_y + rise * scale - height / 2, width, height)
+
+
+def _inside(box: Bbox, frame: Bbox) -> bool:
+    return bool(frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1)
+
+
+def _write(axes: Axes, label: Label, side: float, rise: float, *, lead: bool) -> None:
+    x, y, text = label
+    line = {"arrowstyle": "-", "color": MUTED, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 4}
+    axes.annotate(
+        text,
+        (x, y),
+        xytext=(side, rise),
+        textcoords="offset points",
+        ha="left" if side > 0 else "right",
+        va="center",
+        fontsize=POINTS,
+        arrowprops={**line, "relpos": (0.0 if side > 0 else 1.0, 0.5)} if lead else None,
+    ).set_in_layout(False)
+
+
+def _settle(axes: Axes) -> None:
+    """Have the layout done, on which positions depend."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    figure.draw_without_rendering()
+
+
+def _pixels_per_point(axes: Axes) -> float:
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    return figure.dpi / 72

@@ -1,0 +1,77 @@
+"""The look that all charts share: one palette, one colour an engine, one shape an interpreter.
+
+Black means "the page's text colour": `reports.svg` turns it into `currentColor`, so a chart follows light and dark.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+
+from results import units
+
+TEXT = "black"
+MUTED = "#808080"
+HATCH = "////"
+
+Colour = tuple[float, float, float]
+
+# Okabe and Ito, "Color Universal Design", 2008, without black and yellow, which vanish on dark and on white.
+_PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
+
+
+def engine_colour(table: pd.DataFrame, engine: str) -> Colour:
+    """The engine's colour in every chart of a run, by its place on the ladder; paler, then darker in later rounds."""
+    index = list(table["engine"].cat.categories).index(engine)
+    towards, share = ((0.0, 0.0), (1.0, 0.45), (0.0, 0.4))[index // len(_PALETTE) % 3]
+    red, green, blue = (part + (towards - part) * share for part in to_rgb(_PALETTE[index % len(_PALETTE)]))
+    return red, green, blue
+
+
+def interpreter_marker(table: pd.DataFrame, interpreter: str) -> str:
+    """The interpreter's shape."""
+    return _MARKERS[list(table["interpreter"].cat.categories).index(interpreter) % len(_MARKERS)]
+
+
+def log_seconds(axes: Axes, which: str, *, low: float, high: float) -> None:
+    """A logarithmic axis of seconds from low to high with a tick a decade, written as people write times."""
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+    (axes.set_xlim if which == "x" else axes.set_ylim)(low, high)
+    decades = [10.0**power for power in range(-9, 9) if low <= 10.0**power <= high]
+    axis.set_major_locator(FixedLocator(decades))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda seconds, _: tick(seconds)))
+    axis.set_minor_formatter(NullFormatter())
+    axes.grid(True, axis="x" if which == "x" else "y", color=MUTED, alpha=0.3, linewidth=0.6)
+    axes.set_axisbelow(True)
+
+
+def tick(seconds: float) -> str:
+    """A decade as an axis says it: 10 ms, 1,000 s."""
+    if seconds >= 1:
+        return f"{seconds:,.0f} s"
+    return units.duration(seconds).replace(".00", "").replace(".0", "")
+
+
+def bare(axes: Axes, *keep: str) -> None:
+    """Leave only the named spines."""
+    for name, spine in axes.spines.items():
+        spine.set_visible(name in keep)
+
+
+def nothing_to_draw(axes: Axes, text: str) -> None:
+    """Say why a chart is empty."""
+    axes.set_axis_off()
+    axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes)
+
+
+def error_bars(row: Any, column: str) -> list[list[float]] | None:
+    """Distances below and above a row's figure, as matplotlib takes them; None without an interval."""
+    value, low, high = (float(getattr(row, name)) for name in (column, f"{column}_low", f"{column}_high"))
+    return None if low != low or high != high else [[max(value - low, 0.0)], [max(high - value, 0.0)]]

@@ -1,0 +1,34 @@
+"""Run and records -> the same story, short, in GitHub's Markdown: for a pull request or a job's summary."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import jinja2
+
+from reports.story import story
+from results import units
+from results.record import Record, Run
+
+_ACTIVE = re.compile(r"([\\`*_\[\]|~])")
+
+
+def render(run: Run, records: Iterable[Record]) -> str:
+    """The report of a run as Markdown."""
+    environment = jinja2.Environment(  # noqa: S701  # autoescape is for HTML; `finalize` does it for Markdown
+        loader=jinja2.PackageLoader("reports"),
+        # Every `{{ }}` passes through here, so that no template can forget to escape.
+        finalize=lambda value: escape(str(value)),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.md.j2").render(story=story(run, records), run=run, count=units.count)
+
+
+def escape(text: str) -> str:
+    """Text that Markdown shows as it is, on one line: no tag, no link, no emphasis, no end of a table's cell."""
+    text = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _ACTIVE.sub(r"\\\1", text)

@@ -1,0 +1,135 @@
+"""Run and table -> everything a report says, as text, once. HTML and Markdown differ in how they say it."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from reports.headline import Headline, headline, status_text
+from reports.listing import Listing, listings
+from reports.outcome import MEASURED, promise
+from reports.table import cells, each, in_order
+from reports.verdict import verdict
+from results import units
+from results.record import Cell, Record, Run
+
+BASELINE_TOLERANCE = (
+    "baseline is compared within a stated tolerance, not bit for bit: micrograd keeps children in a set, whose order "
+    "depends on addresses, so gradients may differ in the last bits from run to run."
+)
+
+
+@dataclass(frozen=True)
+class Absence:
+    """Cells without a result, for one and the same reason."""
+
+    status: str
+    reason: str
+    remedy: str
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Correctness:
+    """What one engine promised and kept, over all its cells."""
+
+    engine: str
+    promise: str
+    outcomes: tuple[str, ...]
+    """`identical in 3 cells`, one text an outcome."""
+    worst_error: str
+
+
+@dataclass(frozen=True)
+class Curve:
+    """First and last point of a workload's longest loss curve."""
+
+    workload: str
+    cell: str
+    first: str
+    last: str
+
+
+@dataclass(frozen=True)
+class Story:
+    """What a report says."""
+
+    run: Run
+    table: pd.DataFrame
+    verdict: tuple[str, ...]
+    headline: Headline | None
+    listings: tuple[Listing, ...]
+    absences: tuple[Absence, ...]
+    correctness: tuple[Correctness, ...]
+    tolerance: str
+    curves: tuple[Curve, ...]
+    command: str
+
+
+def story(run: Run, records: Iterable[Record]) -> Story:
+    """The whole story of a run, finished or not."""
+    records = list(records)
+    table = cells(run, records)
+    return Story(
+        run=run,
+        table=table,
+        verdict=tuple(verdict(table)),
+        headline=headline(table),
+        listings=listings(run, table),
+        absences=_absences(table),
+        correctness=_correctness(run, table),
+        tolerance=BASELINE_TOLERANCE,
+        curves=tuple(_curves(run, table, records)),
+        command=shlex.join(run.command),
+    )
+
+
+def _absences(table: pd.DataFrame) -> tuple[Absence, ...]:
+    grouped: dict[tuple[str, str, str], list[str]] = {}
+    for row in each(table[table["status"] != MEASURED]):
+        key = f"{row.engine}/{row.interpreter}/{row.workload}"
+        grouped.setdefault((str(row.status), str(row.reason), str(row.remedy)), []).append(key)
+    return tuple(
+        Absence(status_text(status), reason, remedy, tuple(keys)) for (status, reason, remedy), keys in grouped.items()
+    )
+
+
+def _correctness(run: Run, table: pd.DataFrame) -> tuple[Correctness, ...]:
+    found = []
+    for engine in in_order(table, "engine"):
+        rows = table[table["engine"] == engine]
+        # A cell that never got as far as its proof says nothing about the engine's arithmetic.
+        rows = rows[rows["worst_error"].notna() | (rows["status"] == MEASURED)]
+        counts = rows["bits"].value_counts(sort=False)
+        found.append(
+            Correctness(
+                engine,
+                promise(run.engines.get(engine)),
+                tuple(f"{bits} in {units.count(int(number), 'cell')}" for bits, number in counts.items())
+                or ("never checked",),
+                units.error(float(rows["worst_error"].max())),
+            )
+        )
+    return tuple(found)
+
+
+def _curves(run: Run, table: pd.DataFrame, records: Sequence[Record]) -> Iterable[Curve]:
+    shown = {
+        Cell(engine=str(row.engine), interpreter=str(row.interpreter), workload=str(row.workload))
+        for row in each(table[table["status"] == MEASURED])
+    }
+    for workload in run.workloads:
+        found = [record for record in records if record.cell in shown and record.cell.workload == workload]
+        longest = max(found, key=lambda record: record.losses[-1].step if record.losses else -1, default=None)
+        if longest is not None and longest.losses:
+            first, last = longest.losses[0], longest.losses[-1]
+            yield Curve(workload, longest.cell.key, _point(first.step, first.loss), _point(last.step, last.loss))
+
+
+def _point(step: int, loss: float) -> str:
+    text = f"{loss:.4g}" if math.isfinite(loss) else "not finite"
+    return f"{text} at step {step:,}"

@@ -1,0 +1,175 @@
+"""Run and records -> one row a cell. Every figure of the report is a column here; nothing after it computes one.
+
+Seconds are medians over processes of process medians. Bounds (`*_low`, `*_high`) are NaN below 3 processes. Every
+figure of a cell that is not "measured" is NaN: see `reports.outcome` for what counts as measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from reports.outcome import MEASURED, Outcome, outcome, promise
+from results import stats
+from results.record import Cell, Record, Run
+
+BASELINE = "baseline"
+"""The engine that speedups are against."""
+
+NAN = float("nan")
+
+FIGURES = tuple(
+    name
+    for name, field in Record.model_fields.items()
+    if field.annotation in (int, float) and name not in ("block", "steps_per_value")
+)
+"""Columns taken from a record as they are: adding a number to `Record` adds a column."""
+
+KEYS = ("engine", "interpreter", "workload")
+COLUMNS = (
+    *KEYS,
+    *("on_reference", "status", "reason", "remedy", "promise", "bits", "worst_error", "blocks"),
+    *("step_seconds", "step_seconds_low", "step_seconds_high"),
+    *("compile_seconds", "epoch_seconds", "epoch_seconds_low", "epoch_seconds_high", "extrapolated", "sample_seconds"),
+    *("speedup", "speedup_low", "speedup_high"),
+    *("speedup_reference", "speedup_reference_low", "speedup_reference_high"),
+    *FIGURES,
+)
+
+Row = dict[str, object]
+
+
+def cells(run: Run, records: Iterable[Record]) -> pd.DataFrame:
+    """One row a cell of the run's plan, in its order; records of cells outside the plan are left out.
+
+    `engine`, `interpreter` and `workload` are ordered categories in the run's order, so that every table and chart
+    sorts, and every engine is coloured, the same. `on_reference` marks the reference CPython's rows.
+    """
+    blocks: dict[Cell, list[Record]] = {cell: [] for cell in run.cells}
+    for record in records:
+        if record.cell in blocks:
+            blocks[record.cell].append(record)
+    outcomes = {cell: outcome(of_cell, run.engines.get(cell.engine)) for cell, of_cell in blocks.items()}
+    results = {
+        cell: [record for record in of_cell if record.status == MEASURED]
+        for cell, of_cell in blocks.items()
+        if outcomes[cell].status == MEASURED
+    }
+    rows = [_row(run, cell, outcomes[cell], results) for cell in blocks]
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    listed = (list(run.engines), list(run.interpreters), list(run.workloads))
+    for key, known in zip(KEYS, listed, strict=True):
+        order = dict.fromkeys([*known, *(str(getattr(cell, key)) for cell in run.cells)])
+        table[key] = pd.Categorical(table[key], categories=list(order), ordered=True)
+    return table
+
+
+def measured(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows that have a result."""
+    return table[table["status"] == MEASURED]
+
+
+def each(rows: pd.DataFrame) -> Iterator[Any]:
+    """The rows one by one, columns as attributes; untyped, as pandas knows no type of a column."""
+    return iter(rows.itertuples(index=False))
+
+
+def smallest(rows: pd.DataFrame, column: str) -> Any:
+    """The row with the smallest figure of a column; rows must not be empty."""
+    return rows.iloc[int(rows[column].argmin())]
+
+
+def largest(rows: pd.DataFrame, column: str) -> Any:
+    """The row with the largest figure of a column; rows must not be empty."""
+    return rows.iloc[int(rows[column].argmax())]
+
+
+def in_order(table: pd.DataFrame, key: str) -> list[str]:
+    """The engines, interpreters or workloads that occur in `table`, in the run's order."""
+    present = set(table[key])
+    return [name for name in table[key].cat.categories if name in present]
+
+
+def _row(run: Run, cell: Cell, judged: Outcome, results: Mapping[Cell, Sequence[Record]]) -> Row:
+    row: Row = {
+        **dict.fromkeys(COLUMNS, NAN),
+        **{key: getattr(cell, key) for key in KEYS},
+        "on_reference": cell.interpreter == run.reference_interpreter,
+        "status": judged.status,
+        "reason": judged.reason,
+        "remedy": judged.remedy,
+        "promise": promise(run.engines.get(cell.engine)),
+        "bits": judged.bits,
+        "worst_error": judged.worst_error,
+        "blocks": 0,
+        "extrapolated": False,
+    }
+    records = results.get(cell)
+    if records is None:
+        return row
+    row |= {"blocks": len(records), "compile_seconds": _compile_seconds(records)}
+    row |= _times(run, cell, records)
+    for column, interpreter in (("speedup", cell.interpreter), ("speedup_reference", run.reference_interpreter)):
+        base = Cell(engine=BASELINE, interpreter=interpreter, workload=cell.workload)
+        row |= _bounded(column, _speedup(cell, base, results))
+    return row | {name: _figure(name, records) for name in FIGURES}
+
+
+def _times(run: Run, cell: Cell, records: Sequence[Record]) -> Row:
+    step = _step_time(records)
+    row = _bounded("step_seconds", step)
+    workload = run.workloads.get(cell.workload)
+    if workload is not None and workload.steps_per_epoch:
+        steps = workload.steps_per_epoch
+        row |= _bounded("epoch_seconds", stats.Interval(step.value * steps, step.low * steps, step.high * steps))
+        row["extrapolated"] = min(len(record.step_seconds) * record.steps_per_value for record in records) < steps
+    if workload is not None and workload.samples_per_step:
+        row["sample_seconds"] = step.value / workload.samples_per_step
+    return row
+
+
+def _bounded(column: str, figure: stats.Interval) -> Row:
+    return {column: figure.value, f"{column}_low": figure.low, f"{column}_high": figure.high}
+
+
+def _samples(records: Sequence[Record]) -> stats.Samples:
+    return [record.step_seconds for record in records]
+
+
+def _step_time(records: Sequence[Record]) -> stats.Interval:
+    try:
+        return stats.step_time(_samples(records))
+    except stats.TooFewProcesses:
+        return stats.Interval(stats.median_of_processes(_samples(records)), NAN, NAN)
+
+
+def _speedup(cell: Cell, base: Cell, results: Mapping[Cell, Sequence[Record]]) -> stats.Interval:
+    if base not in results:
+        return stats.Interval(NAN, NAN, NAN)
+    if base == cell:
+        return stats.Interval(1.0, 1.0, 1.0)
+    over, under = _samples(results[base]), _samples(results[cell])
+    try:
+        return stats.speedup(over, under)
+    except stats.TooFewProcesses:
+        return stats.Interval(stats.median_of_processes(over) / stats.median_of_processes(under), NAN, NAN)
+
+
+def _compile_seconds(records: Sequence[Record]) -> float:
+    """Median over the blocks that compiled: a later block may load the object and record no phases. 0 if none did."""
+    totals = [sum(record.phases.values()) for record in records if record.phases]
+    return float(np.median(totals)) if totals else 0.0
+
+
+def _figure(name: str, records: Sequence[Record]) -> float:
+    """A peak is the largest of the blocks, since only the first may have compiled; other figures are their median.
+
+    A block that left the field at 0 did not record it.
+    """
+    values = [value for record in records if (value := getattr(record, name))]
+    if not values:
+        return NAN
+    return float(max(values) if name.startswith("peak_") else np.median(values))

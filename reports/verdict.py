@@ -1,0 +1,97 @@
+"""Table -> what the run found, in sentences. Each is true of the data it was given, or is not said."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from reports.headline import headline_workload
+from reports.outcome import IDENTICAL, MISSING
+from reports.table import BASELINE, largest, measured, smallest
+from results import units
+from results.stats import MIN_PROCESSES
+
+_PHRASES = {"skipped": "skipped", "failed": "failed", "timed-out": "timed out", MISSING: "never run"}
+
+
+def verdict(table: pd.DataFrame) -> list[str]:
+    """The findings first, then how much of the plan stands behind them."""
+    if table.empty:
+        return ["The plan of this run is empty: there is nothing to report."]
+    return [*_speed(table), _coverage(table), *_correctness(table)]
+
+
+def faster(row: Any) -> str:
+    """`local-grads is 3.4 times as fast as baseline on cpython-3.13`, for a row that has a speedup."""
+    return f"{row.engine} is {units.times(row.speedup)} as fast as {BASELINE} on {row.interpreter}"
+
+
+def best(rows: pd.DataFrame) -> Any:
+    """The row with the speedup to speak of, or None: on the reference CPython where there is one, else on any.
+
+    The largest speedup whose interval clears 1, or which has none; a larger one that may be noise only if all may be.
+    """
+    raced = measured(rows)
+    raced = raced[(raced["engine"] != BASELINE) & raced["speedup"].notna()]
+    at_home = raced[raced["on_reference"].astype(bool)]
+    raced = raced if at_home.empty else at_home
+    sure = raced[~(raced["speedup_low"] <= 1)]
+    return None if raced.empty else largest(raced if sure.empty else sure, "speedup")
+
+
+def _speed(table: pd.DataFrame) -> Iterator[str]:
+    workload = headline_workload(table)
+    rows = measured(table[table["workload"] == workload])
+    if rows.empty:
+        return
+    winner = best(rows)
+    if winner is None:
+        yield f"On {workload} no engine was measured beside {BASELINE} on one interpreter, so there is no speedup."
+    elif winner.speedup_low <= 1:
+        yield f"On {workload} no engine is measurably faster than {BASELINE} on {winner.interpreter}."
+    else:
+        yield f"On {workload}, {faster(winner)} ({_sureness(winner)})."
+        if winner.promise != IDENTICAL:
+            yield from _strict_winner(winner, best(rows[rows["promise"] == IDENTICAL]))
+    fastest = smallest(rows, "step_seconds")
+    if winner is None or fastest.name != winner.name:
+        step = units.duration(fastest.step_seconds)
+        yield f"The fastest cell is {fastest.engine} on {fastest.interpreter}: {step} a step."
+
+
+def _strict_winner(winner: Any, strict: Any) -> Iterator[str]:
+    yield f"{winner.engine} does not promise identical bits; its error stayed {winner.promise}."
+    if strict is not None and not strict.speedup_low <= 1:
+        yield f"Of the engines that do, {faster(strict)} ({_sureness(strict)})."
+
+
+def _sureness(row: Any) -> str:
+    if math.isnan(row.speedup_low):
+        return f"no interval: fewer than {MIN_PROCESSES} processes"
+    return f"95 % interval {units.ratio_interval(row.speedup_low, row.speedup_high)}"
+
+
+def _coverage(table: pd.DataFrame) -> str:
+    counts = table["status"].value_counts()
+    rest = [f"{counts[status]} {words}" for status, words in _PHRASES.items() if status in counts]
+    done = len(measured(table))
+    total = units.count(len(table), "cell")
+    text = f"All {total} were measured" if done == len(table) else f"{done or 'None'} of {total} were measured"
+    return f"{text}{': ' if rest else ''}{', '.join(rest)}."
+
+
+def _correctness(table: pd.DataFrame) -> Iterator[str]:
+    different = int((table["bits"] == "different").sum())
+    if different:
+        verb, their = ("differs", "its time is") if different == 1 else ("differ", "their times are")
+        yield f"{units.count(different, 'cell')} {verb} from the reference by more than promised: {their} not shown."
+    results = measured(table)
+    unchecked = int((results["bits"] == "unchecked").sum())
+    if unchecked:
+        verb = "was" if unchecked == 1 else "were"
+        yield f"{units.count(unchecked, 'measured cell')} {verb} not checked against the reference."
+    elif not results.empty and not different:
+        yield "Every measured cell computes what its engine promises."

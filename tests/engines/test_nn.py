@@ -1,0 +1,83 @@
+"""Networks and losses, on every engine, against micrograd's words and plain arithmetic."""
+
+import math
+import random
+
+import pytest
+
+import engines
+from engines import nn
+
+
+@pytest.fixture(params=engines.names())
+def engine(request):
+    return engines.load(request.param)
+
+
+def test_reprs_are_micrograds(engine):
+    assert repr(engine.nn.MLP(2, [4, 1])) == (
+        "MLP of [Layer of [ReLUNeuron(2), ReLUNeuron(2), ReLUNeuron(2), ReLUNeuron(2)], Layer of [LinearNeuron(4)]]"
+    )
+    assert repr(engine.nn.Layer(3, 1, activation="tanh")) == "Layer of [TanhNeuron(3)]"
+    assert repr(engine.nn.MLP(1, [1], last_linear=False)) == "MLP of [Layer of [ReLUNeuron(1)]]"
+
+
+def test_parameters_come_weights_first_neuron_by_neuron(engine):
+    random.seed(1337)
+    model = engine.nn.MLP(2, [3, 1])
+    rng = random.Random(1337)
+    expected = []
+    for nin, nout in ((2, 3), (3, 1)):
+        for _ in range(nout):
+            expected += [rng.uniform(-1, 1) for _ in range(nin)] + [0]
+    assert [p.data for p in model.parameters()] == expected
+    assert [type(p) for p in model.parameters()] == [engine.Value] * len(expected)
+
+
+def test_a_random_bias_is_drawn_after_the_weights(engine):
+    neuron = engine.nn.Neuron(2, rng=random.Random(7), random_bias=True)
+    rng = random.Random(7)
+    assert [p.data for p in neuron.parameters()] == [rng.uniform(-1, 1) for _ in range(3)]
+
+
+def test_a_layer_of_one_gives_a_value(engine):
+    x = [engine.Value(1.0), engine.Value(2.0)]
+    assert isinstance(engine.nn.Layer(2, 1)(x), engine.Value)
+    assert len(engine.nn.Layer(2, 2)(x)) == 2
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh", "linear"])
+def test_a_neuron_is_a_weighted_sum_and_an_activation(engine, activation):
+    neuron = engine.nn.Neuron(2, rng=random.Random(3), activation=activation)
+    w = [p.data for p in neuron.w]
+    act = 0 + w[0] * 0.5
+    act = act + w[1] * -2.0
+    expected = {"relu": max(act, 0), "tanh": math.tanh(act), "linear": act}[activation]
+    assert neuron([engine.Value(0.5), engine.Value(-2.0)]).data == expected
+
+
+def test_an_unknown_activation_is_told(engine):
+    with pytest.raises(ValueError, match="there is no activation 'gelu'\n  Choose one of relu, tanh, linear"):
+        engine.nn.Neuron(2, activation="gelu")
+
+
+def test_zero_grad(engine):
+    model = engine.nn.MLP(1, [1])
+    model([engine.Value(1.0)]).backward()
+    model.zero_grad()
+    assert all(p.grad == 0 for p in model.parameters())
+
+
+def test_cross_entropy_is_softmax_and_log(engine):
+    outputs = [0.3, -1.2, 2.5]
+    loss = nn.cross_entropy([engine.Value(x) for x in outputs], [engine.Value(x) for x in (0.0, 0.0, 1.0)])
+    softmax = math.exp(2.5) / sum(map(math.exp, outputs))
+    assert loss.data == pytest.approx(-math.log(softmax + 0.0001), rel=1e-14)
+
+
+def test_hinge_squared_error_and_l2(engine):
+    values = [engine.Value(x) for x in (0.5, -2.0)]
+    labels = [engine.Value(1.0), engine.Value(1.0)]
+    assert nn.hinge(values, labels).data == pytest.approx((0.5 + 3.0) / 2)
+    assert nn.squared_error(values, labels).data == pytest.approx(0.25 + 9.0)
+    assert nn.l2(values, 1e-4).data == pytest.approx(1e-4 * 4.25)

@@ -1,0 +1,120 @@
+"""The Value API as published, and what micrograd itself can't: depth without recursion, and cycles told."""
+
+import gc
+
+import pytest
+
+import engines
+from engines.api import CyclicGraph
+
+PUBLISHED = ("baseline", "tuple")
+
+
+@pytest.fixture(params=engines.names())
+def Value(request):
+    return engines.load(request.param).Value
+
+
+def test_numbers_of_the_readme(Value):
+    from tests.engines.programs import readme
+
+    (a, b), g = readme(Value)
+    g.backward()
+    assert (f"{g.data:.4f}", f"{a.grad:.4f}", f"{b.grad:.4f}") == ("24.7041", "138.8338", "645.5773")
+
+
+def test_repr_label_and_op(Value):
+    a = Value(2.0, label="a")
+    assert repr(a) == "Value(data=2.0, grad=0)"
+    assert a.label == "a"
+    assert (a._op, (a * 3)._op, (a**2)._op, a.relu()._op, a.max(1)._op) == ("", "*", "**2", "ReLU", "max")
+
+
+def test_ints_stay_ints(Value):
+    a, b = Value(2), Value(3)
+    c = a * b + 4
+    c.backward()
+    if type(a.grad) is int:
+        assert repr(c) == "Value(data=10, grad=1)"
+        assert repr(a) == "Value(data=2, grad=3)"
+    assert (c.data, a.grad, b.grad) == (10, 3, 2)
+
+
+@pytest.mark.parametrize("engine", PUBLISHED)
+def test_as_published_ints_stay_ints_in_gradients_too(engine):
+    Value = engines.load(engine).Value
+    a, b = Value(20), Value(3)
+    (a * b).backward()
+    assert (repr(a), repr(b)) == ("Value(data=20, grad=3)", "Value(data=3, grad=20)")
+
+
+def test_children_as_published():
+    a, b = (engines.load("baseline").Value(x) for x in (1.0, 2.0))
+    assert (a + b)._prev == {a, b}
+    assert (a * a)._prev == {a}
+    a, b = (engines.load("tuple").Value(x) for x in (1.0, 2.0))
+    assert (a + b)._prev == (a, b)
+    assert (a * a)._prev == (a, a)
+
+
+@pytest.mark.parametrize("engine", PUBLISHED)
+def test_closures_as_published(engine):
+    a, b = (engines.load(engine).Value(x) for x in (2.0, 5.0))
+    c = a * b
+    c.grad = 1
+    c._backward()
+    assert (a.grad, b.grad) == (5.0, 2.0)
+
+
+def test_topo_puts_operands_first_left_to_right(Value):
+    a, b = Value(1.0), Value(2.0)
+    left, right = a * b, a + 3.0
+    root = left - right
+    order = root.topo()
+    assert order[-1] is root
+    place = {v: i for i, v in enumerate(order)}
+    assert len(place) == len(order)
+    for v in order:
+        assert all(place[child] < place[v] for child in v._prev)
+    if isinstance(root._prev, tuple):
+        assert order[:3] == [a, b, left]
+
+
+def test_gradients_accumulate_over_calls(Value):
+    a = Value(3.0)
+    (a * 2.0).backward()
+    (a * 5.0).backward()
+    assert a.grad == 7.0
+
+
+def test_a_chain_of_100_000_additions_differentiates(Value):
+    a = Value(1.0)
+    x = a
+    for _ in range(100_000):
+        x = x + a
+    x.backward()
+    assert (x.data, a.grad) == (100_001.0, 100_001.0)
+    # A deep graph must also go away without recursion.
+    del x
+    gc.collect()
+
+
+def test_a_cycle_made_by_hand_is_told(Value):
+    a = Value(1.0, label="a")
+    b = a + 1.0
+    c = b * 2.0
+    a._prev = (c,)
+    with pytest.raises(CyclicGraph, match=r"cycle in the graph: Value\(.*\) is among its own operands\n  Undo"):
+        c.backward()
+
+
+def test_an_exponent_must_be_a_number(Value):
+    with pytest.raises(TypeError, match=r"exponent of \*\* must be an int or a float, not Value"):
+        Value(2.0) ** Value(3.0)
+
+
+def test_division_makes_a_power_of_its_own_each_time(Value):
+    a, b = Value(1.0), Value(4.0)
+    first, second = a / b, a / b
+    powers = [v for v in (first + second).topo() if v._op == "**-1"]
+    assert len(powers) == 2

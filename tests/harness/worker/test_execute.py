@@ -1,0 +1,92 @@
+"""A stranger's micrograd program runs unchanged on every engine."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import engines
+
+ROOT = Path(__file__).parents[3]
+README = """
+from micrograd.engine import Value
+
+a = Value(-4.0)
+b = Value(2.0)
+c = a + b
+d = a * b + b**3
+c += c + 1
+c += 1 + c + (-a)
+d += d * 2 + (b + a).relu()
+d += 3 * d + (b - a).relu()
+e = c - d
+f = e**2
+g = f / 2.0
+g += 10.0 / f
+print(f'{g.data:.4f}') # prints 24.7041, the outcome of this forward pass
+g.backward()
+print(f'{a.grad:.4f}') # prints 138.8338, i.e. the numerical value of dg/da
+print(f'{b.grad:.4f}') # prints 645.5773, i.e. the numerical value of dg/db
+"""
+TRAINING = """
+import random
+import sys
+import micrograd.nn
+from micrograd import nn
+from micrograd.engine import Value
+from micrograd.nn import Layer, MLP, Module, Neuron
+
+assert __name__ == "__main__"
+random.seed(1337)
+model = MLP(3, [4, 4, 1])
+print(model)
+print("number of parameters", len(model.parameters()))
+xs = [[2.0, 3.0, -1.0], [3.0, -1.0, 0.5], [0.5, 1.0, 1.0], [1.0, 1.0, -1.0]]
+ys = [1.0, -1.0, -1.0, 1.0]
+for k in range(20):
+    ypred = [model(list(map(Value, x))) for x in xs]
+    loss = sum((yout - ygt) ** 2 for ygt, yout in zip(ys, ypred))
+    model.zero_grad()
+    loss.backward()
+    for p in model.parameters():
+        p.data -= 0.01 * p.grad
+print(f"{loss.data:.6f}")
+sys.exit(len(sys.argv))
+"""
+
+
+def execute(engine, tmp_path, text, *arguments):
+    script = tmp_path / "program.py"
+    script.write_text(text)
+    return subprocess.run(
+        [sys.executable, "-m", "harness.worker.execute", engine, str(script), *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("engine", engines.names())
+def test_the_readme_of_micrograd(engine, tmp_path):
+    result = execute(engine, tmp_path, README)
+    assert result.stderr == ""
+    assert result.stdout == "24.7041\n138.8338\n645.5773\n"
+
+
+def test_a_training_program_with_arguments_and_an_exit_code(tmp_path):
+    printed = {engine: execute(engine, tmp_path, TRAINING, "one", "two") for engine in engines.names()}
+    assert {result.returncode for result in printed.values()} == {3}
+    assert len({result.stdout for result in printed.values()}) == 1
+    assert printed["tuple"].stdout.splitlines()[1] == "number of parameters 41"
+
+
+def test_a_program_finds_the_modules_beside_it(tmp_path):
+    (tmp_path / "mine.py").write_text("answer = 42")
+    assert execute("tuple", tmp_path, "import mine; print(mine.answer)").stdout == "42\n"
+
+
+def test_an_exception_ends_it_as_python_would(tmp_path):
+    result = execute("tuple", tmp_path, "1 / 0")
+    assert result.returncode == 1
+    assert "ZeroDivisionError" in result.stderr

@@ -1,0 +1,55 @@
+"""Training by hand, as events."""
+
+from array import array
+
+import pytest
+
+import engines
+from harness.worker.job import thin
+from harness.worker.train import curve, train
+
+
+def settings(**changes):
+    return {"engine": "replay", "workload": "tour", "epochs": None, "tolerance": None, "repeats": 1, **changes}
+
+
+@pytest.mark.parametrize("engine", engines.names())
+def test_it_stops_at_the_tolerance(engine):
+    *_, end = train(settings(engine=engine))
+    assert end["event"] == "end"
+    assert end["converged"] is True
+    assert end["loss"] < 0.01
+    assert end["accuracy"] == 1.0
+    assert end["steps"] == end["epochs"] < 10_000
+
+
+def test_repeats_start_from_other_parameters_and_give_a_distribution():
+    ends = [event for event in train(settings(repeats=3)) if event["event"] == "end"]
+    assert [end["seed"] for end in ends] == [1337, 1338, 1339]
+    assert len({end["loss"] for end in ends}) == 3
+
+
+def test_a_tolerance_that_is_not_reached_is_told():
+    *_, end = train(settings(epochs=3))
+    assert (end["converged"], end["epochs"]) == (False, 3)
+
+
+def test_without_a_tolerance_all_epochs_are_taken():
+    start, *_, end = train(settings(workload="xor", epochs=10))
+    assert start == {"event": "start", "seed": 1337, "epochs": 10, "steps_per_epoch": 4}
+    assert (end["converged"], end["steps"]) == (None, 40)
+
+
+def test_an_unknown_engine_is_refused_before_anything_runs():
+    with pytest.raises(engines.UnknownName):
+        next(train(settings(engine="hoistd")))
+
+
+def test_the_curve_is_the_mean_of_portions():
+    assert curve(array("d", [1.0, 3.0, 5.0, 7.0]), 2) == [(2, 2.0), (4, 6.0)]
+    assert curve(array("d", [1.0]), 60) == [(1, 1.0)]
+
+
+def test_thin_keeps_the_ends():
+    assert thin(list(range(1000)), 3) == [0, 500, 999]
+    assert thin([1, 2], 3) == [1, 2]

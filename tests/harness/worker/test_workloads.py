@@ -1,0 +1,173 @@
+"""Workloads: their rows, their contract of training, and that they can be learnt."""
+
+import random
+from array import array
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+import datasets
+import engines
+from engines.api import NonFiniteLoss, UnknownName
+from harness import workloads
+
+ENGINES = engines.names()
+OFFLINE = ("xor", "tour", "tour-relu", "moons", "digits", "mlp-3x2x1")
+
+
+def available(name):
+    workload = workloads.load(name)
+    try:
+        workload.data()
+    except datasets.Unavailable as missing:
+        pytest.skip(missing.reason)
+    return workload
+
+
+@pytest.mark.parametrize("name", [*workloads.names(), "mlp-3x2x1"])
+def test_a_row_has_the_features_and_targets_of_its_samples(name):
+    workload = available(name)
+    data = workload.data()
+    assert workload.train_rows == data.train_rows
+    row = workload.row(0)
+    samples = list(workload.samples(row))
+    assert len(samples) == workload.samples_per_step
+    assert all(len(x) == workload.shape[0] and len(t) == workload.shape[-1] for x, t in samples)
+    assert workload.samples_per_step * workload.steps_per_epoch == workload.train_rows
+    assert workload.row(workload.steps_per_epoch) == row, "rows wrap around"
+
+
+def test_unknown_names_and_shapes_are_told():
+    with pytest.raises(UnknownName, match="there is no workload 'mnits'\n  Did you mean mnist"):
+        workloads.load("mnits")
+    for shape in ("mlp", "mlp-3", "mlp-0x1", "mlp-3x", "mlp-3x2x0"):
+        with pytest.raises(UnknownName):
+            workloads.load(shape)
+    assert workloads.load("mlp-784x50x10").shape == (784, 50, 10)
+
+
+@cache
+def trained_by_hand(name):
+    """(steps, losses, parameters): the contract of training spelled out once more, independent of the trainers."""
+    workload = workloads.load(name)
+    Value, nn = engines.load("tuple").Value, engines.load("tuple").nn
+    model = nn.MLP(workload.shape[0], list(workload.shape[1:]), rng=random.Random(1337))
+    losses, steps = [], 2 * workload.batch
+    for step in range(steps):
+        inputs = [Value(x) for x in workload.row(step)]
+        outputs, targets = [], []
+        width = workload.shape[0]
+        for start in range(0, len(inputs), width + 1):
+            outputs.append(model(inputs[start : start + width]))
+            targets.append(inputs[start + width])
+        if name == "xor":
+            loss = sum((o - t) ** 2 for o, t in zip(outputs, targets))
+        else:
+            margins = [(1 + -y * s).relu() for s, y in zip(outputs, targets)]
+            loss = sum(margins) * (1.0 / len(margins)) + 1e-4 * sum(p * p for p in model.parameters())
+        loss.backward()
+        losses.append(loss.data)
+        if (step + 1) % workload.batch == 0:
+            rate = 0.1 if name == "xor" else 1.0 - 0.9 * (step // workload.batch) / 100
+            for p in model.parameters():
+                p.data -= rate * p.grad / workload.batch
+                p.grad = 0.0
+    return steps, array("d", losses), array("d", [p.data for p in model.parameters()])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", ["xor", "moons"])
+def test_training_is_the_loop_that_a_person_writes(engine, name):
+    steps, losses, parameters = trained_by_hand(name)
+    trainer = engines.load(engine).prepare(workloads.load(name))
+    trainer.train(steps)
+    if engines.load(engine).strict:
+        assert trainer.losses == losses
+        assert trainer.parameters() == parameters
+    else:
+        assert list(trainer.parameters()) == pytest.approx(list(parameters), rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_partial_batch_persists_across_calls(engine):
+    workload = workloads.load("xor")
+    whole, parts = (engines.load(engine).prepare(workload) for _ in range(2))
+    whole.train(8)
+    parts.train(3)
+    assert any(parts.gradients())
+    parts.train(0)
+    parts.train(5)
+    assert not any(parts.gradients()), "an update returns the gradients to zero"
+    assert list(parts.parameters()) == pytest.approx(list(whole.parameters()), rel=1e-12)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_restart_goes_back_to_the_start(engine):
+    trainer = engines.load(engine).prepare(workloads.load("tour"))
+    start = trainer.parameters()
+    trainer.train(3)
+    losses = trainer.losses
+    trainer.restart(batch=1)
+    assert trainer.parameters() == start
+    trainer.train(3)
+    assert list(trainer.losses) == pytest.approx(list(losses), rel=1e-12)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_loss_that_leaves_the_numbers_is_told_and_not_applied(engine):
+    """A rate far too high: the step is named, its update left out."""
+    trainer = engines.load(engine).prepare(replace(workloads.load("xor"), rate=lambda update: 1e200))
+    with pytest.raises(NonFiniteLoss) as error:
+        trainer.train(100)
+    assert error.value.step == len(trainer.losses)
+    before = trainer.parameters()
+    assert "is not a finite number" in str(error.value)
+    assert trainer.parameters() == before
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_predict_gives_the_outputs_and_changes_nothing(engine):
+    workload = workloads.load("digits")
+    trainer = engines.load(engine).prepare(workload)
+    parameters = trainer.parameters()
+    row = workload.row(5)
+    outputs = trainer.predict(row)
+    reference = engines.load("tuple").prepare(workload).predict(row)
+    assert len(outputs) == 10
+    assert outputs == reference
+    assert trainer.parameters() == parameters
+
+
+@pytest.mark.parametrize("engine", ["replay"])
+def test_moons_is_learnt_in_100_steps(engine):
+    workload = workloads.load("moons")
+    trainer = engines.load(engine).prepare(workload)
+    trainer.train(100)
+    assert workload.accuracy(trainer.predict) == 1.0
+
+
+def test_xor_and_tour_are_learnt():
+    for name, steps in (("xor", 1000), ("tour", 200), ("tour-relu", 200)):
+        workload = workloads.load(name)
+        trainer = engines.load("replay").prepare(workload)
+        trainer.train(steps)
+        assert workload.accuracy(trainer.predict) == 1.0, name
+
+
+def test_digits_is_learnt_by_a_quarter_of_its_training_set():
+    """The whole of it takes 8 epochs, to 0.90; this much of the first tells a broken gradient from a right one."""
+    workload = workloads.load("digits")
+    trainer = engines.load("replay").prepare(workload)
+    assert workload.accuracy(trainer.predict) < 0.3
+    trainer.train(workload.steps_per_epoch // 4)
+    assert workload.accuracy(trainer.predict) > 0.6
+
+
+@pytest.mark.parametrize("name", OFFLINE)
+def test_evaluation_rows_are_held_out_where_there_are_any(name):
+    where, rows = workloads.load(name).evaluation_rows()
+    assert where == (
+        "360 held out" if name == "digits" else f"its own {workloads.load(name).train_rows:,} training rows"
+    )
+    assert sum(1 for _ in rows) in (1, workloads.load(name).train_rows, 360)

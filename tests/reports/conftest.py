@@ -1,0 +1,134 @@
+"""A run made by hand: five engines, three interpreters, two workloads, and one of everything that can go wrong."""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import pytest
+
+from results.record import Cell, EngineFacts, InterpreterFacts, LossPoint, Proof, Record, Run, WorkloadFacts
+
+NOW = datetime(2025, 11, 21, 10, 45, tzinfo=UTC)
+REFERENCE = "cpython-3.13"
+NASTY = "<script>window.ran = 1</script> | <b>_not_ `built`</b>"
+"""A reason that a report must show and never run."""
+
+ENGINES = {
+    "baseline": EngineFacts(idea="micrograd as published", strict=False, error_bound=1e-9),
+    "tuple": EngineFacts(idea="children as a tuple", builds_on="baseline", strict=True),
+    "local-grads": EngineFacts(idea="no functions at all", builds_on="tuple", strict=True),
+    "clang-O1": EngineFacts(idea="straight-line C", strict=True),
+    "rerolled-clang-fast": EngineFacts(idea="loops, reassociated", strict=False, error_bound=1e-6),
+}
+STEP_SECONDS = {"baseline": 1.4, "tuple": 1.1, "local-grads": 0.41, "clang-O1": 1.6e-4, "rerolled-clang-fast": 4.1e-6}
+SCALE = {"mnist": 1.0, "xor": 2e-4}
+SPEED = {"cpython-3.11": 1.25, "cpython-3.13": 1.0, "pypy-3.9": 0.2}
+PHASES = {"clang-O1": {"trace": 1.1, "compile": 15.2}, "rerolled-clang-fast": {"trace": 0.09, "compile": 0.12}}
+
+
+def proof(engine):
+    """Identical for a strict engine, in the last bits for the others."""
+    strict = ENGINES[engine].strict
+    error = 0.0 if strict else 3.2e-13
+    return Proof(reference=f"tuple/{REFERENCE}/mnist", steps=2, identical=strict, worst_error=error)
+
+
+def measured(cell, block, **fields):
+    """A measured record whose times depend on the cell and a little on the block."""
+    seconds = STEP_SECONDS[cell.engine] * SCALE[cell.workload] * SPEED[cell.interpreter] * (1 + 0.01 * block)
+    values = {
+        "phases": PHASES.get(cell.engine, {}),
+        "step_seconds": (seconds, seconds * 1.01, seconds * 1.02),
+        "steps_per_value": max(round(0.1 / seconds), 1),
+        "peak_bytes": 90_000_000 + 1_000_000 * block,
+        "worker_seconds": 3.5,
+        "losses": (LossPoint(step=0, loss=2.31), LossPoint(step=500, loss=0.412)),
+        "proof": proof(cell.engine),
+    }
+    return Record(cell=cell, block=block, status="measured", started_at=NOW, **{**values, **fields})
+
+
+def stopped(cell, block, status, reason, remedy="", **fields):
+    """A record without a result."""
+    return Record(cell=cell, block=block, status=status, reason=reason, remedy=remedy, started_at=NOW, **fields)
+
+
+@dataclass(frozen=True)
+class Example:
+    """A run and its records, ways to cut them down, and makers of more. Tests import nothing from this file."""
+
+    run: Run
+    records: tuple[Record, ...]
+    measured = staticmethod(measured)
+    stopped = staticmethod(stopped)
+    phases = PHASES
+    nasty = NASTY
+
+    def only(self, wanted):
+        """The same run with a smaller plan: the cells for which `wanted(cell)` holds."""
+        run = self.run.model_copy(update={"cells": tuple(cell for cell in self.run.cells if wanted(cell))})
+        return Example(run, tuple(record for record in self.records if wanted(record.cell)))
+
+    def with_records(self, cell, *records):
+        """These records of a cell instead of its own."""
+        return replace(self, records=(*(record for record in self.records if record.cell != cell), *records))
+
+    def interrupted(self, count):
+        """The first records in the order in which a run makes them: block by block."""
+        return replace(self, records=tuple(sorted(self.records, key=lambda record: record.block)[:count]))
+
+    def mapped(self, change):
+        """Every record passed through `change`; None drops it."""
+        return replace(self, records=tuple(new for old in self.records if (new := change(old)) is not None))
+
+
+def result(cell, block):
+    """What the harness would have recorded of this cell in this block."""
+    if cell.interpreter == "pypy-3.9":
+        return stopped(cell, block, "skipped", NASTY, "pip install cffi")
+    if cell.key == "clang-O1/cpython-3.11/mnist":
+        return stopped(cell, block, "failed", "NonFiniteLoss: inf at step 31", "Lower the rate.")
+    if cell.key == "local-grads/cpython-3.13/xor":
+        wrong = Proof(reference=f"tuple/{REFERENCE}/xor", steps=2, identical=False, worst_error=0.25)
+        return stopped(cell, block, "failed", "differs from the reference", "Its time is not shown.", proof=wrong)
+    if cell.key == "tuple/cpython-3.11/xor" and block == 2:
+        return None
+    return measured(cell, block)
+
+
+@pytest.fixture(scope="session")
+def example():
+    """The run as it would come from `zoomgrad run`."""
+    cells = tuple(
+        Cell(engine=engine, interpreter=interpreter, workload=workload)
+        for workload in SCALE
+        for engine in ENGINES
+        for interpreter in SPEED
+    )
+    run = Run(
+        id="2025-11-21T104500",
+        created_at=NOW,
+        command=("zoomgrad", "run", "--preset", "quick", "--note", "a b"),
+        preset="quick",
+        seed=1337,
+        blocks=3,
+        cells=cells,
+        reference_interpreter=REFERENCE,
+        engines=ENGINES,
+        workloads={
+            "mnist": WorkloadFacts(
+                description="784-[50,10], cross-entropy", steps_per_epoch=60_000, samples_per_step=1, batch=1
+            ),
+            "xor": WorkloadFacts(description="2-[4,1], squared error", steps_per_epoch=4, samples_per_step=1, batch=4),
+        },
+        interpreters={
+            "cpython-3.11": InterpreterFacts(version="3.11.7 (main) [GCC 12.2.0]"),
+            "cpython-3.13": InterpreterFacts(
+                version="3.13.0 (main) [Clang 19.1.0]", build={"CONFIG_ARGS": "--enable-optimizations --with-lto"}
+            ),
+            "pypy-3.9": InterpreterFacts(version="3.9.19, PyPy 7.3.16"),
+        },
+        machine={"cpu": "Example CPU @ 2.40 GHz", "cores": "2", "system": "Linux 6.1"},
+        commit="0123abc",
+    )
+    made = (result(cell, block) for block in range(run.blocks) for cell in cells)
+    return Example(run, tuple(record for record in made if record is not None))

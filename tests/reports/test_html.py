@@ -1,0 +1,171 @@
+"""One offline page, in every state a run can be in, opened in a real browser."""
+
+import html as stdlib_html
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from reports import html, markdown
+from reports.build import build
+from results.store import Store
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+in_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH: apt install chromium")
+
+STATES = {
+    "whole": lambda example: example,
+    "empty plan": lambda example: example.only(lambda cell: False),
+    "nothing ran": lambda example: example.interrupted(0),
+    "interrupted in the first block": lambda example: example.interrupted(7),
+    "interrupted in the second block": lambda example: example.interrupted(40),
+    "one cell": lambda example: example.only(lambda cell: cell == example.run.cells[1]),
+    "all skipped": lambda example: example.only(lambda cell: cell.interpreter == "pypy-3.9"),
+    "without PyPy": lambda example: example.only(lambda cell: cell.interpreter != "pypy-3.9"),
+    "without baseline": lambda example: example.only(lambda cell: cell.engine != "baseline"),
+}
+
+
+def visible(page):
+    """The text of a page, roughly: charts and tags dropped."""
+    page = re.sub(r"<style.*?</style>|<svg.*?</svg>", "", page, flags=re.DOTALL)
+    return " ".join(stdlib_html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_every_state_of_a_run_renders(example, state):
+    cut = STATES[state](example)
+    text = visible(html.render(cut.run, cut.records))
+    assert "nan" not in text.split()
+    assert "None" not in text.replace("None of", "").split()
+    assert markdown.render(cut.run, cut.records).startswith("### zoomgrad")
+
+
+@pytest.mark.parametrize(
+    ("state", "sentence"),
+    [
+        ("whole", "On mnist, rerolled-clang-fast is 340,000 times as fast as baseline on cpython-3.13 (95 % interval"),
+        ("whole", "18 of 30 cells were measured: 10 skipped, 2 failed."),
+        ("whole", "1 cell differs from the reference by more than promised: its time is not shown."),
+        ("whole", "rerolled-clang-fast does not promise identical bits; its error stayed within 1e-06."),
+        ("whole", "Of the engines that do, clang-O1 is 8,700 times as fast as baseline on cpython-3.13 (95 % interval"),
+        ("empty plan", "The plan of this run is empty"),
+        ("nothing ran", "None of 30 cells were measured: 30 never run."),
+        ("interrupted in the first block", "5 of 30 cells were measured: 2 skipped, 23 never run."),
+        ("one cell", "no engine was measured beside baseline"),
+        ("all skipped", "None of 10 cells were measured: 10 skipped."),
+        ("without baseline", "no engine was measured beside baseline"),
+    ],
+)
+def test_the_verdict_is_made_from_the_data(example, state, sentence):
+    cut = STATES[state](example)
+    assert sentence in visible(html.render(cut.run, cut.records))
+
+
+def test_the_page_says_what_a_reader_must_know(example):
+    text = visible(html.render(example.run, example.records))
+    for said in (
+        "≈ marks an epoch that was not run whole",
+        "fewer than 3 processes",
+        "micrograd keeps children in a set",
+        "NonFiniteLoss: inf at step 31",
+        "Lower the rate.",
+        "--enable-optimizations --with-lto",
+        "zoomgrad run --preset quick --note 'a b'",
+        "0123abc",
+        "1337",
+        "Example CPU",
+        "2.31 at step 0",
+    ):
+        assert said in text
+
+
+def test_a_failed_cell_shows_no_time(example):
+    page = html.render(example.run, example.records)
+    line = re.search(r"<th scope=\"row\">clang-O1</th><td class=\"name\">cpython-3.11</td>.*?</tr>", page, re.DOTALL)
+    assert visible(line.group()) == "clang-O1 cpython-3.11 failed: NonFiniteLoss: inf at step 31"
+
+
+def test_a_reason_that_holds_html_is_shown_not_run(example):
+    page = html.render(example.run, example.records)
+    assert example.nasty in visible(page)
+    assert "<script" not in page
+    assert "<script" not in markdown.render(example.run, example.records)
+
+
+def test_the_page_fetches_nothing(example):
+    page = html.render(example.run, example.records)
+    assert not re.search(r"""(?:src|href)=(?!["']?(?:#|data:))""", page)
+    assert "@import" not in page
+    assert not re.search(r"url\((?!#)", page)
+
+
+def test_rendering_is_deterministic(example):
+    assert html.render(example.run, example.records) == html.render(example.run, example.records)
+
+
+def test_build_writes_both_beside_the_records(example, tmp_path):
+    store = Store.create(example.run, under=tmp_path)
+    for record in example.records:
+        store.write(record)
+    page = build(store)
+    assert page == store.folder / "report.html"
+    assert page.read_text(encoding="utf-8") == html.render(example.run, example.records)
+    assert (store.folder / "report.md").read_text(encoding="utf-8") == markdown.render(example.run, example.records)
+
+
+PROBE = """
+<script>window.problems = []; addEventListener("error", event => problems.push(event.message));</script>
+"""
+ANSWER = """
+<script>
+document.body.dataset.answer = JSON.stringify({
+  width: innerWidth,
+  page: document.documentElement.scrollWidth,
+  problems: problems,
+  ran: window.ran || 0,
+  charts: [...document.querySelectorAll("svg")].map(svg => svg.getBoundingClientRect().width > 100),
+});
+</script>
+"""
+
+
+def opened(page: str, folder: Path, width: int) -> dict:
+    """What a browser says of a copy of the page that is allowed to run our probe."""
+    page = re.sub(r"<meta http-equiv[^>]*>", lambda _: PROBE, page, count=1).replace("</body>", f"{ANSWER}</body>")
+    # Headless windows are at least 500 px wide: a frame of the wanted width is what a phone's window is.
+    (folder / "page.html").write_text(page, encoding="utf-8")
+    frame = (
+        f'<iframe src="page.html" width="{width}" height="900" onload="document.body.dataset.answer ='
+        ' this.contentDocument.body.dataset.answer"></iframe>'
+    )
+    (folder / "frame.html").write_text(f"<!doctype html><body>{frame}</body>", encoding="utf-8")
+    dumped = subprocess.run(
+        [
+            *(CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+            *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+            *("--allow-file-access-from-files", f"--user-data-dir={folder / 'profile'}", "--window-size=1400,1000"),
+            *("--virtual-time-budget=5000", "--dump-dom", (folder / "frame.html").as_uri()),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    ).stdout
+    answer = re.search(r'<body data-answer="([^"]*)"', dumped)
+    assert answer, f"the page did not answer: {dumped[:2000]}"
+    return json.loads(stdlib_html.unescape(answer.group(1)))
+
+
+@in_browser
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_browser_shows_the_page_whole(example, tmp_path, width):
+    answer = opened(html.render(example.run, example.records), tmp_path, width)
+    assert answer["problems"] == []
+    assert answer["ran"] == 0
+    assert answer["charts"] == [True, True, True]
+    assert answer["width"] == width
+    assert answer["page"] <= width

@@ -1,0 +1,32 @@
+"""The short story, as text."""
+
+from itertools import pairwise
+
+import pytest
+
+from reports.markdown import escape, render
+
+
+def test_the_whole_text(example, golden):
+    golden("report.md", render(example.run, example.records))
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("a | b", r"a \| b"),
+        ("<img src=x onerror=alert(1)>", "&lt;img src=x onerror=alert(1)&gt;"),
+        ("[a](http://x)", r"\[a\](http://x)"),
+        ("two\nlines", "two lines"),
+        ("local-grads", "local-grads"),
+    ],
+)
+def test_escape(text, escaped):
+    assert escape(text) == escaped
+
+
+def test_every_row_of_a_table_has_the_cells_of_its_head(example):
+    lines = render(example.run, example.records).splitlines()
+    for above, line in pairwise(lines):
+        if above.startswith("|") and line.startswith("|"):
+            assert above.replace(r"\|", "").count("|") == line.replace(r"\|", "").count("|")
