@@ -9,13 +9,16 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
+from filelock import FileLock, Timeout
 from rich.console import Console
 
 import datasets
@@ -44,7 +47,10 @@ app = typer.Typer(
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
+WRONG_USE = 2
 INTERRUPTED = 130
+
+MEASURING = ROOT / ".zoomgrad" / "measuring.lock"
 
 
 class Stage(StrEnum):
@@ -165,7 +171,7 @@ def run(
     out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, without making environments", "")
     try:
         _get_ready(plan)
-        with display.RunProgress(out, len(plan.run.cells) * plan.run.blocks) as progress:
+        with _alone(), display.RunProgress(out, len(plan.run.cells) * plan.run.blocks) as progress:
             Schedule(plan, store, isolate, interpreters.environment, progress).execute()
     except KeyboardInterrupt:
         _next(f"Interrupted; what was measured is on disk. Resume with: zoomgrad run --resume {store.run.id}")
@@ -236,7 +242,8 @@ def exec_(
         code = subprocess.run(command, env=_with_project(), check=False).returncode  # noqa: S603  (a list)
     except KeyboardInterrupt:
         code = INTERRUPTED
-    raise typer.Exit(code)
+    # A shell reports the death by a signal in this way too.
+    raise typer.Exit(128 - code if code < 0 else code)
 
 
 @app.command()
@@ -276,6 +283,17 @@ def _get_ready(plan: Plan) -> None:
         if name in plan.interpreters:
             with out.status(f"environment for {name}"), contextlib.suppress(NoEnvironment):
                 interpreters.environment(plan.interpreters[name])
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Keep a second run from measuring at the same time: each would time the other's load."""
+    try:
+        with FileLock(MEASURING, timeout=0):
+            yield
+    except Timeout:
+        err.print("zoomgrad: another run is measuring\n  Wait for its end: two at a time would time each other's load.")
+        raise typer.Exit(WRONG_USE) from None
 
 
 def _conclude(store: Store) -> None:
@@ -326,8 +344,13 @@ def _next(line: str) -> None:
 
 def main() -> None:
     """Entry point of `zoomgrad`."""
+    signal.signal(signal.SIGTERM, _interrupt)  # ends as Ctrl-C does: with the workers, and with the line that resumes
     try:
         app()
     except (UnknownName, Unreadable, Unavailable, datasets.Unavailable, NoEnvironment) as error:
         err.print(f"zoomgrad: {error}", markup=False, soft_wrap=True)
-        sys.exit(2)
+        sys.exit(WRONG_USE)
+
+
+def _interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt

@@ -44,7 +44,6 @@ print(json.dumps({
     "full_version": " ".join(sys.version.split()),
     "free_threaded": bool(config("Py_GIL_DISABLED")),
     "virtual": sys.prefix != sys.base_prefix,
-    "executable": os.path.realpath(sys.executable),
     "build": {
         "compiler": " ".join(platform.python_compiler().split()),
         "configure": " ".join((config("CONFIG_ARGS") or "").split()),

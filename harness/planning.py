@@ -68,7 +68,8 @@ def plan(
 def resume(run: Run) -> Plan:
     """The plan of a run that was interrupted, on this machine as it is now.
 
-    Raises Unreadable where it is another machine, or an interpreter's build changed: their times must not be mixed.
+    Raises Unreadable where it is another machine, or an interpreter's build changed: their times must not be mixed;
+    and where the reference is gone.
     """
     found = interpreters.discover()
     for fact in ("processor", "cores", "system"):
@@ -77,6 +78,11 @@ def resume(run: Run) -> Plan:
                 f"{run.id}: was made on another machine ({fact}: {run.machine.get(fact)})\n"
                 "  Resume it there, or start a new run here."
             )
+    if run.reference_interpreter not in {interpreter.name for interpreter in found}:
+        raise Unreadable(
+            f"{run.id}: its reference {run.reference_interpreter} is not on this machine any more\n"
+            f"  uv python install {run.reference_interpreter}"
+        )
     for interpreter in found:
         recorded = run.interpreters.get(interpreter.name)
         if recorded and recorded.version not in (interpreter.full_version, ""):

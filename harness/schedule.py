@@ -25,6 +25,11 @@ from results.store import Store
 
 REFERENCE_ENGINE = "tuple"
 
+NO_ENVIRONMENT_REMEDY = "Check the network, then start a new run."
+
+BLOCK = "zoomgrad_block"
+"""What a run is known by in its cell's pyperf suite."""
+
 Environment = Callable[[Interpreter], Path]
 """Makes or finds a worker environment; gives its Python. Raises NoEnvironment."""
 
@@ -88,8 +93,8 @@ class Schedule:
     _references: dict[str, Answer | None] = field(default_factory=dict)
 
     def execute(self) -> None:
-        """Measure what the store does not hold yet."""
-        records = self.store.records()
+        """Measure what the store does not hold yet; what was skipped is tried again, since it may be there by now."""
+        records = [record for record in self.store.records() if record.status != "skipped"]
         finished = {(record.block, record.cell) for record in records}
         given_up = {record.cell for record in records if record.status != "measured"}
         steps = {record.cell: record.steps_per_value for record in records if record.steps_per_value}
@@ -133,9 +138,9 @@ class Schedule:
         interpreter = self.plan.interpreters[cell.interpreter]
         try:
             python = self.environment(interpreter)
-            lacking = self._reference(cell.workload)
         except NoEnvironment as error:
-            return without_result("failed", str(error), "Check the network, then resume the run.")
+            return without_result("failed", str(error), NO_ENVIRONMENT_REMEDY)
+        lacking = self._reference(cell.workload)
         if lacking:
             reason = lacking.outcome.get("reason", "unknown")
             if lacking.outcome["status"] != "skipped":
@@ -149,7 +154,11 @@ class Schedule:
         outcome = answer.outcome
         if outcome["status"] != "measured" or answer.pyperf is None:
             return without_result(outcome["status"], outcome["reason"], outcome.get("remedy", ""), answer.seconds)
-        timed = _merge(answer.pyperf, self.store.pyperf_file(cell))
+        try:
+            timed = _merge(answer.pyperf, block, self.store.pyperf_file(cell))
+        except ValueError as error:
+            reason = f"pyperf refuses to put this block with the others: {error}"
+            return without_result("failed", reason, "Start a new run.", answer.seconds)
         return Record.model_validate(
             {
                 "cell": cell,
@@ -166,20 +175,19 @@ class Schedule:
     def _reference(self, workload: str) -> Answer | None:
         """Make the workload's reference unless it is there; the answer of the worker that could not, else None."""
         if workload not in self._references:
-            self._references[workload] = None
-            if not self.store.reference_file(workload).exists():
-                cell = self._reference_cell(workload)
-                interpreter = self.plan.interpreters[cell.interpreter]
-                answer = self.isolate(
-                    "proof",
-                    self.environment(interpreter),
-                    self._job(cell, 0),
-                    timeout_seconds=self.plan.run.settings.timeout_seconds,
-                    hash_seed=0,
-                )
-                if answer.outcome["status"] != "measured":
-                    self._references[workload] = answer
+            there = self.store.reference_file(workload).exists()
+            self._references[workload] = None if there else self._make_reference(self._reference_cell(workload))
         return self._references[workload]
+
+    def _make_reference(self, cell: Cell) -> Answer | None:
+        try:
+            python = self.environment(self.plan.interpreters[cell.interpreter])
+        except NoEnvironment as error:
+            return Answer({"status": "failed", "reason": str(error), "remedy": NO_ENVIRONMENT_REMEDY}, 0.0)
+        answer = self.isolate(
+            "proof", python, self._job(cell, 0), timeout_seconds=self.plan.run.settings.timeout_seconds, hash_seed=0
+        )
+        return None if answer.outcome["status"] == "measured" else answer
 
     def _reference_cell(self, workload: str) -> Cell:
         return Cell(engine=REFERENCE_ENGINE, interpreter=self.plan.run.reference_interpreter, workload=workload)
@@ -202,19 +210,21 @@ class Schedule:
         }
 
 
-def _merge(pyperf_json: bytes, suite_file: Path) -> Any:
-    """Add one process's pyperf result to its cell's suite file; gives that process's benchmark."""
+def _merge(pyperf_json: bytes, block: int, suite_file: Path) -> Any:
+    """Put one process's pyperf result into its cell's suite file; gives that process's benchmark.
+
+    Raises ValueError where pyperf holds that they don't belong together, as after a change of the host's name.
+    """
     with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
         draft = Path(folder) / "block.json"
         draft.write_bytes(pyperf_json)
-        block = pyperf.Benchmark.load(str(draft))
-        if suite_file.exists():
-            merged = pyperf.Benchmark.load(str(suite_file))
-            merged.add_runs(block)
-        else:
-            merged = block
-        merged.dump(str(draft), replace=True)
+        added = pyperf.Benchmark.load(str(draft))
+        added.update_metadata({BLOCK: block})
+        earlier = pyperf.Benchmark.load(str(suite_file)).get_runs() if suite_file.exists() else []
+        # A block whose record was lost is measured again, and must not count twice.
+        others = [run for run in earlier if run.get_metadata().get(BLOCK) != block]
+        pyperf.Benchmark([*others, *added.get_runs()]).dump(str(draft), replace=True)
         replacement = suite_file.with_name(f".{suite_file.name}.draft")
         replacement.write_bytes(draft.read_bytes())
     replacement.replace(suite_file)
-    return block
+    return added

@@ -21,7 +21,8 @@ from pydantic import ValidationError
 
 from results.record import Cell, Model, Record, Run
 
-RUNS = Path(__file__).parent / "runs"
+RUNS = Path(os.environ.get("ZOOMGRAD_RUNS") or Path(__file__).parent / "runs")
+"""Where runs are kept, unless told otherwise."""
 
 Stored = TypeVar("Stored", bound=Model)
 
@@ -80,7 +81,7 @@ class Store:
     def create(cls, run: Run, *, under: Path = RUNS) -> Store:
         store = cls(under / run.id)
         for part in ("records", "pyperf", "references"):
-            (store.folder / part).mkdir(parents=True, exist_ok=True)
+            (store.folder / part).mkdir(parents=True)  # never into the folder of another run
         write_atomically(store.folder / "run.json", run.model_dump_json(indent=1))
         return store
 

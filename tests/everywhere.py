@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -39,12 +40,13 @@ def run(interpreter: interpreters.Interpreter) -> tuple[bool, str]:
 def main() -> int:
     found = [interpreter for interpreter in interpreters.discover() if interpreter.canonical]
     results = {}
-    for interpreter in found:
-        results[interpreter.name] = passed, line = run(interpreter)
-        print(f"{interpreter.name:<14} {'passed' if passed else 'FAILED'}  {line}", flush=True)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for interpreter, (passed, line) in zip(found, pool.map(run, found), strict=True):
+            results[interpreter.name] = passed
+            print(f"{interpreter.name:<14} {'passed' if passed else 'FAILED'}  {line}", flush=True)
     for absent in interpreters.missing(found):
         print(f"{absent.name:<14} not covered: {absent.reason}; {absent.remedy}")
-    covered = [name for name, (passed, _) in results.items() if passed]
+    covered = [name for name, passed in results.items() if passed]
     print(f"\nworker-safe code was tested on: {', '.join(covered) or 'nothing'}")
     lacking = [name for name in REQUIRED_IN_CI if not any(re.fullmatch(name, found.name) for found in found)]
     if os.environ.get("CI") and lacking:

@@ -1,0 +1,309 @@
+"""The command line as its users start it: real processes, real workers, a short selection."""
+
+import itertools
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pyperf
+import pytest
+from filelock import FileLock
+
+import engines
+from harness import interpreters
+from harness.cli import MEASURING
+from results.store import Store
+
+ROOT = Path(__file__).parent.parent.parent
+RUNNING = f"cpython-{sys.version_info[0]}.{sys.version_info[1]}"
+
+MICROGRAD_README = """
+import sys
+from micrograd.engine import Value
+
+a = Value(-4.0)
+b = Value(2.0)
+c = a + b
+d = a * b + b**3
+c += c + 1
+c += 1 + c + (-a)
+d += d * 2 + (b + a).relu()
+d += 3 * d + (b - a).relu()
+e = c - d
+f = e**2
+g = f / 2.0
+g += 10.0 / f
+print(f'{g.data:.4f}')
+g.backward()
+print(f'{a.grad:.4f}')
+print(f'{b.grad:.4f}')
+print(__name__, sys.argv[1:])
+sys.exit(len(sys.argv))
+"""
+
+
+@pytest.fixture
+def runs(tmp_path):
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def command(runs, tmp_path):
+    """`command(*arguments)`: what `subprocess` needs to start `zoomgrad` with runs kept apart."""
+    environment = {**os.environ, "ZOOMGRAD_RUNS": str(runs), "COLUMNS": "200", "PYTHONPATH": str(ROOT)}
+
+    def make(*arguments):
+        return {"args": [sys.executable, "-m", "harness", *map(str, arguments)], "env": environment, "cwd": tmp_path}
+
+    return make
+
+
+@pytest.fixture
+def zoomgrad(command):
+    """`zoomgrad(*arguments)`: the finished process."""
+    return lambda *arguments: subprocess.run(**command(*arguments), capture_output=True, text=True, timeout=300)
+
+
+def last_line(result):
+    return result.stdout.splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def pypy():
+    return next((found.name for found in interpreters.discover() if found.has_jit), None)
+
+
+# Asking
+
+
+def test_list_shows_everything_there_is(zoomgrad):
+    result = zoomgrad("list")
+    assert result.returncode == 0, result.stderr
+    for name in (*engines.names(), "xor", "mnist-b1000", "mlp-IxHxO", RUNNING, "smoke", "quick", "full"):
+        assert re.search(rf"(?m)^{re.escape(name)} ", result.stdout), name
+    assert last_line(result).startswith("Race them: `zoomgrad run")
+
+
+def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
+    result = zoomgrad("doctor")
+    assert result.returncode == 0, result.stderr
+    assert re.search(rf"interpreter {re.escape(RUNNING)} +ready", result.stdout)
+    assert re.search(r"engine replay +ready", result.stdout)
+    assert re.search(r"data of xor +ready", result.stdout)
+    for line in result.stdout.splitlines():
+        if re.match(r"interpreter .* missing ", line):
+            assert "uv python install" in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "--engines", "hoistd", "--interpreters", RUNNING], "no engine 'hoistd'\n  Did you mean hoisted"),
+        (["run", "--workloads", "moon", "--interpreters", RUNNING], "no workload 'moon'\n  Did you mean moons"),
+        (["run", "--interpreters", RUNNING.replace("-", "")], "no interpreter"),
+        (["run", "--preset", "smoek", "--interpreters", RUNNING], "no preset 'smoek'\n  Did you mean smoke"),
+        (["run", "--resume", "2025-01-01"], "no run '2025-01-01'"),
+        (["report", "2025-01-01"], "no run '2025-01-01'"),
+        (["report"], "no run yet\n  Make one with `zoomgrad run"),
+        (["train", "xr"], "no workload 'xr'\n  Did you mean xor"),
+        (["train", "xor", "--engine", "tupel"], "no engine 'tupel'\n  Did you mean tuple"),
+        (["train", "xor", "--interpreter", "cpython-3"], "no interpreter 'cpython-3'\n  Did you mean cpython-3."),
+        (["show", "tuor"], "no workload 'tuor'\n  Did you mean tour"),
+        (["show", "xor", "--stage", "tapes"], "tapes"),
+        (["exec", "absent.py"], "absent.py"),
+        (["run", "--blocks", "0"], "--blocks"),
+        (["rnu"], "rnu"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_use_is_told_with_the_nearest_right_one(arguments, message, zoomgrad, runs):
+    result = zoomgrad(*arguments)
+    assert result.returncode == 2, result.stdout
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not runs.exists()
+
+
+# Other people's programs
+
+
+@pytest.mark.parametrize("engine", engines.names())
+def test_the_readme_of_micrograd_runs_unchanged(engine, zoomgrad, tmp_path):
+    script = tmp_path / "readme.py"
+    script.write_text(MICROGRAD_README)
+    result = zoomgrad("exec", "--engine", engine, script, "first", "--second", "-3")
+    assert result.stdout.splitlines() == [
+        "24.7041",
+        "138.8338",
+        "645.5773",
+        "__main__ ['first', '--second', '-3']",
+    ], result.stderr
+    assert result.returncode == 4
+
+
+def test_a_program_runs_on_a_named_interpreter(zoomgrad, tmp_path):
+    script = tmp_path / "which.py"
+    script.write_text("import sys, micrograd.nn\nprint(sys.implementation.name, *sys.version_info[:2])\n")
+    result = zoomgrad("exec", "--interpreter", RUNNING, script)
+    assert result.stdout.split() == [sys.implementation.name, *map(str, sys.version_info[:2])], result.stderr
+
+
+def test_a_programs_own_error_is_its_own(zoomgrad, tmp_path):
+    script = tmp_path / "wrong.py"
+    script.write_text("from micrograd.engine import Value\nValue(1.0) + None\n")
+    result = zoomgrad("exec", script)
+    assert result.returncode == 1
+    assert "wrong.py" in result.stderr
+    assert "TypeError" in result.stderr
+
+
+# Looking and training
+
+
+def test_show_prints_the_graph_as_text(zoomgrad, golden):
+    result = zoomgrad("show", "xor", "--stage", "graph")
+    assert result.returncode == 0, result.stderr
+    golden("show-xor.txt", result.stdout)
+
+
+@pytest.mark.parametrize("engine", engines.names())
+def test_show_prints_the_graph_for_graphviz(engine, zoomgrad):
+    result = zoomgrad("show", "xor", "--engine", engine, "--format", "dot")
+    assert result.returncode == 0, result.stderr
+    assert re.fullmatch(r"(?s)digraph\b.*\{.*->.*\}\n", result.stdout)
+
+
+def test_train_repeats_and_sums_up(zoomgrad):
+    result = zoomgrad("train", "xor", "--engine", "hoisted", "--epochs", 50, "--repeats", 2)
+    assert result.returncode == 0, result.stderr
+    assert re.findall(r"(?m)^seed (\d+): 50 epochs, loss [\d.]+, accuracy ", result.stdout) == ["1337", "1338"]
+    assert re.search(r"(?m)^loss: median .*, n = 2$", result.stdout)
+    assert last_line(result) == "Race the engines on it: `zoomgrad run --workloads xor`."
+
+
+def test_a_training_that_leaves_the_numbers_is_a_failure_with_the_step(zoomgrad):
+    # Sixty-four inputs a neuron, in four layers, are too much for a rate of 0.001.
+    result = zoomgrad("train", "mlp-64x64x64x1", "--epochs", 1)
+    assert result.returncode == 1
+    assert re.search(r"seed 1337: the loss of step \d+ is not a finite number", result.stderr)
+    assert "Lower the rate" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+# Racing
+
+
+def test_a_run_leaves_a_folder_that_others_read(zoomgrad, runs, pypy):
+    places = [RUNNING, *filter(None, [pypy])]
+    selection = ["--engines", "baseline,tuple", "--workloads", "xor", "--interpreters", ",".join(places)]
+    result = zoomgrad("run", "--preset", "smoke", *selection, "--blocks", 1, "--seed", 3)
+    assert result.returncode == 0, result.stdout + result.stderr
+    (folder,) = runs.iterdir()
+    store = Store(folder)
+    assert (store.run.seed, store.run.blocks, store.run.preset) == (3, 1, "smoke")
+    assert store.run.command[:2] == ("zoomgrad", "run")
+    assert {(record.cell.engine, record.cell.interpreter, record.status) for record in store.records()} == {
+        (engine, place, "measured") for engine in ("baseline", "tuple") for place in places
+    }
+    assert len({record.parameters_sha256 for record in store.records() if record.cell.engine == "tuple"}) == 1
+
+    page, text = folder / "report.html", folder / "report.md"
+    assert last_line(result).startswith("Open ")
+    assert last_line(result).endswith("report.html")
+    assert "baseline" in page.read_text()
+    written = text.read_text()
+    assert "baseline" in written
+
+    baseline, tuple_ = (str(folder / "pyperf" / f"{engine}--{RUNNING}--xor.json") for engine in ("baseline", "tuple"))
+    assert len(pyperf.BenchmarkSuite.load(baseline).get_benchmarks()) == 1
+    for arguments in (["stats", baseline], ["compare_to", baseline, tuple_]):
+        told = subprocess.run([sys.executable, "-m", "pyperf", *arguments], capture_output=True, text=True)
+        assert told.returncode == 0, told.stderr
+        assert told.stdout.strip()
+
+    page.unlink()
+    text.unlink()
+    again = zoomgrad("report", folder.name)
+    assert again.returncode == 0, again.stderr
+    assert page.exists()
+    assert text.read_text() == written
+
+
+def test_an_interpreter_that_is_missing_is_no_failure(zoomgrad, runs):
+    lacking = interpreters.missing(interpreters.discover())
+    if not lacking:
+        pytest.skip("every interpreter is here")
+    absent = next((m for m in lacking if m.name.startswith("cpython")), lacking[0])
+    if absent.name.startswith("pypy"):
+        pytest.skip("naming a missing PyPy makes the run install it")
+    result = zoomgrad("run", "--engines", "tuple", "--workloads", "xor", "--interpreters", absent.name, "--blocks", 1)
+    assert result.returncode == 0, result.stdout + result.stderr
+    (record,) = Store(next(runs.iterdir())).records()
+    assert (record.status, record.remedy) == ("skipped", absent.remedy)
+
+
+def test_a_cell_that_fails_is_exit_one_and_the_others_are_measured(zoomgrad, runs):
+    result = zoomgrad(
+        *("run", "--engines", "tuple", "--workloads", "mlp-64x64x64x1,xor", "--interpreters", RUNNING),
+        *("--blocks", 1, "--proof-steps", 30),
+    )
+    assert result.returncode == 1, result.stdout + result.stderr
+    failed, measured = Store(next(runs.iterdir())).records()
+    assert (failed.status, measured.status) == ("failed", "measured")
+    assert "is not a finite number" in failed.reason
+    assert last_line(result).startswith("Open ")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_says_how_to_go_on_and_does(command, zoomgrad, runs, number):
+    names = ["baseline", "tuple", "slots", "hoisted"]
+    selection = ["--engines", ",".join(names), "--workloads", "xor", "--interpreters", RUNNING]
+    process = subprocess.Popen(
+        **command("run", "--preset", "smoke", *selection, "--blocks", 2),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        # A background job of a shell ignores SIGINT, and so would what it starts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    for _ in itertools.count():
+        written = sorted(runs.glob("*/records/[!.]*.json"))
+        if len(written) >= 2:
+            break
+        assert process.poll() is None, process.stdout.read()
+        time.sleep(0.02)
+    process.send_signal(number)
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode == 130, output
+    assert "Traceback" not in output
+    store = Store(next(runs.iterdir()))
+    assert output.splitlines()[-1].endswith(f"Resume with: zoomgrad run --resume {store.run.id}")
+    before = {path: path.read_bytes() for path in store.folder.glob("records/[!.]*.json")}
+    assert {record.status for record in store.records()} == {"measured"}
+    assert 2 <= len(before) < 8
+
+    result = zoomgrad("run", "--resume", store.run.id)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert Counter(record.cell.engine for record in store.records()) == dict.fromkeys(names, 2)
+    assert {path: path.read_bytes() for path in before} == before
+    for cell in store.run.cells:
+        assert len(pyperf.Benchmark.load(str(store.pyperf_file(cell))).get_runs()) == 2
+    assert (store.folder / "report.html").exists()
+
+
+def test_a_second_run_does_not_measure_beside_the_first(zoomgrad):
+    with FileLock(MEASURING):
+        result = zoomgrad("run", "--engines", "tuple", "--workloads", "xor", "--interpreters", RUNNING, "--blocks", 1)
+    assert result.returncode == 2
+    assert "another run is measuring" in result.stderr
+
+
+def test_a_script_killed_by_a_signal_ends_as_in_a_shell(zoomgrad, tmp_path):
+    script = tmp_path / "killed.py"
+    script.write_text("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    assert zoomgrad("exec", script).returncode == 128 + signal.SIGKILL

@@ -1,0 +1,70 @@
+"""What the terminal shows, as text."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from harness.display import distribution_lines, seconds_text, sparkline, table
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0 s"),
+        (0.4, "0 s"),
+        (45.2, "45 s"),
+        (59.6, "1 min 0 s"),
+        (200.0, "3 min 20 s"),
+        (3599.7, "1 h 0 min"),
+        (7500.0, "2 h 5 min"),
+        (100_000.0, "27 h 46 min"),
+    ],
+)
+def test_waiting_is_told_in_units_a_person_counts_in(seconds, text):
+    assert seconds_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("values", "bars"),
+    [([], ""), ([3.0], "▁"), ([2.0, 2.0, 2.0], "▁▁▁"), ([0.0, 7.0], "▁█"), ([7.0, 3.0, 0.0], "█▄▁")],
+)
+def test_a_sparkline_spans_from_the_lowest_to_the_highest(values, bars):
+    assert sparkline(values) == bars
+
+
+def test_a_table_shows_markup_as_it_is():
+    console = Console(file=io.StringIO(), width=100)
+    console.print(table("facts", ("name", "value"), [("[bold]x[/bold]", "784-[50,10] [/]")]))
+    shown = console.file.getvalue()
+    assert "[bold]x[/bold]" in shown
+    assert "784-[50,10] [/]" in shown
+
+
+def end(**changes):
+    return {"loss": 1.0, "epochs": 10, "train_seconds": 2.0, "accuracy": 0.5, "converged": None, **changes}
+
+
+def test_a_distribution_is_its_quartiles():
+    lines = distribution_lines([end(loss=loss) for loss in (4.0, 1.0, 3.0, 2.0, 5.0)])
+    assert lines == [
+        "loss: median 3, quartiles 2 to 4, n = 5",
+        "epochs: median 10, quartiles 10 to 10, n = 5",
+        "seconds: median 2, quartiles 2 to 2, n = 5",
+        "accuracy: median 0.5, quartiles 0.5 to 0.5, n = 5",
+    ]
+
+
+def test_epochs_to_a_tolerance_are_those_of_the_trainings_that_reached_it():
+    reached = [end(converged=True, epochs=epochs) for epochs in (10, 20)]
+    lines = distribution_lines([*reached, end(converged=False, epochs=1000)])
+    assert lines[0] == "2 of 3 within the tolerance"
+    assert "epochs: median 15, quartiles 12.5 to 17.5, n = 2" in lines
+    assert "seconds: median 2, quartiles 2 to 2, n = 2" in lines
+    assert lines[1].endswith("n = 3")  # the loss is everybody's
+
+
+def test_no_training_within_the_tolerance_still_has_a_distribution():
+    lines = distribution_lines([end(converged=False)])
+    assert lines[0] == "0 of 1 within the tolerance"
+    assert [line.partition(":")[0] for line in lines[1:]] == ["loss", "epochs", "seconds", "accuracy"]

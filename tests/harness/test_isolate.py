@@ -1,0 +1,240 @@
+"""The process boundary, with real processes: whatever a worker does is an outcome."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyperf
+import pytest
+
+from harness.isolate import KEPT, TAIL_CHARACTERS, isolate
+
+PYTHON = Path(sys.executable)  # the tests' own environment has pyperf
+
+
+@pytest.fixture
+def job(tmp_path):
+    return {
+        "engine": "tuple",
+        "workload": "xor",
+        "interpreter": "cpython-3.13",
+        "proof_steps": 2,
+        "reference_file": str(tmp_path / "reference.json"),
+        "reference_cell": "tuple/cpython-3.13/xor",
+        "outcome_file": "",
+        "warmups": 2,
+        "values": 3,
+        "value_seconds": 0.01,
+        "steps_per_value": 0,
+    }
+
+
+def run(task, job, *, python=PYTHON, timeout_seconds=60.0):
+    return isolate(task, python, job, timeout_seconds=timeout_seconds, hash_seed=1)
+
+
+@pytest.fixture
+def reference(job):
+    answer = run("proof", job)
+    assert answer.outcome["status"] == "measured", answer
+    return json.loads(Path(job["reference_file"]).read_text())
+
+
+@pytest.fixture
+def stand_in(tmp_path):
+    """`stand_in(text)`: a program that is started as the interpreter, and is this Python script."""
+
+    def make(text):
+        program = tmp_path / "stand-in"
+        program.write_text(f"#!{sys.executable}\nimport json, os, signal, subprocess, sys, time\n{text}\n")
+        program.chmod(0o755)
+        return program
+
+    return make
+
+
+# Workers as they are
+
+
+@pytest.mark.parametrize("engine", ["tuple", "baseline", "replay"])
+def test_a_worker_proves_and_measures(engine, job, reference):
+    answer = run("measure", {**job, "engine": engine})
+    outcome = answer.outcome
+    assert outcome["status"] == "measured", outcome
+    assert outcome["proof"]["reference"] == "tuple/cpython-3.13/xor"
+    assert outcome["proof"]["identical"] or engine == "baseline"
+    assert outcome["peak_bytes"] > 0
+    assert outcome["losses"][0][0] == 0
+    assert set(outcome["phases"]) == ({"trace"} if engine == "replay" else set())
+
+    (benchmark,) = pyperf.BenchmarkSuite.loads(answer.pyperf.decode()).get_benchmarks()
+    (process,) = benchmark.get_runs()
+    assert (benchmark.get_name(), len(process.values), len(process.warmups)) == ("xor", 3, 2)
+    assert process.get_loops() == outcome["steps_per_value"]
+    assert benchmark.get_metadata()["zoomgrad_engine"] == engine
+
+
+def test_the_reference_holds_what_is_compared(reference):
+    assert sorted(reference) == ["gradients", "losses", "parameters"]
+    assert len(reference["losses"]) == 2
+    assert len(reference["gradients"]) == len(reference["parameters"]) == 17
+
+
+def test_steps_that_were_found_before_are_taken_again(job, reference):
+    answer = run("measure", {**job, "steps_per_value": 7})
+    assert answer.outcome["steps_per_value"] == 7
+    assert pyperf.Benchmark.loads(answer.pyperf.decode()).get_runs()[0].get_loops() == 7
+
+
+@pytest.mark.parametrize("part", ["losses", "gradients", "parameters"])
+def test_a_result_that_differs_in_the_last_bit_has_no_speed(part, job, reference):
+    reference[part][-1] *= 1 + 2**-52
+    Path(job["reference_file"]).write_text(json.dumps(reference))
+    answer = run("measure", job)
+    assert answer.outcome["status"] == "failed"
+    assert f"{part}[{len(reference[part]) - 1}] is " in answer.outcome["reason"]
+    assert "tuple/cpython-3.13/xor" in answer.outcome["reason"]
+    assert answer.pyperf is None
+
+
+def test_data_that_is_missing_is_a_skip_with_the_remedy(job, tmp_path, monkeypatch):
+    monkeypatch.setenv("ZOOMGRAD_CACHE", str(tmp_path / "empty"))
+    monkeypatch.delenv("ZOOMGRAD_DATA", raising=False)
+    answer = run("proof", {**job, "workload": "mnist"})
+    assert answer.outcome["status"] == "skipped"
+    assert "ZOOMGRAD_DATA" in answer.outcome["remedy"]
+    assert not Path(job["reference_file"]).exists()
+
+
+def test_a_worker_that_raises_says_where(job):
+    answer = run("measure", job)  # without a reference
+    assert answer.outcome["status"] == "failed"
+    assert "FileNotFoundError" in answer.outcome["reason"]
+
+
+# Workers that break
+
+
+@pytest.mark.parametrize("task", ["measure", "proof"])
+def test_a_worker_that_crashes_is_told_by_its_signal(task, job, stand_in):
+    python = stand_in("print('about to crash', flush=True); os.kill(os.getpid(), signal.SIGSEGV)")
+    answer = run(task, job, python=python)
+    assert answer.outcome == {"status": "failed", "reason": "the worker was ended by SIGSEGV: about to crash"}
+    assert answer.pyperf is None
+
+
+def test_a_worker_that_ends_without_an_outcome_is_told_by_its_code(job, stand_in):
+    answer = run("proof", job, python=stand_in("sys.exit(3)"))
+    assert answer.outcome["reason"] == "the worker ended with exit code 3 and no outcome: it wrote nothing"
+    answer = run("proof", job, python=stand_in("sys.exit(0)"))
+    assert answer.outcome["status"] == "failed"
+
+
+def test_a_reason_carries_the_end_of_what_the_worker_wrote(job, stand_in):
+    python = stand_in("print('x' * 100_000); sys.stdout.flush(); print('the cause', file=sys.stderr); sys.exit(3)")
+    reason = run("proof", job, python=python).outcome["reason"]
+    assert reason.endswith("x\nthe cause")
+    assert len(reason) < TAIL_CHARACTERS + 100
+
+
+def test_output_that_is_no_text_is_no_obstacle(job, stand_in):
+    python = stand_in(r"sys.stdout.buffer.write(b'\xff\xfe end'); sys.exit(3)")
+    assert run("proof", job, python=python).outcome["reason"].endswith("end")
+
+
+def test_measuring_without_times_is_a_failure(job, stand_in):
+    python = stand_in(
+        "job = json.load(open(sys.argv[-1]))\n"
+        "open(job['outcome_file'], 'w').write(json.dumps({'status': 'measured'}))\n"
+        "print('no space left')"
+    )
+    answer = run("measure", job, python=python)
+    assert answer.outcome == {"status": "failed", "reason": "pyperf kept no result: no space left"}
+
+
+def is_running(pid):
+    """Whether the process is there and not a zombie that nobody has waited for."""
+    stat = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True).stdout.strip()
+    return bool(stat) and not stat.startswith("Z")
+
+
+def wait_for(condition, seconds=30):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "waited in vain"
+        time.sleep(0.05)
+
+
+FAMILY = """
+sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
+parent = "import subprocess, sys, time; print(subprocess.Popen({!r}).pid, flush=True); time.sleep(600)".format(sleeper)
+child = subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True)
+grandchild = child.stdout.readline().strip()
+with open("PIDS.draft", "w") as file:
+    file.write(f"{os.getpid()} {child.pid} {grandchild}")
+os.replace("PIDS.draft", "PIDS")
+"""
+
+
+@pytest.mark.parametrize(
+    ("then", "timeout_seconds", "status"), [("time.sleep(600)", 5, "timed-out"), ("sys.exit(3)", 60, "failed")]
+)
+def test_a_workers_children_end_with_it(then, timeout_seconds, status, job, stand_in, tmp_path):
+    pids_file = tmp_path / "pids"
+    python = stand_in(FAMILY.replace("PIDS", str(pids_file)) + then)
+    answer = run("measure", job, python=python, timeout_seconds=timeout_seconds)
+    assert answer.outcome["status"] == status
+    pids = [int(pid) for pid in pids_file.read_text().split()]
+    assert len(pids) == 3
+    wait_for(lambda: not any(is_running(pid) for pid in pids))
+
+
+def test_a_timeout_says_how_to_give_more(job, stand_in):
+    answer = run("proof", job, python=stand_in("time.sleep(600)"), timeout_seconds=0.5)
+    assert answer.outcome["reason"] == "took longer than 0.5 s"
+    assert "--timeout" in answer.outcome["remedy"]
+
+
+def test_an_interrupt_ends_the_worker_too(job, stand_in, tmp_path):
+    pids_file = tmp_path / "pids"
+    python = stand_in(FAMILY.replace("PIDS", str(pids_file)) + "time.sleep(600)")
+    text = (
+        "import json, signal, sys; from pathlib import Path; from harness.isolate import isolate\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background jobs ignore it
+        "isolate('proof', Path(sys.argv[1]), json.loads(sys.argv[2]), timeout_seconds=600, hash_seed=0)"
+    )
+    caller = subprocess.Popen([sys.executable, "-c", text, python, json.dumps(job)], stderr=subprocess.PIPE, text=True)
+    wait_for(pids_file.exists)
+    caller.send_signal(signal.SIGINT)
+    assert "KeyboardInterrupt" in caller.communicate(timeout=60)[1]
+    pids = [int(pid) for pid in pids_file.read_text().split()]
+    wait_for(lambda: not any(is_running(pid) for pid in pids))
+
+
+# What a worker inherits
+
+
+def test_a_worker_sees_only_what_is_kept_of_the_environment(job, stand_in, monkeypatch):
+    monkeypatch.setenv("PYTHONOPTIMIZE", "2")
+    monkeypatch.setenv("OMP_NUM_THREADS", "64")
+    monkeypatch.setenv("PYTHONPATH", "/elsewhere")
+    monkeypatch.setenv("ZOOMGRAD_DATA", "/data")
+    python = stand_in("print(json.dumps(dict(os.environ))); sys.exit(3)")
+    seen = json.loads(run("proof", job, python=python).outcome["reason"].partition(": ")[2])
+    assert set(seen) - {"LC_CTYPE"} <= {*KEPT, "PYTHONPATH", "PYTHONHASHSEED", "PYTHONNOUSERSITE"}
+    assert (seen["ZOOMGRAD_DATA"], seen["PYTHONHASHSEED"]) == ("/data", "1")
+    assert Path(seen["PYTHONPATH"], "harness").is_dir()
+    assert os.pathsep not in seen["PYTHONPATH"]
+
+
+def test_pyperfs_own_worker_inherits_the_same(job, stand_in, monkeypatch):
+    """The process that measures is started by pyperf's manager, which by itself would drop the hash seed."""
+    monkeypatch.setenv("ZOOMGRAD_DATA", "/data")
+    python = stand_in("print(sys.argv[1:]); sys.exit(3)")
+    reason = run("measure", job, python=python).outcome["reason"]
+    for name in ("ZOOMGRAD_DATA", "PYTHONPATH", "PYTHONHASHSEED"):
+        assert name in reason

@@ -1,0 +1,118 @@
+"""Presets -> cells, without an interpreter in sight."""
+
+import pytest
+
+import engines
+from engines.api import UnknownName
+from harness import matrix, workloads
+from harness.interpreters import Interpreter
+from results.record import Cell
+
+INTERPRETERS = ("cpython-3.9", "cpython-3.13", "pypy-3.11")
+MAIN = ("cpython-3.13", "pypy-3.11")
+
+
+def cells(preset, **only):
+    return matrix.cells(matrix.preset(preset), INTERPRETERS, main=MAIN, **only)
+
+
+def triples(found):
+    return {(cell.engine, cell.interpreter, cell.workload) for cell in found}
+
+
+def product(engine_names, interpreters, workload_names):
+    return {(e, i, w) for e in engine_names for i in interpreters for w in workload_names}
+
+
+def test_smoke_is_every_engine_on_the_main_interpreters():
+    assert triples(cells("smoke")) == product(engines.names(), MAIN, ("xor", "digits"))
+
+
+def test_quick_adds_the_headline_engines_on_the_others():
+    everywhere = product(engines.names(), MAIN, ("xor", "moons", "digits", "mnist"))
+    headline = product(matrix.HEADLINE, ["cpython-3.9"], ["mnist"])
+    assert triples(cells("quick")) == everywhere | headline
+
+
+def test_full_is_everything():
+    assert triples(cells("full")) == product(engines.names(), INTERPRETERS, workloads.names())
+
+
+@pytest.mark.parametrize("preset", matrix.PRESETS)
+def test_no_cell_comes_twice(preset):
+    found = cells(preset)
+    assert len(found) == len(set(found))
+
+
+@pytest.mark.parametrize("preset", matrix.PRESETS)
+def test_headline_engines_exist(preset):
+    assert set(matrix.HEADLINE) <= set(engines.names())
+
+
+def test_cells_are_ordered_by_workload_then_interpreter_then_engine():
+    found = cells("smoke", only_engines=["tuple", "baseline"])
+    assert [cell.key for cell in found[:4]] == [
+        "tuple/cpython-3.13/xor",
+        "baseline/cpython-3.13/xor",
+        "tuple/pypy-3.11/xor",
+        "baseline/pypy-3.11/xor",
+    ]
+    assert {cell.workload for cell in found[4:]} == {"digits"}
+
+
+def test_named_engines_meet_every_headline_place():
+    found = triples(cells("quick", only_engines=["slots"]))
+    everywhere = product(["slots"], MAIN, ("xor", "moons", "digits", "mnist"))
+    assert found == everywhere | product(["slots"], ["cpython-3.9"], ["mnist"])
+
+
+def test_named_workloads_replace_the_presets_on_all_interpreters():
+    found = triples(cells("quick", only_workloads=["tour"]))
+    assert found == product(engines.names(), MAIN, ["tour"]) | product(matrix.HEADLINE, ["cpython-3.9"], ["tour"])
+
+
+def test_on_named_interpreters_every_engine_runs_and_on_others_none():
+    found = triples(cells("smoke", only_interpreters=["cpython-3.9"]))
+    assert found == product(engines.names(), ["cpython-3.9"], ("xor", "digits"))
+
+
+def test_what_is_named_is_the_whole_selection():
+    found = cells("full", only_engines=["replay"], only_interpreters=["pypy-3.11"], only_workloads=["mlp-3x2x1"])
+    assert found == [Cell(engine="replay", interpreter="pypy-3.11", workload="mlp-3x2x1")]
+
+
+@pytest.mark.parametrize(
+    ("only", "nearest"),
+    [
+        ({"only_engines": ["hoistd"]}, "hoisted"),
+        ({"only_workloads": ["digit"]}, "digits"),
+        ({"only_interpreters": ["cpython-3.1"]}, "cpython-3.13"),
+    ],
+)
+def test_an_unknown_name_suggests_the_nearest(only, nearest):
+    with pytest.raises(UnknownName) as caught:
+        cells("quick", **only)
+    assert nearest in caught.value.nearest
+
+
+def test_an_unknown_preset_suggests_the_nearest():
+    with pytest.raises(UnknownName) as caught:
+        matrix.preset("smok")
+    assert caught.value.nearest == ["smoke"]
+
+
+def interpreter(name):
+    implementation, _, version = name.partition("-")
+    return Interpreter(name, "/nowhere/python", implementation, version, version, False, {})
+
+
+@pytest.mark.parametrize("name", INTERPRETERS)
+@pytest.mark.parametrize("preset", matrix.PRESETS)
+def test_every_cell_has_an_estimate(preset, name):
+    settings = matrix.preset(preset).settings
+    for cell in cells(preset, only_interpreters=[name]):
+        assert matrix.estimate_seconds(cell, settings, interpreter(name)) > 0
+
+
+def test_a_missing_interpreter_takes_no_time():
+    assert matrix.estimate_seconds(cells("smoke")[0], matrix.preset("smoke").settings, None) == 0.0

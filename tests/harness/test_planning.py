@@ -1,0 +1,129 @@
+"""Choices -> Plan, and whether an old plan still holds on this machine."""
+
+from pathlib import Path
+
+import pytest
+
+import engines
+from engines.api import UnknownName
+from harness import interpreters, machine, planning
+from harness.interpreters import Interpreter
+from results.record import Run
+from results.store import Unreadable
+
+
+def interpreter(name, version=None, full_version=None):
+    implementation, _, short = name.partition("-")
+    version = version or f"{short}.0"
+    return Interpreter(name, Path("/nowhere/python"), implementation, version, full_version or version, False, {})
+
+
+FOUND = [interpreter("cpython-3.9"), interpreter("cpython-3.13.0", "3.13.0"), interpreter("cpython-3.13", "3.13.1")]
+PYPY = interpreter("pypy-3.9")
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch):
+    monkeypatch.setattr(machine, "facts", lambda: {"processor": "a", "cores": "2", "system": "Linux 6"})
+    monkeypatch.setattr(machine, "commit", lambda folder: "abc")
+
+
+def plan(preset="smoke", found=(*FOUND, PYPY), **choices):
+    return planning.plan(preset, found, command=["zoomgrad", "run"], **choices)
+
+
+def places(made):
+    return list(dict.fromkeys(cell.interpreter for cell in made.run.cells))
+
+
+def test_every_engine_runs_on_the_newest_cpython_and_on_pypy():
+    made = plan()
+    assert places(made) == ["cpython-3.13", "pypy-3.9"]
+    assert made.run.reference_interpreter == "cpython-3.13"
+    assert set(made.run.engines) == set(engines.names())
+    assert set(made.run.workloads) == {"xor", "digits"}
+    assert made.run.interpreters["cpython-3.13"].version == "3.13.1"
+    assert made.total_seconds > 0
+
+
+def test_a_pypy_that_is_missing_is_in_the_plan_with_its_remedy():
+    made = plan(found=FOUND)
+    assert places(made) == ["cpython-3.13", interpreters.PYPY]
+    assert made.missing[interpreters.PYPY].remedy == f"uv python install {interpreters.PYPY}"
+    assert made.run.interpreters[interpreters.PYPY].version == ""
+
+
+def test_other_patches_run_only_where_they_are_named_or_everything_is():
+    assert "cpython-3.13.0" not in places(plan("quick"))
+    assert "cpython-3.13.0" in places(plan("full"))
+    assert places(plan(only_interpreters=["cpython-3.13.0"])) == ["cpython-3.13.0"]
+
+
+def test_choices_replace_the_presets():
+    run = plan(blocks=7, seed=0, timeout_seconds=9.0, proof_steps=50).run
+    assert (run.blocks, run.seed, run.settings.timeout_seconds, run.settings.proof_steps) == (7, 0, 9.0, 50)
+    assert run.settings.value_seconds == 0.05  # smoke's own
+
+
+def test_a_seed_is_drawn_and_recorded():
+    assert plan().run.seed != plan().run.seed
+
+
+def test_the_order_is_that_of_versions():
+    names = ["pypy-3.11", "cpython-3.13t", "cpython-3.9", "cpython-3.13", "pypy-3.9", "cpython-3.11.2", "cpython-3.9"]
+    assert planning.in_order(names) == [
+        "cpython-3.9",
+        "cpython-3.11.2",
+        "cpython-3.13t",
+        "cpython-3.13",
+        "pypy-3.9",
+        "pypy-3.11",
+    ]
+
+
+def test_without_a_cpython_there_is_nothing_to_compare_with():
+    with pytest.raises(UnknownName, match="uv python install"):
+        plan(found=[PYPY])
+
+
+# Resuming
+
+
+@pytest.fixture
+def stored():
+    """A run as it comes back from the disk."""
+    return Run.model_validate_json(plan(only_interpreters=["cpython-3.9"]).run.model_dump_json())
+
+
+def resume(run, monkeypatch, found=(*FOUND, PYPY)):
+    monkeypatch.setattr(interpreters, "discover", lambda: list(found))
+    return planning.resume(run)
+
+
+def test_a_run_goes_on_with_the_plan_it_had(stored, monkeypatch):
+    resumed = resume(stored, monkeypatch)
+    assert resumed.run == stored
+    assert list(resumed.order()) == list(plan(only_interpreters=["cpython-3.9"], seed=stored.seed).order())
+
+
+@pytest.mark.parametrize("fact", ["processor", "cores", "system"])
+def test_times_of_two_machines_are_never_mixed(fact, stored, monkeypatch):
+    monkeypatch.setattr(machine, "facts", lambda: {**stored.machine, fact: "another"})
+    with pytest.raises(Unreadable, match=f"another machine \\({fact}"):
+        resume(stored, monkeypatch)
+
+
+def test_times_of_two_builds_are_never_mixed(stored, monkeypatch):
+    rebuilt = interpreter("cpython-3.9", full_version="3.9.0 (another compiler)")
+    with pytest.raises(Unreadable, match=r"cpython-3\.9 was 3\.9\.0, now it is 3\.9\.0 \(another compiler\)"):
+        resume(stored, monkeypatch, found=[rebuilt, *FOUND[1:]])
+
+
+def test_an_interpreter_that_is_gone_is_missing_with_its_remedy(stored, monkeypatch):
+    resumed = resume(stored, monkeypatch, found=FOUND[1:])
+    assert resumed.missing["cpython-3.9"].remedy == "uv python install cpython-3.9"
+
+
+def test_a_reference_that_is_gone_is_told_before_anything_runs(stored, monkeypatch):
+    with pytest.raises(Unreadable, match=r"reference cpython-3\.13 is not on this machine"):
+        resume(stored, monkeypatch, found=FOUND[:1])

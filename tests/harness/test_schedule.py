@@ -1,0 +1,372 @@
+"""Cells -> records through a fake worker: what runs, in which order, and what is on disk when."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pyperf
+import pytest
+
+from harness.interpreters import Interpreter, Missing, NoEnvironment
+from harness.isolate import Answer
+from harness.schedule import Plan, Schedule
+from results.record import Cell, InterpreterFacts, Run, Settings
+from results.store import Store
+
+ENGINES = ("baseline", "tuple", "slots", "hoisted")
+REMEDY = "uv python install pypy-3.11"
+
+
+def interpreter(name):
+    implementation, _, version = name.partition("-")
+    return Interpreter(name, Path("/nowhere/python"), implementation, version, version, False, {})
+
+
+def cell(engine, *, on="cpython-3.13", workload="xor"):
+    return Cell(engine=engine, interpreter=on, workload=workload)
+
+
+CELLS = tuple(cell(engine) for engine in ENGINES)
+
+
+def plan(*, cells=CELLS, blocks=3, seed=7, settings=None, missing=()):
+    run = Run(
+        id="a-run",
+        created_at="2025-01-01T00:00:00Z",
+        command=(),
+        preset="smoke",
+        seed=seed,
+        blocks=blocks,
+        settings=settings or Settings(),
+        cells=cells,
+        reference_interpreter="cpython-3.13",
+        engines={},
+        workloads={},
+        interpreters={name: InterpreterFacts(version="") for name in dict.fromkeys(c.interpreter for c in cells)},
+        machine={},
+    )
+    absent = {name: Missing(name, f"{name} is not on this machine", REMEDY) for name in missing}
+    present = {"cpython-3.13", *run.interpreters} - set(absent)
+    return Plan(run, {name: interpreter(name) for name in present}, absent)
+
+
+def pyperf_json(tmp_path, step_seconds, **metadata):
+    """What pyperf's manager writes after one worker: one warm-up and its values."""
+    run = pyperf.Run(
+        step_seconds,
+        warmups=[(50, 2 * step_seconds[0])],
+        metadata={"name": "xor", "loops": 50, "hostname": "here", **metadata},
+        collect_metadata=False,
+    )
+    file = tmp_path / "pyperf.json"
+    pyperf.Benchmark([run]).dump(str(file), replace=True)
+    return file.read_bytes()
+
+
+class Workers:
+    """A fake `Isolate`: measures everything, but for what `answers` says of an engine or of ("proof", workload)."""
+
+    def __init__(self, tmp_path, answers=None, *, metadata=lambda block: {}):
+        self.tmp_path = tmp_path
+        self.answers = answers or {}
+        self.metadata = metadata
+        self.jobs = []
+        self.seen = []
+        self.before_each = lambda: None
+
+    def __call__(self, task, python, job, *, timeout_seconds, hash_seed):
+        self.before_each()
+        self.jobs.append({"task": task, "python": python, "timeout": timeout_seconds, "hash_seed": hash_seed, **job})
+        key = job["engine"] if task == "measure" else ("proof", job["workload"])
+        answer = self.answers.get(key)
+        if isinstance(answer, BaseException):
+            raise answer
+        if answer:
+            return Answer(answer, 1.5)
+        if task == "proof":
+            Path(job["reference_file"]).write_text("{}")
+            return Answer({"status": "measured"}, 1.0)
+        block = hash_seed - 1
+        outcome = {
+            "status": "measured",
+            "phases": {"trace": 0.25},
+            "steps_per_value": job["steps_per_value"] or 50,
+            "peak_bytes": 1000,
+            "losses": [(0, 4.0), (9, 2.0)],
+            "parameters_sha256": "abc",
+            "proof": {"reference": job["reference_cell"], "steps": 2, "identical": True, "worst_error": 0.0},
+        }
+        return Answer(outcome, 2.0, pyperf_json(self.tmp_path, [0.1 + block, 0.2 + block], **self.metadata(block)))
+
+    @property
+    def measured(self):
+        """(engine, block) of the measuring workers, in order."""
+        return [(job["engine"], job["hash_seed"] - 1) for job in self.jobs if job["task"] == "measure"]
+
+
+class Observer:
+    def __init__(self):
+        self.started_cells, self.records, self.left, self.abandoned_blocks = [], [], [], 0
+
+    def started(self, cell, block):
+        self.started_cells.append((cell, block))
+
+    def finished(self, record, seconds_left):
+        self.records.append(record)
+        self.left.append(seconds_left)
+
+    def abandoned(self):
+        self.abandoned_blocks += 1
+
+
+def python_of(interpreter):
+    return Path("/environments") / interpreter.name / "bin" / "python"
+
+
+def execute(the_plan, workers, tmp_path, *, environment=python_of):
+    folder = tmp_path / "runs" / the_plan.run.id
+    store = Store(folder) if folder.exists() else Store.create(the_plan.run, under=tmp_path / "runs")
+    observer = Observer()
+    schedule = Schedule(the_plan, store, workers, environment, observer)
+    schedule.execute()
+    return store, observer
+
+
+def statuses(store):
+    return {(record.cell.engine, record.block): record.status for record in store.records()}
+
+
+# Order
+
+
+def test_every_cell_is_measured_once_a_block_and_blocks_follow_one_another(tmp_path):
+    workers = Workers(tmp_path)
+    store, _ = execute(plan(), workers, tmp_path)
+    assert [block for _, block in workers.measured] == [0] * 4 + [1] * 4 + [2] * 4
+    assert Counter(workers.measured) == {(engine, block): 1 for engine in ENGINES for block in range(3)}
+    assert set(statuses(store).values()) == {"measured"}
+
+
+def test_each_block_is_shuffled_anew_and_a_seed_gives_one_order():
+    orders = [[c.engine for block, c in plan(blocks=20).order() if block == wanted] for wanted in range(20)]
+    assert all(sorted(order) == sorted(ENGINES) for order in orders)
+    assert len({tuple(order) for order in orders}) > 5
+    assert list(plan(blocks=20).order()) == list(plan(blocks=20).order())
+    assert list(plan(blocks=20).order()) != list(plan(blocks=20, seed=8).order())
+
+
+def test_workers_run_in_the_order_of_the_plan(tmp_path):
+    workers = Workers(tmp_path)
+    execute(plan(), workers, tmp_path)
+    assert workers.measured == [(c.engine, block) for block, c in plan().order()]
+
+
+def test_a_record_is_on_disk_before_the_next_worker_starts(tmp_path):
+    workers, on_disk = Workers(tmp_path), []
+    records = tmp_path / "runs" / "a-run" / "records"
+    workers.before_each = lambda: on_disk.append(len(list(records.glob("[!.]*.json"))))
+    execute(plan(blocks=1), workers, tmp_path)
+    assert on_disk == [0, 0, 1, 2, 3]  # the first worker makes the reference
+
+
+# What a worker is told, and what a record keeps
+
+
+def test_a_worker_is_told_what_the_run_settled(tmp_path):
+    settings = Settings(values=4, warmups=2, jit_warmups=9, value_seconds=0.5, timeout_seconds=33, proof_steps=5)
+    cells = (cell("slots"), cell("slots", on="pypy-3.9"))
+    workers = Workers(tmp_path)
+    execute(plan(cells=cells, blocks=1, settings=settings), workers, tmp_path)
+    proof, *measures = workers.jobs
+    assert (proof["task"], proof["engine"], proof["interpreter"]) == ("proof", "tuple", "cpython-3.13")
+    assert {job["reference_file"] for job in workers.jobs} == {proof["reference_file"]}
+    assert {job["reference_cell"] for job in measures} == {"tuple/cpython-3.13/xor"}
+    assert {job["interpreter"]: job["warmups"] for job in measures} == {"cpython-3.13": 2, "pypy-3.9": 9}
+    for job in measures:
+        assert job["python"] == Path("/environments") / job["interpreter"] / "bin" / "python"
+        assert (job["values"], job["value_seconds"], job["proof_steps"], job["timeout"]) == (4, 0.5, 5, 33)
+
+
+def test_later_blocks_take_the_steps_that_the_first_one_found(tmp_path):
+    workers = Workers(tmp_path)
+    execute(plan(cells=CELLS[:1]), workers, tmp_path)
+    assert [job["steps_per_value"] for job in workers.jobs if job["task"] == "measure"] == [0, 50, 50]
+
+
+def test_each_block_has_a_hash_seed_of_its_own(tmp_path):
+    workers = Workers(tmp_path)
+    execute(plan(cells=CELLS[:1]), workers, tmp_path)
+    assert [job["hash_seed"] for job in workers.jobs] == [0, 1, 2, 3]
+
+
+def test_a_record_holds_what_the_worker_and_pyperf_found(tmp_path):
+    store, observer = execute(plan(cells=CELLS[:1], blocks=2), Workers(tmp_path), tmp_path)
+    first, second = store.records()
+    assert first.step_seconds == (0.1, 0.2)
+    assert second.step_seconds == (1.1, 1.2)
+    assert first.warmup_step_seconds == (0.2,)
+    assert (first.phases, first.steps_per_value, first.peak_bytes) == ({"trace": 0.25}, 50, 1000)
+    assert [(point.step, point.loss) for point in first.losses] == [(0, 4.0), (9, 2.0)]
+    assert (first.worker_seconds, first.parameters_sha256) == (2.0, "abc")
+    assert first.proof.reference == "tuple/cpython-3.13/xor"
+    assert observer.records == [first, second]
+
+
+def test_a_cells_blocks_are_one_pyperf_suite(tmp_path):
+    store, _ = execute(plan(), Workers(tmp_path), tmp_path)
+    for measured in CELLS:
+        (benchmark,) = pyperf.BenchmarkSuite.load(str(store.pyperf_file(measured))).get_benchmarks()
+        assert benchmark.get_name() == "xor"
+        assert [list(run.values) for run in benchmark.get_runs()] == [[0.1, 0.2], [1.1, 1.2], [2.1, 2.2]]
+    assert sorted(path.name for path in (store.folder / "pyperf").iterdir()) == sorted(
+        store.pyperf_file(measured).name for measured in CELLS
+    )
+
+
+def test_the_time_left_ends_at_nothing(tmp_path):
+    answers = {"slots": {"status": "failed", "reason": "no"}}
+    _, observer = execute(plan(), Workers(tmp_path, answers), tmp_path)
+    assert observer.left[-1] == pytest.approx(0.0, abs=1e-9)
+    assert observer.left == sorted(observer.left, reverse=True)
+
+
+# What brings no result
+
+
+@pytest.mark.parametrize("status", ["failed", "timed-out", "skipped"])
+def test_a_cell_without_a_result_is_one_record_and_stops_nobody(tmp_path, status):
+    workers = Workers(tmp_path, {"slots": {"status": status, "reason": "it says why", "remedy": "and what to do"}})
+    store, observer = execute(plan(), workers, tmp_path)
+    (record,) = [record for record in store.records() if record.cell.engine == "slots"]
+    assert (record.status, record.reason, record.remedy) == (status, "it says why", "and what to do")
+    assert (record.block, record.worker_seconds) == (0, 1.5)
+    assert sum(status == "measured" for status in statuses(store).values()) == 9
+    assert observer.abandoned_blocks == 2
+    assert not store.pyperf_file(record.cell).exists()
+
+
+def test_a_missing_interpreter_is_skipped_with_the_remedy(tmp_path):
+    cells = (*CELLS, cell("tuple", on="pypy-3.11"))
+    workers = Workers(tmp_path)
+    store, _ = execute(plan(cells=cells, missing=["pypy-3.11"]), workers, tmp_path)
+    (record,) = [record for record in store.records() if record.cell.interpreter == "pypy-3.11"]
+    assert (record.status, record.remedy) == ("skipped", REMEDY)
+    assert {job["interpreter"] for job in workers.jobs} == {"cpython-3.13"}
+
+
+def test_an_interpreter_without_an_environment_fails_in_uvs_words(tmp_path):
+    def environment(interpreter):
+        if interpreter.has_jit:
+            raise NoEnvironment("uv venv failed: no network")
+        return python_of(interpreter)
+
+    cells = (*CELLS, cell("tuple", on="pypy-3.9"), cell("slots", on="pypy-3.9"))
+    store, _ = execute(plan(cells=cells, blocks=1), Workers(tmp_path), tmp_path, environment=environment)
+    failed = [record for record in store.records() if record.status != "measured"]
+    assert [(r.cell.interpreter, r.status) for r in failed] == [("pypy-3.9", "failed")] * 2
+    assert failed[0].reason == "uv venv failed: no network"
+    assert len(store.records()) == 6
+
+
+def test_a_reference_without_an_environment_fails_every_cell(tmp_path):
+    def environment(interpreter):
+        if interpreter.name == "cpython-3.13":
+            raise NoEnvironment("uv venv failed: no network")
+        return python_of(interpreter)
+
+    workers = Workers(tmp_path)
+    cells = tuple(cell(engine, on="pypy-3.9") for engine in ENGINES)
+    store, _ = execute(plan(cells=cells, blocks=1), workers, tmp_path, environment=environment)
+    assert {record.status for record in store.records()} == {"failed"}
+    assert all("uv venv failed: no network" in record.reason for record in store.records())
+    assert workers.jobs == []
+
+
+def test_a_reference_that_can_not_be_made_fails_its_workloads_cells_only(tmp_path):
+    answers = {("proof", "tour"): {"status": "failed", "reason": "the worker was ended by SIGSEGV"}}
+    cells = (*CELLS, cell("tuple", workload="tour"), cell("slots", workload="tour"))
+    workers = Workers(tmp_path, answers)
+    store, _ = execute(plan(cells=cells, blocks=1), workers, tmp_path)
+    failed = [record for record in store.records() if record.status != "measured"]
+    assert [(record.cell.key, record.status) for record in failed] == [
+        ("tuple/cpython-3.13/tour", "failed"),
+        ("slots/cpython-3.13/tour", "failed"),
+    ]
+    assert "the reference (tuple/cpython-3.13/tour) could not be made: the worker was ended" in failed[0].reason
+    assert sum(job["task"] == "proof" for job in workers.jobs) == 2  # once a workload
+    assert len(workers.measured) == 4
+
+
+def test_where_the_data_is_missing_cells_are_skipped_with_the_remedy(tmp_path):
+    answers = {("proof", "mnist"): {"status": "skipped", "reason": "mnist: not here", "remedy": "fetch it"}}
+    cells = (cell("tuple", workload="mnist"), cell("tuple"))
+    store, _ = execute(plan(cells=cells, blocks=1), Workers(tmp_path, answers), tmp_path)
+    record = store.records()[0]
+    assert (record.status, record.reason, record.remedy) == ("skipped", "mnist: not here", "fetch it")
+    assert store.records()[1].status == "measured"
+
+
+def test_a_block_that_pyperf_will_not_merge_is_a_failed_record(tmp_path):
+    workers = Workers(tmp_path, metadata=lambda block: {"hostname": "there" if block else "here"})
+    store, _ = execute(plan(cells=CELLS[:2], blocks=2), workers, tmp_path)
+    assert [(record.block, record.status) for record in store.records()] == [
+        (0, "measured"),
+        (1, "failed"),
+        (0, "measured"),
+        (1, "failed"),
+    ]
+    assert "hostname" in store.records()[1].reason
+    assert len(pyperf.Benchmark.load(str(store.pyperf_file(CELLS[0]))).get_runs()) == 1
+
+
+# Interrupted and resumed
+
+
+def test_an_interrupt_leaves_what_was_measured_and_resuming_measures_the_rest(tmp_path):
+    order = [c.engine for _, c in plan(blocks=1).order()]
+    interrupted = Workers(tmp_path, {order[2]: KeyboardInterrupt()})
+    with pytest.raises(KeyboardInterrupt):
+        execute(plan(), interrupted, tmp_path)
+    store = Store(tmp_path / "runs" / "a-run")
+    before = {path.name: path.read_bytes() for path in (store.folder / "records").iterdir()}
+    assert statuses(store) == {(order[0], 0): "measured", (order[1], 0): "measured"}
+
+    resumed = Workers(tmp_path)
+    execute(Plan(store.run, plan().interpreters, {}), resumed, tmp_path)
+    assert resumed.measured == [(c.engine, block) for block, c in plan().order()][2:]
+    assert Counter(statuses(store).values()) == {"measured": 12}
+    for name, content in before.items():
+        assert (store.folder / "records" / name).read_bytes() == content
+    assert [job["task"] for job in resumed.jobs].count("proof") == 0
+    steps = {job["engine"]: job["steps_per_value"] for job in resumed.jobs if job["hash_seed"] == 2}
+    assert set(steps.values()) == {50}  # what the first session found holds in the second
+
+
+def test_resuming_measures_a_record_that_was_lost(tmp_path):
+    store, _ = execute(plan(blocks=2), Workers(tmp_path), tmp_path)
+    lost = store.folder / "records" / "slots--cpython-3.13--xor--0.json"
+    kept = json.loads(lost.read_text())
+    lost.unlink()
+    again = Workers(tmp_path)
+    execute(plan(blocks=2), again, tmp_path)
+    assert again.measured == [("slots", 0)]
+    assert json.loads(lost.read_text())["step_seconds"] == kept["step_seconds"]
+    assert len(pyperf.Benchmark.load(str(store.pyperf_file(cell("slots")))).get_runs()) == 2
+
+
+def test_resuming_does_not_try_a_failed_cell_again(tmp_path):
+    execute(plan(), Workers(tmp_path, {"slots": {"status": "failed", "reason": "no"}}), tmp_path)
+    again = Workers(tmp_path)
+    execute(plan(), again, tmp_path)
+    assert again.jobs == []
+
+
+def test_resuming_tries_what_was_skipped_again(tmp_path):
+    store, _ = execute(
+        plan(blocks=2), Workers(tmp_path, {"slots": {"status": "skipped", "reason": "no data"}}), tmp_path
+    )
+    assert statuses(store)["slots", 0] == "skipped"
+    again = Workers(tmp_path)
+    execute(plan(blocks=2), again, tmp_path)
+    assert sorted(again.measured) == [("slots", 0), ("slots", 1)]
+    assert set(statuses(store).values()) == {"measured"}
