@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import jinja2
 
@@ -16,6 +16,11 @@ from results.record import Record, Run
 def render(run: Run, records: Iterable[Record]) -> str:
     """The report of a run as one page that needs no network, whatever state the run is in."""
     told = story(run, records)
+    return page(told, drawings(told))
+
+
+def page(told: Story, drawn: Sequence[Drawing]) -> str:
+    """The same from a story told and charts drawn already."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("reports"),
         autoescape=True,
@@ -24,11 +29,11 @@ def render(run: Run, records: Iterable[Record]) -> str:
         lstrip_blocks=True,
     )
     return environment.get_template("report.html.j2").render(
-        story=told, run=run, drawings=_drawings(told), count=units.count
+        story=told, run=told.run, drawings=drawn, count=units.count
     )
 
 
-def _drawings(told: Story) -> list[Drawing]:
+def drawings(told: Story) -> list[Drawing]:
     """Every chart of the headline's workload; none where the plan is empty."""
     if told.headline is None:
         return []

@@ -48,6 +48,13 @@ def drawing(name: str, chart: Chart, table: pd.DataFrame) -> Drawing:
     return Drawing(name, title, chart.caption(table), _inline(text.getvalue(), name, title))
 
 
+def standalone(drawn: Drawing) -> str:
+    """The chart as a file of its own, for a README or a slide: it brings the page's colour, light or dark."""
+    colours = "<style>svg{color:#1a1a1a}@media(prefers-color-scheme:dark){svg{color:#e6e6e6}}</style>"
+    head, rest = drawn.svg.split(">", 1)
+    return f'{head} xmlns="http://www.w3.org/2000/svg">{colours}{rest}'
+
+
 def _inline(text: str, name: str, title: str) -> Markup:
     # Matplotlib's own style sheet would reach the whole page, and its metadata is of no use inside one.
     text = re.sub(r"<style.*?</style>|<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)

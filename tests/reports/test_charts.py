@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from reports.charts import charts, style
-from reports.svg import drawing
+from reports.svg import drawing, standalone
 from reports.table import cells
 
 NAMES = ["compile_against_epoch", "ladder", "heatmap"]
@@ -99,3 +99,10 @@ def test_a_name_is_never_a_formula_or_a_tag(example):
         svg = drawing(name, chart, table).svg
         assert "a$b$&lt;i&gt;&amp;" in svg
         assert "<i>" not in svg
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_chart_on_its_own_is_a_whole_svg_file_in_light_and_dark(example, name):
+    root = ET.fromstring(standalone(drawing(name, charts()[name], rows(example))))
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert "prefers-color-scheme:dark" in root[0].text

@@ -11,6 +11,7 @@ import pytest
 
 from reports import html, markdown
 from reports.build import build
+from reports.charts import charts
 from results.store import Store
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -107,7 +108,7 @@ def test_rendering_is_deterministic(example):
     assert html.render(example.run, example.records) == html.render(example.run, example.records)
 
 
-def test_build_writes_both_beside_the_records(example, tmp_path):
+def test_build_writes_pages_and_charts_beside_the_records(example, tmp_path):
     store = Store.create(example.run, under=tmp_path)
     for record in example.records:
         store.write(record)
@@ -115,6 +116,7 @@ def test_build_writes_both_beside_the_records(example, tmp_path):
     assert page == store.folder / "report.html"
     assert page.read_text(encoding="utf-8") == html.render(example.run, example.records)
     assert (store.folder / "report.md").read_text(encoding="utf-8") == markdown.render(example.run, example.records)
+    assert {path.stem for path in (store.folder / "charts").glob("*.svg")} == set(charts())
 
 
 PROBE = """
