@@ -33,7 +33,7 @@ from harness.isolate import isolate
 from harness.schedule import Plan, Schedule
 from harness.worker.train import Settings
 from reports import build
-from reports.headline import headline
+from reports.headline import UNPLANNED, headline
 from reports.table import cells
 from reports.verdict import verdict
 from results.store import RUNS, Store, Unreadable, latest
@@ -303,7 +303,8 @@ def _conclude(store: Store) -> None:
     top = headline(table)
     if top:
         rows = [
-            (rung.engine, *(" ".join(filter(None, (e.text, e.speedup))) for e in rung.entries)) for rung in top.rows
+            (rung.engine, *("" if e.status == UNPLANNED else f"{e.text} {e.speedup}".strip() for e in rung.entries))
+            for rung in top.rows
         ]
         title = f"{top.workload}: time a step, and speedup over baseline on the same interpreter"
         out.print("", display.table(title, ("engine", *top.interpreters), rows), "")

@@ -102,7 +102,7 @@ class RunProgress:
 
 
 def _step_text(record: Record) -> str:
-    return f"{units.duration(statistics.median(record.step_seconds))} a step"
+    return f"{units.duration(statistics.fmean(record.step_seconds))} a step"
 
 
 class TrainingProgress:

@@ -12,6 +12,8 @@ from reports.table import each, in_order, measured
 from results import units
 
 _WORDS = {"timed-out": "timed out", MISSING: "not run"}
+UNPLANNED = "unplanned"
+"""Status of an engine and interpreter that the plan does not bring together."""
 _ALIKE = 2.0
 """Epochs within this factor count as equally long (mnist, mnist-b1000): noise must not choose the headline."""
 
@@ -89,7 +91,7 @@ def headline_workload(table: pd.DataFrame) -> str | None:
 def entries(table: pd.DataFrame) -> dict[tuple[str, str], Entry]:
     """The entry of every engine and interpreter that occur in one workload's rows, planned or not."""
     found = {(str(row.engine), str(row.interpreter)): _entry(row) for row in each(table)}
-    unplanned = Entry("unplanned", "not planned")
+    unplanned = Entry(UNPLANNED, "not planned")
     return {
         (engine, interpreter): found.get((engine, interpreter), unplanned)
         for engine in in_order(table, "engine")

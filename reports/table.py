@@ -1,6 +1,6 @@
 """Run and records -> one row a cell. Every figure of the report is a column here; nothing after it computes one.
 
-Seconds are medians over processes of process medians. Bounds (`*_low`, `*_high`) are NaN below 3 processes. Every
+Seconds are medians over processes of process means. Bounds (`*_low`, `*_high`) are NaN below 3 processes. Every
 figure of a cell that is not "measured" is NaN: see `reports.outcome` for what counts as measured.
 """
 

@@ -141,10 +141,10 @@ class Settings(Model):
     """Timed values a process."""
     warmups: NonNegativeInt = 1
     """Values before them that are kept but not counted."""
-    jit_warmups: NonNegativeInt = 10
+    jit_warmups: NonNegativeInt = 4
     """The same under a just-in-time compiler, whose first steps run interpreted."""
-    value_seconds: PositiveFloat = 0.1
-    """A value takes as many steps as fill this time."""
+    value_seconds: PositiveFloat = 0.4
+    """A value takes as many steps as fill this time: long enough to hold full garbage collections, not to dodge them."""
     timeout_seconds: PositiveFloat = 120.0
     """A worker that takes longer is ended, and its record says so."""
     proof_steps: NonNegativeInt = 2

@@ -6,7 +6,7 @@ import pytest
 
 import engines
 from engines.api import UnknownName
-from harness import interpreters, machine, planning
+from harness import interpreters, machine, matrix, planning
 from harness.interpreters import Interpreter
 from results.record import Run
 from results.store import Unreadable
@@ -62,7 +62,7 @@ def test_other_patches_run_only_where_they_are_named_or_everything_is():
 def test_choices_replace_the_presets():
     run = plan(blocks=7, seed=0, timeout_seconds=9.0, proof_steps=50).run
     assert (run.blocks, run.seed, run.settings.timeout_seconds, run.settings.proof_steps) == (7, 0, 9.0, 50)
-    assert run.settings.value_seconds == 0.05  # smoke's own
+    assert run.settings.value_seconds == matrix.PRESETS["smoke"].settings.value_seconds
 
 
 def test_a_seed_is_drawn_and_recorded():
