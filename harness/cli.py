@@ -24,6 +24,7 @@ from rich.console import Console
 import datasets
 import engines
 from datasets import fetch
+from datasets.idx import CorruptData
 from engines.api import Unavailable, UnknownName
 from engines.graph.draw import draw_dot
 from engines.graph.show import show as graph_lines
@@ -126,10 +127,12 @@ def doctor() -> None:
             rows.append((f"data of {name}", "ready", ""))
         except datasets.Unavailable as missing:
             rows.append((f"data of {name}", "missing", f"{missing.reason}. {missing.remedy}"))
+        except CorruptData as error:
+            rows.append((f"data of {name}", "wrong", str(error)))
     out.print(display.table("zoomgrad doctor", ("what", "state", "where, or how to get it"), rows), "")
     out.print(display.table("machine", ("fact", "value"), machine.facts().items()), "")
-    lacking = sum(state == "missing" for _, state, _ in rows)
-    _next(f"{lacking} missing: a run skips them, with the reason." if lacking else "All there: `zoomgrad run`.")
+    lacking = sum(state != "ready" for _, state, _ in rows)
+    _next(f"{lacking} not ready: a run skips them, with the reason." if lacking else "All there: `zoomgrad run`.")
 
 
 @app.command()
@@ -150,8 +153,7 @@ def run(
 ) -> None:
     """Measure cells in fresh processes; ends with the headline table and the report."""
     if resume:
-        store = _store(resume)
-        plan = planning.resume(store.run)
+        plan = planning.resume(_store(resume).run)
     else:
         only_interpreters = _names(interpreters_)
         plan = planning.plan(
@@ -166,16 +168,17 @@ def run(
             timeout_seconds=timeout,
             proof_steps=proof_steps,
         )
-        store = Store.create(plan.run)
     out.print(display.plan_table(plan))
     out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, without making environments", "")
-    try:
-        _get_ready(plan)
-        with _alone(), display.RunProgress(out, len(plan.run.cells) * plan.run.blocks) as progress:
-            Schedule(plan, store, isolate, interpreters.environment, progress).execute()
-    except KeyboardInterrupt:
-        _next(f"Interrupted; what was measured is on disk. Resume with: zoomgrad run --resume {store.run.id}")
-        raise typer.Exit(INTERRUPTED) from None
+    with _alone():
+        store = _store(resume) if resume else Store.create(plan.run)
+        try:
+            _get_ready(plan)
+            with display.RunProgress(out, len(plan.run.cells) * plan.run.blocks) as progress:
+                Schedule(plan, store, isolate, interpreters.environment, progress).execute()
+        except KeyboardInterrupt:
+            _next(f"Interrupted; what was measured is on disk. Resume with: zoomgrad run --resume {store.run.id}")
+            raise typer.Exit(INTERRUPTED) from None
     _conclude(store)
     if any(record.status in ("failed", "timed-out") for record in store.records()):
         raise typer.Exit(1)
@@ -210,15 +213,17 @@ def train(
     }
     command = [str(_python(interpreter)), "-m", "harness.worker.train", json.dumps(settings)]
     progress = display.TrainingProgress(out)
-    worker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=_with_project())  # noqa: S603  (a list)
-    try:
-        for line in worker.stdout or ():
-            progress.show(json.loads(line))
-    except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
-    finally:
-        progress.close()
-        worker.terminate() if worker.poll() is None and sys.exc_info()[0] else worker.wait()
+    with subprocess.Popen(  # noqa: S603  (a list of arguments)
+        command, stdout=subprocess.PIPE, text=True, env=_with_project(), start_new_session=True
+    ) as worker:
+        try:
+            for line in worker.stdout or ():
+                progress.show(json.loads(line))
+        except KeyboardInterrupt:
+            worker.terminate()
+            raise typer.Exit(INTERRUPTED) from None
+        finally:
+            progress.close()
     for failure in progress.failures:
         err.print(f"zoomgrad: {failure}", markup=False, soft_wrap=True)
     if repeats > 1 and progress.ends:
@@ -276,9 +281,13 @@ def _discover(*, with_pypy: bool) -> list[interpreters.Interpreter]:
 
 def _get_ready(plan: Plan) -> None:
     """Data and environments, before the clock matters; what can't be had becomes a record later, with the reason."""
-    if any(cell.workload.startswith("mnist") for cell in plan.run.cells):
-        with out.status("looking for MNIST"), contextlib.suppress(datasets.Unavailable):
-            fetch.fetch_mnist()
+    for name in plan.run.workloads:
+        try:
+            workloads.load(name).data()
+        except datasets.Unavailable:
+            # MNIST is all that is ever downloaded.
+            with out.status("looking for MNIST"), contextlib.suppress(datasets.Unavailable):
+                fetch.fetch_mnist()
     for name in dict.fromkeys(cell.interpreter for cell in plan.run.cells):
         if name in plan.interpreters:
             with out.status(f"environment for {name}"), contextlib.suppress(NoEnvironment):
@@ -348,7 +357,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _interrupt)  # ends as Ctrl-C does: with the workers, and with the line that resumes
     try:
         app()
-    except (UnknownName, Unreadable, Unavailable, datasets.Unavailable, NoEnvironment) as error:
+    except (UnknownName, Unreadable, Unavailable, datasets.Unavailable, CorruptData, NoEnvironment) as error:
         err.print(f"zoomgrad: {error}", markup=False, soft_wrap=True)
         sys.exit(WRONG_USE)
 

@@ -144,7 +144,7 @@ class Settings(Model):
     jit_warmups: NonNegativeInt = 4
     """The same under a just-in-time compiler, whose first steps run interpreted."""
     value_seconds: PositiveFloat = 0.4
-    """A value takes as many steps as fill this time: long enough to hold full garbage collections, not to dodge them."""
+    """A value takes as many steps as fill this time: long enough to hold garbage collections, not to dodge them."""
     timeout_seconds: PositiveFloat = 120.0
     """A worker that takes longer is ended, and its record says so."""
     proof_steps: NonNegativeInt = 2

@@ -6,7 +6,8 @@ reasonable time", 2013).
 
 Within a process values are averaged, across processes the median is taken. A full garbage collection every fifth step
 makes that step eight times as long (`baseline` on `digits`, CPython 3.13): it is part of what an epoch costs, and a
-median within the process would not see it. A process that the machine disturbed is an outlier, which a median leaves out.
+median within the process would not see it. A process that the machine disturbed is an outlier, which a median leaves
+out.
 """
 
 from __future__ import annotations
