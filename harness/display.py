@@ -8,10 +8,11 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
+from rich.text import Text
 
 from harness.schedule import Plan
 from results import units
@@ -23,14 +24,15 @@ PLAIN_SECONDS = 10.0
 """Without a terminal, a training says this often how far it is."""
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """A Rich table of text; every cell is shown as it is, markup included."""
-    made = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Group:
+    """A table of text below its title; every cell is shown as it is, markup included."""
+    made = Table(header_style="bold", box=None, pad_edge=False)
     for column in columns:
         made.add_column(column, overflow="fold")
     for row in rows:
         made.add_row(*(escape(cell) for cell in row))
-    return made
+    # Rich would fold a title of the table's own to the table's width.
+    return Group(Text(title, style="italic"), made)
 
 
 def seconds_text(seconds: float) -> str:
@@ -43,7 +45,7 @@ def seconds_text(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def plan_table(plan: Plan) -> Table:
+def plan_table(plan: Plan) -> Group:
     """How many cells of each interpreter and workload, and about how long they take."""
     rows = []
     by_place: dict[tuple[str, str], list[Cell]] = {}

@@ -70,6 +70,7 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
                     xerr=style.error_bars(row, "step_seconds"),
                     error_kw={"capsize": 2, "elinewidth": 0.9},
                 )
+                end = max(end, row.step_seconds_high)  # behind the interval's line; of a NaN, max keeps the first
             text = f"{entry.text}, {entry.speedup}" if entry.speedup else entry.text
             axes.annotate(text, (end, height), (7, 0), textcoords="offset points", va="center", fontsize=9)
         height += 1.4
