@@ -12,7 +12,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Optional
@@ -23,7 +23,7 @@ from rich.console import Console
 
 import datasets
 import engines
-from datasets import fetch
+from datasets import fetch, mnist
 from datasets.idx import CorruptData
 from engines.api import Unavailable, UnknownName
 from engines.graph.draw import draw_dot
@@ -211,6 +211,7 @@ def train(
         "tolerance": tolerance,
         "repeats": repeats,
     }
+    _fetch_data([workload])
     command = [str(_python(interpreter)), "-m", "harness.worker.train", json.dumps(settings)]
     progress = display.TrainingProgress(out)
     with subprocess.Popen(  # noqa: S603  (a list of arguments)
@@ -233,7 +234,7 @@ def train(
     _next(f"Race the engines on it: `zoomgrad run --workloads {workload}`.")
 
 
-@app.command("exec", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@app.command("exec", context_settings={"allow_interspersed_args": False})
 def exec_(
     script: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Anybody's micrograd program.")],
     arguments: Annotated[Optional[list[str]], typer.Argument(metavar="[ARG]...", help="Its arguments.")] = None,
@@ -281,17 +282,18 @@ def _discover(*, with_pypy: bool) -> list[interpreters.Interpreter]:
 
 def _get_ready(plan: Plan) -> None:
     """Data and environments, before the clock matters; what can't be had becomes a record later, with the reason."""
-    for name in plan.run.workloads:
-        try:
-            workloads.load(name).data()
-        except datasets.Unavailable:
-            # MNIST is all that is ever downloaded.
-            with out.status("looking for MNIST"), contextlib.suppress(datasets.Unavailable):
-                fetch.fetch_mnist()
+    _fetch_data(plan.run.workloads)
     for name in dict.fromkeys(cell.interpreter for cell in plan.run.cells):
         if name in plan.interpreters:
             with out.status(f"environment for {name}"), contextlib.suppress(NoEnvironment):
                 interpreters.environment(plan.interpreters[name])
+
+
+def _fetch_data(names: Iterable[str]) -> None:
+    """Have MNIST in the cache where it is wanted: it is all that is ever downloaded. A worker tells what is wrong."""
+    if any(workloads.load(name).reader is mnist.load for name in names):
+        with out.status("looking for MNIST"), contextlib.suppress(datasets.Unavailable, CorruptData):
+            fetch.fetch_mnist()
 
 
 @contextlib.contextmanager

@@ -151,11 +151,11 @@ def choose(name: str, found: Iterable[Interpreter]) -> Interpreter:
 
 
 def reference(found: Iterable[Interpreter]) -> Interpreter:
-    """The reference CPython: the newest one with a global interpreter lock. Raises UnknownName where there is none."""
+    """The reference CPython: the newest release with a global interpreter lock. Raises UnknownName where none is."""
     candidates = [i for i in found if i.implementation == "cpython" and i.canonical]
     if not candidates:
         raise UnknownName("interpreter", "cpython", [f"cpython-3.{minor} (uv python install)" for minor in CPYTHONS])
-    return max(candidates, key=lambda interpreter: _age(interpreter.version))
+    return max(candidates, key=lambda interpreter: (_is_release(interpreter.version), _age(interpreter.version)))
 
 
 def fetch_pypy() -> bool:
@@ -259,7 +259,11 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 def _age(version: str) -> tuple[tuple[int, ...], bool, str]:
     """Sorts versions: `3.14.0a7`, `3.14.0c1`, `3.14.0`."""
-    return _numbers(version)[:3], version.replace(".", "").isdecimal(), version
+    return _numbers(version)[:3], _is_release(version), version
+
+
+def _is_release(version: str) -> bool:
+    return version.replace(".", "").isdecimal()
 
 
 def _tail(text: str, characters: int = 600) -> str:

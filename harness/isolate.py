@@ -22,7 +22,11 @@ from harness.worker.job import Job
 
 Task = Literal["measure", "proof"]
 
-KEPT = ("HOME", "LANG", "LC_ALL", "PATH", "SYSTEMROOT", "TMPDIR", "XDG_CACHE_HOME", "ZOOMGRAD_CACHE", "ZOOMGRAD_DATA")
+KEPT = (
+    *("HOME", "LANG", "LC_ALL", "PATH", "SYSTEMROOT", "TMPDIR"),
+    *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"),  # what a shared build of Python may need to start at all
+    *("XDG_CACHE_HOME", "ZOOMGRAD_CACHE", "ZOOMGRAD_DATA"),
+)
 """All that a worker inherits of the environment: the rest would differ from machine to machine."""
 
 TAIL_CHARACTERS = 1500

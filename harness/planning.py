@@ -10,7 +10,7 @@ import engines
 from harness import interpreters, machine, matrix, workloads
 from harness.interpreters import Interpreter, Missing
 from harness.schedule import Plan
-from results.record import Cell, EngineFacts, InterpreterFacts, Run, WorkloadFacts
+from results.record import Cell, EngineFacts, InterpreterFacts, Run, Settings, WorkloadFacts
 from results.store import Unreadable
 
 
@@ -44,7 +44,8 @@ def plan(
         only_interpreters=only_interpreters,
     )
     changed = {"timeout_seconds": timeout_seconds, "proof_steps": proof_steps}
-    settings = chosen.settings.model_copy(update={key: value for key, value in changed.items() if value is not None})
+    given = {key: value for key, value in changed.items() if value is not None}
+    settings = Settings.model_validate({**chosen.settings.model_dump(), **given})
     created_at = datetime.now(UTC)
     run = Run(
         id=f"{created_at:%Y-%m-%dT%H%M%S}-{preset_name}",
@@ -68,11 +69,16 @@ def plan(
 def resume(run: Run) -> Plan:
     """The plan of a run that was interrupted, on this machine as it is now.
 
-    Raises Unreadable where it is another machine, or an interpreter's build changed: their times must not be mixed;
-    and where the reference is gone.
+    Raises Unreadable where it is another machine, other code, or an interpreter's build changed: their times must not
+    be mixed; and where the reference is gone.
     """
     found = interpreters.discover()
-    for fact in ("processor", "cores", "system"):
+    if run.commit != machine.commit(interpreters.ROOT):
+        raise Unreadable(
+            f"{run.id}: was made by commit {run.commit or 'unknown'}, and the code has changed since\n"
+            "  Check that commit out again, or start a new run."
+        )
+    for fact in ("processor", "cores", "system", "libc"):
         if run.machine.get(fact) != machine.facts().get(fact):
             raise Unreadable(
                 f"{run.id}: was made on another machine ({fact}: {run.machine.get(fact)})\n"

@@ -21,11 +21,14 @@ from harness.isolate import Answer, Isolate
 from harness.matrix import estimate_seconds
 from harness.worker.job import Job
 from results.record import Cell, Record, Run
-from results.store import Store
+from results.store import Store, write_atomically
 
 REFERENCE_ENGINE = "tuple"
 
 NO_ENVIRONMENT_REMEDY = "Check the network, then start a new run."
+
+MOST_OFFSET_STEPS = 4
+"""About a period of the garbage collector's, in steps of the workloads that have one; slow steps are dear."""
 
 BLOCK = "zoomgrad_block"
 """What a run is known by in its cell's pyperf suite."""
@@ -147,7 +150,7 @@ class Schedule:
                 reason = f"the reference ({self._reference_cell(cell.workload)}) could not be made: {reason}"
             return without_result(lacking.outcome["status"], reason, lacking.outcome.get("remedy", ""))
 
-        job = self._job(cell, steps_per_value)
+        job = self._job(cell, block, steps_per_value)
         answer = self.isolate(
             "measure", python, job, timeout_seconds=self.plan.run.settings.timeout_seconds, hash_seed=block + 1
         )
@@ -185,14 +188,14 @@ class Schedule:
         except NoEnvironment as error:
             return Answer({"status": "failed", "reason": str(error), "remedy": NO_ENVIRONMENT_REMEDY}, 0.0)
         answer = self.isolate(
-            "proof", python, self._job(cell, 0), timeout_seconds=self.plan.run.settings.timeout_seconds, hash_seed=0
+            "proof", python, self._job(cell, 0, 0), timeout_seconds=self.plan.run.settings.timeout_seconds, hash_seed=0
         )
         return None if answer.outcome["status"] == "measured" else answer
 
     def _reference_cell(self, workload: str) -> Cell:
         return Cell(engine=REFERENCE_ENGINE, interpreter=self.plan.run.reference_interpreter, workload=workload)
 
-    def _job(self, cell: Cell, steps_per_value: int) -> Job:
+    def _job(self, cell: Cell, block: int, steps_per_value: int) -> Job:
         settings = self.plan.run.settings
         interpreter = self.plan.interpreters[cell.interpreter]
         return {
@@ -206,6 +209,7 @@ class Schedule:
             "warmups": settings.jit_warmups if interpreter.has_jit else settings.warmups,
             "values": settings.values,
             "value_seconds": settings.value_seconds,
+            "offset_steps": random.Random(f"{self.plan.run.seed} {block}").randrange(MOST_OFFSET_STEPS + 1),
             "steps_per_value": steps_per_value,
         }
 
@@ -224,7 +228,5 @@ def _merge(pyperf_json: bytes, block: int, suite_file: Path) -> Any:
         # A block whose record was lost is measured again, and must not count twice.
         others = [run for run in earlier if run.get_metadata().get(BLOCK) != block]
         pyperf.Benchmark([*others, *added.get_runs()]).dump(str(draft), replace=True)
-        replacement = suite_file.with_name(f".{suite_file.name}.draft")
-        replacement.write_bytes(draft.read_bytes())
-    replacement.replace(suite_file)
+        write_atomically(suite_file, draft.read_text(encoding="utf-8"))
     return added

@@ -256,6 +256,7 @@ def load(name: str) -> Workload:
     return WORKLOADS[name]
 
 
+@cache
 def _mlp(name: str) -> Workload:
     """A growth curve's workload: an MLP of any shape on seeded uniform rows."""
     if not re.fullmatch(r"mlp-[1-9]\d{0,6}(x[1-9]\d{0,6})+", name):

@@ -21,9 +21,15 @@ class Drawing(str):
             raise Unavailable(
                 "the `dot` program is not on PATH", "Install Graphviz, for example `apt install graphviz`."
             )
-        result = subprocess.run(  # noqa: S603  (an absolute path and a constant option; the source goes to stdin)
-            [program, "-Tsvg"], input=self.encode(), capture_output=True, check=True, timeout=RENDER_SECONDS
-        )
+        try:
+            result = subprocess.run(  # noqa: S603  (an absolute path and a constant option; the source goes to stdin)
+                [program, "-Tsvg"], input=self.encode(), capture_output=True, check=True, timeout=RENDER_SECONDS
+            )
+        except subprocess.SubprocessError as error:
+            raise Unavailable(
+                f"Graphviz could not draw the {self.count(chr(10)):,} lines of this graph ({type(error).__name__})",
+                "Take the text or DOT, or a smaller graph.",
+            ) from error
         return result.stdout.decode()
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:

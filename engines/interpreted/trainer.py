@@ -19,34 +19,33 @@ class ScalarTrainer:
     """A model whose parameters are Values. Subclasses say how one step is taken."""
 
     def __init__(self, nn: Networks, workload: Workload) -> None:
-        self._nn = nn
         self._workload = workload
         self._leaf = nn.Neuron.Value
+        self._model = workload.model(nn)
+        self._parameters = self._model.parameters()
+        self._start = self.parameters()
+        self._batch = workload.batch
+        self.losses = array("d")
         self.phases: Mapping[str, float] = {}
-        self.restart(batch=workload.batch)
 
     def restart(self, *, batch: int) -> None:
         self._batch = batch
-        self._model = self._workload.model(self._nn)
-        self._parameters = self._model.parameters()
         self.losses = array("d")
+        for p, start in zip(self._parameters, self._start):
+            p.data = start
+            p.grad = 0.0
 
     def train(self, steps: int) -> None:
         for _ in range(steps):
             step = len(self.losses)
+            row = self._workload.row(step)
             try:
-                loss = self._step(self._workload.row(step))
-                if not math.isfinite(loss):
-                    raise NonFiniteLoss(step, loss)
-            except NonFiniteLoss:
+                loss = self._step(row)
+            except DOMAIN_ERRORS as error:
+                _tell_domain_error(step, error)
                 raise
-            except (ArithmeticError, ValueError) as error:
-                raise NonFiniteLoss(step, error) from error
-            except TypeError as error:
-                # (-8.0) ** 0.5 is a complex number, which the next comparison or libm function refuses.
-                if "complex" not in str(error):
-                    raise
-                raise NonFiniteLoss(step, error) from error
+            if isinstance(loss, complex) or not math.isfinite(loss):
+                raise NonFiniteLoss(step, loss)
             self.losses.append(loss)
             if (step + 1) % self._batch == 0:
                 self._update(self._workload.rate(step // self._batch))
@@ -72,6 +71,19 @@ class ScalarTrainer:
         return array("d", [o.data for o in self._workload.outputs(self._model, inputs)])
 
 
+# (-8.0) ** 0.5 is a complex number, which the next comparison or libm function refuses with a TypeError.
+DOMAIN_ERRORS = (ArithmeticError, ValueError, TypeError)
+
+
+def _tell_domain_error(step: int, error: Exception) -> None:
+    """Raise NonFiniteLoss where the error comes from a Value's computation, not from a mistake in a model or a loss."""
+    at = error.__traceback__
+    while at and at.tb_next:
+        at = at.tb_next
+    if at and str(at.tb_frame.f_globals["__name__"]).startswith(__package__ or __name__):
+        raise NonFiniteLoss(step, error) from error
+
+
 class RebuildingTrainer(ScalarTrainer):
     """A new graph for every row."""
 
@@ -86,19 +98,22 @@ class RebuildingTrainer(ScalarTrainer):
 class ReplayingTrainer(ScalarTrainer):
     """One graph for all rows: its Values know how to compute themselves again (`_forward`, `_backward`)."""
 
-    def restart(self, *, batch: int) -> None:
-        super().restart(batch=batch)
+    def __init__(self, nn: Networks, workload: Workload) -> None:
+        super().__init__(nn, workload)
         start = perf_counter()
-        self._inputs = [self._leaf(x) for x in self._workload.row(0)]
-        self._outputs = self._workload.outputs(self._model, self._inputs)
-        self._loss = self._workload.loss(self._model, self._inputs, self._outputs)
+        self._inputs = [self._leaf(x) for x in workload.row(0)]
+        try:
+            self._outputs = workload.outputs(self._model, self._inputs)
+            self._loss = workload.loss(self._model, self._inputs, self._outputs)
+        except DOMAIN_ERRORS as error:
+            _tell_domain_error(0, error)
+            raise
         order = self._loss.topo()
         parameters = set(self._parameters)
         self._fresh = [v for v in order if v not in parameters]
         self._forward = [(v._forward, v) for v in order if v._prev]
         self._backward = [(v._backward, v) for v in reversed(order) if v._prev]
-        if not self.phases:
-            self.phases = {"trace": perf_counter() - start}
+        self.phases = {"trace": perf_counter() - start}
 
     def _run_forward(self, row: array[float]) -> None:
         for leaf, x in zip(self._inputs, row):

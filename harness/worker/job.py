@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Callable, TypedDict
 
 import datasets
+from datasets.idx import CorruptData
 from engines import NonFiniteLoss, Unavailable
 
 
@@ -26,6 +27,8 @@ class Job(TypedDict):
     values: int
     value_seconds: float
     """A timed value takes as many steps as fill this time; at least one."""
+    offset_steps: int
+    """Steps between calibration and warm-up, another number in every block."""
     steps_per_value: int
     """0: the worker finds out; later blocks of a cell repeat what its first one found."""
 
@@ -70,7 +73,7 @@ def run_job(job: Job, work: Callable[[], Outcome]) -> bool:
         outcome = work()
     except (Unavailable, datasets.Unavailable) as missing:
         outcome = {"status": "skipped", "reason": missing.reason, "remedy": missing.remedy}
-    except NonFiniteLoss as error:
+    except (NonFiniteLoss, CorruptData) as error:
         reason, _, remedy = str(error).partition("\n  ")
         outcome = {"status": "failed", "reason": reason, "remedy": remedy}
     except MemoryError:

@@ -17,6 +17,7 @@ from typing import Any, Optional, TypedDict
 
 import datasets
 import engines
+from datasets.idx import CorruptData
 from engines import NonFiniteLoss, Unavailable
 from engines.api import Trainer
 from harness import workloads
@@ -56,6 +57,7 @@ def train(settings: Settings) -> Iterator[Event]:
     engine.check()
     workload = workloads.load(settings["workload"])
     workload.data()
+    workload.evaluation_rows()  # what is missing is told now, not after an epoch
     refusal = engine.supports(workload)
     if refusal:
         raise Unavailable(refusal, "Choose another engine: `zoomgrad list` shows them.")
@@ -177,7 +179,7 @@ def main() -> None:
     try:
         for event in train(json.loads(sys.argv[1])):
             print(json.dumps(event), flush=True)
-    except (Unavailable, datasets.Unavailable) as missing:
+    except (Unavailable, datasets.Unavailable, CorruptData) as missing:
         print(json.dumps({"event": "failed", "reason": str(missing)}), flush=True)
         sys.exit(1)
 

@@ -307,3 +307,10 @@ def test_a_script_killed_by_a_signal_ends_as_in_a_shell(zoomgrad, tmp_path):
     script = tmp_path / "killed.py"
     script.write_text("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
     assert zoomgrad("exec", script).returncode == 128 + signal.SIGKILL
+
+
+def test_a_script_keeps_its_own_options(zoomgrad, tmp_path):
+    script = tmp_path / "options.py"
+    script.write_text("import sys; print(sys.argv[1:])")
+    result = zoomgrad("exec", "--engine", "slots", script, "--engine", "mine", "--help", "-e")
+    assert result.stdout == "['--engine', 'mine', '--help', '-e']\n"

@@ -29,6 +29,7 @@ def job(tmp_path):
         "warmups": 2,
         "values": 3,
         "value_seconds": 0.01,
+        "offset_steps": 3,
         "steps_per_value": 0,
     }
 

@@ -1,12 +1,13 @@
 """Statistics by their properties: nothing here times anything."""
 
 import math
+import random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from results.stats import MIN_PROCESSES, TooFewProcesses, median_of_processes, speedup, step_time
+from results.stats import BOOTSTRAP_PROCESSES, MIN_PROCESSES, TooFewProcesses, median_of_processes, speedup, step_time
 
 seconds = st.floats(min_value=1e-6, max_value=1e3)
 samples = st.lists(st.lists(seconds, min_size=1, max_size=6), min_size=MIN_PROCESSES, max_size=6)
@@ -28,7 +29,14 @@ def test_a_pause_every_fifth_step_is_part_of_the_price():
 
 @given(samples)
 @few
-def test_a_time_lies_within_its_interval_and_the_interval_within_the_values(runs):
+def test_a_time_lies_within_its_interval(runs):
+    interval = step_time(runs)
+    assert 0 < interval.low <= interval.value <= interval.high
+
+
+@given(st.lists(st.lists(seconds, min_size=1, max_size=6), min_size=BOOTSTRAP_PROCESSES, max_size=8))
+@few
+def test_a_bootstrap_does_not_leave_the_values(runs):
     interval = step_time(runs)
     values = [value for process in runs for value in process]
     assert min(values) <= interval.low <= interval.high <= max(values)
@@ -107,3 +115,25 @@ def test_identical_samples_have_an_interval_of_no_width():
     interval = speedup([[2.0] * 3] * 3, [[1.0] * 3] * 3)
     assert (interval.low, interval.value, interval.high) == (2.0, 2.0, 2.0)
     assert math.isclose(interval.relative_width, 0.0)
+
+
+def test_below_five_processes_the_interval_is_students():
+    """exp(±t s/√n) with t = 4.303, the 97.5 % quantile for two degrees of freedom, by any table."""
+    step = math.log(1.05)
+    interval = step_time([[math.exp(-step)], [1.0], [math.exp(step)]])
+    assert interval.value == pytest.approx(1.0)
+    assert interval.high == pytest.approx(math.exp(4.3027 * step / math.sqrt(3)), rel=1e-4)
+    assert interval.low == pytest.approx(1 / interval.high)
+
+
+@pytest.mark.parametrize("processes", [3, 4, 5, 10])
+def test_intervals_cover_the_truth(processes):
+    """Simulated processes 5 % apart, values 1 %: about 95 of 100 intervals hold the true time."""
+    rng = random.Random(7)
+
+    def covered():
+        means = [math.exp(rng.gauss(0, 0.05)) for _ in range(processes)]
+        interval = step_time([[mean * math.exp(rng.gauss(0, 0.01)) for _ in range(3)] for mean in means])
+        return interval.low <= 1.0 <= interval.high
+
+    assert sum(covered() for _ in range(300)) >= 0.92 * 300

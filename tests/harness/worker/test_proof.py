@@ -49,6 +49,7 @@ def job_for(tmp_path, engine, workload, steps=2):
         "warmups": 0,
         "values": 1,
         "value_seconds": 0.01,
+        "offset_steps": 0,
         "steps_per_value": 0,
     }
 

@@ -171,3 +171,31 @@ def test_evaluation_rows_are_held_out_where_there_are_any(name):
         "360 held out" if name == "digits" else f"its own {workloads.load(name).train_rows:,} training rows"
     )
     assert sum(1 for _ in rows) in (1, workloads.load(name).train_rows, 360)
+
+
+def test_a_mistake_in_a_loss_is_not_taken_for_divergence():
+    def wrong(model, outputs, targets):
+        (only,) = [*outputs, *targets]
+        return only
+
+    trainer = engines.load("tuple").prepare(replace(workloads.load("xor"), loss_of=wrong))
+    with pytest.raises(ValueError, match="too many values to unpack"):
+        trainer.train(1)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda model, outputs, targets: (outputs[0] * 0.0).log(),
+        lambda model, outputs, targets: (outputs[0] * 0.0) ** -1,
+        lambda model, outputs, targets: (outputs[0] * 0.0 - 8.0) ** 0.5,
+        lambda model, outputs, targets: (outputs[0] * 0.0 + 1e9).exp(),
+        lambda model, outputs, targets: ((outputs[0] * 0.0 - 8.0) ** 0.5).relu(),
+    ],
+    ids=["log(0)", "0**-1", "complex", "overflow", "relu(complex)"],
+)
+def test_a_domain_error_is_the_step_it_came_in(engine, loss):
+    changed = replace(workloads.load("xor"), loss_of=loss)
+    with pytest.raises(NonFiniteLoss, match="the loss of step 0 is not a finite number"):
+        engines.load(engine).prepare(changed).train(1)
