@@ -18,33 +18,20 @@ import engines
 from harness import interpreters
 from harness.cli import MEASURING
 from results.store import Store
+from tests.engines.programs import MICROGRAD_README
 
 ROOT = Path(__file__).parent.parent.parent
 RUNNING = f"cpython-{sys.version_info[0]}.{sys.version_info[1]}"
 
-MICROGRAD_README = """
+PROGRAM = (
+    MICROGRAD_README
+    + """
 import sys
-from micrograd.engine import Value
 
-a = Value(-4.0)
-b = Value(2.0)
-c = a + b
-d = a * b + b**3
-c += c + 1
-c += 1 + c + (-a)
-d += d * 2 + (b + a).relu()
-d += 3 * d + (b - a).relu()
-e = c - d
-f = e**2
-g = f / 2.0
-g += 10.0 / f
-print(f'{g.data:.4f}')
-g.backward()
-print(f'{a.grad:.4f}')
-print(f'{b.grad:.4f}')
 print(__name__, sys.argv[1:])
 sys.exit(len(sys.argv))
 """
+)
 
 
 @pytest.fixture
@@ -135,7 +122,7 @@ def test_wrong_use_is_told_with_the_nearest_right_one(arguments, message, zoomgr
 @pytest.mark.parametrize("engine", engines.names())
 def test_the_readme_of_micrograd_runs_unchanged(engine, zoomgrad, tmp_path):
     script = tmp_path / "readme.py"
-    script.write_text(MICROGRAD_README)
+    script.write_text(PROGRAM)
     result = zoomgrad("exec", "--engine", engine, script, "first", "--second", "-3")
     assert result.stdout.splitlines() == [
         "24.7041",

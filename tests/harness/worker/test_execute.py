@@ -7,28 +7,9 @@ from pathlib import Path
 import pytest
 
 import engines
+from tests.engines.programs import MICROGRAD_README
 
 ROOT = Path(__file__).parents[3]
-README = """
-from micrograd.engine import Value
-
-a = Value(-4.0)
-b = Value(2.0)
-c = a + b
-d = a * b + b**3
-c += c + 1
-c += 1 + c + (-a)
-d += d * 2 + (b + a).relu()
-d += 3 * d + (b - a).relu()
-e = c - d
-f = e**2
-g = f / 2.0
-g += 10.0 / f
-print(f'{g.data:.4f}') # prints 24.7041, the outcome of this forward pass
-g.backward()
-print(f'{a.grad:.4f}') # prints 138.8338, i.e. the numerical value of dg/da
-print(f'{b.grad:.4f}') # prints 645.5773, i.e. the numerical value of dg/db
-"""
 TRAINING = """
 import random
 import sys
@@ -69,7 +50,7 @@ def execute(engine, tmp_path, text, *arguments):
 
 @pytest.mark.parametrize("engine", engines.names())
 def test_the_readme_of_micrograd(engine, tmp_path):
-    result = execute(engine, tmp_path, README)
+    result = execute(engine, tmp_path, MICROGRAD_README)
     assert result.stderr == ""
     assert result.stdout == "24.7041\n138.8338\n645.5773\n"
 
