@@ -1,6 +1,7 @@
 """Every way to run a `Value` program, discovered from the files of this package.
 
-A module in a sub-package that defines `ENGINES` adds them; nothing lists an engine a second time. Listing imports no
+A module in a sub-package that defines `ENGINES` adds them, and one that defines `resolve(name)` adds all that its names
+stand for; nothing lists an engine a second time. Listing imports no
 third party: an engine imports what it needs in `check` or later.
 """
 
@@ -8,11 +9,15 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Callable, Iterator
 from functools import cache
+from types import ModuleType
+from typing import Optional
 
 from engines.api import Engine, NonFiniteLoss, Unavailable, UnknownName
+from engines.columns import Column
 
-__all__ = ["Engine", "NonFiniteLoss", "Unavailable", "UnknownName", "load", "names"]
+__all__ = ["Column", "Engine", "NonFiniteLoss", "Unavailable", "UnknownName", "load", "names"]
 
 
 def names() -> tuple[str, ...]:
@@ -26,9 +31,13 @@ def load(name: str) -> Engine:
     Raises UnknownName, with the nearest names.
     """
     engines = _ladder()
-    if name not in engines:
-        raise UnknownName("engine", name, engines)
-    return engines[name]
+    if name in engines:
+        return engines[name]
+    for resolve in _resolvers():
+        engine = resolve(name)
+        if engine:
+            return engine
+    raise UnknownName("engine", name, engines)
 
 
 @cache
@@ -50,14 +59,24 @@ def _ladder() -> dict[str, Engine]:
 
 def _discover() -> dict[str, Engine]:
     found: dict[str, Engine] = {}
-    for family in pkgutil.iter_modules(__path__, prefix=f"{__name__}."):
-        if not family.ispkg:
-            continue
-        package = importlib.import_module(family.name)
-        for module in pkgutil.iter_modules(package.__path__, prefix=f"{family.name}."):
-            engines: tuple[Engine, ...] = getattr(importlib.import_module(module.name), "ENGINES", ())
-            for engine in engines:
-                if engine.name in found:
-                    raise ValueError(f"{module.name}: a second engine named {engine.name!r}")
-                found[engine.name] = engine
+    for module in _modules():
+        engines: tuple[Engine, ...] = getattr(module, "ENGINES", ())
+        for engine in engines:
+            if engine.name in found:
+                raise ValueError(f"{module.__name__}: a second engine named {engine.name!r}")
+            found[engine.name] = engine
     return found
+
+
+@cache
+def _resolvers() -> list[Callable[[str], Optional[Engine]]]:
+    """What modules offer for names that follow a rule, as `clang-14-O1` does."""
+    return [module.resolve for module in _modules() if hasattr(module, "resolve")]
+
+
+def _modules() -> Iterator[ModuleType]:
+    for family in pkgutil.iter_modules(__path__, prefix=f"{__name__}."):
+        if family.ispkg:
+            package = importlib.import_module(family.name)
+            for module in pkgutil.iter_modules(package.__path__, prefix=f"{family.name}."):
+                yield importlib.import_module(module.name)

@@ -9,7 +9,10 @@ from __future__ import annotations
 import difflib
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Optional, Protocol, Union
+
+from engines.columns import Column
 
 Number = Union[int, float]
 
@@ -74,6 +77,9 @@ class Workload(Protocol):
     def row(self, step: int) -> array[float]:
         """The doubles of that step's input leaves; rows come in dataset order and wrap around."""
 
+    def columns(self) -> tuple[Column, ...]:
+        """All training rows as they lie in memory; the same numbers as `row` gives."""
+
     def model(self, nn: Any) -> Any:
         """A new model with its starting parameters, from `nn`, the networks bound to an engine's Value."""
 
@@ -123,8 +129,11 @@ class Engine(Protocol):
     def supports(self, workload: Workload) -> Optional[str]:
         """Why it can't run that workload; None where it can."""
 
-    def prepare(self, workload: Workload) -> Trainer:
-        """Everything before the first step, timed by phase in the trainer's `phases`."""
+    def prepare(self, workload: Workload, *, objects: Optional[Path] = None) -> Trainer:
+        """Everything before the first step, timed by phase in the trainer's `phases`.
+
+        objects: a private folder where an object that was slow to compile is kept, and taken from the next time.
+        """
 
 
 class Trainer(Protocol):
@@ -132,6 +141,8 @@ class Trainer(Protocol):
 
     phases: Mapping[str, float]
     """Seconds by phase (`trace`, `lower`, `generate`, `compile`, `load`); empty where nothing is prepared."""
+    sizes: Mapping[str, int]
+    """`tape_rows`, `source_bytes` and `object_bytes`, where there are such things."""
     losses: array[float]
     """The loss of every step since the last restart."""
 

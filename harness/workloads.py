@@ -16,6 +16,7 @@ from typing import Any, Optional
 
 from datasets import Dataset, digits, mnist, moons, synthetic, tour, xor
 from engines.api import UnknownName
+from engines.columns import Column
 from engines.nn import as_list, cross_entropy, hinge, l2, squared_error
 
 SEED = 1337
@@ -72,6 +73,17 @@ class Workload:
     def row(self, step: int) -> array[float]:
         """The input leaves of that step, as doubles: features, then targets, sample by sample."""
         return _whole_set(self.reader) if self.whole_set else self.data().inputs(step % self.train_rows)
+
+    def columns(self) -> tuple[Column, ...]:
+        """The training rows as they lie in memory, without a copy."""
+        if self.whole_set:
+            row = _whole_set(self.reader)
+            return (Column(row, len(row)),)
+        data, rows = self.data(), self.train_rows
+        features = Column(memoryview(data.features)[: rows * data.width], data.width, data.divisor)
+        if data.classes:
+            return features, Column(memoryview(data.targets)[:rows], data.classes, one_hot=True)
+        return features, Column(memoryview(data.targets)[: rows * data.target_width], data.target_width)
 
     def model(self, nn: Any) -> Any:
         """The MLP with its starting parameters."""

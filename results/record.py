@@ -90,6 +90,14 @@ class Record(Model):
     steps_per_value: NonNegativeInt = 0
     peak_bytes: NonNegativeInt = 0
     """Largest resident set of the worker process."""
+    peak_compiler_bytes: NonNegativeInt = 0
+    """Largest resident set of any compiler that the worker ran; 0 where it ran none."""
+    tape_rows: NonNegativeInt = 0
+    """Rows of the tape that was compiled: the size of the graph."""
+    source_bytes: NonNegativeInt = 0
+    """Generated source text."""
+    object_bytes: NonNegativeInt = 0
+    """The shared object that came of it."""
     losses: tuple[LossPoint, ...] = ()
     """The loss curve of the timed training, thinned, with its first and last step."""
     parameters_sha256: str = ""

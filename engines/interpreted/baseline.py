@@ -6,7 +6,7 @@ import math
 from typing import Any, Union
 
 from engines.api import Number
-from engines.interpreted.derived import Derived, check_exponent, power
+from engines.derived import Derived, check_exponent, power
 from engines.interpreted.engine import InterpretedEngine
 
 

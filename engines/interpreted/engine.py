@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Optional
 
 from engines import nn
@@ -40,7 +41,7 @@ class InterpretedEngine:
     def supports(self, workload: Workload) -> Optional[str]:
         return None
 
-    def prepare(self, workload: Workload) -> ScalarTrainer:
+    def prepare(self, workload: Workload, *, objects: Optional[Path] = None) -> ScalarTrainer:
         return self._trainer(self.nn, workload)
 
     def __repr__(self) -> str:

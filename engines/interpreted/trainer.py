@@ -27,6 +27,7 @@ class ScalarTrainer:
         self._batch = workload.batch
         self.losses = array("d")
         self.phases: Mapping[str, float] = {}
+        self.sizes: Mapping[str, int] = {}
 
     def restart(self, *, batch: int) -> None:
         self._batch = batch
@@ -80,7 +81,7 @@ def _tell_domain_error(step: int, error: Exception) -> None:
     at = error.__traceback__
     while at and at.tb_next:
         at = at.tb_next
-    if at and str(at.tb_frame.f_globals["__name__"]).startswith(__package__ or __name__):
+    if at and str(at.tb_frame.f_globals["__name__"]).startswith(("engines.interpreted", "engines.derived")):
         raise NonFiniteLoss(step, error) from error
 
 

@@ -29,6 +29,8 @@ class Job(TypedDict):
     """A timed value takes as many steps as fill this time; at least one."""
     offset_steps: int
     """Steps between calibration and warm-up, another number in every block."""
+    objects: str
+    """The run's private folder of objects that were slow to compile."""
     steps_per_value: int
     """0: the worker finds out; later blocks of a cell repeat what its first one found."""
 
@@ -42,6 +44,10 @@ class Outcome(TypedDict, total=False):
     phases: dict[str, float]
     steps_per_value: int
     peak_bytes: int
+    peak_compiler_bytes: int
+    tape_rows: int
+    source_bytes: int
+    object_bytes: int
     losses: list[tuple[int, float]]
     parameters_sha256: str
     proof: dict[str, Any]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -48,7 +49,8 @@ def measure(runner: pyperf.Runner, job: Job) -> Outcome:
     refusal = engine.supports(workload)
     if refusal:
         return {"status": "skipped", "reason": refusal}
-    trainer = engine.prepare(workload)
+    trainer = engine.prepare(workload, objects=Path(job["objects"]))
+    compiler_bytes = peak_bytes(of_children=True)
     try:
         proof = prove(engine, trainer, job)
     except Mismatch as mismatch:
@@ -73,6 +75,8 @@ def measure(runner: pyperf.Runner, job: Job) -> Outcome:
         "phases": dict(trainer.phases),
         "steps_per_value": steps,
         "peak_bytes": peak_bytes(),
+        "peak_compiler_bytes": compiler_bytes if "compile" in trainer.phases else 0,
+        **trainer.sizes,  # type: ignore[typeddict-item]
         "losses": thin(list(enumerate(trainer.losses)), LOSS_POINTS),
         **proof,  # type: ignore[typeddict-item]
     }
@@ -93,13 +97,13 @@ def calibrate(trainer: Trainer, job: Job) -> tuple[float, int]:
         steps *= 2
 
 
-def peak_bytes() -> int:
-    """Largest resident set of this process so far; 0 where the system does not tell."""
+def peak_bytes(*, of_children: bool = False) -> int:
+    """Largest resident set of this process so far, or of any child that has ended; 0 where the system does not tell."""
     try:
         import resource
     except ImportError:
         return 0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN if of_children else resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 
 

@@ -1,4 +1,4 @@
-"""What the interpreted variants share because it is not part of the experiment.
+"""What all Value classes share because it is not part of the experiment.
 
 The derived operators stay as micrograd derives them, since bits depend on it: `-x` is `x * -1`, `x - y` is `x + (-y)`,
 `x / y` is `x * y**-1`. The one deviation from micrograd as published is here too: `topo` does not recurse.

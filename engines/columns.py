@@ -1,0 +1,100 @@
+"""Rows of input as they lie in memory: what is handed to compiled code without a copy."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Optional, Union
+
+DOUBLES, BYTES, CLASSES = range(3)
+"""What a column's buffer holds: doubles, bytes to be divided, or class labels to be spread out."""
+
+
+class Column(NamedTuple):
+    """Some inputs of every row, side by side with the other columns.
+
+    data: a contiguous buffer of doubles, or of bytes, row-major. width: inputs that it makes a row. divisor: bytes
+    become `byte / divisor`. one_hot: a row has one byte, a class label, which makes `width` inputs, all 0.0 but one.
+    """
+
+    data: Any
+    width: int
+    divisor: float = 1.0
+    one_hot: bool = False
+
+    @property
+    def kind(self) -> int:
+        if self.one_hot:
+            return CLASSES
+        return DOUBLES if memoryview(self.data).format == "d" else BYTES
+
+    @property
+    def rows(self) -> int:
+        """How many whole rows the buffer holds."""
+        return len(memoryview(self.data)) // (1 if self.one_hot else self.width)
+
+    def values(self, row: int) -> list[float]:
+        """That row's inputs."""
+        if self.one_hot:
+            return [float(self.data[row] == index) for index in range(self.width)]
+        cells = self.data[row * self.width : (row + 1) * self.width]
+        # Divided, not multiplied by the reciprocal: the two differ in the last bit.
+        return list(cells) if self.kind == DOUBLES else [cell / self.divisor for cell in cells]
+
+
+Rows = Union[Column, Sequence[Column], "array[float]", bytes, memoryview]
+"""Columns side by side, or a bare buffer, which is a column of all inputs."""
+
+
+def columns(rows: Rows, inputs: int) -> tuple[Column, ...]:
+    """The rows as columns that make `inputs` inputs together.
+
+    Raises TypeError for what is no contiguous buffer of doubles or bytes, ValueError where sizes don't fit.
+    """
+    if isinstance(rows, Column):
+        found: tuple[Column, ...] = (rows,)
+    elif isinstance(rows, (list, tuple)) and all(isinstance(column, Column) for column in rows):
+        found = tuple(rows)
+    else:
+        found = (Column(rows, inputs),)
+    for column in found:
+        _check(column)
+    width = sum(column.width for column in found)
+    if width != inputs:
+        raise ValueError(f"the columns make {width:,} inputs a row, the program takes {inputs:,}")
+    counts = {column.rows for column in found}
+    if len(counts) > 1 or 0 in counts:
+        raise ValueError(f"every column must hold the same number of rows, one at least; they hold {sorted(counts)}")
+    return found
+
+
+def _check(column: Column) -> None:
+    view = view_of(column.data, "a column", "dB")
+    if column.width < 1:
+        raise ValueError(f"a column makes {column.width} inputs; it must make one at least")
+    if column.one_hot and view.format != "B":
+        raise TypeError("class labels must be bytes\n  Pass them as `bytes`, or as a memoryview of format 'B'.")
+    if not column.one_hot and len(view) % column.width:
+        raise ValueError(f"a column holds {len(view):,} items, which is no whole number of rows of {column.width:,}")
+
+
+def view_of(data: Any, name: str, formats: str, *, writable: bool = False, length: Optional[int] = None) -> memoryview:
+    """The buffer behind it. Raises TypeError, or ValueError where the length is wrong, and says what would do."""
+    wanted = " or ".join({"d": "doubles", "B": "bytes"}[code] for code in formats)
+    try:
+        view = memoryview(data)
+    except TypeError:
+        raise TypeError(f"{name} must be a buffer of {wanted}, not {type(data).__name__}\n  {_REMEDY}") from None
+    if view.format not in formats or view.ndim != 1 or not view.c_contiguous:
+        raise TypeError(
+            f"{name} must be a flat, contiguous buffer of {wanted}; "
+            f"its format is {view.format!r}, in {view.ndim} dimensions\n  {_REMEDY}"
+        )
+    if writable and view.readonly:
+        raise TypeError(f"{name} must be writable, and this {type(data).__name__} is not\n  {_REMEDY}")
+    if length is not None and len(view) != length:
+        raise ValueError(f"{name} must hold {length:,} {wanted}; it holds {len(view):,}")
+    return view
+
+
+_REMEDY = "`array.array('d', …)` is one, and `bytes` where bytes will do."

@@ -1,0 +1,221 @@
+"""Code -> C: straight-line functions over the caller's buffers, and the few that go round them.
+
+The text includes no header and needs nothing but libm, whose functions it declares, so that any C compiler takes it
+without a search path. It can be cut into several translation units, for compilers that are slow enough to run side by
+side.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from engines.compiled.lower import Code
+from engines.compiled.pieces import WORKSPACE, Language, Piece, Shape, cut
+from engines.graph.expr import C, INFIX
+
+LANGUAGE = Language(
+    C,
+    local="    const double %s = %s;",
+    store="    %s = %s;",
+    accumulate="    q[%d] += %s;",
+)
+
+
+class Storage(Enum):
+    """Where values live that have a name. The published experiment tried several; the sweep compares them."""
+
+    locals = "locals within a function, the rest in the caller's workspace"
+    array = "all in the caller's workspace"
+    static = "locals within a function, the rest in a static array"
+    globals = "a static variable for each"
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the C looks like; nothing in it changes a bit of the result."""
+
+    piece: int = 400
+    """A function ends after so many primitives; 0: one function for each pass."""
+    expression: int = 16
+    """A value that takes more primitives gets a name."""
+    storage: Storage = Storage.locals
+    units: int = 1
+    """Translation units, at most; static storage allows only one."""
+
+
+class Source(NamedTuple):
+    """The translation units, and what their caller has to provide."""
+
+    units: list[str]
+    workspace: int
+
+    @property
+    def size(self) -> int:
+        """Bytes in all."""
+        return sum(len(unit) for unit in self.units)  # it is ASCII
+
+
+PARAMETER_OF = {
+    "x": "const double *restrict x",
+    "p": "const double *restrict p",
+    "w": "double *restrict w",
+    "y": "double *restrict y",
+    "q": "double *restrict q",
+}
+"""Buffer -> how a function declares it. They never overlap, and compilers may know."""
+
+HEAD = """\
+/* {title}
+   x: {inputs} inputs   p: {parameters} parameters   w: workspace of {workspace}   y: {outputs} outputs
+   q: gradients of the parameters   No two of these buffers overlap. */
+"""
+
+# Inlined into its only caller, a piece would undo the cutting, which is what keeps optimising compilers linear.
+PIECE = '__attribute__((noinline, visibility("hidden"))) void'
+
+ROUND = """\
+enum {{ INPUTS = {inputs}, PARAMETERS = {parameters} }};
+enum kind {{ DOUBLES, BYTES, CLASSES }};
+
+/* Some inputs of every row. BYTES become byte / divisor, a class label WIDTH inputs that are 0.0 but for one. */
+struct column {{
+    const void *data;
+    long long width;
+    double divisor;
+    long long kind;
+}};
+
+{export}void set_input(double *restrict x, const struct column *columns, long long count, long long row)
+{{
+    for (const struct column *c = columns; c < columns + count; c++) {{
+        const double *doubles = (const double *)c->data + row * c->width;
+        const unsigned char *bytes = (const unsigned char *)c->data + row * (c->kind == CLASSES ? 1 : c->width);
+        for (long long i = 0; i < c->width; i++)
+            *x++ = c->kind == DOUBLES ? doubles[i] : c->kind == BYTES ? bytes[i] / c->divisor : *bytes == i;
+    }}
+}}
+
+{export}void zero_grad(double *restrict q)
+{{
+    for (long long i = 0; i < PARAMETERS; i++)
+        q[i] = 0.0;
+}}
+
+{export}void update(double *restrict p, double *restrict q, double rate, double batch)
+{{
+    if (batch == 1.0) /* a division by 1.0 changes nothing, and takes most of the time */
+        for (long long i = 0; i < PARAMETERS; i++)
+            p[i] -= rate * q[i];
+    else
+        for (long long i = 0; i < PARAMETERS; i++)
+            p[i] -= rate * q[i] / batch;
+    zero_grad(q);
+}}
+
+/* Gives how many losses were finite; the first that is not ends the training, before its backward pass. */
+{export}long long train(double *restrict x, double *restrict p, double *restrict w, double *restrict y,
+                double *restrict q, const struct column *columns, long long count, long long rows,
+                long long first_row, long long steps, long long batch, long long taken,
+                const double *restrict rates, double *restrict losses)
+{{
+    for (long long step = 0; step < steps; step++) {{
+        set_input(x, columns, count, (first_row + step) % rows);
+        losses[step] = forward(x, p, w, y);
+        if (losses[step] - losses[step] != 0.0)
+            return step;
+        backward(x, p, w, q);
+        if (++taken % batch == 0)
+            update(p, q, *rates++, (double)batch);
+    }}
+    return steps;
+}}
+"""
+
+
+def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-line C.", export: str = "") -> Source:
+    """The C of both passes. export: what stands before each function that is called from outside."""
+    storage = form.storage
+    language = LANGUAGE._replace(workspace="w%d") if storage is Storage.globals else LANGUAGE
+    keep_locals = storage in (Storage.locals, Storage.static)
+    pieces = cut(code, language, Shape(form.piece, form.expression, keep_locals))
+    own = storage in (Storage.static, Storage.globals)
+    all_pieces = [piece._replace(arguments=_arguments(piece, own)) for piece in (*pieces.forward, *pieces.backward)]
+
+    head = HEAD.format(
+        title=title,
+        inputs=code.inputs,
+        parameters=code.parameters,
+        workspace=pieces.workspace,
+        outputs=len(code.outputs),
+    )
+    functions = _functions(code)
+    declared = "".join(f"double {name}({', '.join(['double'] * arity)});\n" for name, arity in functions)
+    values = _own_storage(storage, pieces.workspace)
+    groups = _divide(all_pieces, 1 if own else form.units)
+    units = [f"{head}\n{declared}{values}\n" + "\n".join(map(_define, group)) for group in groups]
+
+    elsewhere = "".join(f"{_signature(piece)};\n" for group in groups[1:] for piece in group)
+    forward, backward = all_pieces[: len(pieces.forward)], all_pieces[len(pieces.forward) :]
+    units[0] += "\n".join(
+        [
+            "",
+            elsewhere,
+            _pass(f"{export}double forward", ("x", "p", "w", "y"), forward, pieces.loss),
+            _pass(f"{export}void backward", ("x", "p", "w", "q"), backward),
+            ROUND.format(inputs=code.inputs, parameters=code.parameters, export=export),
+        ]
+    )
+    return Source(units, pieces.workspace)
+
+
+def _arguments(piece: Piece, own: bool) -> tuple[str, ...]:
+    return tuple(name for name in piece.arguments if not (own and name == WORKSPACE))
+
+
+def _own_storage(storage: Storage, workspace: int) -> str:
+    if storage is Storage.static:
+        return f"\nstatic double w[{max(1, workspace)}];\n"
+    if storage is Storage.globals and workspace:
+        names = [f"w{index}" for index in range(workspace)]
+        lines = [", ".join(names[start : start + 16]) for start in range(0, workspace, 16)]
+        return "\nstatic double " + ",\n    ".join(lines) + ";\n"
+    return ""
+
+
+def _functions(code: Code) -> list[tuple[str, int]]:
+    """The libm functions that the code calls, with how many arguments."""
+    called = {
+        (instruction[0], len(instruction) - 1)
+        for instruction in code.instructions
+        if instruction[0] not in _NO_FUNCTION
+    }
+    return sorted(called)
+
+
+_NO_FUNCTION = {*INFIX, "where", "input", "parameter", "number", "accumulate"}
+
+
+def _divide(pieces: list[Piece], units: int) -> list[list[Piece]]:
+    """Neighbours together, about equally many in each."""
+    size = max(1, -(-len(pieces) // units))
+    return [pieces[start : start + size] for start in range(0, len(pieces), size)] or [[]]
+
+
+def _signature(piece: Piece) -> str:
+    return f"{PIECE} {piece.name}({', '.join(PARAMETER_OF[name] for name in piece.arguments) or 'void'})"
+
+
+def _define(piece: Piece) -> str:
+    return f"{_signature(piece)}\n{{\n" + "\n".join(piece.lines) + "\n}\n"
+
+
+def _pass(start: str, arguments: tuple[str, ...], pieces: list[Piece], result: str = "") -> str:
+    """A whole pass: calls of its pieces."""
+    lines = [f"    {piece.name}({', '.join(piece.arguments)});" for piece in pieces]
+    used = {name for piece in pieces for name in piece.arguments} | set(re.findall(r"\b[xpw](?=\[)", result))
+    unused = [f"    (void){name};" for name in arguments if name not in used]
+    lines = unused + lines + ([f"    return {result};"] if result else [])
+    return f"{start}({', '.join(PARAMETER_OF[name] for name in arguments)})\n{{\n" + "\n".join(lines) + "\n}\n"

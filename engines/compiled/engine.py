@@ -1,0 +1,176 @@
+"""A compiled engine: trace, lower, generate, compile, load, each timed; and the trainer over what comes out."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Optional
+
+from engines import nn
+from engines.api import NonFiniteLoss, Workload
+from engines.compiled.lower import Code, lower
+from engines.compiled.program import Kernel, Program
+from engines.graph.linearize import linearize
+from engines.graph.passes import optimize
+from engines.graph.value import Value
+from engines.nn import Networks
+
+
+class Clock:
+    """Seconds by phase."""
+
+    def __init__(self) -> None:
+        self.phases: dict[str, float] = {}
+        self.sizes: dict[str, int] = {}
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Add what the block takes to that phase."""
+        start = perf_counter()
+        try:
+            yield
+        finally:
+            self.phases[name] = self.phases.get(name, 0.0) + perf_counter() - start
+
+
+class CompiledEngine:
+    """An engine that runs a recorded graph as a Program. Subclasses say how code becomes a kernel."""
+
+    strict = True
+    error_bound: Optional[float] = None
+
+    def __init__(self, name: str, *, idea: str, builds_on: str, typical_row_seconds: float) -> None:
+        self.name = name
+        self.idea = idea
+        self.builds_on = builds_on
+        self.typical_row_seconds = typical_row_seconds
+        self.Value = Value
+        self.nn: Networks = nn.bind(Value)
+
+    def __repr__(self) -> str:
+        return f"<engine {self.name}>"
+
+    def check(self) -> None:
+        """Runs wherever Python does, unless a subclass knows better."""
+
+    def supports(self, workload: Workload) -> Optional[str]:
+        return None
+
+    def source(self, code: Code) -> str:
+        """What the back end makes of the code, as text."""
+        raise NotImplementedError
+
+    def build(self, code: Code, clock: Clock, objects: Optional[Path]) -> Kernel:
+        """Generate, compile and load, timed. objects: a private folder where slow builds are kept."""
+        raise NotImplementedError
+
+    def compile(
+        self,
+        loss: Value,
+        *,
+        inputs: Sequence[Value],
+        parameters: Sequence[Value],
+        outputs: Sequence[Value] = (),
+    ) -> Program:
+        """Compile the graph below `loss`, whose leaves are the inputs, the parameters, and constants.
+
+        outputs: Values whose data each forward pass hands out. Raises what `linearize` raises, Unavailable, and
+        BuildFailed.
+        """
+        with _collector_paused():
+            return self._compile(Clock(), loss, inputs, parameters, outputs, None)
+
+    def prepare(self, workload: Workload, *, objects: Optional[Path] = None) -> CompiledTrainer:
+        clock = Clock()
+        with _collector_paused():
+            with clock.phase("trace"):
+                try:
+                    model = workload.model(self.nn)
+                    inputs = [Value(x) for x in workload.row(0)]
+                    outputs = workload.outputs(model, inputs)
+                    loss = workload.loss(model, inputs, outputs)
+                    parameters = model.parameters()
+                except (ArithmeticError, ValueError) as error:
+                    raise NonFiniteLoss(0, error) from error
+            program = self._compile(clock, loss, inputs, parameters, outputs, objects)
+        return CompiledTrainer(program, workload)
+
+    def _compile(
+        self,
+        clock: Clock,
+        loss: Value,
+        inputs: Sequence[Value],
+        parameters: Sequence[Value],
+        outputs: Sequence[Value],
+        objects: Optional[Path],
+    ) -> Program:
+        with clock.phase("lower"):
+            tape = optimize(linearize(loss, inputs=inputs, parameters=parameters, outputs=outputs))
+            code = lower(tape)
+        clock.sizes["tape_rows"] = len(tape)
+        kernel = self.build(code, clock, objects)
+        return Program(
+            kernel,
+            inputs=[v.data for v in inputs],
+            parameters=[v.data for v in parameters],
+            outputs=len(outputs),
+            phases=clock.phases,
+            sizes=clock.sizes,
+        )
+
+
+class CompiledTrainer:
+    """The training contract over a Program."""
+
+    def __init__(self, program: Program, workload: Workload) -> None:
+        self._program = program
+        self._workload = workload
+        self._columns = workload.columns()
+        self._start = array("d", program.parameters)
+        self._batch = workload.batch
+        self.phases: Mapping[str, float] = program.phases
+        self.sizes: Mapping[str, int] = program.sizes
+        self.losses = array("d")
+
+    def restart(self, *, batch: int) -> None:
+        self._batch = batch
+        self.losses = array("d")
+        self._program.parameters[:] = self._start
+        self._program.reset()
+
+    def train(self, steps: int) -> None:
+        taken = len(self.losses)
+        first_row = taken % self._columns[0].rows
+        losses, failed = self._program.run(
+            self._columns, self._workload.rate, self._batch, steps, first_row, update=taken // self._batch
+        )
+        self.losses.extend(losses)
+        if failed is not None:
+            raise NonFiniteLoss(len(self.losses), failed)
+
+    def parameters(self) -> array[float]:
+        return array("d", self._program.parameters)
+
+    def gradients(self) -> array[float]:
+        return array("d", self._program.gradients)
+
+    def predict(self, row: array[float]) -> array[float]:
+        self._program.set_input(row)
+        self._program.forward()
+        return array("d", self._program.outputs)
+
+
+@contextlib.contextmanager
+def _collector_paused() -> Iterator[None]:
+    """A graph is a million objects and no garbage: collections while it grows would find nothing, again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

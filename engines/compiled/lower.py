@@ -1,0 +1,185 @@
+"""Tape -> Code: ops become primitives, and the gradients that parameters need become code of their own.
+
+The only module that differentiates. Its result is in static single assignment form: a gradient that several rows
+contribute to is a chain of additions, in the reference's order, rather than a variable that grows. What a value needs is
+therefore explicit: back ends may inline and move code without changing a bit. Nothing is there that nobody reads: no
+gradient of an input or a constant, nor one that no parameter needs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Optional
+
+from engines.graph.expr import LEAVES, Apply, Expr, K, Leaf, Literal
+from engines.graph.ops import OPS
+from engines.graph.tape import CONSTANT, PARAMETER, Tape
+
+NUMBER = "number"
+ACCUMULATE = "accumulate"
+
+Instruction = tuple[Any, ...]
+"""("input", index), ("parameter", index), ("number", double): a leaf.
+
+(primitive, instruction…): an expression over earlier instructions.
+("accumulate", index, instruction): adds that value to that parameter's gradient; nothing reads it.
+"""
+
+
+class Code(NamedTuple):
+    """The forward pass, then the backward pass. An operand is the number of an earlier instruction."""
+
+    instructions: list[Instruction]
+    reads: list[int]
+    """How often each is read; from KEPT on, by the other pass or the caller too."""
+    backward: int
+    """Number of the backward pass's first instruction."""
+    loss: int
+    outputs: tuple[int, ...]
+    inputs: int
+    parameters: int
+
+
+KEPT = 1 << 30
+"""What a read counts for that needs the value in the workspace: the backward pass's of the forward's, the caller's."""
+
+
+def lower(tape: Tape) -> Code:
+    """Forward over all rows; backward over those between a parameter and the loss, and no others."""
+    return _Lowering(tape).lower()
+
+
+class _Lowering:
+    def __init__(self, tape: Tape) -> None:
+        self.tape = tape
+        self.instructions: list[Instruction] = []
+        self.reads: list[int] = []
+        self.values: list[int] = []
+        """Row -> instruction."""
+        self.differentiable = bytearray(len(tape) + 1)
+        """Rows that depend on a parameter; the last byte is NONE's."""
+
+    def lower(self) -> Code:
+        self._forward()
+        backward = len(self.instructions)
+        if self.differentiable[self.tape.loss]:
+            self._backward()
+        loss, *outputs = (self.values[row] for row in (self.tape.loss, *self.tape.outputs))
+        self.reads[loss] += KEPT
+        for output in outputs:
+            self.reads[output] += 2  # copied to the caller where it is computed: it needs a name, and no place
+        tape = self.tape
+        return Code(self.instructions, self.reads, backward, loss, tuple(outputs), tape.inputs, tape.parameters)
+
+    def _forward(self) -> None:
+        tape, instructions, reads, values = self.tape, self.instructions, self.reads, self.values
+        numbers, differentiable = tape.numbers, self.differentiable
+        # Nearly all rows are sums and products of their two operands, which need no walk over an expression.
+        plain = {op.name: pair[0] for op in OPS.values() if (pair := _pair(op.forward)) and pair[1:] == (0, 1)}
+        for row, (op, left, right) in enumerate(zip(tape.ops, tape.left, tape.right)):
+            primitive = plain.get(op)
+            if primitive is not None:
+                a, b = values[left], values[right]
+                reads[a] += 1
+                reads[b] += 1
+                values.append(len(instructions))
+                instructions.append((primitive, a, b))
+                reads.append(0)
+                if differentiable[left] or differentiable[right]:
+                    differentiable[row] = 1
+            elif left < 0:
+                values.append(len(instructions))
+                instructions.append((NUMBER, float(numbers[row])) if op == CONSTANT else (op, numbers[row]))
+                reads.append(0)
+                if op == PARAMETER:
+                    differentiable[row] = 1
+            else:
+                b = values[right] if right >= 0 else None
+                values.append(self._emit(OPS[op].forward, (values[left], b, numbers.get(row)), 0))
+                differentiable[row] = differentiable[left] or differentiable[right]
+
+    def _backward(self) -> None:
+        """Walk the rows in reverse; each adds its contributions to the left operand's gradient, then the right's."""
+        tape, instructions, reads, values = self.tape, self.instructions, self.reads, self.values
+        ops, numbers, differentiable = tape.ops, tape.numbers, self.differentiable
+        gradients: list[Optional[int]] = [None] * len(tape)
+        contributions = {op.name: [(_pair(c), _position(c), c) for c in op.contributions] for op in OPS.values()}
+        backward = len(instructions)
+        seed = self._append(NUMBER, 1.0)
+        if ops[tape.loss] == PARAMETER:
+            self._append(ACCUMULATE, numbers[tape.loss], seed)
+            reads[seed] += 1
+        gradients[tape.loss] = seed
+        for row in range(tape.loss, -1, -1):
+            if not differentiable[row] or ops[row] == PARAMETER:
+                continue
+            left, right = tape.left[row], tape.right[row]
+            leaves = (values[left], values[right] if right >= 0 else None, numbers.get(row), values[row], gradients[row])
+            for operand, (pair, position, expr) in zip((left, right), contributions[ops[row]]):
+                if not differentiable[operand]:
+                    continue
+                if position is not None:
+                    value = leaves[position]
+                elif pair is not None:
+                    a, b = leaves[pair[1]], leaves[pair[2]]
+                    reads[a] += 1 if a >= backward else KEPT
+                    reads[b] += 1 if b >= backward else KEPT
+                    value = len(instructions)
+                    instructions.append((pair[0], a, b))
+                    reads.append(0)
+                else:
+                    value = self._emit(expr, leaves, backward)
+                if ops[operand] == PARAMETER:
+                    reads[value] += 1
+                    instructions.append((ACCUMULATE, numbers[operand], value))
+                    reads.append(0)
+                    continue
+                earlier = gradients[operand]
+                gradients[operand] = value if earlier is None else self._append("add", earlier, value)
+                if earlier is not None:
+                    reads[earlier] += 1
+                    reads[value] += 1
+
+    def _append(self, *instruction: Any) -> int:
+        self.instructions.append(instruction)
+        self.reads.append(0)
+        return len(self.instructions) - 1
+
+    def _emit(self, expr: Expr, leaves: tuple[Any, ...], backward: int) -> int:
+        """Append an expression of the op table; gives the instruction that holds its value.
+
+        leaves: the instructions of a and b, the number k itself, the instructions of out and g. Reads of what comes
+        before instruction `backward` keep it.
+        """
+        number = _constant(expr, leaves[2])
+        if number is not None:
+            return self._append(NUMBER, float(number))
+        if isinstance(expr, Apply):
+            operands = [self._emit(operand, leaves, backward) for operand in expr.operands]
+            for operand in operands:
+                self.reads[operand] += 1 if operand >= backward else KEPT
+            return self._append(expr.primitive, *operands)
+        value: int = leaves[LEAVES.index(expr)]  # type: ignore[arg-type]
+        return value
+
+
+def _constant(expr: Expr, k: Any) -> Any:
+    """The number that the expression is, where it is one: `k - 1` is worked out here, on the number as given."""
+    if isinstance(expr, Literal):
+        return expr.number
+    if isinstance(expr, Apply) and expr.primitive == "sub":
+        left, right = (_constant(operand, k) for operand in expr.operands)
+        return None if left is None or right is None else left - right
+    return k if expr == K else None
+
+
+def _position(expr: Expr) -> Optional[int]:
+    """Where a leaf's instruction stands among the five; None for the number K and for all that is no leaf."""
+    return LEAVES.index(expr) if isinstance(expr, Leaf) and expr != K else None
+
+
+def _pair(expr: Expr) -> Optional[tuple[str, int, int]]:
+    """Primitive and the positions of its operands, where it has two and both are leaves."""
+    if not isinstance(expr, Apply) or len(expr.operands) != 2:
+        return None
+    left, right = (_position(operand) for operand in expr.operands)
+    return None if left is None or right is None else (expr.primitive, left, right)

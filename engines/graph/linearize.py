@@ -1,0 +1,130 @@
+"""Value graph -> Tape.
+
+The only module that walks `_prev`. Everything after it sees rows in one fixed order, which is what makes engines
+comparable bit for bit.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import Any, Optional
+
+from engines.api import CyclicGraph, Number
+from engines.graph.tape import CONSTANT, INPUT, NONE, PARAMETER, Tape
+from engines.graph.value import Value
+
+_NEW, _OPEN = -1, -2
+"""`Value._row` before a walk reaches it, and while its operands are not all numbered."""
+
+
+def linearize(
+    loss: Value, *, inputs: Sequence[Value] = (), parameters: Sequence[Value] = (), outputs: Sequence[Value] = ()
+) -> Tape:
+    """The rows below the loss and the outputs, in canonical order: operands first, left before right.
+
+    Leaves that are neither inputs nor parameters are constants. Does not recurse: 10⁵-deep chains are fine. Raises
+    TypeError for what is not a recording Value, ValueError for an input or parameter that is no leaf or is named twice,
+    CyclicGraph.
+    """
+    kinds = _leaves(inputs, parameters)
+    walk = _Walk(kinds)
+    try:
+        for name, root in (("the loss", loss), *((f"outputs[{i}]", output) for i, output in enumerate(outputs))):
+            if not isinstance(root, Value):
+                raise TypeError(_stranger(name, root))
+            walk.number(root)
+        return Tape(
+            walk.ops,
+            walk.left,
+            walk.right,
+            walk.numbers,
+            loss._row,
+            tuple(output._row for output in outputs),
+            len(inputs),
+            len(parameters),
+        )
+    finally:
+        walk.forget()
+
+
+class _Walk:
+    """The rows so far. A Value's row is kept in the Value: a dictionary would take most of the time."""
+
+    def __init__(self, kinds: dict[Value, tuple[str, int]]) -> None:
+        self.kinds = kinds
+        self.ops: list[str] = []
+        self.left, self.right = array("i"), array("i")
+        self.numbers: dict[int, Number] = {}
+        self.values: list[Value] = []
+        self.stack: list[Value] = []
+
+    def number(self, root: Value) -> None:
+        """Give a row to every Value below the root, and to the root, that has none."""
+        # The hottest loop of a compilation: it runs over bound methods, and does not put leaves on the stack.
+        stack, add, leaf = self.stack, self.add, self.leaf
+        if not root._prev and root._row < 0:
+            leaf(root)
+        if root._row < 0:
+            stack.append(root)
+        while stack:
+            v = stack[-1]
+            left = right = NONE
+            for operand in v._prev:
+                row = operand._row
+                if row < 0:
+                    if operand._prev:
+                        if row == _OPEN:
+                            raise CyclicGraph(operand)
+                        v._row = _OPEN
+                        stack.append(operand)
+                        break
+                    row = leaf(operand)
+                if left < 0:
+                    left = row
+                else:
+                    right = row
+            else:
+                del stack[-1]
+                add(v, v._name, left, right, v._constant)
+
+    def add(self, v: Value, op: str, left: int, right: int, number: Optional[Number]) -> int:
+        row = v._row = len(self.ops)
+        self.values.append(v)
+        self.ops.append(op)
+        self.left.append(left)
+        self.right.append(right)
+        if number is not None:
+            self.numbers[row] = number
+        return row
+
+    def leaf(self, v: Value) -> int:
+        """Give a row to an input, a parameter or a constant."""
+        op, number = self.kinds.get(v) or (CONSTANT, v.data)
+        return self.add(v, op, NONE, NONE, number)
+
+    def forget(self) -> None:
+        """Leave the Values as they were."""
+        for v in (*self.values, *self.stack):
+            v._row = _NEW
+
+
+def _leaves(inputs: Iterable[Value], parameters: Iterable[Value]) -> dict[Value, tuple[str, int]]:
+    """Each input and parameter -> what it is, and its index."""
+    kinds: dict[Value, tuple[str, int]] = {}
+    for kind, values in ((INPUT, inputs), (PARAMETER, parameters)):
+        for index, v in enumerate(values):
+            if not isinstance(v, Value):
+                raise TypeError(_stranger(f"{kind}s[{index}]", v))
+            if v._prev:
+                raise ValueError(f"{kind}s[{index}] is the result of {v._op!r}\n  Name the leaf that it is made from.")
+            if v in kinds:
+                raise ValueError(
+                    f"{kind}s[{index}] is {'{}s[{}]'.format(*kinds[v])} already\n  Name each leaf once."
+                )
+            kinds[v] = (kind, index)
+    return kinds
+
+
+def _stranger(what: str, found: Any) -> str:
+    return f"{what} is {found!r}, not a Value of a compiled engine\n  Build the graph from `engines.load(name).Value`."

@@ -1,0 +1,58 @@
+"""THE op table: what each operation computes and what it gives to its operands' gradients, as data.
+
+One row adds an op to every compiled engine; a method on the recording Value makes it callable. An op's derivative is
+given as its contributions: partial derivative times `G`, the gradient of the result, in the very order of operations
+that the reference has. They are pure expressions, so that back ends can inline, order and drop them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Callable
+
+from engines.graph.expr import OUT, A, B, Expr, G, K, call, function, where
+
+
+@dataclass(frozen=True)
+class Op:
+    """A row of the table."""
+
+    name: str
+    forward: Expr
+    """Over A, B and K."""
+    contributions: tuple[Expr, ...]
+    """Over A, B, K, OUT and G: what each operand's gradient gets."""
+    takes_constant: bool = False
+    """Whether a row of the tape carries a number, K."""
+
+    @property
+    def arity(self) -> int:
+        return len(self.contributions)
+
+    @cached_property
+    def compute(self) -> Callable[..., float]:
+        """`forward` as a Python function of (a, b, k)."""
+        return function(self.forward)
+
+    @cached_property
+    def contribute(self) -> Callable[..., Any]:
+        """`contributions` as a Python function of (a, b, k, out, g): a number, or a pair."""
+        return function(*self.contributions)
+
+
+OPS = {
+    op.name: op
+    for op in (
+        Op("+", A + B, (G, G)),
+        Op("*", A * B, (B * G, A * G)),
+        Op("**", call("pow", A, K), ((K * call("pow", A, K - 1.0)) * G,), takes_constant=True),
+        # NaN is not below 0, and stays; the contribution is a multiplication, so that infinity times 0 is NaN.
+        Op("ReLU", where(A < 0.0, 0.0, A), ((OUT > 0.0) * G,)),
+        Op("tanh", call("tanh", A), ((1.0 - OUT * OUT) * G,)),
+        Op("exp", call("exp", A), (OUT * G,)),
+        Op("log", call("log", A), ((1.0 / A) * G,)),
+        # The other operand gets nothing, not 0 * G, which would make NaN of an infinite gradient.
+        Op("max", where(A > B, A, B), (where(A > B, G, 0.0), where(A > B, 0.0, G))),
+    )
+}

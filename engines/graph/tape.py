@@ -1,0 +1,52 @@
+"""The tape: a linearised graph, the contract between the front end and the back ends.
+
+    tape    = row*                        rows are numbered from 0; an operand comes before what uses it
+    row     = "input" index               the index counts the caller's inputs
+            | "parameter" index           and parameters
+            | "constant" number
+            | op row [row] [number]       an op of the table, its operands, and its constant where it takes one
+    loss    = row
+    outputs = row*
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from engines.api import Number
+
+INPUT, PARAMETER, CONSTANT = "input", "parameter", "constant"
+LEAVES = (INPUT, PARAMETER, CONSTANT)
+
+NONE = -1
+"""In place of an operand that a row does not have."""
+
+
+class Tape(NamedTuple):
+    """Rows in canonical order, a column each: depth-first post-order from the loss, then what only outputs need."""
+
+    ops: list[str]
+    left: array[int]
+    right: array[int]
+    numbers: dict[int, Number]
+    """Row -> index of an input or parameter, number of a constant, constant of an op that takes one."""
+    loss: int
+    outputs: tuple[int, ...]
+    inputs: int
+    """How many the caller has; one that the graph does not use has no row."""
+    parameters: int
+
+    def __len__(self) -> int:
+        return len(self.ops)
+
+    def lines(self) -> Iterator[str]:
+        """The tape's text form, which golden files hold and `zoomgrad show` prints."""
+        for row, (op, left, right) in enumerate(zip(self.ops, self.left, self.right)):
+            operands = [f"%{operand}" for operand in (left, right) if operand != NONE]
+            number = [repr(self.numbers[row])] if row in self.numbers else []
+            yield f"%{row} = {' '.join([op, *operands, *number])}"
+        yield f"loss %{self.loss}"
+        if self.outputs:
+            yield f"outputs {' '.join(f'%{row}' for row in self.outputs)}"

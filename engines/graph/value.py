@@ -1,0 +1,84 @@
+"""The Value that compiled engines record: micrograd's API over the op table.
+
+Its `data` is there at once and `backward` works, so that any micrograd program runs on it; what it adds is that a
+graph can be linearized and compiled. Data are doubles from the start.
+"""
+
+from __future__ import annotations
+
+from typing import Optional, Union
+
+from engines.api import Number
+from engines.derived import Derived, check_exponent
+from engines.graph.ops import OPS
+
+
+class Value(Derived):
+    """A scalar, its gradient, and the operation that made it."""
+
+    __slots__ = ("_constant", "_name", "_prev", "_row", "data", "grad", "label")
+
+    def __init__(self, data: Number, _children: tuple[Value, ...] = (), _op: str = "", label: str = "") -> None:
+        self.data = float(data)
+        self.grad: float = 0.0
+        self.label = label
+        self._prev = _children
+        self._name = _op
+        """The op's name in the table; empty for a leaf."""
+        self._constant: Optional[Number] = None
+        self._row = -1
+        """Its place in the tape, while `linearize` is at work."""
+
+    @property
+    def _op(self) -> str:
+        return self._name if self._constant is None else f"{self._name}{self._constant}"
+
+    def __add__(self, other: Union[Value, Number]) -> Value:
+        return _binary("+", self, other)
+
+    def __mul__(self, other: Union[Value, Number]) -> Value:
+        return _binary("*", self, other)
+
+    def __pow__(self, other: Number) -> Value:
+        check_exponent(other)
+        out = Value(OPS["**"].compute(self.data, None, other), (self,), "**")
+        out._constant = other
+        return out
+
+    def relu(self) -> Value:
+        return _unary("ReLU", self)
+
+    def tanh(self) -> Value:
+        return _unary("tanh", self)
+
+    def exp(self) -> Value:
+        return _unary("exp", self)
+
+    def log(self) -> Value:
+        return _unary("log", self)
+
+    def max(self, other: Union[Value, Number]) -> Value:
+        return _binary("max", self, other)
+
+    def backward(self) -> None:
+        self.grad = 1.0
+        for v in reversed(self.topo()):
+            if not v._prev:
+                continue
+            op, a = OPS[v._name], v._prev[0]
+            if op.arity == 1:
+                a.grad += op.contribute(a.data, None, v._constant, v.data, v.grad)
+            else:
+                b = v._prev[1]
+                to_a, to_b = op.contribute(a.data, b.data, v._constant, v.data, v.grad)
+                a.grad += to_a
+                b.grad += to_b
+
+
+def _unary(op: str, a: Value) -> Value:
+    return Value(OPS[op].compute(a.data), (a,), op)
+
+
+def _binary(op: str, a: Value, other: Union[Value, Number]) -> Value:
+    b = other if isinstance(other, Value) else Value(other)
+    return Value(OPS[op].compute(a.data, b.data), (a, b), op)
