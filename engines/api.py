@@ -116,6 +116,10 @@ class Engine(Protocol):
         """About how long a step takes per tape row on CPython; only the plan's estimate uses it."""
 
     @property
+    def typical_compile_row_seconds(self) -> float:
+        """About how long all its phases take per tape row; 0 where nothing is compiled. For the estimate, too."""
+
+    @property
     def Value(self) -> Any:
         """The class that programs are written in; None where the engine knows only whole models."""
 

@@ -11,8 +11,35 @@ from harness import workloads
 from harness.interpreters import Interpreter
 from results.record import Cell, Settings
 
-HEADLINE = ("baseline", "hoisted", "replay")
-"""The engines that also race on interpreters other than the fastest CPython and PyPy."""
+HEADLINE = ("baseline", "replay", "tcc")
+"""The engines that also race on interpreters other than the newest CPython and PyPy."""
+
+PUBLISHED = ("baseline", "hoisted", "replay", "tcc", "clang-O0", "clang-O1")
+"""The rows of the published table, and what leads up to them."""
+
+GROWTH_SHAPES = ("mlp-16x16x4", "mlp-64x44x10", "mlp-256x125x10", "mlp-784x420x10")
+"""About 10³, 10⁴, 10⁵ and 10⁶ rows."""
+
+GROWTH_ENGINES = ("bytecode", "python-source", "tcc", "tcc-extension", "gcc-O0", "gcc-O1", "clang-O0", "clang-O1")
+
+
+def _variants(*suffixes: str) -> tuple[str, ...]:
+    """Each of the compilers, in each form."""
+    return tuple(f"{compiler}{suffix}" for compiler in ("tcc", "gcc-O0", "gcc-O1", "clang-O1") for suffix in suffixes)
+
+
+SLOW_TO_COMPILE = ("clang-O1-whole",)
+"""Takes minutes to compile the larger workloads: only where it is named, or where everything is measured."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some cells of a preset: engines × workloads, on the newest CPython and PyPy or everywhere."""
+
+    workloads: tuple[str, ...]
+    engines: tuple[str, ...] = ()
+    """Empty: every engine that is not slow to compile."""
+    everywhere: bool = False
 
 
 @dataclass(frozen=True)
@@ -22,33 +49,56 @@ class Preset:
     description: str
     blocks: int
     settings: Settings
-    workloads: tuple[str, ...]
-    headline_workloads: tuple[str, ...] = ()
-    """What the headline engines run on the other interpreters."""
-    everything: bool = False
-    """Every engine on every interpreter."""
+    parts: tuple[Part, ...]
+    every_patch: bool = False
+    """Whether interpreters count that differ from another only in their patch version or build."""
 
 
 PRESETS = {
     "smoke": Preset(
-        "every engine on the newest CPython and PyPy, on two small workloads; under a minute, for CI",
+        "every engine on the newest CPython, some on PyPy, on two small workloads; under a minute, for CI",
         blocks=1,
-        settings=Settings(values=3, warmups=1, jit_warmups=3, value_seconds=0.1, timeout_seconds=60.0),
-        workloads=("xor", "digits"),
+        settings=Settings(values=2, warmups=1, jit_warmups=1, value_seconds=0.05, timeout_seconds=60.0),
+        parts=(Part(("xor",)), Part(("digits",), ("baseline", "tcc"))),
     ),
     "quick": Preset(
         "every engine on the newest CPython and PyPy, the headline engines on the others; up to ten minutes",
         blocks=3,
         settings=Settings(),
-        workloads=("digits", "mnist"),
-        headline_workloads=("digits",),
+        parts=(Part(("digits",)), Part(("mnist",), PUBLISHED), Part(("digits",), HEADLINE, everywhere=True)),
     ),
     "full": Preset(
         "everything, with many blocks; hours",
         blocks=10,
         settings=Settings(values=5, warmups=2, jit_warmups=10, value_seconds=1.0, timeout_seconds=3600.0),
-        workloads=workloads.names(),
-        everything=True,
+        parts=(Part(workloads.names(), engines.names(), everywhere=True),),
+        every_patch=True,
+    ),
+    "growth": Preset(
+        "compile time and memory against the size of the graph, from a thousand rows to a million; an hour",
+        blocks=1,
+        settings=Settings(values=2, warmups=1, jit_warmups=1, value_seconds=0.1, timeout_seconds=1800.0),
+        parts=(Part(GROWTH_SHAPES, GROWTH_ENGINES),),
+    ),
+    "storage": Preset(
+        "where compiled values live: locals, the caller's array, static arrays, globals of their own",
+        blocks=3,
+        settings=Settings(timeout_seconds=600.0),
+        parts=(Part(("digits", "mnist-b1000"), _variants("", "-array", "-static", "-globals")),),
+    ),
+    "split": Preset(
+        "how large the functions of generated code should be, for each compiler and for Python",
+        blocks=3,
+        settings=Settings(timeout_seconds=600.0),
+        parts=(
+            Part(
+                ("digits", "mnist-b1000"),
+                (
+                    *_variants(*(f"-p{size}" for size in (25, 100, 400, 1600, 6400))),
+                    *(f"python-source-p{size}" for size in (25, 50, 100, 200, 400, 1600)),
+                ),
+            ),
+        ),
     ),
 }
 
@@ -75,21 +125,26 @@ def cells(
     is named in an `only_…` replaces the preset's own choice: then every named engine meets every named interpreter.
     Raises UnknownName for a name that does not exist.
     """
-    main = set(only_interpreters or (interpreters if chosen.everything else main))
     for name in only_interpreters:
         if name not in interpreters:
             raise UnknownName("interpreter", name, interpreters)
-    engine_names = [engines.load(name).name for name in only_engines] or list(engines.names())
-    workload_names = [workloads.load(name).name for name in only_workloads or chosen.workloads]
-    others = set() if only_interpreters else set(interpreters) - main
-    found = []
-    for workload in workload_names:
-        for interpreter in interpreters:
-            for engine in engine_names:
-                headline = interpreter in others and (engine in HEADLINE or bool(only_engines))
-                if interpreter in main or (headline and workload in (only_workloads or chosen.headline_workloads)):
-                    found.append(Cell(engine=engine, interpreter=interpreter, workload=workload))
-    return found
+    everywhere = tuple(only_interpreters or interpreters)
+    newest = set(only_interpreters or main)
+    ordinary = tuple(name for name in engines.names() if name not in SLOW_TO_COMPILE)
+    chosen_cells = {
+        Cell(engine=engines.load(engine).name, interpreter=interpreter, workload=workloads.load(workload).name)
+        for part in chosen.parts
+        for workload in only_workloads or part.workloads
+        for interpreter in everywhere
+        if part.everywhere or interpreter in newest
+        for engine in only_engines or part.engines or ordinary
+    }
+    order = [*dict.fromkeys((*only_workloads, *(name for part in chosen.parts for name in part.workloads)))]
+    ladder = [*dict.fromkeys((*engines.names(), *only_engines, *(e for part in chosen.parts for e in part.engines)))]
+    return sorted(
+        chosen_cells,
+        key=lambda cell: (order.index(cell.workload), interpreters.index(cell.interpreter), ladder.index(cell.engine)),
+    )
 
 
 STARTUP_SECONDS = 1.0
@@ -106,8 +161,11 @@ def estimate_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | 
     # Three rows a weight: itself, its product, its sum. Samples in one graph share the first.
     rows = workload.weights * (1 + 2 * workload.samples_per_step)
     step = rows * engines.load(cell.engine).typical_row_seconds / (JIT_SPEEDUP if interpreter.has_jit else 1.0)
+    compilation = rows * engines.load(cell.engine).typical_compile_row_seconds
     proof = (2 + settings.proof_steps) * step
     warmups = settings.jit_warmups if interpreter.has_jit else settings.warmups
     values = (1 if step > 1.0 else warmups + settings.values) * max(step, settings.value_seconds)
     calibration = max(step, 1.5 * settings.value_seconds)
-    return (JIT_STARTUP_SECONDS if interpreter.has_jit else STARTUP_SECONDS) + proof + calibration + values
+    return (
+        (JIT_STARTUP_SECONDS if interpreter.has_jit else STARTUP_SECONDS) + compilation + proof + calibration + values
+    )

@@ -30,7 +30,7 @@ def plan(
     """A new run's plan over the interpreters found. Raises UnknownName for a name that does not exist."""
     chosen = matrix.preset(preset_name)
     missing = interpreters.missing(found)
-    known = [i.name for i in found if i.canonical or chosen.everything or i.name in only_interpreters]
+    known = [i.name for i in found if i.canonical or chosen.every_patch or i.name in only_interpreters]
     main = [interpreters.reference(found).name]
     main += [i.name for i in found if i.has_jit and i.canonical] or [
         m.name for m in missing if m.name.startswith("pypy")
@@ -57,7 +57,7 @@ def plan(
         settings=settings,
         cells=tuple(cells),
         reference_interpreter=interpreters.reference(found).name,
-        engines={name: _engine_facts(name) for name in engines.names() if name in {cell.engine for cell in cells}},
+        engines={name: _engine_facts(name) for name in _ladder(cells)},
         workloads={name: _workload_facts(name) for name in dict.fromkeys(cell.workload for cell in cells)},
         interpreters=_interpreter_facts(found, missing, cells),
         machine=machine.facts(),
@@ -115,6 +115,12 @@ def _with_interpreters(run: Run, found: Sequence[Interpreter], missing: Sequence
     for name in {cell.interpreter for cell in run.cells} - set(present) - set(absent):
         absent[name] = Missing(name, f"{name} is not on this machine any more", f"uv python install {name}")
     return Plan(run, present, absent)
+
+
+def _ladder(cells: Sequence[Cell]) -> list[str]:
+    """The engines of the cells: those of the ladder in its order, then others in theirs."""
+    there = dict.fromkeys(cell.engine for cell in cells)
+    return [name for name in dict.fromkeys((*engines.names(), *there)) if name in there]
 
 
 def _engine_facts(name: str) -> EngineFacts:

@@ -7,6 +7,7 @@ starts; a cell that brought no result is not tried again in later blocks, and ne
 from __future__ import annotations
 
 import random
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -117,6 +118,9 @@ class Schedule:
             else:
                 given_up.add(cell)
             self.observer.finished(record, progress.seconds_left(estimate, record.worker_seconds))
+        shutil.rmtree(
+            self.store.objects_folder, ignore_errors=True
+        )  # megabytes each, and no block is left to load them
 
     def _measure(self, cell: Cell, block: int, steps_per_value: int) -> Record:
         """One worker for one cell: its record, whatever happens."""

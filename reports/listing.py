@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 
+from reports.figures import Figure, approximate, compile_time, ratio, time
 from reports.headline import status_text
 from reports.outcome import MEASURED
+from reports.phases import SIZES
 from reports.table import FIGURES, each, in_order, measured
 from results import units
 from results.record import Run, WorkloadFacts
 from results.stats import MIN_PROCESSES
 
-Column = tuple[str, Callable[[Any], "Figure"]]
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A figure, and its interval or why it has none."""
-
-    text: str
-    below: str = ""
+Column = tuple[str, Callable[[Any], Figure]]
 
 
 @dataclass(frozen=True)
@@ -57,41 +50,16 @@ def listings(run: Run, table: pd.DataFrame) -> tuple[Listing, ...]:
     )
 
 
-def _times(column: str) -> Callable[[Any], Figure]:
-    def figure(row: Any) -> Figure:
-        value, low, high = (getattr(row, name) for name in (column, f"{column}_low", f"{column}_high"))
-        return Figure(units.duration(value), _interval(value, units.duration_interval(low, high)))
-
-    return figure
-
-
-def _ratios(column: str) -> Callable[[Any], Figure]:
-    def figure(row: Any) -> Figure:
-        value, low, high = (getattr(row, name) for name in (column, f"{column}_low", f"{column}_high"))
-        # baseline over itself is 1 by definition.
-        return Figure(units.ratio(value), "" if low == high == 1 else _interval(value, units.ratio_interval(low, high)))
-
-    return figure
-
-
-def _interval(value: float, text: str) -> str:
-    return "no interval" if text == units.ABSENT and not math.isnan(value) else text.replace(units.ABSENT, "")
-
-
-def _compile(row: Any) -> Figure:
-    return Figure("nothing" if row.compile_seconds == 0 else units.duration(row.compile_seconds))
-
-
 def _epoch(row: Any) -> Figure:
-    figure = _times("epoch_seconds")(row)
-    return replace(figure, text=f"≈ {figure.text}") if row.extrapolated else figure
+    figure = time(row, "epoch_seconds")
+    return replace(figure, text=approximate(figure.text, row.extrapolated))
 
 
 _COLUMNS: tuple[Column, ...] = (
-    ("a step", _times("step_seconds")),
-    ("speedup", _ratios("speedup")),
-    ("speedup, reference", _ratios("speedup_reference")),
-    ("compile", _compile),
+    ("a step", lambda row: time(row, "step_seconds")),
+    ("speedup", lambda row: ratio(row, "speedup")),
+    ("speedup, reference", lambda row: ratio(row, "speedup_reference")),
+    ("compile", lambda row: Figure(compile_time(row.compile_seconds))),
     ("an epoch", _epoch),
     ("bits", lambda row: Figure(row.bits)),
     ("blocks", lambda row: Figure(str(row.blocks))),
@@ -105,7 +73,8 @@ def _figure(name: str) -> Column:
 
 def _listing(run: Run, workload: str, rows: pd.DataFrame) -> Listing:
     facts = run.workloads.get(workload)
-    columns = [*_COLUMNS, *(_figure(name) for name in FIGURES)]
+    # What only compiled engines have stands with their phases.
+    columns = [*_COLUMNS, *(_figure(name) for name in FIGURES if name not in SIZES)]
     if facts is not None and facts.samples_per_step > 1:
         columns.insert(1, ("a sample", lambda row: Figure(units.duration(row.sample_seconds))))
     return Listing(

@@ -31,13 +31,14 @@ class Drawing:
     """A chart as a page shows it."""
 
     name: str
+    subject: str
     title: str
     caption: str
     svg: Markup
 
 
 def drawing(name: str, chart: Chart, table: pd.DataFrame) -> Drawing:
-    """Draw one chart of one workload's rows. `name` prefixes its ids, so that charts can share a page."""
+    """Draw one chart of its subject's rows. `name` prefixes its ids, so that charts can share a page."""
     title = chart.title(table)
     with matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}):
         figure = Figure(figsize=chart.size(table), layout="constrained")
@@ -45,7 +46,7 @@ def drawing(name: str, chart: Chart, table: pd.DataFrame) -> Drawing:
         chart.draw(table, figure.subplots())
         text = io.StringIO()
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
-    return Drawing(name, title, chart.caption(table), _inline(text.getvalue(), name, title))
+    return Drawing(name, chart.SUBJECT, title, chart.caption(table), _inline(text.getvalue(), name, title))
 
 
 def standalone(drawn: Drawing) -> str:

@@ -28,6 +28,15 @@ FIGURES = tuple(
 )
 """Columns taken from a record as they are: adding a number to `Record` adds a column."""
 
+PHASES = ("trace", "lower", "generate", "compile", "load")
+"""The phases of compile time, in their order."""
+
+
+def phase_column(phase: str) -> str:
+    """The column of a phase; `compile_seconds` without the prefix is all of them together."""
+    return f"phase_{phase}_seconds"
+
+
 KEYS = ("engine", "interpreter", "workload")
 COLUMNS = (
     *KEYS,
@@ -36,6 +45,7 @@ COLUMNS = (
     *("compile_seconds", "epoch_seconds", "epoch_seconds_low", "epoch_seconds_high", "extrapolated", "sample_seconds"),
     *("speedup", "speedup_low", "speedup_high"),
     *("speedup_reference", "speedup_reference_low", "speedup_reference_high"),
+    *(phase_column(phase) for phase in PHASES),
     *FIGURES,
 )
 
@@ -115,6 +125,7 @@ def _row(run: Run, cell: Cell, judged: Outcome, results: Mapping[Cell, Sequence[
     for column, interpreter in (("speedup", cell.interpreter), ("speedup_reference", run.reference_interpreter)):
         base = Cell(engine=BASELINE, interpreter=interpreter, workload=cell.workload)
         row |= _bounded(column, _speedup(cell, base, results))
+    row |= {phase_column(phase): _phase_seconds(phase, records) for phase in PHASES}
     return row | {name: _figure(name, records) for name in FIGURES}
 
 
@@ -159,9 +170,20 @@ def _speedup(cell: Cell, base: Cell, results: Mapping[Cell, Sequence[Record]]) -
 
 
 def _compile_seconds(records: Sequence[Record]) -> float:
-    """Median over the blocks that compiled: a later block may load the object and record no phases. 0 if none did."""
+    """Median over the blocks that compiled: a later block may load the object and record no phases.
+
+    0 where there was nothing to compile; NaN where every block loaded what an interrupted one had compiled.
+    """
     totals = [sum(record.phases.values()) for record in records if record.phases]
-    return float(np.median(totals)) if totals else 0.0
+    if totals:
+        return float(np.median(totals))
+    return NAN if any(record.tape_rows for record in records) else 0.0
+
+
+def _phase_seconds(phase: str, records: Sequence[Record]) -> float:
+    """Median over the blocks that went through this phase; NaN if none did."""
+    seconds = [record.phases[phase] for record in records if phase in record.phases]
+    return float(np.median(seconds)) if seconds else NAN
 
 
 def _figure(name: str, records: Sequence[Record]) -> float:

@@ -1,7 +1,7 @@
 """Engines that compile the tape: to a flat instruction array, to Python, to C.
 
-    tape -> lower -> Code -> instructions                  (bytecode)
-                          -> pieces -> Python | C          (python_source, c_source)
-    C -> toolchains -> a shared object -> library | extension
-    all of them -> Kernel -> Program -> Trainer
+tape -> lower -> Code -> instructions                  (bytecode)
+                      -> pieces -> Python | C          (python_source, c_source)
+C -> toolchains -> a shared object -> library | extension
+all of them -> Kernel -> Program -> Trainer
 """

@@ -1,7 +1,7 @@
 """The engines that compile C: a compiler, its optimisation, and the form of the C that it likes best.
 
-Names: `tcc`, `gcc-O1`, `clang-19-O1`; then what departs from the compiler's own form: `-whole` (one function a pass), `-pN`
-(functions of N primitives), `-array`, `-static`, `-globals` (where values live). The storage and piece sweeps race these.
+Names: `tcc`, `gcc-O1`, `clang-19-O1`; then what departs from the compiler's own form: `-whole` (one function a pass),
+`-p200` (functions of 200 primitives), `-array`, `-static`, `-globals` (where values live). The sweeps race these.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import os
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Optional
@@ -33,11 +34,22 @@ FORMS = {
 }
 
 
+COMPILE_ROW_SECONDS = {"-O0": 7e-5, "-O1": 1.5e-4, "-O2": 2e-4, "-O3": 2e-4}
+"""Optimisation -> about how long a row takes to compile; TCC has none, and takes a tenth."""
+WHOLE = 30
+"""And how much longer it takes as one function."""
+
+
 class CEngine(CompiledEngine):
     """The tape as straight-line C, called through cffi."""
 
-    def __init__(self, name: str, compiler: str, flags: tuple[str, ...], form: Form, *, idea: str, builds_on: str) -> None:
-        super().__init__(name, idea=idea, builds_on=builds_on, typical_row_seconds=5e-9)
+    def __init__(
+        self, name: str, compiler: str, flags: tuple[str, ...], form: Form, *, idea: str, builds_on: str
+    ) -> None:
+        cost = COMPILE_ROW_SECONDS.get(flags[0] if flags else "", 1e-5) * (1 if form.piece else WHOLE)
+        super().__init__(
+            name, idea=idea, builds_on=builds_on, typical_row_seconds=5e-9, typical_compile_row_seconds=cost
+        )
         self.compiler = compiler
         self.flags = (*toolchains.STRICT, *flags)
         self.form = form
@@ -81,7 +93,8 @@ class CEngine(CompiledEngine):
 
 def _key(tool: toolchains.Toolchain, flags: tuple[str, ...], source: Source) -> str:
     """What an object is known by: all that it is made of."""
-    parts = [*tool.command, tool.version, *flags, *source.units]
+    # Interpreters must not share: one of them would have no compile time.
+    parts = [sys.version, *tool.command, tool.version, *flags, *source.units]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
@@ -119,7 +132,7 @@ def resolve(name: str) -> Optional[CEngine]:
         (level,) if level else (),
         form,
         idea="; ".join(changes) or own,
-        builds_on=plain if changes else ("replay" if family == "tcc" else "tcc"),
+        builds_on=plain if changes else ("python-source" if family == "tcc" else "tcc"),
     )
 
 
@@ -127,6 +140,4 @@ def _known(*names: str) -> tuple[CEngine, ...]:
     return tuple(engine for name in names if (engine := resolve(name)))
 
 
-ENGINES = _known(
-    "tcc", "gcc-O0", "gcc-O1", "gcc-O2", "clang-O0", "clang-O1", "clang-O2", "clang-O1-whole"
-)
+ENGINES = _known("tcc", "gcc-O0", "gcc-O1", "gcc-O2", "clang-O0", "clang-O1", "clang-O2", "clang-O1-whole")

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from engines.compiled.lower import Code
 from engines.compiled.pieces import WORKSPACE, Language, Piece, Shape, cut
-from engines.graph.expr import C, INFIX
+from engines.graph.expr import INFIX, C
 
 LANGUAGE = Language(
     C,

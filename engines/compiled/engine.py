@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Optional
+from typing import Optional
 
 from engines import nn
 from engines.api import NonFiniteLoss, Workload
@@ -16,6 +16,7 @@ from engines.compiled.lower import Code, lower
 from engines.compiled.program import Kernel, Program
 from engines.graph.linearize import linearize
 from engines.graph.passes import optimize
+from engines.graph.tape import Tape
 from engines.graph.value import Value
 from engines.nn import Networks
 
@@ -43,11 +44,20 @@ class CompiledEngine:
     strict = True
     error_bound: Optional[float] = None
 
-    def __init__(self, name: str, *, idea: str, builds_on: str, typical_row_seconds: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        idea: str,
+        builds_on: str,
+        typical_row_seconds: float,
+        typical_compile_row_seconds: float,
+    ) -> None:
         self.name = name
         self.idea = idea
         self.builds_on = builds_on
         self.typical_row_seconds = typical_row_seconds
+        self.typical_compile_row_seconds = typical_compile_row_seconds
         self.Value = Value
         self.nn: Networks = nn.bind(Value)
 
@@ -84,6 +94,12 @@ class CompiledEngine:
         with _collector_paused():
             return self._compile(Clock(), loss, inputs, parameters, outputs, None)
 
+    def tape(
+        self, loss: Value, *, inputs: Sequence[Value], parameters: Sequence[Value], outputs: Sequence[Value] = ()
+    ) -> Tape:
+        """The tape that is compiled, after all passes."""
+        return optimize(linearize(loss, inputs=inputs, parameters=parameters, outputs=outputs))
+
     def prepare(self, workload: Workload, *, objects: Optional[Path] = None) -> CompiledTrainer:
         clock = Clock()
         with _collector_paused():
@@ -109,7 +125,7 @@ class CompiledEngine:
         objects: Optional[Path],
     ) -> Program:
         with clock.phase("lower"):
-            tape = optimize(linearize(loss, inputs=inputs, parameters=parameters, outputs=outputs))
+            tape = self.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
             code = lower(tape)
         clock.sizes["tape_rows"] = len(tape)
         kernel = self.build(code, clock, objects)

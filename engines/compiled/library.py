@@ -1,4 +1,4 @@
-"""A shared object -> Kernel, through cffi in ABI mode: one binding for CPython and PyPy, and nothing else to compile."""
+"""A shared object -> Kernel, through cffi in ABI mode: one binding for CPython and PyPy, nothing else to compile."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Tape -> Code: ops become primitives, and the gradients that parameters need become code of their own.
 
 The only module that differentiates. Its result is in static single assignment form: a gradient that several rows
-contribute to is a chain of additions, in the reference's order, rather than a variable that grows. What a value needs is
-therefore explicit: back ends may inline and move code without changing a bit. Nothing is there that nobody reads: no
-gradient of an input or a constant, nor one that no parameter needs.
+contribute to is a chain of additions, in the reference's order, rather than a variable that grows. What a value needs
+is therefore explicit: back ends may inline and move code without changing a bit. Nothing is there that nobody reads:
+no gradient of an input or a constant, nor one that no parameter needs.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ class _Lowering:
                 if op == PARAMETER:
                     differentiable[row] = 1
             else:
-                b = values[right] if right >= 0 else None
-                values.append(self._emit(OPS[op].forward, (values[left], b, numbers.get(row)), 0))
+                second = values[right] if right >= 0 else None
+                values.append(self._emit(OPS[op].forward, (values[left], second, numbers.get(row)), 0))
                 differentiable[row] = differentiable[left] or differentiable[right]
 
     def _backward(self) -> None:
@@ -113,7 +113,8 @@ class _Lowering:
             if not differentiable[row] or ops[row] == PARAMETER:
                 continue
             left, right = tape.left[row], tape.right[row]
-            leaves = (values[left], values[right] if right >= 0 else None, numbers.get(row), values[row], gradients[row])
+            second = values[right] if right >= 0 else None
+            leaves: tuple[Any, ...] = (values[left], second, numbers.get(row), values[row], gradients[row])
             for operand, (pair, position, expr) in zip((left, right), contributions[ops[row]]):
                 if not differentiable[operand]:
                     continue
@@ -158,7 +159,7 @@ class _Lowering:
             for operand in operands:
                 self.reads[operand] += 1 if operand >= backward else KEPT
             return self._append(expr.primitive, *operands)
-        value: int = leaves[LEAVES.index(expr)]  # type: ignore[arg-type]
+        value: int = leaves[LEAVES.index(expr)]
         return value
 
 

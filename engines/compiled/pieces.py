@@ -2,7 +2,7 @@
 
 Shared by the back ends that write source text. A value that is read once is written where it is read, as far as
 expressions stay short. A value that only its own function reads is a local there; one that another function reads has a
-place in the workspace. 
+place in the workspace.
 """
 
 from __future__ import annotations
@@ -115,9 +115,9 @@ class _Writer:
                 lines, filled = [], 0
                 texts = self.texts = {}
             if kind == ACCUMULATE:
-                value = texts.get(instruction[2]) or fetch(instruction[2])
-                lines.append(accumulate % (instruction[1], value[0]))
-                filled += value[2] + 1
+                text, _, size = texts.get(instruction[2]) or fetch(instruction[2])
+                lines.append(accumulate % (instruction[1], text))
+                filled += size + 1
                 continue
             infix = infixes.get(kind)
             if infix is not None:  # what `apply` would write, at a third of the time: most of a graph is this
@@ -149,26 +149,26 @@ class _Writer:
         """A value that this function has not read yet: a leaf, or something of an earlier function's."""
         instruction = self.code.instructions[i]
         kind = instruction[0]
-        text: _Text
+        found: _Text
         if kind == PARAMETER:
-            text = (f"{PARAMETERS}[{instruction[1]}]", ATOM_PRECEDENCE, 0)
+            found = (f"{PARAMETERS}[{instruction[1]}]", ATOM_PRECEDENCE, 0)
         elif kind == INPUT:
-            text = (f"{INPUTS}[{instruction[1]}]", ATOM_PRECEDENCE, 0)
+            found = (f"{INPUTS}[{instruction[1]}]", ATOM_PRECEDENCE, 0)
         elif kind == NUMBER:
-            text = (*number(instruction[1]), 0)
+            found = (*number(instruction[1]), 0)
         elif i in self.defined:
             if i not in self.place:
                 self.defined[i].append(self.language.store % (self._reserve(i), f"v{i}"))
-            text = (self.language.workspace % self.place[i], ATOM_PRECEDENCE, 0)
+            found = (self.language.workspace % self.place[i], ATOM_PRECEDENCE, 0)
         else:  # an expression that was to be part of a statement, and the function ended before
             operands = [self.texts.get(operand) or self.fetch(operand) for operand in instruction[1:]]
             spelled = self.language.spelling.apply(kind, operands)
-            text = (*spelled, sum(size for _, _, size in operands) + 1)
-        self.texts[i] = text
-        return text
+            found = (*spelled, sum(size for _, _, size in operands) + 1)
+        self.texts[i] = found
+        return found
 
     def _define(self, i: int, text: str, lines: list[str]) -> _Text:
-        """A statement that gives a value its name: a local's, or a place in the workspace where it is known to need one."""
+        """A statement that names a value: a local, or a place in the workspace where it is known to need one."""
         language = self.language
         self.defined[i] = lines
         if self.code.reads[i] >= KEPT or not self.shape.keep_locals:

@@ -11,7 +11,7 @@ from engines.columns import Column, Rows, columns, view_of
 
 Doubles = MutableSequence[float]
 Rate = Union[float, Callable[[int], float]]
-"""A learning rate, or a schedule: the number of an update, counted from 0, -> its rate."""
+"""A learning rate, or a schedule: the number of an update, counted from the start of the call, -> its rate."""
 
 
 class Kernel(Protocol):
@@ -172,17 +172,18 @@ class Program:
     def run(
         self, rows: Sequence[Column], rate: Rate, batch: int, steps: Optional[int], first_row: int, update: int
     ) -> tuple[array[float], Optional[float]]:
-        """`train`, for a trainer: the finite losses, and the one after them that is not. update: the next one's number."""
+        """`train`, for a trainer: the finite losses, and the one after them that is not.
+
+        update: the next one's number.
+        """
         count = rows[0].rows
         steps = count if steps is None else steps
         if steps < 0 or not 0 <= first_row < count:
             raise ValueError(f"{steps} steps from row {first_row} on, of {count:,} rows")
         _at_least_one(batch, "batch")
         updates = range(update, update + (self._taken % batch + steps) // batch)
-        rates = array("d", map(rate, updates) if callable(rate) else [float(rate)]) or array("d", [0.0])
-        if not callable(rate):
-            rates = rates * max(1, len(updates))
-        losses = array("d", bytes(8 * max(1, steps)))
+        rates = array("d", map(rate, updates) if callable(rate) else [float(rate)] * len(updates))
+        losses = array("d", bytes(8 * steps))
         buffers = (self._x, self._p, self._w, self._y, self._q)
         done = self._kernel.train(buffers, rows, first_row, steps, batch, self._taken % batch, rates, losses)
         self._ran_forward = False
@@ -190,7 +191,7 @@ class Program:
         return losses[:done], losses[done] if done < steps else None
 
 
-def _at_least_one(number: int, name: str) -> int:
+def _at_least_one(number: object, name: str) -> int:
     if not isinstance(number, int) or number < 1:
         raise ValueError(f"{name} must be a whole number, one at least, not {number!r}")
     return number

@@ -1,7 +1,7 @@
 """C -> a shared object: finds compilers, and runs them where nobody else can interfere.
 
-A build happens in a new directory of mode 0700, without a shell, in a process group of its own, under limits of time and
-memory. A compiler that fails, hangs or is killed is a BuildFailed with the end of what it said.
+A build happens in a new directory of mode 0700, without a shell, in a process group of its own, under limits of time
+and memory. A compiler that fails, hangs or is killed is a BuildFailed with the end of what it said.
 """
 
 from __future__ import annotations
@@ -118,10 +118,11 @@ def _commands(family: str) -> Iterator[tuple[str, ...]]:
     seen = set()
     for folder in os.get_exec_path():
         with contextlib.suppress(OSError):
-            for entry in sorted(os.listdir(folder)):
-                if pattern.fullmatch(entry) and entry not in seen and shutil.which(entry):
-                    seen.add(entry)
-                    yield (str(shutil.which(entry)),)
+            for name in sorted(entry.name for entry in Path(folder).iterdir()):
+                named = shutil.which(name) if pattern.fullmatch(name) and name not in seen else None
+                if named:
+                    seen.add(name)
+                    yield (named,)
     if family == "clang" and not seen and importlib.util.find_spec("ziglang"):
         yield (sys.executable, "-m", "ziglang", "cc")
 

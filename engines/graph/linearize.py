@@ -119,9 +119,7 @@ def _leaves(inputs: Iterable[Value], parameters: Iterable[Value]) -> dict[Value,
             if v._prev:
                 raise ValueError(f"{kind}s[{index}] is the result of {v._op!r}\n  Name the leaf that it is made from.")
             if v in kinds:
-                raise ValueError(
-                    f"{kind}s[{index}] is {'{}s[{}]'.format(*kinds[v])} already\n  Name each leaf once."
-                )
+                raise ValueError(f"{kind}s[{index}] is {'{}s[{}]'.format(*kinds[v])} already\n  Name each leaf once.")
             kinds[v] = (kind, index)
     return kinds
 

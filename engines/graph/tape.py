@@ -1,12 +1,12 @@
 """The tape: a linearised graph, the contract between the front end and the back ends.
 
-    tape    = row*                        rows are numbered from 0; an operand comes before what uses it
-    row     = "input" index               the index counts the caller's inputs
-            | "parameter" index           and parameters
-            | "constant" number
-            | op row [row] [number]       an op of the table, its operands, and its constant where it takes one
-    loss    = row
-    outputs = row*
+tape    = row*                        rows are numbered from 0; an operand comes before what uses it
+row     = "input" index               the index counts the caller's inputs
+        | "parameter" index           and parameters
+        | "constant" number
+        | op row [row] [number]       an op of the table, its operands, and its constant where it takes one
+loss    = row
+outputs = row*
 """
 
 from __future__ import annotations

@@ -13,6 +13,8 @@ from engines.interpreted.trainer import RebuildingTrainer, ScalarTrainer
 class InterpretedEngine:
     """A Value class that Python runs; it needs nothing but the interpreter."""
 
+    typical_compile_row_seconds = 0.0
+
     def __init__(
         self,
         name: str,

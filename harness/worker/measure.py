@@ -78,7 +78,7 @@ def measure(runner: pyperf.Runner, job: Job) -> Outcome:
         "peak_compiler_bytes": compiler_bytes if "compile" in trainer.phases else 0,
         **trainer.sizes,  # type: ignore[typeddict-item]
         "losses": thin(list(enumerate(trainer.losses)), LOSS_POINTS),
-        **proof,  # type: ignore[typeddict-item]
+        **proof,
     }
 
 

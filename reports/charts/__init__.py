@@ -1,6 +1,6 @@
 """The charts of a report: one file each, found in this folder, shown by their `ORDER`.
 
-A chart reads the rows of one workload, measured or not, and computes no figure of its own.
+A chart reads the rows of its subject (`reports.html` knows them by name) and computes no figure of its own.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ class Chart(Protocol):
     """What a file in this folder defines to be a chart."""
 
     ORDER: int
+    SUBJECT: str
+    """What its rows are: "headline", one workload's rows, measured or not; "growth", see `reports.growth.points`."""
 
     def title(self, table: pd.DataFrame) -> str:
         """The finding, in words, from the data."""

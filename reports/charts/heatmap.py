@@ -15,6 +15,7 @@ from reports.table import each, in_order, largest, measured, smallest
 from results import units
 
 ORDER = 3
+SUBJECT = "headline"
 
 _MAP = colormaps["cividis"]  # even in lightness, and the same to colour-blind eyes (Nuñez and others, 2018)
 

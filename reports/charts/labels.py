@@ -36,10 +36,12 @@ def label_column(axes: Axes, labels: Sequence[Label], x: float) -> None:
         _write(axes, label, column_x - mark_x, height - mark_y, lead=True)
 
 
-def label_marks(axes: Axes, labels: Sequence[Label], marks: Sequence[tuple[float, float]]) -> None:
+def label_marks(
+    axes: Axes, labels: Sequence[Label], marks: Sequence[tuple[float, float]], *, right_of: float | None = None
+) -> None:
     """Write a label beside each mark, moved until it covers no other label and no mark, with a line back if moved.
 
-    marks: every point to keep clear.
+    marks: every point to keep clear; right_of: the x that no label may reach back over.
     """
     _settle(axes)
     half = 4 * _pixels_per_point(axes)
@@ -48,6 +50,8 @@ def label_marks(axes: Axes, labels: Sequence[Label], marks: Sequence[tuple[float
         for x, y in (axes.transData.transform(mark) for mark in marks)
     ]
     frame = axes.get_window_extent()
+    if right_of is not None:
+        frame = Bbox.from_extents(axes.transData.transform((right_of, 1.0))[0], frame.y0, frame.x1, frame.y1)
     places = [(side, rise) for rise in _OFFSETS for side in (8, -8)]
     for label in sorted(labels, key=lambda label: -label[1]):
         boxes = {place: _box(axes, label, place) for place in places}

@@ -13,6 +13,7 @@ from reports.table import BASELINE, each, in_order, measured
 from reports.verdict import best, faster
 
 ORDER = 2
+SUBJECT = "headline"
 
 
 def title(table: pd.DataFrame) -> str:

@@ -5,6 +5,7 @@ Black means "the page's text colour": `reports.svg` turns it into `currentColor`
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -20,15 +21,19 @@ HATCH = "////"
 
 Colour = tuple[float, float, float]
 
-# Okabe and Ito, "Color Universal Design", 2008, without black and yellow, which vanish on dark and on white.
-_PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+# Okabe and Ito, "Color Universal Design", 2008, without black and yellow, which vanish on dark and on white; in an order
+# in which neighbours on the ladder are far apart, from one round to the next too.
+_PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
+_ROUNDS = ((0.0, 0.0), (1.0, 0.5), (0.0, 0.45), (1.0, 0.75), (0.0, 0.7))
+"""Of each round through the palette: towards white (1) or black (0), and how far."""
+_LINES = ("-", "--", ":", "-.")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 
 
 def engine_colour(table: pd.DataFrame, engine: str) -> Colour:
     """The engine's colour in every chart of a run, by its place on the ladder; paler, then darker in later rounds."""
     index = list(table["engine"].cat.categories).index(engine)
-    towards, share = ((0.0, 0.0), (1.0, 0.45), (0.0, 0.4))[index // len(_PALETTE) % 3]
+    towards, share = _ROUNDS[index // len(_PALETTE) % len(_ROUNDS)]
     red, green, blue = (part + (towards - part) * share for part in to_rgb(_PALETTE[index % len(_PALETTE)]))
     return red, green, blue
 
@@ -38,25 +43,46 @@ def interpreter_marker(table: pd.DataFrame, interpreter: str) -> str:
     return _MARKERS[list(table["interpreter"].cat.categories).index(interpreter) % len(_MARKERS)]
 
 
+def interpreter_line(table: pd.DataFrame, interpreter: str) -> str:
+    """The interpreter's kind of line."""
+    return _LINES[list(table["interpreter"].cat.categories).index(interpreter) % len(_LINES)]
+
+
 def log_seconds(axes: Axes, which: str, *, low: float, high: float) -> None:
-    """A logarithmic axis of seconds from low to high with a tick a decade, written as people write times."""
+    """A logarithmic axis of seconds from low to high, its ticks written as people write times."""
+    log_axis(axes, which, low=low, high=high, text=tick)
+
+
+def log_axis(axes: Axes, which: str, *, low: float, high: float, text: Callable[[float], str]) -> None:
+    """A logarithmic axis from low to high with a tick a decade, or more where that would be fewer than three."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     (axes.set_xlim if which == "x" else axes.set_ylim)(low, high)
-    decades = [10.0**power for power in range(-9, 9) if low <= 10.0**power <= high]
-    axis.set_major_locator(FixedLocator(decades))
+    decades = [10.0**power for power in range(-9, 14)]
+    ticks = [value for value in decades if low <= value <= high]
+    if len(ticks) < 3:
+        ticks = [value * part for value in decades for part in (1, 2, 5) if low <= value * part <= high]
+    axis.set_major_locator(FixedLocator(ticks))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda seconds, _: tick(seconds)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
     axis.set_minor_formatter(NullFormatter())
     axes.grid(True, axis="x" if which == "x" else "y", color=MUTED, alpha=0.3, linewidth=0.6)
     axes.set_axisbelow(True)
 
 
 def tick(seconds: float) -> str:
-    """A decade as an axis says it: 10 ms, 1,000 s."""
-    if seconds >= 1:
-        return f"{seconds:,.0f} s"
-    return units.duration(seconds).replace(".00", "").replace(".0", "")
+    """Seconds as an axis says them: 10 ms, 1,000 s."""
+    return f"{seconds:,.0f} s" if seconds >= 1 else _short(units.duration(seconds))
+
+
+def bytes_tick(size: float) -> str:
+    """Bytes as an axis says them: 100 MB."""
+    return _short(units.size(size))
+
+
+def _short(text: str) -> str:
+    """Without the zeros that `units` writes for three significant digits."""
+    return text.replace(".00", "").replace(".0", "")
 
 
 def bare(axes: Axes, *keep: str) -> None:

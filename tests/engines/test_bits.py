@@ -8,16 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import engines
+from tests.engines.graphs import REFERENCE, apply, bits, instructions, leaf_values
 from tests.engines.programs import PROGRAMS
 
-REFERENCE = "tuple"
 STRICT = [name for name in engines.names() if engines.load(name).strict]
 LOOSE = [name for name in engines.names() if not engines.load(name).strict]
-
-
-def bits(values):
-    """Doubles as bytes, with one NaN and one zero: what strictness leaves free."""
-    return array("d", [math.nan if x != x else float(x) + 0.0 for x in values]).tobytes()
 
 
 def run(engine, program):
@@ -47,31 +42,6 @@ def test_a_loose_engine_stays_within_its_bound(engine, program):
 
 # --- random graphs -----------------------------------------------------------------------------------------------
 
-UNARY = ("relu", "tanh", "exp", "log", "neg")
-BINARY = ("add", "sub", "mul", "div", "max")
-EXPONENTS = (-2, -1, 0, 1, 2, 3, 0.5, -0.5, 2.0, 1.5)
-
-leaf_values = st.one_of(
-    st.floats(-4.0, 4.0), st.sampled_from([0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 1e-320, 1e300])
-)
-instructions = st.lists(
-    st.tuples(st.sampled_from(UNARY + BINARY + ("pow", "const")), st.integers(0, 999), st.integers(0, 999)),
-    min_size=1,
-    max_size=40,
-)
-
-
-def apply(value, op, a, b, number):
-    if op == "const":
-        return (a * 0.75, 0.75 * a, a + 1.5, 1.5 - a)[number % 4]
-    if op == "pow":
-        return a ** EXPONENTS[number % len(EXPONENTS)]
-    if op == "neg":
-        return -a
-    if op in UNARY:
-        return getattr(a, op)()
-    return {"add": a.__add__, "sub": a.__sub__, "mul": a.__mul__, "div": a.__truediv__, "max": a.max}[op](b)
-
 
 def outcome(engine, leaves, program):
     """Bits of every Value made, or the kind of exception that ended it."""
@@ -79,7 +49,7 @@ def outcome(engine, leaves, program):
     values = [Value(x) for x in leaves]
     try:
         for op, i, j in program:
-            made = apply(Value, op, values[i % len(values)], values[j % len(values)], j)
+            made = apply(op, values[i % len(values)], values[j % len(values)], j)
             if isinstance(made.data, complex):
                 return "complex"
             values.append(made)

@@ -1,0 +1,95 @@
+"""Code -> Python: the tape as straight-line functions, compiled by the interpreter that runs them."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from pathlib import Path
+from typing import Any, Callable, Optional
+
+from engines.compiled.engine import Clock, CompiledEngine
+from engines.compiled.lower import Code
+from engines.compiled.pieces import Language, Piece, Pieces, Shape, cut
+from engines.compiled.program import Doubles, Kernel
+from engines.compiled.python_kernel import PythonKernel
+from engines.graph.expr import PYTHON
+
+LANGUAGE = Language(PYTHON, local="    %s = %s", store="    %s = %s", accumulate="    q[%d] += %s")
+
+PIECE = 100 if sys.implementation.name == "pypy" else 200
+
+
+class PythonSource(PythonKernel):
+    """Kernel over compiled functions, called in turn."""
+
+    def __init__(self, pieces: Pieces, text: str) -> None:
+        super().__init__(pieces.workspace)
+        namespace: dict[str, Any] = {name: getattr(math, name) for name in dir(math) if not name.startswith("_")}
+        # Spelled from the tape: numbers and the op table's primitives, no text of the caller's.
+        exec(compile(text, "<python-source>", "exec"), namespace)  # noqa: S102
+        self._forward: list[Callable[..., None]] = [namespace[piece.name] for piece in pieces.forward]
+        self._backward: list[Callable[..., None]] = [namespace[piece.name] for piece in pieces.backward]
+        self._loss: Callable[..., float] = namespace["loss"]
+
+    def forward(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles) -> float:
+        for piece in self._forward:
+            piece(x, p, w, y)
+        return self._loss(x, p, w)
+
+    def backward(self, x: Doubles, p: Doubles, w: Doubles, q: Doubles) -> None:
+        for piece in self._backward:
+            piece(x, p, w, q)
+
+
+class PythonSourceEngine(CompiledEngine):
+    """The tape as straight-line Python, split into functions."""
+
+    def __init__(self, name: str, piece: int, *, idea: str, builds_on: str) -> None:
+        super().__init__(
+            name, idea=idea, builds_on=builds_on, typical_row_seconds=1e-7, typical_compile_row_seconds=2e-5
+        )
+        self.piece = piece
+
+    def _pieces(self, code: Code) -> Pieces:
+        return cut(code, LANGUAGE, Shape(self.piece))
+
+    def source(self, code: Code) -> str:
+        return _text(self._pieces(code))
+
+    def build(self, code: Code, clock: Clock, objects: Optional[Path]) -> Kernel:
+        with clock.phase("generate"):
+            pieces = self._pieces(code)
+            text = _text(pieces)
+        clock.sizes["source_bytes"] = len(text)
+        with clock.phase("compile"):
+            return PythonSource(pieces, text)
+
+
+def _text(pieces: Pieces) -> str:
+    functions = [_define(piece, "y") for piece in pieces.forward] + [_define(piece, "q") for piece in pieces.backward]
+    return "\n\n".join([*functions, f"def loss(x, p, w):\n    return {pieces.loss}\n"])
+
+
+def _define(piece: Piece, last: str) -> str:
+    return f"def {piece.name}(x, p, w, {last}):\n" + "\n".join(piece.lines) + "\n"
+
+
+def resolve(name: str) -> Optional[PythonSourceEngine]:
+    """`python-source-p50`: functions of 50 primitives, for the sweep."""
+    match = re.fullmatch(r"python-source-p([1-9]\d{0,6})", name)
+    if not match:
+        return None
+    return PythonSourceEngine(
+        name, int(match[1]), idea=f"functions of {match[1]} primitives", builds_on="python-source"
+    )
+
+
+ENGINES = (
+    PythonSourceEngine(
+        "python-source",
+        PIECE,
+        idea="the tape as straight-line Python, split into functions",
+        builds_on="bytecode",
+    ),
+)

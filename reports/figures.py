@@ -1,0 +1,61 @@
+"""Figures -> text: what a table of the report is made of. Templates only lay it out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from results import units
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure, and its interval or why it has none."""
+
+    text: str
+    below: str = ""
+    mark: str = ""
+    """What the page's style sheet sets apart: a status, `steep`."""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table as text; the first `names` columns say what a row is about."""
+
+    title: str
+    names: int
+    headings: tuple[str, ...]
+    rows: tuple[tuple[Figure, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+def time(row: Any, column: str) -> Figure:
+    """Seconds of a table's row, with their interval."""
+    value, low, high = _bounded(row, column)
+    return Figure(units.duration(value), _interval(value, units.duration_interval(low, high)))
+
+
+def ratio(row: Any, column: str) -> Figure:
+    """A ratio of a table's row, with its interval."""
+    value, low, high = _bounded(row, column)
+    # baseline over itself is 1 by definition.
+    return Figure(units.ratio(value), "" if low == high == 1 else _interval(value, units.ratio_interval(low, high)))
+
+
+def compile_time(seconds: float) -> str:
+    """Seconds of all phases; 0 says that there was nothing to compile."""
+    return "nothing" if seconds == 0 else units.duration(seconds)
+
+
+def approximate(text: str, extrapolated: bool) -> str:
+    """An epoch's time, marked where it was not run whole."""
+    return f"≈ {text}" if extrapolated else text
+
+
+def _bounded(row: Any, column: str) -> tuple[float, float, float]:
+    return getattr(row, column), getattr(row, f"{column}_low"), getattr(row, f"{column}_high")
+
+
+def _interval(value: float, text: str) -> str:
+    return "no interval" if text == units.ABSENT and not math.isnan(value) else text.replace(units.ABSENT, "")

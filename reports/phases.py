@@ -1,0 +1,59 @@
+"""Table -> where compile time goes: seconds by phase, and the sizes of what was compiled, a sheet a workload."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from reports.figures import Figure, Sheet
+from reports.table import PHASES, each, in_order, measured, phase_column
+from results import units
+
+SIZES = {
+    "tape_rows": "rows",
+    "source_bytes": "source",
+    "object_bytes": "object",
+    "peak_compiler_bytes": "compiler's peak",
+}
+"""Figures of a record that only a compiled engine has, and their headings."""
+
+_NOTE = (
+    "Medians over the blocks that compiled; a build that is slow compiles in one block only. A total is the median of "
+    "totals, so its phases need not add up to it. A compiler's peak is its largest process in any block."
+)
+
+
+def phase_sheets(table: pd.DataFrame) -> tuple[Sheet, ...]:
+    """One sheet a workload that has a measured cell with phases or sizes; lines by engine, then interpreter."""
+    results = measured(table)
+    told = results[(results["compile_seconds"] > 0) | results[list(SIZES)].notna().any(axis=1)]
+    return tuple(
+        Sheet(
+            title=workload,
+            names=2,
+            headings=("engine", "interpreter", *PHASES, "total", *SIZES.values()),
+            rows=tuple(_line(row) for row in each(_sorted(told[told["workload"] == workload]))),
+            notes=(_NOTE,),
+        )
+        for workload in in_order(told, "workload")
+    )
+
+
+def _sorted(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows.sort_values(["engine", "interpreter"], kind="stable")
+
+
+def _line(row: Any) -> tuple[Figure, ...]:
+    phases = (getattr(row, phase_column(phase)) for phase in PHASES)
+    return (
+        Figure(str(row.engine)),
+        Figure(str(row.interpreter)),
+        *(Figure(units.duration(seconds)) for seconds in (*phases, row.compile_seconds)),
+        *(Figure(_size(name, getattr(row, name))) for name in SIZES),
+    )
+
+
+def _size(name: str, value: float) -> str:
+    # Rows are counted, not measured: all their digits count.
+    return f"{value:,.0f}" if name == "tape_rows" and value == value else units.by_name(name, value)

@@ -1,0 +1,227 @@
+"""A compiled graph may be faster than the interpreter, never different from it: every engine against the reference."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from engines.api import NonFiniteLoss
+from engines.compiled.c_source import Form, Storage
+from tests.engines.compiled.compiling import (
+    COMPILED,
+    compiled,
+    difference,
+    engine_of,
+    examples,
+    reference,
+    set_leaves,
+    train_by_hand,
+    training_difference,
+    usable,
+)
+from tests.engines.graphs import NAMED, classifier, leaf_values, random_graphs, tame_values
+
+KINDS = ("input", "parameter", "constant")
+
+
+def spread(numbers, order=("parameter", "input", "parameter")):
+    """A kind for each leaf, in turn."""
+    return [kind for kind, _ in zip(itertools.cycle(order), numbers)]
+
+
+def agrees(engine, graph, kinds, rows, outputs=()):
+    """Traced over the first row that the reference can compute, the program computes them all as it does."""
+    expected = [(row, outcome) for row in rows if (outcome := reference(graph, row))]
+    assume(expected)
+    found = compiled(engine, graph, kinds, expected[0][0], outputs)
+    for row, outcome in expected:
+        assert difference(found, row, outcome) == ""
+
+
+@pytest.mark.parametrize("graph", NAMED, ids=lambda graph: graph.name)
+@pytest.mark.parametrize("name", COMPILED)
+def test_a_program_keeps_the_reference_bits(name, graph):
+    """Each leaf is a parameter in one of the two runs."""
+    engine = usable(name)
+    for order in (("parameter",), ("input", "parameter")):
+        agrees(engine, graph, spread(graph.numbers, order), [graph.numbers], [0])
+
+
+# --- random graphs -----------------------------------------------------------------------------------------------
+
+
+@st.composite
+def cases(draw, values=leaf_values, most_rows=3):
+    """A graph, what its leaves are, some rows of numbers for them, and which Values are outputs."""
+    graph = draw(random_graphs(values))
+    count = len(graph.numbers)
+    kinds = draw(st.lists(st.sampled_from(KINDS), min_size=count, max_size=count))
+    kinds = [k if math.isfinite(x) or k != "constant" else "input" for k, x in zip(kinds, graph.numbers)]
+    row = st.tuples(*(st.just(x) if k == "constant" else values for x, k in zip(graph.numbers, kinds)))
+    rows = [graph.numbers, *draw(st.lists(row, max_size=most_rows - 1))]
+    return graph, kinds, rows, draw(st.lists(st.integers(0, 99), max_size=3))
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_random_graphs_keep_the_reference_bits(name):
+    engine = usable(name)
+
+    @settings(max_examples=examples(engine, 100, 10), deadline=None)
+    @given(cases())
+    def agree(case):
+        agrees(engine, *case)
+
+    agree()
+
+
+forms = st.builds(
+    Form,
+    piece=st.sampled_from([1, 2, 7, 400, 0]),
+    expression=st.sampled_from([1, 3, 16, 50]),
+    storage=st.sampled_from(list(Storage)),
+    units=st.sampled_from([1, 3]),
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(form=forms, case=cases())
+def test_random_graphs_keep_them_in_any_form(form, case):
+    agrees(usable(engine_of("tcc", form)), *case)
+
+
+@pytest.mark.parametrize("units", [1, 3])
+@pytest.mark.parametrize("storage", list(Storage), ids=lambda storage: storage.name)
+@pytest.mark.parametrize("expression", [1, 3, 50])
+@pytest.mark.parametrize("piece", [1, 2, 7, 0])
+def test_the_form_changes_no_bit(piece, expression, storage, units):
+    graph, kinds = classifier()
+    engine = usable(engine_of("tcc", Form(piece, expression, storage, units)))
+    agrees(engine, graph, kinds, [graph.numbers], [0, 1, 2])
+
+
+@pytest.mark.parametrize("storage", list(Storage), ids=lambda storage: storage.name)
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_the_form_changes_no_bit_of_an_optimiser_either(compiler, storage):
+    graph, kinds = classifier()
+    engine = usable(engine_of(compiler, Form(7, 3, storage, 3), "-O2"))
+    agrees(engine, graph, kinds, [graph.numbers], [0, 1, 2])
+
+
+# --- graphs that are hardly there --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_leaves_that_nothing_uses(name):
+    """They keep their places: a row has all inputs, and their gradients are zero."""
+    Value = (engine := usable(name)).Value
+    a, b, unused, p, other = (Value(x) for x in (2.0, 3.0, 5.0, 7.0, 11.0))
+    program = engine.compile(b * p, inputs=[unused, a, b], parameters=[other, p], outputs=[unused, other])
+    program.set_input([1.5, 2.5, 10.0])
+    assert program.forward() == 70.0
+    program.backward()
+    assert list(program.gradients) == [0.0, 10.0]
+    assert list(program.outputs) == [1.5, 11.0]
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_a_loss_that_is_a_leaf(name):
+    Value = (engine := usable(name)).Value
+    p, x = Value(3.0), Value(4.0)
+    program = engine.compile(p, inputs=[x], parameters=[p], outputs=[p, x, p])
+    assert program.forward() == 3.0
+    program.backward()
+    assert (list(program.gradients), list(program.outputs)) == ([1.0], [3.0, 4.0, 3.0])
+
+    program = engine.compile(x, inputs=[x], parameters=[p])
+    assert program.forward() == 4.0
+    program.backward()
+    assert list(program.gradients) == [0.0]
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_no_inputs_and_no_parameters(name):
+    """A function of parameters alone can be minimised, step by step; one of inputs alone can be evaluated."""
+    Value = (engine := usable(name)).Value
+    p = Value(3.0)
+    program = engine.compile((p - 1.0) ** 2, inputs=[], parameters=[p])
+    for _ in range(3):
+        program.forward()
+        program.backward()
+        program.update(0.25)
+    assert list(program.parameters) == [1.25]
+
+    x = Value(3.0)
+    program = engine.compile(x * x, inputs=[x], parameters=[])
+    assert program.forward() == 9.0
+    program.backward()
+    program.update(1.0)
+    assert list(program.train([x] if False else engine_rows(2.0, 3.0), rate=1.0)) == [4.0, 9.0]
+
+
+def engine_rows(*numbers):
+    from array import array
+
+    return array("d", numbers)
+
+
+# --- training ----------------------------------------------------------------------------------------------------
+
+
+def trains_alike(engine, graph, kinds, rows, batch, steps):
+    """After some steps and updates: the losses, the parameters, and the gradients of the batch that is not full."""
+    rates = [0.1 / (update + 1) for update in range(steps)]
+    expected = train_by_hand(graph, kinds, graph.numbers, rows, rates, batch, steps)
+    assume(reference(graph, graph.numbers))
+    found = compiled(engine, graph, kinds, graph.numbers)
+    assert training_difference(found, graph.numbers, rows, expected, rates, batch) == ""
+    return found, expected
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("name", COMPILED)
+def test_a_network_trains_as_by_hand(name, batch):
+    graph, kinds = classifier()
+    rows = [[0.1 * i, -0.3, 0.2 * i, *(float(i % 3 == c) for c in range(3))] for i in range(4)]
+    _, expected = trains_alike(usable(name), graph, kinds, rows, batch, 11)
+    assert expected.failed is None, "the rows wrap around, and the schedule is used"
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_random_graphs_train_as_by_hand(name):
+    engine = usable(name)
+
+    @settings(max_examples=examples(engine, 60, 5), deadline=None)
+    @given(data=st.data(), batch=st.integers(1, 3), steps=st.integers(0, 7))
+    def alike(data, batch, steps):
+        graph, kinds, _, _ = data.draw(cases(tame_values, most_rows=1))
+        width = kinds.count("input")
+        assume(width)
+        row = st.lists(tame_values, min_size=width, max_size=width)
+        rows = data.draw(st.lists(row, min_size=1, max_size=4))
+        found, expected = trains_alike(engine, graph, kinds, rows, batch, steps)
+        if isinstance(expected.failed, float):
+            taken, parameters = len(expected.losses), list(found.program.parameters)
+            with pytest.raises(NonFiniteLoss) as error:
+                found.program.train(
+                    engine_rows(*itertools.chain(*rows)), rate=1.0, first_row=taken % len(rows), batch=batch
+                )
+            assert error.value.step == 0
+            assert list(found.program.parameters) == parameters
+
+    alike()
+
+
+def test_a_program_can_be_trained_again_from_other_numbers():
+    graph, kinds = classifier()
+    engine = usable(COMPILED[0])
+    found = compiled(engine, graph, kinds, graph.numbers)
+    rows = [[0.5, -0.5, 0.25, 0.0, 1.0, 0.0]]
+    for scale in (1.0, 0.5):
+        numbers = [x * scale for x in graph.numbers]
+        expected = train_by_hand(graph, kinds, numbers, rows, [0.1] * 5, 1, 5)
+        assert training_difference(found, numbers, rows, expected, [0.1] * 5, 1) == ""
+    set_leaves(found, graph.numbers)
