@@ -19,7 +19,6 @@ from engines.compiled.lower import ACCUMULATE, NUMBER, Code
 from engines.compiled.program import Doubles, Kernel
 from engines.compiled.python_kernel import PythonKernel
 from engines.graph.expr import ATOM_PRECEDENCE, PYTHON
-from engines.graph.tape import INPUT, PARAMETER
 
 
 class Run(NamedTuple):
@@ -66,22 +65,17 @@ class Bytecode(NamedTuple):
 
 def assemble(code: Code) -> Bytecode:
     """Group instructions into runs: those of the same primitive at the same distance from the leaves."""
-    instructions = code.instructions
-    place = array("i", bytes(4 * len(instructions)))
-    level = array("i", bytes(4 * len(instructions)))
+    first = code.leaves
+    place = array("i", range(first)) + array("i", [0]) * len(code.instructions)
+    level = array("i", [0]) * len(place)
     numbers: list[float] = []
     targets: list[int] = []
     contributions: list[int] = []
     groups: tuple[dict[tuple[int, str], list[int]], ...] = ({}, {})
-    first = code.inputs + code.parameters
-    for i, instruction in enumerate(instructions):
-        kind = instruction[0]
-        if kind == INPUT:
-            place[i] = instruction[1]
-        elif kind == PARAMETER:
-            place[i] = code.inputs + instruction[1]
-        elif kind == NUMBER:
-            place[i] = first + len(numbers)
+    for index, instruction in enumerate(code.instructions):
+        kind, value = instruction[0], first + index
+        if kind == NUMBER:
+            place[value] = first + len(numbers)
             numbers.append(instruction[1])
         elif kind == ACCUMULATE:
             targets.append(instruction[1])
@@ -91,17 +85,17 @@ def assemble(code: Code) -> Bytecode:
             for operand in instruction[1:]:
                 if level[operand] > at:
                     at = level[operand]
-            level[i] = at + 1
-            groups[i >= code.backward].setdefault((at, kind), []).append(i)
+            level[value] = at + 1
+            groups[index >= code.backward].setdefault((at, kind), []).append(value)
     size = first + len(numbers)
     passes: tuple[list[Run], list[Run]] = ([], [])
     for runs, grouped in zip(passes, groups):
         for (_, primitive), members in sorted(grouped.items()):
             start = size
-            for i in members:
-                place[i] = size
+            for value in members:
+                place[value] = size
                 size += 1
-            columns = zip(*(instructions[i][1:] for i in members))
+            columns = zip(*(code.instructions[value - first][1:] for value in members))
             runs.append(
                 Run(primitive, start, size, tuple([place[operand] for operand in column] for column in columns))
             )
@@ -112,7 +106,7 @@ def assemble(code: Code) -> Bytecode:
         place[code.loss],
         [place[output] for output in code.outputs],
         targets,
-        [place[i] for i in contributions],
+        [place[value] for value in contributions],
     )
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from engines.compiled.lower import Code
-from engines.compiled.pieces import WORKSPACE, Language, Piece, Shape, cut
+from engines.compiled.lower import ACCUMULATE, NUMBER, Code
+from engines.compiled.pieces import Language, Piece, Shape, cut
 from engines.graph.expr import INFIX, C
 
 LANGUAGE = Language(
@@ -138,11 +138,11 @@ struct column {{
 def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-line C.", export: str = "") -> Source:
     """The C of both passes. export: what stands before each function that is called from outside."""
     storage = form.storage
-    language = LANGUAGE._replace(workspace="w%d") if storage is Storage.globals else LANGUAGE
+    # No name of ours is one that a function's argument hides.
+    language = LANGUAGE._replace(workspace=_OWN_NAMES[storage]) if storage in _OWN_NAMES else LANGUAGE
     keep_locals = storage in (Storage.locals, Storage.static)
     pieces = cut(code, language, Shape(form.piece, form.expression, keep_locals))
-    own = storage in (Storage.static, Storage.globals)
-    all_pieces = [piece._replace(arguments=_arguments(piece, own)) for piece in (*pieces.forward, *pieces.backward)]
+    all_pieces = [*pieces.forward, *pieces.backward]
 
     head = HEAD.format(
         title=title,
@@ -154,7 +154,7 @@ def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-
     functions = _functions(code)
     declared = "".join(f"double {name}({', '.join(['double'] * arity)});\n" for name, arity in functions)
     values = _own_storage(storage, pieces.workspace)
-    groups = _divide(all_pieces, 1 if own else form.units)
+    groups = _divide(all_pieces, 1 if storage in _OWN_NAMES else form.units)
     units = [f"{head}\n{declared}{values}\n" + "\n".join(map(_define, group)) for group in groups]
 
     elsewhere = "".join(f"{_signature(piece)};\n" for group in groups[1:] for piece in group)
@@ -171,13 +171,13 @@ def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-
     return Source(units, pieces.workspace)
 
 
-def _arguments(piece: Piece, own: bool) -> tuple[str, ...]:
-    return tuple(name for name in piece.arguments if not (own and name == WORKSPACE))
+_OWN_NAMES = {Storage.static: "values[%d]", Storage.globals: "w%d"}
+"""Where the C keeps its values itself: what a value of the workspace is called."""
 
 
 def _own_storage(storage: Storage, workspace: int) -> str:
     if storage is Storage.static:
-        return f"\nstatic double w[{max(1, workspace)}];\n"
+        return f"\nstatic double values[{max(1, workspace)}];\n"
     if storage is Storage.globals and workspace:
         names = [f"w{index}" for index in range(workspace)]
         lines = [", ".join(names[start : start + 16]) for start in range(0, workspace, 16)]
@@ -195,7 +195,7 @@ def _functions(code: Code) -> list[tuple[str, int]]:
     return sorted(called)
 
 
-_NO_FUNCTION = {*INFIX, "where", "input", "parameter", "number", "accumulate"}
+_NO_FUNCTION = {*INFIX, "where", NUMBER, ACCUMULATE}
 
 
 def _divide(pieces: list[Piece], units: int) -> list[list[Piece]]:

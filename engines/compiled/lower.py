@@ -12,31 +12,39 @@ from typing import Any, NamedTuple, Optional
 
 from engines.graph.expr import LEAVES, Apply, Expr, K, Leaf, Literal
 from engines.graph.ops import OPS
-from engines.graph.tape import CONSTANT, PARAMETER, Tape
+from engines.graph.tape import CONSTANT, INPUT, PARAMETER, Tape
 
 NUMBER = "number"
 ACCUMULATE = "accumulate"
 
 Instruction = tuple[Any, ...]
-"""("input", index), ("parameter", index), ("number", double): a leaf.
+"""("number", double): a leaf.
 
-(primitive, instruction…): an expression over earlier instructions.
-("accumulate", index, instruction): adds that value to that parameter's gradient; nothing reads it.
+(primitive, value…): an expression over earlier values.
+("accumulate", index, value): adds that value to that parameter's gradient; nothing reads it.
 """
 
 
 class Code(NamedTuple):
-    """The forward pass, then the backward pass. An operand is the number of an earlier instruction."""
+    """The forward pass, then the backward pass.
 
-    instructions: list[Instruction]
-    reads: list[int]
-    """How often each is read; from KEPT on, by the other pass or the caller too."""
-    backward: int
-    """Number of the backward pass's first instruction."""
-    loss: int
-    outputs: tuple[int, ...]
+    Values are numbered: first the inputs, then the parameters, then what each instruction gives.
+    """
+
     inputs: int
     parameters: int
+    instructions: list[Instruction]
+    reads: list[int]
+    """How often each value is read; from KEPT on, by the other pass or the caller too."""
+    backward: int
+    """Which instruction is the backward pass's first."""
+    loss: int
+    outputs: tuple[int, ...]
+
+    @property
+    def leaves(self) -> int:
+        """How many values are inputs or parameters: the number of the first instruction's."""
+        return self.inputs + self.parameters
 
 
 KEPT = 1 << 30
@@ -51,10 +59,11 @@ def lower(tape: Tape) -> Code:
 class _Lowering:
     def __init__(self, tape: Tape) -> None:
         self.tape = tape
+        self.leaves = tape.inputs + tape.parameters
         self.instructions: list[Instruction] = []
-        self.reads: list[int] = []
+        self.reads: list[int] = [0] * self.leaves
         self.values: list[int] = []
-        """Row -> instruction."""
+        """Row -> value."""
         self.differentiable = bytearray(len(tape) + 1)
         """Rows that depend on a parameter; the last byte is NONE's."""
 
@@ -68,11 +77,11 @@ class _Lowering:
         for output in outputs:
             self.reads[output] += 2  # copied to the caller where it is computed: it needs a name, and no place
         tape = self.tape
-        return Code(self.instructions, self.reads, backward, loss, tuple(outputs), tape.inputs, tape.parameters)
+        return Code(tape.inputs, tape.parameters, self.instructions, self.reads, backward, loss, tuple(outputs))
 
     def _forward(self) -> None:
         tape, instructions, reads, values = self.tape, self.instructions, self.reads, self.values
-        numbers, differentiable = tape.numbers, self.differentiable
+        numbers, differentiable, inputs = tape.numbers, self.differentiable, tape.inputs
         # Nearly all rows are sums and products of their two operands, which need no walk over an expression.
         plain = {op.name: pair[0] for op in OPS.values() if (pair := _pair(op.forward)) and pair[1:] == (0, 1)}
         for row, (op, left, right) in enumerate(zip(tape.ops, tape.left, tape.right)):
@@ -81,17 +90,18 @@ class _Lowering:
                 a, b = values[left], values[right]
                 reads[a] += 1
                 reads[b] += 1
-                values.append(len(instructions))
+                values.append(len(reads))
                 instructions.append((primitive, a, b))
                 reads.append(0)
                 if differentiable[left] or differentiable[right]:
                     differentiable[row] = 1
-            elif left < 0:
-                values.append(len(instructions))
-                instructions.append((NUMBER, float(numbers[row])) if op == CONSTANT else (op, numbers[row]))
-                reads.append(0)
-                if op == PARAMETER:
-                    differentiable[row] = 1
+            elif op == PARAMETER:
+                values.append(inputs + numbers[row])  # type: ignore[arg-type]
+                differentiable[row] = 1
+            elif op == INPUT:
+                values.append(numbers[row])  # type: ignore[arg-type]
+            elif op == CONSTANT:
+                values.append(self._append(NUMBER, float(numbers[row])))
             else:
                 second = values[right] if right >= 0 else None
                 values.append(self._emit(OPS[op].forward, (values[left], second, numbers.get(row)), 0))
@@ -103,7 +113,7 @@ class _Lowering:
         ops, numbers, differentiable = tape.ops, tape.numbers, self.differentiable
         gradients: list[Optional[int]] = [None] * len(tape)
         contributions = {op.name: [(_pair(c), _position(c), c) for c in op.contributions] for op in OPS.values()}
-        backward = len(instructions)
+        backward = len(reads)
         seed = self._append(NUMBER, 1.0)
         if ops[tape.loss] == PARAMETER:
             self._append(ACCUMULATE, numbers[tape.loss], seed)
@@ -124,7 +134,7 @@ class _Lowering:
                     a, b = leaves[pair[1]], leaves[pair[2]]
                     reads[a] += 1 if a >= backward else KEPT
                     reads[b] += 1 if b >= backward else KEPT
-                    value = len(instructions)
+                    value = len(reads)
                     instructions.append((pair[0], a, b))
                     reads.append(0)
                 else:
@@ -143,13 +153,13 @@ class _Lowering:
     def _append(self, *instruction: Any) -> int:
         self.instructions.append(instruction)
         self.reads.append(0)
-        return len(self.instructions) - 1
+        return len(self.reads) - 1
 
     def _emit(self, expr: Expr, leaves: tuple[Any, ...], backward: int) -> int:
-        """Append an expression of the op table; gives the instruction that holds its value.
+        """Append an expression of the op table; gives its value.
 
-        leaves: the instructions of a and b, the number k itself, the instructions of out and g. Reads of what comes
-        before instruction `backward` keep it.
+        leaves: the values of a and b, the number k itself, the values of out and g. To read what comes before value
+        `backward` keeps it.
         """
         number = _constant(expr, leaves[2])
         if number is not None:
@@ -174,7 +184,7 @@ def _constant(expr: Expr, k: Any) -> Any:
 
 
 def _position(expr: Expr) -> Optional[int]:
-    """Where a leaf's instruction stands among the five; None for the number K and for all that is no leaf."""
+    """Where a leaf's value stands among the five; None for the number K and for all that is no leaf."""
     return LEAVES.index(expr) if isinstance(expr, Leaf) and expr != K else None
 
 

@@ -8,11 +8,11 @@ place in the workspace.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 from engines.compiled.lower import ACCUMULATE, KEPT, NUMBER, Code
 from engines.graph.expr import ATOM_PRECEDENCE, INFIX, Spelling, number
-from engines.graph.tape import INPUT, PARAMETER
 
 INPUTS, PARAMETERS, WORKSPACE, OUTPUTS, GRADIENTS = "x", "p", "w", "y", "q"
 """The buffers that a piece may touch; in this order they are its arguments."""
@@ -68,7 +68,8 @@ def cut(code: Code, language: Language, shape: Shape) -> Pieces:
     """The functions of both passes, their statements spelled."""
     writer = _Writer(code, language, shape)
     forward = writer.write("forward", 0, code.backward)
-    loss = writer.fetch(code.loss)
+    writer.texts.clear()
+    loss = writer.read(code.loss)
     backward = writer.write("backward", code.backward, len(code.instructions))
     return Pieces([_finish(p) for p in forward], [_finish(p) for p in backward], loss[0], len(writer.place))
 
@@ -85,8 +86,12 @@ class _Writer:
         self.code = code
         self.language = language
         self.shape = shape
+        inputs = [(f"{INPUTS}[{index}]", ATOM_PRECEDENCE, 0) for index in range(code.inputs)]
+        self.leaves: list[_Text] = inputs + [
+            (f"{PARAMETERS}[{index}]", ATOM_PRECEDENCE, 0) for index in range(code.parameters)
+        ]
         self.texts: dict[int, _Text] = {}
-        """What can be read in this function as it is: its locals, its expressions, and leaves."""
+        """What can be read in this function as it is: its locals and its expressions."""
         self.defined: dict[int, list[str]] = {}
         """Named value -> the lines of the function that computes it."""
         self.place: dict[int, int] = {}
@@ -96,93 +101,97 @@ class _Writer:
             self.outputs.setdefault(value, []).append(index)
 
     def write(self, name: str, start: int, stop: int) -> list[Piece]:
-        """The functions of one pass."""
+        """The functions of one pass: instructions from `start` to `stop`."""
         instructions, reads, shape, language = self.code.instructions, self.code.reads, self.shape, self.language
-        limit, longest = shape.piece or stop, shape.expression
+        limit, longest = shape.piece or len(instructions), shape.expression
+        leaves, first, texts, fetch = self.leaves, len(self.leaves), self.texts, self.fetch
         apply, accumulate, infixes = language.spelling.apply, language.accumulate, INFIX
         pieces: list[Piece] = []
         lines: list[str] = []
-        texts = self.texts = {}
-        fetch = self.fetch
         filled = 0
-        for i in range(start, stop):
-            instruction = instructions[i]
-            kind = instruction[0]
-            if kind in _LEAVES:
-                continue
+        texts.clear()
+        # The hot loop: a leaf is looked up in a list, and what this function has read before in a dictionary.
+        for value, instruction in enumerate(islice(instructions, start, stop), first + start):
             if filled >= limit:
                 pieces.append(Piece(f"{name}_{len(pieces)}", lines))
                 lines, filled = [], 0
-                texts = self.texts = {}
+                texts.clear()
+            kind = instruction[0]
             if kind == ACCUMULATE:
-                text, _, size = texts.get(instruction[2]) or fetch(instruction[2])
+                a = instruction[2]
+                text, _, size = leaves[a] if a < first else texts.get(a) or fetch(a)
                 lines.append(accumulate % (instruction[1], text))
                 filled += size + 1
                 continue
             infix = infixes.get(kind)
             if infix is not None:  # what `apply` would write, at a third of the time: most of a graph is this
                 symbol, binds = infix
-                left, left_binds, left_size = texts.get(instruction[1]) or fetch(instruction[1])
-                right, right_binds, right_size = texts.get(instruction[2]) or fetch(instruction[2])
+                _, a, b = instruction
+                left, left_binds, left_size = leaves[a] if a < first else texts.get(a) or fetch(a)
+                right, right_binds, right_size = leaves[b] if b < first else texts.get(b) or fetch(b)
                 if left_binds < binds:
                     left = f"({left})"
                 if right_binds <= binds:
                     right = f"({right})"
                 size = left_size + right_size + 1
                 text = f"{left} {symbol} {right}"
+            elif kind == NUMBER:
+                texts[value] = (*number(instruction[1]), 0)
+                continue
             else:
-                operands = [texts.get(operand) or fetch(operand) for operand in instruction[1:]]
+                operands = [self.read(operand) for operand in instruction[1:]]
                 text, binds = apply(kind, operands)
                 size = sum([operand[2] for operand in operands]) + 1
-            if reads[i] == 1 and size < longest:
-                texts[i] = (text, binds, size)
+            if reads[value] == 1 and size < longest:
+                texts[value] = (text, binds, size)
                 continue
             filled += size
-            texts[i] = self._define(i, text, lines)
+            texts[value] = self._define(value, text, lines)
         if name == "forward":
-            for value, indices in self.outputs.items():
-                if instructions[value][0] in _LEAVES:
-                    lines += [language.store % (f"{OUTPUTS}[{index}]", fetch(value)[0]) for index in indices]
+            lines += [
+                language.store % (f"{OUTPUTS}[{index}]", self.read(value)[0])
+                for value, indices in self.outputs.items()
+                if value not in self.defined
+                for index in indices
+            ]
         return [*pieces, Piece(f"{name}_{len(pieces)}", lines)] if lines else pieces
 
-    def fetch(self, i: int) -> _Text:
-        """A value that this function has not read yet: a leaf, or something of an earlier function's."""
-        instruction = self.code.instructions[i]
-        kind = instruction[0]
+    def read(self, value: int) -> _Text:
+        """How the function that is being written reads a value."""
+        return self.leaves[value] if value < len(self.leaves) else self.texts.get(value) or self.fetch(value)
+
+    def fetch(self, value: int) -> _Text:
+        """How it reads what it has not read yet: something of an earlier function's."""
+        kind, *operands = self.code.instructions[value - len(self.leaves)]
         found: _Text
-        if kind == PARAMETER:
-            found = (f"{PARAMETERS}[{instruction[1]}]", ATOM_PRECEDENCE, 0)
-        elif kind == INPUT:
-            found = (f"{INPUTS}[{instruction[1]}]", ATOM_PRECEDENCE, 0)
-        elif kind == NUMBER:
-            found = (*number(instruction[1]), 0)
-        elif i in self.defined:
-            if i not in self.place:
-                self.defined[i].append(self.language.store % (self._reserve(i), f"v{i}"))
-            found = (self.language.workspace % self.place[i], ATOM_PRECEDENCE, 0)
+        if kind == NUMBER:
+            found = (*number(operands[0]), 0)
+        elif value in self.defined:
+            if value not in self.place:
+                self.defined[value].append(self.language.store % (self._reserve(value), f"v{value}"))
+            found = (self.language.workspace % self.place[value], ATOM_PRECEDENCE, 0)
         else:  # an expression that was to be part of a statement, and the function ended before
-            operands = [self.texts.get(operand) or self.fetch(operand) for operand in instruction[1:]]
-            spelled = self.language.spelling.apply(kind, operands)
-            found = (*spelled, sum(size for _, _, size in operands) + 1)
-        self.texts[i] = found
+            texts = [self.read(operand) for operand in operands]
+            found = (*self.language.spelling.apply(kind, texts), sum(size for _, _, size in texts) + 1)
+        self.texts[value] = found
         return found
 
-    def _define(self, i: int, text: str, lines: list[str]) -> _Text:
+    def _define(self, value: int, text: str, lines: list[str]) -> _Text:
         """A statement that names a value: a local, or a place in the workspace where it is known to need one."""
         language = self.language
-        self.defined[i] = lines
-        if self.code.reads[i] >= KEPT or not self.shape.keep_locals:
-            name = self._reserve(i)
+        self.defined[value] = lines
+        if self.code.reads[value] >= KEPT or not self.shape.keep_locals:
+            name = self._reserve(value)
             lines.append(language.store % (name, text))
         else:
-            name = f"v{i}"
+            name = f"v{value}"
             lines.append(language.local % (name, text))
-        lines += [language.store % (f"{OUTPUTS}[{index}]", name) for index in self.outputs.get(i, ())]
+        lines += [language.store % (f"{OUTPUTS}[{index}]", name) for index in self.outputs.get(value, ())]
         return name, ATOM_PRECEDENCE, 0
 
-    def _reserve(self, i: int) -> str:
-        self.place[i] = len(self.place)
-        return self.language.workspace % self.place[i]
+    def _reserve(self, value: int) -> str:
+        self.place[value] = len(self.place)
+        return self.language.workspace % self.place[value]
 
 
 def _finish(piece: Piece) -> Piece:
@@ -190,5 +199,3 @@ def _finish(piece: Piece) -> Piece:
     buffers = (INPUTS, PARAMETERS, WORKSPACE, OUTPUTS, GRADIENTS)
     return piece._replace(arguments=tuple(buffer for buffer in buffers if f"{buffer}[" in body))
 
-
-_LEAVES = (INPUT, PARAMETER, NUMBER)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from engines.api import Number
 
@@ -24,7 +24,8 @@ NONE = -1
 """In place of an operand that a row does not have."""
 
 
-class Tape(NamedTuple):
+@dataclass(frozen=True)
+class Tape:
     """Rows in canonical order, a column each: depth-first post-order from the loss, then what only outputs need."""
 
     ops: list[str]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from dataclasses import replace
 
 from engines.api import Number
 from engines.graph.ops import OPS
@@ -50,7 +51,8 @@ def _keep(tape: Tape, known: dict[int, Number]) -> Tape:
         ops.append(CONSTANT if row in known else tape.ops[row])
         left.append(NONE if row in known else new[tape.left[row]])
         right.append(NONE if row in known else new[tape.right[row]])
-    return tape._replace(
+    return replace(
+        tape,
         ops=ops,
         left=left,
         right=right,
