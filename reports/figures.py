@@ -21,13 +21,27 @@ class Figure:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table as text; the first `names` columns say what a row is about."""
+    """A table as text; the first `names` columns say what a row is about.
+
+    title: empty where the sheet is its section's only one.
+    """
 
     title: str
     names: int
     headings: tuple[str, ...]
     rows: tuple[tuple[Figure, ...], ...]
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the report: its sheets, and what a reader must know to read them."""
+
+    name: str
+    """Its place on the page: `#growth-table`."""
+    title: str
+    lead: str
+    sheets: tuple[Sheet, ...]
 
 
 def time(row: Any, column: str) -> Figure:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import jinja2
+import pandas as pd
 
 from reports.charts import charts
+from reports.growth import points
 from reports.story import Story, story
 from reports.svg import Drawing, drawing
 from results import units
@@ -34,8 +36,16 @@ def page(told: Story, drawn: Sequence[Drawing]) -> str:
 
 
 def drawings(told: Story) -> list[Drawing]:
-    """Every chart of the headline's workload; none where the plan is empty."""
-    if told.headline is None:
-        return []
-    rows = told.table[told.table["workload"] == told.headline.workload]
-    return [drawing(name, chart, rows) for name, chart in charts().items()]
+    """Every chart whose subject has rows; none where the plan is empty."""
+    subjects = _subjects(told)
+    return [
+        drawing(name, chart, subjects[chart.SUBJECT])
+        for name, chart in charts().items()
+        if len(subjects[chart.SUBJECT])
+    ]
+
+
+def _subjects(told: Story) -> dict[str, pd.DataFrame]:
+    """The rows that charts are drawn from, by the subject that a chart names."""
+    workload = told.headline.workload if told.headline else ""
+    return {"headline": told.table[told.table["workload"] == workload], "growth": points(told.table)}

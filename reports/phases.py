@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from reports.figures import Figure, Sheet
+from reports.figures import Figure, Section, Sheet
 from reports.table import PHASES, each, in_order, measured, phase_column
 from results import units
 
@@ -18,26 +18,26 @@ SIZES = {
 }
 """Figures of a record that only a compiled engine has, and their headings."""
 
-_NOTE = (
+_LEAD = (
     "Medians over the blocks that compiled; a build that is slow compiles in one block only. A total is the median of "
     "totals, so its phases need not add up to it. A compiler's peak is its largest process in any block."
 )
 
 
-def phase_sheets(table: pd.DataFrame) -> tuple[Sheet, ...]:
+def phases(table: pd.DataFrame) -> Section | None:
     """One sheet a workload that has a measured cell with phases or sizes; lines by engine, then interpreter."""
     results = measured(table)
     told = results[(results["compile_seconds"] > 0) | results[list(SIZES)].notna().any(axis=1)]
-    return tuple(
+    sheets = tuple(
         Sheet(
             title=workload,
             names=2,
             headings=("engine", "interpreter", *PHASES, "total", *SIZES.values()),
             rows=tuple(_line(row) for row in each(_sorted(told[told["workload"] == workload]))),
-            notes=(_NOTE,),
         )
         for workload in in_order(told, "workload")
     )
+    return Section("phases", "Compile time by phase", _LEAD, sheets) if sheets else None
 
 
 def _sorted(rows: pd.DataFrame) -> pd.DataFrame:
@@ -45,11 +45,11 @@ def _sorted(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _line(row: Any) -> tuple[Figure, ...]:
-    phases = (getattr(row, phase_column(phase)) for phase in PHASES)
+    seconds = (getattr(row, phase_column(phase)) for phase in PHASES)
     return (
         Figure(str(row.engine)),
         Figure(str(row.interpreter)),
-        *(Figure(units.duration(seconds)) for seconds in (*phases, row.compile_seconds)),
+        *(Figure(units.duration(value)) for value in (*seconds, row.compile_seconds)),
         *(Figure(_size(name, getattr(row, name))) for name in SIZES),
     )
 

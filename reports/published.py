@@ -1,6 +1,6 @@
 """The published table, and what this run measured of the same: "Compiling ML models to C for fun" again.
 
-The one place that holds the published figures. They come from another machine and another Python, so they stand beside
+The one place that holds the published figures. They come from another machine, so they stand beside
 the run's own and are never divided by them; a ratio is within the publication, or within the run.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from reports.figures import Figure, Sheet, approximate, compile_time
+from reports.figures import Figure, Section, Sheet, approximate, compile_time
 from reports.headline import UNPLANNED, status_text
 from reports.outcome import MEASURED
 from reports.table import BASELINE, NAN, each, in_order, measured
@@ -43,10 +43,10 @@ PUBLISHED = (
 AS_FIRST_PUBLISHED = {"clang-O1": ("clang-O1-whole", "as first published, one function")}
 """The published form of an engine that has since taken another: shown beside it where it was measured."""
 
-_NOTE = (
-    "Published: “Compiling ML models to C for fun”, measured on another machine with another Python. "
-    "Seconds of two machines are not to be compared; orders and ratios are. Each speedup is over the interpreter of its "
-    "own side: over Interpreted as published, over baseline on the same interpreter in this run."
+_LEAD = (
+    "Published: “Compiling ML models to C for fun”, measured on another machine. "
+    "Seconds of two machines are not to be compared; orders and ratios are. Each speedup is within its own side: "
+    "over Interpreted as published, over baseline on the same interpreter in this run."
 )
 
 
@@ -54,7 +54,7 @@ _NOTE = (
 class Counterpart:
     """What this run measured for a published row. Figures are NaN unless status is "measured"."""
 
-    published: Published
+    row: Published
     workload: str
     interpreter: str
     engine: str
@@ -76,24 +76,25 @@ def counterparts(table: pd.DataFrame) -> list[Counterpart]:
     return [found for workload in WORKLOADS for found in _of_workload(table, workload)]
 
 
-def published_sheets(table: pd.DataFrame) -> tuple[Sheet, ...]:
-    """The published table beside the measured one, a sheet a workload."""
+def published(table: pd.DataFrame) -> Section | None:
+    """The published table beside the measured one, a sheet a workload; None where there is nothing to set beside it."""
     found = counterparts(table)
     names = dict.fromkeys(one.workload for one in found)
-    return tuple(_sheet(name, [one for one in found if one.workload == name]) for name in names)
+    sheets = tuple(_sheet(name, [one for one in found if one.workload == name]) for name in names)
+    return Section("published", "The published table again", _LEAD, sheets) if sheets else None
 
 
 def _of_workload(table: pd.DataFrame, workload: str) -> Iterator[Counterpart]:
     rows = table[table["workload"] == workload]
     by_key = {(str(row.engine), str(row.interpreter)): row for row in each(rows)}
     hosts = _hosts(rows)
-    for published in PUBLISHED:
+    for known in PUBLISHED:
         for interpreter in hosts:
-            yield _counterpart(published, workload, published.engine, interpreter, by_key)
-        whole, remark = AS_FIRST_PUBLISHED.get(published.engine, ("", ""))
+            yield _counterpart(known, workload, known.engine, interpreter, by_key)
+        whole, remark = AS_FIRST_PUBLISHED.get(known.engine, ("", ""))
         for interpreter in hosts:
             if (whole, interpreter) in by_key:
-                yield _counterpart(published, workload, whole, interpreter, by_key, remark)
+                yield _counterpart(known, workload, whole, interpreter, by_key, remark)
 
 
 def _hosts(rows: pd.DataFrame) -> list[str]:
@@ -107,17 +108,17 @@ def _hosts(rows: pd.DataFrame) -> list[str]:
 
 
 def _counterpart(
-    published: Published,
+    known: Published,
     workload: str,
     engine: str,
     interpreter: str,
     by_key: dict[tuple[str, str], Any],
     remark: str = "",
 ) -> Counterpart:
-    row = by_key.get((engine, interpreter))
+    row: Any = by_key.get((engine, interpreter))
     planned = row is not None
     return Counterpart(
-        published=published,
+        row=known,
         workload=workload,
         interpreter=interpreter,
         engine=engine,
@@ -136,37 +137,32 @@ def _sheet(workload: str, found: list[Counterpart]) -> Sheet:
     return Sheet(
         title=workload,
         names=3,
-        headings=(
-            *("published", "engine", "interpreter"),
-            *("compile, published", "compile", "an image", "an epoch, published", "an epoch"),
-            *("speedup, published", "speedup", "bits"),
-        ),
+        headings=("published", "engine", "interpreter", "compile", "an image", "an epoch", "speedup", "bits"),
         rows=tuple(_line(one) for one in found),
-        notes=(_NOTE, *_whole_or_split(found)),
+        notes=tuple(_whole_or_split(found)),
     )
 
 
 def _line(one: Counterpart) -> tuple[Figure, ...]:
-    published = one.published
-    interpreted = PUBLISHED[0].epoch_seconds
+    row = one.row
+    speedup = PUBLISHED[0].epoch_seconds / row.epoch_seconds
     if one.status == MEASURED:
-        compiled = Figure(compile_time(one.compile_seconds))
-        bits = Figure(one.bits)
+        compiled, bits, mark = compile_time(one.compile_seconds), one.bits, ""
     else:
-        compiled = Figure("not planned" if one.status == UNPLANNED else status_text(one.status), mark=one.status)
-        bits = Figure(one.bits if one.bits == "different" else units.ABSENT, mark=one.bits)
+        compiled = "not planned" if one.status == UNPLANNED else status_text(one.status)
+        bits, mark = one.bits if one.bits == "different" else units.ABSENT, one.status
     return (
-        Figure(published.name),
+        Figure(row.name),
         Figure(one.engine, one.remark),
         Figure(one.interpreter),
-        Figure(compile_time(published.compile_seconds)),
-        compiled,
+        Figure(compiled, f"published {compile_time(row.compile_seconds)}", mark),
         Figure(units.duration(one.image_seconds)),
-        Figure(units.duration(published.epoch_seconds)),
-        Figure(approximate(units.duration(one.epoch_seconds), one.extrapolated)),
-        Figure(units.ratio(interpreted / published.epoch_seconds)),
-        Figure(units.ratio(one.speedup)),
-        bits,
+        Figure(
+            approximate(units.duration(one.epoch_seconds), one.extrapolated),
+            f"published {units.duration(row.epoch_seconds)}",
+        ),
+        Figure(units.ratio(one.speedup), f"published {units.ratio(speedup)}"),
+        Figure(bits, mark=bits if bits == "different" else ""),
     )
 
 

@@ -9,9 +9,13 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from reports.figures import Section
+from reports.growth import growth
 from reports.headline import Headline, headline, status_text
 from reports.listing import Listing, listings
 from reports.outcome import MEASURED, promise
+from reports.phases import phases
+from reports.published import published
 from reports.table import cells, each, in_order
 from reports.verdict import verdict
 from results import units
@@ -62,6 +66,9 @@ class Story:
     table: pd.DataFrame
     verdict: tuple[str, ...]
     headline: Headline | None
+    published: Section | None
+    phases: Section | None
+    growth: Section | None
     listings: tuple[Listing, ...]
     absences: tuple[Absence, ...]
     correctness: tuple[Correctness, ...]
@@ -79,6 +86,9 @@ def story(run: Run, records: Iterable[Record]) -> Story:
         table=table,
         verdict=tuple(verdict(table)),
         headline=headline(table),
+        published=published(table),
+        phases=phases(table),
+        growth=growth(table),
         listings=listings(run, table),
         absences=_absences(table),
         correctness=_correctness(run, table),

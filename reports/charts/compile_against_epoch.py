@@ -76,7 +76,8 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
     labels = [(at(row.compile_seconds), row.epoch_seconds, str(row.engine)) for row in _named(rows)]
     for known in published:
         x, y = at(known.compile_seconds), known.epoch_seconds
-        axes.plot(x, y, "D", markersize=7, markerfacecolor="none", markeredgecolor=style.MUTED)
+        # In front: where it meets measured marks, they show through.
+        axes.plot(x, y, "D", markersize=7, markerfacecolor="none", markeredgecolor=style.TEXT, zorder=3)
         marks.append((x, y))
         labels.append((x, y, f"{known.name}, published"))
     axes.axvline(edge, color=style.MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
@@ -143,7 +144,7 @@ def _legend(axes: Axes, table: pd.DataFrame, rows: pd.DataFrame, *, published: b
         for interpreter in in_order(rows, "interpreter")
     ]
     if published:
-        handles.append(_key("published, another machine", "D", face="none", edge=style.MUTED))
+        handles.append(_key("published, another machine", "D", face="none", edge=style.TEXT))
     axes.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=5, frameon=False)
 
 

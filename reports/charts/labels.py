@@ -21,19 +21,34 @@ def label_column(axes: Axes, labels: Sequence[Label], x: float) -> None:
     _settle(axes)
     gap = POINTS * 1.3
     scale = _pixels_per_point(axes)
-    floor = axes.get_window_extent().y0 / scale + gap
+    frame = axes.get_window_extent()
     ordered = sorted(labels, key=lambda label: -label[1])
-    heights = [float(axes.transData.transform((x, y))[1]) / scale for _, y, _ in ordered]
-    for index in range(1, len(heights)):
-        heights[index] = min(heights[index], heights[index - 1] - gap)
-    # Where the column would leave the chart at the bottom, it is pushed up again from there.
-    for index in reversed(range(len(heights))):
-        heights[index] = max(heights[index], floor)
-        floor = heights[index] + gap
+    wished = [float(axes.transData.transform((x, y))[1]) / scale for _, y, _ in ordered]
+    heights = spread(wished, gap, low=frame.y0 / scale + gap / 2, high=frame.y1 / scale - gap / 2)
     for label, height in zip(ordered, heights, strict=True):
         mark_x, mark_y = axes.transData.transform(label[:2]) / scale
         column_x = axes.transData.transform((x, label[1]))[0] / scale
         _write(axes, label, column_x - mark_x, height - mark_y, lead=True)
+
+
+def spread(wished: Sequence[float], gap: float, *, low: float, high: float) -> list[float]:
+    """Falling heights at least `gap` apart, as near as they get to the wished ones, which must fall too.
+
+    A heap of labels spreads to both sides of its middle: least squares by pooling adjacent violators (Barlow and
+    others, 1972), after what the gaps take is added back. Kept from low to high where that is room enough, else they
+    leave it at the bottom.
+    """
+    # Heaps of labels a gap apart, as the mean height of their first labels and their count.
+    heaps: list[tuple[float, int]] = []
+    for index, height in enumerate(wished):
+        heap, count = height + index * gap, 1
+        while heaps and heaps[-1][0] < heap:
+            above, number = heaps.pop()
+            heap, count = (above * number + heap * count) / (number + count), number + count
+        heaps.append((heap, count))
+    raised = [heap for heap, count in heaps for _ in range(count)]
+    floor = low + (len(raised) - 1) * gap
+    return [min(max(height, floor), high) - index * gap for index, height in enumerate(raised)]
 
 
 def label_marks(

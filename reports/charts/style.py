@@ -6,7 +6,7 @@ Black means "the page's text colour": `reports.svg` turns it into `currentColor`
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -21,12 +21,12 @@ HATCH = "////"
 
 Colour = tuple[float, float, float]
 
-# Okabe and Ito, "Color Universal Design", 2008, without black and yellow, which vanish on dark and on white; in an order
-# in which neighbours on the ladder are far apart, from one round to the next too.
+# Okabe and Ito, "Color Universal Design", 2008, without black and yellow, which vanish on dark and on white; in an
+# order in which neighbours on the ladder are far apart, from one round to the next too.
 _PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
 _ROUNDS = ((0.0, 0.0), (1.0, 0.5), (0.0, 0.45), (1.0, 0.75), (0.0, 0.7))
 """Of each round through the palette: towards white (1) or black (0), and how far."""
-_LINES = ("-", "--", ":", "-.")
+_LINES: tuple[Literal["-", "--", ":", "-."], ...] = ("-", "--", ":", "-.")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 
 
@@ -43,7 +43,7 @@ def interpreter_marker(table: pd.DataFrame, interpreter: str) -> str:
     return _MARKERS[list(table["interpreter"].cat.categories).index(interpreter) % len(_MARKERS)]
 
 
-def interpreter_line(table: pd.DataFrame, interpreter: str) -> str:
+def interpreter_line(table: pd.DataFrame, interpreter: str) -> Literal["-", "--", ":", "-."]:
     """The interpreter's kind of line."""
     return _LINES[list(table["interpreter"].cat.categories).index(interpreter) % len(_LINES)]
 

@@ -5,7 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from reports import html
+from reports.table import cells
 from results.record import Cell, EngineFacts, InterpreterFacts, LossPoint, Proof, Record, Run, WorkloadFacts
+from tests.reports.crowd import crowd
 
 NOW = datetime(2025, 11, 21, 10, 45, tzinfo=UTC)
 REFERENCE = "cpython-3.13"
@@ -96,9 +99,27 @@ def result(cell, block):
 
 
 @pytest.fixture(scope="session")
+def crowded():
+    """A run with every engine, for what only such a run shows."""
+    return Example(*crowd())
+
+
+@pytest.fixture(scope="session")
+def crowded_table(crowded):
+    """Its table, which takes a second."""
+    return cells(crowded.run, crowded.records)
+
+
+@pytest.fixture(scope="session")
+def crowded_page(crowded):
+    """Its page, which takes some."""
+    return html.render(crowded.run, crowded.records)
+
+
+@pytest.fixture(scope="session")
 def example():
     """The run as it would come from `zoomgrad run`."""
-    cells = tuple(
+    plan = tuple(
         Cell(engine=engine, interpreter=interpreter, workload=workload)
         for workload in SCALE
         for engine in ENGINES
@@ -111,7 +132,7 @@ def example():
         preset="quick",
         seed=1337,
         blocks=3,
-        cells=cells,
+        cells=plan,
         reference_interpreter=REFERENCE,
         engines=ENGINES,
         workloads={
@@ -130,5 +151,5 @@ def example():
         machine={"cpu": "Example CPU @ 2.40 GHz", "cores": "2", "system": "Linux 6.1"},
         commit="0123abc",
     )
-    made = (result(cell, block) for block in range(run.blocks) for cell in cells)
+    made = (result(cell, block) for block in range(run.blocks) for cell in plan)
     return Example(run, tuple(record for record in made if record is not None))

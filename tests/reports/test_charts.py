@@ -1,15 +1,19 @@
 """Every chart draws every run, says what it found, and is the same bytes each time."""
 
+import itertools
 import re
 import xml.etree.ElementTree as ET
 
 import pytest
 
 from reports.charts import charts, style
+from reports.charts.labels import spread
+from reports.growth import points
 from reports.svg import drawing, standalone
 from reports.table import cells
 
 NAMES = ["compile_against_epoch", "ladder", "heatmap"]
+GROWTH = ["growth", "growth_memory"]
 TITLES = {
     "compile_against_epoch": "rerolled-clang-fast on cpython-3.13 compiles in 210 ms "
     "and has an epoch of 251 ms, the shortest",
@@ -23,8 +27,27 @@ def rows(example, workload="mnist"):
     return table[table["workload"] == workload]
 
 
+def drawn(table, name):
+    """A chart of its own subject in a run's table."""
+    subject = points(table) if name in GROWTH else table[table["workload"] == "mnist"]
+    return drawing(name, charts()[name], subject)
+
+
+LABEL = re.compile(
+    r'font-size: 8.5px[^>]*text-anchor: (?P<anchor>\w+)" x="(?P<x>[-\d.]+)" y="(?P<y>[-\d.]+)"[^>]*>(?P<text>[^<]+)<'
+)
+
+
+def labels(svg):
+    """The boxes of the names beside marks: text, left, right and baseline in points."""
+    for found in LABEL.finditer(str(svg)):
+        width = len(found["text"]) * 8.5 * 0.55
+        left = float(found["x"]) - (width if found["anchor"] == "end" else 0.0)
+        yield found["text"], left, left + width, float(found["y"])
+
+
 def test_charts_are_found_in_their_folder():
-    assert list(charts()) == NAMES
+    assert list(charts()) == [*NAMES, *GROWTH]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -95,8 +118,8 @@ def test_a_name_is_never_a_formula_or_a_tag(example):
     cell = record.cell.model_copy(update={"engine": odd})
     run = example.run.model_copy(update={"cells": (cell,)})
     table = cells(run, [record.model_copy(update={"cell": cell})])
-    for name, chart in charts().items():
-        svg = drawing(name, chart, table).svg
+    for name in NAMES:
+        svg = drawing(name, charts()[name], table).svg
         assert "a$b$&lt;i&gt;&amp;" in svg
         assert "<i>" not in svg
 
@@ -106,3 +129,99 @@ def test_a_chart_on_its_own_is_a_whole_svg_file_in_light_and_dark(example, name)
     root = ET.fromstring(standalone(drawing(name, charts()[name], rows(example))))
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert "prefers-color-scheme:dark" in root[0].text
+
+
+@pytest.mark.parametrize("name", ["compile_against_epoch", *GROWTH])
+def test_no_name_covers_another_however_many_there_are(crowded_table, name):
+    found = list(labels(drawn(crowded_table, name).svg))
+    assert len(found) >= 13
+    for one, other in itertools.combinations(found, 2):
+        apart = one[2] <= other[1] or other[2] <= one[1] or abs(one[3] - other[3]) >= 8.5
+        assert apart, (one, other)
+
+
+def test_an_engine_that_is_slow_elsewhere_is_named_there_too(crowded_table):
+    names = [text for text, *_ in labels(drawn(crowded_table, "compile_against_epoch").svg)]
+    assert names.count("bytecode") == 2  # a fortieth of the time under PyPy
+    assert names.count("tcc") == 1
+
+
+def test_names_stay_on_their_side_of_the_strip(crowded_table):
+    svg = str(drawn(crowded_table, "compile_against_epoch").svg)
+    edge = float(re.search(r'd="M ([\d.]+) [^"]*"[^>]*stroke-dasharray', svg)[1])
+    compiled = [box for box in labels(svg) if box[0].startswith(("tcc", "TCC", "gcc", "Clang", "clang"))]
+    assert compiled
+    assert all(left >= edge for _, left, *_ in compiled)
+
+
+@pytest.mark.parametrize("name", [*NAMES, *GROWTH])
+def test_a_chart_of_every_engine_names_every_variant(crowded_table, name):
+    for engine in ("tcc-array", "clang-O1-p200", "clang-O1-whole"):
+        assert f">{engine}<" in drawn(crowded_table, name).svg
+
+
+def test_neighbours_on_the_ladder_differ_in_colour(crowded_table):
+    colours = [style.engine_colour(crowded_table, engine) for engine in crowded_table["engine"].cat.categories]
+    assert len(set(colours)) == len(colours)
+    for one, other in itertools.pairwise(colours):
+        assert sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) > 0.05
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("growth", "Compile time of clang-O1-whole on cpython-3.14 grows as the graph to the power 1.99"),
+        ("growth_memory", "From 1.20 kB of memory a row (bytecode on cpython-3.14) to 35.9 kB (clang-O1-whole on"),
+    ],
+)
+def test_a_growth_chart_states_its_finding(crowded_table, name, title):
+    assert drawn(crowded_table, name).title.startswith(title)
+
+
+def test_growth_in_proportion_is_said_to_be(crowded_table):
+    linear = crowded_table[crowded_table["engine"] == "tcc"]
+    assert "No engine's compile time grows faster" in drawn(linear, "growth").title
+
+
+@pytest.mark.parametrize("name", GROWTH)
+def test_a_growth_chart_is_the_same_bytes_each_time(crowded_table, name):
+    assert drawn(crowded_table, name).svg == drawn(crowded_table, name).svg
+
+
+@pytest.mark.parametrize("name", GROWTH)
+def test_a_growth_chart_of_nothing_says_so(example, name):
+    assert "was measured." in drawn(cells(example.run, example.records), name).svg
+
+
+def test_an_unknown_compile_time_has_no_place_on_the_chart(example):
+    """Every block loaded what an interrupted one had compiled."""
+    loaded = example.mapped(
+        lambda record: (
+            record.model_copy(update={"phases": {}, "tape_rows": 9})
+            if record.cell.engine == "clang-O1" and record.status == "measured"
+            else record
+        )
+    )
+    svg = drawn(cells(loaded.run, loaded.records), "compile_against_epoch").svg
+    assert ">clang-O1<" not in svg
+    assert ">rerolled-clang-fast<" in svg
+
+
+@pytest.mark.parametrize(
+    ("wished", "heights"),
+    [
+        ([90, 50], [90, 50]),
+        ([50, 50, 50], [60, 50, 40]),
+        ([52, 50], [56, 46]),
+        ([100, 99], [100, 90]),
+        ([2, 1], [10, 0]),
+        ([80, 50, 50, 20], [80, 55, 45, 20]),
+        ([], []),
+    ],
+)
+def test_labels_spread_to_both_sides_and_stay_in_their_frame(wished, heights):
+    assert spread(wished, 10, low=0, high=100) == pytest.approx(heights)
+
+
+def test_more_labels_than_room_leave_at_the_bottom():
+    assert spread([5, 5, 5, 5], 10, low=0, high=20) == pytest.approx([20, 10, 0, -10])

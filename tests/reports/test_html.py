@@ -85,7 +85,7 @@ def test_the_page_says_what_a_reader_must_know(example):
 
 
 def test_a_failed_cell_shows_no_time(example):
-    page = html.render(example.run, example.records)
+    page = html.render(example.run, example.records).split('id="workloads"')[1]
     line = re.search(r"<th scope=\"row\">clang-O1</th><td class=\"name\">cpython-3.11</td>.*?</tr>", page, re.DOTALL)
     assert visible(line.group()) == "clang-O1 cpython-3.11 failed: NonFiniteLoss: inf at step 31"
 
@@ -116,7 +116,31 @@ def test_build_writes_pages_and_charts_beside_the_records(example, tmp_path):
     assert page == store.folder / "report.html"
     assert page.read_text(encoding="utf-8") == html.render(example.run, example.records)
     assert (store.folder / "report.md").read_text(encoding="utf-8") == markdown.render(example.run, example.records)
-    assert {path.stem for path in (store.folder / "charts").glob("*.svg")} == set(charts())
+    headline = {name for name, chart in charts().items() if chart.SUBJECT == "headline"}
+    assert {path.stem for path in (store.folder / "charts").glob("*.svg")} == headline
+
+
+SECTIONS = ("The published table again", "Compile time by phase", "Growth with the graph")
+
+
+def test_a_section_stands_where_its_data_are(example, crowded_page):
+    def sections(page):
+        return [section for section in SECTIONS if section in visible(page)]
+
+    plain = example.only(lambda cell: cell.engine in ("baseline", "tuple"))
+    assert sections(crowded_page) == list(SECTIONS)
+    assert sections(html.render(example.run, example.records)) == list(SECTIONS[:2])
+    assert sections(html.render(plain.run, plain.records)) == []
+
+
+def test_no_id_stands_twice_on_the_page(crowded_page):
+    ids = re.findall(r'\bid="([^"]+)"', crowded_page)
+    assert len(ids) == len(set(ids))
+    assert {"published", "phases", "growth", "growth_memory"} <= set(ids)
+
+
+def test_what_is_steep_is_set_apart(crowded_page):
+    assert len(re.findall(r'<td class="number steep">1.99<', crowded_page)) == 2
 
 
 PROBE = """
@@ -170,4 +194,13 @@ def test_a_browser_shows_the_page_whole(example, tmp_path, width):
     assert answer["ran"] == 0
     assert answer["charts"] == [True, True, True]
     assert answer["width"] == width
+    assert answer["page"] <= width
+
+
+@in_browser
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_browser_shows_the_largest_page_whole(crowded_page, tmp_path, width):
+    answer = opened(crowded_page, tmp_path, width)
+    assert answer["problems"] == []
+    assert answer["charts"] == [True] * 5
     assert answer["page"] <= width

@@ -25,7 +25,16 @@ def test_escape(text, escaped):
     assert escape(text) == escaped
 
 
-def test_every_row_of_a_table_has_the_cells_of_its_head(example):
+def test_of_the_phases_only_the_headlines_are_told(crowded):
+    text = render(crowded.run, crowded.records)
+    assert text.count("Compile time by phase: mnist\n") == text.count("Compile time by phase") == 1
+    assert "#### The published table again: mnist-b1000\n" in text
+    assert "1.99 (faster than the graph)" in text
+
+
+@pytest.mark.parametrize("name", ["example", "crowded"])
+def test_every_row_of_a_table_has_the_cells_of_its_head(request, name):
+    example = request.getfixturevalue(name)
     lines = render(example.run, example.records).splitlines()
     for above, line in pairwise(lines):
         if above.startswith("|") and line.startswith("|"):
