@@ -43,18 +43,11 @@ def load(name: str) -> Engine:
 @cache
 def _ladder() -> dict[str, Engine]:
     found = _discover()
-    ordered: dict[str, Engine] = {}
 
-    def place(engine: Engine) -> None:
-        if engine.name in ordered:
-            return
-        if engine.builds_on:
-            place(found[engine.builds_on])
-        ordered[engine.name] = engine
+    def depth(engine: Engine) -> int:
+        return 1 + depth(found[engine.builds_on]) if engine.builds_on else 0
 
-    for engine in found.values():
-        place(engine)
-    return ordered
+    return {engine.name: engine for engine in sorted(found.values(), key=depth)}
 
 
 def _discover() -> dict[str, Engine]:

@@ -17,7 +17,7 @@ HEADLINE = ("baseline", "replay", "tcc")
 PUBLISHED = ("baseline", "hoisted", "replay", "tcc", "clang-O0", "clang-O1")
 """The rows of the published table, and what leads up to them."""
 
-GROWTH_SHAPES = ("mlp-16x16x4", "mlp-64x44x10", "mlp-256x125x10", "mlp-784x420x10")
+GROWTH_SHAPES = ("mlp-16x16x4", "mlp-64x45x10", "mlp-256x125x10", "mlp-784x420x10")
 """About 10³, 10⁴, 10⁵ and 10⁶ rows."""
 
 GROWTH_ENGINES = ("bytecode", "python-source", "tcc", "tcc-extension", "gcc-O0", "gcc-O1", "clang-O0", "clang-O1")
@@ -140,7 +140,7 @@ def cells(
         for engine in only_engines or part.engines or ordinary
     }
     order = [*dict.fromkeys((*only_workloads, *(name for part in chosen.parts for name in part.workloads)))]
-    ladder = [*dict.fromkeys((*engines.names(), *only_engines, *(e for part in chosen.parts for e in part.engines)))]
+    ladder = [*dict.fromkeys((*only_engines, *engines.names(), *(e for part in chosen.parts for e in part.engines)))]
     return sorted(
         chosen_cells,
         key=lambda cell: (order.index(cell.workload), interpreters.index(cell.interpreter), ladder.index(cell.engine)),

@@ -214,7 +214,7 @@ class Schedule:
             "values": settings.values,
             "value_seconds": settings.value_seconds,
             "offset_steps": random.Random(f"{self.plan.run.seed} {block}").randrange(MOST_OFFSET_STEPS + 1),
-            "objects": str(self.store.objects_folder.absolute()),
+            "objects": str(self.store.objects_folder(cell).absolute()),
             "steps_per_value": steps_per_value,
         }
 

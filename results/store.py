@@ -4,7 +4,7 @@
     <run>/records/<cell>--<block>.json
     <run>/pyperf/<cell>.json         the cell's blocks as one pyperf suite
     <run>/references/<workload>.json what the gate of correctness compares with
-    <run>/objects/                   shared objects that were slow to compile, for later blocks; private
+    <run>/objects/<cell>/            a shared object that was slow to compile, for the cell's later blocks; private
 
 A record is written to a neighbour, flushed to the disk and renamed, so that an interrupted run never leaves half a file
 and nothing already measured is lost.
@@ -107,9 +107,9 @@ class Store:
     def reference_file(self, workload: str) -> Path:
         return self.folder / "references" / f"{workload}.json"
 
-    @property
-    def objects_folder(self) -> Path:
-        return self.folder / "objects"
+    def objects_folder(self, cell: Cell) -> Path:
+        """A cell's own: another's object would leave it without a compile time."""
+        return self.folder / "objects" / file_name(cell).removesuffix(".json")
 
     def _record_paths(self) -> Iterator[Path]:
         yield from sorted((self.folder / "records").glob("[!.]*.json"))

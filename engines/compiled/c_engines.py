@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import os
 import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Optional
@@ -93,8 +92,7 @@ class CEngine(CompiledEngine):
 
 def _key(tool: toolchains.Toolchain, flags: tuple[str, ...], source: Source) -> str:
     """What an object is known by: all that it is made of."""
-    # Interpreters must not share: one of them would have no compile time.
-    parts = [sys.version, *tool.command, tool.version, *flags, *source.units]
+    parts = [*tool.command, tool.version, *flags, *source.units]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 

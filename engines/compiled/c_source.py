@@ -176,8 +176,8 @@ _OWN_NAMES = {Storage.static: "values[%d]", Storage.globals: "w%d"}
 
 
 def _own_storage(storage: Storage, workspace: int) -> str:
-    if storage is Storage.static:
-        return f"\nstatic double values[{max(1, workspace)}];\n"
+    if storage is Storage.static and workspace:
+        return f"\nstatic double values[{workspace}];\n"
     if storage is Storage.globals and workspace:
         names = [f"w{index}" for index in range(workspace)]
         lines = [", ".join(names[start : start + 16]) for start in range(0, workspace, 16)]

@@ -91,7 +91,14 @@ class Library:
         return done
 
     def _pointer(self, buffer: Any) -> Any:
-        return self._ffi.from_buffer("double[]", buffer)
+        # Unless it must be writable, PyPy's cffi silently hands out a copy of what it can't address.
+        try:
+            return self._ffi.from_buffer("double[]", buffer, True)
+        except TypeError as error:
+            raise TypeError(
+                f"a {type(buffer).__name__} that can't be written in place: {error}\n"
+                "  Slice a memoryview before its cast, not after: `memoryview(buffer)[8:].cast('d')`."
+            ) from None
 
     def _columns(self, columns: Sequence[Column]) -> tuple[Any, list[Any]]:
         """The C view of columns, and what must live as long as it."""

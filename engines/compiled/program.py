@@ -120,7 +120,8 @@ class Program:
 
     def set_input(self, row: Union[Rows, Sequence[float]]) -> None:
         """Take one row of inputs: a buffer of doubles, Columns that hold one row, or any sequence of numbers."""
-        if isinstance(row, (list, tuple)) and not any(isinstance(column, Column) for column in row):
+        # A Column is a tuple itself.
+        if isinstance(row, (list, tuple)) and not any(isinstance(part, Column) for part in (row, *row)):
             row = array("d", row)
         found = columns(row, len(self._x))  # type: ignore[arg-type]
         if found[0].rows != 1:

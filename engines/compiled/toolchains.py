@@ -168,6 +168,9 @@ def build(
             objects = [file.with_suffix(".o") for file in files]
             run([[*tool.command, *flags, "-fPIC", "-c", "-o", str(o), str(c)] for c, o in zip(files, objects)])
             run([[*tool.command, *tool.link_flags, "-o", str(target), *map(str, objects)]])
+        if not target.exists():
+            command = Path(tool.command[0]).name
+            raise BuildFailed(f"{command} said that it was done, and brought no object", "", "Run `zoomgrad doctor`.")
         yield Built(target, target.stat().st_size)
 
 

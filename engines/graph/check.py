@@ -32,9 +32,12 @@ def check(tape: Tape) -> Tape:
     for row, number in numbers.items():
         if tape.ops[row] in limits and not 0 <= number < limits[tape.ops[row]]:
             raise _broken(tape, row, f"there are only {limits[tape.ops[row]]:,}")
-        if tape.ops[row] == CONSTANT and not math.isfinite(number):
-            raise _broken(tape, row, "a constant must be finite; compile it as an input")
-    for root in (tape.loss, *tape.outputs):
+        if not math.isfinite(number):
+            remedy = "; compile it as an input" if tape.ops[row] == CONSTANT else ""
+            raise _broken(tape, row, f"its number must be finite, and is {number}{remedy}")
+    for name, root in (("the loss", tape.loss), *((f"outputs[{i}]", row) for i, row in enumerate(tape.outputs))):
+        if not 0 <= root < len(tape):
+            raise BrokenTape(f"{name} is %{root}, of {len(tape):,} rows")
         read[root] = 1
     unread = read.find(0, 0, len(tape))
     if unread >= 0:

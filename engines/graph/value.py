@@ -20,7 +20,7 @@ class Value(Derived):
 
     def __init__(self, data: Number, _children: tuple[Value, ...] = (), _op: str = "", label: str = "") -> None:
         self.data = float(data)
-        self.grad: float = 0.0
+        self.grad: float = 0  # until backward reaches it, and printed so, as micrograd's
         self.label = label
         self._prev = _children
         self._name = _op

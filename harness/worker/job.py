@@ -30,7 +30,7 @@ class Job(TypedDict):
     offset_steps: int
     """Steps between calibration and warm-up, another number in every block."""
     objects: str
-    """The run's private folder of objects that were slow to compile."""
+    """The cell's private folder, for an object that was slow to compile."""
     steps_per_value: int
     """0: the worker finds out; later blocks of a cell repeat what its first one found."""
 

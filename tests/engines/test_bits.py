@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 import engines
 from tests.engines.graphs import REFERENCE, apply, bits, instructions, leaf_values
+from tests.engines.ladder import of_each_value
 from tests.engines.programs import PROGRAMS
 
-STRICT = [name for name in engines.names() if engines.load(name).strict]
-LOOSE = [name for name in engines.names() if not engines.load(name).strict]
+STRICT = [name for name in of_each_value() if engines.load(name).strict]
+LOOSE = [name for name in of_each_value() if not engines.load(name).strict]
 
 
 def run(engine, program):
@@ -81,7 +82,7 @@ def test_random_graphs_agree(engine, leaves, program):
 
 @settings(max_examples=200, deadline=None)
 @given(base=st.floats(-1e3, 1e3), exponent=st.sampled_from([2, 2.0, 3, -1, 1]))
-@pytest.mark.parametrize("engine", engines.names())
+@pytest.mark.parametrize("engine", of_each_value())
 def test_powers_are_libm_pow(engine, base, exponent):
     """PyPy's own x ** 2 is x * x, which differs in about one of 1,200 inputs."""
     if abs(base) < 1e-100 and exponent < 0:
@@ -119,7 +120,7 @@ def gradient_error(Value, function, at):
     return worst
 
 
-@pytest.mark.parametrize("engine", engines.names())
+@pytest.mark.parametrize("engine", of_each_value())
 @pytest.mark.parametrize("op", SMOOTH)
 def test_gradients_by_finite_differences(engine, op):
     for at in ((1.3, 0.6), (0.4, 2.2), (2.5, -1.7)):

@@ -7,9 +7,10 @@ import pytest
 
 import engines
 from engines import nn
+from tests.engines.ladder import of_each_value
 
 
-@pytest.fixture(params=engines.names())
+@pytest.fixture(params=of_each_value())
 def engine(request):
     return engines.load(request.param)
 

@@ -6,11 +6,12 @@ import pytest
 
 import engines
 from engines.api import CyclicGraph
+from tests.engines.ladder import of_each_value
 
 PUBLISHED = ("baseline", "tuple")
 
 
-@pytest.fixture(params=engines.names())
+@pytest.fixture(params=of_each_value())
 def Value(request):
     return engines.load(request.param).Value
 

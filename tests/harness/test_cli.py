@@ -18,6 +18,7 @@ import engines
 from harness import interpreters
 from harness.cli import MEASURING
 from results.store import Store
+from tests.engines.ladder import of_each_value
 from tests.engines.programs import MICROGRAD_README
 
 ROOT = Path(__file__).parent.parent.parent
@@ -119,7 +120,7 @@ def test_wrong_use_is_told_with_the_nearest_right_one(arguments, message, zoomgr
 # Other people's programs
 
 
-@pytest.mark.parametrize("engine", engines.names())
+@pytest.mark.parametrize("engine", of_each_value())
 def test_the_readme_of_micrograd_runs_unchanged(engine, zoomgrad, tmp_path):
     script = tmp_path / "readme.py"
     script.write_text(PROGRAM)
@@ -158,7 +159,7 @@ def test_show_prints_the_graph_as_text(zoomgrad, golden):
     golden("show-xor.txt", result.stdout)
 
 
-@pytest.mark.parametrize("engine", engines.names())
+@pytest.mark.parametrize("engine", of_each_value())
 def test_show_prints_the_graph_for_graphviz(engine, zoomgrad):
     result = zoomgrad("show", "xor", "--engine", engine, "--format", "dot")
     assert result.returncode == 0, result.stderr

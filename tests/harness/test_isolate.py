@@ -30,6 +30,7 @@ def job(tmp_path):
         "values": 3,
         "value_seconds": 0.01,
         "offset_steps": 3,
+        "objects": str(tmp_path / "objects"),
         "steps_per_value": 0,
     }
 

@@ -24,18 +24,28 @@ def product(engine_names, interpreters, workload_names):
     return {(e, i, w) for e in engine_names for i in interpreters for w in workload_names}
 
 
+ORDINARY = [name for name in engines.names() if name not in matrix.SLOW_TO_COMPILE]
+
+
 def test_smoke_is_every_engine_on_the_main_interpreters():
-    assert triples(cells("smoke")) == product(engines.names(), MAIN, ("xor", "digits"))
+    few = product(("baseline", "tcc"), MAIN, ["digits"])
+    assert triples(cells("smoke")) == product(ORDINARY, MAIN, ["xor"]) | few
 
 
-def test_quick_adds_the_headline_engines_on_the_others():
-    everywhere = product(engines.names(), MAIN, ("digits", "mnist"))
+def test_quick_adds_the_published_table_and_the_headline_engines_on_the_others():
+    everywhere = product(ORDINARY, MAIN, ["digits"]) | product(matrix.PUBLISHED, MAIN, ["mnist"])
     headline = product(matrix.HEADLINE, ["cpython-3.9"], ["digits"])
     assert triples(cells("quick")) == everywhere | headline
 
 
 def test_full_is_everything():
     assert triples(cells("full")) == product(engines.names(), INTERPRETERS, workloads.names())
+
+
+@pytest.mark.parametrize("name", matrix.SLOW_TO_COMPILE)
+def test_what_is_slow_to_compile_runs_where_it_is_named(name):
+    found = triples(cells("quick", only_engines=[name], only_workloads=["xor"]))
+    assert found == product([name], INTERPRETERS, ["xor"])
 
 
 @pytest.mark.parametrize("preset", matrix.PRESETS)
@@ -45,8 +55,10 @@ def test_no_cell_comes_twice(preset):
 
 
 @pytest.mark.parametrize("preset", matrix.PRESETS)
-def test_headline_engines_exist(preset):
-    assert set(matrix.HEADLINE) <= set(engines.names())
+def test_a_presets_names_exist(preset):
+    for part in matrix.preset(preset).parts:
+        assert [engines.load(name).name for name in part.engines] == list(part.engines)
+        assert [workloads.load(name).name for name in part.workloads] == list(part.workloads)
 
 
 def test_cells_are_ordered_by_workload_then_interpreter_then_engine():
@@ -68,12 +80,14 @@ def test_named_engines_meet_every_headline_place():
 
 def test_named_workloads_replace_the_presets_on_all_interpreters():
     found = triples(cells("quick", only_workloads=["tour"]))
-    assert found == product(engines.names(), MAIN, ["tour"]) | product(matrix.HEADLINE, ["cpython-3.9"], ["tour"])
+    assert found == product(ORDINARY, MAIN, ["tour"]) | product(matrix.HEADLINE, ["cpython-3.9"], ["tour"])
 
 
 def test_on_named_interpreters_every_engine_runs_and_on_others_none():
     found = triples(cells("smoke", only_interpreters=["cpython-3.9"]))
-    assert found == product(engines.names(), ["cpython-3.9"], ("xor", "digits"))
+    assert found == product(ORDINARY, ["cpython-3.9"], ["xor"]) | product(
+        ("baseline", "tcc"), ["cpython-3.9"], ["digits"]
+    )
 
 
 def test_what_is_named_is_the_whole_selection():

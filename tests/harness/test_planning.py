@@ -40,7 +40,7 @@ def test_every_engine_runs_on_the_newest_cpython_and_on_pypy():
     made = plan()
     assert places(made) == ["cpython-3.13", "pypy-3.9"]
     assert made.run.reference_interpreter == "cpython-3.13"
-    assert set(made.run.engines) == set(engines.names())
+    assert set(made.run.engines) == set(engines.names()) - set(matrix.SLOW_TO_COMPILE)
     assert set(made.run.workloads) == {"xor", "digits"}
     assert made.run.interpreters["cpython-3.13"].version == "3.13.1"
     assert made.total_seconds > 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import engines
+from tests.engines.ladder import of_each_value
 from tests.engines.programs import MICROGRAD_README
 
 ROOT = Path(__file__).parents[3]
@@ -48,7 +48,7 @@ def execute(engine, tmp_path, text, *arguments):
     )
 
 
-@pytest.mark.parametrize("engine", engines.names())
+@pytest.mark.parametrize("engine", of_each_value())
 def test_the_readme_of_micrograd(engine, tmp_path):
     result = execute(engine, tmp_path, MICROGRAD_README)
     assert result.stderr == ""
@@ -56,7 +56,7 @@ def test_the_readme_of_micrograd(engine, tmp_path):
 
 
 def test_a_training_program_with_arguments_and_an_exit_code(tmp_path):
-    printed = {engine: execute(engine, tmp_path, TRAINING, "one", "two") for engine in engines.names()}
+    printed = {engine: execute(engine, tmp_path, TRAINING, "one", "two") for engine in of_each_value()}
     assert {result.returncode for result in printed.values()} == {3}
     assert len({result.stdout for result in printed.values()}) == 1
     assert printed["tuple"].stdout.splitlines()[1] == "number of parameters 41"

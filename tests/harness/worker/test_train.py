@@ -7,13 +7,14 @@ import pytest
 import engines
 from harness.worker.job import thin
 from harness.worker.train import curve, train
+from tests.engines.ladder import FAST_TO_COMPILE, runnable
 
 
 def settings(**changes):
     return {"engine": "replay", "workload": "tour", "epochs": None, "tolerance": None, "repeats": 1, **changes}
 
 
-@pytest.mark.parametrize("engine", engines.names())
+@pytest.mark.parametrize("engine", runnable(most_compile_row_seconds=FAST_TO_COMPILE))
 def test_it_stops_at_the_tolerance(engine):
     *_, end = train(settings(engine=engine))
     assert end["event"] == "end"

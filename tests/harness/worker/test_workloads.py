@@ -11,8 +11,10 @@ import datasets
 import engines
 from engines.api import NonFiniteLoss, UnknownName
 from harness import workloads
+from tests.engines.ladder import FAST_TO_COMPILE, runnable
 
-ENGINES = engines.names()
+ENGINES = runnable()
+FAST = runnable(most_compile_row_seconds=FAST_TO_COMPILE)
 OFFLINE = ("xor", "tour", "tour-relu", "moons", "digits", "mlp-3x2x1")
 
 
@@ -76,8 +78,13 @@ def trained_by_hand(name):
     return steps, array("d", losses), array("d", [p.data for p in model.parameters()])
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", ["xor", "moons"])
+@pytest.mark.parametrize(
+    ("engine", "name"),
+    [
+        *(pytest.param(*engine.values, "xor", marks=engine.marks) for engine in ENGINES),
+        *(pytest.param(*engine.values, "moons", marks=engine.marks) for engine in FAST),
+    ],
+)
 def test_training_is_the_loop_that_a_person_writes(engine, name):
     steps, losses, parameters = trained_by_hand(name)
     trainer = engines.load(engine).prepare(workloads.load(name))
