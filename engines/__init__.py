@@ -44,10 +44,10 @@ def load(name: str) -> Engine:
 def _ladder() -> dict[str, Engine]:
     found = _discover()
 
-    def depth(engine: Engine) -> int:
-        return 1 + depth(found[engine.builds_on]) if engine.builds_on else 0
+    def height(engine: Engine) -> int:
+        return 1 + height(found[engine.builds_on]) if engine.builds_on else 0
 
-    return {engine.name: engine for engine in sorted(found.values(), key=depth)}
+    return {engine.name: engine for engine in sorted(found.values(), key=height)}
 
 
 def _discover() -> dict[str, Engine]:

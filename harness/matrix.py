@@ -84,7 +84,7 @@ PRESETS = {
         "where compiled values live: locals, the caller's array, static arrays, globals of their own",
         blocks=3,
         settings=Settings(timeout_seconds=600.0),
-        parts=(Part(("digits", "mnist-b1000"), _variants("", "-array", "-static", "-globals")),),
+        parts=(Part(("mnist-b1000",), _variants("", "-array", "-static", "-globals")),),
     ),
     "split": Preset(
         "how large the functions of generated code should be, for each compiler and for Python",
@@ -92,10 +92,10 @@ PRESETS = {
         settings=Settings(timeout_seconds=600.0),
         parts=(
             Part(
-                ("digits", "mnist-b1000"),
+                ("mnist-b1000",),
                 (
-                    *_variants(*(f"-p{size}" for size in (25, 100, 400, 1600, 6400))),
-                    *(f"python-source-p{size}" for size in (25, 50, 100, 200, 400, 1600)),
+                    *_variants(*(f"-p{size}" for size in (50, 100, 400, 1600))),
+                    *(f"python-source-p{size}" for size in (25, 50, 100, 400, 1600)),
                 ),
             ),
         ),

@@ -118,9 +118,8 @@ class Schedule:
             else:
                 given_up.add(cell)
             self.observer.finished(record, progress.seconds_left(estimate, record.worker_seconds))
-        shutil.rmtree(
-            self.store.objects_folder, ignore_errors=True
-        )  # megabytes each, and no block is left to load them
+        for cell in self.plan.run.cells:  # megabytes each, and no block is left to load them
+            shutil.rmtree(self.store.objects_folder(cell), ignore_errors=True)
 
     def _measure(self, cell: Cell, block: int, steps_per_value: int) -> Record:
         """One worker for one cell: its record, whatever happens."""

@@ -198,4 +198,3 @@ def _finish(piece: Piece) -> Piece:
     body = "\n".join(piece.lines)
     buffers = (INPUTS, PARAMETERS, WORKSPACE, OUTPUTS, GRADIENTS)
     return piece._replace(arguments=tuple(buffer for buffer in buffers if f"{buffer}[" in body))
-

@@ -1,0 +1,231 @@
+"""The C itself: no compiler warns of it, and it stays within its buffers."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import subprocess
+from array import array
+
+import pytest
+
+from engines.columns import Column
+from engines.compiled import toolchains
+from engines.compiled.c_source import Form, Storage, c_source
+from engines.compiled.lower import lower
+from engines.graph.ops import OPS
+from engines.graph.value import Value
+from tests.engines.compiled.compiling import compiled, engine_of, usable
+from tests.engines.graphs import NAMED, Graph, classifier, side_by_side
+
+FORMS = [Form(piece=9, expression=4, storage=storage, units=2) for storage in Storage] + [Form(piece=0)]
+
+
+def code_of(graph, kinds, outputs=()):
+    """What is compiled, and the engine that does it."""
+    engine = engine_of("tcc", Form())
+    leaves = [Value(x) for x in graph.numbers]
+    values = graph.build(Value, leaves)
+    chosen = {kind: [v for v, k in zip(leaves, kinds) if k == kind] for kind in ("input", "parameter")}
+    return lower(
+        engine.tape(
+            values[-1],
+            inputs=chosen["input"],
+            parameters=chosen["parameter"],
+            outputs=[values[index] for index in outputs],
+        )
+    )
+
+
+everything = side_by_side(NAMED)
+CODES = {
+    "every program": lambda: code_of(everything, ["input", "parameter"] * len(everything.numbers), [0, 1]),
+    "a network": lambda: code_of(*classifier(), outputs=[0, 1, 2]),
+    "one parameter": lambda: code_of(Graph("p", (1.0,), lambda Value, leaves: leaves), ["parameter"]),
+    "one input": lambda: code_of(Graph("x", (1.0,), lambda Value, leaves: leaves), ["input"]),
+    "one constant": lambda: code_of(Graph("c", (1.0,), lambda Value, leaves: leaves), ["constant"], [0]),
+}
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("compiler", ["gcc", "clang", "tcc"])
+def test_no_compiler_warns(tmp_path, compiler, code):
+    """Each form is a file of its own, or two; one run of the compiler takes them all."""
+    tool = toolchains.find(usable(engine_of(compiler, Form())).compiler)
+    warnings = ["-Wall", "-Werror"] if compiler == "tcc" else ["-Wall", "-Wextra", "-Werror", "-pedantic"]
+    for index, form in enumerate(FORMS):
+        for number, unit in enumerate(c_source(CODES[code](), form).units):
+            (tmp_path / f"form{index}_unit{number}.c").write_text(unit, encoding="ascii")
+    for file in sorted(tmp_path.glob("*.c")) if compiler == "tcc" else ["*"]:
+        files = [str(file)] if compiler == "tcc" else [str(path) for path in sorted(tmp_path.glob("*.c"))]
+        command = [*tool.command, *toolchains.STRICT, *warnings, "-fPIC", "-c", *files]
+        result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (result.returncode, result.stdout + result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.storage.name}-{form.piece}")
+def test_it_is_ascii_and_includes_nothing(form):
+    for unit in c_source(CODES["every program"](), form).units:
+        assert unit.isascii()
+        assert "#" not in unit
+
+
+def test_an_object_exports_what_is_called_and_no_more(tmp_path):
+    """Pieces are hidden: two objects in one process must not take one another's."""
+    if shutil.which("nm") is None:
+        pytest.skip("nm is not installed: apt install binutils")
+    tool = toolchains.find(usable(engine_of("gcc", Form())).compiler)
+    source = c_source(CODES["a network"](), Form(piece=9, units=2))
+    with toolchains.build(tool, source.units, toolchains.STRICT) as built:
+        listed = subprocess.run(
+            ["nm", "-D", "--defined-only", str(built.path)], capture_output=True, text=True, check=True
+        ).stdout
+    names = {line.split()[-1] for line in listed.splitlines()}
+    assert {"set_input", "forward", "backward", "zero_grad", "update", "train"} == {
+        name for name in names if not name.startswith("_")
+    }
+
+
+# --- sanitizers --------------------------------------------------------------------------------------------------
+
+MAIN = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct column { const void *data; long long width; double divisor; long long kind; };
+void set_input(double *, const struct column *, long long, long long);
+double forward(const double *, const double *, double *, double *);
+void backward(const double *, const double *, double *, double *);
+void zero_grad(double *);
+void update(double *, double *, double, double);
+long long train(double *, double *, double *, double *, double *, const struct column *, long long, long long,
+                long long, long long, long long, long long, const double *, double *);
+
+enum { X = %(inputs)d, P = %(parameters)d, W = %(workspace)d, Y = %(outputs)d, ROWS = 5, STEPS = 12, BATCH = 5 };
+
+static double *numbers(long count)
+{
+    double *made = malloc(count * sizeof(double)); /* to the byte: an access beyond is reported */
+    for (long i = 0; i < count; i++)
+        made[i] = 0.0;
+    return made;
+}
+
+int main(void)
+{
+    static const double start[] = {%(start)s};
+    double *x = numbers(X), *p = numbers(P), *w = numbers(W), *y = numbers(Y), *q = numbers(P);
+    double *rates = numbers((STEPS + 2) / BATCH), *losses = numbers(STEPS), *doubles = numbers(ROWS);
+    unsigned char *bytes = malloc(2 * ROWS), *labels = malloc(ROWS);
+    for (int i = 0; i < P; i++)
+        p[i] = start[i];
+    for (int i = 0; i < (STEPS + 2) / BATCH; i++)
+        rates[i] = 0.1;
+    for (int row = 0; row < ROWS; row++) {
+        doubles[row] = 0.25 * row;
+        bytes[2 * row] = 51 * row;
+        bytes[2 * row + 1] = 255 - row;
+        labels[row] = row %% 3;
+    }
+    const struct column columns[] = {{doubles, 1, 1.0, 0}, {bytes, 2, 255.0, 1}, {labels, 3, 1.0, 2}};
+
+    set_input(x, columns, 3, ROWS - 1);
+    forward(x, p, w, y);
+    backward(x, p, w, q);
+    zero_grad(q);
+    for (int row = 3; row < ROWS; row++) { /* a partial batch of two */
+        set_input(x, columns, 3, row);
+        forward(x, p, w, y);
+        backward(x, p, w, q);
+    }
+    long long done = train(x, p, w, y, q, columns, 3, ROWS, 1, STEPS, BATCH, 2, rates, losses);
+    update(p, q, 0.1, 1.0);
+    printf("%%lld\n", done);
+    for (int i = 0; i < STEPS; i++)
+        printf("%%a\n", losses[i]);
+    for (int i = 0; i < P; i++)
+        printf("%%a\n", p[i]);
+    free(x), free(p), free(w), free(y), free(q);
+    free(rates), free(losses), free(doubles), free(bytes), free(labels);
+    return 0;
+}
+"""
+
+
+def expected_of_main():
+    """What a Program gives for the same."""
+    graph, kinds = classifier()
+    program = compiled(usable(engine_of("tcc", Form())), graph, kinds, graph.numbers).program
+    columns = [
+        Column(array("d", [0.25 * row for row in range(5)]), 1),
+        Column(bytes(x for row in range(5) for x in (51 * row, 255 - row)), 2, 255.0),
+        Column(bytes(row % 3 for row in range(5)), 3, one_hot=True),
+    ]
+    program.train(columns, rate=0.0, batch=5, steps=2, first_row=3)
+    losses = program.train(columns, rate=0.1, batch=5, steps=12, first_row=1)
+    program.update(0.1)
+    return [12, *losses, *program.parameters]
+
+
+@pytest.fixture
+def sanitizing(tmp_path):
+    """gcc with its sanitizers, where a program that uses them compiles, links and runs."""
+    tool = toolchains.find(usable(engine_of("gcc", Form())).compiler)
+    command = [*tool.command, "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"]
+    (tmp_path / "empty.c").write_text("int main(void) { return 0; }\n")
+    try:
+        subprocess.run([*command, "empty.c", "-o", "empty"], cwd=tmp_path, capture_output=True, check=True)
+        subprocess.run([str(tmp_path / "empty")], capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("gcc has no libasan or libubsan here: apt install libasan6")
+    return command
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.storage.name}-{form.piece}")
+def test_it_stays_within_its_buffers(tmp_path, sanitizing, form):
+    graph, kinds = classifier()
+    source = c_source(code_of(graph, kinds, [0, 1, 2]), form)
+    start = [x for x, kind in zip(graph.numbers, kinds) if kind == "parameter"]
+    main = MAIN % {
+        "inputs": kinds.count("input"),
+        "parameters": len(start),
+        "workspace": source.workspace,
+        "outputs": 3,
+        "start": ", ".join(map(repr, start)),
+    }
+    files = {"main.c": main, **{f"unit_{index}.c": unit for index, unit in enumerate(source.units)}}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="ascii")
+    subprocess.run([*sanitizing, *toolchains.STRICT, *files, "-lm", "-o", "main"], cwd=tmp_path, check=True)
+    environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0", "LC_ALL": "C"}  # leaks need ptrace
+    result = subprocess.run([str(tmp_path / "main")], capture_output=True, text=True, check=False, env=environment)
+    assert (result.returncode, result.stderr) == (0, "")
+    done, *numbers = result.stdout.split()
+    assert [int(done), *map(float.fromhex, numbers)] == expected_of_main()
+
+
+# --- numbers -----------------------------------------------------------------------------------------------------
+
+NUMBERS = (0.1, -0.1, 1e300, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, 1 / 3, 123456789.12345679, -7.0)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang", "tcc"])
+def test_constants_keep_their_digits(compiler):
+    """A compiler reads a decimal as Python wrote it, the smallest and the largest included."""
+    engine = usable(engine_of(compiler, Form()))
+    one = Value(1.0)
+    products = [one * number for number in NUMBERS]
+    program = engine.compile(products[0], inputs=[one], parameters=[], outputs=products)
+    program.forward()
+    assert list(program.outputs) == list(NUMBERS)
+
+
+def test_every_op_of_the_table_is_declared():
+    """All but C's own operators are functions of libm, which the text declares."""
+    text = "".join(c_source(CODES["every program"](), Form()).units)
+    for name in ("pow", "tanh", "exp", "log"):
+        assert hasattr(math, name)
+        assert f"double {name}(double" in text
+    assert set(OPS) >= {"**", "tanh", "exp", "log"}

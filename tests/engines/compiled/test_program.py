@@ -1,0 +1,421 @@
+"""A Program's door: what it takes, what it refuses and in which words, and what training does to its buffers."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+
+import pytest
+
+from engines.api import NonFiniteLoss
+from engines.columns import Column
+from engines.graph.value import Value
+from tests.engines.compiled.compiling import ONE_OF_EACH_KIND, usable
+
+
+@pytest.fixture(params=ONE_OF_EACH_KIND)
+def engine(request):
+    return usable(request.param)
+
+
+@pytest.fixture
+def program(engine):
+    """A weighted sum of two inputs and its distance from the third, squared: all numbers stay exact."""
+    x, y, t, v, w = (Value(n) for n in (1.0, 2.0, 3.0, 0.5, -1.0))
+    out = x * v + y * w
+    return engine.compile((out - t) ** 2, inputs=[x, y, t], parameters=[v, w], outputs=[out])
+
+
+def doubles(*numbers):
+    return array("d", numbers)
+
+
+def state(program):
+    return list(program.parameters), list(program.gradients)
+
+
+# --- a step ------------------------------------------------------------------------------------------------------
+
+
+def test_it_starts_with_the_numbers_of_its_graph(program):
+    assert (list(program.inputs), list(program.parameters)) == ([1.0, 2.0, 3.0], [0.5, -1.0])
+    assert list(program.gradients) == [0.0, 0.0]
+    assert program.forward() == 20.25
+    assert list(program.outputs) == [-1.5]
+
+
+def test_a_step_by_hand(program):
+    program.set_input([2.0, 4.0, 1.0])
+    assert program.forward() == 16.0
+    program.backward()
+    assert list(program.gradients) == [-16.0, -32.0]
+    program.backward()
+    assert list(program.gradients) == [-32.0, -64.0], "gradients add up"
+    program.update(0.25, 2)
+    assert state(program) == ([4.5, 7.0], [0.0, 0.0])
+
+
+def test_zero_grad(program):
+    program.forward()
+    program.backward()
+    program.zero_grad()
+    assert state(program) == ([0.5, -1.0], [0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        [2.0, 4.0, 1.0],
+        (2, 4, 1),
+        doubles(2.0, 4.0, 1.0),
+        b"\x02\x04\x01",
+        bytearray(b"\x02\x04\x01"),
+        memoryview(doubles(9.0, 2.0, 4.0, 1.0))[1:],
+        memoryview(doubles(2.0, 4.0, 1.0)).cast("B").cast("d"),
+        Column(bytes([20, 40, 10]), 3, 10.0),
+        [Column(doubles(2.0), 1), Column(b"\x04\x01", 2)],
+        (Column(b"\x02\x04", 2), Column(doubles(1.0), 1)),
+    ],
+    ids=lambda row: type(row).__name__,
+)
+def test_a_row_may_be_any_of_these(program, row):
+    program.set_input(row)
+    assert list(program.inputs) == [2.0, 4.0, 1.0]
+    assert program.forward() == 16.0
+
+
+def test_the_graph_is_not_needed_any_more(engine):
+    x, p = Value(2.0), Value(3.0)
+    program = engine.compile(x * p, inputs=[x], parameters=[p])
+    x.data = p.data = 99.0
+    assert program.forward() == 6.0
+    program.parameters[0] = 5.0
+    assert (program.forward(), p.data) == (10.0, 99.0)
+
+
+def test_two_programs_do_not_share_numbers(engine):
+    """Objects of one name in one process: neither sees the other's functions nor its values."""
+    programs = []
+    for scale in (2.0, 3.0):
+        x, p = Value(1.0), Value(1.0)
+        programs.append(engine.compile((x * p).tanh() * scale * p, inputs=[x], parameters=[p]))
+    first, second = programs
+    alone = [program.forward() for program in programs]
+    for program in programs:
+        program.backward()
+    assert alone[0] / 2.0 == alone[1] / 3.0
+    assert first.gradients[0] / 2.0 == pytest.approx(second.gradients[0] / 3.0)
+    second.set_input([5.0])
+    assert second.forward() != alone[1]
+    assert first.forward() == alone[0]
+
+
+# --- what it refuses ---------------------------------------------------------------------------------------------
+
+REFUSED_ROWS = {
+    "too short": ([1.0, 2.0], ValueError, "no whole number of rows of 3"),
+    "too long": ([1.0, 2.0, 3.0, 4.0], ValueError, "a column holds 4 items, which is no whole number of rows of 3"),
+    "two rows": ([1.0] * 6, ValueError, "set_input takes one row, not 2\n  Hand many to `train`"),
+    "nothing": ([], ValueError, "every column must hold the same number of rows, one at least"),
+    "no buffer": (3.5, TypeError, "a column must be a buffer of doubles or bytes, not float\n  `array.array"),
+    "None": (None, TypeError, "must be a buffer of doubles or bytes, not NoneType"),
+    "text": ("abc", TypeError, "must be a buffer of doubles or bytes, not str"),
+    "strings": (["1", "2", "3"], TypeError, "must be real number, not str|must be float"),
+    "floats of 4 bytes": (array("f", [1, 2, 3]), TypeError, "contiguous buffer of doubles or bytes; its format is 'f'"),
+    "signed bytes": (array("b", [1, 2, 3]), TypeError, "its format is 'b', in 1 dimensions"),
+    "ints": (array("l", [1, 2, 3]), TypeError, "its format is 'l'"),
+    "every second": (memoryview(doubles(*range(6)))[::2], TypeError, "must be a flat, contiguous buffer"),
+    "backwards": (memoryview(doubles(*range(3)))[::-1], TypeError, "must be a flat, contiguous buffer"),
+    "a matrix": (memoryview(bytes(6)).cast("B", (2, 3)), TypeError, "its format is 'B', in 2 dimensions"),
+    "narrow columns": ([Column(doubles(1.0), 1)], ValueError, "the columns make 1 inputs a row, the program takes 3"),
+    "wide columns": ([Column(bytes(4), 4)], ValueError, "the columns make 4 inputs a row, the program takes 3"),
+    "no columns' width": ([Column(bytes(4), 0)], ValueError, "a column makes 0 inputs; it must make one at least"),
+    "unequal columns": ([Column(bytes(4), 2), Column(bytes(1), 1)], ValueError, r"one at least; they hold \[1, 2\]"),
+    "labels that are doubles": (Column(doubles(1.0), 3, one_hot=True), TypeError, "class labels must be bytes"),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED_ROWS)
+def test_a_row_that_does_not_fit_is_refused(program, why):
+    row, kind, message = REFUSED_ROWS[why]
+    with pytest.raises(kind, match=message):
+        program.set_input(row)
+    assert list(program.inputs) == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("why", [why for why in REFUSED_ROWS if why not in ("two rows", "strings")])
+def test_so_are_rows_to_train_on(program, why):
+    rows, kind, message = REFUSED_ROWS[why]
+    rows = doubles(*rows) if type(rows) is list and not any(isinstance(row, Column) for row in rows) else rows
+    with pytest.raises(kind, match=message):
+        program.train(rows, rate=0.1)
+    assert state(program) == ([0.5, -1.0], [0.0, 0.0])
+
+
+REFUSED_BUFFERS = {
+    "a list": ([1.0, 2.0], TypeError, "must be a buffer of doubles, not list\n  `array.array"),
+    "floats of 4 bytes": (array("f", [1, 2]), TypeError, "contiguous buffer of doubles; its format is 'f'"),
+    "bytes": (bytearray(16), TypeError, "its format is 'B'"),
+    "too short": (doubles(1.0), ValueError, "must hold 2 doubles; it holds 1"),
+    "too long": (doubles(1.0, 2.0, 3.0), ValueError, "must hold 2 doubles; it holds 3"),
+    "read-only": (memoryview(bytes(16)).cast("d"), TypeError, "must be writable, and this memoryview is not"),
+    "every second": (memoryview(doubles(*range(4)))[::2], TypeError, "must be a flat, contiguous buffer"),
+}
+
+
+@pytest.mark.parametrize("buffer", ["parameters", "gradients"])
+@pytest.mark.parametrize("why", REFUSED_BUFFERS)
+def test_a_buffer_that_does_not_fit_is_refused(program, why, buffer):
+    offered, kind, message = REFUSED_BUFFERS[why]
+    with pytest.raises(kind, match=f"{buffer} {message}" if message.startswith("must") else message):
+        setattr(program, buffer, offered)
+    assert state(program) == ([0.5, -1.0], [0.0, 0.0])
+
+
+def test_backward_needs_a_forward_over_the_same_numbers(program):
+    message = r"backward before forward\n  Call `forward\(\)` after each `set_input` or new buffer"
+    changes = [
+        lambda: None,
+        lambda: program.set_input([1.0, 1.0, 1.0]),
+        lambda: program.update(0.1),
+        lambda: program.train(doubles(1.0, 1.0, 1.0), rate=0.1),
+        lambda: setattr(program, "parameters", doubles(1.0, 2.0)),
+        lambda: setattr(program, "gradients", doubles(1.0, 2.0)),
+        program.reset,
+    ]
+    for change in changes:
+        change()
+        with pytest.raises(RuntimeError, match=message):
+            program.backward()
+        program.forward()
+        program.backward()
+
+
+@pytest.mark.parametrize("batch", [0, -1, 1.5, "2", None])
+def test_a_batch_is_a_whole_number(program, batch):
+    for use in (
+        lambda: program.update(0.1, batch),
+        lambda: program.train(doubles(1.0, 1.0, 1.0), rate=0.1, batch=batch),
+    ):
+        with pytest.raises(ValueError, match=f"batch must be a whole number, one at least, not {batch!r}"):
+            use()
+    assert state(program) == ([0.5, -1.0], [0.0, 0.0])
+
+
+def test_steps_lie_within_reason(program):
+    rows = doubles(*range(6))
+    for arguments in ({"steps": -1}, {"first_row": 2}, {"first_row": -1}):
+        with pytest.raises(ValueError, match=r"-?\d steps from row -?\d on, of 2 rows"):
+            program.train(rows, rate=0.1, **arguments)
+    assert list(program.train(rows, rate=0.1, steps=0)) == []
+    assert state(program) == ([0.5, -1.0], [0.0, 0.0])
+
+
+def test_without_inputs_there_is_no_row(engine):
+    p = Value(3.0)
+    program = engine.compile(p * p, inputs=[], parameters=[p])
+    with pytest.raises(ValueError, match="a column makes 0 inputs"):
+        program.train(doubles(1.0), rate=0.1)
+
+
+# --- the caller's own buffers ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["array", "memoryview of a bytearray"])
+def test_the_callers_buffers_are_written_in_place(program, kind):
+    raw = bytearray(doubles(0.5, -1.0, 0.0, 0.0).tobytes())
+    view = memoryview(raw)
+    parameters, gradients = (
+        (view[:16].cast("d"), view[16:].cast("d")) if kind != "array" else (doubles(0.5, -1.0), doubles(0.0, 0.0))
+    )
+    program.parameters, program.gradients = parameters, gradients
+    assert program.parameters is parameters
+    program.forward()
+    program.backward()
+    assert list(gradients) == [-9.0, -18.0]
+    program.update(0.5)
+    assert (list(parameters), list(gradients)) == ([5.0, 8.0], [0.0, 0.0])
+    program.train(doubles(2.0, 4.0, 1.0), rate=0.125)
+    assert list(parameters) == [-15.5, -33.0], "the loss was (42 - 1) ** 2"
+    if kind != "array":
+        assert raw == doubles(-15.5, -33.0, 0.0, 0.0).tobytes()
+    parameters[0] = 1.0
+    program.set_input([1.0, 0.0, 0.0])
+    assert program.forward() == 1.0, "what the caller writes is seen"
+
+
+def test_a_slice_of_a_cast_is_written_or_refused(program):
+    """PyPy's cffi can't address one, and would hand a copy to C without a word."""
+    raw = bytearray(doubles(0.5, -1.0, 0.0, 0.0).tobytes())
+    program.gradients = memoryview(raw).cast("d")[2:]
+    program.forward()
+    try:
+        program.backward()
+    except TypeError as error:
+        assert sys.implementation.name == "pypy"
+        assert "Slice a memoryview before its cast, not after" in str(error)
+    else:
+        assert raw == doubles(0.5, -1.0, -9.0, -18.0).tobytes()
+
+
+def test_two_programs_over_the_same_parameters(engine):
+    """As a model has one loss for training and another for what it says of a row."""
+    shared = doubles(2.0)
+    programs = []
+    for exponent in (1, 2):
+        p = Value(0.0)
+        programs.append(engine.compile(p**exponent, inputs=[], parameters=[p]))
+        programs[-1].parameters = shared
+    first, second = programs
+    assert (first.forward(), second.forward()) == (2.0, 4.0)
+    second.backward()
+    second.update(0.25)
+    assert first.forward() == 1.0
+
+
+# --- columns -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def echo(engine):
+    """Its outputs are its inputs, its loss tells which row it saw."""
+    xs = [Value(1.0) for _ in range(6)]
+    total = xs[0]
+    for i, x in enumerate(xs[1:]):
+        total = total * 10.0 + x * float(i + 1)
+    return engine.compile(total, inputs=xs, parameters=[], outputs=xs)
+
+
+def test_columns_of_all_kinds_side_by_side(echo):
+    columns = [
+        Column(doubles(0.25, -1.5), 1),
+        Column(bytes([255, 51, 0, 102]), 2, 255.0),
+        Column(bytes([2, 0]), 3, one_hot=True),
+    ]
+    rows = [[0.25, 1.0, 51 / 255.0, 0.0, 0.0, 1.0], [-1.5, 0.0, 102 / 255.0, 1.0, 0.0, 0.0]]
+    for index, row in enumerate(rows):
+        assert [x for column in columns for x in column.values(index)] == row
+    losses = echo.train(columns, rate=0.1)
+    assert list(echo.outputs) == list(echo.inputs) == rows[1]
+    for row, loss in zip(rows, losses):
+        echo.set_input(row)
+        assert echo.forward() == loss
+
+
+def test_bytes_are_divided_and_not_multiplied_by_a_reciprocal(echo):
+    """The two differ in the last bit."""
+    assert any(byte / 255.0 != byte * (1 / 255.0) for byte in range(256))
+    for start in range(0, 252, 6):
+        row = bytes(range(start, start + 6))
+        echo.set_input(Column(row, 6, 255.0))
+        assert list(echo.inputs) == [byte / 255.0 for byte in row]
+
+
+def test_bare_bytes_are_whole_numbers(echo):
+    echo.train(bytes(range(250, 256)), rate=0.1)
+    assert list(echo.inputs) == [250.0, 251.0, 252.0, 253.0, 254.0, 255.0]
+
+
+def test_a_label_beyond_the_classes_is_no_class(echo):
+    echo.set_input(Column(b"\x07", 6, one_hot=True))
+    assert list(echo.inputs) == [0.0] * 6
+
+
+def test_a_column_may_be_a_view_of_a_larger_buffer(echo):
+    buffer = memoryview(doubles(*range(20)))
+    echo.train(Column(buffer[4:16], 6), rate=0.1)
+    assert list(echo.inputs) == [10.0, 11.0, 12.0, 13.0, 14.0, 15.0]
+
+
+# --- training ----------------------------------------------------------------------------------------------------
+
+
+def sum_of(engine):
+    """Loss x * p: its gradient is the row's only number, and its loss tells p."""
+    x, p = Value(1.0), Value(1.0)
+    return engine.compile(x * p, inputs=[x], parameters=[p])
+
+
+def test_rows_wrap_around(engine):
+    program = sum_of(engine)
+    assert list(program.train(doubles(1.0, 2.0, 4.0), rate=0.0, steps=7, first_row=2)) == [4, 1, 2, 4, 1, 2, 4]
+    assert list(program.train(doubles(1.0, 2.0, 4.0), rate=0.0)) == [1, 2, 4]
+    assert list(program.inputs) == [4.0]
+
+
+def test_a_partial_batch_waits_for_the_rest(engine):
+    program = sum_of(engine)
+    rows = doubles(1.0, 2.0, 4.0)
+    program.train(rows, rate=0.5, batch=4)
+    assert state(program) == ([1.0], [7.0])
+    program.train(rows, rate=0.5, batch=4, steps=2)
+    assert state(program) == ([1.0 - 0.5 * 8.0 / 4], [2.0])
+    program.reset()
+    assert state(program) == ([0.0], [0.0])
+    program.train(rows, rate=0.5, batch=4)
+    assert state(program) == ([0.0], [7.0]), "reset forgot the partial batch"
+
+
+def test_a_schedule_is_asked_once_an_update(engine):
+    program = sum_of(engine)
+    asked = []
+
+    def rate(update):
+        asked.append(update)
+        return 2.0**-update
+
+    losses = program.train(doubles(1.0), rate=rate, batch=2, steps=7)
+    assert asked == [0, 1, 2]
+    assert list(losses) == [1.0, 1.0, 0.0, 0.0, -0.5, -0.5, -0.75]
+    assert list(program.gradients) == [1.0]
+    program.train(doubles(1.0), rate=rate, batch=2, steps=1)
+    assert asked == [0, 1, 2, 0], "each call counts its own updates"
+    assert state(program) == ([-1.75], [0.0])
+
+
+def test_a_rate_may_be_an_int(engine):
+    program = sum_of(engine)
+    program.train(doubles(1.0), rate=1)
+    assert list(program.parameters) == [0.0]
+
+
+@pytest.mark.parametrize("bad", [float("inf"), float("-inf"), float("nan")])
+def test_training_ends_where_a_loss_is_not_finite(engine, bad):
+    program = sum_of(engine)
+    rows = doubles(1.0, 2.0, bad, 4.0)
+    with pytest.raises(NonFiniteLoss, match="the loss of step 2 is not a finite number") as error:
+        program.train(rows, rate=0.25)
+    assert error.value.step == 2
+    assert error.value.value == bad or (error.value.value != error.value.value and bad != bad)
+    assert state(program) == ([0.25], [0.0]), "two updates, and not a third"
+
+
+def test_the_failing_step_adds_nothing_to_its_batch(engine):
+    program = sum_of(engine)
+    with pytest.raises(NonFiniteLoss) as error:
+        program.train(doubles(1.0, 2.0, float("nan")), rate=0.25, batch=3)
+    assert error.value.step == 2
+    assert state(program) == ([1.0], [3.0])
+
+
+def test_a_domain_error_on_the_way_ends_it_too(engine):
+    """C goes on with infinity, Python raises: a training ends the same."""
+    x, p = Value(1.0), Value(1.0)
+    program = engine.compile((x * p).log() + p, inputs=[x], parameters=[p])
+    with pytest.raises(NonFiniteLoss) as error:
+        program.train(doubles(1.0, 0.0, 1.0), rate=0.0)
+    assert error.value.step == 1
+    assert state(program) == ([1.0], [0.0])
+
+
+def test_an_update_that_overflows_shows_in_the_next_loss(engine):
+    program = sum_of(engine)
+    with pytest.raises(NonFiniteLoss) as error:
+        program.train(doubles(1e300), rate=1e300, steps=3)
+    assert error.value.step == 1
+
+
+def test_it_says_what_its_making_took(program):
+    assert set(program.phases) <= {"trace", "lower", "generate", "compile", "load"}
+    assert all(seconds >= 0.0 for seconds in program.phases.values())
+    assert program.sizes["tape_rows"] == 12

@@ -1,0 +1,134 @@
+"""Rows over constants alone: computed once, with the reference's bits, where that can be done at all."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import engines
+from engines.graph.linearize import linearize
+from engines.graph.passes import optimize
+from engines.graph.passes.fold import fold
+from engines.graph.value import Value
+from tests.engines.compiled.compiling import ONE_OF_EACH_KIND, usable
+from tests.engines.graphs import bits
+
+
+def lines(loss, **named):
+    return list(optimize(linearize(loss, **named)).lines())
+
+
+def test_constants_fold_into_one():
+    a, c = Value(1.0), Value(0.3)
+    assert lines(((c + 0.1) * 3.0) ** 3 * a, parameters=[a]) == [
+        f"%0 = constant {((0.3 + 0.1) * 3.0) ** 3!r}",
+        "%1 = parameter 0",
+        "%2 = * %0 %1",
+        "loss %2",
+    ]
+
+
+def test_a_tape_without_them_stays_as_it_is():
+    a = Value(1.0)
+    tape = linearize(a * a, parameters=[a])
+    assert fold(tape) is tape
+    tape = linearize(a * 2.0, parameters=[a])
+    assert fold(tape) is tape
+
+
+OPERATIONS = {
+    "+": lambda a, b: a + b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b,
+    "**": lambda a, b: (a**3) * b**-0.5,
+    "relu": lambda a, b: (a - b).relu(),
+    "tanh": lambda a, b: a.tanh(),
+    "exp": lambda a, b: b.exp(),
+    "log": lambda a, b: a.log(),
+    "max": lambda a, b: a.max(b),
+}
+
+
+@pytest.mark.parametrize("op", OPERATIONS)
+def test_a_folded_constant_has_the_reference_bits(op):
+    for numbers in ((0.1, 0.7), (3.3, 1e-5), (1e10, 2.5)):
+        tape = optimize(linearize(OPERATIONS[op](*map(Value, numbers))))
+        expected = OPERATIONS[op](*map(engines.load("tuple").Value, numbers)).data
+        assert tape.ops == ["constant"]
+        assert bits([tape.numbers[0]]) == bits([expected])
+
+
+# --- what can't be computed --------------------------------------------------------------------------------------
+
+
+def unlucky(op, *numbers):
+    """A graph over constants that were changed after it was traced, so that computing it goes wrong."""
+    leaves = [Value(1.5) for _ in numbers]
+    out = op(*leaves)
+    for leaf, number in zip(leaves, numbers):
+        leaf.data = number
+    return out
+
+
+WRONG = {
+    "division by zero": (lambda a: a**-1, (0.0,), math.inf),
+    "logarithm of zero": (lambda a: a.log(), (0.0,), -math.inf),
+    "root of a negative number": (lambda a: a**0.5, (-1.0,), math.nan),
+    "overflow of exp": (lambda a: a.exp(), (1000.0,), math.inf),
+    "overflow of a product": (lambda a, b: a * b, (1e200, 1e200), math.inf),
+}
+
+
+@pytest.mark.parametrize("why", WRONG)
+def test_an_error_stays_for_the_step_that_meets_it(why):
+    op, numbers, _ = WRONG[why]
+    tape = optimize(linearize(unlucky(op, *numbers) * 2.0))
+    assert tape.ops[-1] == "*"
+    assert len(tape) == len(numbers) + 3
+
+
+@pytest.mark.parametrize("why", WRONG)
+@pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
+def test_it_compiles_all_the_same(name, why):
+    """C goes on with infinity or NaN; Python raises where its operators do."""
+    engine = usable(name)
+    op, numbers, value = WRONG[why]
+    p = Value(1.0)
+    program = engine.compile(unlucky(op, *numbers) * p, inputs=[], parameters=[p])
+    try:
+        loss = program.forward()
+    except (ArithmeticError, ValueError):
+        assert name in ("bytecode", "python-source")
+    else:
+        assert bits([loss]) == bits([value])
+
+
+# --- outputs and losses that are constants -----------------------------------------------------------------------
+
+
+def test_a_folded_output_stays():
+    a, c = Value(1.0), Value(2.0)
+    inner = c * 3.0
+    assert lines(a * (inner + 1.0), inputs=[a], outputs=[inner, c, inner]) == [
+        "%0 = input 0",
+        "%1 = constant 2.0",
+        "%2 = constant 6.0",
+        "%3 = constant 7.0",
+        "%4 = * %0 %3",
+        "loss %4",
+        "outputs %2 %1 %2",
+    ]
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
+def test_constants_run_as_outputs_and_as_the_loss(name):
+    engine = usable(name)
+    x, p, c = Value(1.0), Value(4.0), Value(2.0)
+    folded = c * 3.0
+    program = engine.compile(folded + 1.0, inputs=[x], parameters=[p], outputs=[folded, c, x, folded])
+    program.set_input([9.0])
+    assert program.forward() == 7.0
+    program.backward()
+    assert list(program.outputs) == [6.0, 2.0, 9.0, 6.0]
+    assert list(program.gradients) == [0.0]

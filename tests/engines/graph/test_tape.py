@@ -1,0 +1,299 @@
+"""Value graph -> tape: the order, what is refused, and what is left behind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import engines
+from engines.api import CyclicGraph
+from engines.compiled.c_source import Form, c_source
+from engines.compiled.lower import lower
+from engines.graph.check import BrokenTape, check
+from engines.graph.linearize import linearize
+from engines.graph.ops import OPS
+from engines.graph.passes import optimize
+from engines.graph.tape import Tape
+from engines.graph.value import Value
+from engines.nn import bind, squared_error
+from tests.engines.graphs import NAMED, classifier
+from tests.engines.programs import readme
+
+
+def text(tape):
+    return "\n".join(tape.lines()) + "\n"
+
+
+def readme_tape():
+    (a, b), g = readme(Value)
+    return linearize(g, inputs=[a], parameters=[b])
+
+
+def mlp_tape():
+    model = bind(Value).MLP(2, [2, 1])
+    inputs = [Value(1.0) for _ in range(3)]
+    output = model(inputs[:2])
+    loss = squared_error([output], inputs[2:])
+    return linearize(loss, inputs=inputs, parameters=model.parameters(), outputs=[output])
+
+
+TAPES = {"readme": readme_tape, "mlp": mlp_tape}
+
+
+# --- golden text -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TAPES)
+def test_text(golden, name):
+    golden(f"tape-{name}.txt", text(TAPES[name]()))
+
+
+@pytest.mark.parametrize("name", TAPES)
+def test_c(golden, name):
+    """In small functions, so that it shows how values cross them."""
+    source = c_source(lower(optimize(TAPES[name]())), Form(piece=12, expression=4))
+    golden(f"{name}.c", "".join(source.units))
+
+
+def test_c_in_several_units(golden):
+    """The first has the passes, and declares what the others define."""
+    source = c_source(lower(optimize(mlp_tape())), Form(piece=12, expression=4, units=2))
+    assert len(source.units) == 2
+    golden("mlp-units.c", "\n/* --- the next unit --- */\n\n".join(source.units))
+
+
+# --- canonical order ---------------------------------------------------------------------------------------------
+
+
+def test_operands_come_first_left_before_right():
+    a, b, c = Value(1.0), Value(2.0), Value(3.0)
+    loss = (b * a) + (a.max(c)) ** 2
+    tape = linearize(loss, inputs=[a, b], parameters=[c])
+    assert text(tape).splitlines() == [
+        "%0 = input 1",
+        "%1 = input 0",
+        "%2 = * %0 %1",
+        "%3 = parameter 0",
+        "%4 = max %1 %3",
+        "%5 = ** %4 2",
+        "%6 = + %2 %5",
+        "loss %6",
+    ]
+
+
+@pytest.mark.parametrize("graph", NAMED, ids=lambda graph: graph.name)
+def test_the_order_is_that_of_backward(graph):
+    """It is what makes a compiled gradient the reference's, bit for bit."""
+    leaves = [Value(x) for x in graph.numbers]
+    (root,) = graph.build(Value, leaves)
+    tape = linearize(root, inputs=leaves)
+    assert tape.ops == [v._name or ("input" if v in leaves else "constant") for v in root.topo()]
+
+
+def test_a_square_has_its_operand_twice():
+    a = Value(2.0)
+    assert text(linearize(a * a, parameters=[a])) == "%0 = parameter 0\n%1 = * %0 %0\nloss %1\n"
+
+
+def test_what_only_outputs_need_comes_after_the_loss():
+    a, b, unused = Value(1.0), Value(2.0), Value(3.0)
+    loss = a + 1.0
+    tape = linearize(loss, inputs=[unused, a, b], outputs=[b * a, loss, a])
+    assert text(tape).splitlines() == [
+        "%0 = input 1",
+        "%1 = constant 1.0",
+        "%2 = + %0 %1",
+        "%3 = input 2",
+        "%4 = * %3 %0",
+        "loss %2",
+        "outputs %4 %2 %0",
+    ]
+    assert (tape.inputs, tape.parameters) == (3, 0), "one that is not used is counted, and has no row"
+
+
+def test_a_chain_of_100_000_rows():
+    a = Value(1.0)
+    x = a
+    for _ in range(100_000):
+        x = x + a
+    tape = linearize(x, inputs=[a])
+    assert len(tape) == 100_001
+    assert (tape.left[-1], tape.right[-1], tape.loss) == (99_999, 0, 100_000)
+
+
+def test_a_chain_to_the_right():
+    a = Value(1.0)
+    x = a
+    for _ in range(20_000):
+        x = a + x
+    assert len(linearize(x, inputs=[a])) == 20_001
+
+
+def test_a_graph_of_200_000_rows():
+    leaves = [Value(1.0) for _ in range(400)]
+    total = Value(0.0)
+    for a in leaves[:250]:
+        for b in leaves:
+            total = total + a * b
+    tape = check(linearize(total, parameters=leaves))
+    assert len(tape) == 401 + 200_000
+    assert tape.ops.count("parameter") == 400
+
+
+def test_twice_gives_the_same():
+    """A Value keeps its row while the walk is on, and forgets it."""
+    graph, _ = classifier()
+    leaves = [Value(x) for x in graph.numbers]
+    values = graph.build(Value, leaves)
+    first, second = (linearize(values[-1], inputs=leaves, outputs=values) for _ in range(2))
+    assert first == second
+    part = linearize(values[0], inputs=leaves)
+    assert part.loss == len(part) - 1
+    assert clean(*leaves, *values)
+
+
+# --- what is refused ---------------------------------------------------------------------------------------------
+
+
+def clean(*roots):
+    """Whether no Value below these is marked."""
+    return all(v._row == -1 for root in roots for v in _below(root))
+
+
+def _below(root):
+    found, stack = set(), [root]
+    while stack:
+        v = stack.pop()
+        if v not in found:
+            found.add(v)
+            stack += v._prev
+    return found
+
+
+def test_a_stranger_is_told():
+    a = Value(1.0)
+    loss = a * 2.0
+    stranger = engines.load("tuple").Value(3.0)
+    for arguments, what in (
+        ({"loss": stranger}, "the loss"),
+        ({"loss": loss, "outputs": [loss, stranger]}, r"outputs\[1\]"),
+        ({"loss": loss, "inputs": [stranger]}, r"inputs\[0\]"),
+        ({"loss": loss, "inputs": [a], "parameters": [stranger]}, r"parameters\[0\]"),
+    ):
+        with pytest.raises(
+            TypeError, match=rf"{what} is Value\(data=3.0, grad=0\), not a Value of a compiled engine\n"
+        ):
+            linearize(**arguments)
+        assert clean(loss)
+    with pytest.raises(TypeError, match=r"the loss is 2.0, not a Value of a compiled engine\n  Build the graph from"):
+        linearize(2.0)
+
+
+def test_only_a_leaf_can_be_named():
+    a = Value(1.0)
+    b = a**2
+    loss = b + a
+    for kind in ("inputs", "parameters"):
+        with pytest.raises(ValueError, match=rf"{kind}\[1\] is the result of '\*\*2'\n  Name the leaf"):
+            linearize(loss, **{kind: [a, b]})
+    assert clean(loss)
+
+
+def test_a_leaf_has_one_name():
+    a, b = Value(1.0), Value(2.0)
+    loss = a * b
+    with pytest.raises(ValueError, match=r"inputs\[2\] is inputs\[0\] already\n  Name each leaf once"):
+        linearize(loss, inputs=[a, b, a])
+    with pytest.raises(ValueError, match=r"parameters\[0\] is inputs\[1\] already"):
+        linearize(loss, inputs=[a, b], parameters=[b])
+    assert clean(loss)
+
+
+@pytest.mark.parametrize("outputs", [False, True], ids=["below the loss", "below an output"])
+def test_a_cycle_is_told(outputs):
+    a, other = Value(1.0), Value(2.0)
+    b = a + 1.0
+    c = b * 2.0
+    a._prev = (c,)
+    with pytest.raises(CyclicGraph, match="cycle in the graph"):
+        linearize(*([other] if outputs else [c]), outputs=[c] if outputs else [])
+    assert clean(c, other)
+    a._prev = ()
+    assert len(linearize(c, inputs=[a])) == 5
+
+
+def test_a_value_that_is_its_own_operand():
+    a = Value(1.0)
+    a._prev = (a,)
+    with pytest.raises(CyclicGraph):
+        linearize(a)
+    assert a._row == -1
+
+
+# --- the checker -------------------------------------------------------------------------------------------------
+
+
+def tape(*rows, loss=None, outputs=(), inputs=1, parameters=1):
+    """Rows of (op, left, right, number)."""
+    ops, left, right, numbers = zip(*rows)
+    numbers = {row: number for row, number in enumerate(numbers) if number is not None}
+    return Tape(
+        list(ops), list(left), list(right), numbers, len(ops) - 1 if loss is None else loss, outputs, inputs, parameters
+    )
+
+
+X, P, TWO = ("input", -1, -1, 0), ("parameter", -1, -1, 0), ("constant", -1, -1, 2.0)
+
+BROKEN = {
+    "an operand comes later": ([X, ("+", 0, 2, None), P, ("*", 1, 2, None)], r"%1 \(\+.*does not come before it"),
+    "its own operand": ([X, ("+", 0, 1, None)], r"%1 .*does not come before it"),
+    "one operand too few": ([X, ("+", 0, -1, None)], r"%1 .*'\+' takes 2 operands"),
+    "the left one is missing": ([X, ("ReLU", -1, 0, None)], r"%1 .*'ReLU' takes 1 operands"),
+    "one too many": ([X, ("ReLU", 0, 0, None)], r"%1 .*'ReLU' takes 1 operands"),
+    "a leaf with an operand": ([X, ("input", 0, -1, 0)], r"%1 .*'input' takes 0 operands"),
+    "no such op": ([X, ("sigmoid", 0, -1, None)], r"%1 .*there is no op 'sigmoid'"),
+    "a power without a number": ([X, ("**", 0, -1, None)], r"%1 .*'\*\*' takes a number"),
+    "a sum with a number": ([X, ("+", 0, 0, 2.0)], r"%1 .*'\+' takes no number"),
+    "an input without a number": ([("input", -1, -1, None)], r"%0 .*'input' takes a number"),
+    "no such input": ([("input", -1, -1, 1)], r"%0 .*there are only 1"),
+    "no such parameter": ([("parameter", -1, -1, -1)], r"%0 .*there are only 1"),
+    "an infinite constant": ([X, ("constant", -1, -1, float("inf")), ("+", 0, 1, None)], r"%1 .*must be finite"),
+    "a constant that is no number": ([("constant", -1, -1, float("nan"))], r"%0 .*must be finite"),
+    "an infinite exponent": ([X, ("**", 0, -1, float("inf"))], r"%1 .*must be finite"),
+    "a dangling row": ([X, TWO, ("*", 0, 0, None)], r"%1 \(constant.*nothing reads it"),
+}
+
+
+@pytest.mark.parametrize("why", BROKEN)
+def test_a_broken_tape_names_its_row(why):
+    rows, message = BROKEN[why]
+    with pytest.raises(BrokenTape, match=rf"^row {message}"):
+        check(tape(*rows))
+
+
+@pytest.mark.parametrize("row", [-1, 2, 9])
+def test_the_roots_are_rows(row):
+    with pytest.raises(BrokenTape, match=rf"the loss is %{row}, of 2 rows"):
+        check(tape(X, ("+", 0, 0, None), loss=row))
+    with pytest.raises(BrokenTape, match=rf"outputs\[1\] is %{row}, of 2 rows"):
+        check(tape(X, ("+", 0, 0, None), outputs=(0, row)))
+
+
+def test_a_whole_tape_passes_and_comes_back():
+    for make in TAPES.values():
+        whole = make()
+        assert check(whole) is whole
+    assert check(tape(X, TWO, ("*", 0, 0, None), outputs=(1,)))
+
+
+def test_optimize_checks_before_the_first_pass():
+    with pytest.raises(BrokenTape, match="nothing reads it"):
+        optimize(replace(readme_tape(), loss=0))
+
+
+def test_the_table_says_what_an_op_is(monkeypatch):
+    whole = readme_tape()
+    monkeypatch.delitem(OPS, "*")
+    with pytest.raises(BrokenTape, match=r"there is no op '\*'"):
+        check(whole)
