@@ -9,6 +9,9 @@ from pathlib import Path
 
 import psutil
 
+from engines.api import Unavailable
+from engines.compiled import toolchains
+
 
 def facts() -> dict[str, str]:
     """Processor, memory, system and load, as text; what the system does not tell is left out."""
@@ -22,7 +25,18 @@ def facts() -> dict[str, str]:
         "frequency governor": _first_line(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
         "load at start": ", ".join(f"{load:.2f}" for load in os.getloadavg()) if hasattr(os, "getloadavg") else "",
     }
+    found |= {family: _compiler(family) for family in COMPILERS}
     return {name: value for name, value in found.items() if value.strip()}
+
+
+COMPILERS = ("tcc", "gcc", "clang")
+
+
+def _compiler(family: str) -> str:
+    try:
+        return toolchains.find(family).version
+    except Unavailable:
+        return ""
 
 
 def commit(folder: Path) -> str:

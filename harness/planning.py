@@ -78,8 +78,9 @@ def resume(run: Run) -> Plan:
             f"{run.id}: was made by commit {run.commit or 'unknown'}, and the code has changed since\n"
             "  Check that commit out again, or start a new run."
         )
-    for fact in ("processor", "cores", "system", "libc"):
-        if run.machine.get(fact) != machine.facts().get(fact):
+    here = machine.facts()
+    for fact in ("processor", "cores", "system", "libc", *machine.COMPILERS):
+        if run.machine.get(fact) != here.get(fact):
             raise Unreadable(
                 f"{run.id}: was made on another machine ({fact}: {run.machine.get(fact)})\n"
                 "  Resume it there, or start a new run here."

@@ -28,7 +28,7 @@ CORES = os.cpu_count() or 1
 
 FORMS = {
     "tcc": Form(piece=400),
-    "gcc": Form(piece=400, units=CORES),
+    "gcc": Form(piece=100, units=CORES),
     "clang": Form(piece=400, units=CORES),
 }
 

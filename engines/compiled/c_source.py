@@ -90,11 +90,20 @@ struct column {{
 
 {export}void set_input(double *restrict x, const struct column *columns, long long count, long long row)
 {{
-    for (const struct column *c = columns; c < columns + count; c++) {{
-        const double *doubles = (const double *)c->data + row * c->width;
-        const unsigned char *bytes = (const unsigned char *)c->data + row * (c->kind == CLASSES ? 1 : c->width);
-        for (long long i = 0; i < c->width; i++)
-            *x++ = c->kind == DOUBLES ? doubles[i] : c->kind == BYTES ? bytes[i] / c->divisor : *bytes == i;
+    for (const struct column *c = columns; c < columns + count; x += c->width, c++) {{
+        if (c->kind == DOUBLES) {{
+            const double *cells = (const double *)c->data + row * c->width;
+            for (long long i = 0; i < c->width; i++)
+                x[i] = cells[i];
+        }} else if (c->kind == BYTES) {{
+            const unsigned char *cells = (const unsigned char *)c->data + row * c->width;
+            for (long long i = 0; i < c->width; i++)
+                x[i] = cells[i] / c->divisor;
+        }} else {{
+            const unsigned char *label = (const unsigned char *)c->data + row;
+            for (long long i = 0; i < c->width; i++)
+                x[i] = *label == i;
+        }}
     }}
 }}
 
@@ -187,12 +196,8 @@ def _own_storage(storage: Storage, workspace: int) -> str:
 
 def _functions(code: Code) -> list[tuple[str, int]]:
     """The libm functions that the code calls, with how many arguments."""
-    called = {
-        (instruction[0], len(instruction) - 1)
-        for instruction in code.instructions
-        if instruction[0] not in _NO_FUNCTION
-    }
-    return sorted(called)
+    called = {instruction[0] for instruction in code.instructions} - _NO_FUNCTION
+    return sorted({(i[0], len(i) - 1) for i in code.instructions if i[0] in called}) if called else []
 
 
 _NO_FUNCTION = {*INFIX, "where", NUMBER, ACCUMULATE}

@@ -88,8 +88,8 @@ class CompiledEngine:
     ) -> Program:
         """Compile the graph below `loss`, whose leaves are the inputs, the parameters, and constants.
 
-        outputs: Values whose data each forward pass hands out. Raises what `linearize` raises, Unavailable, and
-        BuildFailed.
+        outputs: Values whose data each forward pass hands out. Raises what `linearize` raises, BrokenTape for a
+        constant that is not finite, Unavailable where the compiler is missing, and BuildFailed where it fails.
         """
         with _collector_paused():
             return self._compile(Clock(), loss, inputs, parameters, outputs, None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Optional
 
-from engines.graph.expr import LEAVES, Apply, Expr, K, Leaf, Literal
+from engines.graph.expr import LEAVES, Apply, Expr, G, K, Leaf, Literal
 from engines.graph.ops import OPS
 from engines.graph.tape import CONSTANT, INPUT, PARAMETER, Tape
 
@@ -54,6 +54,9 @@ KEPT = 1 << 30
 def lower(tape: Tape) -> Code:
     """Forward over all rows; backward over those between a parameter and the loss, and no others."""
     return _Lowering(tape).lower()
+
+
+_G = LEAVES.index(G)
 
 
 class _Lowering:
@@ -111,44 +114,49 @@ class _Lowering:
         """Walk the rows in reverse; each adds its contributions to the left operand's gradient, then the right's."""
         tape, instructions, reads, values = self.tape, self.instructions, self.reads, self.values
         ops, numbers, differentiable = tape.ops, tape.numbers, self.differentiable
-        gradients: list[Optional[int]] = [None] * len(tape)
-        contributions = {op.name: [(_pair(c), _position(c), c) for c in op.contributions] for op in OPS.values()}
+        gradients: list[Optional[int]] = [None] * len(tape)  # of rows that are no parameters
+        plans = {op.name: [(_position(c), _pair(c), c) for c in op.contributions] for op in OPS.values()}
         backward = len(reads)
         seed = self._append(NUMBER, 1.0)
         if ops[tape.loss] == PARAMETER:
             self._append(ACCUMULATE, numbers[tape.loss], seed)
-            reads[seed] += 1
-        gradients[tape.loss] = seed
+        else:
+            gradients[tape.loss] = seed
         for row in range(tape.loss, -1, -1):
-            if not differentiable[row] or ops[row] == PARAMETER:
+            gradient = gradients[row]
+            if gradient is None:
                 continue
             left, right = tape.left[row], tape.right[row]
-            second = values[right] if right >= 0 else None
-            leaves: tuple[Any, ...] = (values[left], second, numbers.get(row), values[row], gradients[row])
-            for operand, (pair, position, expr) in zip((left, right), contributions[ops[row]]):
+            leaves: Optional[tuple[Any, ...]] = None
+            for operand, (position, pair, expr) in zip((left, right), plans[ops[row]]):
                 if not differentiable[operand]:
                     continue
-                if position is not None:
-                    value = leaves[position]
-                elif pair is not None:
-                    a, b = leaves[pair[1]], leaves[pair[2]]
-                    reads[a] += 1 if a >= backward else KEPT
-                    reads[b] += 1 if b >= backward else KEPT
-                    value = len(reads)
-                    instructions.append((pair[0], a, b))
-                    reads.append(0)
+                if position == _G:  # a sum passes its gradient on as it is
+                    value = gradient
                 else:
-                    value = self._emit(expr, leaves, backward)
+                    if leaves is None:
+                        second = values[right] if right >= 0 else None
+                        leaves = (values[left], second, numbers.get(row), values[row], gradient)
+                    if pair is not None:
+                        a, b = leaves[pair[1]], leaves[pair[2]]
+                        reads[a] += 1 if a >= backward else KEPT
+                        reads[b] += 1 if b >= backward else KEPT
+                        value = len(reads)
+                        instructions.append((pair[0], a, b))
+                        reads.append(0)
+                    else:
+                        value = self._emit(expr, leaves, backward)
                 if ops[operand] == PARAMETER:
                     reads[value] += 1
                     instructions.append((ACCUMULATE, numbers[operand], value))
                     reads.append(0)
                     continue
                 earlier = gradients[operand]
-                gradients[operand] = value if earlier is None else self._append("add", earlier, value)
                 if earlier is not None:
                     reads[earlier] += 1
                     reads[value] += 1
+                    value = self._append("add", earlier, value)
+                gradients[operand] = value
 
     def _append(self, *instruction: Any) -> int:
         self.instructions.append(instruction)

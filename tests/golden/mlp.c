@@ -68,11 +68,20 @@ struct column {
 
 void set_input(double *restrict x, const struct column *columns, long long count, long long row)
 {
-    for (const struct column *c = columns; c < columns + count; c++) {
-        const double *doubles = (const double *)c->data + row * c->width;
-        const unsigned char *bytes = (const unsigned char *)c->data + row * (c->kind == CLASSES ? 1 : c->width);
-        for (long long i = 0; i < c->width; i++)
-            *x++ = c->kind == DOUBLES ? doubles[i] : c->kind == BYTES ? bytes[i] / c->divisor : *bytes == i;
+    for (const struct column *c = columns; c < columns + count; x += c->width, c++) {
+        if (c->kind == DOUBLES) {
+            const double *cells = (const double *)c->data + row * c->width;
+            for (long long i = 0; i < c->width; i++)
+                x[i] = cells[i];
+        } else if (c->kind == BYTES) {
+            const unsigned char *cells = (const unsigned char *)c->data + row * c->width;
+            for (long long i = 0; i < c->width; i++)
+                x[i] = cells[i] / c->divisor;
+        } else {
+            const unsigned char *label = (const unsigned char *)c->data + row;
+            for (long long i = 0; i < c->width; i++)
+                x[i] = *label == i;
+        }
     }
 }
 

@@ -1,0 +1,134 @@
+"""The extension module's own checks: it is called directly here, past Program, and must never crash."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+from array import array
+
+import pytest
+
+import engines
+from engines.columns import Column
+from engines.compiled import toolchains
+from engines.compiled.lower import lower
+from tests.engines.compiled.compiling import usable
+from tests.engines.graphs import classifier
+
+
+def doubles(*numbers):
+    return array("d", numbers)
+
+
+def product():
+    """The engine, and x * p as a graph with its leaves."""
+    engine = usable("tcc-extension")
+    x, p = engine.Value(2.0), engine.Value(3.0)
+    return engine, x * p, x, p
+
+
+@pytest.fixture(scope="module")
+def module():
+    engine, loss, x, p = product()
+    return engine.compile(loss, inputs=[x], parameters=[p])._kernel._module
+
+
+X, P, W, Y, Q = doubles(2), doubles(3), doubles(*[0] * 8), doubles(), doubles(0)
+TRAIN = (X, P, W, Y, Q, (Column(doubles(1, 2), 1),), 0, 2, 1, 0, doubles(0.1, 0.1), doubles(0, 0))
+
+
+def replaced(arguments, index, value):
+    return (*arguments[:index], value, *arguments[index + 1 :])
+
+
+def test_it_computes(module):
+    assert module.forward(X, P, W, Y) == 6.0
+    gradients = doubles(0)
+    module.backward(X, P, W, gradients)
+    assert list(gradients) == [2.0]
+    assert module.train(*TRAIN) == 2
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "error", "message"),
+    [
+        ("forward", (X, P, W), TypeError, "forward takes 4 arguments, not 3"),
+        ("forward", (None, P, W, Y), TypeError, "bytes-like object is required"),
+        ("forward", (X, b"12345678", W, Y), BufferError, "not writable"),
+        ("forward", (X, array("f", [1.0]), W, Y), TypeError, "p must hold doubles"),
+        ("forward", (doubles(), P, W, Y), ValueError, "x must hold 1 doubles; it holds 0"),
+        ("forward", (X, memoryview(doubles(1, 2, 3))[::2], W, Y), BufferError, "contiguous"),
+        ("backward", (X, P, W, doubles()), ValueError, "q must hold 1 doubles; it holds 0"),
+        ("zero_grad", (), TypeError, "zero_grad takes 1 arguments, not 0"),
+        ("update", (P, Q, "fast", 1), TypeError, "real number"),
+        ("set_input", (X, [Column(doubles(1), 1)], 0), TypeError, "columns must be a tuple of at most 16"),
+        ("set_input", (X, (doubles(1),), 0), TypeError, "a column must be a tuple"),
+        ("set_input", (X, ((doubles(1), "wide", 1.0, False),), 0), TypeError, "integer"),
+        ("set_input", (X, (Column(array("f", [1]), 1),), 0), TypeError, "doubles or bytes"),
+        ("set_input", (X, (Column(doubles(1), 1, 1.0, True),), 0), TypeError, "class labels are bytes"),
+        ("set_input", (X, (Column(b"123", 2),), 0), ValueError, "a whole number of rows"),
+        ("set_input", (X, (Column(b"12", 2),), 0), ValueError, "columns must make 1 inputs a row"),
+        ("set_input", (X, (), 0), ValueError, "columns must make 1 inputs a row"),
+        ("set_input", (X, (Column(b"1", 1),), 1), IndexError, "there is no row 1 among 1"),
+        ("set_input", (X, (Column(b"1", 1),), -1), IndexError, "there is no row -1 among 1"),
+        ("train", TRAIN[:-1], TypeError, "train takes 12 arguments, not 11"),
+        ("train", replaced(TRAIN, 6, 2), IndexError, "there is no row 2 among 2"),
+        ("train", replaced(TRAIN, 7, -1), ValueError, "steps must not be negative"),
+        ("train", replaced(TRAIN, 8, 0), ValueError, "batch at least 1"),
+        ("train", replaced(TRAIN, 9, 1), ValueError, "taken below batch"),
+        ("train", replaced(TRAIN, 10, doubles(0.1)), ValueError, "rates must hold 2 doubles; it holds 1"),
+        ("train", replaced(TRAIN, 11, doubles(0)), ValueError, "losses must hold 2 doubles; it holds 1"),
+        ("train", replaced(TRAIN, 7, 2**70), OverflowError, "too large"),
+    ],
+)
+def test_a_wrong_argument_is_an_exception(module, method, arguments, error, message):
+    with pytest.raises(error, match=message):
+        getattr(module, method)(*arguments)
+
+
+def test_wrong_arguments_leave_no_buffer_locked(module):
+    """An array that is still exported can't grow."""
+    inputs, losses = doubles(2), doubles(0)
+    for wrong in (replaced(TRAIN, 5, ()), replaced(TRAIN, 11, losses)):
+        with pytest.raises(ValueError, match="must"):
+            module.train(inputs, *wrong[1:])
+    inputs.append(1.0)
+    losses.append(1.0)
+
+
+def test_two_programs_are_two_modules():
+    engine, loss, x, p = product()
+    first = engine.compile(loss, inputs=[x], parameters=[p])
+    second = engine.compile(loss + 1.0, inputs=[x], parameters=[p])
+    assert (first.forward(), second.forward()) == (6.0, 7.0)
+
+
+def test_it_compiles_without_a_warning(tmp_path):
+    """By gcc, whose warnings are more than TCC's."""
+    engine = usable("tcc-extension")
+    tool = toolchains.find(usable("gcc-O0").compiler)
+    graph, kinds = classifier()
+    leaves = [engine.Value(number) for number in graph.numbers]
+    loss = graph.build(engine.Value, leaves)[-1]
+    chosen = {kind: [v for v, k in zip(leaves, kinds) if k == kind] for kind in ("input", "parameter")}
+    tape = engine.tape(loss, inputs=chosen["input"], parameters=chosen["parameter"])
+    source = tmp_path / "program.c"
+    source.write_text(engine.source(lower(tape)), encoding="ascii")
+    flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-fPIC", "-isystem", sysconfig.get_path("include")]
+    command = [*tool.command, *flags, "-c", "-o", str(tmp_path / "program.o"), str(source)]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr[-2000:]
+
+
+@pytest.mark.skipif(sys.implementation.name == "cpython", reason="about other interpreters")
+def test_other_interpreters_are_told_why_not():
+    with pytest.raises(engines.Unavailable, match="extension module is CPython's"):
+        engines.load("tcc-extension").check()
+
+
+def test_the_module_has_no_state_to_share():
+    """Multi-phase initialisation: importing it twice gives two modules."""
+    engine, loss, x, p = product()
+    kernels = [engine.compile(loss, inputs=[x], parameters=[p])._kernel for _ in range(2)]
+    assert kernels[0]._module is not kernels[1]._module
