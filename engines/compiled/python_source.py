@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import sys
 from pathlib import Path
 from typing import Any, Callable, Optional
 
@@ -17,7 +16,8 @@ from engines.graph.expr import PYTHON
 
 LANGUAGE = Language(PYTHON, local="    %s = %s", store="    %s = %s", accumulate="    q[%d] += %s")
 
-PIECE = 100 if sys.implementation.name == "pypy" else 200
+PIECE = 400
+"""Primitives a function: CPython is indifferent, PyPy likes fewer and larger ones (docs/sweeps.md)."""
 
 
 class PythonSource(PythonKernel):
