@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+import psutil
+
 from harness.interpreters import ROOT
 from harness.worker.job import Job
 
@@ -104,6 +106,15 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
         else:
             os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+    _end_session(process.pid)
+
+
+def _end_session(leader: int) -> None:
+    """What the worker started in groups of their own: a compiler that outlived it would load the next one's timing."""
+    for pid in psutil.pids() if hasattr(os, "getsid") else ():
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if os.getsid(pid) == leader:
+                os.kill(pid, signal.SIGKILL)
 
 
 def _outcome(file: Path, code: int | None, output: str, timeout_seconds: float) -> dict[str, Any]:

@@ -19,7 +19,7 @@ def test_the_example_trains_a_compiled_model(capsys):
     exec(compile(example, "README.md", "exec"), {"__name__": "__main__"})
     loss, phases = capsys.readouterr().out.split(" ", 1)
     assert float(loss) < 0.01
-    assert phases.startswith("{'lower'")
+    assert phases.startswith("{'trace': 0.0, 'lower'")
 
 
 def test_every_engine_and_workload_is_in_a_table():

@@ -20,12 +20,14 @@ from engines.graph.tape import Tape
 from engines.graph.value import Value
 from engines.nn import Networks
 
+PHASES = ("trace", "lower", "generate", "compile", "load")
+
 
 class Clock:
-    """Seconds by phase."""
+    """Seconds by phase, 0 for one that an engine does not have; and the sizes of what was made."""
 
     def __init__(self) -> None:
-        self.phases: dict[str, float] = {}
+        self.phases = dict.fromkeys(PHASES, 0.0)
         self.sizes: dict[str, int] = {}
 
     @contextlib.contextmanager
@@ -35,7 +37,7 @@ class Clock:
         try:
             yield
         finally:
-            self.phases[name] = self.phases.get(name, 0.0) + perf_counter() - start
+            self.phases[name] += perf_counter() - start
 
 
 class CompiledEngine:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from time import monotonic
-from typing import NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
 from engines.api import Unavailable
 
@@ -222,10 +222,14 @@ class _Limits:
             stderr=subprocess.STDOUT,
             # Its temporary files stay in the private directory too.
             env={**os.environ, "TMPDIR": str(self.folder), "LC_ALL": "C"},
-            start_new_session=True,
+            **_OWN_GROUP,
         )
         _limit_memory(process.pid, self.most_bytes)
         return process
+
+
+# A group, so that a driver's children end with it; not a session, so that who ends our whole session ends them too.
+_OWN_GROUP: dict[str, Any] = {"process_group": 0} if sys.version_info >= (3, 11) else {"preexec_fn": os.setpgrp}
 
 
 def _limit_memory(pid: int, most_bytes: int) -> None:

@@ -6,9 +6,8 @@ comparable bit for bit.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from engines.api import CyclicGraph, Number
 from engines.graph.tape import CONSTANT, INPUT, NONE, PARAMETER, Tape
@@ -54,19 +53,21 @@ class _Walk:
     def __init__(self, kinds: dict[Value, tuple[str, int]]) -> None:
         self.kinds = kinds
         self.ops: list[str] = []
-        self.left, self.right = array("i"), array("i")
+        self.left: list[int] = []
+        self.right: list[int] = []
         self.numbers: dict[int, Number] = {}
         self.values: list[Value] = []
         self.stack: list[Value] = []
 
     def number(self, root: Value) -> None:
         """Give a row to every Value below the root, and to the root, that has none."""
-        # The hottest loop of a compilation: it runs over bound methods, and does not put leaves on the stack.
-        stack, add, leaf = self.stack, self.add, self.leaf
-        if not root._prev and root._row < 0:
-            leaf(root)
+        # The hottest loop of a compilation: it runs over local names, and does not put leaves on the stack.
+        stack, leaf, ops, lefts, rights = self.stack, self.leaf, self.ops, self.left, self.right
         if root._row < 0:
-            stack.append(root)
+            if root._prev:
+                stack.append(root)
+            else:
+                leaf(root)
         while stack:
             v = stack[-1]
             left = right = NONE
@@ -86,22 +87,23 @@ class _Walk:
                     right = row
             else:
                 del stack[-1]
-                add(v, v._name, left, right, v._constant)
-
-    def add(self, v: Value, op: str, left: int, right: int, number: Optional[Number]) -> int:
-        row = v._row = len(self.ops)
-        self.values.append(v)
-        self.ops.append(op)
-        self.left.append(left)
-        self.right.append(right)
-        if number is not None:
-            self.numbers[row] = number
-        return row
+                v._row = len(ops)
+                if v._constant is not None:
+                    self.numbers[v._row] = v._constant
+                self.values.append(v)
+                ops.append(v._name)
+                lefts.append(left)
+                rights.append(right)
 
     def leaf(self, v: Value) -> int:
         """Give a row to an input, a parameter or a constant."""
-        op, number = self.kinds.get(v) or (CONSTANT, v.data)
-        return self.add(v, op, NONE, NONE, number)
+        row = v._row = len(self.ops)
+        op, self.numbers[row] = self.kinds.get(v) or (CONSTANT, v.data)
+        self.values.append(v)
+        self.ops.append(op)
+        self.left.append(NONE)
+        self.right.append(NONE)
+        return row
 
     def forget(self) -> None:
         """Leave the Values as they were."""

@@ -11,7 +11,6 @@ outputs = row*
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -29,8 +28,8 @@ class Tape:
     """Rows in canonical order, a column each: depth-first post-order from the loss, then what only outputs need."""
 
     ops: list[str]
-    left: array[int]
-    right: array[int]
+    left: list[int]
+    right: list[int]
     numbers: dict[int, Number]
     """Row -> index of an input or parameter, number of a constant, constant of an op that takes one."""
     loss: int

@@ -75,7 +75,7 @@ def measure(runner: pyperf.Runner, job: Job) -> Outcome:
         "phases": dict(trainer.phases),
         "steps_per_value": steps,
         "peak_bytes": peak_bytes(),
-        "peak_compiler_bytes": compiler_bytes if "compile" in trainer.phases else 0,
+        "peak_compiler_bytes": compiler_bytes if "object_bytes" in trainer.sizes else 0,
         **trainer.sizes,  # type: ignore[typeddict-item]
         "losses": thin(list(enumerate(trainer.losses)), LOSS_POINTS),
         **proof,

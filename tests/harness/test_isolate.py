@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pyperf
 import pytest
 
@@ -240,3 +241,20 @@ def test_pyperfs_own_worker_inherits_the_same(job, stand_in, monkeypatch):
     reason = run("measure", job, python=python).outcome["reason"]
     for name in ("ZOOMGRAD_DATA", "PYTHONPATH", "PYTHONHASHSEED"):
         assert name in reason
+
+
+def test_a_worker_that_is_ended_takes_its_compilers_along(stand_in, job, tmp_path):
+    """A compiler has a group of its own, and would go on for minutes beside the next timing."""
+    program = stand_in(
+        f"child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], process_group=0)\n"
+        f"open({str(tmp_path / 'pid')!r}, 'w').write(str(child.pid))\n"
+        "time.sleep(600)"
+    )
+    answer = run("measure", job, python=program, timeout_seconds=3.0)
+    assert answer.outcome["status"] == "timed-out"
+    pid = int((tmp_path / "pid").read_text())
+    for _ in range(100):  # the system takes a moment to end what was killed
+        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+            return
+        time.sleep(0.1)
+    pytest.fail("it goes on")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from array import array
 from dataclasses import replace
 
 from engines.api import Number
@@ -39,9 +38,10 @@ def _keep(tape: Tape, known: dict[int, Number]) -> Tape:
         if live[row] and row not in known:
             live[tape.left[row]] = live[tape.right[row]] = 1
     ops: list[str] = []
-    left, right = array("i"), array("i")
+    left: list[int] = []
+    right: list[int] = []
     numbers: dict[int, Number] = {}
-    new = array("i", [NONE]) * (len(tape) + 1)  # the last one is NONE's
+    new = [NONE] * (len(tape) + 1)  # the last one is NONE's
     for row in range(len(tape)):
         if not live[row]:
             continue

@@ -90,7 +90,7 @@ def test_a_slow_build_is_kept_and_taken_again(name, tmp_path, monkeypatch):
     assert not objects.exists(), "it was quick"
     monkeypatch.setattr(c_engines, "KEPT_FROM_SECONDS", 0.0)
     assert forward(codes[0], first) == 10.0
-    assert set(first.phases) == {"generate", "compile", "load"}
+    assert {phase for phase, seconds in first.phases.items() if seconds} == {"generate", "compile", "load"}
     assert len(list(objects.iterdir())) == 1
 
     assert forward(codes[1], Clock()) == 15.0, "another program has another object"
