@@ -58,6 +58,8 @@ def lower(tape: Tape) -> Code:
 
 _G = LEAVES.index(G)
 
+_IS_PARAMETER = 2
+
 
 class _Lowering:
     def __init__(self, tape: Tape) -> None:
@@ -68,7 +70,7 @@ class _Lowering:
         self.values: list[int] = []
         """Row -> value."""
         self.differentiable = bytearray(len(tape) + 1)
-        """Rows that depend on a parameter; the last byte is NONE's."""
+        """Row -> whether it depends on a parameter, or is one (_IS_PARAMETER); the last byte is NONE's."""
 
     def lower(self) -> Code:
         self._forward()
@@ -100,7 +102,7 @@ class _Lowering:
                     differentiable[row] = 1
             elif op == PARAMETER:
                 values.append(inputs + numbers[row])  # type: ignore[arg-type]
-                differentiable[row] = 1
+                differentiable[row] = _IS_PARAMETER
             elif op == INPUT:
                 values.append(numbers[row])  # type: ignore[arg-type]
             elif op == CONSTANT:
@@ -108,12 +110,12 @@ class _Lowering:
             else:
                 second = values[right] if right >= 0 else None
                 values.append(self._emit(OPS[op].forward, (values[left], second, numbers.get(row)), 0))
-                differentiable[row] = differentiable[left] or differentiable[right]
+                differentiable[row] = bool(differentiable[left] or differentiable[right])
 
     def _backward(self) -> None:
         """Walk the rows in reverse; each adds its contributions to the left operand's gradient, then the right's."""
         tape, instructions, reads, values = self.tape, self.instructions, self.reads, self.values
-        ops, numbers, differentiable = tape.ops, tape.numbers, self.differentiable
+        ops, lefts, rights, numbers, differentiable = tape.ops, tape.left, tape.right, tape.numbers, self.differentiable
         gradients: list[Optional[int]] = [None] * len(tape)  # of rows that are no parameters
         plans = {op.name: [(_position(c), _pair(c), c) for c in op.contributions] for op in OPS.values()}
         backward = len(reads)
@@ -126,10 +128,11 @@ class _Lowering:
             gradient = gradients[row]
             if gradient is None:
                 continue
-            left, right = tape.left[row], tape.right[row]
+            left, right = lefts[row], rights[row]
             leaves: Optional[tuple[Any, ...]] = None
             for operand, (position, pair, expr) in zip((left, right), plans[ops[row]]):
-                if not differentiable[operand]:
+                wanted = differentiable[operand]
+                if not wanted:
                     continue
                 if position == _G:  # a sum passes its gradient on as it is
                     value = gradient
@@ -146,7 +149,7 @@ class _Lowering:
                         reads.append(0)
                     else:
                         value = self._emit(expr, leaves, backward)
-                if ops[operand] == PARAMETER:
+                if wanted == _IS_PARAMETER:
                     reads[value] += 1
                     instructions.append((ACCUMULATE, numbers[operand], value))
                     reads.append(0)

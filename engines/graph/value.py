@@ -19,7 +19,7 @@ class Value(Derived):
     __slots__ = ("_constant", "_name", "_prev", "_row", "data", "grad", "label")
 
     def __init__(self, data: Number, _children: tuple[Value, ...] = (), _op: str = "", label: str = "") -> None:
-        self.data = float(data)
+        self.data = data if data.__class__ is float else float(data)
         self.grad: float = 0  # until backward reaches it, and printed so, as micrograd's
         self.label = label
         self._prev = _children
