@@ -21,7 +21,7 @@ from engines.compiled import toolchains
 from engines.compiled.c_engines import FORMS, CEngine
 from engines.compiled.c_source import Source, c_source
 from engines.compiled.lower import Code
-from engines.compiled.program import Doubles, Kernel
+from engines.compiled.program import Buffers, Doubles, Kernel, Stretch
 
 MODULE = "zoomgrad_program"
 
@@ -321,18 +321,9 @@ class Extension:
     def set_input(self, x: Doubles, columns: Sequence[Column], row: int) -> None:
         self._module.set_input(x, tuple(columns), row)
 
-    def train(
-        self,
-        buffers: tuple[Doubles, Doubles, Doubles, Doubles, Doubles],
-        columns: Sequence[Column],
-        first_row: int,
-        steps: int,
-        batch: int,
-        taken: int,
-        rates: array[float],
-        losses: array[float],
-    ) -> int:
-        done: int = self._module.train(*buffers, tuple(columns), first_row, steps, batch, taken, rates, losses)
+    def train(self, buffers: Buffers, stretch: Stretch) -> int:
+        columns, *rest = stretch
+        done: int = self._module.train(*buffers, tuple(columns), *rest)
         return done
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from engines.api import Unavailable
 from engines.columns import Column
-from engines.compiled.program import Doubles
+from engines.compiled.program import Buffers, Doubles, Stretch
 
 DECLARATIONS = """
 struct column { const void *data; long long width; double divisor; long long kind; };
@@ -64,17 +64,8 @@ class Library:
     def update(self, p: Doubles, q: Doubles, rate: float, batch: int) -> None:
         self._lib.update(self._pointer(p), self._pointer(q), rate, batch)
 
-    def train(
-        self,
-        buffers: tuple[Doubles, Doubles, Doubles, Doubles, Doubles],
-        columns: Sequence[Column],
-        first_row: int,
-        steps: int,
-        batch: int,
-        taken: int,
-        rates: array[float],
-        losses: array[float],
-    ) -> int:
+    def train(self, buffers: Buffers, stretch: Stretch) -> int:
+        columns, first_row, steps, batch, taken, rates, losses = stretch
         described, _alive = self._columns(columns)
         done: int = self._lib.train(
             *map(self._pointer, buffers),

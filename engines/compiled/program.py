@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, MutableSequence, Sequence
-from typing import Any, Callable, Optional, Protocol, Union
+from typing import Any, Callable, NamedTuple, Optional, Protocol, Union
 
 from engines.api import NonFiniteLoss
 from engines.columns import Column, Rows, columns, view_of
@@ -12,6 +12,25 @@ from engines.columns import Column, Rows, columns, view_of
 Doubles = MutableSequence[float]
 Rate = Union[float, Callable[[int], float]]
 """A learning rate, or a schedule: the number of an update, counted from the start of the call, -> its rate."""
+
+
+Buffers = tuple[Doubles, Doubles, Doubles, Doubles, Doubles]
+"""x, p, w, y, q."""
+
+
+class Stretch(NamedTuple):
+    """A stretch of training: steps over rows from `first_row` on, which wrap around, an update after every `batch`."""
+
+    columns: Sequence[Column]
+    first_row: int
+    steps: int
+    batch: int
+    taken: int
+    """Steps since the last update."""
+    rates: array[float]
+    """One for each update that comes."""
+    losses: array[float]
+    """Of each step: to be filled."""
 
 
 class Kernel(Protocol):
@@ -35,22 +54,8 @@ class Kernel(Protocol):
     def update(self, p: Doubles, q: Doubles, rate: float, batch: int) -> None:
         """`p -= rate * q / batch`; then q is zero."""
 
-    def train(
-        self,
-        buffers: tuple[Doubles, Doubles, Doubles, Doubles, Doubles],
-        columns: Sequence[Column],
-        first_row: int,
-        steps: int,
-        batch: int,
-        taken: int,
-        rates: array[float],
-        losses: array[float],
-    ) -> int:
-        """Steps over rows from `first_row` on, which wrap around, with an update after every `batch`.
-
-        buffers: x, p, w, y, q. taken: steps since the last update. rates: one for each update that comes. Fills
-        `losses`, and ends at the first that is not finite, before its backward pass; gives how many were.
-        """
+    def train(self, buffers: Buffers, stretch: Stretch) -> int:
+        """Take the steps; ends at the first loss that is not finite, before its backward pass. Gives how many were."""
 
 
 class Program:
@@ -186,7 +191,8 @@ class Program:
         rates = array("d", map(rate, updates) if callable(rate) else [float(rate)] * len(updates))
         losses = array("d", bytes(8 * steps))
         buffers = (self._x, self._p, self._w, self._y, self._q)
-        done = self._kernel.train(buffers, rows, first_row, steps, batch, self._taken % batch, rates, losses)
+        stretch = Stretch(rows, first_row, steps, batch, self._taken % batch, rates, losses)
+        done = self._kernel.train(buffers, stretch)
         self._ran_forward = False
         self._taken = (self._taken + done) % batch
         return losses[:done], losses[done] if done < steps else None

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Sequence
 
 from engines.columns import Column
-from engines.compiled.program import Doubles
+from engines.compiled.program import Buffers, Doubles, Stretch
 
 
 class PythonKernel:
@@ -41,17 +41,8 @@ class PythonKernel:
             p[:] = array("d", [x - rate * g / batch for x, g in zip(p, q)])
         self.zero_grad(q)
 
-    def train(
-        self,
-        buffers: tuple[Doubles, Doubles, Doubles, Doubles, Doubles],
-        columns: Sequence[Column],
-        first_row: int,
-        steps: int,
-        batch: int,
-        taken: int,
-        rates: array[float],
-        losses: array[float],
-    ) -> int:
+    def train(self, buffers: Buffers, stretch: Stretch) -> int:
+        columns, first_row, steps, batch, taken, rates, losses = stretch
         x, p, w, y, q = buffers
         rows = columns[0].rows
         rate = iter(rates)
