@@ -274,6 +274,8 @@ def _mlp(name: str) -> Workload:
     if not re.fullmatch(r"mlp-[1-9]\d{0,6}(x[1-9]\d{0,6})+", name):
         raise UnknownName("workload", name, ["mlp-784x50x10 (inputs x hidden x outputs, two sizes or more, none of 0)"])
     shape = tuple(int(size) for size in name[len("mlp-") :].split("x"))
+    # Gradients grow with the network: at a rate of 0.001 the large ones leave the real numbers within ten steps.
+    weights = sum(nin * nout for nin, nout in zip(shape, shape[1:]))
     return Workload(
         name,
         f"{shape[0]}-{list(shape[1:])}, squared error, synthetic rows",
@@ -283,5 +285,5 @@ def _mlp(name: str) -> Workload:
         loss_of=_squared_error,
         is_correct=_within_half,
         batch=1,
-        rate=_constant(0.001),
+        rate=_constant(0.001 * min(1.0, 300 / weights)),
     )

@@ -24,14 +24,14 @@ from engines.compiled.program import Kernel
 KEPT_FROM_SECONDS = 10.0
 """A build that takes longer is kept for the run's later blocks."""
 
-CORES = os.cpu_count() or 1
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 FORMS = {
     "tcc": Form(piece=400),
     "gcc": Form(piece=100, units=CORES),
     "clang": Form(piece=400, units=CORES),
 }
-
+"""Sizes from docs/sweeps.md. gcc and Clang are slow enough for a translation unit on each core."""
 
 COMPILE_ROW_SECONDS = {"-O0": 7e-5, "-O1": 1.5e-4, "-O2": 2e-4, "-O3": 2e-4}
 """Optimisation -> about how long a row takes to compile; TCC has none, and takes a tenth."""
