@@ -23,11 +23,12 @@ PIECE = 400
 class PythonSource(PythonKernel):
     """Kernel over compiled functions, called in turn."""
 
-    def __init__(self, pieces: Pieces, text: str) -> None:
+    def __init__(self, pieces: Pieces, functions: list[str]) -> None:
         super().__init__(pieces.workspace)
         namespace: dict[str, Any] = {name: getattr(math, name) for name in dir(math) if not name.startswith("_")}
-        # Spelled from the tape: numbers and the op table's primitives, no text of the caller's.
-        exec(compile(text, "<python-source>", "exec"), namespace)  # noqa: S102
+        for text in functions:  # one by one: the syntax tree of a whole graph would take kilobytes a row
+            # Spelled from the tape: numbers and the op table's primitives, no text of the caller's.
+            exec(compile(text, "<python-source>", "exec"), namespace)  # noqa: S102
         self._forward: list[Callable[..., None]] = [namespace[piece.name] for piece in pieces.forward]
         self._backward: list[Callable[..., None]] = [namespace[piece.name] for piece in pieces.backward]
         self._loss: Callable[..., float] = namespace["loss"]
@@ -55,20 +56,20 @@ class PythonSourceEngine(CompiledEngine):
         return cut(code, LANGUAGE, Shape(self.piece))
 
     def source(self, code: Code) -> str:
-        return _text(self._pieces(code))
+        return "\n\n".join(_functions(self._pieces(code)))
 
     def build(self, code: Code, clock: Clock, objects: Optional[Path]) -> Kernel:
         with clock.phase("generate"):
             pieces = self._pieces(code)
-            text = _text(pieces)
-        clock.sizes["source_bytes"] = len(text)
+            functions = _functions(pieces)
+        clock.sizes["source_bytes"] = sum(map(len, functions))
         with clock.phase("compile"):
-            return PythonSource(pieces, text)
+            return PythonSource(pieces, functions)
 
 
-def _text(pieces: Pieces) -> str:
+def _functions(pieces: Pieces) -> list[str]:
     functions = [_define(piece, "y") for piece in pieces.forward] + [_define(piece, "q") for piece in pieces.backward]
-    return "\n\n".join([*functions, f"def loss(x, p, w):\n    return {pieces.loss}\n"])
+    return [*functions, f"def loss(x, p, w):\n    return {pieces.loss}\n"]
 
 
 def _define(piece: Piece, last: str) -> str:
