@@ -237,7 +237,15 @@ def test_an_interpreter_that_is_missing_is_no_failure(zoomgrad, runs):
 
 def test_a_cell_that_fails_is_exit_one_and_the_others_are_measured(zoomgrad, runs):
     result = zoomgrad(
-        *("run", "--engines", "tuple", "--workloads", "mlp-64x64x64x1,xor", "--interpreters", RUNNING),
+        *(
+            "run",
+            "--engines",
+            "tuple",
+            "--workloads",
+            "mlp-16x16x16x16x16x16x16x16x16x16x16x16x16x16x16x16x16x16x16x16x1,xor",
+            "--interpreters",
+            RUNNING,
+        ),
         *("--blocks", 1, "--proof-steps", 30),
     )
     assert result.returncode == 1, result.stdout + result.stderr
