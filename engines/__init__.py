@@ -1,8 +1,8 @@
 """Every way to run a `Value` program, discovered from the files of this package.
 
 A module in a sub-package that defines `ENGINES` adds them, and one that defines `resolve(name)` adds all that its names
-stand for; nothing lists an engine a second time. Listing imports no
-third party: an engine imports what it needs in `check` or later.
+stand for; nothing lists an engine a second time. Listing imports no third party: an engine imports what it needs in
+`check` or later.
 """
 
 from __future__ import annotations

@@ -151,7 +151,6 @@ def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-
     language = LANGUAGE._replace(workspace=_OWN_NAMES[storage]) if storage in _OWN_NAMES else LANGUAGE
     keep_locals = storage in (Storage.locals, Storage.static)
     pieces = cut(code, language, Shape(form.piece, form.expression, keep_locals))
-    all_pieces = [*pieces.forward, *pieces.backward]
 
     head = HEAD.format(
         title=title,
@@ -163,17 +162,16 @@ def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-
     functions = _functions(code)
     declared = "".join(f"double {name}({', '.join(['double'] * arity)});\n" for name, arity in functions)
     values = _own_storage(storage, pieces.workspace)
-    groups = _divide(all_pieces, 1 if storage in _OWN_NAMES else form.units)
+    groups = _divide([*pieces.forward, *pieces.backward], 1 if storage in _OWN_NAMES else form.units)
     units = [f"{head}\n{declared}{values}\n" + "\n".join(map(_define, group)) for group in groups]
 
     elsewhere = "".join(f"{_signature(piece)};\n" for group in groups[1:] for piece in group)
-    forward, backward = all_pieces[: len(pieces.forward)], all_pieces[len(pieces.forward) :]
     units[0] += "\n".join(
         [
             "",
             elsewhere,
-            _pass(f"{export}double forward", ("x", "p", "w", "y"), forward, pieces.loss),
-            _pass(f"{export}void backward", ("x", "p", "w", "q"), backward),
+            _pass(f"{export}double forward", ("x", "p", "w", "y"), pieces.forward, pieces.loss),
+            _pass(f"{export}void backward", ("x", "p", "w", "q"), pieces.backward),
             ROUND.format(inputs=code.inputs, parameters=code.parameters, export=export),
         ]
     )
