@@ -56,7 +56,7 @@ class Preset:
 
 PRESETS = {
     "smoke": Preset(
-        "every engine on the newest CPython, some on PyPy, on two small workloads; under a minute, for CI",
+        "every engine on the newest CPython and PyPy on xor, two of them on digits; under a minute, for CI",
         blocks=1,
         settings=Settings(values=2, warmups=1, jit_warmups=1, value_seconds=0.05, timeout_seconds=60.0),
         parts=(Part(("xor",)), Part(("digits",), ("baseline", "tcc"))),

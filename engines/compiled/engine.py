@@ -8,17 +8,17 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import Optional
+from typing import Any, Optional
 
-from engines import nn
 from engines.api import NonFiniteLoss, Workload
 from engines.compiled.lower import Code, lower
 from engines.compiled.program import Kernel, Program
+from engines.domain import DOMAIN_ERRORS, tell_domain_error
 from engines.graph.linearize import linearize
 from engines.graph.passes import optimize
 from engines.graph.tape import Tape
 from engines.graph.value import Value
-from engines.nn import Networks
+from engines.value_engine import ValueEngine
 
 PHASES = ("trace", "lower", "generate", "compile", "load")
 
@@ -40,37 +40,11 @@ class Clock:
             self.phases[name] += perf_counter() - start
 
 
-class CompiledEngine:
+class CompiledEngine(ValueEngine):
     """An engine that runs a recorded graph as a Program. Subclasses say how code becomes a kernel."""
 
-    strict = True
-    error_bound: Optional[float] = None
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        idea: str,
-        builds_on: str,
-        typical_row_seconds: float,
-        typical_compile_row_seconds: float,
-    ) -> None:
-        self.name = name
-        self.idea = idea
-        self.builds_on = builds_on
-        self.typical_row_seconds = typical_row_seconds
-        self.typical_compile_row_seconds = typical_compile_row_seconds
-        self.Value = Value
-        self.nn: Networks = nn.bind(Value)
-
-    def __repr__(self) -> str:
-        return f"<engine {self.name}>"
-
-    def check(self) -> None:
-        """Runs wherever Python does, unless a subclass knows better."""
-
-    def supports(self, workload: Workload) -> Optional[str]:
-        return None
+    def __init__(self, name: str, **facts: Any) -> None:
+        super().__init__(name, Value, **facts)
 
     def source(self, code: Code) -> str:
         """What the back end makes of the code, as text."""
@@ -112,8 +86,9 @@ class CompiledEngine:
                     outputs = workload.outputs(model, inputs)
                     loss = workload.loss(model, inputs, outputs)
                     parameters = model.parameters()
-                except (ArithmeticError, ValueError) as error:
-                    raise NonFiniteLoss(0, error) from error
+                except DOMAIN_ERRORS as error:
+                    tell_domain_error(0, error)
+                    raise
             program = self._compile(clock, loss, inputs, parameters, outputs, objects)
         return CompiledTrainer(program, workload)
 

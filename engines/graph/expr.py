@@ -157,6 +157,6 @@ def function(*exprs: Expr) -> Callable[..., Any]:
     texts = [PYTHON.spell(expr, NAMES)[0] for expr in exprs]
     body = texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
     made: Callable[..., Any] = eval(  # noqa: S307  (spelled from the op table, no input in it)
-        f"lambda a, b=None, k=None, out=None, g=None: {body}", dict(vars(math))
+        f"lambda a, b=None, k=None, out=None, g=None: {body}", {**vars(math), "__name__": __name__}
     )
     return made

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from time import perf_counter
 
 from engines.api import NonFiniteLoss, Workload
+from engines.domain import DOMAIN_ERRORS, tell_domain_error
 from engines.nn import Networks
 
 
@@ -43,7 +44,7 @@ class ScalarTrainer:
             try:
                 loss = self._step(row)
             except DOMAIN_ERRORS as error:
-                _tell_domain_error(step, error)
+                tell_domain_error(step, error)
                 raise
             if isinstance(loss, complex) or not math.isfinite(loss):
                 raise NonFiniteLoss(step, loss)
@@ -72,19 +73,6 @@ class ScalarTrainer:
         return array("d", [o.data for o in self._workload.outputs(self._model, inputs)])
 
 
-# (-8.0) ** 0.5 is a complex number, which the next comparison or libm function refuses with a TypeError.
-DOMAIN_ERRORS = (ArithmeticError, ValueError, TypeError)
-
-
-def _tell_domain_error(step: int, error: Exception) -> None:
-    """Raise NonFiniteLoss where the error comes from a Value's computation, not from a mistake in a model or a loss."""
-    at = error.__traceback__
-    while at and at.tb_next:
-        at = at.tb_next
-    if at and str(at.tb_frame.f_globals["__name__"]).startswith(("engines.interpreted", "engines.derived")):
-        raise NonFiniteLoss(step, error) from error
-
-
 class RebuildingTrainer(ScalarTrainer):
     """A new graph for every row."""
 
@@ -107,7 +95,7 @@ class ReplayingTrainer(ScalarTrainer):
             self._outputs = workload.outputs(self._model, self._inputs)
             self._loss = workload.loss(self._model, self._inputs, self._outputs)
         except DOMAIN_ERRORS as error:
-            _tell_domain_error(0, error)
+            tell_domain_error(0, error)
             raise
         order = self._loss.topo()
         parameters = set(self._parameters)

@@ -180,14 +180,14 @@ def test_evaluation_rows_are_held_out_where_there_are_any(name):
     assert sum(1 for _ in rows) in (1, workloads.load(name).train_rows, 360)
 
 
-def test_a_mistake_in_a_loss_is_not_taken_for_divergence():
+@pytest.mark.parametrize("engine", ["tuple", "replay", "bytecode"])
+def test_a_mistake_in_a_loss_is_not_taken_for_divergence(engine):
     def wrong(model, outputs, targets):
         (only,) = [*outputs, *targets]
         return only
 
-    trainer = engines.load("tuple").prepare(replace(workloads.load("xor"), loss_of=wrong))
     with pytest.raises(ValueError, match="too many values to unpack"):
-        trainer.train(1)
+        engines.load(engine).prepare(replace(workloads.load("xor"), loss_of=wrong)).train(1)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -1,0 +1,43 @@
+"""What every engine with a Value class has: its facts, the class, and the networks bound to it."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from engines import nn
+from engines.api import Workload
+
+
+class ValueEngine:
+    """An engine that runs wherever Python does, and any workload. Subclasses say how it trains, or know better."""
+
+    def __init__(
+        self,
+        name: str,
+        value: Any,
+        *,
+        idea: str,
+        builds_on: str = "",
+        strict: bool = True,
+        error_bound: Optional[float] = None,
+        typical_row_seconds: float,
+        typical_compile_row_seconds: float = 0.0,
+    ) -> None:
+        self.name = name
+        self.Value = value
+        self.nn = nn.bind(value)
+        self.idea = idea
+        self.builds_on = builds_on
+        self.strict = strict
+        self.error_bound = error_bound
+        self.typical_row_seconds = typical_row_seconds
+        self.typical_compile_row_seconds = typical_compile_row_seconds
+
+    def check(self) -> None:
+        """Nothing is needed."""
+
+    def supports(self, workload: Workload) -> Optional[str]:
+        return None
+
+    def __repr__(self) -> str:
+        return f"<engine {self.name}>"
