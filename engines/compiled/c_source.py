@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from engines.compiled.c_runtime import COLUMNS, TRAIN, UPDATE
 from engines.compiled.lower import ACCUMULATE, NUMBER, Code
 from engines.compiled.pieces import Language, Piece, Shape, cut
 from engines.graph.expr import INFIX, C
@@ -76,74 +77,6 @@ HEAD = """\
 # Inlined into its only caller, a piece would undo the cutting, which is what keeps optimising compilers linear.
 PIECE = '__attribute__((noinline, visibility("hidden"))) void'
 
-ROUND = """\
-enum {{ INPUTS = {inputs}, PARAMETERS = {parameters} }};
-enum kind {{ DOUBLES, BYTES, CLASSES }};
-
-/* Some inputs of every row. BYTES become byte / divisor, a class label WIDTH inputs that are 0.0 but for one. */
-struct column {{
-    const void *data;
-    long long width;
-    double divisor;
-    long long kind;
-}};
-
-{export}void set_input(double *restrict x, const struct column *columns, long long count, long long row)
-{{
-    for (const struct column *c = columns; c < columns + count; x += c->width, c++) {{
-        if (c->kind == DOUBLES) {{
-            const double *cells = (const double *)c->data + row * c->width;
-            for (long long i = 0; i < c->width; i++)
-                x[i] = cells[i];
-        }} else if (c->kind == BYTES) {{
-            const unsigned char *cells = (const unsigned char *)c->data + row * c->width;
-            for (long long i = 0; i < c->width; i++)
-                x[i] = cells[i] / c->divisor;
-        }} else {{
-            const unsigned char *label = (const unsigned char *)c->data + row;
-            for (long long i = 0; i < c->width; i++)
-                x[i] = *label == i;
-        }}
-    }}
-}}
-
-{export}void zero_grad(double *restrict q)
-{{
-    for (long long i = 0; i < PARAMETERS; i++)
-        q[i] = 0.0;
-}}
-
-{export}void update(double *restrict p, double *restrict q, double rate, double batch)
-{{
-    if (batch == 1.0) /* a division by 1.0 changes nothing, and takes most of the time */
-        for (long long i = 0; i < PARAMETERS; i++)
-            p[i] -= rate * q[i];
-    else
-        for (long long i = 0; i < PARAMETERS; i++)
-            p[i] -= rate * q[i] / batch;
-    zero_grad(q);
-}}
-
-/* Gives how many losses were finite; the first that is not ends the training, before its backward pass. */
-{export}long long train(double *restrict x, double *restrict p, double *restrict w, double *restrict y,
-                double *restrict q, const struct column *columns, long long count, long long rows,
-                long long first_row, long long steps, long long batch, long long taken,
-                const double *restrict rates, double *restrict losses)
-{{
-    for (long long step = 0; step < steps; step++) {{
-        set_input(x, columns, count, (first_row + step) % rows);
-        losses[step] = forward(x, p, w, y);
-        if (losses[step] - losses[step] != 0.0)
-            return step;
-        backward(x, p, w, q);
-        if (++taken % batch == 0)
-            update(p, q, *rates++, (double)batch);
-    }}
-    return steps;
-}}
-"""
-
-
 def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-line C.", export: str = "") -> Source:
     """The C of both passes. export: what stands before each function that is called from outside."""
     storage = form.storage
@@ -172,7 +105,9 @@ def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-
             elsewhere,
             _pass(f"{export}double forward", ("x", "p", "w", "y"), pieces.forward, pieces.loss),
             _pass(f"{export}void backward", ("x", "p", "w", "q"), pieces.backward),
-            ROUND.format(inputs=code.inputs, parameters=code.parameters, export=export),
+            COLUMNS.format(inputs=code.inputs, parameters=code.parameters, export=export),
+            UPDATE.format(export=export),
+            TRAIN.format(export=export),
         ]
     )
     return Source(units, pieces.workspace)

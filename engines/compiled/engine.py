@@ -46,6 +46,10 @@ class CompiledEngine(ValueEngine):
     def __init__(self, name: str, **facts: Any) -> None:
         super().__init__(name, Value, **facts)
 
+    def lower(self, tape: Tape) -> Any:
+        """What the back end takes: by default straight-line code."""
+        return lower(tape)
+
     def source(self, code: Code) -> str:
         """What the back end makes of the code, as text."""
         raise NotImplementedError
@@ -103,7 +107,7 @@ class CompiledEngine(ValueEngine):
     ) -> Program:
         with clock.phase("lower"):
             tape = self.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
-            code = lower(tape)
+            code = self.lower(tape)
         clock.sizes["tape_rows"] = len(tape)
         kernel = self.build(code, clock, objects)
         return Program(

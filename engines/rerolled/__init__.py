@@ -1,0 +1,1 @@
+"""Loops recovered from the scalar tape: pull -> chain -> group -> lay out -> loops, and their back ends."""

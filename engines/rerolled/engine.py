@@ -1,0 +1,25 @@
+"""What engines over recovered loops share: the way from the tape to the loops, and NumPy, without which there is none."""
+
+from __future__ import annotations
+
+from engines.api import Unavailable
+from engines.graph.tape import Tape
+from engines.rerolled.chains import chain
+from engines.rerolled.groups import group
+from engines.rerolled.layout import lay_out
+from engines.rerolled.loops import Loops
+from engines.rerolled.pull import pull
+
+
+def reroll(tape: Tape) -> Loops:
+    """All stages, in order."""
+    found = chain(pull(tape))
+    return lay_out(found, group(found))
+
+
+def check_numpy() -> None:
+    """Raise Unavailable where NumPy is missing. Imports it, so that no phase has to."""
+    try:
+        import numpy  # noqa: F401
+    except ImportError:
+        raise Unavailable("NumPy is not installed", "Install it with `pip install numpy`.") from None

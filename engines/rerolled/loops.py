@@ -1,0 +1,196 @@
+"""The recovered loops: nests over one workspace, what every back end here is written from.
+
+loop    = lanes target segment+      each lane starts with its first term and adds the others in order
+segment = template, term counts      a stretch of each lane's terms, itself a nest
+operand = number | access | table    an access is affine: base + lanes · strides + terms · strides
+
+The workspace holds doubles: inputs, numbers, parameters, values, then a mirror of parameters and values for their
+gradients, then what has no mirror. Inner lanes are padded, so that vectors fit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Union
+
+from engines.graph.expr import ATOM_PRECEDENCE, PYTHON, Apply, Expr, number
+from engines.rerolled.groups import Phase
+
+if TYPE_CHECKING:
+    from engines.rerolled.sums import Ints
+
+
+class Access(NamedTuple):
+    """Where an operand lies."""
+
+    base: int
+    lanes: tuple[int, ...]
+    """Strides, one for each of the loop's lane counts."""
+    terms: tuple[int, ...] = ()
+    """Strides, one for each of the segment's term counts."""
+
+
+class Table(NamedTuple):
+    """Where an operand lies, place by place."""
+
+    places: Ints
+    """Shape (lanes, terms), both flattened."""
+
+
+Operand = Union[float, Access, Table]
+
+
+class Segment(NamedTuple):
+    """Terms of one template."""
+
+    template: Expr
+    """Over SLOTS."""
+    counts: tuple[int, ...]
+    """Outermost first; empty for a single term."""
+    operands: tuple[Operand, ...]
+
+    @property
+    def terms(self) -> int:
+        return math.prod(self.counts)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Sums side by side. A sink adds to what its target holds."""
+
+    phase: Phase
+    counts: tuple[int, ...]
+    """Of lanes, outermost first; empty for a single one."""
+    target: Access
+    room: int
+    """How many inner lanes may be written: more than there are, where what follows them is padding."""
+    segments: tuple[Segment, ...]
+
+    @property
+    def lanes(self) -> int:
+        return math.prod(self.counts)
+
+    @property
+    def work(self) -> int:
+        """Primitives that it computes."""
+        return self.lanes * sum(segment.terms * (_size(segment.template) + 1) for segment in self.segments)
+
+    @property
+    def looped_work(self) -> int:
+        """Those of them that are computed in counted loops with affine accesses."""
+        return self.lanes * sum(
+            segment.terms * (_size(segment.template) + 1)
+            for segment in self.segments
+            if self.lanes * segment.terms > 1 and not any(isinstance(o, Table) for o in segment.operands)
+        )
+
+
+class Copy(NamedTuple):
+    """Parameters in the workspace, and which of the caller's they are."""
+
+    counts: tuple[int, ...]
+    place: Access
+    index: Access
+
+
+class Area(NamedTuple):
+    """A part of the workspace."""
+
+    name: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Loops:
+    """Both passes, and how the workspace lies."""
+
+    loops: list[Loop]
+    areas: tuple[Area, ...]
+    numbers: tuple[float, ...]
+    """What the area of numbers holds."""
+    copies: list[Copy]
+    """All parameters, in the order of the workspace."""
+    loss: Operand
+    outputs: tuple[Operand, ...]
+    inputs: int
+    parameters: int
+
+    @property
+    def workspace(self) -> int:
+        return self.areas[-1].stop
+
+    def area(self, name: str) -> Area:
+        """The area of that name."""
+        return next(area for area in self.areas if area.name == name)
+
+    @property
+    def coverage(self) -> float:
+        """The share of all primitives that is computed in counted loops with affine accesses."""
+        work = sum(loop.work for loop in self.loops)
+        return sum(loop.looped_work for loop in self.loops) / work if work else 1.0
+
+    def lines(self) -> Iterator[str]:
+        """Text form: a loop a line."""
+        phase = None
+        for loop in self.loops:
+            if loop.phase != phase:
+                phase = loop.phase
+                yield f"{phase.name.lower()}:"
+            yield f"  {self._line(loop)}"
+        yield f"loss {self._operand(self.loss, '', '')}"
+        if self.outputs:
+            yield f"outputs {', '.join(self._operand(output, '', '') for output in self.outputs)}"
+        work = sum(loop.work for loop in self.loops)
+        yield f"{self.coverage:.2%} of {work:,} primitives in loops"
+
+    def _line(self, loop: Loop) -> str:
+        sums = [self._segment(segment, LANE_NAMES) for segment in loop.segments]
+        lanes = "".join(f" {name}<{count}" for name, count in zip(LANE_NAMES, loop.counts))
+        sign = "+=" if loop.phase == Phase.SINK else "="
+        target = self._operand(loop.target, LANE_NAMES, "")
+        return f"{f'for{lanes}: ' if lanes else ''}{target} {sign} {' + '.join(sums)}"
+
+    def _segment(self, segment: Segment, lanes: str) -> str:
+        leaves = {
+            str(slot): (self._operand(operand, lanes, TERM_NAMES), ATOM_PRECEDENCE)
+            for slot, operand in enumerate(segment.operands)
+        }
+        text, binds = PYTHON.spell(segment.template, leaves)
+        if segment.counts:
+            over = ", ".join(f"{name}<{count}" for name, count in zip(TERM_NAMES, segment.counts))
+            return f"sum({over}: {text})"
+        return text if binds else f"({text})"
+
+    def _operand(self, operand: Operand, lanes: str, terms: str) -> str:
+        if isinstance(operand, float):
+            return number(operand)[0]
+        if isinstance(operand, Table):
+            area = self._area_of(int(operand.places.flat[0]))
+            return f"{area.name}[{operand.places.size} places]"
+        area = self._area_of(operand.base)
+        return f"{area.name}[{affine(operand.base - area.start, operand.lanes, lanes, operand.terms, terms)}]"
+
+    def _area_of(self, place: int) -> Area:
+        return next(area for area in self.areas if area.start <= place < area.stop)
+
+
+LANE_NAMES, TERM_NAMES = "ijkl", "tuvw"
+
+
+def affine(base: int, *strides_and_names: Sequence[int | str] | str) -> str:
+    """An address as C and people write it: `8 + 56*t + i`."""
+    parts = [str(base)] if base else []
+    for strides, names in zip(strides_and_names[::2], strides_and_names[1::2]):
+        for stride, name in zip(strides, names):
+            if stride:
+                size = "" if abs(stride) == 1 else f"{abs(stride)}*"
+                parts += ["-" if stride < 0 else "+", f"{size}{name}"]
+    text = " ".join(parts).removeprefix("+ ") if parts else "0"
+    return text
+
+
+def _size(expr: Expr) -> int:
+    return 1 + sum(map(_size, expr.operands)) if isinstance(expr, Apply) else 0

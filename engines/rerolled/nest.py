@@ -1,0 +1,101 @@
+"""Numbers -> loop nests: the shortest list of affine pieces that gives a sequence of addresses back.
+
+A piece is a nest of counted loops, each with a fixed stride. Several sequences may be cut at once, into pieces that
+serve them all: the addresses of all operands of a loop.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from engines.rerolled.sums import Ints
+
+
+class Nest(NamedTuple):
+    """A stretch of the sequences: from `start` on, digits of `counts` (outermost first) times their strides."""
+
+    start: int
+    counts: tuple[int, ...]
+    strides: tuple[tuple[int, ...], ...]
+    """For each count, each sequence's stride."""
+
+    @property
+    def size(self) -> int:
+        size = 1
+        for count in self.counts:
+            size *= count
+        return size
+
+
+def nests(sequences: Ints, breaks: Any = None) -> list[Nest]:
+    """Pieces that follow one another and cover everything.
+
+    sequences: integers, shape (sequences, length). breaks: positions, as a mask of length - 1, after which a new piece
+    must begin.
+    """
+    import numpy as np
+
+    length = sequences.shape[1]
+    steps = np.diff(sequences, axis=1)
+    bent = np.ones(length, bool)
+    """Whether the step after a position differs from the one before it."""
+    bent[1:-1] = (steps[:, 1:] != steps[:, :-1]).any(axis=0)
+    barred = np.zeros(length, bool)
+    if breaks is not None:
+        barred[:-1] = breaks
+        bent |= barred
+        bent[1:] |= barred[:-1]
+    pieces: list[Nest] = []
+    corners = np.flatnonzero(bent).tolist()
+    is_barred = barred.tolist()
+    start = index = 0
+    while start < length:
+        while corners[index] < start:
+            index += 1
+        # The run ends at the first corner after its start: there the next step is another one.
+        stop = start
+        if not is_barred[start] and start < length - 1:
+            after = index + 1 if corners[index] == start else index
+            stop = corners[after]
+            # Of three positions the last two may belong together: `a  b c d`, not `a b  c d`.
+            if stop == start + 1 and stop + 1 < length and not bent[stop + 1] and not is_barred[stop]:
+                stop = start
+        pieces.append(_run(sequences, start, stop + 1))
+        start = stop + 1
+    return _rerolled(sequences, pieces, is_barred)
+
+
+def _run(sequences: Ints, start: int, stop: int) -> Nest:
+    if stop - start == 1:
+        return Nest(start, (), ())
+    return Nest(start, (stop - start,), (tuple((sequences[:, start + 1] - sequences[:, start]).tolist()),))
+
+
+def _rerolled(sequences: Ints, pieces: list[Nest], is_barred: list[bool]) -> list[Nest]:
+    """Pieces of equal shape at equal distances become one, again and again."""
+    while True:
+        outer: list[Nest] = []
+        index = 0
+        while index < len(pieces):
+            piece = pieces[index]
+            repeats = 1
+            distance: tuple[int, ...] = ()
+            while index + repeats < len(pieces) and not is_barred[pieces[index + repeats].start - 1]:
+                following = pieces[index + repeats]
+                if following[1:] != piece[1:]:
+                    break
+                between = tuple(
+                    (sequences[:, following.start] - sequences[:, pieces[index + repeats - 1].start]).tolist()
+                )
+                if repeats > 1 and between != distance:
+                    break
+                distance = between
+                repeats += 1
+            if repeats > 1:
+                piece = Nest(piece.start, (repeats, *piece.counts), (distance, *piece.strides))
+            outer.append(piece)
+            index += repeats
+        if len(outer) == len(pieces):
+            return outer
+        pieces = outer

@@ -1,0 +1,152 @@
+"""The C that goes round recovered loops: vectors, the way into the workspace and out of it, and training."""
+
+HEAD = """\
+/* A Value graph as recovered loops.
+   x: {inputs} inputs   p: {parameters} parameters   w: workspace of {workspace}   y: {outputs} outputs
+   q: gradients of the parameters   No two of these buffers overlap. The workspace holds its own, in the loops' order. */
+"""
+
+VECTORS = """\
+typedef double v@ __attribute__((vector_size(8 * @)));
+typedef long long m@ __attribute__((vector_size(8 * @)));
+typedef v@ u@ __attribute__((aligned(8), may_alias)); /* as it lies in memory */
+#define AT@(place) (*(u@ *)(place))
+INLINE v@ all@(double a) {{ return (v@){{{copies}}}; }}
+INLINE v@ where@(m@ is, v@ a, v@ b) {{ return (v@)((is & (m@)a) | (~is & (m@)b)); }}
+INLINE v@ truth@(m@ is) {{ return (v@)(is & (m@)all@(1.0)); }}
+"""
+"""Over {copies}; @ is the width."""
+
+INLINE = "#define INLINE static inline __attribute__((always_inline, unused))\n"
+
+RUNTIME = """\
+enum {{ P = {p}, Q = {q}, ROOM = {size} }};
+
+/* A workspace begins at a multiple of 64 bytes: a vector that crosses a cache line takes twice the time. */
+static double *aligned(double *w)
+{{
+    return (double *)(((unsigned long long)w + 63) & ~63ULL);
+}}
+
+static void take_inputs(double *restrict w, const double *restrict x)
+{{
+    for (long long i = 0; i < INPUTS; i++)
+        w[i] = x[i];
+}}
+
+static void take_parameters(double *restrict w, const double *restrict p)
+{{
+{numbers}{take_parameters}}}
+
+static void take_gradients(double *restrict w, const double *restrict q)
+{{
+{take_gradients}}}
+
+static void give_parameters(const double *restrict w, double *restrict p)
+{{
+{give_parameters}}}
+
+static void give_gradients(const double *restrict w, double *restrict q)
+{{
+{give_gradients}}}
+
+static void give_outputs(const double *restrict w, double *restrict y)
+{{
+{give_outputs}}}
+
+{export}double forward(const double *restrict x, const double *restrict p, double *restrict w, double *restrict y)
+{{
+    w = aligned(w);
+    take_inputs(w, x);
+    take_parameters(w, p);
+    values(w);
+    give_outputs(w, y);
+    return {loss};
+}}
+
+{export}void backward(const double *restrict x, const double *restrict p, double *restrict w, double *restrict q)
+{{
+    (void)x, (void)p;
+    w = aligned(w);
+    take_gradients(w, q);
+    gradients(w);
+    sinks(w);
+    give_gradients(w, q);
+}}
+
+/* A byte's quotient is looked up: a row of divisions takes longer than its products. */
+struct quotients {{
+    double of[256];
+}};
+
+static void take_row(double *restrict x, const struct column *columns, const struct quotients *known, long long count,
+                     long long row)
+{{
+    for (long long n = 0; n < count; x += columns[n].width, n++) {{
+        const struct column *c = &columns[n];
+        if (c->kind == BYTES) {{
+            const unsigned char *cells = (const unsigned char *)c->data + row * c->width;
+            for (long long i = 0; i < c->width; i++)
+                x[i] = known[n].of[cells[i]];
+        }} else {{
+            set_input(x, c, 1, row);
+        }}
+    }}
+}}
+
+/* Gives how many losses were finite; the first that is not ends the training, before its backward pass. */
+{export}long long train(double *restrict x, double *restrict p, double *restrict w, double *restrict y,
+                double *restrict q, const struct column *columns, long long count, long long rows,
+                long long first_row, long long steps, long long batch, long long taken,
+                const double *restrict rates, double *restrict losses)
+{{
+    struct quotients known[count];
+    for (long long n = 0; n < count; n++)
+        for (long long byte = 0; byte < 256; byte++)
+            known[n].of[byte] = byte / columns[n].divisor;
+    w = aligned(w);
+    take_parameters(w, p);
+    take_gradients(w, q);
+    long long step = 0, fresh = 0; /* whether all gradients are zero */
+    for (; step < steps; step++) {{
+        take_row(w, columns, known, count, (first_row + step) % rows);
+        values(w);
+        losses[step] = {loss};
+        if (losses[step] - losses[step] != 0.0)
+            break;
+        gradients(w);
+{update}    }}
+    for (long long i = 0; i < INPUTS; i++)
+        x[i] = w[i];
+    if (steps)
+        give_outputs(w, y);
+    give_parameters(w, p);
+    give_gradients(w, q);
+    return step;
+}}
+"""
+
+UPDATE_IN_PLACE = """\
+        if (batch == 1 && fresh) {{
+            descend(w, *rates++);
+            continue;
+        }}
+"""
+
+UPDATE = """\
+        sinks(w);
+        if (++taken % batch == 0) {{
+            double rate = *rates++;
+            if (batch == 1)
+                for (long long i = 0; i < ROOM; i++)
+                    w[P + i] -= rate * w[Q + i];
+            else
+                for (long long i = 0; i < ROOM; i++)
+                    w[P + i] -= rate * w[Q + i] / batch;
+            for (long long i = 0; i < ROOM; i++)
+                w[Q + i] = 0.0;
+            fresh = 1;
+        }} else {{
+            fresh = 0;
+        }}
+"""
