@@ -1,8 +1,11 @@
 """What all tests share. Standard library and pytest only, CPython 3.9: the tests of worker-safe code use it too."""
 
+import os
 from pathlib import Path
 
 import pytest
+
+os.environ["ZOOMGRAD_CHECK"] = "1"  # before the engines are imported, and for all that tests start
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -6,15 +6,17 @@ comparable bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Sequence
 from typing import Any
 
 from engines.api import CyclicGraph, Number
 from engines.graph.tape import CONSTANT, INPUT, NONE, PARAMETER, Tape
 from engines.graph.value import Value
 
-_NEW, _OPEN = -1, -2
-"""`Value._row` before a walk reaches it, and while its operands are not all numbered."""
+_NEW, _OPEN, _NAMED = -1, -2, -3
+"""`Value._row` before a walk reaches it; while its operands are not all numbered; of inputs and parameters, from here
+downwards, until they have a row."""
 
 
 def linearize(
@@ -23,12 +25,13 @@ def linearize(
     """The rows below the loss and the outputs, in canonical order: operands first, left before right.
 
     Leaves that are neither inputs nor parameters are constants. Does not recurse: 10⁵-deep chains are fine. Raises
-    TypeError for what is not a recording Value, ValueError for an input or parameter that is no leaf or is named twice,
-    CyclicGraph.
+    TypeError for what is not a recording Value, ValueError for an input or parameter that is no leaf or is named twice
+    and for a constant that is not finite, CyclicGraph.
     """
-    kinds = _leaves(inputs, parameters)
-    walk = _Walk(kinds)
+    walk = _Walk()
     try:
+        walk.name(INPUT, inputs)
+        walk.name(PARAMETER, parameters)
         for name, root in (("the loss", loss), *((f"outputs[{i}]", output) for i, output in enumerate(outputs))):
             if not isinstance(root, Value):
                 raise TypeError(_stranger(name, root))
@@ -50,37 +53,63 @@ def linearize(
 class _Walk:
     """The rows so far. A Value's row is kept in the Value: a dictionary would take most of the time."""
 
-    def __init__(self, kinds: dict[Value, tuple[str, int]]) -> None:
-        self.kinds = kinds
+    def __init__(self) -> None:
         self.ops: list[str] = []
         self.left: list[int] = []
         self.right: list[int] = []
         self.numbers: dict[int, Number] = {}
         self.values: list[Value] = []
         self.stack: list[Value] = []
+        self.named: list[tuple[str, int]] = []
+        """What each input and parameter is, and its index; `_NAMED - n` is the row of the n-th until it is reached."""
+
+    def name(self, kind: str, values: Sequence[Value]) -> None:
+        """Mark leaves as inputs or parameters."""
+        for index, v in enumerate(values):
+            if not isinstance(v, Value):
+                raise TypeError(_stranger(f"{kind}s[{index}]", v))
+            if v._prev:
+                raise ValueError(f"{kind}s[{index}] is the result of {v._op!r}\n  Name the leaf that it is made from.")
+            if v._row != _NEW:
+                raise ValueError(
+                    f"{kind}s[{index}] is {'{}s[{}]'.format(*self.named[_NAMED - v._row])} already\n"
+                    "  Name each leaf once."
+                )
+            v._row = _NAMED - len(self.named)
+            self.named.append((kind, index))
+            self.values.append(v)
 
     def number(self, root: Value) -> None:
         """Give a row to every Value below the root, and to the root, that has none."""
         # The hottest loop of a compilation: it runs over local names, and does not put leaves on the stack.
-        stack, leaf, ops, lefts, rights = self.stack, self.leaf, self.ops, self.left, self.right
+        stack, values, named, numbers = self.stack, self.values, self.named, self.numbers
+        ops, lefts, rights = self.ops, self.left, self.right
         if root._row < 0:
             if root._prev:
                 stack.append(root)
             else:
-                leaf(root)
+                self.leaf(root)
         while stack:
             v = stack[-1]
             left = right = NONE
             for operand in v._prev:
                 row = operand._row
                 if row < 0:
-                    if operand._prev:
+                    if row <= _NAMED:
+                        op, number = named[_NAMED - row]
+                        row = operand._row = len(ops)
+                        numbers[row] = number
+                        ops.append(op)
+                        lefts.append(NONE)
+                        rights.append(NONE)
+                    elif operand._prev:
                         if row == _OPEN:
                             raise CyclicGraph(operand)
                         v._row = _OPEN
                         stack.append(operand)
                         break
-                    row = leaf(operand)
+                    else:
+                        row = self.leaf(operand)
                 if left < 0:
                     left = row
                 else:
@@ -89,16 +118,19 @@ class _Walk:
                 del stack[-1]
                 v._row = len(ops)
                 if v._constant is not None:
-                    self.numbers[v._row] = v._constant
-                self.values.append(v)
+                    numbers[v._row] = v._constant
+                values.append(v)
                 ops.append(v._name)
                 lefts.append(left)
                 rights.append(right)
 
     def leaf(self, v: Value) -> int:
-        """Give a row to an input, a parameter or a constant."""
+        """Give a row to an input, a parameter or a constant. Raises ValueError for a constant that is not finite."""
+        op, number = (CONSTANT, v.data) if v._row > _NAMED else self.named[_NAMED - v._row]
+        if not math.isfinite(number):
+            raise ValueError(f"a leaf is {number}, which is no constant of a program\n  Name it among the inputs.")
         row = v._row = len(self.ops)
-        op, self.numbers[row] = self.kinds.get(v) or (CONSTANT, v.data)
+        self.numbers[row] = number
         self.values.append(v)
         self.ops.append(op)
         self.left.append(NONE)
@@ -109,21 +141,6 @@ class _Walk:
         """Leave the Values as they were."""
         for v in (*self.values, *self.stack):
             v._row = _NEW
-
-
-def _leaves(inputs: Iterable[Value], parameters: Iterable[Value]) -> dict[Value, tuple[str, int]]:
-    """Each input and parameter -> what it is, and its index."""
-    kinds: dict[Value, tuple[str, int]] = {}
-    for kind, values in ((INPUT, inputs), (PARAMETER, parameters)):
-        for index, v in enumerate(values):
-            if not isinstance(v, Value):
-                raise TypeError(_stranger(f"{kind}s[{index}]", v))
-            if v._prev:
-                raise ValueError(f"{kind}s[{index}] is the result of {v._op!r}\n  Name the leaf that it is made from.")
-            if v in kinds:
-                raise ValueError(f"{kind}s[{index}] is {'{}s[{}]'.format(*kinds[v])} already\n  Name each leaf once.")
-            kinds[v] = (kind, index)
-    return kinds
 
 
 def _stranger(what: str, found: Any) -> str:

@@ -33,11 +33,15 @@ class Value(Derived):
     def _op(self) -> str:
         return self._name if self._constant is None else f"{self._name}{self._constant}"
 
+    # Nearly all of a graph is sums and products, and most of the time to record it was looking them up.
+
     def __add__(self, other: Union[Value, Number]) -> Value:
-        return _binary("+", self, other)
+        b = other if isinstance(other, Value) else Value(other)
+        return Value(self.data + b.data, (self, b), "+")
 
     def __mul__(self, other: Union[Value, Number]) -> Value:
-        return _binary("*", self, other)
+        b = other if isinstance(other, Value) else Value(other)
+        return Value(self.data * b.data, (self, b), "*")
 
     def __pow__(self, other: Number) -> Value:
         check_exponent(other)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engines.rerolled.sums import COMPUTED, CONSTANT, SINK, Sums, is_cheap
+from engines.rerolled.sums import COMPUTED, CONSTANT, SINK, Sums, follow, is_cheap
 
 
 def chain(found: Sums) -> Sums:
@@ -31,8 +31,7 @@ def chain(found: Sums) -> Sums:
     head = np.arange(nodes, dtype=np.int32)
     spliced = passes_on & first_term
     head[slots[spliced, 0]] = owner[spliced]
-    while not np.array_equal(further := head[head], head):
-        head = further
+    follow(head, slots[spliced, 0])
     kept = ~spliced
     owner, template, slots, passes_on = head[owner[kept]], template[kept], slots[kept], passes_on[kept]
     # Sums ascend along a chain: to sort by head alone keeps terms in order.

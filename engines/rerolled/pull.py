@@ -15,7 +15,7 @@ from engines.graph.expr import A, Apply, B, Expr, G, K, Leaf, Literal
 from engines.graph.ops import OPS, Op
 from engines.graph.tape import Tape
 from engines.rerolled import sums
-from engines.rerolled.sums import IDENTITY, NONE, SLOTS, Sums, is_cheap
+from engines.rerolled.sums import IDENTITY, NONE, SLOTS, Sums, follow, is_cheap
 
 if TYPE_CHECKING:
     from engines.rerolled.sums import Ints
@@ -34,14 +34,13 @@ class _Kind(NamedTuple):
     rows: Ints
 
 
-class _Batch(NamedTuple):
-    """Terms of the same template: which position of which consumer each comes from, and what it takes."""
+class _Pulls(NamedTuple):
+    """What operands get from rows of one kind: those at one position whose gradient is wanted."""
 
-    template: int
-    targets: Ints
-    consumers: Ints
+    kind: _Kind
     position: int
-    slots: Ints
+    consumers: Ints
+    targets: Ints
 
 
 class _Pull:
@@ -137,7 +136,7 @@ class _Pull:
         start = np.cumsum(count, dtype=np.int32)
         owner = np.repeat(np.arange(self.rows, dtype=np.int32), count[1:])
         template = np.zeros(len(owner), np.int16)
-        slots = np.full((len(owner), len(SLOTS)), NONE, np.int32)
+        slots = _no_slots(np, len(owner))
         left, right = self.operands
         for op, k, rows in self.kinds:
             rows = rows[value[rows] == rows]
@@ -153,52 +152,64 @@ class _Pull:
 
     def _backward(self) -> tuple[Ints, Ints, Ints]:
         """Owner, template and slots of the gradients' terms, in the reference's order."""
-        np, rows = self.np, self.rows
-        batches = list(self._contributions())
-        targets = np.concatenate([batch.targets for batch in batches])
-        consumers = np.concatenate([batch.consumers for batch in batches])
-        position = np.repeat([batch.position for batch in batches], [len(batch.targets) for batch in batches])
-        # Of each gradient the last consumer's first; of one consumer the left operand's first.
-        order = np.argsort(((rows - targets.astype(np.int64)) * rows + (rows - consumers)) * 2 + position)
-        targets, consumers = targets[order], consumers[order]
-        template = np.repeat(
-            np.array([batch.template for batch in batches], np.int16), [len(batch.targets) for batch in batches]
-        )[order]
-        slots = np.concatenate([batch.slots for batch in batches])[order]
-
-        # A gradient that is one consumer's gradient unchanged is that one.
+        np, rows, loss = self.np, self.rows, self.tape.loss
+        pulls = list(self._pulls())
+        count = np.zeros(rows, np.int32)
+        for pull in pulls:
+            count += np.bincount(pull.targets, minlength=rows)
         node = np.arange(self.nodes, dtype=np.int32)
-        alone = np.bincount(targets, minlength=rows)[targets] == 1
-        alias = alone & (template == 0) & (self.code[targets] != sums.PARAMETER)
-        node[self.gradient[targets[alias]]] = self.gradient[consumers[alias]]
-        node[self.gradient[self.tape.loss]] = self.one
-        while not np.array_equal(further := node[node], node):
-            node = further
-        slots = np.where(slots == NONE, NONE, node[slots])
-        return self.gradient[targets[~alias]], template[~alias], slots[~alias]
-
-    def _contributions(self) -> Iterator[_Batch]:
-        np, loss = self.np, self.tape.loss
-        wanted = (self.code >= sums.COMPUTED) | (self.code == sums.PARAMETER)
-        for op, k, rows in self.kinds:
-            rows = rows[rows <= loss]
-            for position, expr in enumerate(op.contributions):
-                consumers = rows[wanted[self.operands[position][rows]]]
-                if not len(consumers):
-                    continue
-                coefficient = _dear_coefficient(expr)
-                if coefficient is None:
-                    number, leaves = self._template(expr, k)
-                    slots = self._slots(leaves, consumers)
-                else:
-                    number, _ = self._template(_PRODUCT, None)
-                    slots = np.full((len(consumers), len(SLOTS)), NONE, np.int32)
-                    slots[:, 0] = self._coefficients(coefficient, k, consumers)
-                    slots[:, 1] = self.gradient[consumers]
-                yield _Batch(number, self.operands[position][consumers], consumers, position, slots)
+        node[self.gradient[loss]] = self.one
+        aliases = [self.gradient[[loss]]]
+        template, slots, keys, owners = [np.zeros(0, np.int16)], [_no_slots(np, 0)], [np.zeros(0, np.int64)], [aliases[0][:0]]
+        for (op, k, _), position, consumers, targets in pulls:
+            expr = op.contributions[position]
+            if expr == G:
+                # A gradient that is one consumer's gradient unchanged is that one.
+                alias = (count[targets] == 1) & (self.code[targets] != sums.PARAMETER)
+                node[self.gradient[targets[alias]]] = self.gradient[consumers[alias]]
+                aliases.append(self.gradient[targets[alias]])
+                consumers, targets = consumers[~alias], targets[~alias]
+            number, taken = self._contribution(expr, k, consumers)
+            template.append(np.full(len(consumers), number, np.int16))
+            slots.append(taken)
+            owners.append(self.gradient[targets])
+            # Of each gradient the last consumer's first; of one consumer the left operand's first.
+            keys.append(((rows - targets.astype(np.int64)) * rows + (rows - consumers)) * 2 + position)
         if self.code[loss] == sums.PARAMETER:
-            itself = np.array([loss], np.int32)
-            yield _Batch(0, itself, itself, 0, np.array([[self.one, NONE, NONE]], np.int32))
+            template.append(np.zeros(1, np.int16))
+            slots.append(np.array([[self.one, NONE, NONE]], np.int32))
+            owners.append(self.gradient[[loss]])
+            keys.append(np.zeros(1, np.int64))
+        follow(node, np.concatenate(aliases))
+        node = np.append(node, np.arange(len(node), self.nodes, dtype=np.int32))  # coefficients came since
+        order = np.argsort(np.concatenate(keys))
+        taken = np.concatenate(slots)[order]
+        return (
+            np.concatenate(owners)[order],
+            np.concatenate(template)[order],
+            np.where(taken == NONE, NONE, node[taken]),
+        )
+
+    def _pulls(self) -> Iterator[_Pulls]:
+        wanted = (self.code >= sums.COMPUTED) | (self.code == sums.PARAMETER)
+        for kind in self.kinds:
+            rows = kind.rows[kind.rows <= self.tape.loss]
+            for position in range(kind.op.arity):
+                targets = self.operands[position][rows]
+                kept = wanted[targets]
+                yield _Pulls(kind, position, rows[kept], targets[kept])
+
+    def _contribution(self, expr: Expr, k: Optional[float], consumers: Ints) -> tuple[int, Ints]:
+        """Template and slots of what these rows give; aliases are not yet followed."""
+        coefficient = _dear_coefficient(expr)
+        if coefficient is None or not len(consumers):
+            number, leaves = self._template(expr, k)
+            return number, self._slots(leaves, consumers)
+        number, _ = self._template(_PRODUCT, None)
+        slots = _no_slots(self.np, len(consumers))
+        slots[:, 0] = self._coefficients(coefficient, k, consumers)
+        slots[:, 1] = self.gradient[consumers]
+        return number, slots
 
     def _coefficients(self, expr: Expr, k: Optional[float], consumers: Ints) -> Ints:
         """Nodes of a factor that is worth computing once."""
@@ -215,8 +226,7 @@ class _Pull:
         counts = [len(slots) for _, slots in self.coefficients]
         owner = np.arange(self.nodes - sum(counts), self.nodes, dtype=np.int32)
         template = np.repeat(np.array([number for number, _ in self.coefficients], np.int16), counts)
-        empty = np.zeros((0, len(SLOTS)), np.int32)
-        return owner, template, np.concatenate([empty, *(slots for _, slots in self.coefficients)])
+        return owner, template, np.concatenate([_no_slots(np, 0), *(slots for _, slots in self.coefficients)])
 
     def _template(self, expr: Expr, k: Optional[float]) -> tuple[int, Sequence[Leaf]]:
         """The expression over slots as a template's number; and which leaf fills each slot."""
@@ -227,7 +237,7 @@ class _Pull:
     def _slots(self, leaves: Sequence[Leaf], rows: Ints) -> Ints:
         """What these rows have for the leaves; gradients are the rows' own, aliases not yet followed."""
         np, value = self.np, self.value
-        slots = np.full((len(rows), len(SLOTS)), NONE, np.int32)
+        slots = _no_slots(np, len(rows))
         for slot, leaf in enumerate(leaves):
             if leaf == G:
                 slots[:, slot] = self.gradient[rows]
@@ -239,6 +249,11 @@ class _Pull:
 
 _ADDITION = A + B
 _PRODUCT = A * G
+
+
+def _no_slots(np: Any, count: int) -> Ints:
+    slots: Ints = np.full((count, len(SLOTS)), NONE, np.int32)
+    return slots
 
 
 def _first_alike(np: Any, rows: Ints, key: Ints) -> Ints:

@@ -84,6 +84,18 @@ class Sums:
         return f"{'xp'[kind]}{int(number)}" if kind in (INPUT, PARAMETER) else f"%{node}"
 
 
+def follow(to: Ints, moved: Ints) -> None:
+    """Follow chains to their ends, in place: pointer jumping, which halves what is left of them with each round.
+
+    to: node -> the next one, or itself. moved: the nodes that have a next one.
+    """
+    while len(moved):
+        end = to[to[moved]]
+        going = end != to[moved]
+        to[moved] = end
+        moved = moved[going]
+
+
 def is_cheap(expr: Expr) -> bool:
     """Whether it is arithmetic and choices alone: no division, no call."""
     if not isinstance(expr, Apply):
