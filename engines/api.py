@@ -10,7 +10,7 @@ import difflib
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Optional, Protocol, Union
+from typing import Any, NamedTuple, Optional, Protocol, Union
 
 from engines.columns import Column
 
@@ -62,6 +62,20 @@ class CyclicGraph(RuntimeError):
         super().__init__(f"cycle in the graph: {value!r} is among its own operands\n  Undo the edit of `_prev`.")
 
 
+class Network(NamedTuple):
+    """A plain MLP under a known loss: all that an engine needs that knows only whole models."""
+
+    shape: tuple[int, ...]
+    """Sizes of the layers, inputs first."""
+    activation: str
+    """Of every layer, but for the last one where `last_linear`; a key of `nn.ACTIVATIONS`."""
+    last_linear: bool
+    loss: str
+    """`cross_entropy`, `squared_error` or `hinge_l2`, as `engines.nn` has them; the last with 1e-4 L2."""
+    samples: int
+    """Samples of one step, in one graph: a row has them one after the other, each its features, then its targets."""
+
+
 class Workload(Protocol):
     """What an engine may ask of a workload. Shapes: a row is all inputs of one step, features before targets."""
 
@@ -70,6 +84,10 @@ class Workload(Protocol):
     @property
     def batch(self) -> int:
         """Steps between two updates."""
+
+    @property
+    def network(self) -> Optional[Network]:
+        """What the model is and how wrong it is measured to be; None where the model is no plain MLP."""
 
     def rate(self, update: int) -> float:
         """Learning rate of that update, counted from 0."""

@@ -12,7 +12,7 @@ import os
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Optional
+from typing import Any, Optional
 
 from engines.compiled import toolchains
 from engines.compiled.c_source import Form, Source, Storage, c_source
@@ -43,12 +43,9 @@ class CEngine(CompiledEngine):
     """The tape as straight-line C, called through cffi."""
 
     def __init__(
-        self, name: str, compiler: str, flags: tuple[str, ...], form: Form, *, idea: str, builds_on: str
+        self, name: str, compiler: str, flags: tuple[str, ...], form: Any, **facts: Any
     ) -> None:
-        cost = COMPILE_ROW_SECONDS.get(flags[0] if flags else "", 1e-5) * (1 if form.piece else WHOLE)
-        super().__init__(
-            name, idea=idea, builds_on=builds_on, typical_row_seconds=5e-9, typical_compile_row_seconds=cost
-        )
+        super().__init__(name, **facts)
         self.compiler = compiler
         self.flags = (*toolchains.STRICT, *flags)
         self.form = form
@@ -129,6 +126,8 @@ def resolve(name: str) -> Optional[CEngine]:
         compiler,
         (level,) if level else (),
         form,
+        typical_row_seconds=5e-9,
+        typical_compile_row_seconds=COMPILE_ROW_SECONDS.get(level or "", 1e-5) * (1 if form.piece else WHOLE),
         idea="; ".join(changes) or own,
         builds_on=plain if changes else ("python-source" if family == "tcc" else "tcc"),
     )

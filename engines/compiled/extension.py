@@ -373,5 +373,7 @@ ENGINES = (
         FORMS["tcc"],
         idea="the C wrapped as a CPython extension module, instead of cffi",
         builds_on="tcc",
+        typical_row_seconds=5e-9,
+        typical_compile_row_seconds=1e-5,
     ),
 )

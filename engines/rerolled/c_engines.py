@@ -17,7 +17,9 @@ class RerolledC(CEngine):
     """Loops recovered from the scalar tape, as C."""
 
     def __init__(self, name: str, compiler: str, flags: tuple[str, ...], form: Form, **facts: Any) -> None:
-        super().__init__(name, compiler, flags, form, **facts)
+        super().__init__(
+            name, compiler, flags, form, typical_row_seconds=2e-10, typical_compile_row_seconds=3e-6, **facts
+        )
 
     def check(self) -> None:
         check_numpy()
@@ -34,4 +36,6 @@ ENGINES = (
     RerolledC("rerolled-tcc", "tcc", (), Form(width=1), idea="loops recovered from the scalar tape, by TCC", builds_on="tcc"),
     RerolledC("rerolled-gcc", "gcc", ("-O1", "-march=native", "-fexpensive-optimizations"), Form(width=8), idea="loops recovered from the scalar tape, in vectors, by gcc", builds_on="rerolled-tcc"),
     RerolledC("rerolled-clang", "clang", ("-O1", "-march=native"), Form(width=8), idea="loops recovered from the scalar tape, in vectors, by Clang", builds_on="rerolled-gcc"),
+    RerolledC("rerolled-clang-sparse", "clang", ("-O1", "-march=native"), Form(width=8, sparse=True), idea="and inputs that are exactly 0 skipped at run time", builds_on="rerolled-clang"),
+    RerolledC("rerolled-clang-fast", "clang", ("-O2", "-march=native", "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math"), Form(width=8), idea="and fused multiply-add, reassociated sums: other bits, within a bound", builds_on="rerolled-clang", strict=False, error_bound=1e-9),
 )

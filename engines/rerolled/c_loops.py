@@ -18,6 +18,7 @@ from engines.graph.expr import ATOM_PRECEDENCE, INFIX, Apply, C, Expr, Literal, 
 from engines.rerolled import runtime
 from engines.rerolled.groups import Phase
 from engines.rerolled.loops import LANE_NAMES, TERM_NAMES, Access, Loop, Loops, Operand, Segment, Table, affine
+from engines.rerolled.zeros import Skipping, Span, skipping
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Form:
     """Lanes, or vectors of them, that a block keeps in registers."""
     piece: int = 60
     """A function ends after so many lines."""
+    sparse: bool = False
+    """Whether inputs that are 0.0 are skipped."""
 
 
 UNROLLED = 64
@@ -38,7 +41,8 @@ UNROLLED = 64
 
 def c_source(loops: Loops, form: Form) -> Source:
     """The C of both passes and of training."""
-    writer = _Writer(loops, form)
+    skips = skipping(loops) if form.sparse else None
+    writer = _Writer(loops, form, skips)
     values, gradients, sinks = (
         writer.phase(name, phase)
         for name, phase in (("values", Phase.FORWARD), ("gradients", Phase.BACKWARD), ("sinks", Phase.SINK))
@@ -47,7 +51,8 @@ def c_source(loops: Loops, form: Form) -> Source:
     descend = writer.phase("descend", Phase.SINK, in_place=True) if in_place else ""
     p, q = loops.area("p"), loops.area("q")
     start = loops.area("k").start
-    workspace = loops.workspace + ALIGNMENT
+    live_ints = skips.inputs[1] - skips.inputs[0] + 2 if skips else 0
+    workspace = loops.workspace + ALIGNMENT + live_ints // 2 + 1
     text = "\n".join(
         [
             runtime.HEAD.format(
@@ -59,6 +64,7 @@ def c_source(loops: Loops, form: Form) -> Source:
             COLUMNS.format(inputs=loops.inputs, parameters=loops.parameters, export=""),
             UPDATE.format(export=""),
             *writer.tables,
+            *([_live(loops, skips, form.width)] if skips else []),
             values,
             gradients,
             sinks,
@@ -78,7 +84,8 @@ def c_source(loops: Loops, form: Form) -> Source:
                 )
                 or "    (void)w, (void)y;\n",
                 loss=_leaf(loops.loss),
-                update=(runtime.UPDATE_IN_PLACE if in_place else "") + runtime.UPDATE,
+                **(runtime.SKIPPING if skips else runtime.DENSE),
+                descend=runtime.DESCEND.format(live=", live" if skips else "") if in_place else "",
             ),
         ]
     )
@@ -141,34 +148,36 @@ class _Pointer(NamedTuple):
 
 
 class _Writer:
-    def __init__(self, loops: Loops, form: Form) -> None:
+    def __init__(self, loops: Loops, form: Form, skips: Optional[Skipping]) -> None:
         self.loops = loops
         self.form = form
+        self.skips = skips
+        """Which loops go over the list of inputs that are not zero."""
         self.away = loops.area("q").start - loops.area("p").start
         self.tables: list[str] = []
-        self.widths: set[int] = set()
+        self.widths: set[int] = {form.width} - {1} if skips else set()
         self.calls: set[tuple[str, int]] = set()
 
     def phase(self, name: str, phase: Phase, *, in_place: bool = False) -> str:
         """All loops of a phase as functions, and one that calls them."""
         functions: list[list[str]] = [[]]
-        for loop in self.loops.loops:
+        for number, loop in enumerate(self.loops.loops):
             if loop.phase == phase:
                 for simple in _unrolled(loop):
                     if len(functions[-1]) > self.form.piece:
                         functions.append([])
-                    functions[-1] += self._loop(simple, in_place)
-        rate = ", double rate" if in_place else ""
-        texts = [
-            f"static __attribute__((noinline)) void {name}_{index}(double *restrict w{rate})\n{{\n"
-            + "\n".join([f"    {line}" for line in lines] or ["    (void)w;"])
-            + "\n}\n"
-            for index, lines in enumerate(functions)
-        ]
-        calls = "".join(f"    {name}_{index}(w{', rate' if in_place else ''});\n" for index in range(len(functions)))
-        return "\n".join([*texts, f"static void {name}(double *restrict w{rate})\n{{\n{calls}}}\n"])
+                    functions[-1] += self._loop(number, simple, in_place)
+        live, rate = ", const struct live *live" if self.skips else "", ", double rate" if in_place else ""
+        texts, calls = [], []
+        for index, lines in enumerate(functions):
+            lists = live if any("live->" in line for line in lines) else ""
+            head = f"static __attribute__((noinline)) void {name}_{index}(double *restrict w{lists}{rate})"
+            texts.append("\n".join([head, *_braced("", lines or ["(void)w;"]), ""]))
+            calls.append(f"{name}_{index}(w{lists and ', live'}{rate and ', rate'});")
+        live = live if any(", live" in call for call in calls) else ""
+        return "\n".join([*texts, f"static void {name}(double *restrict w{live}{rate})", *_braced("", calls), ""])
 
-    def _loop(self, loop: Loop, in_place: bool) -> Iterator[str]:
+    def _loop(self, number: int, loop: Loop, in_place: bool) -> Iterator[str]:
         """A loop over its lanes, in as many nests as its inner lanes need."""
         called = [call for segment in loop.segments for call in _calls(segment.template)]
         self.calls.update(called)
@@ -183,18 +192,19 @@ class _Writer:
             row = list(itertools.takewhile(lambda width: width == widths[0], widths[:most]))
             same = len(list(itertools.takewhile(lambda width: width == row[0], widths)))
             repeats = same // len(row)
-            yield from self._nest(loop, at, row, repeats, most, in_place)
+            yield from self._nest(number, loop, at, row, repeats, most, in_place)
             del widths[: repeats * len(row)]
             at += repeats * sum(row)
 
     def _nest(
-        self, loop: Loop, at: int, row: Sequence[int], repeats: int, most: int, in_place: bool
+        self, number: int, loop: Loop, at: int, row: Sequence[int], repeats: int, most: int, in_place: bool
     ) -> Iterator[str]:
         """Loops over lanes around a block: a row of vectors from inner lane `at` on, and of outer lanes several."""
+        listed = self.skips.sinks.get(number) if self.skips else None
         limits, steps = list(loop.counts), [1] * len(loop.counts)
         limits[-1], steps[-1] = repeats * sum(row), sum(row)
         outer = [0]
-        if len(limits) > 1:
+        if len(limits) > 1 and listed != len(limits) - 2:
             steps[-2] = max(n for n in range(1, most // len(row) + 1) if limits[-2] % n == 0 or n == 1)
             outer = list(range(steps[-2]))
         starts = [at + sum(row[:index]) for index in range(len(row))]
@@ -204,14 +214,17 @@ class _Writer:
             for start, width in zip(starts, row)
         ]
         moving = [limit > step for limit, step in zip(limits, steps)]
-        lines = list(self._block(loop, blocks, moving, in_place))
-        for name, limit, step, moves in reversed(list(zip(LANE_NAMES, limits, steps, moving))):
-            if moves:
-                step_text = f"{name}++" if step == 1 else f"{name} += {step}"
-                lines = _braced(f"for (long long {name} = 0; {name} < {limit}; {step_text}) ", lines)
+        lines = list(self._block(number, loop, blocks, moving, in_place))
+        for lane in reversed(range(len(limits))):
+            if lane == listed:
+                lines = _over_live(LANE_NAMES[lane], lines)
+            elif moving[lane]:
+                lines = _over(LANE_NAMES[lane], limits[lane], steps[lane], lines)
         yield from lines if any(moving) else _braced("", lines)
 
-    def _block(self, loop: Loop, blocks: Sequence[_Block], moving: Sequence[bool], in_place: bool) -> Iterator[str]:
+    def _block(
+        self, number: int, loop: Loop, blocks: Sequence[_Block], moving: Sequence[bool], in_place: bool
+    ) -> Iterator[str]:
         """Accumulators, the segments' terms, and the stores."""
         self.widths.update(block.width for block in blocks if block.width > 1)
         accumulators = [(f"a{n}", block) for n, block in enumerate(blocks)]
@@ -226,8 +239,9 @@ class _Writer:
                 yield f"{_type(block.width)} {name} = {start};"
         for started, segment in enumerate(loop.segments):
             lines = list(self._terms(loop, segment, accumulators, moving, begins and not started))
+            listed = bool(self.skips) and self.skips.sums.get(number) == started
             for name, count in reversed(list(zip(TERM_NAMES, segment.counts))):
-                lines = _braced(f"for (long long {name} = 0; {name} < {count}; {name}++) ", lines)
+                lines = _over_live(name, lines) if listed else _over(name, count, 1, lines)
             yield from lines if segment.counts or started == 0 or not _declares(lines) else _braced("", lines)
         for name, block in accumulators:
             where = pointer.there(block, block.width)
@@ -409,6 +423,34 @@ def _all(text: str, width: int) -> str:
 
 def _braced(head: str, lines: Sequence[str]) -> list[str]:
     return [f"{head}{{", *(f"    {line}" for line in lines), "}"]
+
+
+def _over(name: str, count: int, step: int, lines: Sequence[str]) -> list[str]:
+    return _braced(
+        f"for (long long {name} = 0; {name} < {count}; {f'{name}++' if step == 1 else f'{name} += {step}'}) ", lines
+    )
+
+
+def _over_live(name: str, lines: Sequence[str]) -> list[str]:
+    """A loop over the inputs that are not skipped."""
+    return _braced(
+        "for (long long n = 0; n < live->count; n++) ", [f"const long long {name} = live->at[n];", *lines]
+    )
+
+
+def _live(loops: Loops, skips: Skipping, width: int) -> str:
+    """How that list is made, and when it must hold everything."""
+    start, stop = skips.inputs
+
+    def squares(spans: Sequence[Span]) -> str:
+        return " + ".join(f"squares(w + {first}, {last - first})" for first, last in spans) or "0.0"
+
+    return runtime.LIVE.format(
+        start=start, count=stop - start, place=loops.workspace,
+        weights=squares(skips.weights), factors=squares(skips.factors), inputs=squares([skips.inputs]),
+        width=width, vector=_type(width), zero=_all("0.0", width), at=f"AT{width}" if width > 1 else "*",
+        total=" + ".join(f"sum[{lane}]" for lane in range(width)) if width > 1 else "sum",
+    )
 
 
 def _declares(lines: Sequence[str]) -> bool:

@@ -31,6 +31,11 @@ class Access(NamedTuple):
     terms: tuple[int, ...] = ()
     """Strides, one for each of the segment's term counts."""
 
+    def extent(self, lanes: Sequence[int], terms: Sequence[int] = ()) -> tuple[int, int]:
+        """The first place that it reaches, and the one after the last."""
+        reach = [stride * (count - 1) for stride, count in zip((*self.lanes, *self.terms), (*lanes, *terms))]
+        return self.base + sum(r for r in reach if r < 0), self.base + sum(r for r in reach if r > 0) + 1
+
 
 class Table(NamedTuple):
     """Where an operand lies, place by place."""
@@ -168,12 +173,13 @@ class Loops:
         if isinstance(operand, float):
             return number(operand)[0]
         if isinstance(operand, Table):
-            area = self._area_of(int(operand.places.flat[0]))
+            area = self.area_of(int(operand.places.flat[0]))
             return f"{area.name}[{operand.places.size} places]"
-        area = self._area_of(operand.base)
+        area = self.area_of(operand.base)
         return f"{area.name}[{affine(operand.base - area.start, operand.lanes, lanes, operand.terms, terms)}]"
 
-    def _area_of(self, place: int) -> Area:
+    def area_of(self, place: int) -> Area:
+        """The area that a place is in."""
         return next(area for area in self.areas if area.start <= place < area.stop)
 
 

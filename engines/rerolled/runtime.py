@@ -59,7 +59,7 @@ static void give_outputs(const double *restrict w, double *restrict y)
     w = aligned(w);
     take_inputs(w, x);
     take_parameters(w, p);
-    values(w);
+{whole}    values(w{live});
     give_outputs(w, y);
     return {loss};
 }}
@@ -70,7 +70,7 @@ static void give_outputs(const double *restrict w, double *restrict y)
     w = aligned(w);
     take_gradients(w, q);
     gradients(w);
-    sinks(w);
+{whole}    sinks(w{live});
     give_gradients(w, q);
 }}
 
@@ -108,14 +108,27 @@ static void take_row(double *restrict x, const struct column *columns, const str
     take_parameters(w, p);
     take_gradients(w, q);
     long long step = 0, fresh = 0; /* whether all gradients are zero */
-    for (; step < steps; step++) {{
+{prepare}    for (; step < steps; step++) {{
         take_row(w, columns, known, count, (first_row + step) % rows);
-        values(w);
+{find}        values(w{live});
         losses[step] = {loss};
         if (losses[step] - losses[step] != 0.0)
             break;
         gradients(w);
-{update}    }}
+{before}{descend}        sinks(w{live});
+        if (++taken % batch)
+            continue;
+        double rate = *rates++;
+        if (batch == 1)
+            for (long long i = 0; i < ROOM; i++)
+                w[P + i] -= rate * w[Q + i];
+        else
+            for (long long i = 0; i < ROOM; i++)
+                w[P + i] -= rate * w[Q + i] / batch;
+        for (long long i = 0; i < ROOM; i++)
+            w[Q + i] = 0.0;
+        fresh = 1;
+{after}    }}
     for (long long i = 0; i < INPUTS; i++)
         x[i] = w[i];
     if (steps)
@@ -126,27 +139,88 @@ static void take_row(double *restrict x, const struct column *columns, const str
 }}
 """
 
-UPDATE_IN_PLACE = """\
+DESCEND = """\
         if (batch == 1 && fresh) {{
-            descend(w, *rates++);
+            descend(w{live}, *rates++);
             continue;
         }}
 """
+"""An update for which nothing has to be kept. Over {live}."""
 
-UPDATE = """\
-        sinks(w);
-        if (++taken % batch == 0) {{
-            double rate = *rates++;
-            if (batch == 1)
-                for (long long i = 0; i < ROOM; i++)
-                    w[P + i] -= rate * w[Q + i];
-            else
-                for (long long i = 0; i < ROOM; i++)
-                    w[P + i] -= rate * w[Q + i] / batch;
-            for (long long i = 0; i < ROOM; i++)
-                w[Q + i] = 0.0;
-            fresh = 1;
-        }} else {{
-            fresh = 0;
+DENSE = dict.fromkeys(("live", "whole", "prepare", "find", "before", "after"), "")
+"""What `RUNTIME` says of skipping where nothing is skipped."""
+
+LIVE = """\
+/* The inputs that are not skipped. */
+struct live {{
+    long long count;
+    int at[{count}];
+}};
+
+static const double LIMIT = 1e300; /* of magnitudes; what is infinite or NaN is not below it */
+
+static double squares(const double *a, long long count)
+{{
+    {vector} sum = {zero};
+    long long i = 0;
+    for (; i + {width} <= count; i += {width})
+        sum += {at}((double *)a + i) * {at}((double *)a + i);
+    double all = {total};
+    for (; i < count; i++)
+        all += a[i] * a[i];
+    return all;
+}}
+
+/* No weight is larger: x <= 1 + x * x. */
+static double bound_of(const double *w)
+{{
+    return 1.0 + {weights};
+}}
+
+/* Nor is any product of an input and what it is multiplied with. */
+static double reach_of(const double *w)
+{{
+    return (1.0 + {inputs}) * (1.0 + {factors});
+}}
+
+static struct live *live_of(double *w)
+{{
+    return (struct live *)(w + {place});
+}}
+
+static void find(const double *w, struct live *live, int skips)
+{{
+    long long count = 0;
+    if (skips)
+        for (int i = 0; i < {count}; i++) {{
+            live->at[count] = i;
+            count += w[{start} + i] != 0.0;
         }}
+    else
+        for (; count < {count}; count++)
+            live->at[count] = (int)count;
+    live->count = count;
+}}
 """
+"""Over {count}, {start} and {place}; over {weights}, {inputs} and {factors}, sums of squares; and over a vector's words."""
+
+SKIPPING = {
+    "live": ", live",
+    "whole": "    struct live *live = live_of(w);\n    find(w, live, 0);\n",
+    "prepare": "    struct live *live = live_of(w);\n    double bound = bound_of(w);\n",
+    "find": """\
+        if (!(bound < LIMIT))
+            bound = bound_of(w);
+        find(w, live, bound < LIMIT);
+""",
+    "before": """\
+        double reach = reach_of(w);
+        if (taken % batch == batch - 1)
+            reach *= 1.0 + rates[0] * rates[0];
+        if (!(reach < LIMIT))
+            find(w, live, 0);
+        bound += reach;
+""",
+    "after": "        bound = bound_of(w);\n",
+}
+"""What it says where something is."""
