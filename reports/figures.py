@@ -23,7 +23,7 @@ class Figure:
 class Sheet:
     """A table as text; the first `names` columns say what a row is about.
 
-    title: empty where the sheet is its section's only one.
+    title: empty where the sheet is its section's only one; folded: a page shows only the title until it is asked.
     """
 
     title: str
@@ -31,6 +31,7 @@ class Sheet:
     headings: tuple[str, ...]
     rows: tuple[tuple[Figure, ...], ...]
     notes: tuple[str, ...] = ()
+    folded: bool = False
 
 
 @dataclass(frozen=True)

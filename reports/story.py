@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from reports.break_even import break_even
 from reports.figures import Section
 from reports.growth import growth
 from reports.headline import Headline, headline, status_text
@@ -67,6 +68,7 @@ class Story:
     verdict: tuple[str, ...]
     headline: Headline | None
     published: Section | None
+    break_even: Section | None
     phases: Section | None
     growth: Section | None
     listings: tuple[Listing, ...]
@@ -87,6 +89,7 @@ def story(run: Run, records: Iterable[Record]) -> Story:
         verdict=tuple(verdict(table)),
         headline=headline(table),
         published=published(table),
+        break_even=break_even(table),
         phases=phases(table),
         growth=growth(table),
         listings=listings(run, table),

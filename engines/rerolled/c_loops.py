@@ -17,7 +17,7 @@ from engines.compiled.c_source import PARAMETER_OF, Source
 from engines.graph.expr import ATOM_PRECEDENCE, INFIX, Apply, C, Expr, Literal, Text, number
 from engines.rerolled import runtime
 from engines.rerolled.groups import Phase
-from engines.rerolled.loops import LANE_NAMES, TERM_NAMES, Access, Loop, Loops, Operand, Segment, Table, affine
+from engines.rerolled.loops import LANE_NAMES, TERM_NAMES, Access, Loop, Loops, Operand, Segment, Table, affine, updates_in_place
 from engines.rerolled.zeros import Skipping, Span, skipping
 
 
@@ -94,29 +94,6 @@ def c_source(loops: Loops, form: Form) -> Source:
 
 ALIGNMENT = 8
 """Doubles by which a workspace may have to move to begin at a multiple of 64 bytes."""
-
-
-def updates_in_place(loops: Loops) -> bool:
-    """Whether each parameter may be updated where its gradient is computed.
-
-    A sink that reads a parameter which another lane, or another sink, has updated already would read it too late. So
-    each may read what it writes itself, lane by lane, and nothing else.
-    """
-    parameters, gradients = loops.area("p"), loops.area("q")
-    away = gradients.start - parameters.start
-    for loop in loops.loops:
-        if loop.phase != Phase.SINK:
-            continue
-        own = (loop.target.base - away, loop.target.lanes)
-        for segment in loop.segments:
-            for operand in segment.operands:
-                if isinstance(operand, Table):
-                    if ((operand.places >= parameters.start) & (operand.places < parameters.stop)).any():
-                        return False
-                elif isinstance(operand, Access) and parameters.start <= operand.base < parameters.stop:
-                    if (operand.base, operand.lanes) != own or any(operand.terms):
-                        return False
-    return True
 
 
 class _Block(NamedTuple):

@@ -181,7 +181,7 @@ class _Layout:
                 operands: list[Operand] = []
                 for slot in np.flatnonzero(slots[:, nest.start, 0] != NONE).tolist():
                     row = index * len(SLOTS) + slot
-                    if irregular[row]:
+                    if irregular[row] and (piece.counts or nest.counts):
                         operands.append(Table(places[slot, nest.start : nest.start + nest.size, members].T))
                     else:
                         first = int(places[slot, nest.start, piece.start])

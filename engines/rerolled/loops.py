@@ -183,6 +183,29 @@ class Loops:
         return next(area for area in self.areas if area.start <= place < area.stop)
 
 
+def updates_in_place(loops: Loops) -> bool:
+    """Whether each parameter may be updated where its gradient is computed.
+
+    A sink that reads a parameter which another lane, or another sink, has updated already would read it too late. So
+    each may read what it writes itself, lane by lane, and nothing else.
+    """
+    parameters, gradients = loops.area("p"), loops.area("q")
+    away = gradients.start - parameters.start
+    for loop in loops.loops:
+        if loop.phase != Phase.SINK:
+            continue
+        own = (loop.target.base - away, loop.target.lanes)
+        for segment in loop.segments:
+            for operand in segment.operands:
+                if isinstance(operand, Table):
+                    if ((operand.places >= parameters.start) & (operand.places < parameters.stop)).any():
+                        return False
+                elif isinstance(operand, Access) and parameters.start <= operand.base < parameters.stop:
+                    if (operand.base, operand.lanes) != own or any(operand.terms):
+                        return False
+    return True
+
+
 LANE_NAMES, TERM_NAMES = "ijkl", "tuvw"
 
 

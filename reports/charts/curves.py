@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.patheffects import Normal, Stroke
 
 from reports.charts import style
 from reports.charts.labels import label_column
@@ -15,9 +14,6 @@ from reports.table import in_order
 
 _NAMES_SHARE = 0.24
 """Of the chart's width, for the engines' names right of their curves."""
-
-_EDGE = (Stroke(linewidth=2.0, foreground=style.TEXT, alpha=0.45), Normal())
-"""Around a curve, so that a dark one is seen on a dark page and a pale one on a white page."""
 
 CAPTION = (
     "Each mark is one mlp-… workload; both axes are logarithmic, and the grey line is growth in proportion to the "
@@ -54,7 +50,7 @@ def draw_curves(axes: Axes, points: pd.DataFrame, column: str, *, label: str, te
                 curve[column],
                 linestyle=style.interpreter_line(points, interpreter),
                 linewidth=1.3,
-                path_effects=_EDGE,
+                path_effects=style.EDGE,
                 color=style.engine_colour(points, engine),
                 marker=style.interpreter_marker(points, interpreter),
                 markersize=5,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.transforms import Bbox
 
-from reports.charts.style import MUTED
+from reports.charts.style import MUTED, TEXT
 
 POINTS = 8.5
 Label = tuple[float, float, str]
@@ -16,8 +16,11 @@ Label = tuple[float, float, str]
 _OFFSETS = (0, 10, -10, 20, -20, 30, -30, 42, -42, 54, -54, 66, -66)
 
 
-def label_column(axes: Axes, labels: Sequence[Label], x: float) -> None:
-    """Write labels under one another at x, in the order of their marks, each as near its mark's height as it gets."""
+def label_column(axes: Axes, labels: Sequence[Label], x: float, *, muted: Collection[str] = ()) -> None:
+    """Write labels under one another at x, in the order of their marks, each as near its mark's height as it gets.
+
+    muted: texts that step back.
+    """
     _settle(axes)
     gap = POINTS * 1.3
     scale = _pixels_per_point(axes)
@@ -28,7 +31,8 @@ def label_column(axes: Axes, labels: Sequence[Label], x: float) -> None:
     for label, height in zip(ordered, heights, strict=True):
         mark_x, mark_y = axes.transData.transform(label[:2]) / scale
         column_x = axes.transData.transform((x, label[1]))[0] / scale
-        _write(axes, label, column_x - mark_x, height - mark_y, lead=True)
+        colour = MUTED if label[2] in muted else TEXT
+        _write(axes, label, column_x - mark_x, height - mark_y, lead=True, colour=colour)
 
 
 def spread(wished: Sequence[float], gap: float, *, low: float, high: float) -> list[float]:
@@ -95,7 +99,7 @@ def _inside(box: Bbox, frame: Bbox) -> bool:
     return bool(frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1)
 
 
-def _write(axes: Axes, label: Label, side: float, rise: float, *, lead: bool) -> None:
+def _write(axes: Axes, label: Label, side: float, rise: float, *, lead: bool, colour: str = TEXT) -> None:
     x, y, text = label
     line = {"arrowstyle": "-", "color": MUTED, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 4}
     axes.annotate(
@@ -106,6 +110,7 @@ def _write(axes: Axes, label: Label, side: float, rise: float, *, lead: bool) ->
         ha="left" if side > 0 else "right",
         va="center",
         fontsize=POINTS,
+        color=colour,
         arrowprops={**line, "relpos": (0.0 if side > 0 else 1.0, 0.5)} if lead else None,
     ).set_in_layout(False)
 

@@ -12,7 +12,7 @@ from reports.headline import entries
 from reports.table import BASELINE, each, in_order, measured
 from reports.verdict import best, faster
 
-ORDER = 2
+ORDER = 3
 SUBJECT = "headline"
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
+from matplotlib.patheffects import Normal, Stroke
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
 from results import units
@@ -18,6 +19,8 @@ from results import units
 TEXT = "black"
 MUTED = "#808080"
 HATCH = "////"
+EDGE = (Stroke(linewidth=2.0, foreground=TEXT, alpha=0.45), Normal())
+"""Around a curve, so that a dark one is seen on a dark page and a pale one on a white page."""
 
 Colour = tuple[float, float, float]
 

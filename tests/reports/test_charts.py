@@ -12,11 +12,12 @@ from reports.growth import points
 from reports.svg import drawing, standalone
 from reports.table import cells
 
-NAMES = ["compile_against_epoch", "ladder", "heatmap"]
+NAMES = ["compile_against_epoch", "total_time", "ladder", "heatmap"]
 GROWTH = ["growth", "growth_memory"]
 TITLES = {
     "compile_against_epoch": "rerolled-clang-fast on cpython-3.13 compiles in 210 ms "
     "and has an epoch of 251 ms, the shortest",
+    "total_time": "rerolled-clang-fast takes the least total time on cpython-3.13 from the first image on",
     "ladder": "rerolled-clang-fast is 340,000 times as fast as baseline on cpython-3.13",
     "heatmap": "From 1.79 s a step (baseline on cpython-3.11) to 4.18 µs (rerolled-clang-fast on cpython-3.13)",
 }
@@ -34,7 +35,8 @@ def drawn(table, name):
 
 
 LABEL = re.compile(
-    r'font-size: 8.5px[^>]*text-anchor: (?P<anchor>\w+)" x="(?P<x>[-\d.]+)" y="(?P<y>[-\d.]+)"[^>]*>(?P<text>[^<]+)<'
+    r'font-size: 8.5px[^>]*text-anchor: (?P<anchor>\w+)[^"]*" '
+    r'x="(?P<x>[-\d.]+)" y="(?P<y>[-\d.]+)"[^>]*>(?P<text>[^<]+)<'
 )
 
 
@@ -131,7 +133,7 @@ def test_a_chart_on_its_own_is_a_whole_svg_file_in_light_and_dark(example, name)
     assert "prefers-color-scheme:dark" in root[0].text
 
 
-@pytest.mark.parametrize("name", ["compile_against_epoch", *GROWTH])
+@pytest.mark.parametrize("name", ["compile_against_epoch", "total_time", *GROWTH])
 def test_no_name_covers_another_however_many_there_are(crowded_table, name):
     found = list(labels(drawn(crowded_table, name).svg))
     assert len(found) >= 13
@@ -176,6 +178,35 @@ def test_neighbours_on_the_ladder_differ_in_colour(crowded_table):
 )
 def test_a_growth_chart_states_its_finding(crowded_table, name, title):
     assert drawn(crowded_table, name).title.startswith(title)
+
+
+def test_the_chart_of_total_time_names_the_winners_in_turn(crowded_table):
+    assert drawn(crowded_table, "total_time").title == (
+        "Least total time on cpython-3.14: replay, then tcc from ≈ 11, clang-O0 from ≈ 5,000, "
+        "clang-O1-p200 from ≈ 8,800, clang-O1 from ≈ 78,000, clang-O2 from ≈ 570,000 images on"
+    )
+
+
+def test_crossings_are_marked_and_engines_that_never_lead_step_back(crowded_table):
+    svg = str(drawn(crowded_table, "total_time").svg)
+    texts = [text for text, *_ in labels(svg)]
+    assert [text for text in texts if text.startswith("≈")] == ["≈ 570,000", "≈ 78,000", "≈ 8,800", "≈ 5,000", "≈ 11"]
+    names = {found[2]: found[1] for found in re.finditer(r'<text style="([^"]*)"[^>]*>([^<]+)</text>', svg)}
+    assert style.MUTED in names["gcc-O1"]
+    assert style.MUTED not in names["clang-O1"]
+
+
+def test_total_time_is_of_the_reference_or_of_what_there_is(example):
+    chart = charts()["total_time"]
+    assert "on cpython-3.11" in chart.title(rows(example.only(lambda cell: cell.interpreter != "cpython-3.13")))
+    assert chart.title(rows(example.interrupted(0))) == "No total time was measured"
+
+
+def test_a_crossing_beyond_the_chart_is_not_in_its_title(example):
+    """Of xor's four samples an epoch a hundred epochs are too few for a compiler."""
+    assert charts()["total_time"].title(rows(example, "xor")) == (
+        "tuple takes the least total time on cpython-3.13 from the first sample on"
+    )
 
 
 def test_growth_in_proportion_is_said_to_be(crowded_table):

@@ -120,7 +120,7 @@ def test_build_writes_pages_and_charts_beside_the_records(example, tmp_path):
     assert {path.stem for path in (store.folder / "charts").glob("*.svg")} == headline
 
 
-SECTIONS = ("The published table again", "Compile time by phase", "Growth with the graph")
+SECTIONS = ("The published table again", "Break-even", "Compile time by phase", "Growth with the graph")
 
 
 def test_a_section_stands_where_its_data_are(example, crowded_page):
@@ -129,14 +129,14 @@ def test_a_section_stands_where_its_data_are(example, crowded_page):
 
     plain = example.only(lambda cell: cell.engine in ("baseline", "tuple"))
     assert sections(crowded_page) == list(SECTIONS)
-    assert sections(html.render(example.run, example.records)) == list(SECTIONS[:2])
+    assert sections(html.render(example.run, example.records)) == list(SECTIONS[:3])
     assert sections(html.render(plain.run, plain.records)) == []
 
 
 def test_no_id_stands_twice_on_the_page(crowded_page):
     ids = re.findall(r'\bid="([^"]+)"', crowded_page)
     assert len(ids) == len(set(ids))
-    assert {"published", "phases", "growth", "growth_memory"} <= set(ids)
+    assert {"published", "break-even", "total_time", "phases", "growth", "growth_memory"} <= set(ids)
 
 
 def test_what_is_steep_is_set_apart(crowded_page):
@@ -192,7 +192,7 @@ def test_a_browser_shows_the_page_whole(example, tmp_path, width):
     answer = opened(html.render(example.run, example.records), tmp_path, width)
     assert answer["problems"] == []
     assert answer["ran"] == 0
-    assert answer["charts"] == [True, True, True]
+    assert answer["charts"] == [True] * 4
     assert answer["width"] == width
     assert answer["page"] <= width
 
@@ -202,5 +202,5 @@ def test_a_browser_shows_the_page_whole(example, tmp_path, width):
 def test_a_browser_shows_the_largest_page_whole(crowded_page, tmp_path, width):
     answer = opened(crowded_page, tmp_path, width)
     assert answer["problems"] == []
-    assert answer["charts"] == [True] * 5
+    assert answer["charts"] == [True] * 6
     assert answer["page"] <= width

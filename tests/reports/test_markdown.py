@@ -32,6 +32,13 @@ def test_of_the_phases_only_the_headlines_are_told(crowded):
     assert "1.99 (faster than the graph)" in text
 
 
+def test_of_break_even_only_the_headlines_winners_are_told(crowded):
+    text = render(crowded.run, crowded.records)
+    assert text.count("#### Break-even: mnist\n") == text.count("Break-even") == 1
+    assert "| cpython-3.14 | clang-O1 | ≈ 78,000 | 12.9 s | 161 µs |" in text
+    assert "at once" not in text
+
+
 @pytest.mark.parametrize("name", ["example", "crowded"])
 def test_every_row_of_a_table_has_the_cells_of_its_head(request, name):
     example = request.getfixturevalue(name)

@@ -1,0 +1,419 @@
+"""The C by hand may be faster than the interpreter, never different from it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from array import array
+from dataclasses import dataclass
+from functools import cache
+from typing import Optional
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import engines
+from engines.api import Network, NonFiniteLoss, Unavailable
+from engines.columns import Column
+from engines.compiled import toolchains
+from engines.compiled.engine import CompiledTrainer
+from engines.handwritten import engine as handwritten
+from engines.nn import as_list, cross_entropy, squared_error
+from harness import workloads
+from tests.engines.compiled.compiling import usable
+from tests.engines.graphs import REFERENCE, bits, leaf_values
+
+ENGINES = [engine.name for engine in handwritten.ENGINES]
+LOSSES = {"cross_entropy": cross_entropy, "squared_error": squared_error}
+
+
+@dataclass(frozen=True)
+class Task:
+    """A workload over rows and starting parameters that a test supplies."""
+
+    shape: tuple[int, ...]
+    loss_name: str
+    rows: list[list[float]]
+    parameters: Optional[list[float]] = None
+    batch: int = 1
+    speed: float = 0.1
+    in_columns: Optional[tuple[Column, ...]] = None
+    name = "task"
+
+    @property
+    def network(self):
+        return Network(self.shape, "relu", True, self.loss_name, 1)
+
+    def rate(self, update):
+        return self.speed / (1 + update)
+
+    def row(self, step):
+        return array("d", self.rows[step % len(self.rows)])
+
+    def columns(self):
+        return self.in_columns or (Column(array("d", itertools.chain(*self.rows)), len(self.rows[0])),)
+
+    def model(self, nn):
+        model = nn.MLP(self.shape[0], list(self.shape[1:]), rng=random.Random(7))
+        for p, number in zip(model.parameters(), self.parameters or []):
+            p.data = number
+        return model
+
+    def outputs(self, model, inputs):
+        return as_list(model(inputs[: self.shape[0]]))
+
+    def loss(self, model, inputs, outputs):
+        return LOSSES[self.loss_name](outputs, inputs[self.shape[0] :])
+
+
+@cache
+def program(name, shape, loss):
+    """Compiled once for all tasks of that shape."""
+    nothing = [0.0] * (shape[0] + shape[-1])
+    return usable(name).prepare(Task(shape, loss, [nothing]))._program
+
+
+def trainers(name, task):
+    """The reference's, and the engine's."""
+    reference = engines.load(REFERENCE).prepare(task)
+    made = program(name, task.shape, task.loss_name)
+    made.reset()
+    made.parameters[:] = reference.parameters()
+    return reference, CompiledTrainer(made, task)
+
+
+def outcome(trainer, stretches):
+    """All that training leaves behind, as bits; and the step at which it ended, if it did."""
+    failed = None
+    try:
+        for steps in stretches:
+            trainer.train(steps)
+    except NonFiniteLoss as error:
+        failed = error.step
+    return {
+        "losses": bits(trainer.losses),
+        "parameters": bits(trainer.parameters()),
+        # Where it ended the reference has gone backward once more.
+        "gradients": bits(trainer.gradients()) if failed is None else None,
+        "failed": failed,
+    }
+
+
+def agree(name, task, stretches):
+    """The engine does as the reference does; gives the step at which both ended, and the parameters."""
+    reference, trainer = trainers(name, task)
+    expected = outcome(reference, stretches)
+    assert outcome(trainer, stretches) == expected
+    return expected["failed"], list(reference.parameters())
+
+
+# --- the workloads ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize(
+    ("workload", "stretches"),
+    [("digits", (11, 1, 8)), ("xor", (7, 33)), ("mlp-5x4x3", (50, 51)), ("mlp-70x60x1", (9, 7)), ("mlp-3x7x65", (20,))],
+)
+@pytest.mark.parametrize("name", ENGINES)
+def test_it_trains_as_the_reference_does(name, workload, stretches, batch):
+    """Partial batches wait between the stretches; widths are below, at and above what a block of neurons holds."""
+    task = workloads.load(workload)
+    reference, trainer = (engine.prepare(task) for engine in (engines.load(REFERENCE), usable(name)))
+    for _ in range(2):  # the second time from the start again
+        for made in (reference, trainer):
+            made.restart(batch=batch)
+        assert outcome(trainer, stretches) == outcome(reference, stretches)
+        assert bits(trainer.predict(task.row(3))) == bits(reference.predict(task.row(3)))
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_it_says_what_its_making_took(name):
+    trainer = usable(name).prepare(workloads.load("xor"))
+    phases = dict(trainer.phases)
+    assert (phases.pop("trace"), phases.pop("lower")) == (0.0, 0.0)
+    assert set(phases) == {"generate", "compile", "load"}
+    assert all(seconds > 0.0 for seconds in phases.values())
+    assert set(trainer.sizes) == {"source_bytes", "object_bytes"}
+    assert usable(name).source(workloads.load("xor")).startswith("#define INPUTS 2\n")
+
+
+# --- a program -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("name", ENGINES)
+def test_passes_by_hand_do_what_training_does(name, loss):
+    rows = [[0.5, 0.0, -1.5, 1.0, 0.0], [0.0, 0.0, 2.0, 0.0, 1.0]]
+    reference, trainer = trainers(name, Task((3, 4, 2), loss, rows, batch=2))
+    made = trainer._program
+    for step in range(4):
+        made.set_input(rows[step % 2])
+        found = made.forward()
+        reference.train(1)
+        assert found == reference.losses[step]
+        made.backward()
+        if step % 2 == 0:
+            assert bits(made.gradients) == bits(reference.gradients())
+        else:
+            made.update(0.1 / (1 + step // 2), batch=2)
+            assert bits(made.parameters) == bits(reference.parameters())
+            assert not any(made.gradients)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_gradients_that_are_there_belong_to_the_first_update(name):
+    """Training with an update after every step has no need to keep gradients, but for those."""
+    rows = [[0.5, 0.0, -1.5, 1.0, 0.0], [0.0, 0.0, 2.0, 0.0, 1.0]]
+    found = []
+    for by_hand in (True, False):
+        _, trainer = trainers(name, Task((3, 4, 2), "cross_entropy", rows))
+        made = trainer._program
+        for row in rows if by_hand else rows[:1]:
+            made.set_input(row)
+            made.forward()
+            made.backward()
+        if by_hand:
+            made.update(0.5)
+        made.train(array("d", rows[1]), rate=0.5, steps=1 if by_hand else 2)
+        found.append(bits([*made.parameters, *made.gradients]))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_training_leaves_the_last_row_and_its_outputs(name):
+    rows = [[0.5, 0.0, -1.5, 1.0, 0.0], [0.0, 0.0, 2.0, 0.0, 1.0]]
+    reference, trainer = trainers(name, Task((3, 4, 2), "cross_entropy", rows))
+    reference.train(2)
+    expected = reference.predict(array("d", rows[0]))
+    trainer.train(3)
+    made = trainer._program
+    assert list(made.inputs) == rows[0]
+    assert bits(made.outputs) == bits(expected)
+    trainer.train(0)
+    assert list(made.inputs) == rows[0]
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_columns_of_all_kinds(name):
+    """Bytes of two columns are divided by numbers of their own; the last one reaches into the targets."""
+    rows = 3
+    columns = (
+        Column(bytes([0, 255, 3, 0, 51, 0]), 2, 255.0),
+        Column(bytes([2, 0, 1]), 3, one_hot=True),
+        Column(array("d", [0.5, -0.0, 7.0]), 1),
+        Column(bytes([8, 0, 0, 16, 1, 0]), 2, 16.0),
+        Column(array("d", [1.0, 0.0, 0.25]), 1),
+    )
+    task = Task(
+        (7, 5, 2),
+        "squared_error",
+        [[x for column in columns for x in column.values(row)] for row in range(rows)],
+        in_columns=columns,
+    )
+    assert agree(name, task, (4, 4))[0] is None
+
+
+# --- where numbers end -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("bad", [math.inf, -math.inf, math.nan])
+@pytest.mark.parametrize("name", ENGINES)
+def test_training_ends_where_a_loss_is_not_finite(name, bad, batch, loss):
+    rows = [[0.5, 0.0, -1.5, 1.0, 0.0], [1.0, 0.0, 2.0, 0.0, 1.0], [1.0, 1.0, 1.0, bad, 0.0]]
+    assert agree(name, Task((3, 4, 2), loss, rows, batch=batch), (1, 7))[0] == 2
+
+
+SECOND_NEURON = [0.5, 0.25, 0.0]
+"""Of two hidden neurons the second one has nothing to do with it; micrograd's layers do not take a single one."""
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("bad", [math.inf, -math.inf, math.nan])
+@pytest.mark.parametrize("name", ENGINES)
+def test_a_weight_that_is_not_finite_meets_an_input_of_zero(name, bad, batch):
+    """0 times infinity is NaN: the input may not be skipped."""
+    rows = [[0.0, 1.0, 0.5]]
+    assert (
+        agree(
+            name, Task((2, 2, 1), "squared_error", rows, [bad, 1.0, 0.0, *SECOND_NEURON, 1.0, 1.0, 0.0], batch), (3,)
+        )[0]
+        == 0
+    )
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("name", ENGINES)
+def test_a_weight_becomes_infinite_and_meets_an_input_of_zero_later(name, batch):
+    """At minus infinity its neuron is dead, and the loss is finite, as long as the input is not 0."""
+    rows = [[1e300, 0.0, 0.0]] * 3 + [[0.0, 1.0, 0.0]]
+    task = Task((2, 2, 1), "squared_error", rows, [1e-300, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0], batch, 1e10)
+    failed, parameters = agree(name, task, (6,))  # in one call, which measures weights only where it begins
+    assert failed == 3
+    assert parameters[0] == -math.inf
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("name", ENGINES)
+def test_an_infinite_gradient_meets_an_input_of_zero(name, batch):
+    """The neuron is dead, and 0 times its infinite gradient is NaN: so are updates of all its weights."""
+    rows = [[0.0, 1.0, 20.0]]
+    task = Task((2, 2, 1), "squared_error", rows, [1.0, -1.0, 0.0, 1.0, 1.0, 0.0, 1e308, 1.0, 0.0], batch, 1e-3)
+    failed, parameters = agree(name, task, (batch, 1))
+    assert failed == batch
+    assert [x != x for x in parameters[:6]] == [True, True, True, False, False, False]
+
+
+@pytest.mark.parametrize("speed", [math.inf, -math.inf, math.nan])
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("name", ENGINES)
+def test_a_rate_that_is_not_finite_meets_an_input_of_zero(name, batch, speed):
+    task = Task(
+        (2, 2, 1), "squared_error", [[0.0, 1.0, 0.5]], [1.0, 1.0, 0.0, *SECOND_NEURON, 1.0, 1.0, 0.0], batch, speed
+    )
+    failed, parameters = agree(name, task, (batch, 1))
+    assert failed == batch
+    assert all(x != x for x in parameters[:1])
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("name", ENGINES)
+def test_an_infinite_input_of_a_dead_neuron(name, batch):
+    """Its loss is finite, its update is not: infinity times the neuron's gradient of 0."""
+    rows = [[math.inf, 1.0, 0.5], [0.0, 1.0, 0.5]]
+    task = Task((2, 2, 1), "squared_error", rows, [-1.0, 1.0, 0.0, -0.5, 1.0, 0.0, 1.0, 1.0, 0.0], batch)
+    failed, parameters = agree(name, task, (1, 3))
+    assert (failed, parameters[0] != parameters[0]) == ((1, True) if batch == 1 else (2, True))
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_of_equal_outputs_the_last_one_is_the_peak(name):
+    biases = (0.3, 0.3, -1.7, 0.3)
+    parameters = [*SECOND_NEURON * 2, *(x for bias in biases for x in (0.0, 0.0, bias))]
+    for labels in itertools.permutations([1.0, 0.0, 0.0, 0.0]):
+        rows = [[0.5, 2.0, *labels], [1.0, -1.0, *labels]]
+        assert agree(name, Task((2, 2, 4), "cross_entropy", rows, parameters), (3,))[0] is None
+
+
+# --- zeros -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize(
+    "features",
+    [
+        [[0.0] * 9],
+        [[1.0 + i for i in range(9)]],
+        [[0.0, -0.0, 1e-320, -1.0, 0.0, 0.0, 0.0, 0.0, 0.5], [-0.0] * 9, [0.25] * 9, [0.0] * 8 + [1.0]],
+    ],
+    ids=["all zero", "none zero", "mixed"],
+)
+@pytest.mark.parametrize("name", ENGINES)
+def test_rows_with_zeros(name, features, batch, loss):
+    rows = [[*row, 0.0, 1.0, 0.0] for row in features]
+    assert agree(name, Task((9, 6, 3), loss, rows, batch=batch, speed=0.01), (3, 10))[0] is None
+
+
+sizes = st.sampled_from([0.0, -0.0, 1.0]) | st.floats(-3.0, 3.0)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("name", ENGINES)
+def test_random_networks(name, loss):
+    usable(name)
+    shape = (5, 3, 2)
+    weights = 6 * 3 + 4 * 2
+
+    def numbers(values, count):
+        return st.lists(values, min_size=count, max_size=count)
+
+    wild = sizes | leaf_values
+
+    @settings(max_examples=150, deadline=None)
+    @given(
+        rows=st.lists(numbers(sizes, 7), min_size=1, max_size=3) | st.lists(numbers(wild, 7), min_size=1, max_size=3),
+        parameters=numbers(sizes, weights) | numbers(wild, weights),
+        batch=st.integers(1, 3),
+        speed=st.sampled_from([0.01, 0.1, 1e200, 1e308, -1.0]),
+        stretches=st.lists(st.integers(0, 4), min_size=1, max_size=3),
+    )
+    def check(rows, parameters, batch, speed, stretches):
+        agree(name, Task(shape, loss, rows, parameters, batch, speed), stretches)
+
+    check()
+
+
+# --- refusals --------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Unlike:
+    """A workload of some other network."""
+
+    network: Optional[Network]
+    name = "unlike"
+
+
+PLAIN = Network((2, 3, 1), "relu", True, "squared_error", 1)
+
+
+@pytest.mark.parametrize(
+    ("network", "reason"),
+    [
+        (None, "it is written for MLPs, and this model is none"),
+        (PLAIN._replace(shape=(2, 1)), "it is written for two layers of weights, and this model has 1"),
+        (PLAIN._replace(shape=(2, 3, 4, 1)), "it is written for two layers of weights, and this model has 3"),
+        (PLAIN._replace(activation="tanh"), "it is written for ReLU and a linear last layer, and this model has tanh"),
+        (
+            PLAIN._replace(last_linear=False),
+            "it is written for ReLU and a linear last layer, and this model has relu, the last one included",
+        ),
+        (
+            PLAIN._replace(loss="hinge_l2"),
+            "it is written for cross_entropy and squared_error, and this loss is hinge_l2",
+        ),
+        (PLAIN._replace(samples=100), "it is written for one sample a step, and a step of this workload has 100"),
+    ],
+)
+@pytest.mark.parametrize("name", ENGINES)
+def test_what_it_does_not_support(name, network, reason):
+    engine = engines.load(name)
+    assert engine.supports(Unlike(PLAIN)) is None
+    assert engine.supports(Unlike(network)) == reason
+    with pytest.raises(ValueError, match=f"{name} can't run unlike: {reason}"):
+        engine.prepare(Unlike(network))
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_it_takes_gcc_where_clang_is_missing_and_is_unavailable_without_both(name, monkeypatch):
+    gcc = toolchains.Toolchain("gcc", ("gcc",), "12.2.0")
+    there = {"clang": (gcc._replace(family="clang", version="19.1.7"),), "gcc": (gcc,)}
+    monkeypatch.setattr(toolchains, "_candidates", lambda family: there.get(family, ()))
+    assert handwritten.compiler().family == "clang"
+    del there["clang"]
+    assert handwritten.compiler() == gcc
+    engines.load(name).check()
+    there.clear()
+    with pytest.raises(Unavailable) as missing:
+        engines.load(name).check()
+    assert missing.value.reason == "there is neither clang nor gcc on PATH"
+    assert "apt install clang" in missing.value.remedy
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("name", ENGINES)
+def test_gcc_keeps_the_bits_too(name, loss, monkeypatch):
+    try:
+        gcc = toolchains.find("gcc")
+    except Unavailable as missing:
+        pytest.skip(missing.reason)
+    monkeypatch.setattr(handwritten, "compiler", lambda: gcc)
+    rows = [[0.5, 0.0, -1.5, 1.0, 0.0], [0.0, 0.0, 2.0, 0.0, 1.0]]
+    task = Task((3, 9, 2), loss, rows)
+    trainer, reference = usable(name).prepare(task), engines.load(REFERENCE).prepare(task)
+    assert outcome(trainer, (30,)) == outcome(reference, (30,))
