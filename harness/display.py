@@ -53,7 +53,7 @@ def plan_table(plan: Plan) -> Group:
         by_place.setdefault((cell.interpreter, cell.workload), []).append(cell)
     for (interpreter, workload), cells in by_place.items():
         absent = plan.missing.get(interpreter)
-        estimate = sum(plan.estimate_seconds(cell) for cell in cells) * plan.run.blocks
+        estimate = sum(plan.cell_seconds(cell) for cell in cells)
         time = f"skipped; get it with: {absent.remedy}" if absent else seconds_text(estimate)
         rows.append((interpreter, workload, ", ".join(cell.engine for cell in cells), time))
     title = f"{plan.run.preset}: {len(plan.run.cells)} cells × {plan.run.blocks} blocks"

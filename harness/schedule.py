@@ -55,12 +55,16 @@ class Plan:
     interpreters: Mapping[str, Interpreter]
     missing: Mapping[str, Missing]
 
-    def estimate_seconds(self, cell: Cell) -> float:
-        return estimate_seconds(cell, self.run.settings, self.interpreters.get(cell.interpreter))
+    def estimate_seconds(self, cell: Cell, block: int) -> float:
+        return estimate_seconds(cell, self.run.settings, self.interpreters.get(cell.interpreter), block)
+
+    def cell_seconds(self, cell: Cell) -> float:
+        """The estimate of all its blocks."""
+        return sum(self.estimate_seconds(cell, block) for block in range(self.run.blocks))
 
     @property
     def total_seconds(self) -> float:
-        return sum(self.estimate_seconds(cell) for cell in self.run.cells) * self.run.blocks
+        return sum(self.cell_seconds(cell) for cell in self.run.cells)
 
     def order(self) -> Iterator[tuple[int, Cell]]:
         """(block, cell) in the order of measuring: the same for the same seed, so that a resumed run goes on alike."""
@@ -103,9 +107,9 @@ class Schedule:
         given_up = {record.cell for record in records if record.status != "measured"}
         steps = {record.cell: record.steps_per_value for record in records if record.steps_per_value}
         todo = [planned for planned in self.plan.order() if planned not in finished]
-        progress = _Progress(sum(self.plan.estimate_seconds(cell) for _, cell in todo))
+        progress = _Progress(sum(self.plan.estimate_seconds(cell, block) for block, cell in todo))
         for block, cell in todo:
-            estimate = self.plan.estimate_seconds(cell)
+            estimate = self.plan.estimate_seconds(cell, block)
             if cell in given_up:
                 progress.left -= estimate
                 self.observer.abandoned()

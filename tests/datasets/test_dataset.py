@@ -2,12 +2,13 @@
 
 import hashlib
 import math
+import statistics
 import struct
 from array import array
 
 import pytest
 
-from datasets import Dataset, Unavailable, moons, tour, xor
+from datasets import Dataset, Unavailable, moons, synthetic, tour, xor
 
 
 def digest(dataset):
@@ -50,6 +51,32 @@ def test_moons_lie_near_their_half_circles():
         if label > 0:
             x, y = 1.0 - x, 0.5 - y
         assert abs(math.hypot(x, y) - 1.0) < 0.5
+
+
+LEARNABLE = {
+    "series": (synthetic.series(steps=20, width=4), "2affc3a5452faf6a2b333685f6843de39957e7ea2350d85e5136a1196b03679d"),
+    "signal": (
+        synthetic.signal(channels=4, length=32),
+        "3d80b361e0bd7ae1c7ef0873014775a563d063b21626a2291d32010d45f3ba4b",
+    ),
+    "tokens": (synthetic.tokens(count=8, width=8), "79d9e104f8c71d6428933d2c9cbb7fc97d8aebfe1febcb91eb94d27023d510ef"),
+    "surface": (synthetic.surface(points=100), "34ba4236c8d92fd4667b81324aa97d7f5634796f66f9fd3e9829aa0b8bcef850"),
+    "products": (synthetic.products(width=4), "d20fb37bcc8831d5eb77e47b061c86155f0497fbefc408f60159e109004df63f"),
+}
+
+
+@pytest.mark.parametrize("name", LEARNABLE)
+def test_what_can_be_learnt_is_the_same_bytes_everywhere(name):
+    dataset, expected = LEARNABLE[name]
+    assert digest(dataset) == expected
+
+
+@pytest.mark.parametrize("name", LEARNABLE)
+def test_what_can_be_learnt_is_neither_constant_nor_far_from_zero(name):
+    dataset, _ = LEARNABLE[name]
+    assert all(-1 <= x < 1 for x in dataset.features)
+    assert 0.2 < statistics.pstdev(dataset.targets) < 1.0
+    assert abs(statistics.fmean(dataset.targets)) < 0.2
 
 
 def test_inputs_divide_bytes_and_append_the_one_hot_label():

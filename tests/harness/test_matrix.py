@@ -1,9 +1,13 @@
 """Presets -> cells, without an interpreter in sight."""
 
+from dataclasses import replace
+
 import pytest
 
+import datasets
 import engines
 from engines.api import UnknownName
+from engines.compiled.c_engines import KEPT_FROM_SECONDS
 from harness import matrix, workloads
 from harness.interpreters import Interpreter
 from results.record import Cell
@@ -125,8 +129,41 @@ def interpreter(name):
 def test_every_cell_has_an_estimate(preset, name):
     settings = matrix.preset(preset).settings
     for cell in cells(preset, only_interpreters=[name]):
-        assert matrix.estimate_seconds(cell, settings, interpreter(name)) > 0
+        assert matrix.estimate_seconds(cell, settings, interpreter(name), 0) > 0
+
+
+def test_shapes_are_all_that_is_no_plain_mlp():
+    (part,) = matrix.preset("shapes").parts
+    assert list(part.workloads) == [name for name in workloads.names() if workloads.load(name).network is None]
+
+
+@pytest.mark.parametrize("name", [*(name for name in workloads.names() if "mnist" not in name), "mlp-16x16x4"])
+def test_rows_are_estimated_about_right(name):
+    workload, tcc = workloads.load(name), engines.load("tcc")
+    model, inputs = workload.model(tcc.nn), [tcc.Value(x) for x in workload.row(0)]
+    outputs = workload.outputs(model, inputs)
+    tape = tcc.tape(workload.loss(model, inputs, outputs), inputs=inputs, parameters=model.parameters())
+    assert 0.7 < matrix.tape_rows(name) / len(tape) < 1.3
+
+
+def test_a_model_whose_data_are_missing_takes_no_time(monkeypatch):
+    def missing():
+        raise datasets.Unavailable("not here", "Get it.")
+
+    absent = replace(workloads.load("conv-2d"), name="absent", reader=missing)
+    monkeypatch.setitem(workloads.WORKLOADS, "absent", absent)
+    assert matrix.tape_rows("absent") == 0
 
 
 def test_a_missing_interpreter_takes_no_time():
-    assert matrix.estimate_seconds(cells("smoke")[0], matrix.preset("smoke").settings, None) == 0.0
+    assert matrix.estimate_seconds(cells("smoke")[0], matrix.preset("smoke").settings, None, 0) == 0.0
+
+
+@pytest.mark.parametrize(("engine", "workload", "once"), [("clang-O1", "mnist", True), ("clang-O1", "digits", False)])
+def test_what_is_slow_to_compile_is_estimated_to_compile_in_the_first_block_only(engine, workload, once):
+    cell = Cell(engine=engine, interpreter="cpython-3.13", workload=workload)
+    settings = matrix.preset("quick").settings
+    first, *later = (matrix.estimate_seconds(cell, settings, interpreter("cpython-3.13"), block) for block in range(3))
+    compilation = matrix.tape_rows(workload) * engines.load(engine).typical_compile_row_seconds
+    assert (compilation > KEPT_FROM_SECONDS) == once
+    assert later == pytest.approx([first - compilation if once else first] * 2)

@@ -53,6 +53,18 @@ def test_a_pypy_that_is_missing_is_in_the_plan_with_its_remedy():
     assert made.run.interpreters[interpreters.PYPY].version == ""
 
 
+def test_the_total_counts_what_is_slow_to_compile_once_and_all_else_in_every_block():
+    choices = {"only_engines": ["tcc", "clang-O1"], "only_workloads": ["mnist"], "only_interpreters": ["cpython-3.9"]}
+    made = plan("quick", blocks=3, **choices)
+    tcc, clang = made.run.cells
+    assert made.cell_seconds(tcc) == pytest.approx(3 * made.estimate_seconds(tcc, 0))
+    assert made.cell_seconds(clang) == pytest.approx(
+        made.estimate_seconds(clang, 0) + 2 * made.estimate_seconds(clang, 1)
+    )
+    assert made.estimate_seconds(clang, 0) > made.estimate_seconds(clang, 1)
+    assert made.total_seconds == pytest.approx(made.cell_seconds(tcc) + made.cell_seconds(clang))
+
+
 def test_other_patches_run_only_where_they_are_named_or_everything_is():
     assert "cpython-3.13.0" not in places(plan("quick"))
     assert "cpython-3.13.0" in places(plan("full"))

@@ -1,0 +1,53 @@
+"""Workloads: data, model, loss and training schedule, each written once against any engine's Value.
+
+One entry in `catalogue.WORKLOADS` adds one. Worker-safe: a worker builds its workload from the name alone.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache, partial
+
+from datasets import synthetic
+from engines.api import UnknownName
+from harness.workloads.catalogue import WORKLOADS, constant
+from harness.workloads.judge import by_squared_error, within
+from harness.workloads.models import Mlp
+from harness.workloads.workload import SEED, Workload
+
+__all__ = ["SEED", "WORKLOADS", "Workload", "load", "names"]
+
+
+def names() -> tuple[str, ...]:
+    """The named workloads; `mlp-IxHxO` exists for every shape besides."""
+    return tuple(WORKLOADS)
+
+
+def load(name: str) -> Workload:
+    """The workload of that name. Raises UnknownName, with the nearest names."""
+    if re.fullmatch(r"mlp(-|x)?\d*(x\d+)*", name):
+        return _mlp(name)
+    if name not in WORKLOADS:
+        raise UnknownName("workload", name, [*WORKLOADS, "mlp-IxHxO"])
+    return WORKLOADS[name]
+
+
+@cache
+def _mlp(name: str) -> Workload:
+    """A growth curve's workload: an MLP of any shape on seeded uniform rows."""
+    if not re.fullmatch(r"mlp-[1-9]\d{0,6}(x[1-9]\d{0,6})+", name):
+        raise UnknownName("workload", name, ["mlp-784x50x10 (inputs x hidden x outputs, two sizes or more, none of 0)"])
+    shape = tuple(int(size) for size in name[len("mlp-") :].split("x"))
+    # Gradients grow with the network: at a rate of 0.001 the large ones leave the real numbers within ten steps.
+    weights = sum(nin * nout for nin, nout in zip(shape, shape[1:]))
+    return Workload(
+        name,
+        f"{shape[0]}-{list(shape[1:])}, squared error, synthetic rows",
+        partial(synthetic.load, shape[0], shape[-1]),
+        train_rows=synthetic.ROWS,
+        build=Mlp(shape),
+        loss_of=by_squared_error,
+        is_correct=within(0.5),
+        batch=1,
+        rate=constant(0.001 * min(1.0, 300 / weights)),
+    )

@@ -1,0 +1,190 @@
+"""The workloads there are: one entry adds one. Models of another kind are in `models`, data in `datasets`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from datasets import digits, mnist, moons, synthetic, tour, xor
+from harness.workloads import models
+from harness.workloads.judge import (
+    by_cross_entropy,
+    by_hinge_and_l2,
+    by_squared_error,
+    same_class,
+    same_side,
+    within,
+)
+from harness.workloads.models import Mlp
+from harness.workloads.random_dag import RandomDag
+from harness.workloads.workload import Workload
+
+
+def constant(rate: float) -> Callable[[int], float]:
+    """That rate for every update."""
+    return lambda update: rate
+
+
+def _tour(name: str, activation: str) -> Workload:
+    return Workload(
+        name,
+        f"3-[4,4,1], {activation} on every layer, random biases, squared error, 5 rows in one graph",
+        tour.load,
+        train_rows=5,
+        build=Mlp((3, 4, 4, 1), activation, last_linear=False, random_bias=True),
+        loss_of=by_squared_error,
+        is_correct=within(0.5),
+        batch=1,
+        rate=constant(0.05),
+        whole_set=True,
+        tolerance=0.01,
+        epochs=10_000,
+    )
+
+
+def _mnist(name: str, batch: int, rate: float) -> Workload:
+    return Workload(
+        name,
+        f"784-[50,10], cross-entropy, an update every {batch} images" if batch > 1 else "784-[50,10], cross-entropy",
+        mnist.load,
+        train_rows=60_000,
+        build=Mlp((784, 50, 10)),
+        loss_of=by_cross_entropy,
+        is_correct=same_class,
+        batch=batch,
+        rate=constant(rate),
+        held_out=mnist.load_test,
+    )
+
+
+WORKLOADS = {
+    workload.name: workload
+    for workload in (
+        Workload(
+            "xor",
+            "2-[4,1], squared error, an update every 4 rows",
+            xor.load,
+            train_rows=4,
+            build=Mlp((2, 4, 1)),
+            loss_of=by_squared_error,
+            is_correct=within(0.5),
+            batch=4,
+            rate=constant(0.1),
+            epochs=1000,
+        ),
+        _tour("tour", "tanh"),
+        _tour("tour-relu", "relu"),
+        Workload(
+            "moons",
+            "2-[16,16,1], hinge + 1e-4 L2, 100 points in one graph",
+            moons.load,
+            train_rows=100,
+            build=Mlp((2, 16, 16, 1)),
+            loss_of=by_hinge_and_l2,
+            is_correct=same_side,
+            batch=1,
+            rate=lambda update: 1.0 - 0.9 * min(update, 100) / 100,
+            whole_set=True,
+            epochs=100,
+        ),
+        Workload(
+            "digits",
+            "64-[50,10], cross-entropy",
+            digits.load,
+            train_rows=1437,
+            build=Mlp((64, 50, 10)),
+            loss_of=by_cross_entropy,
+            is_correct=same_class,
+            batch=1,
+            rate=constant(0.05),
+            epochs=8,
+        ),
+        _mnist("mnist", batch=1, rate=0.01),
+        _mnist("mnist-b1000", batch=1000, rate=0.1),
+        Workload(
+            "recurrent",
+            "Elman net of 16 tanh units, unrolled over 20 steps of 4 inputs, squared error",
+            partial(synthetic.series, steps=20, width=4),
+            train_rows=synthetic.ROWS,
+            build=partial(models.Recurrent, inputs=4, units=16),
+            loss_of=by_squared_error,
+            is_correct=within(0.25),
+            batch=1,
+            rate=constant(0.01),
+            epochs=2,
+        ),
+        Workload(
+            "conv-1d",
+            "8 filters over 5 samples of 4 channels of 32, relu, linear, squared error",
+            partial(synthetic.signal, channels=4, length=32),
+            train_rows=synthetic.ROWS,
+            build=partial(models.Convolution1d, channels=4, length=32, filters=8, width=5),
+            loss_of=by_squared_error,
+            is_correct=within(0.25),
+            batch=1,
+            rate=constant(0.01),
+            epochs=5,
+        ),
+        Workload(
+            "conv-2d",
+            "8 filters of 3×3 over 8×8 images, relu, linear, cross-entropy",
+            digits.load,
+            train_rows=1437,
+            build=partial(models.Convolution2d, side=8, filters=8, width=3, outputs=10),
+            loss_of=by_cross_entropy,
+            is_correct=same_class,
+            batch=1,
+            rate=constant(0.05),
+            epochs=4,
+        ),
+        Workload(
+            "attention",
+            "one head over 8 tokens of 8 features, linear, squared error",
+            partial(synthetic.tokens, count=8, width=8),
+            train_rows=synthetic.ROWS,
+            build=partial(models.Attention, tokens=8, width=8),
+            loss_of=by_squared_error,
+            is_correct=within(0.25),
+            batch=1,
+            rate=constant(0.02),
+            epochs=5,
+        ),
+        Workload(
+            "polynomial",
+            "of degree 8 in two inputs, powers shared by its terms, squared error, 100 points in one graph",
+            partial(synthetic.surface, points=100),
+            train_rows=100,
+            build=partial(models.Polynomial, degree=8),
+            loss_of=by_squared_error,
+            is_correct=within(0.25),
+            batch=1,
+            rate=constant(0.002),
+            whole_set=True,
+            epochs=1000,
+        ),
+        Workload(
+            "random-dag",
+            "2,000 operations drawn at random over 4 inputs and 28 weights, squared error",
+            partial(synthetic.products, width=4),
+            train_rows=synthetic.ROWS,
+            build=partial(RandomDag, inputs=4, weights=28, operations=2000),
+            loss_of=by_squared_error,
+            is_correct=within(0.25),
+            batch=1,
+            rate=constant(0.04),
+            epochs=5,
+        ),
+        Workload(
+            "shuffled",
+            "64-[50,10], neurons made and inputs added up in shuffled orders, cross-entropy",
+            digits.load,
+            train_rows=1437,
+            build=partial(models.Shuffled, shape=(64, 50, 10)),
+            loss_of=by_cross_entropy,
+            is_correct=same_class,
+            batch=1,
+            rate=constant(0.05),
+            epochs=8,
+        ),
+    )
+}

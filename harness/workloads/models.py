@@ -1,0 +1,193 @@
+"""Models, each written once over an engine's `nn`, as a user of micrograd would write it.
+
+The plain MLP first; after it graphs with loops of other shapes, and an MLP in disguise. A model has `parameters()` and
+is called with one sample's features.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Build = Callable[[Any, random.Random], Any]
+"""(the networks bound to an engine's Value, generator) -> a new model with its starting parameters."""
+
+GRAPH_SEED = 1337
+"""Draws what is random about a graph itself: parameters from another seed must not change it."""
+
+
+@dataclass(frozen=True)
+class Mlp:
+    """Builds micrograd's MLP."""
+
+    shape: tuple[int, ...]
+    """Sizes of the layers, inputs first."""
+    activation: str = "relu"
+    last_linear: bool = True
+    random_bias: bool = False
+
+    def __call__(self, nn: Any, rng: random.Random) -> Any:
+        return nn.MLP(
+            self.shape[0],
+            list(self.shape[1:]),
+            rng=rng,
+            activation=self.activation,
+            last_linear=self.last_linear,
+            random_bias=self.random_bias,
+        )
+
+
+class Model:
+    """Neurons and layers, whose parameters come in the order in which they are given."""
+
+    def __init__(self, *parts: Any) -> None:
+        self._parameters = [p for part in parts for p in part.parameters()]
+
+    def parameters(self) -> list[Any]:
+        return self._parameters
+
+
+class Recurrent(Model):
+    """An Elman net: a tanh layer that also sees its own last state, over a series; the last state is read out."""
+
+    def __init__(self, nn: Any, rng: random.Random, *, inputs: int, units: int) -> None:
+        self.inputs = inputs
+        # Twice the usual: a state must last for 20 steps.
+        self.layer = scaled(2.0, nn.Layer(inputs + units, units, rng=rng, activation="tanh"))
+        self.read_out = scaled(1.0, nn.Neuron(units, False, rng=rng))
+        super().__init__(self.layer, self.read_out)
+
+    def __call__(self, series: Sequence[Any]) -> Any:
+        # No state comes before the first step, where the weights of the state find nothing to weigh.
+        state: list[Any] = []
+        for now in _chunks(series, self.inputs):
+            state = self.layer([*now, *state])
+        return self.read_out(state)
+
+
+class Convolution1d(Model):
+    """Filters that slide over a signal of some channels, relu, and a linear read-out of all places."""
+
+    def __init__(self, nn: Any, rng: random.Random, *, channels: int, length: int, filters: int, width: int) -> None:
+        self.length, self.width = length, width
+        self.places = length - width + 1
+        self.filters = scaled(1.0, nn.Layer(channels * width, filters, rng=rng))
+        self.read_out = scaled(1.0, nn.Neuron(self.places * filters, False, rng=rng))
+        super().__init__(self.filters, self.read_out)
+
+    def __call__(self, signal: Sequence[Any]) -> Any:
+        channels = _chunks(signal, self.length)
+        seen: list[Any] = []
+        for place in range(self.places):
+            seen += self.filters([x for channel in channels for x in channel[place : place + self.width]])
+        return self.read_out(seen)
+
+
+class Convolution2d(Model):
+    """Square filters that slide over a square image, relu, and a linear layer over all places."""
+
+    def __init__(self, nn: Any, rng: random.Random, *, side: int, filters: int, width: int, outputs: int) -> None:
+        self.side, self.width = side, width
+        self.places = range(side - width + 1)
+        self.filters = scaled(1.0, nn.Layer(width * width, filters, rng=rng))
+        self.read_out = scaled(1.0, nn.Layer(len(self.places) ** 2 * filters, outputs, nonlin=False, rng=rng))
+        super().__init__(self.filters, self.read_out)
+
+    def __call__(self, image: Sequence[Any]) -> Any:
+        rows = _chunks(image, self.side)
+        seen: list[Any] = []
+        for top, left in itertools.product(self.places, self.places):
+            seen += self.filters([x for row in rows[top : top + self.width] for x in row[left : left + self.width]])
+        return self.read_out(seen)
+
+
+class Attention(Model):
+    """One attention head over a sequence of tokens, and a linear read-out of what every token came to hear."""
+
+    def __init__(self, nn: Any, rng: random.Random, *, tokens: int, width: int) -> None:
+        self.width = width
+        self.query, self.key, self.value = (
+            scaled(1.0, nn.Layer(width, width, nonlin=False, rng=rng)) for _ in range(3)
+        )
+        self.read_out = scaled(1.0, nn.Neuron(tokens * width, False, rng=rng))
+        super().__init__(self.query, self.key, self.value, self.read_out)
+
+    def __call__(self, sequence: Sequence[Any]) -> Any:
+        tokens = _chunks(sequence, self.width)
+        queries, keys, values = ([part(token) for token in tokens] for part in (self.query, self.key, self.value))
+        scale = 1.0 / math.sqrt(self.width)
+        heard: list[Any] = []
+        for query in queries:
+            shares = _softmax([_dot(query, key) * scale for key in keys])
+            heard += [_dot(shares, column) for column in zip(*values)]
+        return self.read_out(heard)
+
+
+class Polynomial:
+    """A polynomial in two inputs. Each power is made once, and used by every term that has it."""
+
+    def __init__(self, nn: Any, rng: random.Random, *, degree: int) -> None:
+        self.degree = degree
+        self.exponents = [(i, j) for i in range(degree + 1) for j in range(degree + 1 - i)]
+        self.coefficients = [nn.Neuron.Value(rng.uniform(-1, 1)) for _ in self.exponents]
+
+    def __call__(self, point: Sequence[Any]) -> Any:
+        x, y = ([None, v, *(v**k for k in range(2, self.degree + 1))] for v in point)
+        terms = []
+        for (i, j), term in zip(self.exponents, self.coefficients):
+            for power in (x[i], y[j]):
+                term = term if power is None else term * power
+            terms.append(term)
+        return sum(terms)
+
+    def parameters(self) -> list[Any]:
+        return self.coefficients
+
+
+class Shuffled(Model):
+    """An MLP whose neurons are made in a shuffled order, across its layers, and add up their inputs in another one."""
+
+    def __init__(self, nn: Any, rng: random.Random, *, shape: Sequence[int]) -> None:
+        order = random.Random(GRAPH_SEED)
+        places = [(layer, unit) for layer, units in enumerate(shape[1:]) for unit in range(units)]
+        order.shuffle(places)
+        linear = len(shape) - 2
+        made = {(layer, unit): nn.Neuron(shape[layer], layer != linear, rng=rng) for layer, unit in places}
+        self.layers = [[made[layer, unit] for unit in range(units)] for layer, units in enumerate(shape[1:])]
+        self.heard = [order.sample(range(units), units) for units in shape[:-1]]
+        super().__init__(*made.values())
+
+    def __call__(self, x: Sequence[Any]) -> Any:
+        for layer, heard in zip(self.layers, self.heard):
+            shuffled = [x[index] for index in heard]
+            x = [neuron(shuffled) for neuron in layer]
+        return x
+
+
+def scaled(factor: float, part: Any) -> Any:
+    """The neuron or layer with smaller weights: micrograd's, from -1 to 1, add up to too much where inputs are many."""
+    for neuron in getattr(part, "neurons", [part]):
+        for weight in neuron.w:
+            # A square root, unlike a power, is the same number on every machine.
+            weight.data *= factor / math.sqrt(len(neuron.w))
+    return part
+
+
+def _chunks(values: Sequence[Any], size: int) -> list[Sequence[Any]]:
+    return [values[start : start + size] for start in range(0, len(values), size)]
+
+
+def _dot(a: Sequence[Any], b: Sequence[Any]) -> Any:
+    return sum(x * y for x, y in zip(a, b))
+
+
+def _softmax(scores: Sequence[Any]) -> list[Any]:
+    peak = functools.reduce(lambda a, b: a.max(b), scores)
+    exps = [(score - peak).exp() for score in scores]
+    total = sum(exps)
+    return [e / total for e in exps]

@@ -1,0 +1,131 @@
+"""What a workload is: data, model, loss and training schedule, each written once against any engine's Value."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Optional
+
+from datasets import Dataset
+from engines.api import Network
+from engines.columns import Column
+from engines.nn import as_list
+from harness.workloads.judge import NAMES, IsCorrect, Loss
+from harness.workloads.models import Build, Mlp
+
+SEED = 1337
+"""Parameters start from `random.Random(SEED)` in neuron order, as micrograd's examples do."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A training task. A step sees one row of the dataset, or the whole training set in one graph (`whole_set`)."""
+
+    name: str
+    description: str
+    reader: Callable[[], Dataset]
+    train_rows: int
+    """Rows of the dataset to train on, known without reading it."""
+    build: Build
+    loss_of: Loss
+    is_correct: IsCorrect
+    batch: int
+    rate: Callable[[int], float]
+    whole_set: bool = False
+    held_out: Optional[Callable[[], Dataset]] = None
+    """A test set of its own, where the dataset does not hold one back."""
+    tolerance: Optional[float] = None
+    """Training by hand stops below this loss."""
+    epochs: int = 1
+    """How many epochs training by hand takes, unless told."""
+    seed: int = SEED
+
+    def data(self) -> Dataset:
+        """The training data, read once a process. Raises datasets.Unavailable."""
+        return _read(self.reader)
+
+    @property
+    def samples_per_step(self) -> int:
+        return self.train_rows if self.whole_set else 1
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return 1 if self.whole_set else self.train_rows
+
+    @property
+    def network(self) -> Optional[Network]:
+        """What an engine needs that knows only whole models; None for another model, or a loss that has no name."""
+        mlp, loss = self.build, NAMES.get(self.loss_of)
+        if not isinstance(mlp, Mlp) or loss is None:
+            return None
+        return Network(mlp.shape, mlp.activation, mlp.last_linear, loss, self.samples_per_step)
+
+    def row(self, step: int) -> array[float]:
+        """The input leaves of that step, as doubles: features, then targets, sample by sample."""
+        return _whole_set(self.reader) if self.whole_set else self.data().inputs(step % self.train_rows)
+
+    def columns(self) -> tuple[Column, ...]:
+        """The training rows as they lie in memory, without a copy."""
+        if self.whole_set:
+            row = _whole_set(self.reader)
+            return (Column(row, len(row)),)
+        data, rows = self.data(), self.train_rows
+        features = Column(memoryview(data.features)[: rows * data.width], data.width, data.divisor)
+        if data.classes:
+            return features, Column(memoryview(data.targets)[:rows], data.classes, one_hot=True)
+        return features, Column(memoryview(data.targets)[: rows * data.target_width], data.target_width)
+
+    def model(self, nn: Any) -> Any:
+        """A new model with its starting parameters."""
+        return self.build(nn, random.Random(self.seed))
+
+    def outputs(self, model: Any, inputs: Sequence[Any]) -> list[Any]:
+        """The model's outputs for every sample of the row, one after the other."""
+        return [out for features, _ in self.samples(inputs) for out in as_list(model(features))]
+
+    def loss(self, model: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+        return self.loss_of(model, outputs, [t for _, targets in self.samples(inputs) for t in targets])
+
+    def samples(self, inputs: Sequence[Any]) -> Iterator[tuple[Sequence[Any], Sequence[Any]]]:
+        """A row's (features, targets), sample by sample."""
+        data = self.data()
+        width, targets = data.width, data.classes or data.target_width
+        for start in range(0, len(inputs), width + targets):
+            middle = start + width
+            yield inputs[start:middle], inputs[middle : middle + targets]
+
+    def evaluation_rows(self) -> tuple[str, Iterator[array[float]]]:
+        """What accuracy is measured on, named, and its rows: the held-out part, or the training set where none is."""
+        data = self.data()
+        if self.held_out:
+            test = _read(self.held_out)
+            return f"{test.rows:,} held out", (test.inputs(row) for row in range(test.rows))
+        if data.rows > self.train_rows:
+            held_out = range(self.train_rows, data.rows)
+            return f"{len(held_out):,} held out", (data.inputs(row) for row in held_out)
+        return f"its own {self.train_rows:,} training rows", (self.row(step) for step in range(self.steps_per_epoch))
+
+    def accuracy(self, predict: Callable[[array[float]], array[float]], *, rows: Optional[int] = None) -> float:
+        """Share of samples that come out right, over the evaluation rows, or the first `rows` of them."""
+        right = total = 0
+        for row in itertools.islice(self.evaluation_rows()[1], rows):
+            outputs = predict(row)
+            for index, (_, targets) in enumerate(self.samples(row)):
+                right += self.is_correct(outputs[index * len(targets) : (index + 1) * len(targets)], targets)
+                total += 1
+        return right / total
+
+
+@cache
+def _read(reader: Callable[[], Dataset]) -> Dataset:
+    return reader()
+
+
+@cache
+def _whole_set(reader: Callable[[], Dataset]) -> array[float]:
+    data = _read(reader)
+    return array("d", (x for sample in range(data.train_rows) for x in data.inputs(sample)))

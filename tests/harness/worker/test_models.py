@@ -1,0 +1,150 @@
+"""Models other than the MLP: what they compute, written out in plain numbers from their parameters' order."""
+
+import math
+import random
+
+import pytest
+
+import engines
+from engines.nn import as_list
+from harness.workloads import random_dag
+from harness.workloads.models import Attention, Convolution1d, Convolution2d, Polynomial, Recurrent, Shuffled
+from harness.workloads.random_dag import RandomDag
+
+NN = engines.load("tuple").nn
+
+
+def numbers(count, seed):
+    rng = random.Random(seed)
+    return [rng.uniform(-1, 1) for _ in range(count)]
+
+
+def outputs(model, x):
+    """The model's outputs with parameters in general position: zeros, as biases start, would hide a mistake."""
+    for p, number in zip(model.parameters(), numbers(len(model.parameters()), 2)):
+        p.data = number
+    return [o.data for o in as_list(model([NN.Neuron.Value(number) for number in x]))]
+
+
+def taker(count):
+    """Takes so many of the parameters after the other: weights, then a bias for each neuron."""
+    rest = numbers(count, 2)
+
+    def take(number):
+        taken, rest[:] = rest[:number], rest[number:]
+        return taken
+
+    return take
+
+
+def weighted(weights, x):
+    *weights, bias = weights
+    assert len(weights) == len(x)
+    return bias + sum(w * number for w, number in zip(weights, x))
+
+
+def test_recurrent_carries_its_state_from_step_to_step():
+    model = Recurrent(NN, random.Random(1), inputs=2, units=3)
+    x = numbers(8, 3)
+    take = taker(len(model.parameters()))
+    units, read_out = [take(6) for _ in range(3)], take(4)
+    state = [0.0] * 3
+    for step in range(4):
+        state = [math.tanh(weighted(unit, x[2 * step : 2 * step + 2] + state)) for unit in units]
+    assert outputs(model, x) == pytest.approx([weighted(read_out, state)])
+
+
+def test_convolution_1d_slides_over_all_channels():
+    model = Convolution1d(NN, random.Random(1), channels=2, length=5, filters=3, width=3)
+    x = numbers(10, 3)
+    take = taker(len(model.parameters()))
+    filters, read_out = [take(7) for _ in range(3)], take(10)
+    seen = [
+        max(0.0, weighted(kernel, x[place : place + 3] + x[5 + place : 5 + place + 3]))
+        for place in range(3)
+        for kernel in filters
+    ]
+    assert outputs(model, x) == pytest.approx([weighted(read_out, seen)])
+
+
+def test_convolution_2d_slides_over_rows_and_columns():
+    model = Convolution2d(NN, random.Random(1), side=4, filters=2, width=3, outputs=3)
+    x = numbers(16, 3)
+    take = taker(len(model.parameters()))
+    filters, read_out = [take(10) for _ in range(2)], [take(9) for _ in range(3)]
+    seen = [
+        max(0.0, weighted(kernel, [x[4 * (top + i) + left + j] for i in range(3) for j in range(3)]))
+        for top in range(2)
+        for left in range(2)
+        for kernel in filters
+    ]
+    assert outputs(model, x) == pytest.approx([weighted(output, seen) for output in read_out])
+
+
+def test_attention_weighs_values_by_how_keys_answer_queries():
+    model = Attention(NN, random.Random(1), tokens=3, width=4)
+    x = numbers(12, 3)
+    tokens = [x[0:4], x[4:8], x[8:12]]
+    take = taker(len(model.parameters()))
+    query, key, value = ([take(5) for _ in range(4)] for _ in range(3))
+    read_out = take(13)
+    queries, keys, values = (
+        [[weighted(weights, token) for weights in part] for token in tokens] for part in (query, key, value)
+    )
+    heard = []
+    for asked in queries:
+        answers = [math.exp(sum(q * k for q, k in zip(asked, answer)) / 2.0) for answer in keys]
+        for feature in range(4):
+            heard.append(sum(a * v[feature] for a, v in zip(answers, values)) / sum(answers))
+    assert outputs(model, x) == pytest.approx([weighted(read_out, heard)])
+
+
+def test_a_polynomial_has_every_term_up_to_its_degree():
+    model = Polynomial(NN, random.Random(1), degree=3)
+    x, y = 0.5, -1.5
+    exponents = [(i, j) for i in range(4) for j in range(4) if i + j <= 3]
+    coefficients = numbers(len(exponents), 2)
+    assert len(model.parameters()) == 10
+    assert outputs(model, [x, y]) == pytest.approx([sum(c * x**i * y**j for c, (i, j) in zip(coefficients, exponents))])
+
+
+def test_a_polynomial_makes_each_power_once():
+    point = [NN.Neuron.Value(0.5), NN.Neuron.Value(-1.5)]
+    made = [v._op for v in Polynomial(NN, random.Random(1), degree=4)(point).topo() if v._op.startswith("**")]
+    assert sorted(made) == ["**2", "**2", "**3", "**3", "**4", "**4"]
+
+
+def test_shuffled_is_an_mlp_in_another_order():
+    """Put back in order, its neurons are an MLP's that gives the same outputs."""
+    shuffled = Shuffled(NN, random.Random(1), shape=(6, 8, 3))
+    x = numbers(6, 3)
+    found = outputs(shuffled, x)
+    mlp = NN.MLP(6, [8, 3])
+    for layer, neurons, heard in zip(mlp.layers, shuffled.layers, shuffled.heard):
+        for neuron, original in zip(layer.neurons, neurons):
+            neuron.b.data = original.b.data
+            for weight, place in zip(original.w, heard):
+                neuron.w[place].data = weight.data
+    assert found == pytest.approx([o.data for o in mlp([NN.Neuron.Value(number) for number in x])])
+    in_order = [p for neurons in shuffled.layers for neuron in neurons for p in neuron.parameters()]
+    assert set(in_order) == set(shuffled.parameters())
+    assert in_order != shuffled.parameters()
+    assert all(heard != sorted(heard) for heard in shuffled.heard)
+
+
+def test_a_random_dag_reads_everything_and_has_every_operation():
+    model = RandomDag(NN, random.Random(1), inputs=4, weights=28, operations=2000)
+    inputs = [NN.Neuron.Value(number) for number in numbers(4, 3)]
+    nodes = model(inputs).topo()
+    assert {*inputs, *model.parameters()} <= set(nodes)
+    assert {name for name, _, _ in model.drawn} == set(random_dag._OPERATIONS)
+    assert len(nodes) >= 2000
+    assert all(math.isfinite(v.data) for v in nodes)
+
+
+def test_a_random_dag_stays_finite_with_weights_that_have_grown():
+    model = RandomDag(NN, random.Random(1), inputs=4, weights=28, operations=2000)
+    for p in model.weights:
+        p.data *= 20.0
+    loss = model([NN.Neuron.Value(number) for number in numbers(4, 3)])
+    assert math.isfinite(loss.data)
