@@ -17,7 +17,10 @@ INLINE v@ truth@(m@ is) {{ return (v@)(is & (m@)all@(1.0)); }}
 """
 """Over {copies}; @ is the width."""
 
-INLINE = "#define INLINE static inline __attribute__((always_inline, unused))\n"
+WORDS = """\
+#define INLINE static inline __attribute__((always_inline, unused))
+#define UNUSED __attribute__((unused))
+"""
 
 RUNTIME = """\
 enum {{ P = {p}, Q = {q}, ROOM = {size} }};
@@ -69,8 +72,8 @@ static void give_outputs(const double *restrict w, double *restrict y)
     (void)x, (void)p;
     w = aligned(w);
     take_gradients(w, q);
-    gradients(w);
-{whole}    sinks(w{live});
+{whole}    gradients(w{live});
+    sinks(w{live});
     give_gradients(w, q);
 }}
 
@@ -109,12 +112,11 @@ static void take_row(double *restrict x, const struct column *columns, const str
     take_gradients(w, q);
     long long step = 0, fresh = 0; /* whether all gradients are zero */
 {prepare}    for (; step < steps; step++) {{
-        take_row(w, columns, known, count, (first_row + step) % rows);
-{find}        values(w{live});
-        losses[step] = {loss};
+{keep}        take_row(w, columns, known, count, (first_row + step) % rows);
+{find}{value}        losses[step] = {loss};
         if (losses[step] - losses[step] != 0.0)
             break;
-        gradients(w);
+        gradients(w{live});
 {before}{descend}        sinks(w{live});
         if (++taken % batch)
             continue;
@@ -129,7 +131,7 @@ static void take_row(double *restrict x, const struct column *columns, const str
             w[Q + i] = 0.0;
         fresh = 1;
 {after}    }}
-    for (long long i = 0; i < INPUTS; i++)
+{at_last}    for (long long i = 0; i < INPUTS; i++)
         x[i] = w[i];
     if (steps)
         give_outputs(w, y);
@@ -139,16 +141,47 @@ static void take_row(double *restrict x, const struct column *columns, const str
 }}
 """
 
-DESCEND = """\
-        if (batch == 1 && fresh) {{
-            descend(w{live}, *rates++);
-            continue;
-        }}
-"""
-"""An update for which nothing has to be kept. Over {live}."""
+PLAIN = {
+    **dict.fromkeys(("live", "whole", "prepare", "keep", "find", "before", "descend", "after", "at_last"), ""),
+    "value": "        values(w);\n",
+}
+"""What `RUNTIME` says where updates are plain, and nothing is skipped."""
 
-DENSE = dict.fromkeys(("live", "whole", "prepare", "find", "before", "after"), "")
-"""What `RUNTIME` says of skipping where nothing is skipped."""
+IN_PLACE = {
+    "descend": """\
+        if (batch == 1 && fresh) {
+            descend(w, *rates++);
+            continue;
+        }
+"""
+}
+"""An update for which no gradient has to be kept."""
+
+DEFERRING = {
+    "prepare": "    double due = 0.0; /* the rate of an update that waits for the next row */\n    int is_due = 0;\n",
+    "keep": """\
+        if (is_due)
+            for (long long i = 0; i < {count}; i++)
+                w[{before} + i] = w[{start} + i];
+""",
+    "value": """\
+        if (is_due)
+            descend_and_value(w, due);
+        else
+            values(w);
+        is_due = 0;
+""",
+    "descend": """\
+        if (batch == 1 && fresh) {
+            due = *rates++;
+            is_due = 1;
+            descend(w, due);
+            continue;
+        }
+""",
+    "at_last": "    if (is_due)\n        descend_at_last(w, due);\n",
+}
+"""And where part of it waits. `keep` is over {start}, {count} and {before}."""
 
 LIVE = """\
 /* The inputs that are not skipped. */
@@ -206,6 +239,13 @@ static void find(const double *w, struct live *live, int skips)
 
 SKIPPING = {
     "live": ", live",
+    "value": "        values(w, live);\n",
+    "descend": """\
+        if (batch == 1 && fresh) {
+            descend(w, live, *rates++);
+            continue;
+        }
+""",
     "whole": "    struct live *live = live_of(w);\n    find(w, live, 0);\n",
     "prepare": "    struct live *live = live_of(w);\n    double bound = bound_of(w);\n",
     "find": """\
