@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Optional
 
 from engines.compiled.c_runtime import COLUMNS, UPDATE
@@ -84,6 +84,13 @@ def _reaches(operand: Operand, lanes: Sequence[int], terms: Sequence[int], start
     return first < stop and start < last
 
 
+class _Pieces(NamedTuple):
+    """Functions, and the call of each by the number of its first loop."""
+
+    text: str
+    calls: dict[int, str]
+
+
 class _Program:
     def __init__(self, loops: Loops, form: Form) -> None:
         self.loops = loops
@@ -102,17 +109,22 @@ class _Program:
     def source(self) -> Source:
         """Functions first: they tell what stands above them."""
         loops, deferral_ = self.loops, self.deferral
+        numbers = {phase: [at for at, loop in enumerate(loops.loops) if loop.phase == phase] for phase in Phase}
+        values = self._pieces("value", numbers[Phase.FORWARD])
         functions = [
-            self._phase("values", Phase.FORWARD),
-            self._phase("gradients", Phase.BACKWARD),
-            self._phase("sinks", Phase.SINK),
+            values.text,
+            self._all("values", values.calls),
+            self._phase("gradients", numbers[Phase.BACKWARD]),
+            self._phase("sinks", numbers[Phase.SINK]),
         ]
         if self.in_place:
-            put_off = {deferral_.sink} if deferral_ else set()
-            functions.append(self._phase("descend", Phase.SINK, in_place=True, only=lambda n: n not in put_off))
+            at_once = [at for at in numbers[Phase.SINK] if not deferral_ or at != deferral_.sink]
+            functions.append(self._phase("descend", at_once, in_place=True))
         if deferral_:
-            functions.append(self._phase("descend_at_last", Phase.SINK, in_place=True, only=put_off.__contains__))
-            functions.append(self._phase("descend_and_value", Phase.FORWARD, due=True))
+            functions.append(self._phase("descend_at_last", [deferral_.sink], in_place=True))
+            late = self._pieces("descend_and_value", [deferral_.forward], due=True)
+            calls = {**values.calls, **late.calls}
+            functions += [late.text, self._all("descend_and_values", calls, rate=True)]
         nests = self.nests
         head = runtime.HEAD.format(
             inputs=loops.inputs, parameters=loops.parameters, workspace=self.workspace, outputs=len(loops.outputs)
@@ -134,34 +146,39 @@ class _Program:
         )
         return Source([text], self.workspace)
 
-    def _phase(
-        self,
-        name: str,
-        phase: Phase,
-        *,
-        in_place: bool = False,
-        due: bool = False,
-        only: Callable[[int], bool] = lambda number: True,
-    ) -> str:
-        """Loops of a phase as functions of some lines each, and one that calls them."""
-        functions: list[list[str]] = [[]]
-        for number_, loop in enumerate(self.loops.loops):
-            if loop.phase == phase and only(number_):
-                if len(functions[-1]) > self.form.piece:
-                    functions.append([])
-                functions[-1] += self.nests.write(loop, self._manner(number_, in_place, due))
+    def _phase(self, name: str, numbers: Sequence[int], *, in_place: bool = False) -> str:
+        pieces = self._pieces(name, numbers, in_place=in_place)
+        return f"{pieces.text}\n{self._all(name, pieces.calls, rate=in_place)}"
+
+    def _pieces(self, name: str, numbers: Sequence[int], *, in_place: bool = False, due: bool = False) -> _Pieces:
+        """Loops as functions of some lines each; the one that a deferral changes is alone in its function."""
+        alone = self.deferral.forward if self.deferral else None
+        functions: dict[int, list[str]] = {}
+        first = -1
+        for at in numbers:
+            if first < 0 or alone in (at, first) or len(functions[first]) > self.form.piece:
+                first = at
+            functions.setdefault(first, []).extend(self.nests.write(self.loops.loops[at], self._manner(at, in_place, due)))
+        takes, passes = self._arguments(in_place or due)
+        texts = [
+            "\n".join([f"static __attribute__((noinline)) void {name}_{first}({takes})", *braced("", lines), ""])
+            for first, lines in functions.items()
+        ]
+        return _Pieces("\n".join(texts), {first: f"{name}_{first}({passes});" for first in functions})
+
+    def _all(self, name: str, calls: Mapping[int, str], *, rate: bool = False) -> str:
+        """A function that calls others."""
+        takes, _ = self._arguments(rate)
+        return "\n".join([f"static void {name}({takes})", *braced("", list(calls.values()) or ["(void)w;"]), ""])
+
+    def _arguments(self, rate: bool) -> tuple[str, str]:
+        """What such functions take, and how it is passed on."""
         given = {"w": "double *restrict w"}
         if self.skips:
             given["live"] = "const struct live *live UNUSED"
-        if in_place or due:
+        if rate:
             given["rate"] = "double rate UNUSED"
-        takes, passes = ", ".join(given.values()), ", ".join(given)
-        texts, calls = [], []
-        for index, lines in enumerate(functions):
-            head = f"static __attribute__((noinline)) void {name}_{index}({takes})"
-            texts.append("\n".join([head, *braced("", lines or ["(void)w;"]), ""]))
-            calls.append(f"{name}_{index}({passes});")
-        return "\n".join([*texts, f"static void {name}({takes})", *braced("", calls), ""])
+        return ", ".join(given.values()), ", ".join(given)
 
     def _manner(self, at: int, in_place: bool, due: bool) -> Manner:
         """How the loop of that number is written."""
@@ -229,8 +246,8 @@ class _Program:
         """Nests that bring every parameter, or its gradient, from the caller's order to the loops' or back."""
         lines: list[str] = []
         for copy in self.loops.copies:
-            place = affine(copy.place.base + away, copy.place.lanes, LANE_NAMES)
-            index = affine(copy.index.base, copy.index.lanes, LANE_NAMES)
+            place = affine(copy.place.base + away, copy.place.lanes)
+            index = affine(copy.index.base, copy.index.lanes)
             body = [f"{statement.format(place=place, index=index)};"]
             for name, count in reversed(list(zip(LANE_NAMES, copy.counts))):
                 body = over(name, count, 1, body)

@@ -15,6 +15,7 @@ from typing import NamedTuple, Optional
 from engines.graph.expr import ATOM_PRECEDENCE, INFIX, Apply, C, Expr, Leaf, Literal, Text, number
 from engines.rerolled.groups import Phase
 from engines.rerolled.loops import LANE_NAMES, TERM_NAMES, Access, Loop, Operand, Segment, Table, affine
+from engines.rerolled.nest import Stride
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class _Pointer(NamedTuple):
 
     name: str
     constant: int
-    lanes: tuple[int, ...]
+    lanes: tuple[Stride, ...]
 
     @property
     def moves(self) -> bool:
@@ -79,7 +80,8 @@ class _Pointer(NamedTuple):
 
     def there(self, block: _Block, width: int) -> str:
         """What lies there."""
-        at = self.constant + sum(stride * offset for stride, offset in zip(self.lanes, block.offsets))
+        # Lanes that go by a table stay alone: their offset is 0.
+        at = self.constant + sum(s * offset for s, offset in zip(self.lanes, block.offsets) if isinstance(s, int))
         if width == 1:
             return f"{self.name}[{at}]"
         return f"AT{width}({self.name} {'-' if at < 0 else '+'} {abs(at)})" if at else f"AT{width}({self.name})"
@@ -123,6 +125,8 @@ class Nests:
         most = 1 if called else self.form.accumulators if summed else min(4, self.form.accumulators)
         if manner.in_place and widths[0] > 1:
             most = self.form.accumulators
+        if _goes_by_table(loop, -1):
+            most = 1
         at = 0
         while widths:
             row = list(itertools.takewhile(lambda width: width == widths[0], widths[:most]))
@@ -132,9 +136,9 @@ class Nests:
             del widths[: repeats * len(row)]
             at += repeats * sum(row)
 
-    def table(self, table: Table) -> str:
+    def table(self, places: Sequence[int]) -> str:
         """The name of a table that holds these places."""
-        text = f"[{table.places.size}] = {{{', '.join(map(str, table.places.reshape(-1).tolist()))}}};"
+        text = f"[{len(places)}] = {{{', '.join(map(str, places))}}};"
         return self.tables.setdefault(text, f"t{len(self.tables)}")
 
 
@@ -149,7 +153,7 @@ class _Nest:
         self.manner = manner
         self.limits, self.steps = list(loop.counts), [1] * len(loop.counts)
         self.limits[-1], self.steps[-1] = repeats * sum(row), sum(row)
-        if len(self.limits) > 1 and manner.live_lane != len(self.limits) - 2:
+        if len(self.limits) > 1 and manner.live_lane != len(self.limits) - 2 and not _goes_by_table(loop, -2):
             fitting = range(1, most // len(row) + 1)
             self.steps[-2] = max(n for n in fitting if self.limits[-2] % n == 0 or n == 1)
         starts = [at + sum(row[:index]) for index in range(len(row))]
@@ -261,7 +265,8 @@ class _Nest:
             lanes, terms = strides[: len(self.loop.counts)], strides[len(self.loop.counts) :]
             first = sum(stride * offset for stride, offset in zip(lanes, block.offsets))
             moved = [stride * moves for stride, moves in zip(lanes, self.moving)]
-            return f"w[{self.nests.table(operand)}[{affine(first, moved, LANE_NAMES, terms, TERM_NAMES)}]]"
+            table = self.nests.table(operand.places.reshape(-1).tolist())
+            return f"w[{table}[{affine(first, moved, terms)}]]"
         assert pointer is not None
         text = pointer.read(block)
         return text if pointer.moves else self._fixed(text, block.width)
@@ -276,10 +281,10 @@ class _Nest:
 
     def _pointer(self, name: str, access: Access, terms: Sequence[int]) -> tuple[_Pointer, list[str]]:
         """The pointer, and its declaration where something moves it."""
-        moved = [stride * moves for stride, moves in zip(access.lanes, self.moving)]
+        moved = [stride if moves else 0 for stride, moves in zip(access.lanes, self.moving)]
         if not any(moved) and not any(access.terms):
             return _Pointer("w", access.base, access.lanes), []
-        text = affine(access.base, moved, LANE_NAMES, access.terms, TERM_NAMES)
+        text = affine(access.base, moved, access.terms, lambda steps, i: f"{self.nests.table(steps)}[{i}]")
         return _Pointer(name, 0, access.lanes), [f"double *{name} = w + {text};"]
 
 
@@ -302,13 +307,22 @@ def _unrolled(loop: Loop) -> Iterator[Loop]:
         yield Loop(loop.phase, (), target, 1, tuple(segments))
 
 
+def _goes_by_table(loop: Loop, lane: int) -> bool:
+    """Whether places of that lane count are listed, for an operand or the target."""
+    accesses = [loop.target, *(o for s in loop.segments for o in s.operands if isinstance(o, Access))]
+    return any(isinstance(access.lanes[lane], tuple) for access in accesses)
+
+
 def _at(operand: Operand, lane: int, digits: Sequence[int], term: int, steps: Sequence[int]) -> Operand:
     """One place of an operand."""
     if isinstance(operand, float):
         return operand
     if isinstance(operand, Table):
         return Access(int(operand.places[lane, term]), ())
-    moved = sum(d * s for d, s in zip((*digits, *steps), (*operand.lanes, *operand.terms)))
+    moved = sum(
+        s * d if isinstance(s, int) else s[d]
+        for d, s in zip((*digits, *steps), (*operand.lanes, *operand.terms))
+    )
     return Access(operand.base + moved, ())
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from engines.rerolled.sums import COMPUTED, GRADIENT, SINK, VALUE, Sums
+from engines.rerolled.nest import nests
+from engines.rerolled.sums import COMPUTED, PARAMETER, SINK, SLOTS, VALUE, Sums
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,9 +53,14 @@ def group(found: Sums) -> list[Group]:
     """Node -> what it comes from: the kind of a leaf, the group of a sum."""
     origins = np.append(region, -1)  # the last one is NONE's
     weights = np.random.default_rng(0).integers(1, 2**63, max(int(count.max(initial=0)), 1), np.uint64) | np.uint64(1)
+    rank = np.append(found.number.astype(np.int64), 0)
+    """Where a node stands among those of its origin: a leaf's index, a sum's lane."""
     made: list[Group] = []
     for phase, members in _waves(found, count):
         for lanes in _alike(found, members, count, first, origins, weights):
+            if phase == Phase.FORWARD and len(lanes) > 1:
+                lanes = _in_order(found, lanes, first, count, rank)
+            rank[lanes] = np.arange(len(lanes)) + (len(made) + 1) * _BESIDE
             # A gradient comes from where its value does, beside which it will lie: the waves of a backward pass are finer.
             mirrored = origins[found.mirrors[lanes]]
             origins[lanes] = np.where(mirrored > COMPUTED, mirrored + _BESIDE, COMPUTED + 1 + len(made))
@@ -117,6 +123,30 @@ def _alike(
     order = np.argsort(inverse, kind="stable")
     parts = np.split(members[order], np.flatnonzero(np.diff(inverse[order])) + 1)
     yield from sorted(parts, key=lambda lanes: int(lanes[0]))
+
+
+def _in_order(found: Sums, lanes: Ints, first: Ints, count: Ints, rank: Ints) -> Ints:
+    """The lanes in the order in which their operands follow one another most evenly.
+
+    That of the tape, where it will do; it may reach the first row of one matrix, all of another, then the rest of the
+    first. Otherwise by operands: those of one input side by side, with its weights in order, or the other way round.
+    """
+    import numpy as np
+
+    last = first[lanes] + count[lanes] - 1
+    operands = rank[np.concatenate([found.slots[first[lanes]].T, found.slots[last].T])]
+    fewest = len(nests(operands))
+    if fewest == 1:
+        return lanes
+    best = lanes
+    a, b = operands[len(SLOTS)], operands[len(SLOTS) + 1]
+    is_parameter = found.kind[found.slots[last[0], 0]] == PARAMETER
+    for keys in ((a, b), (b, a)) if is_parameter else ((b, a), (a, b)):
+        order = np.lexsort(keys)
+        pieces = len(nests(operands[:, order]))
+        if pieces < fewest:
+            fewest, best = pieces, lanes[order]
+    return best
 
 
 _BESIDE = 1 << 32

@@ -6,18 +6,19 @@ term by term with the lanes inside; a gradient lies where its value does, in a m
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from engines.rerolled.groups import Group, Phase
 from engines.rerolled.loops import Access, Area, Copy, Loop, Loops, Operand, Segment, Table
-from engines.rerolled.nest import Nest, nests
+from engines.rerolled.nest import Nest, nests, strides
 from engines.rerolled.sums import CONSTANT, INPUT, NONE, PARAMETER, SLOTS, Sums
 
 if TYPE_CHECKING:
     from engines.rerolled.sums import Ints
 
+FEW = 4
+"""So many single sums, pieces or terms are no reason for anything cleverer."""
 VECTOR = 8
 """Blocks begin at multiples of it: doubles in the widest vector."""
 
@@ -40,6 +41,7 @@ class _Layout:
         self.found = found
         self.place = np.full(found.nodes + 1, NONE, np.int64)  # the last one is NONE's
         self.end = 0
+        self.mirror = NONE
         self.areas: list[Area] = []
         self.numbers: list[float] = []
 
@@ -148,7 +150,7 @@ class _Layout:
         pairs = np.stack([self.place[parameters], found.number[parameters].astype(np.int64)])
         for nest in nests(pairs) if len(parameters) else ():
             place, index = (
-                Access(int(first), tuple(strides[row] for strides in nest.strides))
+                Access(int(first), tuple(steps[row] for steps in nest.strides))
                 for row, first in enumerate(pairs[:, nest.start])
             )
             yield Copy(nest.counts, place, index)
@@ -156,39 +158,70 @@ class _Layout:
     # --- loops -----------------------------------------------------------------------------------------------------
 
     def _loops(self, group: Group) -> Iterator[Loop]:
+        if len(group.nodes) == 1 and group.terms <= FEW:
+            yield self._single(group)
+            return
         np, found = self.np, self.found
         order, targets = self._targets(group)
         terms = group.first[order] + np.arange(group.terms)[:, None]
         slots = np.moveaxis(found.slots[terms], -1, 0)
-        places = np.where(slots == NONE, 0, self.place[slots])  # (slots, terms, lanes)
-        template = found.template[terms[:, 0]]
-        area = np.searchsorted([area.stop for area in self.areas], places[:, :, 0], side="right")
-        changes = (template[1:] != template[:-1]) | (area[:, 1:] != area[:, :-1]).any(axis=0)
-        stretches, tabled = _over_terms(places, changes)
+        lanes = _Lanes(
+            group.nodes[order],
+            targets,
+            found.template[terms[:, 0]],
+            slots[:, :, 0] != NONE,
+            np.where(slots == NONE, 0, self.place[slots]),
+        )
+        area = np.searchsorted([area.stop for area in self.areas], lanes.places[:, :, 0], side="right")
+        changes = (np.diff(lanes.template) != 0) | np.diff(area, axis=1).any(axis=0)
+        for even in lanes.evenly(changes):
+            yield from self._of_lanes(group.phase, even, changes)
 
-        # Where each stretch's operands begin, lane by lane; at the end, the targets.
-        sequences = np.concatenate([places[:, nest.start] for nest in stretches])
-        irregular = np.tile(tabled, len(stretches))
-        if targets is not None:
-            sequences, irregular = np.vstack([sequences, targets]), np.append(irregular, False)
-        pieces, irregular = _over_lanes(sequences, irregular, targets is not None)
-
+    def _of_lanes(self, phase: Phase, lanes: _Lanes, changes: Any) -> Iterator[Loop]:
+        """Loops over lanes, most often one. changes: after which terms the template or an area is another."""
+        np = self.np
+        places, template = lanes.places, lanes.template
+        stretches, uneven = _stretches(places, changes)
+        rows = [(nest.start, slot) for nest in stretches for slot in np.flatnonzero(lanes.used[:, nest.start]).tolist()]
+        sequences = [places[slot, start] for start, slot in rows if not uneven[slot]]
+        pieces = _pieces(lanes.targets, sequences, len(lanes.nodes))
         for piece in pieces:
             members = slice(piece.start, piece.start + piece.size)
-            target, room = self._target(group.nodes[order][members], piece, None if targets is None else targets[members])
+            target, room = self._target(lanes.nodes[members], piece.counts, lanes.given(members))
             segments = []
-            for index, nest in enumerate(stretches):
-                operands: list[Operand] = []
-                for slot in np.flatnonzero(slots[:, nest.start, 0] != NONE).tolist():
-                    row = index * len(SLOTS) + slot
-                    if irregular[row] and (piece.counts or nest.counts):
-                        operands.append(Table(places[slot, nest.start : nest.start + nest.size, members].T))
-                    else:
-                        first = int(places[slot, nest.start, piece.start])
-                        lanes = tuple(strides[row] for strides in piece.strides)
-                        operands.append(self._number(Access(first, lanes, tuple(s[slot] for s in nest.strides))))
-                segments.append(Segment(found.templates[template[nest.start]], nest.counts, tuple(operands)))
-            yield Loop(group.phase, piece.counts, target, room, tuple(segments))
+            for nest in stretches:
+                run = slice(nest.start, nest.start + nest.size)
+                operands = tuple(
+                    self._operand(places[slot, run, members], piece.counts, nest.counts)
+                    for slot in np.flatnonzero(lanes.used[:, nest.start]).tolist()
+                )
+                segments.append(Segment(self.found.templates[template[nest.start]], nest.counts, operands))
+            yield Loop(phase, piece.counts, target, room, tuple(segments))
+
+    def _operand(self, places: Ints, lanes: tuple[int, ...], terms: tuple[int, ...]) -> Operand:
+        """places: shape (terms, lanes), both flattened."""
+        even = (places - places[:1] == (places[:, 0] - places[0, 0])[:, None]).all()
+        of_lanes, of_terms = (strides(places[0], lanes), strides(places[:, 0], terms)) if even else (None, None)
+        if of_lanes is None or of_terms is None:
+            return Table(places.T)
+        return self._number(Access(int(places[0, 0]), of_lanes, of_terms))
+
+    def _single(self, group: Group) -> Loop:
+        """One sum of a few terms, without the machinery: half of the groups of a network are such."""
+        found = self.found
+        node, first = int(group.nodes[0]), int(group.first[0])
+        mirrored = NONE if group.phase == Phase.FORWARD else int(self.place[found.mirrors[node]])
+        self.place[node] = self._block(1) if mirrored == NONE else mirrored + self.mirror
+        terms = range(first, first + group.terms)
+        segments = [
+            Segment(
+                found.templates[found.template[term]],
+                (),
+                tuple(self._leaf(slot) for slot in found.slots[term].tolist() if slot != NONE),
+            )
+            for term in terms
+        ]
+        return Loop(group.phase, (), Access(int(self.place[node]), ()), 1, tuple(segments))
 
     def _targets(self, group: Group) -> tuple[Ints, Optional[Ints]]:
         """The order of the lanes; and where their sums go, where that is given: beside their values."""
@@ -202,66 +235,104 @@ class _Layout:
         order = np.argsort(targets)
         return order, targets[order]
 
-    def _target(self, nodes: Ints, piece: Nest, targets: Optional[Ints]) -> tuple[Access, int]:
-        """Where a piece's sums go, and how many inner lanes have room there."""
+    def _target(self, nodes: Ints, counts: tuple[int, ...], targets: Optional[Ints]) -> tuple[Access, int]:
+        """Where sums go, and how many inner lanes have room there."""
         np = self.np
-        inner = piece.counts[-1] if piece.counts else 1
+        inner = counts[-1] if counts else 1
         width = padded(inner)
+        is_given = targets is not None
         if targets is None:
             start = self._block(width * (len(nodes) // inner))
             lane = np.arange(len(nodes))
-            self.place[nodes] = start + lane // inner * width + lane % inner
-            sizes = (*piece.counts[1:-1], width)
-            outer = tuple(math.prod(sizes[index:]) for index in range(len(piece.counts) - 1))
-            return Access(start, (*outer, 1)[: len(piece.counts)]), width
+            targets = start + lane // inner * width + lane % inner
         self.place[nodes] = targets
-        target = Access(int(targets[0]), tuple(strides[-1] for strides in piece.strides))
-        if target.lanes[-1:] != (1,):
-            return target, inner
+        steps = strides(targets, counts)
+        assert steps is not None
+        target = Access(int(targets[0]), steps)
+        if not is_given or steps[-1:] != (1,):
+            return target, inner if is_given else width
         beyond = targets.reshape(-1, inner)[:, -1:] - self.mirror + np.arange(1, width - inner + 1)
         return target, inner if self.taken[beyond].any() else width
 
 
-def _over_terms(places: Ints, changes: Any) -> tuple[list[Nest], Any]:
-    """Stretches of terms that every lane takes in the same strides; and which slots need tables instead.
+class _Lanes(NamedTuple):
+    """Lanes of a group, in their order."""
 
-    places: shape (slots, terms, lanes). changes: after which terms the template or an area is another.
+    nodes: Ints
+    targets: Optional[Ints]
+    """Where their sums go, if that is given."""
+    template: Ints
+    """Of each term."""
+    used: Any
+    """Shape (slots, terms)."""
+    places: Ints
+    """Of operands; shape (slots, terms, lanes)."""
+
+    def given(self, members: Any) -> Optional[Ints]:
+        return None if self.targets is None else self.targets[members]
+
+    def evenly(self, changes: Any) -> Iterator[_Lanes]:
+        """Parts whose lanes take the same steps from term to term: one, where all do.
+
+        Any two terms look affine; what makes a loop is that all lanes go on alike.
+        """
+        import numpy as np
+
+        steps = np.diff(self.places, axis=1)[:, ~changes]
+        if (steps == steps[:, :, :1]).all():
+            yield self
+            return
+        _, pattern = np.unique(steps.reshape(-1, len(self.nodes)), axis=1, return_inverse=True)
+        pattern = pattern.reshape(-1)
+        if _too_many(int(pattern.max()) + 1, len(self.nodes)):
+            yield self
+            return
+        for label in dict.fromkeys(pattern.tolist()):
+            members = np.flatnonzero(pattern == label)
+            yield self._replace(
+                nodes=self.nodes[members], targets=self.given(members), places=self.places[:, :, members]
+            )
+
+
+def _stretches(places: Ints, changes: Any) -> tuple[list[Nest], Any]:
+    """Nests of terms; and which slots are left out of account, since lanes do not go on alike there.
+
+    places: shape (slots, terms, lanes).
     """
     import numpy as np
 
     steps = np.diff(places, axis=1)
-    # Any two terms look affine: what counts is that all lanes take the same step.
-    uneven = (steps != steps[:, :, :1]).any(axis=2)
-    tabled = (uneven & ~changes).sum(axis=1) > max(4, int((~changes).sum()) // 4)
-    stretches = _stretches(places, tabled, uneven, changes)
-    if _too_many(len(stretches) - int(changes.sum()), places.shape[1]):
-        tabled |= [_too_many(len(nests(row[None, :, 0])), places.shape[1]) for row in places]
-        stretches = _stretches(places, tabled, uneven, changes)
-    return stretches, tabled
+    differ = (steps != steps[:, :, :1]).any(axis=2)
+    uneven = (differ & ~changes).any(axis=1)
+    first = np.where(uneven[:, None], 0, places[:, :, 0])
+    breaks = int(changes.sum())
+    stretches = nests(first, changes)
+    if len(stretches) > breaks + FEW:
+        bumpy = np.array([len(nests(row[None], changes)) > breaks + FEW for row in first])
+        stretches = nests(np.where(bumpy[:, None], 0, first), changes)
+    return stretches, uneven
 
 
-def _stretches(places: Ints, tabled: Any, uneven: Any, changes: Any) -> list[Nest]:
+def _pieces(targets: Optional[Ints], sequences: Sequence[Ints], count: int) -> list[Nest]:
+    """Nests of lanes that serve all operands; some may need tables."""
     import numpy as np
 
-    return nests(np.where(tabled[:, None], 0, places[:, :, 0]), changes | (uneven & ~tabled[:, None]).any(axis=0))
-
-
-def _over_lanes(sequences: Ints, irregular: Any, targeted: bool) -> tuple[list[Nest], Any]:
-    """Pieces of lanes over which every operand is affine; and which operands need tables instead.
-
-    targeted: the last sequence is the targets', and can't have a table.
-    """
-    import numpy as np
-
-    sequences = np.where(irregular[:, None], 0, sequences)
-    pieces = nests(sequences)
-    if _too_many(len(pieces), sequences.shape[1]):
-        irregular = irregular | [_too_many(len(nests(row[None])), len(row)) for row in sequences]
-        irregular[-1] &= not targeted
-        pieces = nests(np.where(irregular[:, None], 0, sequences))
-    return pieces, irregular
+    given = [] if targets is None else [targets]
+    if not given and not sequences:
+        sequences = [np.zeros(count, np.int64)]
+    pieces = nests(np.stack([*given, *sequences]))
+    if len(pieces) <= FEW:
+        return pieces
+    smooth = [sequence for sequence in sequences if len(nests(sequence[None])) <= FEW]
+    fewer = nests(np.stack([*given, *smooth] or [np.zeros(count, np.int64)]))
+    apart = all(
+        strides(sequence[piece.start : piece.start + piece.size], piece.counts) is not None
+        for sequence in sequences
+        for piece in fewer
+    )
+    return fewer if apart or _too_many(len(pieces), count) else pieces
 
 
 def _too_many(pieces: int, length: int) -> bool:
     """Whether so many pieces are no recovered loops any more."""
-    return pieces > max(4, length // 8)
+    return pieces > max(FEW, length // 8)

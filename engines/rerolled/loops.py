@@ -11,12 +11,13 @@ gradients, then what has no mirror. Inner lanes are padded, so that vectors fit.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Union
 
 from engines.graph.expr import ATOM_PRECEDENCE, PYTHON, Apply, Expr, number
 from engines.rerolled.groups import Phase
+from engines.rerolled.nest import Stride
 
 if TYPE_CHECKING:
     from engines.rerolled.sums import Ints
@@ -26,19 +27,22 @@ class Access(NamedTuple):
     """Where an operand lies."""
 
     base: int
-    lanes: tuple[int, ...]
-    """Strides, one for each of the loop's lane counts."""
-    terms: tuple[int, ...] = ()
-    """Strides, one for each of the segment's term counts."""
+    lanes: tuple[Stride, ...]
+    """One for each of the loop's lane counts."""
+    terms: tuple[Stride, ...] = ()
+    """One for each of the segment's term counts."""
 
     def extent(self, lanes: Sequence[int], terms: Sequence[int] = ()) -> tuple[int, int]:
         """The first place that it reaches, and the one after the last."""
-        reach = [stride * (count - 1) for stride, count in zip((*self.lanes, *self.terms), (*lanes, *terms))]
-        return self.base + sum(r for r in reach if r < 0), self.base + sum(r for r in reach if r > 0) + 1
+        reach = [
+            (0, stride * (count - 1)) if isinstance(stride, int) else stride
+            for stride, count in zip((*self.lanes, *self.terms), (*lanes, *terms))
+        ]
+        return self.base + sum(map(min, reach)), self.base + sum(map(max, reach)) + 1
 
 
 class Table(NamedTuple):
-    """Where an operand lies, place by place."""
+    """Where an operand lies, place by place: the last resort."""
 
     places: Ints
     """Shape (lanes, terms), both flattened."""
@@ -145,23 +149,22 @@ class Loops:
                 phase = loop.phase
                 yield f"{phase.name.lower()}:"
             yield f"  {self._line(loop)}"
-        yield f"loss {self._operand(self.loss, '', '')}"
+        yield f"loss {self._operand(self.loss)}"
         if self.outputs:
-            yield f"outputs {', '.join(self._operand(output, '', '') for output in self.outputs)}"
+            yield f"outputs {', '.join(map(self._operand, self.outputs))}"
         work = sum(loop.work for loop in self.loops)
         yield f"{self.coverage:.2%} of {work:,} primitives in loops"
 
     def _line(self, loop: Loop) -> str:
-        sums = [self._segment(segment, LANE_NAMES) for segment in loop.segments]
+        sums = [self._segment(segment) for segment in loop.segments]
         lanes = "".join(f" {name}<{count}" for name, count in zip(LANE_NAMES, loop.counts))
         sign = "+=" if loop.phase == Phase.SINK else "="
-        target = self._operand(loop.target, LANE_NAMES, "")
+        target = self._operand(loop.target)
         return f"{f'for{lanes}: ' if lanes else ''}{target} {sign} {' + '.join(sums)}"
 
-    def _segment(self, segment: Segment, lanes: str) -> str:
+    def _segment(self, segment: Segment) -> str:
         leaves = {
-            str(slot): (self._operand(operand, lanes, TERM_NAMES), ATOM_PRECEDENCE)
-            for slot, operand in enumerate(segment.operands)
+            str(slot): (self._operand(operand), ATOM_PRECEDENCE) for slot, operand in enumerate(segment.operands)
         }
         text, binds = PYTHON.spell(segment.template, leaves)
         if segment.counts:
@@ -169,14 +172,14 @@ class Loops:
             return f"sum({over}: {text})"
         return text if binds else f"({text})"
 
-    def _operand(self, operand: Operand, lanes: str, terms: str) -> str:
+    def _operand(self, operand: Operand) -> str:
         if isinstance(operand, float):
             return number(operand)[0]
         if isinstance(operand, Table):
             area = self.area_of(int(operand.places.flat[0]))
             return f"{area.name}[{operand.places.size} places]"
         area = self.area_of(operand.base)
-        return f"{area.name}[{affine(operand.base - area.start, operand.lanes, lanes, operand.terms, terms)}]"
+        return f"{area.name}[{affine(operand.base - area.start, operand.lanes, operand.terms)}]"
 
     def area_of(self, place: int) -> Area:
         """The area that a place is in."""
@@ -209,12 +212,19 @@ def updates_in_place(loops: Loops) -> bool:
 LANE_NAMES, TERM_NAMES = "ijkl", "tuvw"
 
 
-def affine(base: int, *strides_and_names: Sequence[int | str] | str) -> str:
-    """An address as C and people write it: `8 + 56*t + i`."""
+def affine(
+    base: int,
+    lanes: Sequence[Stride],
+    terms: Sequence[Stride] = (),
+    table: Callable[[tuple[int, ...], str], str] = lambda offsets, name: f"at({name})",
+) -> str:
+    """An address as C and people write it: `8 + 56*t + i`. table: how an offset from a list is written."""
     parts = [str(base)] if base else []
-    for strides, names in zip(strides_and_names[::2], strides_and_names[1::2]):
+    for strides, names in ((lanes, LANE_NAMES), (terms, TERM_NAMES)):
         for stride, name in zip(strides, names):
-            if stride:
+            if isinstance(stride, tuple):
+                parts += ["+", table(stride, name)]
+            elif stride:
                 size = "" if abs(stride) == 1 else f"{abs(stride)}*"
                 parts += ["-" if stride < 0 else "+", f"{size}{name}"]
     text = " ".join(parts).removeprefix("+ ") if parts else "0"

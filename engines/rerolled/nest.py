@@ -6,10 +6,14 @@ serve them all: the addresses of all operands of a loop.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
 if TYPE_CHECKING:
     from engines.rerolled.sums import Ints
+
+
+Stride = Union[int, tuple[int, ...]]
+"""A step; or, where steps differ, the offset of each place."""
 
 
 class Nest(NamedTuple):
@@ -99,3 +103,18 @@ def _rerolled(sequences: Ints, pieces: list[Nest], is_barred: list[bool]) -> lis
         if len(outer) == len(pieces):
             return outer
         pieces = outer
+
+
+def strides(sequence: Ints, counts: tuple[int, ...]) -> Optional[tuple[Stride, ...]]:
+    """What each of these counted loops adds to the first place, each for itself; None where they depend on another."""
+    import numpy as np
+
+    cube = sequence.reshape(counts) - sequence[0]
+    rest = cube
+    found: list[Stride] = []
+    for axis, count in enumerate(counts):
+        line = cube[tuple(slice(None) if other == axis else 0 for other in range(len(counts)))]
+        rest = rest - line.reshape([count if other == axis else 1 for other in range(len(counts))])
+        step = int(line[1]) if count > 1 else 0
+        found.append(step if (line == step * np.arange(count)).all() else tuple(line.tolist()))
+    return None if rest.any() else tuple(found)

@@ -204,6 +204,11 @@ class _Bound:
         if isinstance(operand, Table):
             places = operand.places.T.reshape((*terms, *lanes))
             return lambda: self.w[places]
+        if any(isinstance(stride, tuple) for stride in (*operand.lanes, *operand.terms)):
+            places = _places(
+                Access(operand.base, (*operand.terms, *operand.lanes)), (*terms, *lanes)
+            ).reshape((*terms, *lanes))
+            return lambda: self.w[places]
         return self._view(operand, lanes, terms)
 
     def _view(self, access: Access, lanes: Sequence[int], terms: Sequence[int]) -> Array:
@@ -264,7 +269,8 @@ def _places(access: Access, counts: Sequence[int]) -> Any:
 
     places = np.array([access.base])
     for count, stride in zip(counts, access.lanes):
-        places = (places[:, None] + stride * np.arange(count)).reshape(-1)
+        offsets = stride * np.arange(count) if isinstance(stride, int) else np.array(stride)
+        places = (places[:, None] + offsets).reshape(-1)
     return places
 
 

@@ -18,6 +18,7 @@ INLINE v@ truth@(m@ is) {{ return (v@)(is & (m@)all@(1.0)); }}
 """Over {copies}; @ is the width."""
 
 WORDS = """\
+void *memcpy(void *restrict to, const void *restrict from, __SIZE_TYPE__ bytes);
 #define INLINE static inline __attribute__((always_inline, unused))
 #define UNUSED __attribute__((unused))
 """
@@ -88,9 +89,17 @@ static void take_row(double *restrict x, const struct column *columns, const str
     for (long long n = 0; n < count; x += columns[n].width, n++) {{
         const struct column *c = &columns[n];
         if (c->kind == BYTES) {{
-            const unsigned char *cells = (const unsigned char *)c->data + row * c->width;
-            for (long long i = 0; i < c->width; i++)
-                x[i] = known[n].of[cells[i]];
+            const unsigned char *cell = (const unsigned char *)c->data + row * c->width;
+            const double *of = known[n].of;
+            long long i = 0;
+            for (; i + 4 <= c->width; i += 4, cell += 4) {{
+                x[i] = of[cell[0]];
+                x[i + 1] = of[cell[1]];
+                x[i + 2] = of[cell[2]];
+                x[i + 3] = of[cell[3]];
+            }}
+            for (; i < c->width; i++)
+                x[i] = of[*cell++];
         }} else {{
             set_input(x, c, 1, row);
         }}
@@ -161,12 +170,11 @@ DEFERRING = {
     "prepare": "    double due = 0.0; /* the rate of an update that waits for the next row */\n    int is_due = 0;\n",
     "keep": """\
         if (is_due)
-            for (long long i = 0; i < {count}; i++)
-                w[{before} + i] = w[{start} + i];
+            memcpy(w + {before}, w + {start}, {count} * sizeof(double));
 """,
     "value": """\
         if (is_due)
-            descend_and_value(w, due);
+            descend_and_values(w, due);
         else
             values(w);
         is_due = 0;
