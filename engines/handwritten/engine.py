@@ -33,7 +33,7 @@ class HandwrittenEngine:
     strict = True
     error_bound = None
     typical_row_seconds = 1e-10
-    typical_compile_row_seconds = 1e-6
+    typical_compile_row_seconds = 1e-8  # loops compile as fast, however often they run
     Value: Any = None
     nn: Any = None
 

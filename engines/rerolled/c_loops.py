@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
 from engines.compiled.c_runtime import COLUMNS, UPDATE
 from engines.compiled.c_source import Source
@@ -14,6 +14,8 @@ from engines.rerolled.groups import Phase
 from engines.rerolled.loops import LANE_NAMES, Access, Loops, Operand, Table, affine, updates_in_place
 from engines.rerolled.zeros import PRODUCT, Skipping, Span, skipping
 
+MANY = 2048
+"""Weights from which on it matters how often they travel: a third of a small first-level cache."""
 ALIGNMENT = 8
 """Doubles by which a workspace may have to move to begin at a multiple of 64 bytes."""
 
@@ -36,12 +38,12 @@ class Deferral(NamedTuple):
 def deferral(loops: Loops, before: int) -> Optional[Deferral]:
     """Weights are more than a cache holds, and then travel once a step instead of twice.
 
-    It must be an input times a gradient for each weight; the loop, the first to read those weights, and each of them
-    once. before: where inputs are kept.
+    There must be many of them; it must be an input times a gradient for each weight; the loop, the first to read those
+    weights, and each of them once. before: where inputs are kept.
     """
     away = loops.area("q").start - loops.area("p").start
     for at, sink in enumerate(loops.loops):
-        if sink.phase != Phase.SINK or len(sink.segments) != 1 or len(sink.counts) != 2:
+        if sink.phase != Phase.SINK or len(sink.segments) != 1 or len(sink.counts) != 2 or sink.lanes < MANY:
             continue
         (segment,) = sink.segments
         x, factor = segment.operands if segment.template == PRODUCT else (0.0, 0.0)
@@ -67,6 +69,7 @@ def deferral(loops: Loops, before: int) -> Optional[Deferral]:
                 and loop.phase == Phase.FORWARD
                 and sink.counts == (*terms, *loop.counts)
                 and sink.target.lanes == (*weights.terms, *weights.lanes)
+                and sink.room >= loop.room  # beyond a row's lanes the loop's vectors would write to the next row
             ):
                 span = (x.base, x.base + sink.counts[0])
                 due = Due(index, slot, Access(before, (0,), (1,)), Access(factor.base, factor.lanes[1:], (0,)))
@@ -129,7 +132,7 @@ class _Program:
         head = runtime.HEAD.format(
             inputs=loops.inputs, parameters=loops.parameters, workspace=self.workspace, outputs=len(loops.outputs)
         )
-        widths = sorted(nests.widths | ({self.form.width} - {1} if self.skips else set()))
+        widths = sorted(nests.widths | ({self.form.width} - {1}))
         text = "\n".join(
             [
                 head,
@@ -160,8 +163,10 @@ class _Program:
                 first = at
             functions.setdefault(first, []).extend(self.nests.write(self.loops.loops[at], self._manner(at, in_place, due)))
         takes, passes = self._arguments(in_place or due)
+        # Inlined into the one that calls them all, they would be one large function, which takes compilers longer.
+        apart = "__attribute__((noinline)) " if len(functions) > 1 else ""
         texts = [
-            "\n".join([f"static __attribute__((noinline)) void {name}_{first}({takes})", *braced("", lines), ""])
+            "\n".join([f"static {apart}void {name}_{first}({takes})", *braced("", lines), ""])
             for first, lines in functions.items()
         ]
         return _Pieces("\n".join(texts), {first: f"{name}_{first}({passes});" for first in functions})
@@ -206,10 +211,8 @@ class _Program:
             weights=squares(self.skips.weights),
             inputs=squares([self.skips.inputs]),
             factors=squares(self.skips.factors),
-            width=width,
+            **self._words(),
             vector=vector(width),
-            zero=spread("0.0", width),
-            at=f"AT{width}" if width > 1 else "*",
             total=" + ".join(f"sum[{lane}]" for lane in range(width)) if width > 1 else "sum",
         )
 
@@ -229,6 +232,9 @@ class _Program:
         outputs = "".join(f"    y[{index}] = {_leaf(output)};\n" for index, output in enumerate(loops.outputs))
         return runtime.RUNTIME.format(
             export="",
+            **self._words(),
+            rate=spread("rate", self.form.width),
+            batch=spread("batch", self.form.width),
             p=p.start,
             q=p.start + away,
             size=p.stop - p.start,
@@ -241,6 +247,11 @@ class _Program:
             loss=_leaf(loops.loss),
             **words,
         )
+
+    def _words(self) -> dict[str, Any]:
+        """How runtime functions write vectors."""
+        width = self.form.width
+        return {"width": width, "zero": spread("0.0", width), "at": f"AT{width}" if width > 1 else "*"}
 
     def _copies(self, away: int, statement: str) -> str:
         """Nests that bring every parameter, or its gradient, from the caller's order to the loops' or back."""

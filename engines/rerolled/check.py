@@ -6,13 +6,14 @@ compute what the tape says is for tests to find out, bit by bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from engines.graph.expr import Apply, Expr, Leaf
 from engines.rerolled.groups import Group, Phase
 from engines.rerolled.loops import Access, Loop, Loops, Operand, Table
-from engines.rerolled.sums import COMPUTED, CONSTANT, GRADIENT, INPUT, NONE, PARAMETER, SINK, SLOTS, VALUE, Sums
+from engines.rerolled.sums import COMPUTED, CONSTANT, GRADIENT, NONE, PARAMETER, SINK, SLOTS, VALUE, Sums
 
 if TYPE_CHECKING:
     from engines.rerolled.sums import Ints
@@ -35,7 +36,7 @@ _MIRRORED = {VALUE: (NONE,), GRADIENT: (NONE, VALUE), SINK: (PARAMETER,)}
 
 
 def check_sums(found: Sums) -> Sums:
-    """The sums themselves. Raises BrokenLoops: terms, their operands, the order of these, and whose gradient is what."""
+    """The sums themselves. Raises BrokenLoops: terms, their operands and the order of these, and what mirrors what."""
     import numpy as np
 
     owner, template, slots, kind, nodes = found.owner, found.template, found.slots, found.kind, found.nodes
@@ -90,7 +91,7 @@ _PHASES = {VALUE: Phase.FORWARD, GRADIENT: Phase.BACKWARD, SINK: Phase.SINK}
 
 
 def check_groups(found: Sums, groups: list[Group]) -> list[Group]:
-    """The groups themselves. Raises BrokenLoops: each sum in one of them, lanes that are alike, and an order to run in."""
+    """The groups themselves. Raises BrokenLoops: each sum in one of them, lanes alike, and an order to run in."""
     import numpy as np
 
     count = np.bincount(found.owner, minlength=found.nodes)
@@ -124,59 +125,179 @@ def check_groups(found: Sums, groups: list[Group]) -> list[Group]:
 # --- loops -------------------------------------------------------------------------------------------------------
 
 _TARGETS = {Phase.FORWARD: "v", Phase.BACKWARD: "gu", Phase.SINK: "q"}
-"""Phase -> the areas that it writes."""
+"""Phase -> the areas that it writes to."""
 
 
 def check_loops(loops: Loops) -> Loops:
     """The loops themselves. Raises BrokenLoops: what is out of reach, written twice, or read before it is written."""
     import numpy as np
 
-    count = len(loops.loops)
-    phase = Phase.FORWARD
-    reads, targets, beyond = [], [], []
+    last = len(loops.loops)
+
+    def who(at: int) -> str:
+        return f"loop {at} ({loops.loops[at].phase.name.lower()})" if at < last else "the loss, or an output,"
+
+    def says(at: int, what: str, place: int) -> str:
+        area = loops.area_of(place)
+        return f"{who(at)} {what} {area.name}[{place - area.start}]"
+
+    written, read, beyond = [], [], []
     for at, loop in enumerate(loops.loops):
-        where = f"loop {at} ({loop.phase.name.lower()})"
-        if loop.phase < phase:
-            raise BrokenLoops(f"{where} comes after one of the {phase.name.lower()} phase")
-        phase = loop.phase
-        _check_shape(where, loop)
-        area = _area(loops, f"{where}: its target", loop.target, loop.counts)
-        if area not in _TARGETS[phase]:
-            raise BrokenLoops(f"{where} writes to {area}")
-        targets.append((at, _places(loop.target, loop.counts)))
-        beyond.append((at, _beyond(loops, where, loop)))
+        if at and loop.phase < loops.loops[at - 1].phase:
+            raise BrokenLoops(f"{who(at)} comes after {who(at - 1)}")
+        _check_shape(who(at), loop)
+        area = _check_reach(loops, f"{who(at)}: its target", loop.target, loop.counts)
+        if area not in _TARGETS[loop.phase]:
+            raise BrokenLoops(f"{who(at)} writes to {area}")
+        written.append((at, _places(loop.target, loop.counts)))
+        beyond.append((at, _beyond(loops, who(at), loop)))
         for number, segment in enumerate(loop.segments):
             for slot, operand in enumerate(segment.operands):
-                _area(loops, f"{where}: operand {slot} of segment {number}", operand, loop.counts, segment.counts)
-                reads.append((at, _places(operand, loop.counts, segment.counts)))
+                what = f"{who(at)}: operand {slot} of segment {number}"
+                _check_reach(loops, what, operand, loop.counts, segment.counts)
+                read.append((at, _places(operand, loop.counts, segment.counts)))
     for index, leaf in enumerate((loops.loss, *loops.outputs)):
-        _area(loops, f"outputs[{index - 1}]" if index else "the loss", leaf)
-        reads.append((count, _places(leaf)))
+        _check_reach(loops, f"outputs[{index - 1}]" if index else "the loss", leaf)
+        read.append((last, _places(leaf)))
 
-    def say(loop: int, what: str, place: int) -> str:
-        area = loops.area_of(place)
-        who = f"loop {loop} ({loops.loops[loop].phase.name.lower()})" if loop < count else "the loss, or an output,"
-        return f"{who} {what} {area.name}[{place - area.start}]"
+    numbers, away = loops.area("k").start, loops.area("q").start - loops.area("p").start
+    parameters = _check_copies(loops)
+    since = np.full(loops.workspace, last + 1)
+    """Place -> the loop that writes it, -1 for what is there before all loops."""
+    since[: loops.inputs] = since[numbers : numbers + len(loops.numbers)] = since[parameters] = -1
+    used = since < 0
+    used[parameters + away] = True
 
-    p, k = loops.area("p"), loops.area("k")
-    away = loops.area("q").start - p.start
-    copied = _check_copies(loops)
-    written = np.zeros(loops.workspace, bool)
-    written[copied] = written[: loops.inputs] = written[k.start : k.start + len(loops.numbers)] = True
-    used = written.copy()
-    used[copied + away] = True
-
-    writer, target = _column(targets)
-    _refuse(_repeated(target), lambda i: say(writer[i], "writes a second time to", target[i]))
-    is_sink = np.array([loop.phase == Phase.SINK for loop in loops.loops], bool)[writer]
-    _refuse(is_sink & ~np.isin(target - away, copied), lambda i: say(writer[i], "adds to what is no gradient:", target[i]))
-
-    since = np.where(written, -1, count + 1)
-    since[target[~is_sink]] = writer[~is_sink]  # what sinks add up nobody may read
-    reader, place = _column(reads)
-    _refuse(since[place] >= reader, lambda i: say(reader[i], "reads before it is written", place[i]))
-
+    writer, target = _columns(written)
+    adds = np.array([loop.phase == Phase.SINK for loop in loops.loops], bool)[writer]
+    _refuse(_repeated(target), lambda i: says(writer[i], "writes a second time to", target[i]))
+    _refuse(adds & ~used[target], lambda i: says(writer[i], "adds to what no parameter has:", target[i]))
+    since[target[~adds]] = writer[~adds]  # what sinks add up is for nobody to read
+    reader, place = _columns(read)
+    _refuse(since[place] >= reader, lambda i: says(reader[i], "reads before it is written", place[i]))
     used[target] = used[place] = True
-    _, outside = _column(beyond)
-    ...
+    writer, room = _columns(beyond)
+    _refuse(used[room], lambda i: says(writer[i], "has room in what is used,", room[i]))
     return loops
+
+
+def _check_shape(where: str, loop: Loop) -> None:
+    """Counts, strides, and operands for every slot."""
+    segments = loop.segments
+    counts = [*loop.counts, *(count for segment in segments for count in segment.counts)]
+    if not segments or min(counts, default=1) < 1:
+        raise BrokenLoops(f"{where} has no lanes, or no terms")
+
+    def fits(operand: Operand, terms: tuple[int, ...]) -> bool:
+        if isinstance(operand, Table):
+            return operand.places.shape == (loop.lanes, math.prod(terms))
+        return isinstance(operand, float) or (
+            (len(operand.lanes), len(operand.terms)) == (len(loop.counts), len(terms))
+            and all(
+                isinstance(stride, int) or len(stride) == count
+                for stride, count in zip((*operand.lanes, *operand.terms), (*loop.counts, *terms))
+            )
+        )
+
+    if not fits(loop.target, ()):
+        raise BrokenLoops(f"{where}: its target has other strides than it has lane counts")
+    for number, (template, terms, operands) in enumerate(segments):
+        if _leaves(template) != set(SLOTS[: len(operands)]):
+            raise BrokenLoops(f"{where}: segment {number} has other operands than its template")
+        if not all(fits(operand, terms) for operand in operands):
+            raise BrokenLoops(f"{where}: segment {number} has an operand with other strides than it has counts")
+
+
+def _check_reach(
+    loops: Loops, what: str, operand: Operand, lanes: Sequence[int] = (), terms: Sequence[int] = ()
+) -> str:
+    """The name of the area that an operand lies in, from its first place to its last."""
+    if isinstance(operand, float):
+        return ""
+    if isinstance(operand, Table):
+        first, last = int(operand.places.min()), int(operand.places.max())
+    else:
+        first, last = operand.extent(lanes, terms)
+        last -= 1
+    if first < 0 or last >= loops.workspace:
+        raise BrokenLoops(f"{what} reaches from {first} to {last}, of {loops.workspace} places")
+    names = [loops.area_of(place).name for place in (first, last)]
+    if names[0] != names[1]:
+        raise BrokenLoops(f"{what} reaches from {names[0]} to {names[1]}")
+    return names[0]
+
+
+def _check_copies(loops: Loops) -> Ints:
+    """The places of all parameters."""
+    places = _joined(_places(copy.place, copy.counts) for copy in loops.copies)
+    indices = _joined(_places(copy.index, copy.counts) for copy in loops.copies)
+    p = loops.area("p")
+    _refuse((places < p.start) | (places >= p.stop), lambda i: f"parameter {indices[i]} is at {places[i]}, not in p")
+    _refuse((indices < 0) | (indices >= loops.parameters), lambda i: f"there is no parameter {indices[i]} to copy")
+    _refuse(_repeated(indices), lambda i: f"parameter {indices[i]} has a second place")
+    _refuse(_repeated(places), lambda i: f"parameter {indices[i]} lies where another one does")
+    return places
+
+
+def _beyond(loops: Loops, where: str, loop: Loop) -> Ints:
+    """What a loop writes beyond its lanes where they are vectors; and in place of its gradients' its parameters'."""
+    inner = loop.counts[-1] if loop.counts else 1
+    if loop.room < inner:
+        raise BrokenLoops(f"{where} has room for {loop.room} of {inner} lanes")
+    if loop.room == inner:
+        return _joined(())
+    if loop.target.lanes[-1] != 1:
+        raise BrokenLoops(f"{where} has room beside lanes that do not lie side by side")
+    widened = (*loop.counts[:-1], loop.room)
+    accesses = [(loop.target, ()), *((o, s.counts) for s in loop.segments for o in s.operands if isinstance(o, Access))]
+    if any(access.lanes[-1] == 1 and access.extent(widened, terms)[1] > loops.workspace for access, terms in accesses):
+        raise BrokenLoops(f"{where} has room beyond the workspace")
+    first = loop.target._replace(base=loop.target.base + inner)
+    return _places(first, (*loop.counts[:-1], loop.room - inner))
+
+
+# --- what they share ---------------------------------------------------------------------------------------------
+
+
+def _leaves(expr: Expr) -> set[Expr]:
+    if isinstance(expr, Apply):
+        return {leaf for operand in expr.operands for leaf in _leaves(operand)}
+    return {expr} if isinstance(expr, Leaf) else set()
+
+
+def _places(operand: Operand, lanes: Sequence[int] = (), terms: Sequence[int] = ()) -> Ints:
+    """All places of an operand."""
+    import numpy as np
+
+    if isinstance(operand, float):
+        return _joined(())
+    if isinstance(operand, Table):
+        return operand.places.reshape(-1)
+    places = np.array([operand.base])
+    for count, stride in zip((*lanes, *terms), (*operand.lanes, *operand.terms)):
+        if stride:
+            places = (places[:, None] + (stride * np.arange(count) if isinstance(stride, int) else stride)).reshape(-1)
+    return places
+
+
+def _joined(parts: Iterable[Ints]) -> Ints:
+    import numpy as np
+
+    return np.concatenate([np.zeros(0, np.int64), *parts])
+
+
+def _columns(parts: Sequence[tuple[int, Ints]]) -> tuple[Ints, Ints]:
+    """Places, and beside each the loop that it is of."""
+    import numpy as np
+
+    loops, places = zip(*parts) if parts else ((), ())
+    return np.repeat(np.array(loops, int), [len(part) for part in places]), _joined(places)
+
+
+def _repeated(numbers: Ints) -> Any:
+    """A mask of those that came before."""
+    import numpy as np
+
+    wrong = np.ones(len(numbers), bool)
+    wrong[np.unique(numbers, return_index=True)[1]] = False
+    return wrong

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from engines.api import Unavailable
+from engines.graph.passes import CHECKED
 from engines.graph.tape import Tape
 from engines.rerolled.chains import chain
+from engines.rerolled.check import check_groups, check_loops, check_sums
+from engines.rerolled.fuse import fuse
 from engines.rerolled.groups import group
 from engines.rerolled.layout import lay_out
 from engines.rerolled.loops import Loops
@@ -12,9 +15,19 @@ from engines.rerolled.pull import pull
 
 
 def reroll(tape: Tape) -> Loops:
-    """All stages, in order."""
-    found = chain(pull(tape))
-    return lay_out(found, group(found))
+    """All stages, in order; where CHECKED, the checker after each."""
+    found = pull(tape)
+    if CHECKED:
+        check_sums(found)
+    for simplify in (chain, fuse):
+        found = simplify(found)
+        if CHECKED:
+            check_sums(found)
+    groups = group(found)
+    if CHECKED:
+        check_groups(found, groups)
+    loops = lay_out(found, groups)
+    return check_loops(loops) if CHECKED else loops
 
 
 def check_numpy() -> None:

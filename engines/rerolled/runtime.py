@@ -78,6 +78,18 @@ static void give_outputs(const double *restrict w, double *restrict y)
     give_gradients(w, q);
 }}
 
+static void update_all(double *restrict w, double rate, double batch)
+{{
+    if (batch == 1.0)
+        for (long long i = 0; i < ROOM; i += {width})
+            {at}(w + P + i) -= {rate} * {at}(w + Q + i);
+    else
+        for (long long i = 0; i < ROOM; i += {width})
+            {at}(w + P + i) -= {rate} * {at}(w + Q + i) / {batch};
+    for (long long i = 0; i < ROOM; i += {width})
+        {at}(w + Q + i) = {zero};
+}}
+
 /* A byte's quotient is looked up: a row of divisions takes longer than its products. */
 struct quotients {{
     double of[256];
@@ -129,15 +141,7 @@ static void take_row(double *restrict x, const struct column *columns, const str
 {before}{descend}        sinks(w{live});
         if (++taken % batch)
             continue;
-        double rate = *rates++;
-        if (batch == 1)
-            for (long long i = 0; i < ROOM; i++)
-                w[P + i] -= rate * w[Q + i];
-        else
-            for (long long i = 0; i < ROOM; i++)
-                w[P + i] -= rate * w[Q + i] / batch;
-        for (long long i = 0; i < ROOM; i++)
-            w[Q + i] = 0.0;
+        update_all(w, *rates++, (double)batch);
         fresh = 1;
 {after}    }}
 {at_last}    for (long long i = 0; i < INPUTS; i++)
