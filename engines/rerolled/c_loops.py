@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Optional
 
 from engines.compiled.c_runtime import COLUMNS, UPDATE
-from engines.compiled.c_source import Source
+from engines.compiled.c_source import PIECE, Source
 from engines.graph.expr import number
 from engines.rerolled import runtime
 from engines.rerolled.c_nest import Due, Form, Manner, Nests, braced, over, spread, vector
@@ -16,6 +16,8 @@ from engines.rerolled.zeros import PRODUCT, Skipping, Span, skipping
 
 MANY = 2048
 """Weights from which on it matters how often they travel: a third of a small first-level cache."""
+ENOUGH = 300
+"""Lines that are worth a translation unit, and a compiler process, of their own."""
 ALIGNMENT = 8
 """Doubles by which a workspace may have to move to begin at a multiple of 64 bytes."""
 
@@ -87,11 +89,14 @@ def _reaches(operand: Operand, lanes: Sequence[int], terms: Sequence[int], start
     return first < stop and start < last
 
 
-class _Pieces(NamedTuple):
-    """Functions, and the call of each by the number of its first loop."""
+class _Function(NamedTuple):
+    """Statements of some loops."""
 
-    text: str
-    calls: dict[int, str]
+    signature: str
+    lines: list[str]
+
+    def __str__(self) -> str:
+        return "\n".join([self.signature, *braced("", self.lines), ""])
 
 
 class _Program:
@@ -102,6 +107,7 @@ class _Program:
         self.nests = Nests(form, self.away)
         self.in_place = updates_in_place(loops)
         self.skips = skipping(loops) if form.sparse else None
+        self.functions: list[_Function] = []
         self.deferral = None
         if form.defers and self.in_place and not self.skips:
             self.deferral = deferral(loops, loops.workspace)
@@ -110,66 +116,76 @@ class _Program:
         self.workspace = loops.workspace + (kept[1] - kept[0] + 16) // 8 * 8 + ALIGNMENT
 
     def source(self) -> Source:
-        """Functions first: they tell what stands above them."""
+        """The functions come first: they tell what stands above them."""
         loops, deferral_ = self.loops, self.deferral
         numbers = {phase: [at for at, loop in enumerate(loops.loops) if loop.phase == phase] for phase in Phase}
         values = self._pieces("value", numbers[Phase.FORWARD])
-        functions = [
-            values.text,
-            self._all("values", values.calls),
-            self._phase("gradients", numbers[Phase.BACKWARD]),
-            self._phase("sinks", numbers[Phase.SINK]),
+        callers = [
+            self._all("values", values),
+            self._all("gradients", self._pieces("gradient", numbers[Phase.BACKWARD])),
+            self._all("sinks", self._pieces("sink", numbers[Phase.SINK])),
         ]
         if self.in_place:
             at_once = [at for at in numbers[Phase.SINK] if not deferral_ or at != deferral_.sink]
-            functions.append(self._phase("descend", at_once, in_place=True))
+            callers.append(self._all("descend", self._pieces("descend", at_once, rate=True), rate=True))
         if deferral_:
-            functions.append(self._phase("descend_at_last", [deferral_.sink], in_place=True))
-            late = self._pieces("descend_and_value", [deferral_.forward], due=True)
-            calls = {**values.calls, **late.calls}
-            functions += [late.text, self._all("descend_and_values", calls, rate=True)]
-        nests = self.nests
-        head = runtime.HEAD.format(
-            inputs=loops.inputs, parameters=loops.parameters, workspace=self.workspace, outputs=len(loops.outputs)
-        )
+            last = self._pieces("descend_at_last", [deferral_.sink], rate=True)
+            late = {**values, **self._pieces("descend_and_value", [deferral_.forward], rate=True)}
+            callers.append(self._all("descend_at_last", last, rate=True))
+            callers.append(self._all("descend_and_values", late, rate=True))
+
+        groups, round_ = self._divided(), self._round()
+        head, *units = [f"{self._head()}\n" + "\n".join(map(str, functions)) for functions in groups]
+        elsewhere = "".join(f"{function.signature};\n" for functions in groups[1:] for function in functions)
+        return Source(["\n".join([head, elsewhere, *callers, round_]), *units], self.workspace)
+
+    def _head(self) -> str:
+        """What stands above the functions of each unit."""
+        loops, nests = self.loops, self.nests
         widths = sorted(nests.widths | ({self.form.width} - {1}))
-        text = "\n".join(
+        return "\n".join(
             [
-                head,
+                runtime.HEAD.format(
+                    inputs=loops.inputs,
+                    parameters=loops.parameters,
+                    workspace=self.workspace,
+                    outputs=len(loops.outputs),
+                ),
                 *(f"double {name}({', '.join(['double'] * arity)});" for name, arity in sorted(nests.calls)),
                 runtime.WORDS,
                 *(runtime.VECTORS.replace("@", str(n)).format(copies=", ".join(["a"] * n)) for n in widths),
-                COLUMNS.format(inputs=loops.inputs, parameters=loops.parameters, export=""),
-                UPDATE.format(export=""),
                 *(f"static const int {name}{places}" for places, name in nests.tables.items()),
-                self._live(),
-                *functions,
-                self._round(),
+                runtime.LIST.format(count=self.skips.inputs[1] - self.skips.inputs[0]) if self.skips else "",
             ]
         )
-        return Source([text], self.workspace)
 
-    def _phase(self, name: str, numbers: Sequence[int], *, in_place: bool = False) -> str:
-        pieces = self._pieces(name, numbers, in_place=in_place)
-        return f"{pieces.text}\n{self._all(name, pieces.calls, rate=in_place)}"
+    def _divided(self) -> list[list[_Function]]:
+        """Functions by translation unit: neighbours together, about equally many lines in each."""
+        lines = sum(len(function.lines) for function in self.functions)
+        units = max(1, min(self.form.units, lines // ENOUGH))
+        groups: list[list[_Function]] = [[] for _ in range(units)]
+        before = 0
+        for function in self.functions:
+            groups[min(units - 1, before * units // max(1, lines))].append(function)
+            before += len(function.lines)
+        return groups
 
-    def _pieces(self, name: str, numbers: Sequence[int], *, in_place: bool = False, due: bool = False) -> _Pieces:
-        """Loops as functions of some lines each; the one that a deferral changes is alone in its function."""
+    def _pieces(self, name: str, numbers: Sequence[int], *, rate: bool = False) -> dict[int, str]:
+        """Write loops as functions of some lines each; gives the call of each by the number of its first loop.
+
+        The one that a deferral changes is alone in its function. rate: whether they update.
+        """
         alone = self.deferral.forward if self.deferral else None
         functions: dict[int, list[str]] = {}
         first = -1
         for at in numbers:
             if first < 0 or alone in (at, first) or len(functions[first]) > self.form.piece:
                 first = at
-            functions.setdefault(first, []).extend(self.nests.write(self.loops.loops[at], self._manner(at, in_place, due)))
-        takes, passes = self._arguments(in_place or due)
-        # Inlined into the one that calls them all, they would be one large function, which takes compilers longer.
-        apart = "__attribute__((noinline)) " if len(functions) > 1 else ""
-        texts = [
-            "\n".join([f"static {apart}void {name}_{first}({takes})", *braced("", lines), ""])
-            for first, lines in functions.items()
-        ]
-        return _Pieces("\n".join(texts), {first: f"{name}_{first}({passes});" for first in functions})
+            functions.setdefault(first, []).extend(self.nests.write(self.loops.loops[at], self._manner(at, rate)))
+        takes, passes = self._arguments(rate)
+        for first, lines in functions.items():
+            self.functions.append(_Function(f"{PIECE} {name}_{first}({takes})", lines))
+        return {first: f"{name}_{first}({passes});" for first in functions}
 
     def _all(self, name: str, calls: Mapping[int, str], *, rate: bool = False) -> str:
         """A function that calls others."""
@@ -185,13 +201,14 @@ class _Program:
             given["rate"] = "double rate UNUSED"
         return ", ".join(given.values()), ", ".join(given)
 
-    def _manner(self, at: int, in_place: bool, due: bool) -> Manner:
+    def _manner(self, at: int, updates: bool) -> Manner:
         """How the loop of that number is written."""
+        is_sink = self.loops.loops[at].phase == Phase.SINK
         return Manner(
-            in_place,
+            updates and is_sink,
             self.skips.sinks.get(at) if self.skips else None,
             self.skips.sums.get(at) if self.skips else None,
-            self.deferral.due if due and self.deferral and self.deferral.forward == at else None,
+            self.deferral.due if updates and not is_sink and self.deferral else None,
         )
 
     def _live(self) -> str:
@@ -230,8 +247,11 @@ class _Program:
             words.update(runtime.DEFERRING)
             words["keep"] = words["keep"].format(start=start, count=stop - start, before=loops.workspace)
         outputs = "".join(f"    y[{index}] = {_leaf(output)};\n" for index, output in enumerate(loops.outputs))
-        return runtime.RUNTIME.format(
+        live = self._live()
+        return live + runtime.RUNTIME.format(
             export="",
+            columns=COLUMNS.format(inputs=loops.inputs, parameters=loops.parameters, export=""),
+            plain=UPDATE.format(export=""),
             **self._words(),
             rate=spread("rate", self.form.width),
             batch=spread("batch", self.form.width),
@@ -257,8 +277,8 @@ class _Program:
         """Nests that bring every parameter, or its gradient, from the caller's order to the loops' or back."""
         lines: list[str] = []
         for copy in self.loops.copies:
-            place = affine(copy.place.base + away, copy.place.lanes)
-            index = affine(copy.index.base, copy.index.lanes)
+            place = affine(copy.place.base + away, copy.place.lanes, (), self.nests.listed)
+            index = affine(copy.index.base, copy.index.lanes, (), self.nests.listed)
             body = [f"{statement.format(place=place, index=index)};"]
             for name, count in reversed(list(zip(LANE_NAMES, copy.counts))):
                 body = over(name, count, 1, body)

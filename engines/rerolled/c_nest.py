@@ -30,6 +30,8 @@ class Form:
     """A function ends after so many lines."""
     defers: bool = True
     """Whether updates of weights that the next forward pass reads first wait for it."""
+    units: int = 1
+    """Translation units, at most."""
     sparse: bool = False
     """Whether inputs that are 0.0 are skipped; then nothing is deferred."""
 
@@ -138,8 +140,13 @@ class Nests:
 
     def table(self, places: Sequence[int]) -> str:
         """The name of a table that holds these places."""
-        text = f"[{len(places)}] = {{{', '.join(map(str, places))}}};"
+        text = f"[{len(places)}] UNUSED = {{{', '.join(map(str, places))}}};"
         return self.tables.setdefault(text, f"t{len(self.tables)}")
+
+
+    def listed(self, offsets: Sequence[int], name: str) -> str:
+        """An offset from a list."""
+        return f"{self.table(offsets)}[{name}]"
 
 
 class _Nest:
@@ -284,7 +291,7 @@ class _Nest:
         moved = [stride if moves else 0 for stride, moves in zip(access.lanes, self.moving)]
         if not any(moved) and not any(access.terms):
             return _Pointer("w", access.base, access.lanes), []
-        text = affine(access.base, moved, access.terms, lambda steps, i: f"{self.nests.table(steps)}[{i}]")
+        text = affine(access.base, moved, access.terms, self.nests.listed)
         return _Pointer(name, 0, access.lanes), [f"double *{name} = w + {text};"]
 
 

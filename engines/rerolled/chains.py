@@ -29,7 +29,8 @@ def chain(found: Sums) -> Sums:
 
     # Rule 1. Follow each sum to the one that its terms end up in.
     head = np.arange(nodes, dtype=np.int32)
-    spliced = passes_on & first_term
+    # A sink begins with what its target holds: added to that one by one, another sum's terms give other bits.
+    spliced = passes_on & first_term & (found.kind[owner] != SINK)
     head[slots[spliced, 0]] = owner[spliced]
     follow(head, slots[spliced, 0])
     kept = ~spliced

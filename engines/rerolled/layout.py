@@ -147,13 +147,19 @@ class _Layout:
         np, found = self.np, self.found
         parameters = np.flatnonzero(found.kind == PARAMETER)
         parameters = parameters[np.argsort(self.place[parameters])]
-        pairs = np.stack([self.place[parameters], found.number[parameters].astype(np.int64)])
-        for nest in nests(pairs) if len(parameters) else ():
+        places, indices = self.place[parameters], found.number[parameters].astype(np.int64)
+        pieces = nests(np.stack([places, indices])) if len(parameters) else []
+        if len(pieces) > 2 * FEW:  # the caller's order is not the loops'
+            pieces = nests(places[None])
+        for piece in pieces:
+            members = slice(piece.start, piece.start + piece.size)
+            counts = piece.counts
+            if strides(indices[members], counts) is None:
+                counts = (piece.size,)
             place, index = (
-                Access(int(first), tuple(steps[row] for steps in nest.strides))
-                for row, first in enumerate(pairs[:, nest.start])
+                Access(int(column[piece.start]), strides(column[members], counts) or ()) for column in (places, indices)
             )
-            yield Copy(nest.counts, place, index)
+            yield Copy(counts, place, index)
 
     # --- loops -----------------------------------------------------------------------------------------------------
 

@@ -24,6 +24,8 @@ void *memcpy(void *restrict to, const void *restrict from, __SIZE_TYPE__ bytes);
 """
 
 RUNTIME = """\
+{columns}
+{plain}
 enum {{ P = {p}, Q = {q}, ROOM = {size} }};
 
 /* A workspace begins at a multiple of 64 bytes: a vector that crosses a cache line takes twice the time. */
@@ -195,13 +197,16 @@ DEFERRING = {
 }
 """And where part of it waits. `keep` is over {start}, {count} and {before}."""
 
-LIVE = """\
+LIST = """\
 /* The inputs that are not skipped. */
 struct live {{
     long long count;
     int at[{count}];
 }};
+"""
+"""Over {count}."""
 
+LIVE = """\
 static const double LIMIT = 1e300; /* of magnitudes; what is infinite or NaN is not below it */
 
 static double squares(const double *a, long long count)
