@@ -175,6 +175,8 @@ class _Nest:
         """What no loop changes, and its width -> the name under which it is read before them."""
 
     def lines(self) -> list[str]:
+        if len(self.blocks) == 1 and not any(self.moving) and not any(s.counts for s in self.loop.segments):
+            return [self._statement(self.blocks[0])]
         lines = list(self._block())
         for lane in reversed(range(len(self.limits))):
             if lane == self.manner.live_lane:
@@ -184,13 +186,38 @@ class _Nest:
         first = [f"const {vector(width)} {name} = {text};" for (text, width), name in self.hoisted.items()]
         return [*first, *lines] if any(self.moving) and not first else braced("", [*first, *lines])
 
+    def _statement(self, block: _Block) -> str:
+        """A sum of some terms in one go."""
+        loop, manner = self.loop, self.manner
+        target, _ = self._pointer("", self._target(), ())
+        there = target.there(block, block.width)
+        terms = [there] if loop.phase == Phase.SINK and not manner.in_place else []
+        for segment in loop.segments:
+            leaves = {
+                str(slot): (
+                    self._operand(o, self._pointer("", o, ())[0] if isinstance(o, Access) else None, block, segment),
+                    ATOM_PRECEDENCE,
+                )
+                for slot, o in enumerate(segment.operands)
+            }
+            text, binds = _spell(segment.template, leaves, block.width)
+            terms.append(text if binds >= INFIX["add"].precedence else f"({text})")
+        total = " + ".join(terms)
+        if not manner.in_place:
+            return f"{there} = {total};"
+        single = len(terms) == 1 and binds > INFIX["mul"].precedence
+        return f"{there} -= {spread('rate', block.width)} * {total if single else f'({total})'};"
+
+    def _target(self) -> Access:
+        """Where the sums go: a parameter where they update it, its gradient where they don't."""
+        target = self.loop.target
+        return target._replace(base=target.base - self.nests.away * self.manner.in_place)
+
     def _block(self) -> Iterator[str]:
         """Accumulators, the segments' terms, and the stores."""
         loop, manner = self.loop, self.manner
         accumulators = [(f"a{n}", block) for n, block in enumerate(self.blocks)]
-        target, declared = self._pointer(
-            "o", loop.target._replace(base=loop.target.base - self.nests.away * manner.in_place), ()
-        )
+        target, declared = self._pointer("o", self._target(), ())
         yield from declared
         adds = loop.phase == Phase.SINK and not manner.in_place
         begins = not adds and not loop.segments[0].counts

@@ -180,6 +180,10 @@ class _Layout:
         )
         area = np.searchsorted([area.stop for area in self.areas], lanes.places[:, :, 0], side="right")
         changes = (np.diff(lanes.template) != 0) | np.diff(area, axis=1).any(axis=0)
+        steps = np.diff(lanes.places, axis=1)
+        uneven = (steps != steps[:, :, :1]).any(axis=(0, 2)) & ~changes
+        if uneven.sum() <= FEW:
+            changes |= uneven
         for even in lanes.evenly(changes):
             yield from self._of_lanes(group.phase, even, changes)
 
