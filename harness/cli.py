@@ -26,14 +26,12 @@ import engines
 from datasets import fetch, mnist
 from datasets.idx import CorruptData
 from engines.api import Unavailable, UnknownName
-from engines.compiled.engine import CompiledEngine
-from engines.compiled.lower import lower
 from engines.graph.draw import draw_dot
-from engines.graph.show import show as graph_lines
-from harness import display, interpreters, machine, matrix, planning, workloads
+from harness import display, interpreters, machine, matrix, planning, stages, workloads
 from harness.interpreters import ROOT, NoEnvironment
 from harness.isolate import isolate
 from harness.schedule import Plan, Schedule
+from harness.stages import Stage
 from harness.worker.train import Settings
 from reports import build
 from reports.headline import UNPLANNED, headline
@@ -54,14 +52,6 @@ WRONG_USE = 2
 INTERRUPTED = 130
 
 MEASURING = ROOT / ".zoomgrad" / "measuring.lock"
-
-
-class Stage(StrEnum):
-    """What `show` can print of an engine's pipeline; an interpreted engine has only the graph."""
-
-    graph = "graph"
-    tape = "tape"
-    source = "source"
 
 
 class Form(StrEnum):
@@ -265,24 +255,11 @@ def show(
 ) -> None:
     """Print one step of a workload as the engine sees it, after a stage."""
     chosen, task = engines.load(engine), workloads.load(workload)
-    if stage is not Stage.graph and not isinstance(chosen, CompiledEngine):
-        raise Unavailable(
-            f"{engine} compiles nothing: it has no {stage.value}",
-            "Take --stage graph, or an engine that compiles, such as `--engine tcc`.",
-        )
-    model = task.model(chosen.nn)
-    inputs = [chosen.Value(x) for x in task.row(0)]
-    outputs = task.outputs(model, inputs)
-    loss = task.loss(model, inputs, outputs)
-    if isinstance(chosen, CompiledEngine) and stage is not Stage.graph:
-        tape = chosen.tape(loss, inputs=inputs, parameters=model.parameters(), outputs=outputs)
-        text = chosen.source(lower(tape)) if stage is Stage.source else "\n".join(tape.lines()) + "\n"
-        sys.stdout.write(text)
-    elif form is Form.text:
-        sys.stdout.writelines(f"{line}\n" for line in graph_lines(loss))
-    else:
-        drawing = draw_dot(loss)
+    if stage is Stage.graph and form is not Form.text:
+        drawing = draw_dot(stages.trace(chosen, task).loss)
         sys.stdout.write(drawing.svg() if form is Form.svg else drawing)
+    else:
+        sys.stdout.write(stages.text(chosen, task, stage))
 
 
 def _discover(*, with_pypy: bool) -> list[interpreters.Interpreter]:

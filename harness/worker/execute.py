@@ -11,8 +11,22 @@ from pathlib import Path
 from types import ModuleType
 
 import engines
-from engines.api import Engine
+from engines.api import Engine, Unavailable
 from engines.graph.draw import draw_dot
+
+WRONG_USE = 2
+
+
+def able(engine_name: str) -> Engine:
+    """The engine, where it runs here and programs can be written in its Value. Raises Unavailable."""
+    engine = engines.load(engine_name)
+    if engine.Value is None:
+        raise Unavailable(
+            f"{engine_name} knows only whole models: it has no Value to write a program in",
+            "Name an engine with a Value, such as `--engine tuple`.",
+        )
+    engine.check()
+    return engine
 
 
 def offer_micrograd(engine: Engine) -> None:
@@ -24,15 +38,23 @@ def offer_micrograd(engine: Engine) -> None:
     sys.modules.update({"micrograd": package, "micrograd.engine": value, "micrograd.nn": nn})
 
 
-def execute(engine_name: str, script: str, arguments: list[str]) -> None:
+def execute(engine: Engine, script: str, arguments: list[str]) -> None:
     """Run the script as `python SCRIPT ARG…` would: its folder on the path, its name `__main__`."""
-    engine = engines.load(engine_name)
-    engine.check()
     offer_micrograd(engine)
     sys.argv = [script, *arguments]
     sys.path[0] = str(Path(script).resolve().parent)
     runpy.run_path(script, run_name="__main__")
 
 
+def main() -> None:
+    """Run the script that the arguments name, or tell why the engine can't."""
+    try:
+        engine = able(sys.argv[1])
+    except Unavailable as missing:
+        sys.stderr.write(f"zoomgrad: {missing}\n")
+        sys.exit(WRONG_USE)
+    execute(engine, sys.argv[2], sys.argv[3:])
+
+
 if __name__ == "__main__":
-    execute(sys.argv[1], sys.argv[2], sys.argv[3:])
+    main()

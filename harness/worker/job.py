@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Callable, TypedDict
 
@@ -66,7 +67,7 @@ def write_json(path: str, value: Any) -> None:
     Path(draft).replace(path)
 
 
-def thin(points: list[Any], most: int) -> list[Any]:
+def thin(points: Sequence[Any], most: int) -> Sequence[Any]:
     """At most `most` of the points, evenly spaced, the first and the last among them."""
     if len(points) <= most:
         return points

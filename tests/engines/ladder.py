@@ -1,5 +1,7 @@
 """Which engines a test is for: running it on all of them would compile the same C a dozen times."""
 
+from array import array
+
 import pytest
 
 import engines
@@ -7,10 +9,12 @@ from engines.api import Unavailable
 
 
 def of_each_value():
-    """One engine for each Value class: compiled engines share theirs."""
+    """One engine for each Value class: compiled engines share theirs, and some know none."""
     first = {}
     for name in engines.names():
-        first.setdefault(engines.load(name).Value, name)
+        value = engines.load(name).Value
+        if value is not None:
+            first.setdefault(value, name)
     return list(first.values())
 
 
@@ -22,6 +26,21 @@ def runnable(*, most_compile_row_seconds=1.0):
 
 FAST_TO_COMPILE = 3e-5
 """Seconds a row: TCC and Python itself, but not optimising compilers."""
+
+
+def willing(name, workload):
+    """The engine of that name, or a skip that tells why it can't run that workload."""
+    engine = engines.load(name)
+    refusal = engine.supports(workload)
+    if refusal:
+        pytest.skip(f"{name}: {refusal}")
+    return engine
+
+
+def promised(name, values):
+    """What compares equal to all that the engine may give in place of the reference's numbers."""
+    bound = engines.load(name).error_bound
+    return array("d", values) if bound is None else pytest.approx(list(values), rel=bound, abs=bound)
 
 
 def _lacking(name):

@@ -103,6 +103,13 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
         (["train", "xor", "--interpreter", "cpython-3"], "no interpreter 'cpython-3'\n  Did you mean cpython-3."),
         (["show", "tuor"], "no workload 'tuor'\n  Did you mean tour"),
         (["show", "xor", "--stage", "tapes"], "tapes"),
+        (["show", "xor", "--stage", "tape"], "tuple compiles nothing: it has no tape\n  Take --stage graph"),
+        (["show", "xor", "--engine", "tcc", "--stage", "loops"], "tcc has no loops: rerolled-tcc has\n  Take"),
+        (["show", "xor", "--engine", "handwritten"], "handwritten knows only whole models"),
+        (["show", "xor", "--engine", "handwritten", "--format", "dot"], "handwritten knows only whole models"),
+        (["show", "xor", "--engine", "handwritten", "--stage", "loops"], "handwritten knows only whole models"),
+        (["show", "tour", "--engine", "handwritten", "--stage", "source"], "handwritten can't run tour: it is written"),
+        (["exec", "--engine", "handwritten", __file__], "handwritten knows only whole models"),
         (["exec", "absent.py"], "absent.py"),
         (["run", "--blocks", "0"], "--blocks"),
         (["rnu"], "rnu"),
@@ -157,6 +164,29 @@ def test_show_prints_the_graph_as_text(zoomgrad, golden):
     result = zoomgrad("show", "xor", "--stage", "graph")
     assert result.returncode == 0, result.stderr
     golden("show-xor.txt", result.stdout)
+
+
+def test_show_prints_the_recovered_loops(zoomgrad, golden):
+    result = zoomgrad("show", "xor", "--engine", "rerolled-tcc", "--stage", "loops")
+    assert result.returncode == 0, result.stderr
+    golden("loops-xor.txt", result.stdout)
+
+
+@pytest.mark.parametrize(
+    ("engine", "stage", "line"),
+    [
+        ("tcc", "tape", "%0 = parameter "),
+        ("tcc", "source", "double "),
+        ("rerolled-gcc", "tape", "%0 = parameter "),
+        ("rerolled-gcc", "source", "double "),
+        ("rerolled-numpy", "source", "forward:"),
+        ("handwritten-sparse", "source", "double "),
+    ],
+)
+def test_show_prints_what_a_stage_makes(engine, stage, line, zoomgrad):
+    result = zoomgrad("show", "xor", "--engine", engine, "--stage", stage)
+    assert result.returncode == 0, result.stderr
+    assert re.search(rf"(?m)^{line}", result.stdout)
 
 
 @pytest.mark.parametrize("engine", of_each_value())

@@ -31,13 +31,21 @@ def product(engine_names, interpreters, workload_names):
 ORDINARY = [name for name in engines.names() if name not in matrix.SLOW_TO_COMPILE]
 
 
-def test_smoke_is_every_engine_on_the_main_interpreters():
-    few = product(("baseline", "tcc"), MAIN, ["digits"])
-    assert triples(cells("smoke")) == product(ORDINARY, MAIN, ["xor"]) | few
+IN_SMOKE = [name for name in ORDINARY if name not in matrix.ONLY_A_MATTER_OF_DEGREE]
 
 
-def test_quick_adds_the_published_table_and_the_headline_engines_on_the_others():
-    everywhere = product(ORDINARY, MAIN, ["digits"]) | product(matrix.PUBLISHED, MAIN, ["mnist"])
+def test_smoke_is_every_kind_of_engine_on_the_main_interpreters():
+    few = product(matrix.HEADLINE, MAIN, ["digits"])
+    assert triples(cells("smoke")) == product(IN_SMOKE, MAIN, ["xor"]) | few
+
+
+def test_what_smoke_leaves_out_it_has_at_another_level():
+    for name in matrix.ONLY_A_MATTER_OF_DEGREE:
+        assert any(other.startswith(name[:-1]) for other in IN_SMOKE)
+
+
+def test_quick_adds_the_trade_off_and_the_headline_engines_on_the_others():
+    everywhere = product(ORDINARY, MAIN, ["digits"]) | product(matrix.TRADE_OFF, MAIN, ["mnist"])
     headline = product(matrix.HEADLINE, ["cpython-3.9"], ["digits"])
     assert triples(cells("quick")) == everywhere | headline
 
@@ -89,9 +97,7 @@ def test_named_workloads_replace_the_presets_on_all_interpreters():
 
 def test_on_named_interpreters_every_engine_runs_and_on_others_none():
     found = triples(cells("smoke", only_interpreters=["cpython-3.9"]))
-    assert found == product(ORDINARY, ["cpython-3.9"], ["xor"]) | product(
-        ("baseline", "tcc"), ["cpython-3.9"], ["digits"]
-    )
+    assert found == product(IN_SMOKE, ["cpython-3.9"], ["xor"]) | product(matrix.HEADLINE, ["cpython-3.9"], ["digits"])
 
 
 def test_what_is_named_is_the_whole_selection():
@@ -159,11 +165,23 @@ def test_a_missing_interpreter_takes_no_time():
     assert matrix.estimate_seconds(cells("smoke")[0], matrix.preset("smoke").settings, None, 0) == 0.0
 
 
-@pytest.mark.parametrize(("engine", "workload", "once"), [("clang-O1", "mnist", True), ("clang-O1", "digits", False)])
+def test_what_an_engine_refuses_takes_its_start_alone():
+    def estimate(engine, workload):
+        cell = Cell(engine=engine, interpreter="cpython-3.13", workload=workload)
+        return matrix.estimate_seconds(cell, matrix.preset("quick").settings, interpreter("cpython-3.13"), 0)
+
+    assert estimate("handwritten", "moons") == matrix.STARTUP_SECONDS < estimate("handwritten", "xor")
+    assert estimate("tcc", "moons") > estimate("tcc", "xor")
+
+
+@pytest.mark.parametrize(
+    ("engine", "workload", "once"), [("clang-O1-whole", "mnist", True), ("clang-O1", "digits", False)]
+)
 def test_what_is_slow_to_compile_is_estimated_to_compile_in_the_first_block_only(engine, workload, once):
     cell = Cell(engine=engine, interpreter="cpython-3.13", workload=workload)
     settings = matrix.preset("quick").settings
     first, *later = (matrix.estimate_seconds(cell, settings, interpreter("cpython-3.13"), block) for block in range(3))
     compilation = matrix.tape_rows(workload) * engines.load(engine).typical_compile_row_seconds
     assert (compilation > KEPT_FROM_SECONDS) == once
+    compilation += matrix.COMPILER_SECONDS
     assert later == pytest.approx([first - compilation if once else first] * 2)

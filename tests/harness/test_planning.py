@@ -40,7 +40,7 @@ def test_every_engine_runs_on_the_newest_cpython_and_on_pypy():
     made = plan()
     assert places(made) == ["cpython-3.13", "pypy-3.9"]
     assert made.run.reference_interpreter == "cpython-3.13"
-    assert set(made.run.engines) == set(engines.names()) - set(matrix.SLOW_TO_COMPILE)
+    assert set(made.run.engines) == set(engines.names()) - {*matrix.SLOW_TO_COMPILE, *matrix.ONLY_A_MATTER_OF_DEGREE}
     assert set(made.run.workloads) == {"xor", "digits"}
     assert made.run.interpreters["cpython-3.13"].version == "3.13.1"
     assert made.total_seconds > 0
@@ -54,7 +54,11 @@ def test_a_pypy_that_is_missing_is_in_the_plan_with_its_remedy():
 
 
 def test_the_total_counts_what_is_slow_to_compile_once_and_all_else_in_every_block():
-    choices = {"only_engines": ["tcc", "clang-O1"], "only_workloads": ["mnist"], "only_interpreters": ["cpython-3.9"]}
+    choices = {
+        "only_engines": ["tcc", "clang-O1-whole"],
+        "only_workloads": ["mnist"],
+        "only_interpreters": ["cpython-3.9"],
+    }
     made = plan("quick", blocks=3, **choices)
     tcc, clang = made.run.cells
     assert made.cell_seconds(tcc) == pytest.approx(3 * made.estimate_seconds(tcc, 0))

@@ -91,7 +91,7 @@ def test_an_error_stays_for_the_step_that_meets_it(why):
 @pytest.mark.parametrize("why", WRONG)
 @pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
 def test_it_compiles_all_the_same(name, why):
-    """C goes on with infinity or NaN; Python raises where its operators do."""
+    """C goes on with infinity or NaN; Python raises where its operators do, which loops in NumPy tell by NaN."""
     engine = usable(name)
     op, numbers, value = WRONG[why]
     p = Value(1.0)
@@ -101,7 +101,7 @@ def test_it_compiles_all_the_same(name, why):
     except (ArithmeticError, ValueError):
         assert name in ("bytecode", "python-source")
     else:
-        assert bits([loss]) == bits([value])
+        assert bits([loss]) == bits([value]) or (name == "rerolled-numpy" and math.isnan(loss))
 
 
 # --- outputs and losses that are constants -----------------------------------------------------------------------

@@ -67,6 +67,13 @@ def test_a_program_finds_the_modules_beside_it(tmp_path):
     assert execute("tuple", tmp_path, "import mine; print(mine.answer)").stdout == "42\n"
 
 
+def test_an_engine_without_a_value_is_refused(tmp_path):
+    result = execute("handwritten", tmp_path, "print('ran')")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("zoomgrad: handwritten knows only whole models")
+    assert "--engine tuple" in result.stderr
+
+
 def test_an_exception_ends_it_as_python_would(tmp_path):
     result = execute("tuple", tmp_path, "1 / 0")
     assert result.returncode == 1

@@ -10,7 +10,7 @@ import engines
 from harness import workloads
 from harness.worker.job import read_job, run_job, write_json
 from harness.worker.proof import Mismatch, compare, digest, evidence, load_evidence, make_reference, prove
-from tests.engines.ladder import FAST_TO_COMPILE, runnable
+from tests.engines.ladder import FAST_TO_COMPILE, runnable, willing
 
 
 def doubles(*values):
@@ -71,21 +71,23 @@ def references(tmp_path_factory):
 @pytest.mark.parametrize("workload", ["xor", "tour", "moons", "digits", "mlp-5x4x3"])
 @pytest.mark.parametrize("engine", runnable(most_compile_row_seconds=FAST_TO_COMPILE))
 def test_every_engine_passes_the_gate(references, engine, workload):
-    trainer = engines.load(engine).prepare(workloads.load(workload))
-    found = prove(engines.load(engine), trainer, job_for(references(workload), engine, workload))
-    if engines.load(engine).strict:
+    chosen = willing(engine, workloads.load(workload))
+    trainer = chosen.prepare(workloads.load(workload))
+    found = prove(chosen, trainer, job_for(references(workload), engine, workload))
+    if chosen.strict:
         assert found["proof"]["identical"]
         assert found["proof"]["worst_error"] == 0.0
 
 
+@pytest.mark.parametrize("workload", ["xor", "tour"])
 @pytest.mark.parametrize("engine", runnable())
-def test_a_thousand_steps_keep_the_bits(references, engine):
-    if not engines.load(engine).strict:
-        pytest.skip("promises no bits")
-    for workload in ("xor", "tour"):
-        trainer = engines.load(engine).prepare(workloads.load(workload))
-        job = job_for(references(workload, 1000), engine, workload, steps=1000)
-        assert prove(engines.load(engine), trainer, job)["proof"]["identical"]
+def test_a_thousand_steps_keep_the_bits(references, engine, workload):
+    chosen = willing(engine, workloads.load(workload))
+    if not chosen.strict:
+        pytest.skip(f"{engine}: promises no bits, and its bound is for the gate's few steps: errors grow in training")
+    trainer = chosen.prepare(workloads.load(workload))
+    job = job_for(references(workload, 1000), engine, workload, steps=1000)
+    assert prove(chosen, trainer, job)["proof"]["identical"]
 
 
 def test_a_wrong_gradient_is_a_mismatch(tmp_path):

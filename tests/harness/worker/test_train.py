@@ -5,9 +5,10 @@ from array import array
 import pytest
 
 import engines
+from harness import workloads
 from harness.worker.job import thin
 from harness.worker.train import curve, train
-from tests.engines.ladder import FAST_TO_COMPILE, runnable
+from tests.engines.ladder import FAST_TO_COMPILE, runnable, willing
 
 
 def settings(**changes):
@@ -16,6 +17,7 @@ def settings(**changes):
 
 @pytest.mark.parametrize("engine", runnable(most_compile_row_seconds=FAST_TO_COMPILE))
 def test_it_stops_at_the_tolerance(engine):
+    willing(engine, workloads.load("tour"))
     *_, end = train(settings(engine=engine))
     assert end["event"] == "end"
     assert end["converged"] is True

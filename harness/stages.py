@@ -1,0 +1,81 @@
+"""Engine and workload -> text: one step of the workload as the engine sees it after a stage, for `show`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from engines.api import Engine, Unavailable
+from engines.compiled.engine import CompiledEngine
+from engines.graph.show import show
+from engines.handwritten.engine import HandwrittenEngine
+from engines.rerolled.loops import Loops
+from harness.workloads import Workload
+
+
+class Stage(StrEnum):
+    """What there is to print of an engine's pipeline; an interpreted engine has only the graph."""
+
+    graph = "graph"
+    tape = "tape"
+    loops = "loops"
+    source = "source"
+
+
+class Trace(NamedTuple):
+    """One step's graph: Values of the engine's own class."""
+
+    loss: Any
+    inputs: list[Any]
+    parameters: list[Any]
+    outputs: list[Any]
+
+
+def trace(engine: Engine, workload: Workload) -> Trace:
+    """The graph of the workload's first step. Raises Unavailable where the engine records none."""
+    if engine.Value is None:
+        raise Unavailable(
+            f"{engine.name} knows only whole models: it has no graph, and nothing that is made from one",
+            "Take --stage source, or an engine with a Value, such as `--engine tcc`.",
+        )
+    model = workload.model(engine.nn)
+    inputs = [engine.Value(x) for x in workload.row(0)]
+    outputs = workload.outputs(model, inputs)
+    return Trace(workload.loss(model, inputs, outputs), inputs, model.parameters(), outputs)
+
+
+def text(engine: Engine, workload: Workload, stage: Stage) -> str:
+    """What that stage makes of the step. Raises Unavailable where the engine has no such stage."""
+    refusal = engine.supports(workload)
+    if refusal:
+        raise Unavailable(
+            f"{engine.name} can't run {workload.name}: {refusal}",
+            "Choose another engine: `zoomgrad list` shows them.",
+        )
+    if stage is Stage.source and isinstance(engine, HandwrittenEngine):
+        return engine.source(workload)
+    loss, inputs, parameters, outputs = trace(engine, workload)
+    if stage is Stage.graph:
+        return _joined(show(loss))
+    if not isinstance(engine, CompiledEngine):
+        raise Unavailable(
+            f"{engine.name} compiles nothing: it has no {stage.value}",
+            "Take --stage graph, or an engine that compiles, such as `--engine tcc`.",
+        )
+    tape = engine.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
+    if stage is Stage.tape:
+        return _joined(tape.lines())
+    code = engine.lower(tape)
+    if stage is Stage.source:
+        return engine.source(code)
+    if not isinstance(code, Loops):
+        raise Unavailable(
+            f"{engine.name} has no loops: rerolled-tcc has",
+            "Take --stage source, or `--engine rerolled-tcc`, which recovers loops from the same tape.",
+        )
+    return _joined(code.lines())
+
+
+def _joined(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,50 @@
+"""What the tests of recovered loops share: tapes to recover them from, and engines that run them."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("numpy")
+
+import engines
+from engines.rerolled.c_engines import RerolledC
+from engines.rerolled.c_nest import Form
+from tests.engines.compiled.compiling import COMPILED, is_slow
+
+REROLLED = [name for name in COMPILED if name.startswith("rerolled")]
+QUICK = [name for name in REROLLED if not is_slow(name)]
+SLOW = [name for name in REROLLED if is_slow(name)]
+
+
+def text(lines):
+    return "\n".join(lines) + "\n"
+
+
+def tape_of(graph, kinds, outputs=()):
+    """The tape of a graph. outputs: indices among the Values that it names."""
+    engine = engines.load("rerolled-numpy")
+    leaves = [engine.Value(x) for x in graph.numbers]
+    values = graph.build(engine.Value, leaves)
+    chosen = {kind: [v for v, k in zip(leaves, kinds) if k == kind] for kind in ("input", "parameter")}
+    return engine.tape(
+        values[-1],
+        inputs=chosen["input"],
+        parameters=chosen["parameter"],
+        outputs=[values[index % len(values)] for index in outputs],
+    )
+
+
+def tape_of_workload(workload):
+    """The tape of one step."""
+    engine = engines.load("rerolled-numpy")
+    model = workload.model(engine.nn)
+    inputs = [engine.Value(x) for x in workload.row(0)]
+    outputs = workload.outputs(model, inputs)
+    loss = workload.loss(model, inputs, outputs)
+    return engine.tape(loss, inputs=inputs, parameters=model.parameters(), outputs=outputs)
+
+
+def vectors(compiler="gcc", flags=("-O0", "-march=native"), **form):
+    """An engine whose loops are in vectors, by a compiler that is told to be quick."""
+    form = Form(**{"width": 8, **form})
+    return RerolledC(f"rerolled {compiler} {' '.join(flags)} {form}", compiler, flags, form, idea="", builds_on="")

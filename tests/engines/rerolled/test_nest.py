@@ -1,0 +1,150 @@
+"""Numbers -> loop nests: they give every number back, and are what a reader would have written."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("numpy")
+
+import numpy as np
+
+from engines.rerolled.nest import Nest, nests, strides
+
+
+def digits(counts):
+    return list(itertools.product(*map(range, counts)))
+
+
+def spelled(nest, sequences):
+    """What a nest stands for, sequence by sequence."""
+    return [
+        [int(row[nest.start]) + sum(d * s[at] for d, s in zip(step, nest.strides)) for step in digits(nest.counts)]
+        for at, row in enumerate(sequences)
+    ]
+
+
+def affine(base, *loops):
+    """The places of a nest of (count, stride), outermost first."""
+    counts, steps = zip(*loops)
+    return [base + sum(d * s for d, s in zip(step, steps)) for step in digits(counts)]
+
+
+# --- what a reader would have written ----------------------------------------------------------------------------
+
+FOUND = {
+    "one number": ([7], [Nest(0, (), ())]),
+    "two": ([7, 3], [Nest(0, (2,), ((-4,),))]),
+    "a run": ([5, 6, 7, 8], [Nest(0, (4,), ((1,),))]),
+    "a run that stays": ([5, 5, 5], [Nest(0, (3,), ((0,),))]),
+    "backwards": ([9, 6, 3, 0], [Nest(0, (4,), ((-3,),))]),
+    "rows": (affine(2, (3, 100), (4, 1)), [Nest(0, (3, 4), ((100,), (1,)))]),
+    "three levels": (affine(0, (2, 1000), (3, 50), (4, 2)), [Nest(0, (2, 3, 4), ((1000,), (50,), (2,)))]),
+    "four levels": (
+        affine(8, (2, 7), (3, 1000), (2, 300), (4, 1)),
+        [Nest(0, (2, 3, 2, 4), ((7,), (1000,), (300,), (1,)))],
+    ),
+    "one before a run": ([90, 0, 1, 2, 3], [Nest(0, (), ()), Nest(1, (4,), ((1,),))]),
+    "one after it": ([0, 1, 2, 3, 90], [Nest(0, (4,), ((1,),)), Nest(4, (), ())]),
+    "two runs": ([0, 1, 2, 3, 10, 20, 30, 40], [Nest(0, (4,), ((1,),)), Nest(4, (4,), ((10,),))]),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_it_finds(name):
+    sequence, expected = FOUND[name]
+    assert nests(np.array([sequence])) == expected
+
+
+def test_several_sequences_are_cut_where_any_of_them_needs_it():
+    """A convolution's inputs slide by one, its weights begin again, and what it adds to stays."""
+    x = affine(0, (5, 1), (3, 1))
+    w = affine(100, (5, 0), (3, 1))
+    assert nests(np.array([x, w])) == [Nest(0, (5, 3), ((1, 0), (1, 1)))]
+    assert nests(np.array([x, w, range(15)])) == [Nest(0, (5, 3), ((1, 0, 3), (1, 1, 1)))]
+
+
+def test_a_break_is_kept_where_the_numbers_run_on():
+    breaks = np.zeros(8, bool)
+    breaks[2] = True
+    assert nests(np.arange(9)[None], breaks) == [Nest(0, (3,), ((1,),)), Nest(3, (6,), ((1,),))]
+    breaks[:] = True
+    assert nests(np.arange(9)[None], breaks) == [Nest(at, (), ()) for at in range(9)]
+
+
+# --- any numbers -------------------------------------------------------------------------------------------------
+
+small = st.integers(-9, 9)
+runs = st.tuples(small, st.lists(st.tuples(st.integers(1, 4), small), min_size=1, max_size=3))
+
+
+@st.composite
+def tables(draw):
+    """Some sequences of one length: pieces with regular parts, noise, and breaks."""
+    rows = draw(st.integers(1, 3))
+    pieces = []
+    for _ in range(draw(st.integers(1, 4))):
+        counts = draw(st.lists(st.integers(1, 4), max_size=3))
+        steps = [draw(st.lists(small, min_size=rows, max_size=rows)) for _ in counts]
+        bases = draw(st.lists(small, min_size=rows, max_size=rows))
+        pieces += [
+            [base + sum(d * s[row] for d, s in zip(step, steps)) for row, base in enumerate(bases)]
+            for step in digits(counts)
+        ]
+    table = np.array(pieces).T
+    return table, np.array(draw(st.lists(st.booleans(), min_size=len(pieces) - 1, max_size=len(pieces) - 1)), bool)
+
+
+@settings(max_examples=400, deadline=None)
+@given(tables(), st.booleans())
+def test_nests_give_every_number_back(case, with_breaks):
+    table, breaks = case
+    found = nests(table, breaks if with_breaks else None)
+    assert [nest.start for nest in found] == list(itertools.accumulate((nest.size for nest in found[:-1]), initial=0))
+    assert np.hstack([spelled(nest, table) for nest in found]).tolist() == table.tolist()
+    if with_breaks:
+        begins = {nest.start for nest in found}
+        assert begins >= {int(at) + 1 for at in np.flatnonzero(breaks)}
+
+
+@settings(max_examples=200, deadline=None)
+@given(small, st.lists(st.tuples(st.integers(2, 4), st.integers(1, 9)), min_size=1, max_size=4))
+def test_a_whole_nest_is_one_piece(base, loops):
+    """Where the way to the next row is longer than any step inside a row, there is nothing to mistake."""
+    extent, nest = 1, []
+    for count, gap in reversed(loops):
+        nest.insert(0, (count, 2 * extent + gap))
+        extent += (2 * extent + gap) * (count - 1)
+    counts, steps = zip(*nest)
+    assert nests(np.array([affine(base, *nest)])) == [Nest(0, counts, tuple((step,) for step in steps))]
+
+
+# --- strides, each by itself -------------------------------------------------------------------------------------
+
+
+def test_offsets_are_listed_where_steps_differ():
+    counts = (3, 2)
+    assert strides(np.array(affine(5, (3, 10), (2, 1))), counts) == (10, 1)
+    places = [base + step for base in (0, 70, 30) for step in (0, 1)]
+    assert strides(np.array(places), counts) == ((0, 70, 30), 1)
+    assert strides(np.array([0, 1, 70, 72, 30, 31]), counts) is None, "the inner step depends on the outer place"
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_strides_give_every_number_back_or_nothing(data):
+    counts = data.draw(st.lists(st.integers(1, 4), max_size=3))
+    offsets = [data.draw(st.lists(small, min_size=count, max_size=count)) for count in counts]
+    base = data.draw(small)
+    places = [base + sum(line[d] for line, d in zip(offsets, step)) for step in digits(counts)]
+    found = strides(np.array(places), tuple(counts))
+    assert found is not None
+    lines = [[s * d for d in range(n)] if isinstance(s, int) else s for s, n in zip(found, counts)]
+    assert [places[0] + sum(line[d] for line, d in zip(lines, step)) for step in digits(counts)] == places
+    if len(places) > 1:
+        places[-1] += 1
+        found = strides(np.array(places), tuple(counts))
+        assert found is None or len([count for count in counts if count > 1]) == 1
