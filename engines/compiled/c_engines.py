@@ -33,8 +33,18 @@ FORMS = {
 }
 """Sizes from docs/sweeps.md. gcc and Clang are slow enough for a translation unit on each core."""
 
-COMPILE_ROW_SECONDS = {"-O0": 7e-5, "-O1": 1.5e-4, "-O2": 2e-4, "-O3": 2e-4}
-"""Optimisation -> about how long a row takes to compile; TCC has none, and takes a tenth."""
+COMPILE_ROW_SECONDS = {
+    "tcc": 6e-6,
+    "gcc-O0": 8e-5,
+    "gcc-O1": 1.6e-4,
+    "gcc-O2": 2e-4,
+    "gcc-O3": 2e-4,
+    "clang-O0": 2e-5,
+    "clang-O1": 9e-5,
+    "clang-O2": 1.6e-4,
+    "clang-O3": 1.6e-4,
+}
+"""Compiler and optimisation -> about how long a row takes to compile."""
 WHOLE = 30
 """And how much longer it takes as one function."""
 
@@ -42,9 +52,7 @@ WHOLE = 30
 class CEngine(CompiledEngine):
     """The tape as straight-line C, called through cffi."""
 
-    def __init__(
-        self, name: str, compiler: str, flags: tuple[str, ...], form: Any, **facts: Any
-    ) -> None:
+    def __init__(self, name: str, compiler: str, flags: tuple[str, ...], form: Any, **facts: Any) -> None:
         super().__init__(name, **facts)
         self.compiler = compiler
         self.flags = (*toolchains.STRICT, *flags)
@@ -127,7 +135,7 @@ def resolve(name: str) -> Optional[CEngine]:
         (level,) if level else (),
         form,
         typical_row_seconds=5e-9,
-        typical_compile_row_seconds=COMPILE_ROW_SECONDS.get(level or "", 1e-5) * (1 if form.piece else WHOLE),
+        typical_compile_row_seconds=COMPILE_ROW_SECONDS[f"{family}{level or ''}"] * (1 if form.piece else WHOLE),
         idea="; ".join(changes) or own,
         builds_on=plain if changes else ("python-source" if family == "tcc" else "tcc"),
     )

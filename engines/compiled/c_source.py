@@ -77,6 +77,7 @@ HEAD = """\
 # Inlined into its only caller, a piece would undo the cutting, which is what keeps optimising compilers linear.
 PIECE = '__attribute__((noinline, visibility("hidden"))) void'
 
+
 def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-line C.", export: str = "") -> Source:
     """The C of both passes. export: what stands before each function that is called from outside."""
     storage = form.storage

@@ -11,8 +11,8 @@ from engines.graph.expr import number
 from engines.rerolled import runtime
 from engines.rerolled.c_nest import Due, Form, Manner, Nests, braced, over, spread, vector
 from engines.rerolled.groups import Phase
-from engines.rerolled.loops import LANE_NAMES, Access, Loops, Operand, Table, affine, updates_in_place
-from engines.rerolled.zeros import PRODUCT, Skipping, Span, skipping
+from engines.rerolled.loops import LANE_NAMES, Access, Loops, Operand, Table, affine, reaches, updates_in_place
+from engines.rerolled.zeros import PRODUCT, Span, skipping
 
 MANY = 2048
 """Weights from which on it matters how often they travel: a third of a small first-level cache."""
@@ -59,15 +59,16 @@ def deferral(loops: Loops, before: int) -> Optional[Deferral]:
                 (index, slot, operand)
                 for index, other in enumerate(loop.segments)
                 for slot, operand in enumerate(other.operands)
-                if _reaches(operand, loop.counts, other.counts, start - away, stop - away)
+                if reaches(operand, loop.counts, other.counts, start - away, stop - away)
             ]
             if not reads:
                 continue
             index, slot, weights = reads[0]
             terms = loop.segments[index].counts
-            same = len(reads) == 1 and isinstance(weights, Access) and weights.base == start - away
             if (
-                same
+                len(reads) == 1
+                and isinstance(weights, Access)
+                and weights.base == start - away
                 and loop.phase == Phase.FORWARD
                 and sink.counts == (*terms, *loop.counts)
                 and sink.target.lanes == (*weights.terms, *weights.lanes)
@@ -78,15 +79,6 @@ def deferral(loops: Loops, before: int) -> Optional[Deferral]:
                 return Deferral(at, number_, due, span)
             break
     return None
-
-
-def _reaches(operand: Operand, lanes: Sequence[int], terms: Sequence[int], start: int, stop: int) -> bool:
-    if isinstance(operand, float):
-        return False
-    if isinstance(operand, Table):
-        return bool(((operand.places >= start) & (operand.places < stop)).any())
-    first, last = operand.extent(lanes, terms)
-    return first < stop and start < last
 
 
 class _Function(NamedTuple):
@@ -278,7 +270,7 @@ class _Program:
         lines: list[str] = []
         for copy in self.loops.copies:
             place = affine(copy.place.base + away, copy.place.lanes, (), self.nests.listed)
-            index = affine(copy.index.base, copy.index.lanes, (), self.nests.listed)
+            index = affine(copy.parameter.base, copy.parameter.lanes, (), self.nests.listed)
             body = [f"{statement.format(place=place, index=index)};"]
             for name, count in reversed(list(zip(LANE_NAMES, copy.counts))):
                 body = over(name, count, 1, body)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Optional
 
-from engines.graph.expr import ATOM_PRECEDENCE, INFIX, Apply, C, Expr, Leaf, Literal, Text, number
+from engines.graph.expr import ATOM_PRECEDENCE, INFIX, Apply, C, Expr, Literal, Text, number
 from engines.rerolled.groups import Phase
 from engines.rerolled.loops import LANE_NAMES, TERM_NAMES, Access, Loop, Operand, Segment, Table, affine
 from engines.rerolled.nest import Stride
@@ -131,8 +131,8 @@ class Nests:
             most = 1
         at = 0
         while widths:
-            row = list(itertools.takewhile(lambda width: width == widths[0], widths[:most]))
-            same = len(list(itertools.takewhile(lambda width: width == row[0], widths)))
+            same = len(list(itertools.takewhile(widths[0].__eq__, widths)))
+            row = widths[: min(most, same)]
             repeats = same // len(row)
             yield from _Nest(self, loop, manner, at, row, repeats, most).lines()
             del widths[: repeats * len(row)]
@@ -142,7 +142,6 @@ class Nests:
         """The name of a table that holds these places."""
         text = f"[{len(places)}] UNUSED = {{{', '.join(map(str, places))}}};"
         return self.tables.setdefault(text, f"t{len(self.tables)}")
-
 
     def listed(self, offsets: Sequence[int], name: str) -> str:
         """An offset from a list."""
@@ -354,8 +353,7 @@ def _at(operand: Operand, lane: int, digits: Sequence[int], term: int, steps: Se
     if isinstance(operand, Table):
         return Access(int(operand.places[lane, term]), ())
     moved = sum(
-        s * d if isinstance(s, int) else s[d]
-        for d, s in zip((*digits, *steps), (*operand.lanes, *operand.terms))
+        s * d if isinstance(s, int) else s[d] for d, s in zip((*digits, *steps), (*operand.lanes, *operand.terms))
     )
     return Access(operand.base + moved, ())
 
@@ -443,9 +441,7 @@ def over(name: str, count: int, step: int, lines: Sequence[str]) -> list[str]:
 
 def over_live(name: str, lines: Sequence[str]) -> list[str]:
     """A loop over the inputs that are not skipped."""
-    return braced(
-        "for (long long n = 0; n < live->count; n++) ", [f"const long long {name} = live->at[n];", *lines]
-    )
+    return braced("for (long long n = 0; n < live->count; n++) ", [f"const long long {name} = live->at[n];", *lines])
 
 
 def _declares(lines: Sequence[str]) -> bool:

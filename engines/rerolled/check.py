@@ -149,7 +149,7 @@ def check_loops(loops: Loops) -> Loops:
         area = _check_reach(loops, f"{who(at)}: its target", loop.target, loop.counts)
         if area not in _TARGETS[loop.phase]:
             raise BrokenLoops(f"{who(at)} writes to {area}")
-        written.append((at, _places(loop.target, loop.counts)))
+        written.append((at, _places(loop.target, loop.counts, each=True)))
         beyond.append((at, _beyond(loops, who(at), loop)))
         for number, segment in enumerate(loop.segments):
             for slot, operand in enumerate(segment.operands):
@@ -229,8 +229,8 @@ def _check_reach(
 
 def _check_copies(loops: Loops) -> Ints:
     """The places of all parameters."""
-    places = _joined(_places(copy.place, copy.counts) for copy in loops.copies)
-    indices = _joined(_places(copy.index, copy.counts) for copy in loops.copies)
+    places = _joined(_places(copy.place, copy.counts, each=True) for copy in loops.copies)
+    indices = _joined(_places(copy.parameter, copy.counts, each=True) for copy in loops.copies)
     p = loops.area("p")
     _refuse((places < p.start) | (places >= p.stop), lambda i: f"parameter {indices[i]} is at {places[i]}, not in p")
     _refuse((indices < 0) | (indices >= loops.parameters), lambda i: f"there is no parameter {indices[i]} to copy")
@@ -265,8 +265,8 @@ def _leaves(expr: Expr) -> set[Expr]:
     return {expr} if isinstance(expr, Leaf) else set()
 
 
-def _places(operand: Operand, lanes: Sequence[int] = (), terms: Sequence[int] = ()) -> Ints:
-    """All places of an operand."""
+def _places(operand: Operand, lanes: Sequence[int] = (), terms: Sequence[int] = (), *, each: bool = False) -> Ints:
+    """All places of an operand, as often as it comes there, or at least once."""
     import numpy as np
 
     if isinstance(operand, float):
@@ -275,7 +275,7 @@ def _places(operand: Operand, lanes: Sequence[int] = (), terms: Sequence[int] = 
         return operand.places.reshape(-1)
     places = np.array([operand.base])
     for count, stride in zip((*lanes, *terms), (*operand.lanes, *operand.terms)):
-        if stride:
+        if stride or each:
             places = (places[:, None] + (stride * np.arange(count) if isinstance(stride, int) else stride)).reshape(-1)
     return places
 

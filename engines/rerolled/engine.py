@@ -1,4 +1,4 @@
-"""What engines over recovered loops share: the way from the tape to the loops, and NumPy, without which there is none."""
+"""What engines over recovered loops share: the way from the tape to the loops, and the need for NumPy."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def fuse(found: Sums) -> Sums:
 
 
 def _fused(outer: Expr, inner: Expr, slot: int) -> Optional[tuple[Expr, list[int]]]:
-    """The inner expression in a slot of the outer one, and where its slots come from: 0.. the outer's, 3.. the inner's."""
+    """The inner expression in a slot of the outer one; where its slots come from: 0.. the outer's, 3.. the inner's."""
     if not is_cheap(outer) or not is_cheap(inner) or inner == SLOTS[0] or _size(outer) + _size(inner) > LARGEST:
         return None
     sources: list[int] = []

@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from engines.rerolled.nest import nests
-from engines.rerolled.sums import COMPUTED, PARAMETER, SINK, SLOTS, VALUE, Sums
+from engines.rerolled.sums import COMPUTED, CONSTANT, PARAMETER, SINK, SLOTS, VALUE, Sums
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,7 +53,7 @@ def group(found: Sums) -> list[Group]:
     """Node -> what it comes from: the kind of a leaf, the group of a sum."""
     origins = np.append(region, -1)  # the last one is NONE's
     weights = np.random.default_rng(0).integers(1, 2**63, max(int(count.max(initial=0)), 1), np.uint64) | np.uint64(1)
-    rank = np.append(found.number.astype(np.int64), 0)
+    rank = np.append(np.where(found.kind < CONSTANT, found.number, 0.0).astype(np.int64), 0)
     """Where a node stands among those of its origin: a leaf's index, a sum's lane."""
     made: list[Group] = []
     for phase, members in _waves(found, count):
@@ -61,7 +61,7 @@ def group(found: Sums) -> list[Group]:
             if phase == Phase.FORWARD and len(lanes) > 1:
                 lanes = _in_order(found, lanes, first, count, rank)
             rank[lanes] = np.arange(len(lanes)) + (len(made) + 1) * _BESIDE
-            # A gradient comes from where its value does, beside which it will lie: the waves of a backward pass are finer.
+            # A gradient comes from where its value does, beside which it will lie: backward waves are finer.
             mirrored = origins[found.mirrors[lanes]]
             origins[lanes] = np.where(mirrored > COMPUTED, mirrored + _BESIDE, COMPUTED + 1 + len(made))
             made.append(Group(phase, lanes, first[lanes], int(count[lanes[0]])))
@@ -161,4 +161,5 @@ def _mix(np: Any, key: Any) -> Any:
 def _ranges(np: Any, start: Ints, stop: Ints) -> Ints:
     """The numbers from each start to its stop, one range after the other."""
     length = stop - start
-    return np.repeat(stop - np.cumsum(length), length) + np.arange(int(length.sum()))
+    numbers: Ints = np.repeat(stop - np.cumsum(length), length) + np.arange(int(length.sum()))
+    return numbers

@@ -156,10 +156,10 @@ class _Layout:
             counts = piece.counts
             if strides(indices[members], counts) is None:
                 counts = (piece.size,)
-            place, index = (
+            place, parameter = (
                 Access(int(column[piece.start]), strides(column[members], counts) or ()) for column in (places, indices)
             )
-            yield Copy(counts, place, index)
+            yield Copy(counts, place, parameter)
 
     # --- loops -----------------------------------------------------------------------------------------------------
 

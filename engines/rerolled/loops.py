@@ -101,7 +101,7 @@ class Copy(NamedTuple):
 
     counts: tuple[int, ...]
     place: Access
-    index: Access
+    parameter: Access
 
 
 class Area(NamedTuple):
@@ -163,9 +163,7 @@ class Loops:
         return f"{f'for{lanes}: ' if lanes else ''}{target} {sign} {' + '.join(sums)}"
 
     def _segment(self, segment: Segment) -> str:
-        leaves = {
-            str(slot): (self._operand(operand), ATOM_PRECEDENCE) for slot, operand in enumerate(segment.operands)
-        }
+        leaves = {str(slot): (self._operand(operand), ATOM_PRECEDENCE) for slot, operand in enumerate(segment.operands)}
         text, binds = PYTHON.spell(segment.template, leaves)
         if segment.counts:
             over = ", ".join(f"{name}<{count}" for name, count in zip(TERM_NAMES, segment.counts))
@@ -200,13 +198,20 @@ def updates_in_place(loops: Loops) -> bool:
         own = (loop.target.base - away, loop.target.lanes)
         for segment in loop.segments:
             for operand in segment.operands:
-                if isinstance(operand, Table):
-                    if ((operand.places >= parameters.start) & (operand.places < parameters.stop)).any():
-                        return False
-                elif isinstance(operand, Access) and parameters.start <= operand.base < parameters.stop:
-                    if (operand.base, operand.lanes) != own or any(operand.terms):
-                        return False
+                is_own = isinstance(operand, Access) and operand[:2] == own and not any(operand.terms)
+                if not is_own and reaches(operand, loop.counts, segment.counts, *parameters[1:]):
+                    return False
     return True
+
+
+def reaches(operand: Operand, lanes: Sequence[int], terms: Sequence[int], start: int, stop: int) -> bool:
+    """Whether an operand may have a place from `start` on and before `stop`."""
+    if isinstance(operand, float):
+        return False
+    if isinstance(operand, Table):
+        return bool(((operand.places >= start) & (operand.places < stop)).any())
+    first, last = operand.extent(lanes, terms)
+    return first < stop and start < last
 
 
 LANE_NAMES, TERM_NAMES = "ijkl", "tuvw"
@@ -227,8 +232,7 @@ def affine(
             elif stride:
                 size = "" if abs(stride) == 1 else f"{abs(stride)}*"
                 parts += ["-" if stride < 0 else "+", f"{size}{name}"]
-    text = " ".join(parts).removeprefix("+ ") if parts else "0"
-    return text
+    return " ".join(parts).removeprefix("+ ") if parts else "0"
 
 
 def _size(expr: Expr) -> int:

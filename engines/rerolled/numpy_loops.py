@@ -39,7 +39,7 @@ class NumpyLoops:
         self.loops = loops
         self.workspace = loops.workspace
         self._in_place = updates_in_place(loops)
-        copies = [(_places(copy.index, copy.counts), _places(copy.place, copy.counts)) for copy in loops.copies]
+        copies = [(_places(copy.parameter, copy.counts), _places(copy.place, copy.counts)) for copy in loops.copies]
         none = np.zeros(0, np.int64)
         self._index, self._place = (np.concatenate([none, *column]) for column in zip((none, none), *copies))
         """The parameters that the graph uses: the caller's index of each, and its place."""
@@ -61,10 +61,7 @@ class NumpyLoops:
         bound = self._bind(w)
         bound.w[: self.loops.inputs] = x
         self._take(bound, p, 0)
-        try:
-            loss = bound.forward()
-        except (ArithmeticError, ValueError):  # where C goes on with infinity or NaN, Python's functions raise
-            return math.nan
+        loss = bound.forward()
         bound.give_outputs(y)
         return loss
 
@@ -75,23 +72,23 @@ class NumpyLoops:
         self._give(bound, q, self._away)
 
     def _take(self, bound: _Bound, buffer: Doubles, away: int) -> None:
-        bound.w[self._place + away] = self.np.asarray(memoryview(buffer))[self._index]
+        bound.w[self._place + away] = _view(self.np, buffer)[self._index]
 
     def _give(self, bound: _Bound, buffer: Doubles, away: int) -> None:
-        self.np.asarray(memoryview(buffer))[self._index] = bound.w[self._place + away]
+        _view(self.np, buffer)[self._index] = bound.w[self._place + away]
 
     def zero_grad(self, q: Doubles) -> None:
         q[:] = array("d", bytes(8 * len(q)))
 
     def update(self, p: Doubles, q: Doubles, rate: float, batch: int) -> None:
         with self.np.errstate(all="ignore"):
-            _descend(self.np.asarray(memoryview(p)), self.np.asarray(memoryview(q)), rate, batch)
+            _descend(_view(self.np, p), _view(self.np, q), rate, batch)
 
     def train(self, buffers: Buffers, stretch: Stretch) -> int:
         columns, first_row, steps, batch, taken, rates, losses = stretch
         x, p, w, y, q = buffers
         bound, loops, np = self._bind(w), self.loops, self.np
-        areas = [bound.w[area.start : area.stop] for area in (loops.area("p"), loops.area("q"))]
+        parameters, gradients = (bound.w[area.start : area.stop] for area in (loops.area("p"), loops.area("q")))
         self._take(bound, p, 0)
         self._take(bound, q, self._away)
         rows, rate, fresh, step = columns[0].rows, iter(rates), False, 0
@@ -103,7 +100,7 @@ class NumpyLoops:
                     if not math.isfinite(losses[step]):
                         break
                     bound.run(bound.gradients)
-                except (ArithmeticError, ValueError):
+                except (ArithmeticError, ValueError):  # where C goes on with infinity or NaN, Python's functions raise
                     losses[step] = math.nan
                     break
                 step += 1
@@ -115,7 +112,7 @@ class NumpyLoops:
                 bound.run(bound.sinks)
                 fresh = taken % batch == 0
                 if fresh:
-                    _descend(*areas, next(rate), batch)
+                    _descend(parameters, gradients, next(rate), batch)
         x[:] = array("d", bound.w[: loops.inputs].tobytes())
         self._give(bound, p, 0)
         self._give(bound, q, self._away)
@@ -134,7 +131,7 @@ class _Bound:
 
         self.np = np
         self.owner = w
-        self.w: Array = np.asarray(memoryview(w))
+        self.w: Array = _view(np, w)
         self.away = loops.area("q").start - loops.area("p").start
         self.rate = 0.0
         start = loops.area("k").start
@@ -180,7 +177,7 @@ class _Bound:
         ]
 
         def step() -> None:
-            total = target if adds else None
+            total: Any = target if adds else None
             for evaluate, operands, counts, rows in segments:
                 terms = evaluate(operands)
                 if rows is None:
@@ -205,15 +202,21 @@ class _Bound:
             places = operand.places.T.reshape((*terms, *lanes))
             return lambda: self.w[places]
         if any(isinstance(stride, tuple) for stride in (*operand.lanes, *operand.terms)):
-            places = _places(
-                Access(operand.base, (*operand.terms, *operand.lanes)), (*terms, *lanes)
-            ).reshape((*terms, *lanes))
+            places = _places(Access(operand.base, (*operand.terms, *operand.lanes)), (*terms, *lanes)).reshape(
+                (*terms, *lanes)
+            )
             return lambda: self.w[places]
         return self._view(operand, lanes, terms)
 
     def _view(self, access: Access, lanes: Sequence[int], terms: Sequence[int]) -> Array:
-        strides = [8 * stride for stride in (*access.terms, *access.lanes)]
+        strides: Any = [8 * stride for stride in (*access.terms, *access.lanes)]
         return self.np.lib.stride_tricks.as_strided(self.w[access.base :], (*terms, *lanes), strides)
+
+
+def _view(np: Any, buffer: Any) -> Array:
+    """The doubles of a buffer, to be read and written."""
+    view: Array = np.asarray(memoryview(buffer))
+    return view
 
 
 def _evaluator(np: Any, expr: Expr) -> Callable[[Sequence[Any]], Any]:

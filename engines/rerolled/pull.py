@@ -99,7 +99,8 @@ class _Pull:
                 first = _first_alike(np, rows, key)
                 changed = changed or bool((value[rows] != first).any())
                 value[rows] = first
-        return value[:-1]
+        values: Ints = value[:-1]
+        return values
 
     def pull(self) -> Sums:
         np = self.np
@@ -160,7 +161,12 @@ class _Pull:
         node = np.arange(self.nodes, dtype=np.int32)
         node[self.gradient[loss]] = self.one
         aliases = [self.gradient[[loss]]]
-        template, slots, keys, owners = [np.zeros(0, np.int16)], [_no_slots(np, 0)], [np.zeros(0, np.int64)], [aliases[0][:0]]
+        template, slots, keys, owners = (
+            [np.zeros(0, np.int16)],
+            [_no_slots(np, 0)],
+            [np.zeros(0, np.int64)],
+            [aliases[0][:0]],
+        )
         for (op, k, _), position, consumers, targets in pulls:
             expr = op.contributions[position]
             if expr == G:
@@ -219,7 +225,8 @@ class _Pull:
         distinct, inverse = np.unique(slots, axis=0, return_inverse=True)
         self.coefficients.append((number, distinct))
         first, self.nodes = self.nodes, self.nodes + len(distinct)
-        return first + inverse.reshape(-1)
+        nodes: Ints = first + inverse.reshape(-1)
+        return nodes
 
     def _of_coefficients(self) -> tuple[Ints, Ints, Ints]:
         np = self.np
@@ -259,7 +266,8 @@ def _no_slots(np: Any, count: int) -> Ints:
 def _first_alike(np: Any, rows: Ints, key: Ints) -> Ints:
     """For each row the first with the same key; rows ascend."""
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    return rows[first[inverse]]
+    alike: Ints = rows[first[inverse]]
+    return alike
 
 
 def _dear_coefficient(expr: Expr) -> Optional[Expr]:
@@ -273,8 +281,9 @@ def _over_slots(expr: Expr, k: Optional[float], leaves: list[Leaf]) -> Expr:
     """Rename leaves to slots in the order in which they come, and put the constant in."""
     if isinstance(expr, Apply):
         operands = tuple(_over_slots(operand, k, leaves) for operand in expr.operands)
-        if expr.primitive == "sub" and all(isinstance(operand, Literal) for operand in operands):
-            return Literal(operands[0].number - operands[1].number)
+        numbers = [operand.number for operand in operands if isinstance(operand, Literal)]
+        if expr.primitive == "sub" and len(numbers) == 2:
+            return Literal(numbers[0] - numbers[1])
         return Apply(expr.primitive, operands)
     if expr == K:
         assert k is not None

@@ -3,7 +3,7 @@
 HEAD = """\
 /* A Value graph as recovered loops.
    x: {inputs} inputs   p: {parameters} parameters   w: workspace of {workspace}   y: {outputs} outputs
-   q: gradients of the parameters   No two of these buffers overlap. The workspace holds its own, in the loops' order. */
+   q: gradients of the parameters   No two of these buffers overlap. The workspace holds copies, in the loops' order. */
 """
 
 VECTORS = """\
@@ -252,7 +252,7 @@ static void find(const double *w, struct live *live, int skips)
     live->count = count;
 }}
 """
-"""Over {count}, {start} and {place}; over {weights}, {inputs} and {factors}, sums of squares; and over a vector's words."""
+"""Over {count}, {start}, {place}; {weights}, {inputs} and {factors}, sums of squares; and how vectors are written."""
 
 SKIPPING = {
     "live": ", live",

@@ -20,11 +20,11 @@ if TYPE_CHECKING:  # listing engines imports no third party
     import numpy as np
     from numpy.typing import NDArray
 
-    Ints = NDArray[np.integer[Any]]
+    Ints = NDArray[Any]
     Doubles = NDArray[np.float64]
 
 INPUT, PARAMETER, CONSTANT, VALUE, GRADIENT, SINK = range(6)
-"""Kinds of nodes: three of leaves; sums of the forward pass, of the backward pass, and what parameters' gradients get."""
+"""Kinds of nodes: leaves; sums of the forward pass, of the backward pass, and what parameters' gradients get."""
 COMPUTED = VALUE
 """Kinds from here on are sums."""
 

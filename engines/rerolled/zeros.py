@@ -7,7 +7,7 @@ looking at each weight:
 
 - a bound on all skippable weights' magnitude, found anew after each dense update; a skipping update of magnitude d
   raises it by d at most (rounding moves a double by a 2**-53rd: a limit of 1e300 leaves room for that);
-- the sum of squares of inputs and of gradients, which is infinite or NaN where one of them is, and bounds their products.
+- the sum of squares of inputs and of gradients: infinite or NaN where one of them is, and a bound on their products.
 
 Where either fails no input is skipped, and the same code computes every term.
 """
@@ -47,7 +47,13 @@ def skipping(loops: Loops) -> Optional[Skipping]:
     for at, loop in enumerate(loops.loops):
         for index, segment in enumerate(loop.segments):
             x, other = _factors(loops, segment)
-            if x and other and loop.phase == Phase.FORWARD and _goes_over_terms(x) and loops.area_of(other.base).name == "p":
+            if (
+                x
+                and other
+                and loop.phase == Phase.FORWARD
+                and _goes_over_terms(x)
+                and loops.area_of(other.base).name == "p"
+            ):
                 span = (x.base, x.base + segment.counts[0])
                 sums.setdefault(span, []).append((at, index, other.extent(loop.counts, segment.counts)))
             if x and other and loop.phase == Phase.SINK and len(loop.segments) == 1 and not segment.counts:

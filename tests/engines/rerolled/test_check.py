@@ -1,0 +1,437 @@
+"""Every rule of the checkers, broken once on purpose: the first broken thing is named, and how it is broken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+pytest.importorskip("numpy")
+
+import numpy as np
+
+from engines.graph.passes import CHECKED
+from engines.rerolled import engine
+from engines.rerolled.chains import chain
+from engines.rerolled.check import BrokenLoops, check_groups, check_loops, check_sums
+from engines.rerolled.engine import reroll
+from engines.rerolled.groups import Phase, group
+from engines.rerolled.layout import lay_out
+from engines.rerolled.loops import Access, Table
+from engines.rerolled.pull import pull
+from engines.rerolled.sums import CONSTANT, GRADIENT, INPUT, NONE, PARAMETER, SINK, VALUE
+from harness import workloads
+from tests.engines.graphs import classifier
+from tests.engines.rerolled.rolling import tape_of, tape_of_workload
+
+TAPES = {
+    "a classifier": lambda: tape_of(*classifier(), outputs=[0, 1, 2]),
+    "moons": lambda: tape_of_workload(workloads.load("moons")),
+    "a tape without loops": lambda: tape_of_workload(workloads.load("random-dag")),
+}
+
+
+def sums():
+    return chain(pull(TAPES["a classifier"]()))
+
+
+def changed(column, at, value):
+    """A copy of a column with one other entry."""
+    column = column.copy()
+    column[at] = value
+    return column
+
+
+def swapped(sequence, a, b):
+    other = list(sequence)
+    other[a], other[b] = other[b], other[a]
+    return other
+
+
+@pytest.mark.parametrize("name", TAPES)
+def test_what_is_whole_passes_and_comes_back(name):
+    found = pull(TAPES[name]())
+    assert check_sums(found) is found
+    found = chain(found)
+    assert check_sums(found) is found
+    groups = group(found)
+    assert check_groups(found, groups) is groups
+    loops = reroll(TAPES[name]())
+    assert check_loops(loops) is loops
+
+
+SPOILED = {
+    "pull": lambda tape: replace(pull(tape), loss=10**6),
+    "chain": lambda found: replace(chain(found), outputs=(-1,)),
+    "group": lambda found: group(found)[1:],
+    "lay_out": lambda found, groups: replace(lay_out(found, groups), copies=[]),
+}
+
+
+@pytest.mark.parametrize("stage", SPOILED)
+def test_every_stage_is_checked(monkeypatch, stage):
+    """In tests, and wherever else ZOOMGRAD_CHECK is set."""
+    assert CHECKED
+    monkeypatch.setattr(engine, stage, SPOILED[stage])
+    with pytest.raises(BrokenLoops):
+        reroll(TAPES["a classifier"]())
+
+
+# --- sums --------------------------------------------------------------------------------------------------------
+
+
+def of_kind(found, kind):
+    """The first sum of that kind, and its first term."""
+    owners = found.owner
+    at = int(np.flatnonzero(found.kind[owners] == kind)[0])
+    return int(owners[at]), at
+
+
+def reading(found, wanted):
+    """The first term with an operand of that kind, and the slot."""
+    term, slot = np.argwhere((found.slots != NONE) & (found.kind[found.slots] == wanted))[0].tolist()
+    return term, slot
+
+
+def with_slot(found, term, slot, value):
+    return replace(found, slots=changed(found.slots, (term, slot), value))
+
+
+def reads_itself(found):
+    node, term = of_kind(found, VALUE)
+    return with_slot(found, term, 0, node)
+
+
+def reads_what_comes_later(found):
+    _, term = of_kind(found, VALUE)
+    return with_slot(found, term, 0, found.loss)
+
+
+def value_reads_a_gradient(found):
+    gradient, _ = of_kind(found, GRADIENT)
+    _, term = of_kind(found, VALUE)
+    return with_slot(found, term, 0, gradient)
+
+
+def has_no_terms(found):
+    """The first value goes, which others read."""
+    kept = found.owner != of_kind(found, VALUE)[0]
+    return replace(found, owner=found.owner[kept], template=found.template[kept], slots=found.slots[kept])
+
+
+def sink_is_read(found):
+    """The first sink is read by the last."""
+    sink, _ = of_kind(found, SINK)
+    return with_slot(
+        found, int(np.flatnonzero(found.owner == found.owner[found.kind[found.owner] == SINK].max())[-1]), 0, sink
+    )
+
+
+def second_sink(found):
+    sinks = np.unique(found.owner[found.kind[found.owner] == SINK])
+    return replace(found, mirrors=changed(found.mirrors, sinks[1], found.mirrors[sinks[0]]))
+
+
+BROKEN_SUMS = {
+    "a column too short": (lambda s: replace(s, template=s.template[1:]), "the columns of terms, or those of nodes"),
+    "an owner that is no node": (lambda s: replace(s, owner=changed(s.owner, -1, s.nodes)), r"term \d+ of %\d+: there"),
+    "terms out of order": (lambda s: replace(s, owner=s.owner[::-1]), r"^term 1 of %\d+ comes after one of %\d+$"),
+    "a slot that is no node": (lambda s: with_slot(s, 3, 0, s.nodes), r"^term 3 of %\d+: not all of \[\d+"),
+    "a leaf with terms": (
+        lambda s: replace(s, kind=changed(s.kind, s.owner[0], PARAMETER)),
+        r"^term 0 of %\d+, which is a leaf",
+    ),
+    "no such template": (lambda s: replace(s, template=changed(s.template, 5, 99)), r"^term 5 of %\d+ has no template"),
+    "a slot that is empty": (lambda s: with_slot(s, 4, 0, NONE), r"^term 4 of %\d+: its template reads a slot that"),
+    "a slot too many": (lambda s: with_slot(s, 6, 2, 0), r"^term 6 of %\d+ fills a slot that its template does not"),
+    "a sum that reads itself": (reads_itself, r"^term \d+ of %(\d+) reads %\1, which does not come before it"),
+    "a value that reads the loss": (reads_what_comes_later, r"reads %\d+, which does not come before it"),
+    "a value that reads a gradient": (value_reads_a_gradient, r"reads %\d+, which does not come before it"),
+    "an operand without terms": (has_no_terms, r"^%\d+ is read, and has no terms"),
+    "a sink that is read": (sink_is_read, r"^%\d+ is read, and a sink"),
+    "a loss that is no node": (lambda s: replace(s, loss=-1), r"^the loss is %-1, which is no value"),
+    "a loss that is a gradient": (
+        lambda s: replace(s, loss=of_kind(s, GRADIENT)[0]),
+        r"^the loss is %\d+, which is no value",
+    ),
+    "an output that is none": (lambda s: replace(s, outputs=(s.loss, s.nodes)), r"^outputs\[1\] is %\d+, which is no"),
+    "a value with a mirror": (
+        lambda s: replace(s, mirrors=changed(s.mirrors, s.loss, 0)),
+        r"^%\d+ can't be the gradient of %0",
+    ),
+    "a sink without a parameter": (
+        lambda s: replace(s, mirrors=changed(s.mirrors, of_kind(s, SINK)[0], s.loss)),
+        r"^%\d+ can't be the gradient of %\d+",
+    ),
+    "two sinks of one parameter": (second_sink, r"^%\d+ has several gradients"),
+    "no such input": (
+        lambda s: replace(s, number=changed(s.number, np.flatnonzero(s.kind == INPUT)[0], s.inputs)),
+        r"^x6: there are only 6",
+    ),
+    "no such parameter": (lambda s: replace(s, parameters=1), r"^p\d+: there are only 1"),
+    "an infinite constant": (
+        lambda s: replace(s, number=changed(s.number, np.flatnonzero(s.kind == CONSTANT)[0], np.inf)),
+        r"^%\d+ is inf",
+    ),
+}
+
+
+@pytest.mark.parametrize("why", BROKEN_SUMS)
+def test_broken_sums(why):
+    spoil, message = BROKEN_SUMS[why]
+    with pytest.raises(BrokenLoops, match=message):
+        check_sums(spoil(sums()))
+
+
+# --- groups ------------------------------------------------------------------------------------------------------
+
+
+def lanes(group, members):
+    return replace(group, nodes=group.nodes[members], first=group.first[members])
+
+
+def with_group(groups, at, **changes):
+    return [replace(group, **changes) if index == at else group for index, group in enumerate(groups)]
+
+
+def last_of(groups, phase):
+    return max(at for at, group in enumerate(groups) if group.phase == phase)
+
+
+def joined(groups, at):
+    """Two groups as one: its later lanes read its earlier ones."""
+    a, b = groups[at : at + 2]
+    both = replace(a, nodes=np.append(a.nodes, b.nodes), first=np.append(a.first, b.first))
+    return [*groups[:at], both, *groups[at + 2 :]]
+
+
+def chain_of_max():
+    """Sums that are alike, and each needs the one before it."""
+    found = sums()
+    groups = group(found)
+    alike = [at for at, g in enumerate(groups[:-1]) if g.terms == groups[at + 1].terms == 1 and len(g.nodes) == 1]
+    at = next(at for at in alike if found.template[groups[at].first[0]] == found.template[groups[at + 1].first[0]])
+    return found, groups, at
+
+
+BROKEN_GROUPS = {
+    "a group that is missing": (lambda groups: groups[1:], r"^%\d+ is in no group"),
+    "a group twice": (lambda groups: [groups[0], *groups], r"^%\d+ is in groups 2 times"),
+    "a lane twice": (
+        lambda groups: [lanes(groups[0], [0, 0, *range(1, len(groups[0].nodes))]), *groups[1:]],
+        "2 times",
+    ),
+    "groups out of order": (lambda groups: swapped(groups, 0, 1), r"^group 0: its %\d+ reads %\d+, of group 1"),
+    "the backward pass first": (
+        lambda groups: swapped(groups, 0, last_of(groups, Phase.BACKWARD)),
+        r"^group 1 \(forward\) comes after one of the backward phase",
+    ),
+    "sinks before the last gradient": (
+        lambda groups: swapped(groups, last_of(groups, Phase.BACKWARD), last_of(groups, Phase.BACKWARD) + 1),
+        r"^group \d+ \(backward\) comes after one of the sink phase",
+    ),
+    "a value in the backward pass": (
+        lambda groups: with_group(groups, last_of(groups, Phase.FORWARD), phase=Phase.BACKWARD),
+        r"^group \d+ \(backward\) has sums of another phase",
+    ),
+    "other first terms": (
+        lambda groups: with_group(groups, 0, first=groups[0].first + 1),
+        r"^group 0 \(forward\) has other terms than its sums",
+    ),
+    "another number of terms": (
+        lambda groups: with_group(groups, 0, terms=groups[0].terms - 1),
+        r"^group 0 \(forward\) has other terms than its sums",
+    ),
+}
+
+
+@pytest.mark.parametrize("why", BROKEN_GROUPS)
+def test_broken_groups(why):
+    found = sums()
+    spoil, message = BROKEN_GROUPS[why]
+    with pytest.raises(BrokenLoops, match=message):
+        check_groups(found, spoil(group(found)))
+
+
+def test_a_lane_that_reads_another():
+    found, groups, at = chain_of_max()
+    with pytest.raises(BrokenLoops, match=rf"^group {at}: its %\d+ reads %\d+, of group {at}$"):
+        check_groups(found, joined(groups, at))
+
+
+def test_lanes_that_are_not_alike():
+    found = sums()
+    groups = group(found)
+    (at, _), *_ = ((at, g) for at, g in enumerate(groups) if len(g.nodes) > 1 and g.terms == 1)
+    other = int(np.flatnonzero(found.template != found.template[groups[at].first[0]])[0])
+    template = changed(found.template, groups[at].first[1], found.template[other])
+    with pytest.raises(BrokenLoops, match=rf"^group {at} \(\w+\): its lanes differ in their templates"):
+        check_groups(replace(found, template=template), groups)
+
+
+# --- loops -------------------------------------------------------------------------------------------------------
+
+
+def loops():
+    return reroll(TAPES["a classifier"]())
+
+
+def with_loop(whole, at, **changes):
+    return replace(whole, loops=[replace(loop, **changes) if n == at else loop for n, loop in enumerate(whole.loops)])
+
+
+def moved(access, by):
+    return access._replace(base=access.base + by)
+
+
+def with_target(whole, at, by):
+    return with_loop(whole, at, target=moved(whole.loops[at].target, by))
+
+
+def with_operand(whole, at, operand, *, segment=0, slot=0):
+    segments = list(whole.loops[at].segments)
+    operands = list(segments[segment].operands)
+    operands[slot] = operand
+    segments[segment] = segments[segment]._replace(operands=tuple(operands))
+    return with_loop(whole, at, segments=tuple(segments))
+
+
+def first_of(whole, phase, lanes=2):
+    """The number of the first loop of that phase over so many lanes at least."""
+    return next(at for at, loop in enumerate(whole.loops) if loop.phase == phase and loop.lanes >= lanes)
+
+
+def sink(whole):
+    """The sink with the most lanes: rows of them, none of which has room."""
+    return max((loop.lanes, at) for at, loop in enumerate(whole.loops) if loop.phase == Phase.SINK)[1]
+
+
+def reads_its_own_target(whole):
+    return with_operand(whole, 1, whole.loops[1].target)
+
+
+def reads_a_kept_gradient(whole):
+    """A sink reads what another one adds up."""
+    at = sink(whole)
+    return with_operand(whole, at, whole.loops[at].target)
+
+
+def with_table(whole):
+    at = first_of(whole, Phase.FORWARD)
+    return with_operand(whole, at, Table(np.zeros((2, 9), np.int64)))
+
+
+def with_copy(whole, **changes):
+    return replace(whole, copies=[whole.copies[0]._replace(**changes), *whole.copies[1:]])
+
+
+BROKEN_LOOPS = {
+    "phases out of order": (
+        lambda w: replace(w, loops=w.loops[::-1]),
+        r"^loop \d+ \(backward\) comes after loop \d+ \(sink\)",
+    ),
+    "no terms": (lambda w: with_loop(w, 0, segments=()), r"^loop 0 \(forward\) has no lanes, or no terms"),
+    "no lanes": (lambda w: with_loop(w, 0, counts=(0,)), r"^loop 0 \(forward\) has no lanes, or no terms"),
+    "a target of another shape": (
+        lambda w: with_loop(w, 0, target=Access(w.loops[0].target.base, (1, 1))),
+        r"^loop 0 \(forward\): its target has other strides",
+    ),
+    "offsets of another number": (
+        lambda w: with_loop(w, 0, target=Access(w.loops[0].target.base, ((0, 1),))),
+        r"^loop 0 \(forward\): its target has other strides",
+    ),
+    "an operand of another shape": (
+        lambda w: with_operand(w, 0, Access(0, (0, 0))),
+        r"^loop 0 \(forward\): segment 0 has an operand with other strides",
+    ),
+    "a table of another shape": (with_table, r"^loop 0 \(forward\): segment 0 has an operand with other strides"),
+    "an operand too few": (
+        lambda w: with_loop(w, 0, segments=(w.loops[0].segments[0]._replace(operands=()),)),
+        r"^loop 0 \(forward\): segment 0 has other operands than its template",
+    ),
+    "an operand out of reach": (
+        lambda w: with_operand(w, 0, Access(w.workspace - 1, (1,))),
+        r"^loop 0 \(forward\): operand 0 of segment 0 reaches from \d+ to \d+, of \d+ places",
+    ),
+    "an operand before all": (
+        lambda w: with_operand(w, 0, Access(0, (-1,))),
+        r"^loop 0 \(forward\): operand 0 of segment 0 reaches from -\d+ to 0",
+    ),
+    "an operand in two areas": (
+        lambda w: with_operand(w, 0, Access(w.area("v").start - 1, (1,))),
+        r"^loop 0 \(forward\): operand 0 of segment 0 reaches from p to v",
+    ),
+    "a loss out of reach": (lambda w: replace(w, loss=Access(w.workspace, ())), r"^the loss reaches from"),
+    "a value among gradients": (
+        lambda w: with_target(w, 0, w.area("g").start - w.area("v").start),
+        r"^loop 0 \(forward\) writes to g",
+    ),
+    "a gradient among values": (
+        lambda w: with_target(w, first_of(w, Phase.BACKWARD), w.area("v").start - w.area("g").start),
+        r"^loop \d+ \(backward\) writes to [vpq]",
+    ),
+    "a sink among parameters": (
+        lambda w: with_target(w, sink(w), w.area("p").start - w.area("q").start),
+        r"^loop \d+ \(sink\) writes to p",
+    ),
+    "a target twice": (
+        lambda w: with_loop(w, 1, target=w.loops[0].target),
+        r"^loop 1 \(forward\) writes a second time to v\[0\]",
+    ),
+    "lanes with one target": (
+        lambda w: with_loop(w, 0, target=w.loops[0].target._replace(lanes=(0,)), room=w.loops[0].counts[-1]),
+        r"^loop 0 \(forward\) writes a second time to v\[0\]",
+    ),
+    "a sink of nothing": (
+        lambda w: with_loop(w, sink(w), target=moved(w.loops[sink(w)].target, 1)),
+        r"^loop \d+ \(sink\) (adds to what no parameter has:|writes a second time to) q\[\d+\]",
+    ),
+    "loops out of order": (
+        lambda w: replace(w, loops=swapped(w.loops, 0, 1)),
+        r"^loop 0 \(forward\) reads before it is written v\[0\]",
+    ),
+    "a loop that reads its target": (reads_its_own_target, r"^loop 1 \(forward\) reads before it is written v\["),
+    "a sink that reads a sink": (reads_a_kept_gradient, r"^loop \d+ \(sink\) reads before it is written q\["),
+    "padding that is read": (
+        lambda w: with_operand(w, 1, moved(w.loops[0].target, w.loops[0].counts[-1] + 4)),
+        r"^loop 1 \(forward\) reads before it is written v\[",
+    ),
+    "a loss that nothing computes": (
+        lambda w: replace(w, loss=Access(w.area("u").stop - 1, ())),
+        r"^the loss, or an output, reads before it is written u\[",
+    ),
+    "room for fewer": (lambda w: with_loop(w, 0, room=1), r"^loop 0 \(forward\) has room for 1 of 4 lanes"),
+    "room where others are": (
+        lambda w: with_loop(w, 0, room=64),
+        r"^loop 0 \(forward\) has room in what is used, v\[",
+    ),
+    "room beyond everything": (
+        lambda w: with_loop(w, 0, room=w.workspace),
+        r"^loop 0 \(forward\) has room beyond the workspace",
+    ),
+    "room between the lanes": (
+        lambda w: with_loop(w, 0, target=w.loops[0].target._replace(lanes=(2,)), room=8),
+        r"^loop 0 \(forward\) has room beside lanes that do not lie side by side",
+    ),
+    "a parameter elsewhere": (
+        lambda w: with_copy(w, place=moved(w.copies[0].place, -w.area("p").start)),
+        r"^parameter \d+ is at \d+, not in p",
+    ),
+    "no such parameter": (lambda w: replace(w, parameters=5), r"^there is no parameter \d+ to copy"),
+    "a parameter twice": (lambda w: replace(w, copies=[*w.copies, w.copies[0]]), r"^parameter \d+ has a second place"),
+    "two parameters in one place": (
+        lambda w: with_copy(w, place=w.copies[1].place, index=w.copies[0].index, counts=w.copies[1].counts),
+        r"^parameter \d+ (lies where another one does|has a second place)",
+    ),
+    "a parameter without a copy": (
+        lambda w: replace(w, copies=w.copies[1:]),
+        r"reads before it is written p\[|adds to what no parameter has: q\[",
+    ),
+}
+
+
+@pytest.mark.parametrize("why", BROKEN_LOOPS)
+def test_broken_loops(why):
+    spoil, message = BROKEN_LOOPS[why]
+    with pytest.raises(BrokenLoops, match=message):
+        check_loops(spoil(loops()))
