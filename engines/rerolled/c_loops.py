@@ -16,7 +16,7 @@ from engines.rerolled.zeros import PRODUCT, Span, skipping
 
 MANY = 2048
 """Weights from which on it matters how often they travel: a third of a small first-level cache."""
-ENOUGH = 300
+ENOUGH = 200
 """Lines that are worth a translation unit, and a compiler process, of their own."""
 ALIGNMENT = 8
 """Doubles by which a workspace may have to move to begin at a multiple of 64 bytes."""
@@ -41,7 +41,7 @@ def deferral(loops: Loops, before: int) -> Optional[Deferral]:
     """Weights are more than a cache holds, and then travel once a step instead of twice.
 
     There must be many of them; it must be an input times a gradient for each weight; the loop, the first to read those
-    weights, and each of them once. before: where inputs are kept.
+    weights, each of them once, and with the same input. before: where inputs are kept.
     """
     away = loops.area("q").start - loops.area("p").start
     for at, sink in enumerate(loops.loops):
@@ -72,6 +72,7 @@ def deferral(loops: Loops, before: int) -> Optional[Deferral]:
                 and loop.phase == Phase.FORWARD
                 and sink.counts == (*terms, *loop.counts)
                 and sink.target.lanes == (*weights.terms, *weights.lanes)
+                and loop.segments[index].operands[1 - slot :][:1] == (Access(x.base, (0,), (1,)),)
                 and sink.room >= loop.room  # beyond a row's lanes the loop's vectors would write to the next row
             ):
                 span = (x.base, x.base + sink.counts[0])
@@ -238,6 +239,8 @@ class _Program:
             start, stop = self.deferral.inputs
             words.update(runtime.DEFERRING)
             words["keep"] = words["keep"].format(start=start, count=stop - start, before=loops.workspace)
+            one_block = self.nests.is_one_block(loops.loops[self.deferral.forward])
+            words["value"] = words["value"].format(one_block=int(one_block))
         outputs = "".join(f"    y[{index}] = {_leaf(output)};\n" for index, output in enumerate(loops.outputs))
         live = self._live()
         return live + runtime.RUNTIME.format(

@@ -41,7 +41,10 @@ UNROLLED = 64
 
 
 class Due(NamedTuple):
-    """An update that is made on the way, before a segment's first operand is read: `-= rate * (before * factor)`."""
+    """An update that is made on the way, before a product's weights are read: `-= rate * (before * factor)`.
+
+    What they are multiplied with takes the place of `before`, where no other block needs that any more.
+    """
 
     segment: int
     slot: int
@@ -137,6 +140,11 @@ class Nests:
             yield from _Nest(self, loop, manner, at, row, repeats, most).lines()
             del widths[: repeats * len(row)]
             at += repeats * sum(row)
+
+    def is_one_block(self, loop: Loop) -> bool:
+        """Whether all lanes of a sum fit side by side."""
+        widths = _widths(loop.counts[-1], loop.room, self.form.width if _lies_in_vectors(loop) else 1)
+        return len(loop.counts) == 1 and len(set(widths)) == 1 and len(widths) <= self.form.accumulators
 
     def table(self, places: Sequence[int]) -> str:
         """The name of a table that holds these places."""
@@ -288,6 +296,11 @@ class _Nest:
             yield f"const {vector(block.width)} u{n} = {there} - {self._rate(block)} * (old * {by});"
             yield f"{there} = u{n};"
             texts[n][due.slot] = f"u{n}"
+        if not self.nests.is_one_block(self.loop):
+            return
+        # For the next time: a store beside these is free, a copy of the row before is not.
+        new = self._pointer(f"r{1 - due.slot}", segment.operands[1 - due.slot], segment.counts)[0]  # type: ignore[arg-type]
+        yield f"{before.there(accumulators[0][1], 1)} = {new.there(accumulators[0][1], 1)};"
 
     def _operand(self, operand: Operand, pointer: Optional[_Pointer], block: _Block, segment: Segment) -> str:
         if isinstance(operand, float):

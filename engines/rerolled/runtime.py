@@ -173,9 +173,9 @@ IN_PLACE = {
 """An update for which no gradient has to be kept."""
 
 DEFERRING = {
-    "prepare": "    double due = 0.0; /* the rate of an update that waits for the next row */\n    int is_due = 0;\n",
+    "prepare": "    double due = 0.0; /* the rate of an update that waits for the next row */\n    int is_due = 0, is_kept = 0; /* whether the last row is kept already */\n",
     "keep": """\
-        if (is_due)
+        if (is_due && !is_kept)
             memcpy(w + {before}, w + {start}, {count} * sizeof(double));
 """,
     "value": """\
@@ -183,6 +183,7 @@ DEFERRING = {
             descend_and_values(w, due);
         else
             values(w);
+        is_kept = is_due && {one_block};
         is_due = 0;
 """,
     "descend": """\
@@ -201,7 +202,7 @@ LIST = """\
 /* The inputs that are not skipped. */
 struct live {{
     long long count;
-    int at[{count}];
+    int at[{count} + 1]; /* one more: what is not counted is written, too */
 }};
 """
 """Over {count}."""
@@ -211,10 +212,14 @@ static const double LIMIT = 1e300; /* of magnitudes; what is infinite or NaN is 
 
 static double squares(const double *a, long long count)
 {{
-    {vector} sum = {zero};
+    {vector} sums[4] = {{{zero}, {zero}, {zero}, {zero}}};
     long long i = 0;
-    for (; i + {width} <= count; i += {width})
-        sum += {at}((double *)a + i) * {at}((double *)a + i);
+    for (; i + 4 * {width} <= count; i += 4 * {width})
+        for (int n = 0; n < 4; n++) {{
+            {vector} some = {at}((double *)a + i + n * {width});
+            sums[n] += some * some;
+        }}
+    {vector} sum = sums[0] + sums[1] + sums[2] + sums[3];
     double all = {total};
     for (; i < count; i++)
         all += a[i] * a[i];
@@ -238,15 +243,29 @@ static struct live *live_of(double *w)
     return (struct live *)(w + {place});
 }}
 
+typedef unsigned long long __attribute__((may_alias)) word;
+
 static void find(const double *w, struct live *live, int skips)
 {{
     long long count = 0;
-    if (skips)
-        for (int i = 0; i < {count}; i++) {{
+    const word *bits = (const word *)(w + {start});
+    if (skips) {{
+        int i = 0;
+        for (; i + 4 <= {count}; i += 4) {{
             live->at[count] = i;
-            count += w[{start} + i] != 0.0;
+            count += bits[i] << 1 != 0; /* all but the sign */
+            live->at[count] = i + 1;
+            count += bits[i + 1] << 1 != 0;
+            live->at[count] = i + 2;
+            count += bits[i + 2] << 1 != 0;
+            live->at[count] = i + 3;
+            count += bits[i + 3] << 1 != 0;
         }}
-    else
+        for (; i < {count}; i++) {{
+            live->at[count] = i;
+            count += bits[i] << 1 != 0;
+        }}
+    }} else
         for (; count < {count}; count++)
             live->at[count] = (int)count;
     live->count = count;
