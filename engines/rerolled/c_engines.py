@@ -41,7 +41,7 @@ CLANG = (*NATIVE, *(("-mprefer-vector-width=512",) if IS_X86 else ()))
 FAST = ("-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math")
 
 SCALARS = Form()
-VECTORS = Form(width=8, units=CORES)
+VECTORS = Form(width=8, rows=4, units=CORES)
 
 
 def _engine(name: str, compiler: str, flags: tuple[str, ...], form: Form, **facts: Any) -> RerolledC:
@@ -73,7 +73,7 @@ ENGINES = (
         "rerolled-clang-sparse",
         "clang",
         ("-O1", *CLANG),
-        replace(VECTORS, sparse=True),
+        replace(VECTORS, rows=0, sparse=True),
         idea="and terms whose input is exactly 0 skipped at run time",
         builds_on="rerolled-clang",
     ),

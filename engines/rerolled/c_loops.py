@@ -11,11 +11,10 @@ from engines.graph.expr import number
 from engines.rerolled import runtime
 from engines.rerolled.c_nest import Due, Form, Manner, Nests, braced, over, spread, vector
 from engines.rerolled.groups import Phase
-from engines.rerolled.loops import LANE_NAMES, Access, Loops, Operand, Table, affine, reaches, updates_in_place
-from engines.rerolled.zeros import PRODUCT, Span, skipping
+from engines.rerolled.loops import LANE_NAMES, Access, Loops, Operand, Table, affine, updates_in_place
+from engines.rerolled.pairs import pair, rows_at_once
+from engines.rerolled.zeros import Span, skipping
 
-MANY = 2048
-"""Weights from which on it matters how often they travel: a third of a small first-level cache."""
 ENOUGH = 200
 """Lines that are worth a translation unit, and a compiler process, of their own."""
 ALIGNMENT = 8
@@ -25,61 +24,6 @@ ALIGNMENT = 8
 def c_source(loops: Loops, form: Form) -> Source:
     """The C of both passes and of training."""
     return _Program(loops, form).source()
-
-
-class Deferral(NamedTuple):
-    """A sink whose update waits for the next forward pass, and the loop there that makes it on its way."""
-
-    sink: int
-    forward: int
-    due: Due
-    inputs: Span
-    """What has to be kept of the row before."""
-
-
-def deferral(loops: Loops, before: int) -> Optional[Deferral]:
-    """Weights are more than a cache holds, and then travel once a step instead of twice.
-
-    There must be many of them; it must be an input times a gradient for each weight; the loop, the first to read those
-    weights, each of them once, and with the same input. before: where inputs are kept.
-    """
-    away = loops.area("q").start - loops.area("p").start
-    for at, sink in enumerate(loops.loops):
-        if sink.phase != Phase.SINK or len(sink.segments) != 1 or len(sink.counts) != 2 or sink.lanes < MANY:
-            continue
-        (segment,) = sink.segments
-        x, factor = segment.operands if segment.template == PRODUCT else (0.0, 0.0)
-        if not isinstance(x, Access) or not isinstance(factor, Access) or segment.counts or x.lanes != (1, 0):
-            continue
-        if loops.area_of(x.base).name != "x" or factor.lanes[0]:
-            continue
-        start, stop = sink.target.extent(sink.counts)
-        for number_, loop in enumerate(loops.loops):
-            reads = [
-                (index, slot, operand)
-                for index, other in enumerate(loop.segments)
-                for slot, operand in enumerate(other.operands)
-                if reaches(operand, loop.counts, other.counts, start - away, stop - away)
-            ]
-            if not reads:
-                continue
-            index, slot, weights = reads[0]
-            terms = loop.segments[index].counts
-            if (
-                len(reads) == 1
-                and isinstance(weights, Access)
-                and weights.base == start - away
-                and loop.phase == Phase.FORWARD
-                and sink.counts == (*terms, *loop.counts)
-                and sink.target.lanes == (*weights.terms, *weights.lanes)
-                and loop.segments[index].operands[1 - slot :][:1] == (Access(x.base, (0,), (1,)),)
-                and sink.room >= loop.room  # beyond a row's lanes the loop's vectors would write to the next row
-            ):
-                span = (x.base, x.base + sink.counts[0])
-                due = Due(index, slot, Access(before, (0,), (1,)), Access(factor.base, factor.lanes[1:], (0,)))
-                return Deferral(at, number_, due, span)
-            break
-    return None
 
 
 class _Function(NamedTuple):
@@ -101,31 +45,43 @@ class _Program:
         self.in_place = updates_in_place(loops)
         self.skips = skipping(loops) if form.sparse else None
         self.functions: list[_Function] = []
-        self.deferral = None
-        if form.defers and self.in_place and not self.skips:
-            self.deferral = deferral(loops, loops.workspace)
-        kept = self.skips.inputs if self.skips else self.deferral.inputs if self.deferral else (0, 0)
-        # The list has a count, and an integer for each input.
-        self.workspace = loops.workspace + (kept[1] - kept[0] + 16) // 8 * 8 + ALIGNMENT
+        self.pair = pair(loops) if form.rows and self.in_place and not self.skips else None
+        """Loops whose weights travel together: deferred updates, and several rows at once."""
+        kept = self.skips.inputs if self.skips else self.pair.inputs if self.pair else (0, 0)
+        # The list has a count, and an integer for each input; a row has a double for each.
+        stop = loops.workspace + (kept[1] - kept[0] + 16) // 8 * 8
+        self.rows = rows_at_once(loops, self.pair, form.rows, stop) if self.pair and form.rows > 1 else None
+        self.workspace = (self.rows.stop if self.rows else stop) + ALIGNMENT
 
     def source(self) -> Source:
         """The functions come first: they tell what stands above them."""
-        loops, deferral_ = self.loops, self.deferral
+        loops, pair_, rows = self.loops, self.pair, self.rows
         numbers = {phase: [at for at, loop in enumerate(loops.loops) if loop.phase == phase] for phase in Phase}
         values = self._pieces("value", numbers[Phase.FORWARD])
+        sinks = self._pieces("sink", numbers[Phase.SINK])
         callers = [
             self._all("values", values),
             self._all("gradients", self._pieces("gradient", numbers[Phase.BACKWARD])),
-            self._all("sinks", self._pieces("sink", numbers[Phase.SINK])),
+            self._all("sinks", sinks),
         ]
         if self.in_place:
-            at_once = [at for at in numbers[Phase.SINK] if not deferral_ or at != deferral_.sink]
+            at_once = [at for at in numbers[Phase.SINK] if not pair_ or at != pair_.sink]
             callers.append(self._all("descend", self._pieces("descend", at_once, rate=True), rate=True))
-        if deferral_:
-            last = self._pieces("descend_at_last", [deferral_.sink], rate=True)
-            late = {**values, **self._pieces("descend_and_value", [deferral_.forward], rate=True)}
+        if pair_:
+            last = self._pieces("descend_at_last", [pair_.sink], rate=True)
+            late = {**values, **self._pieces("descend_and_value", [pair_.forward], rate=True)}
             callers.append(self._all("descend_at_last", last, rate=True))
             callers.append(self._all("descend_and_values", late, rate=True))
+        if pair_ and rows:
+            manner = Manner(rows=rows.many)
+            takes, _ = self._arguments(False)
+            for name, loop in (("values_of_rows", rows.forward), ("sinks_of_rows", rows.sink)):
+                self.functions.append(_Function(f"{PIECE} {name}({takes})", self.nests.write(loop, manner)))
+            callers.append(
+                self._all("values_but_first", {at: call for at, call in values.items() if at != pair_.forward})
+            )
+            callers.append(self._all("sinks_but_one", {at: call for at, call in sinks.items() if at != pair_.sink}))
+            callers.append(self._all("sink_one", {pair_.sink: sinks[pair_.sink]}))
 
         groups, round_ = self._divided(), self._round()
         head, *units = [f"{self._head()}\n" + "\n".join(map(str, functions)) for functions in groups]
@@ -166,13 +122,13 @@ class _Program:
     def _pieces(self, name: str, numbers: Sequence[int], *, rate: bool = False) -> dict[int, str]:
         """Write loops as functions of some lines each; gives the call of each by the number of its first loop.
 
-        The one that a deferral changes is alone in its function. rate: whether they update.
+        A loop of the pair is alone in its function. rate: whether they update.
         """
-        alone = self.deferral.forward if self.deferral else None
+        alone = (self.pair.forward, self.pair.sink) if self.pair else ()
         functions: dict[int, list[str]] = {}
         first = -1
         for at in numbers:
-            if first < 0 or alone in (at, first) or len(functions[first]) > self.form.piece:
+            if first < 0 or at in alone or first in alone or len(functions[first]) > self.form.piece:
                 first = at
             functions.setdefault(first, []).extend(self.nests.write(self.loops.loops[at], self._manner(at, rate)))
         takes, passes = self._arguments(rate)
@@ -201,8 +157,14 @@ class _Program:
             updates and is_sink,
             self.skips.sinks.get(at) if self.skips else None,
             self.skips.sums.get(at) if self.skips else None,
-            self.deferral.due if updates and not is_sink and self.deferral else None,
+            self._due() if updates and not is_sink else None,
         )
+
+    def _due(self) -> Optional[Due]:
+        if not self.pair:
+            return None
+        before = Access(self.loops.workspace, (0,), (1,))
+        return Due(self.pair.segment, self.pair.slot, before, self.pair.factor)
 
     def _live(self) -> str:
         """How the list of inputs that are not skipped is made, and when it must hold all."""
@@ -235,12 +197,29 @@ class _Program:
             words.update(runtime.IN_PLACE)
         if self.skips:
             words.update(runtime.SKIPPING)
-        if self.deferral:
-            start, stop = self.deferral.inputs
+        if self.pair:
+            start, stop = self.pair.inputs
             words.update(runtime.DEFERRING)
             words["keep"] = words["keep"].format(start=start, count=stop - start, before=loops.workspace)
-            one_block = self.nests.is_one_block(loops.loops[self.deferral.forward])
+            one_block = self.nests.is_one_block(loops.loops[self.pair.forward])
             words["value"] = words["value"].format(one_block=int(one_block))
+        if self.pair and self.rows:
+            start, stop = self.pair.inputs
+            forward = loops.loops[self.pair.forward]
+            words["rows"] = runtime.ROWS.format(
+                rows=self.rows.many,
+                inputs=self.rows.inputs[0],
+                step=self.rows.inputs[1],
+                sums=self.rows.sums[0],
+                factors=self.rows.factors[0],
+                lanes=self.rows.sums[1],
+                start=start,
+                stop=stop,
+                sum=forward.target.base,
+                factor=self.pair.factor.base,
+                width=forward.lanes,
+                loss=_leaf(loops.loss),
+            )
         outputs = "".join(f"    y[{index}] = {_leaf(output)};\n" for index, output in enumerate(loops.outputs))
         live = self._live()
         return live + runtime.RUNTIME.format(

@@ -28,14 +28,16 @@ class Form:
     """Lanes, or vectors of them, that a block keeps in registers."""
     piece: int = 60
     """A function ends after so many lines."""
-    defers: bool = True
-    """Whether updates of weights that the next forward pass reads first wait for it."""
+    rows: int = 1
+    """Rows of inputs that meet weights together while these rest; 0: nor do updates wait for the next row."""
     units: int = 1
     """Translation units, at most."""
     sparse: bool = False
-    """Whether inputs that are 0.0 are skipped; then nothing is deferred."""
+    """Whether inputs that are 0.0 are skipped; then each row is on its own."""
 
 
+REGISTERS = 28
+"""Accumulators, where lanes share what they read, so that few registers are for anything else."""
 UNROLLED = 64
 """Places of a table up to which they are written into the code instead."""
 
@@ -63,6 +65,8 @@ class Manner(NamedTuple):
     live_segment: Optional[int] = None
     """The segment whose terms do."""
     due: Optional[Due] = None
+    rows: int = 1
+    """How many outer lanes share what they read."""
 
 
 class _Block(NamedTuple):
@@ -132,10 +136,12 @@ class Nests:
             most = self.form.accumulators
         if _goes_by_table(loop, -1):
             most = 1
+        if manner.rows > 1:
+            most = REGISTERS if summed else self.form.accumulators
         at = 0
         while widths:
             same = len(list(itertools.takewhile(widths[0].__eq__, widths)))
-            row = widths[: min(most, same)]
+            row = widths[: min(most // manner.rows if summed else most, same)]
             repeats = same // len(row)
             yield from _Nest(self, loop, manner, at, row, repeats, most).lines()
             del widths[: repeats * len(row)]

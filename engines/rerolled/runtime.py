@@ -135,7 +135,7 @@ static void take_row(double *restrict x, const struct column *columns, const str
     take_gradients(w, q);
     long long step = 0, fresh = 0; /* whether all gradients are zero */
 {prepare}    for (; step < steps; step++) {{
-{keep}        take_row(w, columns, known, count, (first_row + step) % rows);
+{rows}{keep}        take_row(w, columns, known, count, (first_row + step) % rows);
 {find}{value}        losses[step] = {loss};
         if (losses[step] - losses[step] != 0.0)
             break;
@@ -157,7 +157,7 @@ static void take_row(double *restrict x, const struct column *columns, const str
 """
 
 PLAIN = {
-    **dict.fromkeys(("live", "whole", "prepare", "keep", "find", "before", "descend", "after", "at_last"), ""),
+    **dict.fromkeys(("live", "whole", "prepare", "rows", "keep", "find", "before", "descend", "after", "at_last"), ""),
     "value": "        values(w);\n",
 }
 """What `RUNTIME` says where updates are plain, and nothing is skipped."""
@@ -173,7 +173,10 @@ IN_PLACE = {
 """An update for which no gradient has to be kept."""
 
 DEFERRING = {
-    "prepare": "    double due = 0.0; /* the rate of an update that waits for the next row */\n    int is_due = 0, is_kept = 0; /* whether the last row is kept already */\n",
+    "prepare": """\
+    double due = 0.0; /* the rate of an update that waits for the next row */
+    int is_due = 0, is_kept = 0; /* whether the last row is kept already */
+""",
     "keep": """\
         if (is_due && !is_kept)
             memcpy(w + {before}, w + {start}, {count} * sizeof(double));
@@ -197,6 +200,47 @@ DEFERRING = {
     "at_last": "    if (is_due)\n        descend_at_last(w, due);\n",
 }
 """And where part of it waits. `keep` is over {start}, {count} and {before}."""
+
+ROWS = """\
+        if (batch > 1 && step + {rows} <= steps && batch - taken % batch >= {rows}) {{
+            for (long long r = 0; r < {rows}; r++)
+                take_row(w + {inputs} + r * {step}, columns, known, count, (first_row + step + r) % rows);
+            values_of_rows(w);
+            long long r = 0;
+            for (; r < {rows}; r++) {{
+                const double *x_r = w + {inputs} + r * {step};
+                memcpy(w, x_r, {start} * sizeof(double));
+                memcpy(w + {stop}, x_r + {stop}, (INPUTS - {stop}) * sizeof(double));
+                memcpy(w + {sum}, w + {sums} + r * {lanes}, {width} * sizeof(double));
+                values_but_first(w);
+                losses[step + r] = {loss};
+                if (losses[step + r] - losses[step + r] != 0.0)
+                    break;
+                gradients(w);
+                sinks_but_one(w);
+                memcpy(w + {factors} + r * {lanes}, w + {factor}, {width} * sizeof(double));
+            }}
+            if (r == {rows}) {{
+                sinks_of_rows(w);
+                memcpy(w, w + {inputs} + (r - 1) * {step}, INPUTS * sizeof(double));
+                taken += r;
+                fresh = taken % batch == 0;
+                if (fresh)
+                    update_all(w, *rates++, (double)batch);
+                step += r - 1;
+                continue;
+            }}
+            for (long long before = 0; before < r; before++) {{ /* those that went well still count */
+                memcpy(w, w + {inputs} + before * {step}, INPUTS * sizeof(double));
+                memcpy(w + {factor}, w + {factors} + before * {lanes}, {width} * sizeof(double));
+                sink_one(w);
+            }}
+            memcpy(w, w + {inputs} + r * {step}, INPUTS * sizeof(double));
+            step += r;
+            break;
+        }}
+"""
+"""Over the places and strides of `Rows`, and over {start} and {stop}, {sum}, {factor}, {width} and {loss}."""
 
 LIST = """\
 /* The inputs that are not skipped. */

@@ -16,12 +16,9 @@ from __future__ import annotations
 
 from typing import NamedTuple, Optional
 
-from engines.graph.expr import Apply
 from engines.rerolled.groups import Phase
 from engines.rerolled.loops import Access, Loops, Segment
-from engines.rerolled.sums import SLOTS
-
-PRODUCT = Apply("mul", SLOTS[:2])
+from engines.rerolled.pairs import PRODUCT
 
 Span = tuple[int, int]
 """Start and stop of places in the workspace."""

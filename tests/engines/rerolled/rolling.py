@@ -47,4 +47,12 @@ def tape_of_workload(workload):
 def in_vectors(compiler="gcc", flags=("-O0",), **form):
     """An engine whose loops are in vectors, by a compiler that is told to be quick."""
     form = Form(**{"width": 8, **form})
-    return RerolledC(f"rerolled {compiler} {' '.join(flags)} {form}", compiler, flags, form, idea="", builds_on="", typical_row_seconds=0.0)
+    return RerolledC(
+        f"rerolled {compiler} {' '.join(flags)} {form}",
+        compiler,
+        flags,
+        form,
+        idea="",
+        builds_on="",
+        typical_row_seconds=0.0,
+    )

@@ -93,23 +93,24 @@ ACTIVATIONS = st.sampled_from(["relu", "relu", "tanh", "linear", "square"])
 
 
 @st.composite
-def layers(draw, inputs, units, made):
+def layers(draw, inputs, units, made, plain):
     """Neurons that are alike, but for one of them perhaps; and how many weights there are now.
 
-    made: weights that layers before have, which this one may use again.
+    made: weights that layers before have, which this one may use again. plain: it does not, and all are alike.
     """
     count = inputs * units
-    order = draw(st.sampled_from(["by neuron", "by input", "shuffled", "tied"]))
+    order = draw(st.sampled_from(["by neuron", "by input", *["shuffled", "tied"] * (not plain)]))
     if order == "tied" and made < count:
         order = "by neuron"
     weights = list(range(count) if order == "tied" else range(made, made + count))
     if order == "shuffled":
         weights = draw(st.permutations(weights))
     rows = [weights[n::units] if order == "by input" else weights[n * inputs : (n + 1) * inputs] for n in range(units)]
-    for _ in range(draw(st.sampled_from([0, 0, 0, 1, 3]))):  # the same weight twice
+    for _ in range(0 if plain else draw(st.sampled_from([0, 0, 0, 1, 3]))):  # the same weight twice
         rows[draw(st.integers(0, units - 1))][draw(st.integers(0, inputs - 1))] = draw(st.sampled_from(weights))
     made = max(made, max(weights) + 1)
-    heard = draw(st.sampled_from([list(range(inputs)), list(range(inputs))[::-1]]) | st.permutations(range(inputs)))
+    orders = st.sampled_from([range(inputs), range(inputs), range(inputs)[::-1]]) | st.permutations(range(inputs))
+    heard = draw(orders)
     has_bias = draw(st.booleans())
     comes, association, activation = draw(st.tuples(st.sampled_from(["first", "last"]), ASSOCIATIONS, ACTIVATIONS))
     shared_bias = draw(st.sampled_from([False, False, False, True]))
@@ -118,7 +119,13 @@ def layers(draw, inputs, units, made):
         bias = None if not has_bias else made if shared_bias else made + n
         neurons.append(Neuron(tuple(row), tuple(heard), bias, comes, association, activation, True))
     made += has_bias * (1 if shared_bias else units)
-    odd = draw(st.sampled_from([None, None, "activation", "association", "heard", "bias", "weight_first"]))
+    odd = (
+        None
+        if plain
+        else draw(
+            st.sampled_from([None, None, None, None, "activation", "association", "heard", "bias", "weight_first"])
+        )
+    )
     if odd and units > 1:
         n = draw(st.integers(0, units - 1))
         other = {
@@ -132,19 +139,15 @@ def layers(draw, inputs, units, made):
     return neurons, made
 
 
-def penalty(kind, p):
-    """What is added to the loss for the parameters themselves: updates that read them."""
-    if kind == "squares":
-        return sum(v * v for v in p) * 1e-2
-    if kind == "powers":
-        return sum(v**2 for v in p) * 1e-2
-    if kind == "neighbours":
-        return sum((a * b for a, b in zip(p, p[1:])), p[0] * 0.5)
-    if kind == "mirrored":
-        return sum(a * b for a, b in zip(p, p[::-1]))
-    if kind == "plain":
-        return sum(p)
-    return sum((v * 0.5).tanh() for v in p)
+PENALTIES = {
+    "squares": lambda p: sum(v * v for v in p) * 1e-2,
+    "powers": lambda p: sum(v**2 for v in p) * 1e-2,
+    "neighbours": lambda p: sum((a * b for a, b in zip(p, p[1:])), p[0] * 0.5),
+    "mirrored": lambda p: sum(a * b for a, b in zip(p, p[::-1])),
+    "plain": sum,
+    "bounded": lambda p: sum((v * 0.5).tanh() for v in p),
+}
+"""What is added to the loss for the parameters themselves: updates that read them."""
 
 
 def squared(d):
@@ -168,18 +171,16 @@ def _shares(exps, targets):
 
 
 @st.composite
-def networks(draw):
+def networks(draw, plain=False):
     """Layers with weights in all orders, tied or not, over some samples in one graph."""
-    inputs, samples = draw(st.integers(1, 5)), draw(st.sampled_from([1, 1, 1, 2, 3]))
+    inputs, samples = draw(st.integers(1, 5)), draw(st.sampled_from([1] if plain else [1, 1, 1, 2, 3]))
     network, made, width = [], 0, inputs
     for units in draw(st.lists(SIZES, min_size=1, max_size=3)):
-        layer, made = draw(layers(width, units, made))
+        layer, made = draw(layers(width, units, made, plain))
         network.append(layer)
         width = units
     loss = draw(st.sampled_from(list(LOSSES)))
-    penalties = draw(
-        st.lists(st.sampled_from(["squares", "powers", "neighbours", "mirrored", "plain", "tanh"]), max_size=1)
-    )
+    penalties = () if plain else draw(st.sampled_from([(), (), *((kind,) for kind in PENALTIES)]))
     also = draw(st.sampled_from(["", "", "parameters", "hidden"]))
     features = samples * inputs
     columns = features + samples * width
@@ -197,7 +198,7 @@ def networks(draw):
                     seen += state
             total = total + LOSSES[loss](state, targets[sample * width : (sample + 1) * width])
         for kind in penalties:
-            total = total + penalty(kind, p)
+            total = total + PENALTIES[kind](p)
         return [*seen, *state, total]
 
     kinds = ("input",) * columns + ("parameter",) * made

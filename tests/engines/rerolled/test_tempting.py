@@ -94,4 +94,4 @@ def hunt(engine, graphs, examples):
     agrees()
 
 
-GRAPHS = {"networks": networks(), "vectors": vectors()}
+GRAPHS = {"networks": networks(), "plain networks": networks(plain=True), "vectors": vectors()}
