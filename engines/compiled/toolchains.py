@@ -149,6 +149,22 @@ def _version(family: str, command: tuple[str, ...]) -> str:
     return match.group(1) if match else ""
 
 
+@cache
+def macros(tool: Toolchain, flags: tuple[str, ...]) -> frozenset[str]:
+    """What the compiler defines by itself under these flags: which vectors the machine has, for one."""
+    try:
+        result = subprocess.run(  # noqa: S603  (a list of arguments)
+            [*tool.command, *flags, "-dM", "-E", "-x", "c", os.devnull],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return frozenset()
+    return frozenset(line.split()[1] for line in result.stdout.splitlines() if line.startswith("#define "))
+
+
 @contextlib.contextmanager
 def build(
     tool: Toolchain, units: Sequence[str], flags: Sequence[str], *, seconds: float = SECONDS, most_bytes: int = BYTES

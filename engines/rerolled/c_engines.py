@@ -10,6 +10,7 @@ import platform
 from dataclasses import replace
 from typing import Any
 
+from engines.compiled import toolchains
 from engines.compiled.c_engines import CORES, CEngine
 from engines.compiled.c_source import Source
 from engines.graph.tape import Tape
@@ -25,12 +26,21 @@ class RerolledC(CEngine):
     def check(self) -> None:
         check_numpy()
         super().check()
+        self._native()
 
     def lower(self, tape: Tape) -> Loops:
         return reroll(tape)
 
     def generate(self, code: Any) -> Source:
-        return c_source(code, self.form)
+        return c_source(code, self._native())
+
+    def _native(self) -> Form:
+        """The form, with the vectors that this machine has."""
+        if self.form.width == 1:
+            return self.form
+        defined = toolchains.macros(toolchains.find(self.compiler), tuple(f for f in self.flags if f.startswith("-m")))
+        width = next((width for macro, width in WIDTHS.items() if macro in defined), 2)
+        return replace(self.form, width=width, registers=32 if width == 8 or "__aarch64__" in defined else 16)
 
 
 IS_X86 = platform.machine() in ("x86_64", "AMD64")
@@ -41,6 +51,8 @@ CLANG = (*NATIVE, *(("-mprefer-vector-width=512",) if IS_X86 else ()))
 FAST = ("-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math")
 
 SCALARS = Form()
+WIDTHS = {"__AVX512F__": 8, "__AVX__": 4}
+"""What a compiler defines -> doubles in the widest vector."""
 VECTORS = Form(width=8, rows=4, units=CORES)
 
 

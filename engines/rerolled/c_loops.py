@@ -15,7 +15,7 @@ from engines.rerolled.loops import LANE_NAMES, Access, Loops, Operand, Table, af
 from engines.rerolled.pairs import pair, rows_at_once
 from engines.rerolled.zeros import Span, skipping
 
-ENOUGH = 200
+ENOUGH = 300
 """Lines that are worth a translation unit, and a compiler process, of their own."""
 ALIGNMENT = 8
 """Doubles by which a workspace may have to move to begin at a multiple of 64 bytes."""
@@ -83,7 +83,8 @@ class _Program:
             callers.append(self._all("sinks_but_one", {at: call for at, call in sinks.items() if at != pair_.sink}))
             callers.append(self._all("sink_one", {pair_.sink: sinks[pair_.sink]}))
 
-        groups, round_ = self._divided(), self._round()
+        round_ = self._round()
+        groups = self._divided(round_.count("\n"))
         head, *units = [f"{self._head()}\n" + "\n".join(map(str, functions)) for functions in groups]
         elsewhere = "".join(f"{function.signature};\n" for functions in groups[1:] for function in functions)
         return Source(["\n".join([head, elsewhere, *callers, round_]), *units], self.workspace)
@@ -108,12 +109,14 @@ class _Program:
             ]
         )
 
-    def _divided(self) -> list[list[_Function]]:
-        """Functions by translation unit: neighbours together, about equally many lines in each."""
-        lines = sum(len(function.lines) for function in self.functions)
+    def _divided(self, before: int) -> list[list[_Function]]:
+        """Functions by translation unit: neighbours together, about equally many lines in each.
+
+        before: how many the first unit has anyway.
+        """
+        lines = before + sum(len(function.lines) for function in self.functions)
         units = max(1, min(self.form.units, lines // ENOUGH))
         groups: list[list[_Function]] = [[] for _ in range(units)]
-        before = 0
         for function in self.functions:
             groups[min(units - 1, before * units // max(1, lines))].append(function)
             before += len(function.lines)

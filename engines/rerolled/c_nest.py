@@ -24,6 +24,8 @@ class Form:
 
     width: int = 1
     """Doubles in a vector; 1: no vectors."""
+    registers: int = 16
+    """Vectors, or doubles, that the machine holds at once."""
     accumulators: int = 8
     """Lanes, or vectors of them, that a block keeps in registers."""
     piece: int = 60
@@ -36,8 +38,8 @@ class Form:
     """Whether inputs that are 0.0 are skipped; then each row is on its own."""
 
 
-REGISTERS = 28
-"""Accumulators, where lanes share what they read, so that few registers are for anything else."""
+OTHERS = 4
+"""Registers that are no accumulators, where lanes share what they read."""
 UNROLLED = 64
 """Places of a table up to which they are written into the code instead."""
 
@@ -136,8 +138,8 @@ class Nests:
             most = self.form.accumulators
         if _goes_by_table(loop, -1):
             most = 1
-        if manner.rows > 1:
-            most = REGISTERS if summed else self.form.accumulators
+        if manner.rows > 1 and summed:
+            most = self.form.registers - OTHERS
         at = 0
         while widths:
             same = len(list(itertools.takewhile(widths[0].__eq__, widths)))
@@ -299,9 +301,9 @@ class _Nest:
             there = pointer.there(block, block.width)
             by = factor.read(block)
             by = by if factor.moves else self._fixed(by, block.width)
-            yield f"const {vector(block.width)} u{n} = {there} - {self._rate(block)} * (old * {by});"
-            yield f"{there} = u{n};"
-            texts[n][due.slot] = f"u{n}"
+            yield f"const {vector(block.width)} new{n} = {there} - {self._rate(block)} * (old * {by});"
+            yield f"{there} = new{n};"
+            texts[n][due.slot] = f"new{n}"
         if not self.nests.is_one_block(self.loop):
             return
         # For the next time: a store beside these is free, a copy of the row before is not.
