@@ -163,8 +163,8 @@ class Trainer(Protocol):
 
     phases: Mapping[str, float]
     """Seconds by phase (`trace`, `lower`, `generate`, `compile`, `load`); empty where nothing is prepared."""
-    sizes: Mapping[str, int]
-    """`tape_rows`, `source_bytes` and `object_bytes`, where there are such things."""
+    sizes: Mapping[str, float]
+    """`tape_rows`, `source_bytes`, `object_bytes` and `looped_share`, where there are such things."""
     losses: array[float]
     """The loss of every step since the last restart."""
 

@@ -53,6 +53,8 @@ def isolate(task: Task, python: Path, job: Job, *, timeout_seconds: float, hash_
     """Run the job's worker under `python`; its crash, hang or silence is an outcome too."""
     environment = {name: os.environ[name] for name in KEPT if name in os.environ}
     environment.update(PYTHONPATH=str(ROOT), PYTHONHASHSEED=str(hash_seed), PYTHONNOUSERSITE="1")
+    # NumPy's threads spin for a while after it is imported, on a core that something else is timed on.
+    environment.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
     with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
         job = {**job, "outcome_file": str(Path(folder) / "outcome.json")}
         job_file, pyperf_file = Path(folder) / "job.json", Path(folder) / "pyperf.json"

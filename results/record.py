@@ -98,6 +98,8 @@ class Record(Model):
     """Generated source text."""
     object_bytes: NonNegativeInt = 0
     """The shared object that came of it."""
+    looped_share: NonNegativeFloat = 0.0
+    """Of all primitives the share that runs in recovered loops; 0 for an engine that recovers none."""
     losses: tuple[LossPoint, ...] = ()
     """The loss curve of the timed training, thinned, with its first and last step."""
     parameters_sha256: str = ""

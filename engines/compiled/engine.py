@@ -28,7 +28,7 @@ class Clock:
 
     def __init__(self) -> None:
         self.phases = dict.fromkeys(PHASES, 0.0)
-        self.sizes: dict[str, int] = {}
+        self.sizes: dict[str, float] = {}
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -49,6 +49,10 @@ class CompiledEngine(ValueEngine):
     def lower(self, tape: Tape) -> Any:
         """What the back end takes: by default straight-line code."""
         return lower(tape)
+
+    def sizes(self, code: Any) -> Mapping[str, float]:
+        """What a record tells of it, besides the tape's rows."""
+        return {}
 
     def source(self, code: Code) -> str:
         """What the back end makes of the code, as text."""
@@ -108,7 +112,7 @@ class CompiledEngine(ValueEngine):
         with clock.phase("lower"):
             tape = self.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
             code = self.lower(tape)
-        clock.sizes["tape_rows"] = len(tape)
+        clock.sizes.update(self.sizes(code), tape_rows=len(tape))
         kernel = self.build(code, clock, objects)
         return Program(
             kernel,
@@ -130,7 +134,7 @@ class CompiledTrainer:
         self._start = array("d", program.parameters)
         self._batch = workload.batch
         self.phases: Mapping[str, float] = program.phases
-        self.sizes: Mapping[str, int] = program.sizes
+        self.sizes: Mapping[str, float] = program.sizes
         self.losses = array("d")
 
     def restart(self, *, batch: int) -> None:

@@ -72,12 +72,12 @@ class Program:
         parameters: Sequence[float],
         outputs: int,
         phases: Mapping[str, float],
-        sizes: Mapping[str, int],
+        sizes: Mapping[str, float],
     ) -> None:
         self.phases = phases
         """Seconds by phase: `trace`, `lower`, `generate`, `compile`, `load`."""
         self.sizes = sizes
-        """`tape_rows`, and where there are such things `source_bytes` and `object_bytes`."""
+        """`tape_rows`, and where there are such things `source_bytes`, `object_bytes` and `looped_share`."""
         self._kernel = kernel
         self._x = kernel.buffer(len(inputs))
         self._x[:] = array("d", inputs)

@@ -7,6 +7,7 @@ Clang would split vectors of 512 bits in two, unless told; gcc -O1 leaves out `v
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -31,16 +32,20 @@ class RerolledC(CEngine):
     def lower(self, tape: Tape) -> Loops:
         return reroll(tape)
 
+    def sizes(self, code: Any) -> Mapping[str, float]:
+        return {"looped_share": code.coverage}
+
     def generate(self, code: Any) -> Source:
         return c_source(code, self._native())
 
     def _native(self) -> Form:
         """The form, with the vectors that this machine has."""
-        if self.form.width == 1:
-            return self.form
+        form: Form = self.form
+        if form.width == 1:
+            return form
         defined = toolchains.macros(toolchains.find(self.compiler), tuple(f for f in self.flags if f.startswith("-m")))
         width = next((width for macro, width in WIDTHS.items() if macro in defined), 2)
-        return replace(self.form, width=width, registers=32 if width == 8 or "__aarch64__" in defined else 16)
+        return replace(form, width=width, registers=32 if width == 8 or "__aarch64__" in defined else 16)
 
 
 IS_X86 = platform.machine() in ("x86_64", "AMD64")

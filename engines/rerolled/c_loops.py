@@ -15,7 +15,7 @@ from engines.rerolled.loops import LANE_NAMES, Access, Loops, Operand, Table, af
 from engines.rerolled.pairs import pair, rows_at_once
 from engines.rerolled.zeros import Span, skipping
 
-ENOUGH = 300
+ENOUGH = 400
 """Lines that are worth a translation unit, and a compiler process, of their own."""
 ALIGNMENT = 8
 """Doubles by which a workspace may have to move to begin at a multiple of 64 bytes."""
@@ -84,7 +84,7 @@ class _Program:
             callers.append(self._all("sink_one", {pair_.sink: sinks[pair_.sink]}))
 
         round_ = self._round()
-        groups = self._divided(round_.count("\n"))
+        groups = self._divided(2 * round_.count("\n"))  # its lines take twice the time of the others
         head, *units = [f"{self._head()}\n" + "\n".join(map(str, functions)) for functions in groups]
         elsewhere = "".join(f"{function.signature};\n" for functions in groups[1:] for function in functions)
         return Source(["\n".join([head, elsewhere, *callers, round_]), *units], self.workspace)

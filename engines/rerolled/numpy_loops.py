@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -285,6 +285,9 @@ class NumpyEngine(CompiledEngine):
 
     def lower(self, tape: Tape) -> Loops:
         return reroll(tape)
+
+    def sizes(self, code: Any) -> Mapping[str, float]:
+        return {"looped_share": code.coverage}
 
     def source(self, code: Any) -> str:
         return "\n".join(code.lines()) + "\n"

@@ -49,6 +49,7 @@ class Outcome(TypedDict, total=False):
     tape_rows: int
     source_bytes: int
     object_bytes: int
+    looped_share: float
     losses: list[tuple[int, float]]
     parameters_sha256: str
     proof: dict[str, Any]

@@ -228,7 +228,15 @@ def test_a_worker_sees_only_what_is_kept_of_the_environment(job, stand_in, monke
     monkeypatch.setenv("ZOOMGRAD_DATA", "/data")
     python = stand_in("print(json.dumps(dict(os.environ))); sys.exit(3)")
     seen = json.loads(run("proof", job, python=python).outcome["reason"].partition(": ")[2])
-    assert set(seen) - {"LC_CTYPE"} <= {*KEPT, "PYTHONPATH", "PYTHONHASHSEED", "PYTHONNOUSERSITE"}
+    assert set(seen) - {"LC_CTYPE"} <= {
+        *KEPT,
+        "PYTHONPATH",
+        "PYTHONHASHSEED",
+        "PYTHONNOUSERSITE",
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+    }
+    assert seen["OMP_NUM_THREADS"] == "1"
     assert (seen["ZOOMGRAD_DATA"], seen["PYTHONHASHSEED"]) == ("/data", "1")
     assert Path(seen["PYTHONPATH"], "harness").is_dir()
     assert os.pathsep not in seen["PYTHONPATH"]
