@@ -182,6 +182,7 @@ def networks(draw, plain=False):
     loss = draw(st.sampled_from(list(LOSSES)))
     penalties = () if plain else draw(st.sampled_from([(), (), *((kind,) for kind in PENALTIES)]))
     also = draw(st.sampled_from(["", "", "parameters", "hidden"]))
+    inputs_too = draw(st.sampled_from(["", "", "shifted", "gated", "skip"]))
     features = samples * inputs
     columns = features + samples * width
 
@@ -191,18 +192,24 @@ def networks(draw, plain=False):
         seen = [v * 2.0 for v in p] if also == "parameters" else []
         total = Value(0.0)
         for sample in range(samples):
-            state = x[sample * inputs : (sample + 1) * inputs]
+            state = row = x[sample * inputs : (sample + 1) * inputs]
+            if inputs_too == "shifted":  # by parameters whose gradients are sums that they alone take
+                state = [v + by for v, by in zip(state, p[made:])]
             for layer in network:
                 state = [neuron(p, state) for neuron in layer]
                 if also == "hidden":
                     seen += state
+            if inputs_too == "gated":
+                total = total + sum((v * by).tanh() for v, by in zip(row, p[made:]))
+            if inputs_too == "skip":
+                state = [v * row[0] for v in state]
             total = total + LOSSES[loss](state, targets[sample * width : (sample + 1) * width])
         for kind in penalties:
             total = total + PENALTIES[kind](p)
         return [*seen, *state, total]
 
-    kinds = ("input",) * columns + ("parameter",) * made
-    name = f"network(inputs={inputs}, samples={samples}, {network}, {loss}, {penalties}, {also!r})"
+    kinds = ("input",) * columns + ("parameter",) * (made + inputs * (inputs_too in ("shifted", "gated")))
+    name = f"network({inputs=}, {samples=}, {network}, {loss=}, {penalties=}, {also=}, {inputs_too=})"
     outputs = st.lists(st.integers(0, 200), max_size=3).map(tuple)
     return draw(cases(name, kinds, build, outputs if not also else st.just(tuple(range(made)))))
 

@@ -421,7 +421,7 @@ BROKEN_LOOPS = {
     "no such parameter": (lambda w: replace(w, parameters=5), r"^there is no parameter \d+ to copy"),
     "a parameter twice": (lambda w: replace(w, copies=[*w.copies, w.copies[0]]), r"^parameter \d+ has a second place"),
     "two parameters in one place": (
-        lambda w: with_copy(w, place=w.copies[1].place, index=w.copies[0].index, counts=w.copies[1].counts),
+        lambda w: with_copy(w, place=w.copies[1].place, parameter=w.copies[0].parameter, counts=w.copies[1].counts),
         r"^parameter \d+ (lies where another one does|has a second place)",
     ),
     "a parameter without a copy": (

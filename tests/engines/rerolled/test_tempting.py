@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from engines.rerolled import c_loops
+from engines.rerolled import c_loops, pairs
 from tests.engines.compiled.compiling import compiled, difference, reference, set_leaves, train_by_hand, usable
 from tests.engines.graphs import bits
 from tests.engines.rerolled.rolling import QUICK, SLOW, in_vectors
@@ -16,29 +16,31 @@ from tests.engines.rerolled.tempting import networks, vectors
 
 BUSY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
-VECTORS = {
-    "vectors of 8": {},
-    "vectors of 2": {"width": 2, "accumulators": 3, "piece": 1},
-    "vectors of 4, nothing deferred": {"width": 4, "accumulators": 16, "defers": False},
-    "zeros skipped": {"sparse": True},
+FORMS = {
+    "tcc, a row at a time": ("tcc", {"width": 1, "rows": 0, "piece": 1, "units": 3}),
+    "tcc, three rows": ("tcc", {"width": 1, "rows": 3, "accumulators": 4}),
+    "vectors of 8, two rows": ("gcc", {"width": 8, "rows": 2}),
+    "vectors of 2, four rows": ("gcc", {"width": 2, "rows": 4, "accumulators": 3, "units": 2}),
+    "vectors of 4, few registers": ("gcc", {"width": 4, "rows": 1, "registers": 8, "accumulators": 16}),
+    "zeros skipped": ("gcc", {"width": 8, "sparse": True}),
 }
-"""Forms that TCC can't compile."""
 
 
 @pytest.fixture(autouse=True, scope="module")
 def nothing_is_too_small():
-    """Updates are deferred wherever they can be, not only where it pays."""
+    """Weights travel together wherever they can, and C is divided, not only where it pays."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(c_loops, "MANY", 1)
+        patch.setattr(pairs, "MANY", 1)
+        patch.setattr(c_loops, "ENOUGH", 1)
         yield
 
 
 @st.composite
 def schedules(draw):
     """Batch, rates, and steps call by call."""
-    calls = draw(st.lists(st.integers(0, 5), min_size=1, max_size=3))
-    rates = draw(st.lists(st.sampled_from([0.1, 0.037, -0.3, 1.0, 0.0]), min_size=15, max_size=15))
-    return draw(st.sampled_from([1, 1, 3])), rates, calls
+    calls = draw(st.lists(st.integers(0, 7), min_size=1, max_size=3))
+    rates = draw(st.lists(st.sampled_from([0.1, 0.037, -0.3, 1.0, 0.0]), min_size=21, max_size=21))
+    return draw(st.sampled_from([1, 3, 5])), rates, calls
 
 
 def trained_difference(found, case, schedule):
