@@ -6,6 +6,7 @@ serve them all: the addresses of all operands of a loop.
 
 from __future__ import annotations
 
+from operator import sub
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def nests(sequences: Ints, breaks: Any = None) -> list[Nest]:
         barred[:-1] = breaks
         bent |= barred
         bent[1:] |= barred[:-1]
-    pieces: list[Nest] = []
+    runs: list[tuple[int, int]] = []
     corners = np.flatnonzero(bent).tolist()
     is_barred = barred.tolist()
     start = index = 0
@@ -65,19 +66,23 @@ def nests(sequences: Ints, breaks: Any = None) -> list[Nest]:
             # Of three positions the last two may belong together: `a  b c d`, not `a b  c d`.
             if stop == start + 1 and stop + 1 < length and not bent[stop + 1] and not is_barred[stop]:
                 stop = start
-        pieces.append(_run(sequences, start, stop + 1))
+        runs.append((start, stop + 1))
         start = stop + 1
-    return _rerolled(sequences, pieces, is_barred)
+    starts = [start for start, _ in runs]
+    first = dict(zip(starts, sequences[:, starts].T.tolist()))
+    step = np.append(steps, sequences[:, :1], axis=1)[:, starts].T.tolist()  # that of a single last one is not used
+    pieces = [
+        Nest(start, (stop - start,), (tuple(by),)) if stop - start > 1 else Nest(start, (), ())
+        for (start, stop), by in zip(runs, step)
+    ]
+    return _rerolled(first, pieces, is_barred)
 
 
-def _run(sequences: Ints, start: int, stop: int) -> Nest:
-    if stop - start == 1:
-        return Nest(start, (), ())
-    return Nest(start, (stop - start,), (tuple((sequences[:, start + 1] - sequences[:, start]).tolist()),))
+def _rerolled(first: dict[int, list[int]], pieces: list[Nest], is_barred: list[bool]) -> list[Nest]:
+    """Pieces of equal shape at equal distances become one, again and again.
 
-
-def _rerolled(sequences: Ints, pieces: list[Nest], is_barred: list[bool]) -> list[Nest]:
-    """Pieces of equal shape at equal distances become one, again and again."""
+    first: where a piece starts -> what the sequences hold there.
+    """
     while True:
         outer: list[Nest] = []
         index = 0
@@ -89,9 +94,8 @@ def _rerolled(sequences: Ints, pieces: list[Nest], is_barred: list[bool]) -> lis
                 following = pieces[index + repeats]
                 if following[1:] != piece[1:]:
                     break
-                between = tuple(
-                    (sequences[:, following.start] - sequences[:, pieces[index + repeats - 1].start]).tolist()
-                )
+                last = first[pieces[index + repeats - 1].start]
+                between = tuple(map(sub, first[following.start], last))
                 if repeats > 1 and between != distance:
                     break
                 distance = between

@@ -109,9 +109,12 @@ def rows_at_once(loops: Loops, found: Pair, count: int, start: int) -> Optional[
     if forward.target.lanes != (1,) or found.factor.lanes != (1,):
         return None
     for at, loop in enumerate(loops.loops):
-        operands = [(operand, segment.counts) for segment in loop.segments for operand in segment.operands]
-        others_read = any(reaches(operand, loop.counts, terms, *found.inputs) for operand, terms in operands)
-        if others_read and at not in (found.forward, found.sink):
+        reads = any(
+            reaches(operand, loop.counts, segment.counts, *found.inputs)
+            for segment in loop.segments
+            for operand in segment.operands
+        )
+        if reads and at not in (found.forward, found.sink):
             return None  # the pair's inputs are all that is not copied for each row
     step, lanes = _whole(loops.inputs), _whole(forward.room)
     inputs, sums, factors = start, start + count * step, start + count * (step + lanes)

@@ -89,11 +89,12 @@ def follow(to: Ints, moved: Ints) -> None:
 
     to: node -> the next one, or itself. moved: the nodes that have a next one.
     """
+    end = to[moved]
     while len(moved):
-        end = to[to[moved]]
-        going = end != to[moved]
-        to[moved] = end
-        moved = moved[going]
+        further = to[end]
+        to[moved] = further
+        going = further != end
+        moved, end = moved[going], further[going]
 
 
 def is_cheap(expr: Expr) -> bool:
