@@ -236,10 +236,7 @@ class _Program:
             q=p.start + away,
             size=p.stop - p.start,
             numbers="".join(f"    w[{k.start + at}] = {number(x)[0]};\n" for at, x in enumerate(loops.numbers)),
-            take_parameters=self._copies(0, "w[{place}] = p[{index}]"),
-            take_gradients=self._copies(away, "w[{place}] = q[{index}]"),
-            give_parameters=self._copies(0, "p[{index}] = w[{place}]"),
-            give_gradients=self._copies(away, "q[{index}] = w[{place}]"),
+            copies=self._copies(),
             give_outputs=outputs or "    (void)w, (void)y;\n",
             loss=_leaf(loops.loss),
             **words,
@@ -250,17 +247,20 @@ class _Program:
         width = self.form.width
         return {"width": width, "zero": spread("0.0", width), "at": f"AT{width}" if width > 1 else "*"}
 
-    def _copies(self, away: int, statement: str) -> str:
+    def _copies(self) -> str:
         """Nests that bring every parameter, or its gradient, from the caller's order to the loops' or back."""
         lines: list[str] = []
         for copy in self.loops.copies:
-            place = affine(copy.place.base + away, copy.place.lanes, (), self.nests.listed)
+            place = affine(copy.place.base, copy.place.lanes, (), self.nests.listed)
             index = affine(copy.parameter.base, copy.parameter.lanes, (), self.nests.listed)
-            body = [f"{statement.format(place=place, index=index)};"]
+            body = [
+                f"double *ours = w + {place}, *other = theirs + {index};",
+                "*(out ? other : ours) = *(out ? ours : other);",
+            ]
             for name, count in reversed(list(zip(LANE_NAMES, copy.counts))):
                 body = over(name, count, 1, body)
-            lines += body
-        return "".join(f"    {line}\n" for line in lines or ["(void)w;"])
+            lines += body if copy.counts else braced("", body)
+        return "".join(f"    {line}\n" for line in lines or ["(void)w, (void)theirs, (void)out;"])
 
 
 def _leaf(operand: Operand) -> str:

@@ -40,21 +40,30 @@ static void take_inputs(double *restrict w, const double *restrict x)
         w[i] = x[i];
 }}
 
+/* One for all: parameters lie from w on, their gradients as far behind them as Q is behind P. */
+static __attribute__((noinline)) void move(double *restrict w, double *restrict theirs, int out)
+{{
+{copies}}}
+
 static void take_parameters(double *restrict w, const double *restrict p)
 {{
-{numbers}{take_parameters}}}
+{numbers}    move(w, (double *)p, 0);
+}}
 
 static void take_gradients(double *restrict w, const double *restrict q)
 {{
-{take_gradients}}}
+    move(w + (Q - P), (double *)q, 0);
+}}
 
-static void give_parameters(const double *restrict w, double *restrict p)
+static void give_parameters(double *restrict w, double *restrict p)
 {{
-{give_parameters}}}
+    move(w, p, 1);
+}}
 
-static void give_gradients(const double *restrict w, double *restrict q)
+static void give_gradients(double *restrict w, double *restrict q)
 {{
-{give_gradients}}}
+    move(w + (Q - P), q, 1);
+}}
 
 static void give_outputs(const double *restrict w, double *restrict y)
 {{
