@@ -8,7 +8,6 @@ pytest.importorskip("numpy")
 
 import engines
 from engines.rerolled.c_engines import RerolledC
-from engines.rerolled.c_nest import Form
 from tests.engines.compiled.compiling import COMPILED, is_slow
 
 REROLLED = [name for name in COMPILED if name.startswith("rerolled")]
@@ -44,15 +43,14 @@ def tape_of_workload(workload):
     return engine.tape(loss, inputs=inputs, parameters=model.parameters(), outputs=outputs)
 
 
-def in_vectors(compiler="gcc", flags=("-O0",), **form):
-    """An engine whose loops are in vectors, by a compiler that is told to be quick."""
-    form = Form(**{"width": 8, **form})
-    return RerolledC(
-        f"rerolled {compiler} {' '.join(flags)} {form}",
-        compiler,
-        flags,
-        form,
-        idea="",
-        builds_on="",
-        typical_row_seconds=0.0,
-    )
+class Exactly(RerolledC):
+    """C of that very form, whatever vectors the machine has: compilers split those that are too wide."""
+
+    def _native(self):
+        return self.form
+
+
+def of_form(compiler, form, *flags):
+    """An engine for C of that form, by a compiler that is told to be quick."""
+    flags = flags or ("-O0",) * (compiler != "tcc")
+    return Exactly(f"{compiler} {form}", compiler, flags, form, idea="", builds_on="", typical_row_seconds=0.0)

@@ -9,20 +9,20 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from engines.rerolled import c_loops, pairs
+from engines.rerolled.c_nest import Form
 from tests.engines.compiled.compiling import compiled, difference, reference, set_leaves, train_by_hand, usable
 from tests.engines.graphs import bits
-from tests.engines.rerolled.rolling import QUICK, SLOW, in_vectors
 from tests.engines.rerolled.tempting import networks, vectors
 
 BUSY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 FORMS = {
-    "tcc, a row at a time": ("tcc", {"width": 1, "rows": 0, "piece": 1, "units": 3}),
-    "tcc, three rows": ("tcc", {"width": 1, "rows": 3, "accumulators": 4}),
-    "vectors of 8, two rows": ("gcc", {"width": 8, "rows": 2}),
-    "vectors of 2, four rows": ("gcc", {"width": 2, "rows": 4, "accumulators": 3, "units": 2}),
-    "vectors of 4, few registers": ("gcc", {"width": 4, "rows": 1, "registers": 8, "accumulators": 16}),
-    "zeros skipped": ("gcc", {"width": 8, "sparse": True}),
+    "tcc, a row at a time": ("tcc", Form(rows=0, piece=1, units=3)),
+    "tcc, three rows": ("tcc", Form(rows=3, accumulators=4)),
+    "vectors of 8, two rows": ("gcc", Form(width=8, rows=2)),
+    "vectors of 2, four rows": ("gcc", Form(width=2, rows=4, accumulators=3, units=2)),
+    "vectors of 4, few registers": ("gcc", Form(width=4, registers=8, accumulators=16)),
+    "zeros skipped": ("gcc", Form(width=8, sparse=True)),
 }
 
 
