@@ -47,7 +47,7 @@ def group(found: Sums) -> list[Group]:
     import numpy as np
 
     nodes = found.nodes
-    count = np.bincount(found.owner, minlength=nodes)
+    count: Any = np.bincount(found.owner, minlength=nodes)
     first = np.cumsum(count) - count
     region = np.minimum(found.kind, COMPUTED).astype(np.int64)
     """Node -> what it comes from: the kind of a leaf, the group of a sum."""

@@ -292,8 +292,8 @@ class _Lanes(NamedTuple):
         if (steps == steps[:, :, :1]).all():
             yield self
             return
-        _, pattern = np.unique(steps.reshape(-1, len(self.nodes)), axis=1, return_inverse=True)
-        pattern = pattern.reshape(-1)
+        _, labels = np.unique(steps.reshape(-1, len(self.nodes)), axis=1, return_inverse=True)
+        pattern: Any = labels.reshape(-1)
         if _too_many(int(pattern.max()) + 1, len(self.nodes)):
             yield self
             return

@@ -13,7 +13,9 @@ POINTS = 8.5
 Label = tuple[float, float, str]
 """x and y of a mark, and its text."""
 
-_OFFSETS = (0, 10, -10, 20, -20, 30, -30, 42, -42, 54, -54, 66, -66)
+_OFFSETS = (0, 10, -10, 20, -20, 30, -30, 42, -42, 54, -54, 66, -66, 78, -78, 90, -90)
+_SIDES = ((8, -8), (36, -36), (72, -72))
+"""How far to the right and the left: farther off only where everything near is taken."""
 
 
 def label_column(axes: Axes, labels: Sequence[Label], x: float, *, muted: Collection[str] = ()) -> None:
@@ -71,7 +73,7 @@ def label_marks(
     frame = axes.get_window_extent()
     if right_of is not None:
         frame = Bbox.from_extents(axes.transData.transform((right_of, 1.0))[0], frame.y0, frame.x1, frame.y1)
-    places = [(side, rise) for rise in _OFFSETS for side in (8, -8)]
+    places = [(side, rise) for sides in _SIDES for rise in _OFFSETS for side in sides]
     for label in sorted(labels, key=lambda label: -label[1]):
         boxes = {place: _box(axes, label, place) for place in places}
         free = (
@@ -81,7 +83,7 @@ def label_marks(
         )
         place = next(free, places[0])
         taken.append(boxes[place])
-        _write(axes, label, *place, lead=place[1] != 0)
+        _write(axes, label, *place, lead=place[1] != 0 or abs(place[0]) > _SIDES[0][0])
 
 
 def _box(axes: Axes, label: Label, place: tuple[int, int]) -> Bbox:
