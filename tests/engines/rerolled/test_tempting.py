@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 
 from engines.rerolled import c_loops, pairs
+from engines.rerolled.c_engines import RerolledC
 from engines.rerolled.c_nest import Form
 from tests.engines.compiled.compiling import compiled, difference, reference, set_leaves, train_by_hand, usable
 from tests.engines.graphs import bits
@@ -21,6 +22,8 @@ FORMS = {
     "vectors of 4, few registers": ("gcc", Form(width=4, registers=8, accumulators=16)),
     "zeros skipped": ("gcc", Form(width=8, sparse=True)),
 }
+
+FACTS = {"idea": "", "builds_on": "", "typical_row_seconds": 0.0}
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -79,3 +82,17 @@ def hunt(engine, graphs, examples):
         check(engine, case)
 
     agrees()
+
+
+@pytest.mark.parametrize("graphs", GRAPHS)
+@pytest.mark.parametrize("name", ["rerolled-numpy", "rerolled-tcc"])
+def test_tempting_graphs_keep_the_reference_bits(name, graphs):
+    hunt(usable(name), GRAPHS[graphs], 40)
+
+
+@pytest.mark.parametrize("graphs", GRAPHS)
+@pytest.mark.parametrize("form", FORMS)
+def test_they_keep_them_in_any_form(form, graphs):
+    compiler, changed = FORMS[form]
+    flags = () if compiler == "tcc" else ("-O1",)
+    hunt(RerolledC(form, compiler, flags, changed, **FACTS), GRAPHS[graphs], 15 if compiler == "tcc" else 3)

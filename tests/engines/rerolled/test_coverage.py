@@ -1,0 +1,70 @@
+"""How much of a graph comes back as loops, MLP or not; and the C is clean."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+import engines
+from engines.api import Unavailable
+from engines.compiled import toolchains
+from engines.graph.value import Value
+from engines.rerolled.engine import reroll
+from harness import workloads
+
+
+def loops_of(name):
+    workload, engine = workloads.load(name), engines.load("rerolled-tcc")
+    model = workload.model(engine.nn)
+    inputs = [Value(x) for x in workload.row(0)]
+    outputs = workload.outputs(model, inputs)
+    loss = workload.loss(model, inputs, outputs)
+    return reroll(engine.tape(loss, inputs=inputs, parameters=model.parameters(), outputs=outputs))
+
+
+@pytest.mark.parametrize(
+    ("name", "share", "most"),
+    [
+        ("recurrent", 0.99, 100),
+        ("conv-1d", 0.99, 20),
+        ("conv-2d", 0.99, 60),
+        ("attention", 0.99, 70),
+        ("polynomial", 0.99, 60),
+        ("shuffled", 0.99, 60),
+        ("digits", 0.99, 60),
+        ("moons", 0.99, 30),
+        ("tour", 0.95, 30),
+        ("mlp-784x50x10", 0.999, 20),
+    ],
+)
+def test_regular_graphs_are_loops(name, share, most):
+    loops = loops_of(name)
+    assert loops.coverage >= share
+    assert len(loops.loops) <= most
+
+
+def test_neurons_in_any_order_are_the_same_loops():
+    assert len(loops_of("shuffled").loops) == len(loops_of("digits").loops)
+
+
+def test_a_graph_without_structure_says_so():
+    assert loops_of("random-dag").coverage < 0.5
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("engine", ["rerolled-tcc", "rerolled-gcc", "rerolled-clang-sparse"])
+def test_the_c_is_clean(engine, compiler, tmp_path):
+    try:
+        tool = toolchains.find(compiler)
+        engines.load(engine).check()
+    except Unavailable as missing:
+        pytest.skip(missing.reason)
+    for name in ("xor", "mlp-70x40x3", "recurrent"):
+        for index, unit in enumerate(engines.load(engine).generate(loops_of(name)).units):
+            file = tmp_path / f"{name}-{index}.c"
+            file.write_text(unit)
+            flags = ("-O1", "-march=native", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Wno-psabi")
+            command = [*tool.command, *toolchains.STRICT, *flags, "-c", "-o", str(tmp_path / "out.o"), str(file)]
+            result = subprocess.run(command, capture_output=True, text=True, check=False)
+            assert result.returncode == 0, result.stderr[:2000]

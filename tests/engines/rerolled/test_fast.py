@@ -1,0 +1,32 @@
+"""The one engine that does not promise bits: it stays within its bound, and leaves the process as it was."""
+
+from __future__ import annotations
+
+from harness import workloads
+from tests.engines.compiled.compiling import usable
+
+STEPS = 1000
+
+
+def trained(name):
+    workload = workloads.load("digits")
+    trainer = usable(name).prepare(workload)
+    trainer.restart(batch=workload.batch)
+    trainer.train(STEPS)
+    return [*trainer.parameters(), *trainer.losses]
+
+
+def test_it_stays_within_its_bound_and_has_other_bits():
+    engine = usable("rerolled-clang-fast")
+    found, expected = trained(engine.name), trained("rerolled-tcc")
+    error = max(abs(a - b) / max(1.0, abs(b)) for a, b in zip(found, expected))
+    assert not engine.strict
+    assert 0.0 < error <= engine.error_bound
+
+
+def test_small_numbers_survive():
+    """-ffast-math would have the whole process flush them to zero."""
+    trained("rerolled-clang-fast")
+    smallest = 5e-324
+    assert smallest * 1.0 > 0.0
+    assert (smallest * 4.0) / 2.0 > 0.0

@@ -1,0 +1,115 @@
+"""Inputs that are 0.0 are skipped, and no bit changes: not with -0.0, and not where a factor is infinite or NaN."""
+
+from __future__ import annotations
+
+import math
+import random
+from array import array
+
+import pytest
+
+import engines
+from engines.api import NonFiniteLoss
+from engines.rerolled.engine import reroll
+from engines.rerolled.zeros import skipping
+from tests.engines.compiled.compiling import usable
+from tests.engines.graphs import bits
+
+INPUTS, HIDDEN = 12, 9
+INF = math.inf
+
+
+def network(Value, weights):
+    """Squared error of a small net: its loss, inputs and parameters."""
+    inputs = [Value(1.0) for _ in range(INPUTS + 1)]
+    given = [Value(w) for w in weights]
+    it = iter(given)
+    hidden = [sum((next(it) * x for x in inputs[:-1]), next(it)).relu() for _ in range(HIDDEN)]
+    out = sum((next(it) * h for h in hidden), next(it))
+    return (out - inputs[-1]) ** 2, inputs, given
+
+
+COUNT = HIDDEN * (INPUTS + 1) + HIDDEN + 1
+
+
+def weights(seed):
+    rng = random.Random(seed)
+    return [rng.uniform(-1, 1) for _ in range(COUNT)]
+
+
+def train(name, start, rows, rates, batch):
+    """Losses, parameters and gradients after one pass over the rows, and the step that was not finite."""
+    engine = usable(name)
+    loss, inputs, parameters = network(engine.Value, weights(1))
+    program = engine.compile(loss, inputs=inputs, parameters=parameters)
+    program.parameters[:] = array("d", start)
+    flat = array("d", [x for row in rows for x in row])
+    losses, failed = [], None
+    try:
+        losses = list(program.train(flat, rate=lambda update: rates[update], batch=batch))
+    except NonFiniteLoss as error:
+        failed = error.step
+    return bits(losses), bits(program.parameters), failed
+
+
+def rows(seed, share, special=()):
+    rng = random.Random(seed)
+    made = [
+        [rng.uniform(-1, 1) if rng.random() > share else rng.choice([0.0, -0.0]) for _ in range(INPUTS + 1)]
+        for _ in range(20)
+    ]
+    for at, value in enumerate(special):
+        made[5 + at][at] = value
+    return made
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.9, 1.0])
+def test_skipping_changes_no_bit(share, batch):
+    same = [train(name, weights(2), rows(3, share), [0.05] * 20, batch) for name in ("tcc", "rerolled-clang-sparse")]
+    assert same[0] == same[1]
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("bad", [INF, -INF, math.nan, 1e308, -1e308])
+def test_weights_that_are_not_finite_are_not_skipped(bad, batch):
+    """A row of zeros meets an infinite weight: their product is NaN, and the loss is."""
+    for at in (0, 5, 3 * (INPUTS + 1) + 2):
+        start = weights(2)
+        start[at] = bad
+        same = [train(name, start, rows(3, 0.8), [0.05] * 20, batch) for name in ("tcc", "rerolled-clang-sparse")]
+        assert same[0] == same[1], at
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("rate", [1e300, INF, -1e300, math.nan, 1e150])
+def test_weights_become_infinite_at_the_same_step(rate, batch):
+    rates = [0.05] * 2 + [rate] + [0.05] * 17
+    same = [train(name, weights(2), rows(3, 0.8), rates, batch) for name in ("tcc", "rerolled-clang-sparse")]
+    assert same[0][::2] == same[1][::2], "losses, and the step that fails"
+
+
+@pytest.mark.parametrize("special", [(INF,), (math.nan,), (1e200, -1e200), (5e-324, 1e-310)])
+def test_inputs_of_any_size(special):
+    same = [train(name, weights(2), rows(3, 0.8, special), [0.05] * 20, 1) for name in ("tcc", "rerolled-clang-sparse")]
+    assert same[0][::2] == same[1][::2]
+
+
+def test_what_skips():
+    """The first layer's sum, and the sink of its weights."""
+    engine = engines.load("rerolled-tcc")
+    loss, inputs, parameters = network(engine.Value, weights(1))
+    loops = reroll(engine.tape(loss, inputs=inputs, parameters=parameters))
+    found = skipping(loops)
+    assert found.inputs == (0, INPUTS)
+    ((loop, segment),) = found.sums.items()
+    assert loops.loops[loop].segments[segment].counts == (INPUTS,)
+    ((sink, lane),) = found.sinks.items()
+    assert loops.loops[sink].counts[lane] == INPUTS
+
+
+def test_weights_that_another_sink_adds_to_do_not_skip():
+    engine = engines.load("rerolled-tcc")
+    loss, inputs, parameters = network(engine.Value, weights(1))
+    decayed = loss + sum(p * p for p in parameters) * 1e-3
+    assert skipping(reroll(engine.tape(decayed, inputs=inputs, parameters=parameters))) is None
