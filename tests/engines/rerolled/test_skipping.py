@@ -1,0 +1,256 @@
+"""A network whose loss stays finite while its weights, inputs, rates and gradients do not: no zero may be skipped there.
+
+Where a loss is not finite training ends, and with it all that could show that a product of 0.0 and infinity was left out.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from array import array
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engines.api import NonFiniteLoss
+from engines.rerolled.c_nest import Form
+from engines.rerolled.engine import reroll
+from engines.rerolled.groups import Phase
+from engines.rerolled.zeros import skipping
+from harness import workloads
+from tests.engines.compiled.compiling import (
+    compiled,
+    difference,
+    reference,
+    set_leaves,
+    train_by_hand,
+    training_difference,
+    usable,
+)
+from tests.engines.graphs import Graph, classifier
+from tests.engines.rerolled.rolling import of_form, tape_of, tape_of_workload
+
+FEATURES, HIDDEN = 6, 5
+WEIGHTS = HIDDEN * FEATURES
+PARAMETERS = WEIGHTS + 2 * HIDDEN
+
+
+def masked(Value, leaves):
+    """NaN is not above -0.5, and tanh is bounded."""
+    given = iter(leaves)
+    x, (target,) = (list(itertools.islice(given, count)) for count in (FEATURES, 1))
+    weights, biases, last = (list(itertools.islice(given, count)) for count in (WEIGHTS, HIDDEN, HIDDEN))
+    rows = [weights[at : at + FEATURES] for at in range(0, WEIGHTS, FEATURES)]
+    hidden = [sum((w * v for w, v in zip(row, x)), b).max(-0.5).tanh() for row, b in zip(rows, biases)]
+    # Twice the same sum: the gradient of a hidden unit is twice a weight, which may be infinite where the sum is none.
+    output = sum(v * h for v, h in zip(last, hidden)) + sum(v * h for v, h in zip(last, hidden))
+    return [*hidden, (output - target).max(-3.0).tanh()]
+
+
+def start(others=()):
+    """Numbers for all leaves, and some parameters otherwise."""
+    rng = random.Random(1337)
+    drawn = [rng.gauss(0.0, 0.5) for _ in range(FEATURES + 1 + PARAMETERS)]
+    for index, number in dict(others).items():
+        drawn[FEATURES + 1 + index] = number
+    return tuple(drawn)
+
+
+GRAPH = Graph("masked", start(), masked)
+KINDS = ["input"] * (FEATURES + 1) + ["parameter"] * PARAMETERS
+
+
+@pytest.fixture(scope="module", params=["rerolled-clang-sparse", "tcc", "gcc"])
+def found(request):
+    """The network compiled once, with zeros skipped: by the engine, by TCC without vectors, and in vectors by gcc."""
+    form = {"tcc": Form(sparse=True), "gcc": Form(width=8, sparse=True)}.get(request.param)
+    engine = usable(of_form(request.param, form) if form else request.param)
+    assert "live->count" in engine.source(engine.lower(tape_of(GRAPH, KINDS)))
+    return compiled(engine, GRAPH, KINDS, GRAPH.numbers)
+
+
+ROWS = {
+    "no zeros": [0.5, -0.25, 0.75, 1.0, -1.5, 0.1, 0.3],
+    "zeros": [0.0, -0.25, 0.0, 0.0, -1.5, 0.0, 0.3],
+    "zeros of both signs": [-0.0, -0.25, 0.0, -0.0, 1.5, 0.7, 0.3],
+    "all zeros": [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.3],
+    "all but the last": [-0.0, 0.0, -0.0, 0.0, -0.0, 2.0, -0.3],
+    "the smallest": [5e-324, 0.0, -5e-324, 0.0, 1e-310, 0.0, 0.3],
+    "the largest": [1e308, 0.0, -1e308, 0.0, 0.0, 0.0, 0.3],
+    "infinite": [math.inf, 0.0, 1.0, 0.0, -math.inf, 0.0, 0.3],
+    "no number": [math.nan, 0.0, 1.0, 0.0, 0.5, 0.0, 0.3],
+}
+AT_REST = dict.fromkeys(range(WEIGHTS, WEIGHTS + HIDDEN), 0.0)
+STARTS = {
+    "as usual": start(),
+    "an infinite weight": start({0: math.inf}),
+    "an input's weights are infinite": start({at: math.inf if at % 4 else -math.inf for at in range(0, WEIGHTS, 6)}),
+    "a weight is no number": start({14: math.nan}),
+    "a weight's square is infinite": start({9: 1e200, 10: -1e200}),
+    "an infinite weight behind": start({WEIGHTS + HIDDEN + 1: math.inf}),
+    "an infinite gradient": start({**AT_REST, WEIGHTS + HIDDEN: 1.7e308}),
+}
+
+
+def agrees(found, numbers, rows, rates, batch):
+    """All losses, then parameters and gradients; and the same end, where the reference's loss is not finite."""
+    expected = train_by_hand(GRAPH, KINDS, numbers, rows, rates, batch, len(rates))
+    assert training_difference(found, numbers, rows, expected, rates, batch) == ""
+    if isinstance(expected.failed, float):
+        with pytest.raises(NonFiniteLoss):
+            found.program.train(array("d", rows[len(expected.losses) % len(rows)]), rate=1.0, batch=batch)
+    return expected
+
+
+@pytest.mark.parametrize("weights", STARTS)
+def test_a_pass_keeps_the_bits(found, weights):
+    for row in ROWS.values():
+        numbers = (*row, *STARTS[weights][FEATURES + 1 :])
+        assert difference(found, numbers, reference(GRAPH, numbers)) == ""
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("weights", STARTS)
+def test_training_from_there_keeps_the_bits(found, weights, batch):
+    for row in ROWS.values():
+        agrees(found, STARTS[weights], [row, ROWS["no zeros"], ROWS["zeros"]], [0.1] * 7, batch)
+        agrees(found, STARTS[weights], [ROWS["no zeros"], row, ROWS["zeros"]], [0.1] * 7, batch)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("rate", [1e300, -1e308, math.inf, math.nan, 1e-320, 0.0])
+def test_rates_that_make_weights_infinite(found, rate, batch):
+    for at in (0, 1, 4):
+        rates = [0.1] * 9
+        rates[at] = rate
+        agrees(found, GRAPH.numbers, [ROWS["zeros"], ROWS["no zeros"], ROWS["all zeros"]], rates, batch)
+
+
+def test_the_network_is_what_it_says():
+    for rate, weights, row in (
+        (math.inf, "as usual", "zeros"),
+        (0.1, "an infinite weight", "zeros"),
+        (0.1, "as usual", "no number"),
+        (0.1, "an infinite gradient", "all zeros"),
+    ):
+        rows = [ROWS[row], ROWS["zeros"]]
+        trained = train_by_hand(GRAPH, KINDS, STARTS[weights], rows, [rate, 0.1, 0.1, 0.1], 1, 4)
+        assert trained.failed is None
+        assert not all(map(math.isfinite, trained.parameters[:WEIGHTS]))
+
+
+usual = st.sampled_from([0.0, 0.0, 0.0, -0.0, 0.3, -1.7, 1.0])
+features = usual | st.sampled_from([5e-324, 1e200, math.inf, math.nan])
+weights = st.sampled_from([math.inf, -math.inf, math.nan, 1e300, -1e155, 0.0, 1.7e308])
+rates = st.sampled_from([0.1, 0.1, 0.1, 1.0, 1e300, math.inf, -1e308, math.nan, 0.0, 1e-320])
+
+
+def test_any_of_these_at_any_time(found):
+    """The program stays as it is, only numbers change."""
+
+    @settings(max_examples=200, deadline=None)
+    @given(
+        rows=st.lists(st.lists(features, min_size=FEATURES, max_size=FEATURES), min_size=1, max_size=4),
+        others=st.dictionaries(st.integers(0, PARAMETERS - 1), weights, max_size=3),
+        rates=st.lists(rates, min_size=1, max_size=8),
+        batch=st.integers(1, 3),
+    )
+    def agree(rows, others, rates, batch):
+        numbers, rows = start(others), [[*row, 0.3] for row in rows]
+        agrees(found, numbers, rows, rates, batch)
+        numbers = (*rows[0], *numbers[FEATURES + 1 :])
+        assert difference(found, numbers, reference(GRAPH, numbers)) == ""
+
+    agree()
+
+
+def test_a_call_begins_with_the_weights_that_there_are(found):
+    """Set to infinity between two calls, they are known by the next."""
+    program, rows = found.program, array("d", ROWS["zeros"])
+    set_leaves(found, GRAPH.numbers)
+    program.reset()
+    program.train(rows, rate=0.1, steps=3)
+    program.parameters[0] = math.inf
+    numbers = (*ROWS["zeros"], *program.parameters)
+    expected = train_by_hand(GRAPH, KINDS, numbers, [ROWS["zeros"]], [0.1] * 3, 1, 3)
+    assert expected.failed is None
+    assert list(program.train(rows, rate=0.1, steps=3)) == expected.losses
+
+
+# --- what is skipped ---------------------------------------------------------------------------------------------
+
+
+def test_the_first_layer_of_a_network():
+    loops = reroll(tape_of_workload(workloads.load("digits")))
+    found = skipping(loops)
+    assert found.inputs == (0, 64), "not the label, which no weight meets"
+    ((forward, segment),) = found.sums.items()
+    ((sink, lane),) = found.sinks.items()
+    assert (loops.loops[forward].phase, loops.loops[forward].lanes) == (Phase.FORWARD, 50)
+    assert loops.loops[forward].segments[segment].counts == (64,)
+    assert loops.loops[sink].phase == Phase.SINK
+    assert loops.loops[sink].counts[lane] == 64
+    ((first, last),) = found.weights
+    p, g = loops.area("p"), loops.area("g")
+    assert p.start <= first < last <= p.stop
+    assert last - first >= 64 * 50
+    ((first, last),) = found.factors
+    assert g.start <= first < last <= g.stop
+    assert last - first == 50
+
+
+def with_more(more, extra=0):
+    """The loops of a network, and something else added to its loss.
+
+    more: of the inputs, the first layer's parameters, and so many parameters that it has of its own.
+    """
+    graph, kinds = classifier(FEATURES, HIDDEN, 3)
+    count, first = len(graph.numbers), FEATURES + 3
+
+    def build(Value, leaves):
+        *values, loss = graph.build(Value, leaves[:count])
+        p = leaves[first : first + HIDDEN * (FEATURES + 1)]
+        return [*values, loss + more(leaves[:FEATURES], p, leaves[count:])]
+
+    return reroll(tape_of(Graph("more", graph.numbers + (0.5,) * extra, build), [*kinds, *["parameter"] * extra]))
+
+
+def test_two_layers_over_the_same_inputs():
+    """The second adds its biases last, so that it is another loop: both skip."""
+
+    def more(x, p, own):
+        rows = [own[at : at + FEATURES + 1] for at in range(0, len(own), FEATURES + 1)]
+        return sum((sum(w * v for w, v in zip(row[:-1], x)) + row[-1]).tanh() for row in rows)
+
+    found = skipping(with_more(more, extra=3 * (FEATURES + 1)))
+    assert found.inputs == (0, FEATURES)
+    assert (len(found.sums), len(found.sinks), len(found.weights)) == (2, 2, 2)
+
+
+OTHERS = {
+    "their squares": lambda x, p, own: sum(w * w for w in p),
+    "all of them": lambda x, p, own: sum(p),
+    "one of them": lambda x, p, own: p[3] * 2.0,
+    "one with another": lambda x, p, own: p[3] * p[4],
+    "one with another input": lambda x, p, own: (p[3] * x[4]).tanh(),
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_nothing_is_skipped_where_something_else_updates_a_weight(what):
+    """A bound on weights must know what updates them."""
+    assert skipping(with_more(OTHERS[what])) is None
+
+
+@pytest.mark.parametrize("name", ["moons", "conv-1d", "recurrent", "polynomial"])
+def test_nothing_is_skipped_where_inputs_differ_from_lane_to_lane(name):
+    assert skipping(reroll(tape_of_workload(workloads.load(name)))) is None
+
+
+def test_without_anything_to_skip_it_runs_all_the_same():
+    engine = usable("rerolled-clang-sparse")
+    x, p = engine.Value(0.0), engine.Value(3.0)
+    program = engine.compile((x - p) ** 2, inputs=[x], parameters=[p])
+    assert list(program.train(array("d", [0.0, 1.0]), rate=0.25)) == [9.0, 0.25]
