@@ -5,6 +5,7 @@ One entry in `catalogue.WORKLOADS` adds one. Worker-safe: a worker builds its wo
 
 from __future__ import annotations
 
+import math
 import re
 from functools import cache, partial
 
@@ -38,8 +39,10 @@ def _mlp(name: str) -> Workload:
     if not re.fullmatch(r"mlp-[1-9]\d{0,6}(x[1-9]\d{0,6})+", name):
         raise UnknownName("workload", name, ["mlp-784x50x10 (inputs x hidden x outputs, two sizes or more, none of 0)"])
     shape = tuple(int(size) for size in name[len("mlp-") :].split("x"))
-    # Gradients grow with the network: at a rate of 0.001 the large ones leave the real numbers within ten steps.
+    # Gradients grow with the network, and with each further hidden layer as many times as it is wide: at a rate of
+    # 0.001 the large ones leave the real numbers within ten steps.
     weights = sum(nin * nout for nin, nout in zip(shape, shape[1:]))
+    deeper = math.prod(min(1.0, 25 / width) for width in shape[2:-1])
     return Workload(
         name,
         f"{shape[0]}-{list(shape[1:])}, squared error, synthetic rows",
@@ -49,5 +52,5 @@ def _mlp(name: str) -> Workload:
         loss_of=by_squared_error,
         is_correct=within(0.5),
         batch=1,
-        rate=constant(0.001 * min(1.0, 300 / weights)),
+        rate=constant(0.001 * min(1.0, 300 / weights) * deeper),
     )
