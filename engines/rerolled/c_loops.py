@@ -9,7 +9,8 @@ from engines.compiled.c_runtime import COLUMNS, UPDATE
 from engines.compiled.c_source import PIECE, Source
 from engines.graph.expr import number
 from engines.rerolled import runtime
-from engines.rerolled.c_nest import Due, Form, Manner, Nests, braced, over, spread, vector
+from engines.rerolled.c_nest import Due, Form, Manner, Nests
+from engines.rerolled.c_text import braced, over, spread, vector
 from engines.rerolled.groups import Phase
 from engines.rerolled.loops import LANE_NAMES, Access, Loops, Operand, Table, affine, updates_in_place
 from engines.rerolled.pairs import pair, rows_at_once

@@ -8,11 +8,12 @@ out, and a compiler that has none, little to lose.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Optional
 
-from engines.graph.expr import ATOM_PRECEDENCE, INFIX, Apply, C, Expr, Literal, Text, number
+from engines.graph.expr import ATOM_PRECEDENCE, INFIX, number
+from engines.rerolled.c_text import braced, calls, over, over_live, spell, spread, vector
 from engines.rerolled.groups import Phase
 from engines.rerolled.loops import LANE_NAMES, TERM_NAMES, Access, Loop, Operand, Segment, Table, affine
 from engines.rerolled.nest import Stride
@@ -125,7 +126,7 @@ class Nests:
 
     def _loop(self, loop: Loop, manner: Manner) -> Iterator[str]:
         """As many nests as the inner lanes need."""
-        called = [call for segment in loop.segments for call in _calls(segment.template)]
+        called = [call for segment in loop.segments for call in calls(segment.template)]
         self.calls.update(called)
         if not loop.counts:
             loop = _with_a_lane(loop)
@@ -215,7 +216,7 @@ class _Nest:
                 )
                 for slot, o in enumerate(segment.operands)
             }
-            text, binds = _spell(segment.template, leaves, block.width)
+            text, binds = spell(segment.template, leaves, block.width)
             terms.append(text if binds >= INFIX["add"].precedence else f"({text})")
         total = " + ".join(terms)
         if not manner.in_place:
@@ -278,7 +279,7 @@ class _Nest:
             yield f"const {vector(accumulators[0][1].width)} {name} = {text};"
         for (name, block), leaves in zip(accumulators, texts):
             named = {str(slot): (shared.get(text, text), ATOM_PRECEDENCE) for slot, text in enumerate(leaves)}
-            term = _spell(segment.template, named, block.width)[0]
+            term = spell(segment.template, named, block.width)[0]
             yield f"{vector(block.width)} {name} = {term};" if begins else f"{name} += {term};"
 
     def _bring_up_to_date(
@@ -408,61 +409,6 @@ def _widths(count: int, room: int, widest: int) -> list[int]:
         widths.append(width)
         left, room = left - width, room - width
     return widths
-
-
-def _spell(expr: Expr, leaves: Mapping[str, Text], width: int) -> Text:
-    """An expression over vectors; over doubles as C has it."""
-    if width == 1:
-        return C.spell(expr, leaves)
-    if isinstance(expr, Literal):
-        return spread(number(expr.number)[0], width), ATOM_PRECEDENCE
-    if not isinstance(expr, Apply):
-        return leaves[expr.name]  # type: ignore[attr-defined]
-    operands = [_spell(operand, leaves, width) for operand in expr.operands]
-    if expr.primitive == "where":
-        return f"where{width}({', '.join(text for text, _ in operands)})", ATOM_PRECEDENCE
-    for at, operand in enumerate(expr.operands):
-        if isinstance(operand, Apply) and operand.primitive in _COMPARISONS:
-            operands[at] = (f"truth{width}({operands[at][0]})", ATOM_PRECEDENCE)
-    return C.apply(expr.primitive, operands)
-
-
-_COMPARISONS = ("less", "greater")
-
-
-def _calls(expr: Expr) -> Iterator[tuple[str, int]]:
-    """The libm functions that an expression calls, with how many arguments."""
-    if isinstance(expr, Apply):
-        if expr.primitive not in INFIX and expr.primitive != "where":
-            yield expr.primitive, len(expr.operands)
-        for operand in expr.operands:
-            yield from _calls(operand)
-
-
-def vector(width: int) -> str:
-    """The type of so many doubles."""
-    return f"v{width}" if width > 1 else "double"
-
-
-def spread(text: str, width: int) -> str:
-    """A double in every lane."""
-    return f"all{width}({text})" if width > 1 else text
-
-
-def braced(head: str, lines: Sequence[str]) -> list[str]:
-    """A block."""
-    return [f"{head}{{", *(f"    {line}" for line in lines), "}"]
-
-
-def over(name: str, count: int, step: int, lines: Sequence[str]) -> list[str]:
-    """A counted loop."""
-    onwards = f"{name}++" if step == 1 else f"{name} += {step}"
-    return braced(f"for (long long {name} = 0; {name} < {count}; {onwards}) ", lines)
-
-
-def over_live(name: str, lines: Sequence[str]) -> list[str]:
-    """A loop over the inputs that are not skipped."""
-    return braced("for (long long n = 0; n < live->count; n++) ", [f"const long long {name} = live->at[n];", *lines])
 
 
 def _declares(lines: Sequence[str]) -> bool:

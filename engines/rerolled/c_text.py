@@ -1,0 +1,62 @@
+"""How C is spelled here: vectors, expressions over them, and blocks of statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from engines.graph.expr import ATOM_PRECEDENCE, INFIX, Apply, C, Expr, Literal, Text, number
+
+
+def spell(expr: Expr, leaves: Mapping[str, Text], width: int) -> Text:
+    """An expression over vectors; over doubles as C has it."""
+    if width == 1:
+        return C.spell(expr, leaves)
+    if isinstance(expr, Literal):
+        return spread(number(expr.number)[0], width), ATOM_PRECEDENCE
+    if not isinstance(expr, Apply):
+        return leaves[expr.name]  # type: ignore[attr-defined]
+    operands = [spell(operand, leaves, width) for operand in expr.operands]
+    if expr.primitive == "where":
+        return f"where{width}({', '.join(text for text, _ in operands)})", ATOM_PRECEDENCE
+    for at, operand in enumerate(expr.operands):
+        if isinstance(operand, Apply) and operand.primitive in _COMPARISONS:
+            operands[at] = (f"truth{width}({operands[at][0]})", ATOM_PRECEDENCE)
+    return C.apply(expr.primitive, operands)
+
+
+_COMPARISONS = ("less", "greater")
+
+
+def calls(expr: Expr) -> Iterator[tuple[str, int]]:
+    """The libm functions that an expression calls, with how many arguments."""
+    if isinstance(expr, Apply):
+        if expr.primitive not in INFIX and expr.primitive != "where":
+            yield expr.primitive, len(expr.operands)
+        for operand in expr.operands:
+            yield from calls(operand)
+
+
+def vector(width: int) -> str:
+    """The type of so many doubles."""
+    return f"v{width}" if width > 1 else "double"
+
+
+def spread(text: str, width: int) -> str:
+    """A double in every lane."""
+    return f"all{width}({text})" if width > 1 else text
+
+
+def braced(head: str, lines: Sequence[str]) -> list[str]:
+    """A block."""
+    return [f"{head}{{", *(f"    {line}" for line in lines), "}"]
+
+
+def over(name: str, count: int, step: int, lines: Sequence[str]) -> list[str]:
+    """A counted loop."""
+    onwards = f"{name}++" if step == 1 else f"{name} += {step}"
+    return braced(f"for (long long {name} = 0; {name} < {count}; {onwards}) ", lines)
+
+
+def over_live(name: str, lines: Sequence[str]) -> list[str]:
+    """A loop over the inputs that are not skipped."""
+    return braced("for (long long n = 0; n < live->count; n++) ", [f"const long long {name} = live->at[n];", *lines])
