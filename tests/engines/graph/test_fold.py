@@ -99,7 +99,7 @@ def test_it_compiles_all_the_same(name, why):
     try:
         loss = program.forward()
     except (ArithmeticError, ValueError):
-        assert name in ("bytecode", "python-source")
+        assert name in ("bytecode", "python-source", "rerolled-numpy")
     else:
         assert bits([loss]) == bits([value]) or (name == "rerolled-numpy" and math.isnan(loss))
 

@@ -1,6 +1,6 @@
-"""A network whose loss stays finite while its weights, inputs, rates and gradients do not: no zero may be skipped there.
+"""No zero is skipped where that would show: a network whose loss stays finite while all that it is made of does not.
 
-Where a loss is not finite training ends, and with it all that could show that a product of 0.0 and infinity was left out.
+Elsewhere the first loss that is not finite ends the training, and with it all that could show a skipped `0.0 * inf`.
 """
 
 from __future__ import annotations

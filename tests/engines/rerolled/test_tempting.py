@@ -8,10 +8,10 @@ import pytest
 from hypothesis import assume, given, settings
 
 from engines.rerolled import c_loops, pairs
-from engines.rerolled.c_engines import RerolledC
 from engines.rerolled.c_nest import Form
 from tests.engines.compiled.compiling import compiled, difference, reference, set_leaves, train_by_hand, usable
 from tests.engines.graphs import bits
+from tests.engines.rerolled.rolling import SLOW, of_form
 from tests.engines.rerolled.tempting import GRAPHS
 
 FORMS = {
@@ -22,8 +22,6 @@ FORMS = {
     "vectors of 4, few registers": ("gcc", Form(width=4, registers=8, accumulators=16)),
     "zeros skipped": ("gcc", Form(width=8, sparse=True)),
 }
-
-FACTS = {"idea": "", "builds_on": "", "typical_row_seconds": 0.0}
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -87,12 +85,16 @@ def hunt(engine, graphs, examples):
 @pytest.mark.parametrize("graphs", GRAPHS)
 @pytest.mark.parametrize("name", ["rerolled-numpy", "rerolled-tcc"])
 def test_tempting_graphs_keep_the_reference_bits(name, graphs):
-    hunt(usable(name), GRAPHS[graphs], 40)
+    hunt(usable(name), GRAPHS[graphs], 60)
 
 
 @pytest.mark.parametrize("graphs", GRAPHS)
 @pytest.mark.parametrize("form", FORMS)
 def test_they_keep_them_in_any_form(form, graphs):
-    compiler, changed = FORMS[form]
-    flags = () if compiler == "tcc" else ("-O1",)
-    hunt(RerolledC(form, compiler, flags, changed, **FACTS), GRAPHS[graphs], 15 if compiler == "tcc" else 3)
+    compiler, exactly = FORMS[form]
+    hunt(of_form(compiler, exactly), GRAPHS[graphs], 40 if compiler == "tcc" else 15)
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_optimisers_keep_them(name):
+    hunt(usable(name), GRAPHS["networks"] | GRAPHS["plain networks"] | GRAPHS["vectors"], 6)
