@@ -4,8 +4,9 @@ node = input | parameter | constant | sum
 sum  = term+                  added from the left, so that its bits are those of the additions it stands for
 term = template slot…         an expression of the op table over other nodes; the identity is one too
 
-Nodes are numbered so that operands come first. A gradient is a sum like any other: nothing starts at zero, nothing is
-added to. What is left of `+=` is the gradients that parameters keep between steps: a sink adds its sum to one of them.
+Of two sums of one pass, an operand has the smaller number; coefficients of gradients come last of all. A gradient is a
+sum like any other: nothing starts at zero, nothing is added to. What is left of `+=` is the gradients that parameters
+keep between steps: a sink adds its terms to one of them, one by one.
 """
 
 from __future__ import annotations
