@@ -7,33 +7,23 @@ Clang would split vectors of 512 bits in two, unless told; gcc -O1 leaves out `v
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from engines.compiled import toolchains
 from engines.compiled.c_engines import CORES, CEngine
 from engines.compiled.c_source import Source
-from engines.graph.tape import Tape
 from engines.rerolled.c_loops import c_source
 from engines.rerolled.c_nest import Form
-from engines.rerolled.engine import check_numpy, reroll
-from engines.rerolled.loops import Loops
+from engines.rerolled.engine import Rerolled
 
 
-class RerolledC(CEngine):
+class RerolledC(Rerolled, CEngine):
     """Loops recovered from the scalar tape, as C."""
 
     def check(self) -> None:
-        check_numpy()
         super().check()
         self._native()
-
-    def lower(self, tape: Tape) -> Loops:
-        return reroll(tape)
-
-    def sizes(self, code: Any) -> Mapping[str, float]:
-        return {"looped_share": code.coverage}
 
     def generate(self, code: Any) -> Source:
         return c_source(code, self._native())

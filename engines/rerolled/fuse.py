@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Optional
 
 from engines.graph.expr import Apply, Expr, Leaf
-from engines.rerolled.sums import COMPUTED, NONE, SLOTS, Sums, is_cheap
+from engines.rerolled.sums import COMPUTED, NONE, SLOTS, Sums, is_cheap, size
 
 LARGEST = 4
 """Primitives in one expression, at most."""
@@ -63,7 +63,7 @@ def fuse(found: Sums) -> Sums:
 
 def _fused(outer: Expr, inner: Expr, slot: int) -> Optional[tuple[Expr, list[int]]]:
     """The inner expression in a slot of the outer one; where its slots come from: 0.. the outer's, 3.. the inner's."""
-    if not is_cheap(outer) or not is_cheap(inner) or inner == SLOTS[0] or _size(outer) + _size(inner) > LARGEST:
+    if not is_cheap(outer) or not is_cheap(inner) or inner == SLOTS[0] or size(outer) + size(inner) > LARGEST:
         return None
     sources: list[int] = []
 
@@ -81,7 +81,3 @@ def _fused(outer: Expr, inner: Expr, slot: int) -> Optional[tuple[Expr, list[int
 
     expr = rename(outer, 0)
     return (expr, sources) if len(sources) <= len(SLOTS) else None
-
-
-def _size(expr: Expr) -> int:
-    return 1 + sum(map(_size, expr.operands)) if isinstance(expr, Apply) else 0

@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Union
 
-from engines.graph.expr import ATOM_PRECEDENCE, PYTHON, Apply, Expr, number
+from engines.graph.expr import ATOM_PRECEDENCE, PYTHON, Expr, number
 from engines.rerolled.groups import Phase
 from engines.rerolled.nest import Stride
+from engines.rerolled.sums import size
 
 if TYPE_CHECKING:
     from engines.rerolled.sums import Ints
@@ -84,13 +85,13 @@ class Loop:
     @property
     def work(self) -> int:
         """Primitives that it computes."""
-        return self.lanes * sum(segment.terms * (_size(segment.template) + 1) for segment in self.segments)
+        return self.lanes * sum(segment.terms * (size(segment.template) + 1) for segment in self.segments)
 
     @property
     def looped_work(self) -> int:
         """Those of them that are computed in counted loops with affine accesses."""
         return self.lanes * sum(
-            segment.terms * (_size(segment.template) + 1)
+            segment.terms * (size(segment.template) + 1)
             for segment in self.segments
             if self.lanes * segment.terms > 1 and not any(isinstance(o, Table) for o in segment.operands)
         )
@@ -230,10 +231,6 @@ def affine(
             if isinstance(stride, tuple):
                 parts += ["+", table(stride, name)]
             elif stride:
-                size = "" if abs(stride) == 1 else f"{abs(stride)}*"
-                parts += ["-" if stride < 0 else "+", f"{size}{name}"]
+                times = "" if abs(stride) == 1 else f"{abs(stride)}*"
+                parts += ["-" if stride < 0 else "+", f"{times}{name}"]
     return " ".join(parts).removeprefix("+ ") if parts else "0"
-
-
-def _size(expr: Expr) -> int:
-    return 1 + sum(map(_size, expr.operands)) if isinstance(expr, Apply) else 0

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 
 from engines.columns import DOUBLES, Column
-from engines.compiled.engine import Clock, CompiledEngine
+from engines.compiled.engine import Clock
 from engines.compiled.program import Buffers, Doubles, Kernel, Stretch
+from engines.compiled.python_kernel import PythonKernel
 from engines.graph.expr import Apply, Expr, Leaf, Literal
-from engines.graph.tape import Tape
-from engines.rerolled.engine import check_numpy, reroll
+from engines.rerolled.engine import Rerolled
 from engines.rerolled.groups import Phase
 from engines.rerolled.loops import Access, Loop, Loops, Operand, Table, updates_in_place
 
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
-class NumpyLoops:
+class NumpyLoops(PythonKernel):
     """A Kernel. It binds itself to the workspace that it is given, and keeps to it."""
 
     def __init__(self, loops: Loops) -> None:
         import numpy as np
 
         self.np = np
+        super().__init__(loops.workspace)
         self.loops = loops
-        self.workspace = loops.workspace
         self._in_place = updates_in_place(loops)
         copies = [(_places(copy.parameter, copy.counts), _places(copy.place, copy.counts)) for copy in loops.copies]
         none = np.zeros(0, np.int64)
@@ -46,16 +46,14 @@ class NumpyLoops:
         self._away = loops.area("q").start - loops.area("p").start
         self._bound: Optional[_Bound] = None
 
-    def buffer(self, length: int) -> array[float]:
+    def buffer(self, length: int) -> Any:
+        """An array: NumPy sees into it."""
         return array("d", bytes(8 * length))
 
     def _bind(self, w: Doubles) -> _Bound:
         if self._bound is None or self._bound.owner is not w:
             self._bound = _Bound(self.loops, w, self._in_place)
         return self._bound
-
-    def set_input(self, x: Doubles, columns: Sequence[Column], row: int) -> None:
-        x[:] = array("d", [value for column in columns for value in column.values(row)])
 
     def forward(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles) -> float:
         bound = self._bind(w)
@@ -76,9 +74,6 @@ class NumpyLoops:
 
     def _give(self, bound: _Bound, buffer: Doubles, away: int) -> None:
         _view(self.np, buffer)[self._index] = bound.w[self._place + away]
-
-    def zero_grad(self, q: Doubles) -> None:
-        q[:] = array("d", bytes(8 * len(q)))
 
     def update(self, p: Doubles, q: Doubles, rate: float, batch: int) -> None:
         with self.np.errstate(all="ignore"):
@@ -277,17 +272,8 @@ def _places(access: Access, counts: Sequence[int]) -> Any:
     return places
 
 
-class NumpyEngine(CompiledEngine):
+class NumpyEngine(Rerolled):
     """Recovered loops as array operations."""
-
-    def check(self) -> None:
-        check_numpy()
-
-    def lower(self, tape: Tape) -> Loops:
-        return reroll(tape)
-
-    def sizes(self, code: Any) -> Mapping[str, float]:
-        return {"looped_share": code.coverage}
 
     def source(self, code: Any) -> str:
         return "\n".join(code.lines()) + "\n"

@@ -98,6 +98,11 @@ def follow(to: Ints, moved: Ints) -> None:
         moved, end = moved[going], further[going]
 
 
+def size(expr: Expr) -> int:
+    """How many primitives it takes."""
+    return 1 + sum(map(size, expr.operands)) if isinstance(expr, Apply) else 0
+
+
 def is_cheap(expr: Expr) -> bool:
     """Whether it is arithmetic and choices alone: no division, no call."""
     if not isinstance(expr, Apply):
