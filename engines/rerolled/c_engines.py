@@ -80,7 +80,7 @@ ENGINES = (
         "rerolled-clang-sparse",
         "clang",
         ("-O1", *CLANG),
-        replace(VECTORS, rows=0, sparse=True),
+        replace(VECTORS, sparse=True),
         idea="and terms whose input is exactly 0 skipped at run time",
         builds_on="rerolled-clang",
     ),

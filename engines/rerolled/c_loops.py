@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Optional
 
 from engines.compiled.c_runtime import COLUMNS, UPDATE
@@ -12,8 +13,8 @@ from engines.rerolled import runtime
 from engines.rerolled.c_nest import Due, Form, Manner, Nests
 from engines.rerolled.c_text import braced, over, spread, vector
 from engines.rerolled.groups import Phase
-from engines.rerolled.loops import LANE_NAMES, Access, Loops, Operand, Table, affine, updates_in_place
-from engines.rerolled.pairs import pair, rows_at_once
+from engines.rerolled.loops import LANE_NAMES, Access, Loop, Loops, Operand, Table, affine, updates_in_place
+from engines.rerolled.pairs import Pair, pair, rows_at_once
 from engines.rerolled.zeros import Span, skipping
 
 ENOUGH = 400
@@ -46,13 +47,24 @@ class _Program:
         self.in_place = updates_in_place(loops)
         self.skips = skipping(loops) if form.sparse else None
         self.functions: list[_Function] = []
-        self.pair = pair(loops) if form.rows and self.in_place and not self.skips else None
+        self.pair = self._pair()
         """Loops whose weights travel together: deferred updates, and several rows at once."""
-        kept = self.skips.inputs if self.skips else self.pair.inputs if self.pair else (0, 0)
-        # The list has a count, and an integer for each input; a row has a double for each.
-        stop = loops.workspace + (kept[1] - kept[0] + 16) // 8 * 8
+        self.live = self.before = stop = loops.workspace
+        """Places of the list of inputs that are not skipped, and of the inputs before these."""
+        if self.skips:
+            self.before = stop = stop + _room(self.skips.inputs)
+        if self.pair:
+            stop += _room(self.pair.inputs)
         self.rows = rows_at_once(loops, self.pair, form.rows, stop) if self.pair and form.rows > 1 else None
         self.workspace = (self.rows.stop if self.rows else stop) + ALIGNMENT
+
+    def _pair(self) -> Optional[Pair]:
+        """None where weights need not travel together, or where not all that do skip alike."""
+        found = pair(self.loops) if self.form.rows and self.in_place else None
+        if found and self.skips:
+            alike = found.inputs == self.skips.inputs
+            return found if alike and found.forward in self.skips.sums and found.sink in self.skips.sinks else None
+        return found
 
     def source(self) -> Source:
         """The functions come first: they tell what stands above them."""
@@ -69,19 +81,18 @@ class _Program:
             at_once = [at for at in numbers[Phase.SINK] if not pair_ or at != pair_.sink]
             callers.append(self._all("descend", self._pieces("descend", at_once, rate=True), rate=True))
         if pair_:
-            last = self._pieces("descend_at_last", [pair_.sink], rate=True)
-            late = {**values, **self._pieces("descend_and_value", [pair_.forward], rate=True)}
-            callers.append(self._all("descend_at_last", last, rate=True))
-            callers.append(self._all("descend_and_values", late, rate=True))
+            met = self._one("descend_and_value", loops.loops[pair_.forward], Manner(due=self._due(pair_)), rate=True)
+            callers.append(self._all("descend_and_values", {**values, pair_.forward: met}, rate=True))
+            self._one("settle", self._of_before(pair_), Manner(in_place=True), rate=True)
+        if pair_ and self.skips:
+            self._one("descend_one", loops.loops[pair_.sink], self._manner(pair_.sink, True), rate=True)
         if pair_ and rows:
-            manner = Manner(rows=rows.many)
-            takes, _ = self._arguments(False)
-            for name, loop in (("values_of_rows", rows.forward), ("sinks_of_rows", rows.sink)):
-                self.functions.append(_Function(f"{PIECE} {name}({takes})", self.nests.write(loop, manner)))
-            callers.append(
-                self._all("values_but_first", {at: call for at, call in values.items() if at != pair_.forward})
-            )
-            callers.append(self._all("sinks_but_one", {at: call for at, call in sinks.items() if at != pair_.sink}))
+            self._one("values_of_rows", rows.forward, Manner(rows=rows.many))
+            self._one("sinks_of_rows", rows.sink, Manner(rows=rows.many))
+            but_first = {at: call for at, call in values.items() if at != pair_.forward}
+            but_one = {at: call for at, call in sinks.items() if at != pair_.sink}
+            callers.append(self._all("values_but_first", but_first))
+            callers.append(self._all("sinks_but_one", but_one))
             callers.append(self._all("sink_one", {pair_.sink: sinks[pair_.sink]}))
 
         round_ = self._round()
@@ -140,6 +151,12 @@ class _Program:
             self.functions.append(_Function(f"{PIECE} {name}_{first}({takes})", lines))
         return {first: f"{name}_{first}({passes});" for first in functions}
 
+    def _one(self, name: str, loop: Loop, manner: Manner, *, rate: bool = False) -> str:
+        """Write a loop as a function of that name; gives its call."""
+        takes, passes = self._arguments(rate)
+        self.functions.append(_Function(f"{PIECE} {name}({takes})", self.nests.write(loop, manner)))
+        return f"{name}({passes});"
+
     def _all(self, name: str, calls: Mapping[int, str], *, rate: bool = False) -> str:
         """A function that calls others."""
         takes, _ = self._arguments(rate)
@@ -156,19 +173,22 @@ class _Program:
 
     def _manner(self, at: int, updates: bool) -> Manner:
         """How the loop of that number is written."""
-        is_sink = self.loops.loops[at].phase == Phase.SINK
         return Manner(
-            updates and is_sink,
+            updates and self.loops.loops[at].phase == Phase.SINK,
             self.skips.sinks.get(at) if self.skips else None,
             self.skips.sums.get(at) if self.skips else None,
-            self._due() if updates and not is_sink else None,
         )
 
-    def _due(self) -> Optional[Due]:
-        if not self.pair:
-            return None
-        before = Access(self.loops.workspace, (0,), (1,))
-        return Due(self.pair.segment, self.pair.slot, before, self.pair.factor)
+    def _due(self, found: Pair) -> Due:
+        return Due(found.segment, found.slot, Access(self.before, (0,), (1,)), found.factor)
+
+    def _of_before(self, found: Pair) -> Loop:
+        """The sink, over the inputs before these."""
+        sink = self.loops.loops[found.sink]
+        (segment,) = sink.segments
+        x, factor = segment.operands
+        assert isinstance(x, Access)
+        return replace(sink, segments=(segment._replace(operands=(x._replace(base=self.before), factor)),))
 
     def _live(self) -> str:
         """How the list of inputs that are not skipped is made, and when it must hold all."""
@@ -183,13 +203,15 @@ class _Program:
         return runtime.LIVE.format(
             start=start,
             count=stop - start,
-            place=self.loops.workspace,
+            place=self.live,
             weights=squares(self.skips.weights),
             inputs=squares([self.skips.inputs]),
             factors=squares(self.skips.factors),
             **self._words(),
             vector=vector(width),
-            total=" + ".join(f"sum[{lane}]" for lane in range(width)) if width > 1 else "sum",
+            mask=f"m{width}" if width > 1 else "int",
+            total=_over_lanes("sum", " + ", width),
+            any=_over_lanes("found", " | ", width),
         )
 
     def _round(self) -> str:
@@ -202,28 +224,8 @@ class _Program:
         if self.skips:
             words.update(runtime.SKIPPING)
         if self.pair:
-            start, stop = self.pair.inputs
-            words.update(runtime.DEFERRING)
-            words["keep"] = words["keep"].format(start=start, count=stop - start, before=loops.workspace)
-            one_block = self.nests.is_one_block(loops.loops[self.pair.forward])
-            words["value"] = words["value"].format(one_block=int(one_block))
-        if self.pair and self.rows:
-            start, stop = self.pair.inputs
-            forward = loops.loops[self.pair.forward]
-            words["rows"] = runtime.ROWS.format(
-                rows=self.rows.many,
-                inputs=self.rows.inputs[0],
-                step=self.rows.inputs[1],
-                sums=self.rows.sums[0],
-                factors=self.rows.factors[0],
-                lanes=self.rows.sums[1],
-                start=start,
-                stop=stop,
-                sum=forward.target.base,
-                factor=self.pair.factor.base,
-                width=forward.lanes,
-                loss=_leaf(loops.loss),
-            )
+            words.update(runtime.SKIPPING_OR_DEFERRING if self.skips else runtime.DEFERRING)
+            words.update(self._for_pair(words, self.pair))
         outputs = "".join(f"    y[{index}] = {_leaf(output)};\n" for index, output in enumerate(loops.outputs))
         live = self._live()
         return live + runtime.RUNTIME.format(
@@ -242,6 +244,40 @@ class _Program:
             loss=_leaf(loops.loss),
             **words,
         )
+
+    def _for_pair(self, words: Mapping[str, str], found: Pair) -> dict[str, str]:
+        """The words about what the pair does, with its places in them."""
+        loops, rows = self.loops, self.rows
+        start, stop = found.inputs
+        forward = loops.loops[found.forward]
+        places: dict[str, Any] = {
+            "start": start,
+            "stop": stop,
+            "count": stop - start,
+            "before": self.before,
+            "one_block": int(self.nests.is_one_block(forward)),
+            "live": words["live"],
+            "after": words["after"].replace("        ", " " * 20),
+            "full": f" && live->count == {stop - start}" if self.skips else "",
+            "unless": f"        if (has_zeros(x + {start}))\n            return 0;\n" if self.skips else "",
+            "sum": forward.target.base,
+            "factor": found.factor.base,
+            "width": forward.lanes,
+            "loss": _leaf(loops.loss),
+        }
+        names = ["prepare", "keep", "find", "value", "descend", "at_last"]
+        filled = {name: words[name] for name in names}
+        if rows:
+            filled.update(rows=runtime.ROWS, take_rows=runtime.TAKE_ROWS)
+            places.update(
+                rows=rows.many,
+                inputs=rows.inputs[0],
+                step=rows.inputs[1],
+                sums=rows.sums[0],
+                factors=rows.factors[0],
+                lanes=rows.sums[1],
+            )
+        return {name: text.format(**places) for name, text in filled.items()}
 
     def _words(self) -> dict[str, Any]:
         """How runtime functions write vectors."""
@@ -264,6 +300,16 @@ class _Program:
         return "".join(f"    {line}\n" for line in lines or ["(void)w, (void)theirs, (void)out;"])
 
 
+def _room(span: Span) -> int:
+    """Doubles for a copy of these places, or for a list of them: a count, and an integer for each."""
+    return (span[1] - span[0] + 16) // 8 * 8
+
+
 def _leaf(operand: Operand) -> str:
     assert not isinstance(operand, Table)
     return number(operand)[0] if isinstance(operand, float) else f"w[{operand.base}]"
+
+
+def _over_lanes(name: str, infix: str, width: int) -> str:
+    """All lanes of a vector in one."""
+    return infix.join(f"{name}[{lane}]" for lane in range(width)) if width > 1 else name

@@ -36,7 +36,7 @@ class Form:
     units: int = 1
     """Translation units, at most."""
     sparse: bool = False
-    """Whether inputs that are 0.0 are skipped; then each row is on its own."""
+    """Whether inputs that are 0.0 are skipped; then only rows that have none go together, or share a journey."""
 
 
 OTHERS = 4

@@ -129,7 +129,7 @@ static void take_row(double *restrict x, const struct column *columns, const str
     }}
 }}
 
-/* Gives how many losses were finite; the first that is not ends the training, before its backward pass. */
+{take_rows}/* Gives how many losses were finite; the first that is not ends the training, before its backward pass. */
 {export}long long train(double *restrict x, double *restrict p, double *restrict w, double *restrict y,
                 double *restrict q, const struct column *columns, long long count, long long rows,
                 long long first_row, long long steps, long long batch, long long taken,
@@ -166,7 +166,8 @@ static void take_row(double *restrict x, const struct column *columns, const str
 """
 
 PLAIN = {
-    **dict.fromkeys(("live", "whole", "prepare", "rows", "keep", "find", "before", "descend", "after", "at_last"), ""),
+    **dict.fromkeys(("live", "whole", "take_rows", "prepare", "rows", "keep", "find"), ""),
+    **dict.fromkeys(("before", "descend", "after", "at_last"), ""),
     "value": "        values(w);\n",
 }
 """What `RUNTIME` says where updates are plain, and nothing is skipped."""
@@ -184,7 +185,7 @@ IN_PLACE = {
 DEFERRING = {
     "prepare": """\
     double due = 0.0; /* the rate of an update that waits for the next row */
-    int is_due = 0, is_kept = 0; /* whether the last row is kept already */
+    int is_due = 0, is_kept = 0; /* whether the row it is made with is kept already */
 """,
     "keep": """\
         if (is_due && !is_kept)
@@ -195,61 +196,82 @@ DEFERRING = {
             descend_and_values(w, due);
         else
             values(w);
-        is_kept = is_due && {one_block};
+        is_kept = {one_block} && is_due;
         is_due = 0;
 """,
     "descend": """\
-        if (batch == 1 && fresh) {
+        if (batch == 1 && fresh) {{
             due = *rates++;
             is_due = 1;
             descend(w, due);
             continue;
-        }
+        }}
 """,
-    "at_last": "    if (is_due)\n        descend_at_last(w, due);\n",
+    "at_last": """\
+    if (is_due && !is_kept)
+        memcpy(w + {before}, w + {start}, {count} * sizeof(double));
+    if (is_due)
+        settle(w, due);
+""",
 }
-"""And where part of it waits. `keep` is over {start}, {count} and {before}."""
+"""And where part of it waits. Over {start}, {count}, {before} and {one_block}."""
 
 ROWS = """\
-        if (batch > 1 && step + {rows} <= steps && batch - taken % batch >= {rows}) {{
-            for (long long r = 0; r < {rows}; r++)
-                take_row(w + {inputs} + r * {step}, columns, known, count, (first_row + step + r) % rows);
-            values_of_rows(w);
+        if (batch > 1 && step + {rows} <= steps && batch - taken % batch >= {rows}{full}
+            && take_rows(w, columns, known, count, first_row + step, rows)) {{
+            values_of_rows(w{live});
             long long r = 0;
             for (; r < {rows}; r++) {{
                 const double *x_r = w + {inputs} + r * {step};
                 memcpy(w, x_r, {start} * sizeof(double));
                 memcpy(w + {stop}, x_r + {stop}, (INPUTS - {stop}) * sizeof(double));
                 memcpy(w + {sum}, w + {sums} + r * {lanes}, {width} * sizeof(double));
-                values_but_first(w);
+                values_but_first(w{live});
                 losses[step + r] = {loss};
                 if (losses[step + r] - losses[step + r] != 0.0)
                     break;
-                gradients(w);
-                sinks_but_one(w);
+                gradients(w{live});
+                sinks_but_one(w{live});
                 memcpy(w + {factors} + r * {lanes}, w + {factor}, {width} * sizeof(double));
             }}
             if (r == {rows}) {{
-                sinks_of_rows(w);
+                sinks_of_rows(w{live});
                 memcpy(w, w + {inputs} + (r - 1) * {step}, INPUTS * sizeof(double));
                 taken += r;
                 fresh = taken % batch == 0;
-                if (fresh)
+                if (fresh) {{
                     update_all(w, *rates++, (double)batch);
+{after}                }}
                 step += r - 1;
                 continue;
             }}
             for (long long before = 0; before < r; before++) {{ /* those that went well still count */
                 memcpy(w, w + {inputs} + before * {step}, INPUTS * sizeof(double));
                 memcpy(w + {factor}, w + {factors} + before * {lanes}, {width} * sizeof(double));
-                sink_one(w);
+                sink_one(w{live});
             }}
             memcpy(w, w + {inputs} + r * {step}, INPUTS * sizeof(double));
             step += r;
             break;
         }}
 """
-"""Over the places and strides of `Rows`, and over {start} and {stop}, {sum}, {factor}, {width} and {loss}."""
+"""Over the places and strides of `Rows`, and over {start} and {stop}, {sum}, {factor}, {width} and {loss}; where inputs
+may be skipped {full}, {live} and {after} see to it that rows go together only where nothing is."""
+
+TAKE_ROWS = """\
+/* Gives whether they may go together. */
+static int take_rows(double *restrict w, const struct column *columns, const struct quotients *known, long long count,
+                     long long first, long long rows)
+{{
+    for (long long r = 0; r < {rows}; r++) {{
+        double *x = w + {inputs} + r * {step};
+        take_row(x, columns, known, count, (first + r) % rows);
+{unless}    }}
+    return 1;
+}}
+
+"""
+"""Before `train`, where it has ROWS. `unless`: what keeps a row from it."""
 
 LIST = """\
 /* The inputs that are not skipped. */
@@ -293,7 +315,25 @@ static double reach_of(const double *w)
 
 static struct live *live_of(double *w)
 {{
-    return (struct live *)(w + {place});
+    struct live *live = (struct live *)(w + {place});
+    live->count = 0;
+    return live;
+}}
+
+static int has_zeros(const double *a)
+{{
+    long long i = 0;
+    for (; i + 4 * {width} <= {count}; i += 4 * {width}) {{
+        {mask} found = {at}((double *)a + i) == {zero};
+        for (int n = 1; n < 4; n++)
+            found |= {at}((double *)a + i + n * {width}) == {zero};
+        if ({any})
+            return 1;
+    }}
+    for (; i < {count}; i++)
+        if (a[i] == 0.0)
+            return 1;
+    return 0;
 }}
 
 typedef unsigned long long __attribute__((may_alias)) word;
@@ -302,7 +342,7 @@ static void find(const double *w, struct live *live, int skips)
 {{
     long long count = 0;
     const word *bits = (const word *)(w + {start});
-    if (skips) {{
+    if (skips && has_zeros(w + {start})) {{
         int i = 0;
         for (; i + 4 <= {count}; i += 4) {{
             live->at[count] = i;
@@ -318,9 +358,11 @@ static void find(const double *w, struct live *live, int skips)
             live->at[count] = i;
             count += bits[i] << 1 != 0;
         }}
-    }} else
+    }} else {{
+        count = live->count == {count} ? {count} : 0; /* it holds all already */
         for (; count < {count}; count++)
             live->at[count] = (int)count;
+    }}
     live->count = count;
 }}
 """
@@ -353,3 +395,40 @@ SKIPPING = {
     "after": "        bound = bound_of(w);\n",
 }
 """What it says where something is."""
+
+SKIPPING_OR_DEFERRING = {
+    "prepare": SKIPPING["prepare"] + DEFERRING["prepare"],
+    "keep": DEFERRING["keep"],
+    "find": """\
+        if (!(bound < LIMIT)) {{
+            if (is_due)
+                settle(w, live, due);
+            is_due = 0;
+            bound = bound_of(w);
+        }}
+        find(w, live, bound < LIMIT);
+""",
+    "value": """\
+        if (is_due && live->count == {count})
+            descend_and_values(w, live, due);
+        else {{
+            if (is_due)
+                settle(w, live, due);
+            values(w, live);
+        }}
+        is_kept = {one_block} && is_due && live->count == {count};
+        is_due = 0;
+""",
+    "descend": """\
+        if (batch == 1 && fresh) {{
+            due = *rates++;
+            is_due = live->count == {count};
+            descend(w, live, due);
+            if (!is_due)
+                descend_one(w, live, due);
+            continue;
+        }}
+""",
+    "at_last": DEFERRING["at_last"].replace("(w, due)", "(w, live, due)"),
+}
+"""Where both may be: an update waits if its row has no zeros, and meets the next row on the way if that has none."""

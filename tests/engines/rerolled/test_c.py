@@ -24,7 +24,8 @@ FORMS = {
     "scalars, three rows": Form(rows=3),
     "vectors of 8, a row at a time": Form(width=8),
     "vectors of 4, two rows, three units": Form(width=4, rows=2, registers=8, piece=9, units=3),
-    "vectors of 2, zeros skipped": Form(width=2, accumulators=3, sparse=True),
+    "vectors of 2, zeros skipped": Form(width=2, rows=0, accumulators=3, sparse=True),
+    "vectors of 4, zeros skipped, two rows": Form(width=4, rows=2, accumulators=3, sparse=True),
 }
 
 

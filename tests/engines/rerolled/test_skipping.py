@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines.api import NonFiniteLoss
+from engines.rerolled import pairs
 from engines.rerolled.c_nest import Form
 from engines.rerolled.engine import reroll
 from engines.rerolled.groups import Phase
@@ -62,17 +63,31 @@ GRAPH = Graph("masked", start(), masked)
 KINDS = ["input"] * (FEATURES + 1) + ["parameter"] * PARAMETERS
 
 
-@pytest.fixture(scope="module", params=["rerolled-clang-sparse", "tcc", "gcc"])
+FORMS = {
+    "tcc": Form(rows=0, sparse=True),
+    "gcc": Form(rows=0, width=8, sparse=True),
+    "tcc, updates wait": Form(sparse=True),
+    "gcc, updates wait, two rows at once": Form(width=8, rows=2, sparse=True),
+    "tcc, three rows at once": Form(rows=3, sparse=True),
+}
+
+
+@pytest.fixture(scope="module", params=["rerolled-clang-sparse", *FORMS])
 def found(request):
     """The network compiled once, with zeros skipped: by the engine, by TCC without vectors, and in vectors by gcc."""
-    form = {"tcc": Form(sparse=True), "gcc": Form(width=8, sparse=True)}.get(request.param)
-    engine = usable(of_form(request.param, form) if form else request.param)
-    assert "live->count" in engine.source(engine.lower(tape_of(GRAPH, KINDS)))
-    return compiled(engine, GRAPH, KINDS, GRAPH.numbers)
+    form = FORMS.get(request.param)
+    engine = usable(of_form(request.param.split(",")[0], form) if form else request.param)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pairs, "MANY", 1)
+        source = engine.source(engine.lower(tape_of(GRAPH, KINDS)))
+        assert "live->count" in source
+        assert ("settle" in source, "take_rows" in source) == ((not form or form.rows > 0), (not form or form.rows > 1))
+        return compiled(engine, GRAPH, KINDS, GRAPH.numbers)
 
 
 ROWS = {
     "no zeros": [0.5, -0.25, 0.75, 1.0, -1.5, 0.1, 0.3],
+    "no zeros too": [1.5, 0.25, -0.5, -2.0, 0.125, -0.75, 0.3],
     "zeros": [0.0, -0.25, 0.0, 0.0, -1.5, 0.0, 0.3],
     "zeros of both signs": [-0.0, -0.25, 0.0, -0.0, 1.5, 0.7, 0.3],
     "all zeros": [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.3],
@@ -117,6 +132,7 @@ def test_training_from_there_keeps_the_bits(found, weights, batch):
     for row in ROWS.values():
         agrees(found, STARTS[weights], [row, ROWS["no zeros"], ROWS["zeros"]], [0.1] * 7, batch)
         agrees(found, STARTS[weights], [ROWS["no zeros"], row, ROWS["zeros"]], [0.1] * 7, batch)
+        agrees(found, STARTS[weights], [ROWS["no zeros"], ROWS["no zeros too"], row], [0.1] * 10, batch)
 
 
 @pytest.mark.parametrize("batch", [1, 3])
@@ -141,10 +157,14 @@ def test_the_network_is_what_it_says():
         assert not all(map(math.isfinite, trained.parameters[:WEIGHTS]))
 
 
-usual = st.sampled_from([0.0, 0.0, 0.0, -0.0, 0.3, -1.7, 1.0])
-features = usual | st.sampled_from([5e-324, 1e200, math.inf, math.nan])
+not_zero = st.sampled_from([0.3, -1.7, 1.0, 0.3, -1.7, 1.0, 5e-324, 1e200, math.inf, math.nan])
+features = st.sampled_from([0.0, 0.0, 0.0, -0.0]) | not_zero
 weights = st.sampled_from([math.inf, -math.inf, math.nan, 1e300, -1e155, 0.0, 1.7e308])
 rates = st.sampled_from([0.1, 0.1, 0.1, 1.0, 1e300, math.inf, -1e308, math.nan, 0.0, 1e-320])
+
+
+def row_of(numbers):
+    return st.lists(numbers, min_size=FEATURES, max_size=FEATURES)
 
 
 def test_any_of_these_at_any_time(found):
@@ -152,10 +172,10 @@ def test_any_of_these_at_any_time(found):
 
     @settings(max_examples=200, deadline=None)
     @given(
-        rows=st.lists(st.lists(features, min_size=FEATURES, max_size=FEATURES), min_size=1, max_size=4),
+        rows=st.lists(row_of(features) | row_of(not_zero), min_size=1, max_size=6),
         others=st.dictionaries(st.integers(0, PARAMETERS - 1), weights, max_size=3),
-        rates=st.lists(rates, min_size=1, max_size=8),
-        batch=st.integers(1, 3),
+        rates=st.lists(rates, min_size=1, max_size=12),
+        batch=st.integers(1, 4),
     )
     def agree(rows, others, rates, batch):
         numbers, rows = start(others), [[*row, 0.3] for row in rows]
