@@ -144,6 +144,17 @@ def test_rates_that_make_weights_infinite(found, rate, batch):
         agrees(found, GRAPH.numbers, [ROWS["zeros"], ROWS["no zeros"], ROWS["all zeros"]], rates, batch)
 
 
+@pytest.mark.parametrize("batch", [2, 3, 4, 6])
+def test_rows_that_go_together_make_weights_infinite(found, batch):
+    """The next row's zeros meet them, while biases stay finite."""
+    large = [0.5, -0.25, 1e10, 1.0, -1.5, 0.1, 0.3]
+    numbers = start(dict.fromkeys(range(2, WEIGHTS, FEATURES), 0.0))
+    for count in (batch, 2 * batch):
+        rows = [large] * count + [ROWS["all zeros"], ROWS["zeros"]]
+        trained = agrees(found, numbers, rows, [1e300, *[0.1] * (count + 4)], batch)
+        assert not all(map(math.isfinite, trained.parameters[:WEIGHTS]))
+
+
 def test_the_network_is_what_it_says():
     for rate, weights, row in (
         (math.inf, "as usual", "zeros"),
