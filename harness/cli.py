@@ -30,6 +30,7 @@ from engines.graph.draw import draw_dot
 from harness import display, interpreters, machine, matrix, planning, stages, workloads
 from harness.interpreters import ROOT, NoEnvironment
 from harness.isolate import isolate
+from harness.profile import PROFILERS, look_at, planned
 from harness.schedule import Plan, Schedule
 from harness.stages import Stage
 from harness.worker.train import Settings
@@ -179,6 +180,51 @@ def run(
 
 
 @app.command()
+def profile(
+    engines_: Annotated[Optional[str], typer.Option("--engines", help="Only these, separated by commas.")] = None,
+    workloads_: Annotated[Optional[str], typer.Option("--workloads", help="Only these.")] = None,
+    interpreters_: Annotated[Optional[str], typer.Option("--interpreters", help="Only these.")] = None,
+    profilers: Annotated[Optional[str], typer.Option(help=f"Only these of {', '.join(PROFILERS)}.")] = None,
+    seconds: Annotated[float, typer.Option(min=0.5, help="How long each profiler looks at a cell.")] = 6.0,
+    timeout: Annotated[Optional[float], typer.Option(min=1, help="Seconds a worker may take.")] = None,
+    join: Annotated[
+        Optional[str], typer.Option("--run", help="The run whose report shows it: id or folder; the newest.")
+    ] = None,
+) -> None:
+    """Show where time and memory go: Scalene, perf, the collector, PyPy's JIT, the compilers. Never beside a timing."""
+    chosen = _names(profilers) or list(PROFILERS)
+    for name in chosen:
+        if name not in PROFILERS:
+            raise UnknownName("profiler", name, PROFILERS)
+    found = _discover(with_pypy=not interpreters_)
+    plan = planning.plan(
+        "profile",
+        found,
+        command=["zoomgrad", *sys.argv[1:]],
+        only_engines=_names(engines_),
+        only_workloads=_names(workloads_),
+        only_interpreters=_names(interpreters_),
+        everywhere=planning.looked_at(found),
+        blocks=0,
+        timeout_seconds=timeout,
+    )
+    with _alone():
+        store = _store(join) if join else _newest_or(plan)
+        _get_ready(plan)
+        try:
+            with display.ProfileProgress(out, planned(plan, chosen)) as progress:
+                for cell, name, seen in look_at(plan, store, chosen, seconds):
+                    progress.show(cell, name, seen)
+        except KeyboardInterrupt:
+            _next("Interrupted; the profiles that were finished are on disk. The same command makes all of them again.")
+            raise typer.Exit(INTERRUPTED) from None
+    page = build.build(store)
+    _next(f"Open {_short(page)}#profiles, and read {_short(store.folder / 'analysis.md')}")
+    if any(seen.status in ("failed", "timed-out") for seen in store.profiles()):
+        raise typer.Exit(1)
+
+
+@app.command()
 def report(
     run_: Annotated[Optional[str], typer.Argument(metavar="[RUN]", help="Id or folder; the newest.")] = None,
 ) -> None:
@@ -313,6 +359,14 @@ def _conclude(store: Store) -> None:
     for sentence in verdict(table):
         out.print(sentence, markup=False)
     _next(f"Open {_short(page)}")
+
+
+def _newest_or(plan: Plan) -> Store:
+    """The newest run's store, or a new one where nothing was ever measured."""
+    try:
+        return latest()
+    except Unreadable:
+        return Store.create(plan.run)
 
 
 def _store(run_: str) -> Store:

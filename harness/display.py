@@ -10,12 +10,13 @@ from typing import Any
 
 from rich.console import Console, Group
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from harness.schedule import Plan
 from results import units
+from results.profile import AnyProfile
 from results.record import Cell, Record
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -101,6 +102,46 @@ class RunProgress:
     def abandoned(self) -> None:
         self._total -= 1
         self._bar.update(self._task, total=self._total)
+
+
+class ProfileProgress:
+    """A live bar on a terminal, else a line for each profile."""
+
+    def __init__(self, console: Console, planned: Sequence[object]) -> None:
+        self._console = console
+        self._total, self._done = len(planned), 0
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task("starting", total=self._total)
+
+    def __enter__(self) -> ProfileProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._bar.stop()
+
+    def show(self, cell: Cell, profiler: str, profile: AnyProfile | None) -> None:
+        """A profiler begins to look (None), or has looked."""
+        if profile is None:
+            self._bar.update(self._task, description=f"{profiler} on {cell.key}")
+            return
+        self._done += 1
+        self._bar.update(self._task, completed=self._done)
+        if profile.status != "measured" or not self._console.is_terminal:
+            what = (
+                f", {profile.reason.splitlines()[0]}" if profile.reason else f", {units.count(profile.steps, 'step')}"
+            )
+            line = f"{profiler} on {cell.key}: {profile.status}{what}"
+            prefix = "" if self._console.is_terminal else f"[{self._done}/{self._total}] "
+            self._console.print(prefix + line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _step_text(record: Record) -> str:

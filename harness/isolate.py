@@ -51,10 +51,7 @@ class Isolate(Protocol):
 
 def isolate(task: Task, python: Path, job: Job, *, timeout_seconds: float, hash_seed: int) -> Answer:
     """Run the job's worker under `python`; its crash, hang or silence is an outcome too."""
-    environment = {name: os.environ[name] for name in KEPT if name in os.environ}
-    environment.update(PYTHONPATH=str(ROOT), PYTHONHASHSEED=str(hash_seed), PYTHONNOUSERSITE="1")
-    # NumPy's threads spin for a while after it is imported, on a core that something else is timed on.
-    environment.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
+    environment = worker_environment(hash_seed)
     with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
         job = {**job, "outcome_file": str(Path(folder) / "outcome.json")}
         job_file, pyperf_file = Path(folder) / "job.json", Path(folder) / "pyperf.json"
@@ -65,19 +62,29 @@ def isolate(task: Task, python: Path, job: Job, *, timeout_seconds: float, hash_
             # The worker sets the loops itself, once it has prepared. pyperf's own worker would lose the environment.
             command += ["--loops=1", f"--inherit-environ={','.join(environment)}", f"--output={pyperf_file}"]
         start = time.perf_counter()
-        code, output = _run([*command, str(job_file)], environment, folder, timeout_seconds)
+        code, output = run([*command, str(job_file)], environment, folder, timeout_seconds)
         seconds = time.perf_counter() - start
-        outcome = _outcome(Path(job["outcome_file"]), code, output, timeout_seconds)
+        outcome = outcome_of(Path(job["outcome_file"]), code, output, timeout_seconds)
         pyperf = pyperf_file.read_bytes() if pyperf_file.exists() else None
     if task == "measure" and outcome["status"] == "measured" and pyperf is None:
         outcome = {"status": "failed", "reason": f"pyperf kept no result: {output or 'it said nothing'}"}
     return Answer(outcome, seconds, pyperf)
 
 
-def _run(
-    command: list[str], environment: dict[str, str], folder: str, timeout_seconds: float
-) -> tuple[int | None, str]:
-    """The exit code, None after a timeout, and the end of what the process wrote."""
+def worker_environment(hash_seed: int) -> dict[str, str]:
+    """All environment variables of a worker."""
+    environment = {name: os.environ[name] for name in KEPT if name in os.environ}
+    environment.update(PYTHONPATH=str(ROOT), PYTHONHASHSEED=str(hash_seed), PYTHONNOUSERSITE="1")
+    # NumPy's threads spin for a while after it is imported, on a core that something else is timed on.
+    environment.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
+    return environment
+
+
+def run(command: list[str], environment: dict[str, str], folder: str, timeout_seconds: float) -> tuple[int | None, str]:
+    """Run in a session of its own, in that folder, and end all that it started.
+
+    Gives the exit code, None after a timeout, and the end of what the process wrote.
+    """
     with (Path(folder) / "output.txt").open("w+b") as output:
         process = subprocess.Popen(  # noqa: S603  (a list of arguments, none of them read by a shell)
             command,
@@ -119,7 +126,8 @@ def _end_session(leader: int) -> None:
                 os.kill(pid, signal.SIGKILL)
 
 
-def _outcome(file: Path, code: int | None, output: str, timeout_seconds: float) -> dict[str, Any]:
+def outcome_of(file: Path, code: int | None, output: str, timeout_seconds: float) -> dict[str, Any]:
+    """What a worker wrote there, or the reason why it wrote nothing."""
     if code is None:
         return {
             "status": "timed-out",

@@ -19,6 +19,9 @@ from results.record import Cell, Settings
 HEADLINE = ("baseline", "tcc", "rerolled-gcc")
 """The engines that also race on interpreters other than the newest CPython and PyPy."""
 
+LADDER = ("baseline", "tuple", "slots", "hoisted")
+"""The interpreted engines of the published analysis, an idea each."""
+
 REROLLED_C = ("rerolled-tcc", "rerolled-gcc", "rerolled-clang")
 """Recovered loops as C, every term computed, the reference's bits."""
 
@@ -105,6 +108,16 @@ PRESETS = {
         blocks=1,
         settings=Settings(values=2, warmups=1, jit_warmups=1, value_seconds=0.1, timeout_seconds=1800.0),
         parts=(Part(GROWTH_SHAPES, GROWTH_ENGINES),),
+    ),
+    "profile": Preset(
+        "what `zoomgrad profile` looks at: the interpreted ladder, compiled Python, compilers; here their race",
+        blocks=1,
+        settings=Settings(timeout_seconds=600.0),
+        parts=(
+            Part(("mnist",), LADDER, everywhere=True),
+            Part(("mnist",), ("replay", "bytecode", "python-source", "rerolled-clang")),
+            Part(("digits",), ("gcc-O1", "gcc-O1-whole", "clang-O1", "clang-O1-whole")),
+        ),
     ),
     "storage": Preset(
         "where compiled values live: locals, the caller's array, static arrays, globals of their own",

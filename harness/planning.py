@@ -22,23 +22,23 @@ def plan(
     only_engines: Sequence[str] = (),
     only_workloads: Sequence[str] = (),
     only_interpreters: Sequence[str] = (),
+    everywhere: Sequence[str] = (),
     blocks: int | None = None,
     seed: int | None = None,
     timeout_seconds: float | None = None,
     proof_steps: int | None = None,
 ) -> Plan:
-    """A new run's plan over the interpreters found. Raises UnknownName for a name that does not exist."""
+    """A new run's plan over the interpreters found. Raises UnknownName for a name that does not exist.
+
+    everywhere: what the preset takes for all interpreters; empty: all that are supported.
+    """
     chosen = matrix.preset(preset_name)
     missing = interpreters.missing(found)
     known = [i.name for i in found if i.canonical or chosen.every_patch or i.name in only_interpreters]
-    main = [interpreters.reference(found).name]
-    main += [i.name for i in found if i.has_jit and i.canonical] or [
-        m.name for m in missing if m.name.startswith("pypy")
-    ]
     cells = matrix.cells(
         chosen,
-        in_order([*known, *(absent.name for absent in missing)]),
-        main=main,
+        in_order(everywhere or [*known, *(absent.name for absent in missing)]),
+        main=_main(found, missing),
         only_engines=only_engines,
         only_workloads=only_workloads,
         only_interpreters=only_interpreters,
@@ -64,6 +64,23 @@ def plan(
         commit=machine.commit(interpreters.ROOT),
     )
     return _with_interpreters(run, found, missing)
+
+
+PUBLISHED = "cpython-3.11"
+"""The interpreter of the published analysis."""
+
+
+def looked_at(found: Sequence[Interpreter]) -> list[str]:
+    """Interpreters whose profiles are worth their time: the published one, the newest CPython, PyPy."""
+    names = {interpreter.name for interpreter in found}
+    chosen = [PUBLISHED] if PUBLISHED in names else []
+    return in_order([*chosen, *_main(found, interpreters.missing(found))])
+
+
+def _main(found: Sequence[Interpreter], missing: Sequence[Missing]) -> list[str]:
+    """The interpreters that every engine runs on: the newest CPython, and PyPy, there or not."""
+    jits = [i.name for i in found if i.has_jit and i.canonical]
+    return [interpreters.reference(found).name, *(jits or [m.name for m in missing if m.name.startswith("pypy")])]
 
 
 def resume(run: Run) -> Plan:

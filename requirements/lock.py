@@ -13,6 +13,7 @@ from uv import find_uv_bin
 # Lock -> (oldest Python, extra). Workers run under every interpreter, everything else under CPython 3.11+.
 LOCKS = {
     "worker": ("3.9", None),
+    "profile-worker": ("3.9", "profile-worker"),
     "test-worker": ("3.9", "test-worker"),
     "harness": ("3.11", "harness"),
     "test": ("3.11", "test"),

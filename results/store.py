@@ -4,6 +4,8 @@
     <run>/records/<cell>--<block>.json
     <run>/pyperf/<cell>.json         the cell's blocks as one pyperf suite
     <run>/references/<workload>.json what the gate of correctness compares with
+    <run>/profiles/<cell>--<profiler>.json
+    <run>/profiles/<cell>/           what else a profiler left: Scalene's own page, stacks for a flame graph
     <run>/objects/<cell>/            a shared object that was slow to compile, for the cell's later blocks; private
 
 A record is written to a neighbour, flushed to the disk and renamed, so that an interrupted run never leaves half a file
@@ -18,14 +20,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from results.record import Cell, Model, Record, Run
+from results.profile import PROFILE, AnyProfile
+from results.record import Cell, Record, Run
 
 RUNS = Path(os.environ.get("ZOOMGRAD_RUNS") or Path(__file__).parent / "runs")
 """Where runs are kept, unless told otherwise."""
 
-Stored = TypeVar("Stored", bound=Model)
+Stored = TypeVar("Stored")
 
 
 class Unreadable(Exception):
@@ -49,10 +52,11 @@ def write_atomically(path: Path, text: str) -> None:
             os.close(folder)
 
 
-def read(path: Path, model: type[Stored]) -> Stored:
+def read(path: Path, model: type[Stored] | TypeAdapter[Stored]) -> Stored:
     """Read and validate one stored file. Raises Unreadable, naming the file and the field that is wrong."""
+    adapter = model if isinstance(model, TypeAdapter) else TypeAdapter(model)
     try:
-        return model.model_validate_json(path.read_text(encoding="utf-8"))
+        return adapter.validate_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise Unreadable(f"{path}: no such file\n  A run folder holds run.json and a folder of records.") from error
     except UnicodeDecodeError as error:
@@ -110,6 +114,22 @@ class Store:
     def objects_folder(self, cell: Cell) -> Path:
         """A cell's own: another's object would leave it without a compile time."""
         return self.folder / "objects" / file_name(cell).removesuffix(".json")
+
+    def write_profile(self, profile: AnyProfile) -> Path:
+        """Put a profile beside the records; a later look at the same cell takes its place."""
+        path = self.folder / "profiles" / file_name(profile.cell, profile.profiler)
+        path.parent.mkdir(exist_ok=True)
+        write_atomically(path, profile.model_dump_json(indent=1))
+        return path
+
+    def profiles(self) -> list[AnyProfile]:
+        """Every profile of the run, by workload, interpreter and engine."""
+        found = [read(path, PROFILE) for path in sorted((self.folder / "profiles").glob("[!.]*.json"))]
+        return sorted(found, key=lambda p: (p.cell.workload, p.cell.interpreter, p.cell.engine, p.profiler))
+
+    def profile_folder(self, cell: Cell) -> Path:
+        """For what else a profiler leaves of the cell."""
+        return self.folder / "profiles" / file_name(cell).removesuffix(".json")
 
     def _record_paths(self) -> Iterator[Path]:
         yield from sorted((self.folder / "records").glob("[!.]*.json"))

@@ -49,7 +49,13 @@ class BuildFailed(Exception):
     def __init__(self, reason: str, output: str, remedy: str) -> None:
         output = output.strip()
         tail = output if len(output) <= TAIL_CHARACTERS else f"…{output[-TAIL_CHARACTERS:]}"
-        super().__init__(f"{reason}: {tail or 'it said nothing'}\n  {remedy}")
+        self.reason = f"{reason}: {tail or 'it said nothing'}"
+        self.remedy = remedy
+        super().__init__(f"{self.reason}\n  {remedy}")
+
+
+class TookTooLong(BuildFailed):
+    """A compiler that was ended at its limit of time."""
 
 
 class Toolchain(NamedTuple):
@@ -77,6 +83,14 @@ class Built:
 
     path: Path
     size: int
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A translation unit's object in its private directory, and what the compiler said meanwhile."""
+
+    path: Path
+    output: str
 
 
 def find(name: str) -> Toolchain:
@@ -192,15 +206,32 @@ def build(
         yield Built(target, target.stat().st_size)
 
 
+@contextlib.contextmanager
+def compile_unit(
+    tool: Toolchain, unit: str, flags: Sequence[str], *, seconds: float = SECONDS, most_bytes: int = BYTES
+) -> Iterator[Compiled]:
+    """Compile one translation unit as `build` does, and link nothing; gone at the block's end.
+
+    What flags make the compiler write besides lies next to the object. Raises BuildFailed.
+    """
+    with tempfile.TemporaryDirectory(prefix="zoomgrad-build-") as name:  # its mode is 0700
+        folder = Path(name)
+        file, target = folder / "unit.c", folder / "unit.o"
+        file.write_text(unit, encoding="ascii")
+        command = [*tool.command, *flags, "-fPIC", "-c", "-o", str(target), str(file)]
+        (output,) = _Limits(folder, seconds, most_bytes)([command])
+        yield Compiled(target, output)
+
+
 @dataclass(frozen=True)
 class _Limits:
-    """Runs commands side by side, and ends them all when one fails or takes too long."""
+    """Runs commands side by side, and ends them all when one fails or takes too long; gives what each one said."""
 
     folder: Path
     seconds: float
     most_bytes: int
 
-    def __call__(self, commands: Sequence[Sequence[str]]) -> None:
+    def __call__(self, commands: Sequence[Sequence[str]]) -> list[str]:
         logs = [self.folder / f"output-{index}.txt" for index in range(len(commands))]
         processes: list[subprocess.Popen[bytes]] = []
         late = threading.Event()
@@ -220,7 +251,7 @@ class _Limits:
             for process, log in zip(processes, logs):
                 code = process.wait()
                 if late.is_set():
-                    raise BuildFailed(
+                    raise TookTooLong(
                         f"{_name(process)} took longer than {self.seconds:g} s",
                         "\n".join(log.read_text(errors="replace") for log in logs if log.exists()),
                         "Choose a smaller workload, or an engine that compiles faster.",
@@ -232,6 +263,7 @@ class _Limits:
                         log.read_text(errors="replace"),
                         f"It had {self.seconds:g} s and {self.most_bytes >> 20:,} MiB; a smaller workload needs less.",
                     )
+            return [log.read_text(errors="replace") for log in logs]
         except OSError as error:
             raise BuildFailed("the compiler did not start", str(error), "Run `zoomgrad doctor`.") from None
         finally:

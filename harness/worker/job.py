@@ -1,10 +1,10 @@
-"""The two plain dictionaries between the harness and a measuring worker, and how an exception becomes an outcome."""
+"""The plain dictionaries between the harness and its workers, and how an exception becomes an outcome."""
 
 from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Callable, TypedDict
 
@@ -55,9 +55,43 @@ class Outcome(TypedDict, total=False):
     proof: dict[str, Any]
 
 
+class ProfileJob(TypedDict):
+    """What a worker does while a profiler looks. Paths are absolute."""
+
+    engine: str
+    workload: str
+    outcome_file: str
+    watch: str
+    """What the worker itself looks at: a key of `watch.WATCHES`."""
+    seconds: float
+    """About how long."""
+    folder: str
+    """For files that a watch leaves."""
+
+
+class ProfileOutcome(TypedDict, total=False):
+    """What was done meanwhile; `status` and the reason are an Outcome's."""
+
+    status: str
+    reason: str
+    remedy: str
+    steps: int
+    seconds: float
+    preparations: int
+    step_seconds: list[float]
+    """Thinned, in order; the first is that of the very first step."""
+    pid: int
+    watched: dict[str, Any]
+
+
+def read_json(path: str) -> Any:
+    """What the harness wrote there."""
+    return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
 def read_job(path: str) -> Job:
-    """The job that the harness wrote there."""
-    job: Job = json.loads(Path(path).read_text(encoding="utf-8"))
+    """The job of a measuring worker."""
+    job: Job = read_json(path)
     return job
 
 
@@ -75,8 +109,9 @@ def thin(points: Sequence[Any], most: int) -> Sequence[Any]:
     return [points[round(index * (len(points) - 1) / (most - 1))] for index in range(most)]
 
 
-def run_job(job: Job, work: Callable[[], Outcome]) -> bool:
+def run_job(outcome_file: str, work: Callable[[], Mapping[str, Any]]) -> bool:
     """Do the work, write its outcome or the reason why there is none, and tell whether there is one."""
+    outcome: Mapping[str, Any]
     try:
         outcome = work()
     except (Unavailable, datasets.Unavailable) as missing:
@@ -90,5 +125,5 @@ def run_job(job: Job, work: Callable[[], Outcome]) -> bool:
         where = traceback.extract_tb(error.__traceback__)[-1]
         at = f"{Path(where.filename).name}:{where.lineno}"
         outcome = {"status": "failed", "reason": f"{type(error).__name__}: {error} ({at})"}
-    write_json(job["outcome_file"], outcome)
-    return outcome["status"] == "measured"
+    write_json(outcome_file, outcome)
+    return bool(outcome["status"] == "measured")

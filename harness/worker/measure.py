@@ -36,7 +36,7 @@ def main() -> None:
     job = read_job(args.job)
     if not args.worker:
         runner.bench_time_func(job["workload"], _only_in_the_worker)
-    elif not run_job(job, lambda: measure(runner, job)):
+    elif not run_job(job["outcome_file"], lambda: measure(runner, job)):
         sys.exit(1)
 
 

@@ -108,4 +108,4 @@ def make_reference(job: Job) -> Outcome:
 
 if __name__ == "__main__":
     the_job = read_job(sys.argv[1])
-    sys.exit(0 if run_job(the_job, lambda: make_reference(the_job)) else 1)
+    sys.exit(0 if run_job(the_job["outcome_file"], lambda: make_reference(the_job)) else 1)

@@ -15,7 +15,17 @@ import pytest
 
 from engines.api import Unavailable
 from engines.compiled import toolchains
-from engines.compiled.toolchains import BuildFailed, Built, Toolchain, build, find, keep, kept
+from engines.compiled.toolchains import (
+    BuildFailed,
+    Built,
+    TookTooLong,
+    Toolchain,
+    build,
+    compile_unit,
+    find,
+    keep,
+    kept,
+)
 from tests.engines.compiled.compiling import usable
 
 if os.name != "posix":
@@ -272,6 +282,32 @@ def test_a_real_compiler_says_what_it_did_not_like(name):
     message = failure(tool, ["double f(void) { return nonsense; }\n"])
     assert "ended with exit code" in message
     assert "nonsense" in message
+
+
+# --- one unit by itself ------------------------------------------------------------------------------------------
+
+
+def test_a_unit_is_compiled_with_what_was_said(compiler):
+    with compile_unit(
+        compiler(f'echo "$@"; echo besides >&2; touch unit.json\n{OUTPUT}'), "int x;", ["-O1"]
+    ) as compiled:
+        folder = compiled.path.parent
+        assert compiled.path.read_text() == "object\n"
+        assert compiled.output == f"-O1 -fPIC -c -o {compiled.path} {folder / 'unit.c'}\nbesides\n"
+        assert compiled.path.with_suffix(".json").exists()
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert not folder.exists()
+
+
+def test_a_unit_that_takes_too_long_is_told_from_one_that_fails(compiler):
+    with pytest.raises(TookTooLong), compile_unit(compiler("sleep 1000"), "int x;", (), seconds=0.5):
+        pass
+    with pytest.raises(BuildFailed) as error, compile_unit(compiler("echo no; exit 1"), "int x;", ()):
+        pass
+    assert not isinstance(error.value, TookTooLong)
+    assert error.value.reason == "fakecc ended with exit code 1: no"
+    assert error.value.remedy.startswith("It had 1800 s")
+    assert not compiler.folder().exists()
 
 
 # --- objects that are kept ---------------------------------------------------------------------------------------

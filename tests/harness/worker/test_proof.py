@@ -119,7 +119,7 @@ def test_a_workers_failure_is_an_outcome(tmp_path):
     def broken():
         raise KeyError("weights")
 
-    assert not run_job(job, broken)
+    assert not run_job(job["outcome_file"], broken)
     outcome = read_job(job["outcome_file"])
     assert outcome["status"] == "failed"
     assert outcome["reason"].startswith("KeyError: 'weights' (test_proof.py:")
@@ -131,5 +131,5 @@ def test_what_is_missing_is_a_skip_with_its_remedy(tmp_path):
     def missing():
         raise engines.Unavailable("no compiler", "apt install tcc")
 
-    assert not run_job(job, missing)
+    assert not run_job(job["outcome_file"], missing)
     assert read_job(job["outcome_file"]) == {"status": "skipped", "reason": "no compiler", "remedy": "apt install tcc"}

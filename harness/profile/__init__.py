@@ -1,0 +1,95 @@
+"""Looks at cells with every profiler that fits them, and stores what each saw, or why it saw nothing.
+
+Profiling is apart from timing: other processes, other records. A profiler is a module with its name in `PROFILERS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import engines
+from harness import interpreters, isolate
+from harness.interpreters import Interpreter, NoEnvironment
+from harness.profile import collector, compilers, jit, perf, scalene
+from harness.profile.look import ENDING_SECONDS, Look, NoProfile, Profiler, Run
+from harness.schedule import NO_ENVIRONMENT_REMEDY, Plan
+from results.profile import PROFILE, AnyProfile
+from results.record import Cell
+from results.store import Store
+
+PROFILERS: dict[str, Profiler] = {
+    "collector": collector.profile,
+    "scalene": scalene.profile,
+    "perf": perf.profile,
+    "jit": jit.profile,
+    "compiler": compilers.profile,
+}
+
+
+def fits(name: str, cell: Cell, interpreter: Interpreter | None) -> bool:
+    """Whether that profiler has anything to look at there; where it does, what is missing is told."""
+    compiler = getattr(engines.load(cell.engine), "compiler", "")
+    has_jit = interpreter.has_jit if interpreter else cell.interpreter.startswith("pypy")
+    if name == "scalene":
+        return not has_jit
+    if name == "jit":
+        return has_jit
+    return bool(compiler) if name == "compiler" else True
+
+
+def planned(plan: Plan, profilers: Sequence[str]) -> list[tuple[Cell, str]]:
+    """Each cell with each profiler that fits it, in the order of looking."""
+    found: dict[tuple[Cell, str], None] = {}
+    compilers: set[tuple[str, str]] = set()
+    for cell in plan.run.cells:
+        for name in profilers:
+            if fits(name, cell, plan.interpreters.get(cell.interpreter)):
+                # A compiler does the same whichever interpreter asks it to.
+                if name == "compiler" and (cell.engine, cell.workload) in compilers:
+                    continue
+                compilers.update({(cell.engine, cell.workload)} if name == "compiler" else ())
+                found[cell, name] = None
+    return list(found)
+
+
+def look_at(
+    plan: Plan, store: Store, profilers: Sequence[str], seconds: float, *, run: Run = isolate.run
+) -> Iterator[tuple[Cell, str, AnyProfile | None]]:
+    """Each cell under each profiler that fits: first the cell with None, then with its profile, which is stored."""
+    for cell, name in planned(plan, profilers):
+        yield cell, name, None
+        profile = _profile(plan, store, cell, name, seconds, run)
+        store.write_profile(profile)
+        yield cell, name, profile
+
+
+def _profile(plan: Plan, store: Store, cell: Cell, name: str, seconds: float, run: Run) -> AnyProfile:
+    started_at = datetime.now(UTC)
+    common = {"profiler": name, "cell": cell, "started_at": started_at}
+    absent = plan.missing.get(cell.interpreter)
+    try:
+        if absent:
+            raise NoProfile("skipped", absent.reason, absent.remedy)
+        look = Look(
+            cell=cell,
+            engine=engines.load(cell.engine),
+            interpreter=plan.interpreters[cell.interpreter],
+            python=partial(_python, plan.interpreters[cell.interpreter]),
+            seconds=seconds,
+            timeout_seconds=max(plan.run.settings.timeout_seconds, seconds + ENDING_SECONDS),
+            folder=store.profile_folder(cell),
+            run=run,
+        )
+        seen = {"status": "measured", **PROFILERS[name](look)}
+    except NoProfile as none:
+        seen = {"status": none.status, "reason": none.reason, "remedy": none.remedy}
+    except NoEnvironment as error:
+        seen = {"status": "failed", "reason": str(error), "remedy": NO_ENVIRONMENT_REMEDY}
+    return PROFILE.validate_python({**common, **seen})
+
+
+def _python(interpreter: Interpreter, lock: str) -> Path:
+    return interpreters.environment(interpreter, lock=lock)

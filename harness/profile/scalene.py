@@ -1,0 +1,120 @@
+"""Scalene: CPU time and memory by line of source, on CPython.
+
+Its traps, each met: too short a run writes no file and still exits with 0; the text of a line is escaped for a page, so
+lines are read from their files; imports would be a third of what it sees, so it waits to be told when to begin.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from harness import isolate
+from harness.interpreters import ROOT
+from harness.profile.look import HASH_SEED, WORKER, Look, NoProfile, common
+from results.profile import Line
+
+LOCK = "profile-worker"
+PAGE = "scalene.html"
+"""Its own standalone page, kept beside the profile."""
+PAGE_SECONDS = 120.0
+MIB = 2**20
+
+
+def profile(look: Look) -> dict[str, Any]:
+    """CPU shares and allocations of every line with a sample; keeps its page and its stacks."""
+    if look.interpreter.implementation != "cpython":
+        raise NoProfile("skipped", f"Scalene does not run on {look.interpreter.name}", "Look at a CPython.")
+    if sys.platform == "win32":
+        raise NoProfile("skipped", "Scalene counts memory on Linux and macOS only", "Look there.")
+    python = look.python(LOCK)
+    with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
+        file = Path(folder) / "scalene.json"
+        outcome = look.work(
+            lambda job: [
+                *(str(python), "-m", "scalene", "run", "--off", "-o", str(file), "--program-path", str(ROOT)),
+                *(*WORKER, "---", str(job)),
+            ]
+        )
+        if not file.exists():
+            raise NoProfile(
+                "failed",
+                f"Scalene kept nothing of {outcome['seconds']:.1f} s: {outcome['output'] or 'it said nothing'}",
+                "Give it longer with --seconds.",
+            )
+        found = json.loads(file.read_text(encoding="utf-8"))
+        _keep_page(look, python, file)
+        command = [str(python), "-c", "import importlib.metadata as m; print(m.version('scalene'))"]
+        version = look.run(command, isolate.worker_environment(HASH_SEED), folder, PAGE_SECONDS)[1]
+    lines = tuple(_lines(found))
+    if not lines:
+        raise NoProfile("failed", "Scalene saw no line of the project", "Give it longer with --seconds.")
+    stacks = "".join(f"{stack} {weight:.6f}\n" for stack, weight in folded(found))
+    (look.folder / "scalene.folded").write_text(stacks, encoding="utf-8")
+    return {
+        **common(outcome),
+        "tool": f"Scalene {version.split()[-1] if version else ''}".strip(),
+        **{part: min(1.0, sum(getattr(line, part) for line in lines)) for part in ("python", "native", "system")},
+        "peak_bytes": found["max_footprint_mb"] * MIB,
+        "lines": lines,
+    }
+
+
+def _lines(found: dict[str, Any]) -> Iterator[Line]:
+    """Every line with a sample, of the project's own files."""
+    for name, file in sorted(found["files"].items()):
+        path = Path(name)
+        if not path.is_relative_to(ROOT):
+            continue
+        texts = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        for line in file["lines"]:
+            number = line["lineno"]
+            cpu = [max(0.0, line[key]) / 100 for key in ("n_cpu_percent_python", "n_cpu_percent_c", "n_sys_percent")]
+            if not any(cpu) and not line["n_malloc_mb"]:
+                continue
+            yield Line(
+                file=path.relative_to(ROOT).as_posix(),
+                line=number,
+                source=texts[number - 1].strip() if number <= len(texts) else line["line"].strip(),
+                python=cpu[0],
+                native=cpu[1],
+                system=cpu[2],
+                allocated_bytes=line["n_malloc_mb"] * MIB,
+                peak_bytes=line["n_peak_mb"] * MIB,
+                copied_bytes_per_second=line["n_copy_mb_s"] * MIB,
+            )
+
+
+def folded(found: dict[str, Any]) -> Iterator[tuple[str, float]]:
+    """Stacks and their seconds: `function (file:line)` each, outermost first; what is not Python's is a leaf `C`."""
+    for frames, weights in found.get("stacks", ()):
+        names = [_frame(frame) for frame in frames]
+        while names and not names[0].startswith("exercise"):  # runpy, and what leads to the work
+            if all(not name.startswith("exercise") for name in names):
+                break
+            del names[0]
+        stack = ";".join(names)
+        if weights["python_time"] > 0:
+            yield stack, weights["python_time"]
+        if weights["c_time"] > 0:
+            yield f"{stack};C", weights["c_time"]
+
+
+def _frame(text: str) -> str:
+    """`/a/b.py Value.f:12;` -> `Value.f (b.py:12)`."""
+    file, _, where = text.rstrip(";").partition(" ")
+    function, _, line = where.rpartition(":")
+    return f"{function.replace(';', ',')} ({Path(file).name}:{line})"
+
+
+def _keep_page(look: Look, python: Path, file: Path) -> None:
+    """Have Scalene write its own page; a profile without one is a profile."""
+    command = [str(python), "-m", "scalene", "view", "--standalone", str(file)]
+    look.run(command, isolate.worker_environment(HASH_SEED), str(file.parent), PAGE_SECONDS)
+    page = file.parent / "scalene-profile.html"
+    if page.exists():
+        (look.folder / PAGE).write_bytes(page.read_bytes())

@@ -1,0 +1,105 @@
+"""What the functions of an interpreter do: the rules from a sample's stack to a group.
+
+The names are CPython's own, from 3.9 to 3.14. A rule with `anywhere` counts all that happens below such a function; of
+what is left, the innermost function decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Frame(NamedTuple):
+    """A function on a sampled stack, and the file that it lies in."""
+
+    symbol: str
+    object: str
+
+
+class Rule(NamedTuple):
+    """Functions of a group."""
+
+    group: str
+    pattern: re.Pattern[str]
+    anywhere: bool = False
+    by_object: bool = False
+    """Whether the pattern is for the file, not for the function."""
+
+
+def _rule(group: str, pattern: str, **options: bool) -> Rule:
+    return Rule(group, re.compile(pattern), **options)
+
+
+OTHERS = "others"
+
+TRANSPARENT = re.compile(r"^__tls_get_addr|^_*mem(set|move|cpy|cmp)|@plt$")
+"""On behalf of their callers, who count."""
+
+RULES = (
+    # gc_collect_main was collect until 3.11; a compiler may have put either into its caller.
+    _rule(
+        "garbage collector",
+        r"^(_?Py)?_?gc_collect|^collect(_main|_generations|_with_callback|_increment|_young|_full)?(\.|$)",
+        anywhere=True,
+    ),
+    _rule(
+        "garbage collector",
+        r"^visit_(decref|reachable|move|add)|_?traverse(\.|$)|^(subtract|update)_refs"
+        r"|^(move|deduce|untrack|clear|handle|finalize)_(unreachable|legacy|tuples|dicts|weakrefs|garbage)"
+        r"|^gc_(list|get|set|is)|^PyObject_IS_GC|^_PyGC|^PyObject_VisitManagedDict",
+    ),
+    _rule("garbage collector", r"^pypy_g_\w*(GC_|GCBase|MiniMark|Nursery|collect_and_reserve)", anywhere=True),
+    _rule(
+        "tracing and compiling",
+        r"^pypy_g_\w*(MetaInterp|MIFrame|_metainterp|[oO]ptimiz|[rR]eg[aA]lloc|Assembler|[rR]esume)",
+        anywhere=True,
+    ),
+    _rule("machine code of the JIT", r"^(//anon|\[anon|\[unknown|anon_inode|perf-\d+\.map)", by_object=True),
+    _rule("PyPy's runtime", r"^(lib)?pypy", by_object=True),  # distributions strip its symbols
+    _rule("compiled code", r"^program\.so", by_object=True),
+    _rule("system", r"^\[(kernel|vdso)|\.ko$", by_object=True),
+    _rule("sets", r"^_?(set_|PySet_|frozenset_|make_new_set)"),
+    _rule(
+        "dictionaries",
+        r"[dD]ict|unicodekeys_lookup|InstanceAttribute|inline_values|insert_to_emptydict|new_keys_object|build_indices",
+    ),
+    _rule(
+        "allocation",
+        r"[aA]lloc|^_?PyObject_(GC_)?(New|Free|Del|Track|UnTrack|Link)|^_int_(malloc|free)|^c?free|_Py_Dealloc|^_PyMem_"
+        r"|arena|^_Py_NewReference|^_?mi_|^m(un)?map|^madvise|^PyTuple_New|^PyFloat_FromDouble|^_PyTuple_From",
+    ),
+    _rule("evaluation loop", r"^_PyEval_EvalFrame|^_?PyEval_|^_Py_HandlePending|^py::"),
+    _rule(
+        "calls",
+        r"[vV]ectorcall|PyFunction|^func_|^_PyFrame_|^_PyEvalFrame|^_PyThreadState_P|^initialize_locals|^slot_tp_"
+        r"|^type_call|^_PyObject_(MakeTpCall|Call)|^PyObject_Call|^cell|^PyCell_|^method_|^_Py_CheckFunctionResult"
+        r"|^wrap_|^partial_|^gen_|^_PyGen|py_trampoline|^object_init|^clear_thread_frame|^_Py_CheckRecursive",
+    ),
+    _rule(
+        "attributes and types",
+        r"Generic[GS]etAttr|^_?PyType_|[gGsS]etattro|^type_|descr|^_?PyObject_(Get|Set|Lookup)(Attr|Method)"
+        r"|^PyObject_Is(Instance|True)|^member_",
+    ),
+    _rule(
+        "arithmetic",
+        r"^(float|long|int|bool)_|^PyNumber_|^_?PyLong_|^_?PyFloat_|binary_op|RichCompare|^do_richcompare"
+        r"|^__?(ieee754_)?(pow|exp|log|tanh)",
+    ),
+    _rule(
+        "containers",
+        r"^(list|tuple|array|zip|enum|range|reversed)|^_?Py(List|Tuple|Iter|Sequence)|^PyObject_[GS]etItem|[iI]ter(next)?$",
+    ),
+)
+"""The first that fits decides."""
+
+
+def group_of(stack: Sequence[Frame]) -> str:
+    """The group of a sample; its innermost frame is the first."""
+    innermost = next((n for n, frame in enumerate(stack) if not TRANSPARENT.search(frame.symbol)), 0)
+    for rule in RULES:
+        for frame in stack if rule.anywhere else stack[innermost : innermost + 1]:
+            if rule.pattern.search(frame.object if rule.by_object else frame.symbol):
+                return rule.group
+    return OTHERS

@@ -1,0 +1,119 @@
+"""A cell to be looked at: prepares its engine, trains for a while, and tells what the interpreter itself knows of it.
+
+`python -m harness.worker.profile JOB`, alone or under a profiler. Nothing here is timed for a record: whoever looks
+slows down what he sees.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple, TextIO
+
+import engines
+from engines.api import Trainer
+from harness import workloads
+from harness.worker.job import ProfileJob, ProfileOutcome, read_json, run_job, thin
+from harness.worker.watch import WATCHES
+
+PORTION_SECONDS = 0.05
+"""Steps are taken in portions of about this time: a call each would be most of what a fast engine does."""
+STEP_POINTS = 200
+
+
+class Work(NamedTuple):
+    """What was done while somebody looked."""
+
+    preparations: int
+    portions: list[tuple[int, float]]
+    """Steps and seconds, in order; the first one is a single step."""
+
+    @property
+    def steps(self) -> int:
+        return sum(steps for steps, _ in self.portions)
+
+    @property
+    def seconds(self) -> float:
+        return sum(seconds for _, seconds in self.portions)
+
+
+def main() -> None:
+    """Do the job that the first argument names."""
+    job: ProfileJob = read_json(sys.argv[1])
+    if not run_job(job["outcome_file"], lambda: profile(job)):
+        sys.exit(1)
+
+
+def profile(job: ProfileJob) -> ProfileOutcome:
+    """Prepare, and train for so long, under that watch; a profiler from outside is told when to begin."""
+    engine = engines.load(job["engine"])
+    engine.check()
+    workload = workloads.load(job["workload"])
+    workload.data()
+    refusal = engine.supports(workload)
+    if refusal:
+        return {"status": "skipped", "reason": refusal, "remedy": "Choose another engine."}
+    trainer = engine.prepare(workload)
+    watched: dict[str, Any] = {}
+    with WATCHES[job["watch"]](watched, trainer, Path(job["folder"])), _looked_at():
+        done = exercise(engine, workload, trainer, job["seconds"])
+    return {
+        "status": "measured",
+        "steps": done.steps,
+        "seconds": done.seconds,
+        "preparations": done.preparations,
+        "pid": os.getpid(),
+        "step_seconds": list(thin([seconds / steps for steps, seconds in done.portions], STEP_POINTS)),
+        "watched": watched,
+    }
+
+
+def exercise(engine: engines.Engine, workload: workloads.Workload, trainer: Trainer, seconds: float) -> Work:
+    """Train for so long; where something is compiled, prepare again and again for the first half of it."""
+    preparations, end = 0, perf_counter() + seconds
+    while trainer.phases and perf_counter() < end - seconds / 2:
+        trainer = engine.prepare(workload)
+        preparations += 1
+    portions: list[tuple[int, float]] = []
+    steps = 1
+    while not portions or perf_counter() < end:
+        start = perf_counter()
+        trainer.train(steps)
+        taken = perf_counter() - start
+        portions.append((steps, taken))
+        if taken < PORTION_SECONDS:
+            steps *= 2
+    return Work(preparations, portions)
+
+
+@contextmanager
+def _looked_at() -> Iterator[None]:
+    """Tell a profiler that waits to be told: imports are as long as a short training."""
+    scalene: Any = importlib.import_module("scalene.scalene_profiler") if "scalene" in sys.modules else None
+    control = os.environ.get("ZOOMGRAD_PERF_CONTROL")
+    with open(control, "w", encoding="ascii") if control else nullcontext() as perf:  # noqa: PTH123  (a pipe)
+        if scalene:
+            scalene.start()
+        if perf:
+            _tell(perf, "enable")
+        try:
+            yield
+        finally:
+            if perf:
+                _tell(perf, "disable")
+            if scalene:
+                scalene.stop()
+
+
+def _tell(perf: TextIO, word: str) -> None:
+    perf.write(f"{word}\n")
+    perf.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""The schema of a profile: where the time and the memory of one cell go, as one profiler saw it.
+
+Profiles lie beside a run's records and never mix with them: a profiled step is slower than a timed one, so that nothing
+here is compared with, or divided by, a record's seconds. Shares are of the profile's own samples or seconds.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from pydantic import AwareDatetime, Field, NonNegativeFloat, NonNegativeInt, TypeAdapter, model_validator
+
+from results.record import Cell, Model
+
+PROFILE_VERSION: Final = 1
+
+Share = Annotated[float, Field(ge=0.0, le=1.0 + 1e-9)]
+"""Of one profile's samples or seconds."""
+
+
+class Profile(Model):
+    """What every profiler tells; `status`, `reason` and `remedy` are a record's."""
+
+    profile_version: Literal[1] = PROFILE_VERSION
+    cell: Cell
+    status: Literal["measured", "skipped", "failed", "timed-out"]
+    reason: str = ""
+    remedy: str = ""
+    started_at: AwareDatetime
+    worker_seconds: NonNegativeFloat = 0.0
+    tool: str = ""
+    """Name and version of what looked."""
+    steps: NonNegativeInt = 0
+    """Steps of training while it looked."""
+    seconds: NonNegativeFloat = 0.0
+    """How long it looked."""
+    preparations: NonNegativeInt = 0
+    """How often the engine was prepared meanwhile: compiled engines once more and again, others not at all."""
+
+    @model_validator(mode="after")
+    def _a_reason_where_there_is_no_profile(self) -> Profile:
+        if self.status != "measured" and not self.reason:
+            raise ValueError(f"a {self.status} profile needs a reason")
+        return self
+
+
+class Line(Model):
+    """A line of source, with its shares of the CPU time and what it allocates."""
+
+    file: str
+    """Relative to the project, with `/`."""
+    line: NonNegativeInt
+    source: str
+    python: Share
+    native: Share
+    """In C that the line called, a garbage collection on its way included."""
+    system: Share
+    allocated_bytes: NonNegativeFloat = 0.0
+    """In all, however soon it was freed."""
+    peak_bytes: NonNegativeFloat = 0.0
+    copied_bytes_per_second: NonNegativeFloat = 0.0
+
+    @property
+    def cpu(self) -> float:
+        return self.python + self.native + self.system
+
+
+class LineProfile(Profile):
+    """Scalene's: CPU and memory by line of source."""
+
+    profiler: Literal["scalene"] = "scalene"
+    python: Share = 0.0
+    native: Share = 0.0
+    system: Share = 0.0
+    peak_bytes: NonNegativeFloat = 0.0
+    lines: tuple[Line, ...] = ()
+    """Every line with a sample of either kind, in the order of files and lines."""
+
+
+class Symbol(Model):
+    """A function of the interpreter, the compiled object or the kernel, and the samples that ended in it."""
+
+    name: str
+    object: str
+    """The library or program it lies in, without its folder."""
+    group: str
+    share: Share
+
+
+class SymbolProfile(Profile):
+    """perf's: samples by symbol, and by group of symbols."""
+
+    profiler: Literal["perf"] = "perf"
+    samples: NonNegativeInt = 0
+    groups: dict[str, Share] = Field(default_factory=dict)
+    """Group -> share; they add up to 1."""
+    symbols: tuple[Symbol, ...] = ()
+    """The most frequent, most frequent first."""
+
+
+class Generation(Model):
+    """Collections of one generation of a garbage collector."""
+
+    name: str
+    collections: NonNegativeInt
+    seconds: NonNegativeFloat
+    collected: NonNegativeInt = 0
+    """Objects found unreachable; 0 where the interpreter does not count them."""
+
+
+class CollectorProfile(Profile):
+    """The interpreter's own account: its garbage collections, and its blocks of memory."""
+
+    profiler: Literal["collector"] = "collector"
+    share: Share = 0.0
+    """Of the wall time of all steps."""
+    generations: tuple[Generation, ...] = ()
+    blocks_left: float | None = None
+    """Blocks of memory that a step leaves to the collector: with it switched off they stay. None where not counted."""
+    peak_blocks: NonNegativeInt | None = None
+    """Most blocks seen at the start of a collection, beyond those before the first step."""
+
+
+class JitProfile(Profile):
+    """PyPy's own account of its just-in-time compiler, and of its start: shares are of the wall time of all steps."""
+
+    profiler: Literal["jit"] = "jit"
+    tracing: Share = 0.0
+    """Recording what the interpreter does."""
+    backend: Share = 0.0
+    """Turning traces into machine code, their optimisation included."""
+    loops: NonNegativeInt = 0
+    bridges: NonNegativeInt = 0
+    operations: NonNegativeInt = 0
+    """That were recorded, in all traces."""
+    machine_code_bytes: NonNegativeInt = 0
+    aborts: dict[str, NonNegativeInt] = Field(default_factory=dict)
+    """Reason -> traces that were given up."""
+    first_step_seconds: NonNegativeFloat = 0.0
+    last_step_seconds: NonNegativeFloat = 0.0
+    """What a step took at the end: the median of the last tenth."""
+
+
+class Pass(Model):
+    """A part of a compiler's work."""
+
+    name: str
+    share: Share
+
+
+class CompilerProfile(Profile):
+    """A C compiler's own account of one preparation: `seconds` is what it says that it took, over all its processes."""
+
+    profiler: Literal["compiler"] = "compiler"
+    flags: tuple[str, ...] = ()
+    units: NonNegativeInt = 0
+    """Translation units."""
+    functions: NonNegativeInt = 0
+    source_bytes: NonNegativeInt = 0
+    passes: tuple[Pass, ...] = ()
+    """Largest first; what they leave is the rest."""
+
+
+AnyProfile = Annotated[
+    LineProfile | SymbolProfile | CollectorProfile | JitProfile | CompilerProfile, Field(discriminator="profiler")
+]
+PROFILE: Final[TypeAdapter[AnyProfile]] = TypeAdapter(AnyProfile)

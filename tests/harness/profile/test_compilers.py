@@ -1,0 +1,386 @@
+"""Compilers' own accounts: what is read out of them, and real compilers that give them."""
+
+import json
+import stat
+import tempfile
+from datetime import UTC, datetime
+
+import pytest
+
+import engines
+from engines.api import Unavailable
+from engines.compiled import toolchains
+from engines.compiled.toolchains import Toolchain
+from harness.profile import compilers
+from harness.profile.compilers import Account, NoAccount, clang_account, count_functions, gcc_account, profile, shares
+from harness.profile.look import Look, NoProfile
+from results.profile import PROFILE
+from results.record import Cell
+
+
+@pytest.fixture
+def look(tmp_path, monkeypatch):
+    """`look(engine, workload)`: what the profiler is given; nothing may be left in the folder for temporary files."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+
+    def make(engine, workload="xor", *, seconds=0.0, timeout_seconds=60.0):
+        cell = Cell(engine=engine, interpreter="cpython-3.13", workload=workload)
+        return Look(cell, engines.load(engine), None, None, seconds, timeout_seconds, tmp_path / "kept")
+
+    yield make
+    assert not list(temporary.iterdir())
+
+
+def refusal(look):
+    with pytest.raises(NoProfile) as error:
+        profile(look)
+    assert error.value.reason
+    assert error.value.remedy
+    return error.value
+
+
+# --- gcc's table -------------------------------------------------------------------------------------------------
+
+GCC_12 = """\
+unit.c: In function 'all8':
+unit.c:16:1: warning: AVX512F vector return without AVX512F enabled changes the ABI [-Wpsabi]
+   16 | INLINE v8 all8(double a) { return (v8){a, a, a, a, a, a, a, a}; }
+      | ^~~~~~
+
+Time variable                                   usr           sys          wall           GGC
+ phase setup                        :   0.00 (  0%)   0.00 (  0%)   0.00 (  0%)  1052k ( 16%)
+ phase parsing                      :   0.01 (  6%)   0.00 (  0%)   0.01 (  5%)   485k (  7%)
+ phase opt and generate             :   0.16 ( 94%)   0.02 (100%)   0.19 ( 95%)  5073k ( 77%)
+ dump files                         :   0.02 ( 12%)   0.00 (  0%)   0.01 (  5%)     0  (  0%)
+ callgraph functions expansion      :   0.13 ( 76%)   0.02 (100%)   0.15 ( 75%)  3821k ( 58%)
+ callgraph ipa passes               :   0.03 ( 18%)   0.00 (  0%)   0.03 ( 15%)   775k ( 12%)
+ df live regs                       :   0.02 ( 12%)   0.00 (  0%)   0.00 (  0%)     0  (  0%)
+ preprocessing                      :   0.01 (  6%)   0.00 (  0%)   0.00 (  0%)    31k (  0%)
+ parser function body               :   0.00 (  0%)   0.00 (  0%)   0.01 (  5%)   261k (  4%)
+ integration                        :   0.01 (  6%)   0.00 (  0%)   0.00 (  0%)   126k (  2%)
+ tree gimplify                      :   0.00 (  0%)   0.00 (  0%)   0.01 (  5%)   278k (  4%)
+ dominator optimization             :   0.02 ( 12%)   0.00 (  0%)   0.00 (  0%)    86k (  1%)
+ tree CCP                           :   0.02 ( 12%)   0.00 (  0%)   0.00 (  0%)    20k (  0%)
+ tree FRE                           :   0.00 (  0%)   0.01 ( 50%)   0.01 (  5%)    44k (  1%)
+ tree forward propagate             :   0.01 (  6%)   0.00 (  0%)   0.00 (  0%)    74k (  1%)
+ tree iv optimization               :   0.00 (  0%)   0.00 (  0%)   0.02 ( 10%)   322k (  5%)
+ tree modref                        :   0.00 (  0%)   0.00 (  0%)   0.01 (  5%)    41k (  1%)
+ dominance computation              :   0.00 (  0%)   0.00 (  0%)   0.01 (  5%)     0  (  0%)
+ expand                             :   0.00 (  0%)   0.00 (  0%)   0.02 ( 10%)   540k (  8%)
+ forward prop                       :   0.00 (  0%)   0.00 (  0%)   0.03 ( 15%)  7096  (  0%)
+ CSE                                :   0.01 (  6%)   0.00 (  0%)   0.00 (  0%)  8112  (  0%)
+ loop invariant motion              :   0.00 (  0%)   0.00 (  0%)   0.01 (  5%)   872  (  0%)
+ combiner                           :   0.00 (  0%)   0.01 ( 50%)   0.00 (  0%)   166k (  3%)
+ integrated RA                      :   0.01 (  6%)   0.00 (  0%)   0.04 ( 20%)   763k ( 12%)
+ LRA non-specific                   :   0.02 ( 12%)   0.00 (  0%)   0.00 (  0%)    86k (  1%)
+ reload CSE regs                    :   0.00 (  0%)   0.00 (  0%)   0.01 (  5%)    51k (  1%)
+ combine stack adjustments          :   0.01 (  6%)   0.00 (  0%)   0.00 (  0%)     0  (  0%)
+ initialize rtl                     :   0.00 (  0%)   0.00 (  0%)   0.01 (  5%)    12k (  0%)
+ remove unused locals               :   0.01 (  6%)   0.00 (  0%)   0.00 (  0%)     0  (  0%)
+ TOTAL                              :   0.17          0.02          0.20         6611k
+"""
+"""What gcc 12.2 -O1 said of a unit of `rerolled-gcc` on `digits`, whole."""
+
+
+def test_gccs_table():
+    account = gcc_account(GCC_12)
+    assert account.seconds == 0.20
+    assert account.passes["integrated RA"] == 0.04, "of four columns the one of the wall"
+    assert account.passes["forward prop"] == 0.03
+    assert account.passes["df live regs"] == 0.0, "it has the processor's seconds only"
+    assert account.passes["parser function body"] == 0.01
+    assert "TOTAL" not in account.passes
+
+
+def test_gccs_rows_that_overlap_others_are_left_out():
+    account = gcc_account(GCC_12)
+    assert not [name for name in account.passes if name.startswith(("phase", "callgraph functions", "callgraph ipa"))]
+    assert sum(account.passes.values()) == pytest.approx(account.seconds)
+
+
+def test_a_table_with_other_columns():
+    """Versions differ in which clocks they read; a share may be as short as `( 0%)`."""
+    table = """
+Time variable                                  wall           GGC
+ phase opt and generate             :   1.20 ( 60%)  5073k ( 77%)
+ |name lookup                       :   0.30 ( 15%)    31k ( 0%)
+ callgraph optimization             :   0.00 ( 0%)     0  ( 0%)
+ tree SSA: other                    :   1.90 ( 95%)    12k (  0%)
+ TOTAL                              :   2.00         6611k
+"""
+    assert gcc_account(table) == Account(2.0, {"callgraph optimization": 0.0, "tree SSA: other": 1.9})
+
+
+@pytest.mark.parametrize("text", ["", "unit.c: a warning\n", "\nTime variable   usr   sys\n a   :   0.01   0.01\n"])
+def test_no_table(text):
+    with pytest.raises(NoAccount, match="no table"):
+        gcc_account(text)
+
+
+def test_a_table_that_ends_too_soon():
+    with pytest.raises(NoAccount, match="without a total"):
+        gcc_account(GCC_12[: GCC_12.index(" TOTAL")])
+
+
+# --- Clang's trace -----------------------------------------------------------------------------------------------
+
+
+def event(name, start, duration, *, detail=None, thread=1, phase="X"):
+    arguments = {} if detail is None else {"args": {"detail": detail}}
+    return {"ph": phase, "name": name, "ts": start, "dur": duration, "tid": thread, "pid": 1, **arguments}
+
+
+TRACE = [  # as Clang writes it: in the order of ends
+    event("ParseFunctionDefinition", 20, 100, detail="forward_0"),
+    event("Frontend", 10, 200),
+    event("SROAPass", 300, 40, detail="forward_0"),
+    event("InstCombinePass", 340, 60, detail="forward_0"),
+    event("PassManager<Function>", 300, 101, detail="forward_0"),
+    event("InstCombinePass", 410, 50, detail="forward_1"),
+    event("PassManager<Function>", 405, 60, detail="forward_1"),
+    event("RunPass", 500, 10, detail="Dominator Tree Construction"),
+    event("RunPass", 510, 300, detail="Greedy Register Allocator"),
+    event("OptFunction", 500, 320, detail="forward_0"),
+    event("RunPass", 830, 70, detail="Greedy Register Allocator"),
+    event("OptFunction", 830, 70, detail="forward_1"),
+    event("ExecuteCompiler", 0, 1000),
+    event("Total ExecuteCompiler", 0, 1000, thread=2),
+    event("Total InstCombinePass", 0, 110, thread=3),
+    {"ph": "M", "name": "process_name", "pid": 1, "tid": 1, "ts": 0, "cat": "", "args": {"name": "clang"}},
+]
+
+
+def test_a_pass_gets_what_is_its_own():
+    account = clang_account({"traceEvents": TRACE, "beginningOfTime": 1})
+    assert account.seconds == pytest.approx(1000e-6)
+    assert {name: round(seconds * 1e6) for name, seconds in account.passes.items()} == {
+        "ExecuteCompiler": 1000 - 200 - 101 - 60 - 320 - 70,
+        "Frontend": 100,
+        "ParseFunctionDefinition": 100,
+        "PassManager<Function>": 1 + 10,
+        "SROAPass": 40,
+        "InstCombinePass": 110,
+        "Dominator Tree Construction": 10,
+        "Greedy Register Allocator": 370,
+        "OptFunction": 10,
+    }
+
+
+def test_an_event_within_one_of_its_own_name():
+    events = [event("A", 10, 30), event("A", 0, 100), event("B", 0, 50, thread=2)]
+    account = clang_account({"traceEvents": events})
+    assert account.passes == {"A": pytest.approx(100e-6), "B": pytest.approx(50e-6)}
+    assert account.seconds == pytest.approx(150e-6), "threads add up, as translation units do"
+
+
+def test_an_event_that_ends_a_microsecond_after_what_it_is_in():
+    account = clang_account({"traceEvents": [event("inner", 0, 11), event("outer", 0, 11), event("late", 5, 7)]})
+    assert account.seconds == pytest.approx(11e-6)
+    assert min(account.passes.values()) >= 0.0
+
+
+def test_a_trace_of_nothing():
+    with pytest.raises(NoAccount):
+        clang_account({"traceEvents": [event("Total A", 0, 10)]})
+
+
+# --- shares ------------------------------------------------------------------------------------------------------
+
+
+def test_units_add_up_and_small_passes_are_one():
+    accounts = [Account(6.0, {"a": 1.0, "b": 3.0, "small": 0.03}), Account(4.0, {"a": 3.5, "tiny": 0.01})]
+    assert shares(accounts) == [
+        {"name": "a", "share": pytest.approx(0.45)},
+        {"name": "b", "share": pytest.approx(0.3)},
+        {"name": "others", "share": pytest.approx(0.25)},
+    ]
+
+
+def test_nothing_is_left_for_others():
+    assert shares([Account(1.0, {"a": 1.0})]) == [{"name": "a", "share": 1.0}]
+
+
+def test_rows_that_were_rounded_up():
+    found = shares([Account(0.02, {"a": 0.02, "b": 0.01})])
+    assert sum(row["share"] for row in found) == pytest.approx(1.0)
+
+
+def test_functions_are_counted():
+    unit = """\
+/* A comment (with parentheses) {
+*/
+double exp(double);
+#define INLINE static inline __attribute__((always_inline, unused))
+typedef double v8 __attribute__((vector_size(8 * 8)));
+enum { INPUTS = 2 };
+INLINE v8 all8(double a) { return (v8){a, a, a, a, a, a, a, a}; }
+__attribute__((noinline, visibility("hidden"))) void forward_1(double *restrict w);
+
+__attribute__((noinline, visibility("hidden"))) void forward_0(double *restrict w)
+{
+    if (w[0]) {
+        w[1] = exp(w[0]);
+    }
+}
+double forward(const double *restrict x,
+               double *restrict w)
+{
+}
+"""
+    assert count_functions(unit) == 3
+
+
+# --- real compilers ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("engine", "workload", "well_known"),
+    [
+        ("gcc-O1", "mlp-40x20x10", None),  # a sample of so few ticks may miss any pass
+        ("rerolled-gcc", "digits", None),
+        ("clang-O1", "xor", "InstCombinePass"),
+        ("clang-O1", "digits", "Greedy Register Allocator"),
+        ("clang-O1-whole", "mlp-40x20x10", "Machine Instruction Scheduler"),
+        ("rerolled-clang", "digits", "InstCombinePass"),
+    ],
+)
+def test_a_real_compiler(look, engine, workload, well_known):
+    try:
+        engines.load(engine).check()
+    except Unavailable as missing:
+        pytest.skip(missing.reason)
+    found = valid(look(engine, workload), profile(look(engine, workload)))
+    assert found.tool.startswith(engines.load(engine).compiler.partition("-")[0])
+    assert found.flags == engines.load(engine).flags
+    assert found.units == 1 if "whole" in engine else found.units >= 1
+    assert found.functions > 5
+    assert found.source_bytes > 1000
+    assert found.seconds > 0
+    assert found.preparations == 1
+    names = [row.name for row in found.passes]
+    assert well_known is None or well_known in names
+    assert not {"RunPass", "RunLoopPass", "TOTAL"} & set(names)
+
+
+def valid(look, fields):
+    """The profile, whose passes are what its reader expects."""
+    cell = {"profiler": "compiler", "cell": look.cell, "status": "measured", "started_at": datetime.now(UTC)}
+    found = PROFILE.validate_python({**cell, **fields})
+    names = [row.name for row in found.passes]
+    sizes = [row.share for row in found.passes if row.name != "others"]
+    assert len(set(names)) == len(names)
+    assert "others" not in names[:-1]
+    assert sizes == sorted(sizes, reverse=True)
+    assert all(share >= compilers.LEAST_SHARE for share in sizes)
+    assert sum(row.share for row in found.passes) == pytest.approx(1.0)
+    return found
+
+
+@pytest.mark.parametrize("engine", ["tuple", "python-source", "handwritten", "rerolled-numpy", "tcc", "rerolled-tcc"])
+def test_engines_without_such_a_compiler_are_skipped(look, engine):
+    assert refusal(look(engine)).status == "skipped"
+
+
+def test_a_compiler_that_is_not_there(look):
+    missing = refusal(look("clang-5-O1"))
+    assert missing.status == "skipped"
+    assert "clang 5" in missing.reason
+
+
+@pytest.mark.parametrize("engine", ["gcc-O1", "clang-O1"])
+def test_a_limit_of_time(look, engine):
+    try:
+        engines.load(engine).check()
+    except Unavailable as missing:
+        pytest.skip(missing.reason)
+    late = refusal(look(engine, "digits", timeout_seconds=0.05))
+    assert (late.status, late.reason) == ("timed-out", "took longer than 0.05 s")
+
+
+# --- compilers that do something else ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def compiler(tmp_path, monkeypatch):
+    """`compiler(script)`: that script is every compiler; it is told by `-o` where its object goes."""
+
+    def make(text):
+        program = tmp_path / "fakecc"
+        program.write_text(f"#!/bin/sh\necho \"$@\" >> '{tmp_path}/calls'\n{text}\n")
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        monkeypatch.setattr(
+            toolchains, "find", lambda name: Toolchain(name.partition("-")[0], (str(program),), "1.2.3")
+        )
+        return lambda: (tmp_path / "calls").read_text().splitlines()
+
+    return make
+
+
+def test_one_that_hangs_is_timed_out(look, compiler):
+    calls = compiler("sleep 1000")
+    assert refusal(look("gcc-O1", timeout_seconds=0.5)).status == "timed-out"
+    assert len(calls()) == 1
+
+
+def test_one_that_fails(look, compiler):
+    compiler("echo no such thing; exit 1")
+    failed = refusal(look("gcc-O1"))
+    assert failed.status == "failed"
+    assert "ended with exit code 1: no such thing" in failed.reason
+
+
+def test_one_that_does_not_know_the_flag(look, compiler):
+    """Clang before version 9."""
+    compiler("echo \"clang: error: unknown argument: '-ftime-trace'\"; exit 1")
+    unknown = refusal(look("clang-O1"))
+    assert (unknown.status, unknown.reason) == ("skipped", "clang 1.2.3 knows no -ftime-trace")
+
+
+@pytest.mark.parametrize("engine", ["gcc-O1", "clang-O1"])
+def test_one_that_says_nothing(look, compiler, engine):
+    compiler("exit 0")
+    assert refusal(look(engine)).status == "skipped"
+
+
+def test_one_that_is_faster_than_its_clock(look, compiler):
+    compiler("cat <<'END'\nTime variable  usr  sys  wall  GGC\n TOTAL  :  0.00  0.00  0.00  1k\nEND")
+    fast = refusal(look("gcc-O1"))
+    assert fast.status == "skipped"
+    assert "clock" in fast.reason
+
+
+SAYS_TABLE = "cat <<'END'\nTime variable  usr  wall\n CSE  :  0.0 ( 0%)  0.3 ( 30%)\n TOTAL  :  0.0  1.0\nEND"
+
+
+def test_what_it_is_told(look, compiler):
+    calls = compiler(SAYS_TABLE)
+    found = valid(look("gcc-O1"), profile(look("gcc-O1")))
+    assert len(calls()) == found.units
+    flags = " ".join(engines.load("gcc-O1").flags)
+    assert all(call.startswith(f"{flags} -ftime-report -fPIC -c -o ") for call in calls())
+    assert (found.tool, found.seconds, found.preparations) == ("gcc 1.2.3", found.units, 1)
+    assert [(row.name, row.share) for row in found.passes] == [("others", 0.7), ("CSE", 0.3)][::-1]
+
+
+def test_it_looks_again_for_as_long_as_it_may(look, compiler):
+    """A compiler of a small workload is done within a few ticks of its clock."""
+    calls = compiler(SAYS_TABLE)
+    found = profile(look("gcc-O1", seconds=0.5))
+    assert found["preparations"] > 1
+    assert len(calls()) == found["preparations"] * found["units"]
+    assert found["seconds"] == pytest.approx(found["units"]), "of one preparation"
+
+
+def test_clangs_trace_lies_next_to_its_object(look, compiler, tmp_path):
+    (tmp_path / "trace.json").write_text(json.dumps({"traceEvents": TRACE}))
+    script = f"""while [ "$1" != -o ]; do shift; done; cp '{tmp_path}/trace.json' "${{2%.o}}.json" """
+    compiler(script)
+    found = valid(look("clang-O1"), profile(look("clang-O1")))
+    assert [row.name for row in found.passes][:2] == ["Greedy Register Allocator", "ExecuteCompiler"]
+
+
+def test_every_engine_with_gcc_or_clang_is_covered():
+    made = {getattr(engines.load(name), "compiler", "none").partition("-")[0] for name in engines.names()}
+    assert made - {"none", "tcc"} == set(compilers.REPORTS)
