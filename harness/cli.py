@@ -30,7 +30,8 @@ from engines.graph.draw import draw_dot
 from harness import display, interpreters, machine, matrix, planning, stages, workloads
 from harness.interpreters import ROOT, NoEnvironment
 from harness.isolate import isolate
-from harness.profile import PROFILERS, look_at, planned
+from harness.profile import PROFILERS, look_at, perf, planned
+from harness.profile.look import NoProfile
 from harness.schedule import Plan, Schedule
 from harness.stages import Stage
 from harness.worker.train import Settings
@@ -116,6 +117,10 @@ def doctor() -> None:
             rows.append((f"engine {name}", "ready", ""))
         except Unavailable as missing:
             rows.append((f"engine {name}", "missing", f"{missing.reason}. {missing.remedy}"))
+    try:
+        rows.append(("profiler perf", "ready", perf.find()))
+    except NoProfile as none:
+        rows.append(("profiler perf", "missing", f"{none.reason}. {none.remedy}"))
     for name, workload in workloads.WORKLOADS.items():
         try:
             workload.data()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Callable, Optional
 
@@ -20,15 +23,21 @@ PIECE = 400
 """Primitives a function: CPython is indifferent, PyPy likes fewer and larger ones (docs/sweeps.md)."""
 
 
+BETWEEN = "\n\n"
+
+
 class PythonSource(PythonKernel):
     """Kernel over compiled functions, called in turn."""
 
     def __init__(self, pieces: Pieces, functions: list[str]) -> None:
         super().__init__(pieces.workspace)
         namespace: dict[str, Any] = {name: getattr(math, name) for name in dir(math) if not name.startswith("_")}
+        file = _shown(functions)
+        before = 0
         for text in functions:  # one by one: the syntax tree of a whole graph would take kilobytes a row
             # Spelled from the tape: numbers and the op table's primitives, no text of the caller's.
-            exec(compile(text, "<python-source>", "exec"), namespace)  # noqa: S102
+            exec(compile("\n" * before + text, file or "<python-source>", "exec"), namespace)  # noqa: S102
+            before += text.count("\n") + len(BETWEEN) if file else 0
         self._forward: list[Callable[..., None]] = [namespace[piece.name] for piece in pieces.forward]
         self._backward: list[Callable[..., None]] = [namespace[piece.name] for piece in pieces.backward]
         self._loss: Callable[..., float] = namespace["loss"]
@@ -56,7 +65,7 @@ class PythonSourceEngine(CompiledEngine):
         return cut(code, LANGUAGE, Shape(self.piece))
 
     def source(self, code: Code) -> str:
-        return "\n\n".join(_functions(self._pieces(code)))
+        return BETWEEN.join(_functions(self._pieces(code)))
 
     def build(self, code: Code, clock: Clock, objects: Optional[Path]) -> Kernel:
         with clock.phase("generate"):
@@ -94,3 +103,15 @@ ENGINES = (
         builds_on="bytecode",
     ),
 )
+
+
+def _shown(functions: Sequence[str]) -> str:
+    """A file with the code, for profilers that show lines of real files only; none unless ZOOMGRAD_GENERATED asks."""
+    folder = os.environ.get("ZOOMGRAD_GENERATED")
+    if not folder:
+        return ""
+    text = BETWEEN.join(functions)
+    file = Path(folder) / f"python_source_{hashlib.sha256(text.encode()).hexdigest()[:12]}.py"
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return str(file)

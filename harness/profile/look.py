@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from engines.api import Engine
 from harness import isolate
-from harness.interpreters import Interpreter
+from harness.interpreters import ROOT, Interpreter
 from harness.worker.job import ProfileJob
 from results.record import Cell
 
@@ -20,6 +20,10 @@ HASH_SEED = 0
 """One for all: what differs between two profiles is then the engine."""
 ENDING_SECONDS = 60.0
 """What a worker may take beyond what it was asked to: start, preparation, and what the profiler makes of it."""
+
+
+GENERATED = ROOT / ".zoomgrad" / "generated"
+"""Where generated Python is written while it is looked at: Scalene shows lines of files below the project only."""
 
 
 class NoProfile(Exception):
@@ -81,7 +85,11 @@ class Look:
             job_file = Path(folder) / "job.json"
             job_file.write_text(json.dumps(job), encoding="utf-8")
             self.folder.mkdir(parents=True, exist_ok=True)
-            surroundings = {**isolate.worker_environment(HASH_SEED), **(environment or {})}
+            surroundings = {
+                **isolate.worker_environment(HASH_SEED),
+                "ZOOMGRAD_GENERATED": str(GENERATED),
+                **(environment or {}),
+            }
             start = time.perf_counter()
             code, output = self.run(list(command(job_file)), surroundings, folder, self.timeout_seconds)
             seconds = time.perf_counter() - start

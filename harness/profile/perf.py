@@ -37,7 +37,7 @@ REMEDY = "Install it, for example `apt install linux-perf`."
 
 def profile(look: Look) -> dict[str, Any]:
     """Shares of samples by symbol and by group; keeps the stacks."""
-    program = _perf()
+    program = find()
     with tempfile.TemporaryDirectory(prefix="zoomgrad-") as name:
         folder = Path(name)
         control = folder / "control"
@@ -131,7 +131,7 @@ def _trampoline(look: Look) -> tuple[str, ...]:
     return ("-X", "perf_jit") if look.interpreter.minor >= (3, 13) else ("-X", "perf")
 
 
-def _perf() -> str:
+def find() -> str:
     """Its path. Raises NoProfile where it is missing, or the system lets nobody look."""
     if sys.platform != "linux":
         raise NoProfile("skipped", "perf is Linux's own", "Look there.")

@@ -48,7 +48,7 @@ RULES = (
         "garbage collector",
         r"^visit_(decref|reachable|move|add)|_?traverse(\.|$)|^(subtract|update)_refs"
         r"|^(move|deduce|untrack|clear|handle|finalize)_(unreachable|legacy|tuples|dicts|weakrefs|garbage)"
-        r"|^gc_(list|get|set|is)|^PyObject_IS_GC|^_PyGC|^PyObject_VisitManagedDict",
+        r"|^gc_(list|get|set|is)|^PyObject_IS_GC|^_PyGC|^_?PyObject_Visit(ManagedDict|InstanceAttributes)",
     ),
     _rule("garbage collector", r"^pypy_g_\w*(GC_|GCBase|MiniMark|Nursery|collect_and_reserve)", anywhere=True),
     _rule(

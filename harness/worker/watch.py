@@ -142,7 +142,7 @@ def _sampler(samples: Counter[str]) -> Iterator[None]:
     """Count stacks of Python functions, by a timer of CPU time."""
 
     def look(number: int, frame: Any) -> None:
-        samples[_stack(frame)] += 1
+        samples[stack_of(frame)] += 1
 
     before = signal.signal(signal.SIGPROF, look)
     signal.setitimer(signal.ITIMER_PROF, SAMPLE_SECONDS, SAMPLE_SECONDS)
@@ -153,7 +153,7 @@ def _sampler(samples: Counter[str]) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def _stack(frame: Optional[FrameType]) -> str:
+def stack_of(frame: Optional[FrameType]) -> str:
     """Outermost first, `file:function` each, from this module's work on."""
     names: list[str] = []
     while frame and frame.f_code.co_name != "exercise":

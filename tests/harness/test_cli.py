@@ -340,3 +340,29 @@ def test_a_script_keeps_its_own_options(zoomgrad, tmp_path):
     script.write_text("import sys; print(sys.argv[1:])")
     result = zoomgrad("exec", "--engine", "slots", script, "--engine", "mine", "--help", "-e")
     assert result.stdout == "['--engine', 'mine', '--help', '-e']\n"
+
+
+# Looking
+
+
+def test_profile_stores_what_it_saw_in_a_run_of_its_own_and_then_joins_it(zoomgrad, runs):
+    chosen = ("--engines", "tuple", "--workloads", "xor", "--interpreters", RUNNING, "--seconds", "0.5")
+    result = zoomgrad("profile", *chosen, "--profilers", "collector")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "collector on tuple/" in result.stdout
+    assert "report.html#profiles" in last_line(result)
+    (folder,) = runs.iterdir()
+    (seen,) = Store(folder).profiles()
+    assert (seen.profiler, seen.status) == ("collector", "measured")
+    assert not Store(folder).records(), "nothing was timed"
+
+    again = zoomgrad("profile", *chosen, "--profilers", "collector,perf")
+    assert [path.name for path in runs.iterdir()] == [folder.name], "the newest run is joined"
+    assert {seen.profiler for seen in Store(folder).profiles()} == {"collector", "perf"}
+    assert again.returncode in (0, 1)
+
+
+def test_profile_of_an_unknown_profiler_is_wrong_use(zoomgrad):
+    result = zoomgrad("profile", "--profilers", "scalen")
+    assert result.returncode == 2
+    assert "Did you mean scalene" in result.stderr

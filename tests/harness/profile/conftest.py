@@ -1,0 +1,55 @@
+"""What the tests of profilers share: a look at a cell, on the interpreter that runs them."""
+
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime
+
+import pytest
+
+import engines
+from harness import interpreters, isolate
+from harness.profile.look import Look
+from results.record import Cell
+
+
+@pytest.fixture(scope="session")
+def running():
+    """The interpreter that runs these tests, among those of the machine."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    return next(
+        found for found in interpreters.discover() if found.name.startswith("cpython") and found.version == version
+    )
+
+
+class MakeLook:
+    """`look(engine, workload)`: what a profiler is given."""
+
+    def __init__(self, folder, running):
+        self.folder = folder
+        self._running = running
+        self.common = {}
+
+    def __call__(self, engine, workload="xor", *, seconds=0.3, timeout_seconds=90.0, interpreter=None, run=isolate.run):
+        chosen = interpreter or self._running
+        cell = Cell(engine=engine, interpreter=chosen.name, workload=workload)
+        self.common = {"cell": cell, "status": "measured", "started_at": datetime.now(UTC)}
+
+        def python(lock):
+            return interpreters.environment(chosen, lock=lock)
+
+        return Look(cell, engines.load(engine), chosen, python, seconds, timeout_seconds, self.folder, run)
+
+    @property
+    def has_symbols(self):
+        """Whether the interpreter's functions have names: distributions strip them."""
+        nm = shutil.which("nm")
+        if not nm:
+            return False
+        listing = subprocess.run([nm, sys.executable], capture_output=True, text=True).stdout
+        return "_PyEval_EvalFrameDefault" in listing or "pyenv" in sys.base_prefix
+
+
+@pytest.fixture
+def look(tmp_path, running):
+    return MakeLook(tmp_path / "kept", running)

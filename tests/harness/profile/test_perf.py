@@ -1,0 +1,112 @@
+"""perf's text, read; and perf itself, where it may look."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import interpreters
+from harness.profile import perf
+from harness.profile.look import NoProfile
+from harness.profile.symbols import Frame
+from results.profile import SymbolProfile
+
+SCRIPT = """\
+
+\t          25c732 gc_collect_main (/usr/lib/libpython3.13.so.1.0)
+\t          266df3 _Py_HandlePending (/usr/lib/libpython3.13.so.1.0)
+\t          2329e4 _PyEval_EvalFrameDefault (/usr/lib/libpython3.13.so.1.0)
+\t             80f py::Value.__init__:/home/me/engines/interpreted/baseline.py (/tmp/jitted-7-9.so)
+\t          2329e4 _PyEval_EvalFrameDefault (/usr/lib/libpython3.13.so.1.0)
+\t             80f py::exercise:/home/me/harness/worker/profile.py (/tmp/jitted-7-1.so)
+\t            1080 _start (/usr/bin/python3.13)
+
+\tffffffff817aacc8 exc_page_fault ([kernel.kallsyms])
+
+\t    7f0000000001 [unknown] (/tmp/zoomgrad-build-1/program.so (deleted))
+\t          2329e4 operator new(unsigned long) (/usr/lib/libstdc++.so.6)
+"""
+
+
+def stacks():
+    return list(perf.samples(SCRIPT.splitlines()))
+
+
+def test_a_stack_a_sample_innermost_first():
+    first, second, third = stacks()
+    assert [frame.symbol for frame in first][:2] == ["gc_collect_main", "_Py_HandlePending"]
+    assert first[3] == Frame("py::Value.__init__", "baseline.py")
+    assert second == [Frame("exc_page_fault", "[kernel.kallsyms]")]
+    assert third == [Frame("[unknown]", "program.so"), Frame("operator new(unsigned long)", "libstdc++.so.6")]
+    assert list(perf.samples([])) == []
+
+
+def test_shares_add_up():
+    found = perf.shares(stacks())
+    assert found["samples"] == 3
+    assert found["groups"] == pytest.approx({"garbage collector": 1 / 3, "system": 1 / 3, "compiled code": 1 / 3})
+    assert sum(symbol.share for symbol in found["symbols"]) == pytest.approx(1)
+
+
+def test_folded_stacks_show_pythons_functions_and_what_the_innermost_called(tmp_path):
+    file = tmp_path / "perf.folded"
+    perf._keep_stacks(stacks(), file)
+    assert file.read_text().splitlines() == [
+        "Value.__init__ (baseline.py);_PyEval_EvalFrameDefault;_Py_HandlePending;gc_collect_main 1",
+        "exc_page_fault 1",
+        "operator new(unsigned long);[unknown] 1",
+    ]
+
+
+def test_without_perf_there_is_a_remedy(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    monkeypatch.setattr(sys, "platform", "linux")
+    with pytest.raises(NoProfile, match="not installed") as none:
+        perf.find()
+    assert none.value.status == "skipped"
+    assert "linux-perf" in none.value.remedy
+
+
+def test_a_perf_that_may_not_look_says_so(tmp_path, monkeypatch):
+    program = tmp_path / "perf"
+    program.write_text("#!/bin/sh\necho 'Access to performance monitoring is limited.' >&2\nexit 255\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "platform", "linux")
+    with pytest.raises(NoProfile, match="is limited") as none:
+        perf.find()
+    assert none.value.status == "skipped"
+
+
+@pytest.fixture
+def usable():
+    try:
+        perf.find()
+    except NoProfile as none:
+        pytest.skip(none.reason)
+
+
+def test_a_real_one(look, usable):
+    before = set(Path("/tmp").glob("jit*-*"))
+    found = perf.profile(look("tuple", "digits", seconds=2.0))
+    profile = SymbolProfile.model_validate({**look.common, **found})
+    assert profile.samples >= perf.FEWEST
+    assert sum(profile.groups.values()) == pytest.approx(1)
+    assert profile.tool.startswith("perf")
+    if look.has_symbols:
+        assert profile.groups["evaluation loop"] > 0.05
+        assert profile.groups["garbage collector"] > 0
+    text = (look.folder / "perf.folded").read_text()
+    assert ";" in text
+    if sys.version_info >= (3, 13):
+        assert "Value.__init__ (tuple.py)" in text
+    assert set(Path("/tmp").glob("jit*-*")) <= before, "what Python and perf leave there is gone"
+
+
+def test_pypy_is_looked_at_too(look, usable):
+    pypy = next((found for found in interpreters.discover() if found.has_jit), None)
+    if not pypy:
+        pytest.skip("no PyPy on this machine")
+    found = perf.profile(look("tuple", "digits", seconds=1.0, interpreter=pypy))
+    assert found["groups"].get("machine code of the JIT", 0) > 0

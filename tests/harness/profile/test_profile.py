@@ -1,0 +1,145 @@
+"""Which profiler looks at which cell, and what is stored of it: a profile, or why there is none."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness import interpreters, planning, profile
+from harness.interpreters import Missing, NoEnvironment
+from harness.profile.look import NoProfile
+from results.store import Store
+
+ALL = list(profile.PROFILERS)
+
+
+@pytest.fixture(scope="module")
+def found():
+    return interpreters.discover()
+
+
+def plan_of(found, **chosen):
+    return planning.plan("profile", found, command=["zoomgrad", "profile"], blocks=0, **chosen)
+
+
+@pytest.fixture
+def plan(found, running):
+    return plan_of(found, only_engines=["tuple"], only_workloads=["xor"], only_interpreters=[running.name])
+
+
+@pytest.fixture
+def store(plan, tmp_path):
+    return Store.create(plan.run, under=tmp_path)
+
+
+class Fake:
+    """Stands for every worker: answers with that outcome, and keeps what it was asked."""
+
+    def __init__(self, **outcome):
+        self.outcome = {"steps": 4, "seconds": 2.0, "preparations": 0, "pid": 1, "step_seconds": [0.5], **outcome}
+        self.commands, self.jobs = [], []
+
+    def __call__(self, command, environment, folder, timeout_seconds):
+        self.commands.append(command)
+        self.jobs.append(json.loads((Path(folder) / "job.json").read_text()))
+        (Path(folder) / "outcome.json").write_text(json.dumps(self.outcome))
+        return 0, ""
+
+
+def test_profilers_by_cell(found, running):
+    engines = ["tuple", "tcc", "gcc-O1"]
+    chosen = plan_of(found, only_engines=engines, only_workloads=["xor"], only_interpreters=[running.name])
+    by_engine = {name: [p for cell, p in profile.planned(chosen, ALL) if cell.engine == name] for name in engines}
+    assert by_engine["tuple"] == ["collector", "scalene", "perf"]
+    assert by_engine["gcc-O1"] == by_engine["tcc"] == ["collector", "scalene", "perf", "compiler"]
+
+
+def test_pypy_has_a_jit_and_no_scalene_and_a_compiler_is_asked_once(found, running):
+    pypy = next((i.name for i in found if i.has_jit), None)
+    if not pypy:
+        pytest.skip("no PyPy on this machine")
+    chosen = plan_of(found, only_engines=["gcc-O1"], only_workloads=["xor"], only_interpreters=[running.name, pypy])
+    planned = profile.planned(chosen, ALL)
+    assert [p for cell, p in planned if cell.interpreter == pypy] == ["collector", "perf", "jit"]
+    assert [p for _, p in planned].count("compiler") == 1
+
+
+def test_the_plan_by_itself_is_the_published_ladder_on_the_published_interpreter_the_newest_and_pypy(found):
+    names = planning.looked_at(found)
+    assert interpreters.reference(found).name in names
+    chosen = plan_of(found, everywhere=names)
+    assert {cell.engine for cell in chosen.run.cells} >= {"baseline", "tuple", "slots", "hoisted", "python-source"}
+    assert {cell.interpreter for cell in chosen.run.cells} == set(names)
+
+
+def test_what_a_worker_saw_is_stored(plan, store):
+    generations = [{"name": "generation 0", "collections": 3, "seconds": 0.5, "collected": 7}]
+    fake = Fake(status="measured", watched={"generations": generations, "blocks_left": 12, "peak_blocks": 99})
+    ((_, _, nothing), (_, name, seen)) = profile.look_at(plan, store, ["collector"], 2.0, run=fake)
+    assert nothing is None
+    assert name == "collector"
+    assert (seen.status, seen.share, seen.blocks_left) == ("measured", 0.25, 12)
+    assert store.profiles() == [seen]
+    assert fake.jobs[0]["watch"] == "collector"
+    assert fake.commands[0][1:3] == ["-m", "harness.worker.profile"]
+
+
+@pytest.mark.parametrize("status", ["skipped", "failed", "timed-out"])
+def test_a_worker_without_a_result_is_a_profile_with_a_reason(plan, store, status):
+    fake = Fake(status=status, reason="no such thing", remedy="make one")
+    *_, (_, _, seen) = profile.look_at(plan, store, ["collector"], 2.0, run=fake)
+    assert (seen.status, seen.reason, seen.remedy) == (status, "no such thing", "make one")
+    assert store.profiles() == [seen]
+
+
+def test_a_missing_interpreter_is_a_skip(plan, store, running):
+    absent = Missing(running.name, "it is not here", "uv python install it")
+    without = profile.Plan(plan.run, {}, {running.name: absent})
+    seen = [p for _, _, p in profile.look_at(without, store, ["collector", "scalene"], 2.0) if p]
+    assert {(p.status, p.reason, p.remedy) for p in seen} == {("skipped", "it is not here", "uv python install it")}
+
+
+def test_an_environment_that_can_not_be_made_is_a_failure(plan, store, monkeypatch):
+    def refuse(*_, **__):
+        raise NoEnvironment("uv pip failed: no network")
+
+    monkeypatch.setattr(interpreters, "environment", refuse)
+    *_, (_, _, seen) = profile.look_at(plan, store, ["collector"], 2.0)
+    assert (seen.status, seen.reason) == ("failed", "uv pip failed: no network")
+    assert seen.remedy
+
+
+def test_a_profiler_that_refuses_says_why(plan, store, monkeypatch):
+    def refuse(_):
+        raise NoProfile("skipped", "perf is not installed", "apt install it")
+
+    monkeypatch.setitem(profile.PROFILERS, "perf", refuse)
+    *_, (_, _, seen) = profile.look_at(plan, store, ["perf"], 2.0)
+    assert (seen.profiler, seen.status, seen.remedy) == ("perf", "skipped", "apt install it")
+
+
+def test_a_later_look_takes_the_place_of_an_earlier_one(plan, store):
+    for blocks in (1, 2):
+        watched = {"generations": [], "blocks_left": blocks, "peak_blocks": 0}
+        list(profile.look_at(plan, store, ["collector"], 2.0, run=Fake(status="measured", watched=watched)))
+    assert [seen.blocks_left for seen in store.profiles()] == [2]
+
+
+def test_a_real_collector(plan, store):
+    *_, (_, _, seen) = profile.look_at(plan, store, ["collector"], 0.3)
+    assert seen.status == "measured"
+    assert seen.steps > 0
+
+
+def test_a_real_jit(found, tmp_path):
+    pypy = next((i.name for i in found if i.has_jit), None)
+    if not pypy:
+        pytest.skip("no PyPy on this machine")
+    chosen = plan_of(found, only_engines=["hoisted"], only_workloads=["digits"], only_interpreters=[pypy])
+    store = Store.create(chosen.run, under=tmp_path)
+    *_, (_, _, seen) = profile.look_at(chosen, store, ["jit"], 1.5)
+    assert (seen.status, seen.reason) == ("measured", "")
+    assert seen.loops > 0
+    assert 0 < seen.tracing < 1
+    assert seen.machine_code_bytes > 0
+    assert seen.first_step_seconds > 0

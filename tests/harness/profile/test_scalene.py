@@ -1,0 +1,72 @@
+"""Scalene's profile, read; and Scalene itself."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.interpreters import ROOT
+from harness.profile import scalene
+from harness.profile.look import NoProfile
+from results.profile import LineProfile
+
+WORK = f"{ROOT}/harness/worker/profile.py exercise:86;"
+
+
+def test_stacks_begin_with_the_work_and_end_in_c_where_it_was():
+    found = {
+        "stacks": [
+            [["<frozen runpy> _run_code:88;", WORK, "/a/b.py Value.f:12;"], {"python_time": 0.5, "c_time": 0.25}],
+            [["/a/b.py <module>:1;"], {"python_time": 0.0, "c_time": 0.125}],
+        ]
+    }
+    assert list(scalene.folded(found)) == [
+        ("exercise (profile.py:86);Value.f (b.py:12)", 0.5),
+        ("exercise (profile.py:86);Value.f (b.py:12);C", 0.25),
+        ("<module> (b.py:1);C", 0.125),
+    ]
+
+
+def test_a_real_one(look):
+    found = scalene.profile(look("tuple", "digits", seconds=3.0))
+    profile = LineProfile.model_validate({**look.common, **found})
+    assert profile.tool.startswith("Scalene 2")
+    assert profile.steps >= 1
+    assert 0.8 < profile.python + profile.native + profile.system <= 1.01
+    hottest = max(profile.lines, key=lambda line: line.cpu)
+    assert hottest.file.startswith("engines/")
+    text = (ROOT / hottest.file).read_text().splitlines()[hottest.line - 1]
+    assert hottest.source == text.strip()
+    assert sum(line.allocated_bytes for line in profile.lines) > 2**20
+    page = (look.folder / "scalene.html").read_text(encoding="utf-8", errors="replace")
+    assert page.lstrip().lower().startswith("<!doctype html") or "<html" in page[:2000]
+    assert "ScalarTrainer.train" in (look.folder / "scalene.folded").read_text()
+
+
+class Fake:
+    """Stands for a process: writes an outcome, and nothing else."""
+
+    def __init__(self, output=""):
+        self.output = output
+
+    def __call__(self, command, environment, folder, timeout_seconds):
+        outcome = {"status": "measured", "steps": 3, "seconds": 0.25, "preparations": 0, "pid": 1, "watched": {}}
+        (Path(folder) / "outcome.json").write_text(json.dumps({**outcome, "step_seconds": [0.1]}))
+        return 0, self.output
+
+
+def test_too_short_a_run_writes_no_file_and_exits_with_0(look):
+    """Scalene's own behaviour, scripted here: a longer real run may or may not be long enough."""
+    with pytest.raises(NoProfile, match=r"kept nothing of 0\.2 s: did not run for long enough") as none:
+        scalene.profile(look("tuple", run=Fake("did not run for long enough")))
+    assert none.value.status == "failed"
+    assert "--seconds" in none.value.remedy
+
+
+def test_pypy_is_refused(look):
+    class PyPy:
+        implementation, name, has_jit = "pypy", "pypy-3.9", True
+
+    with pytest.raises(NoProfile, match="does not run on pypy") as none:
+        scalene.profile(look("tuple", interpreter=PyPy))
+    assert none.value.status == "skipped"

@@ -1,0 +1,74 @@
+"""From a sampled stack to the group of work it belongs to."""
+
+import pytest
+
+from harness.profile.symbols import OTHERS, Frame, group_of
+
+PYTHON = "libpython3.13.so.1.0"
+
+
+def group(*symbols, lies_in=PYTHON):
+    """Innermost first."""
+    return group_of([Frame(symbol, lies_in) for symbol in symbols])
+
+
+@pytest.mark.parametrize(
+    ("symbol", "expected"),
+    [
+        ("gc_collect_main", "garbage collector"),
+        ("gc_collect_main.constprop.0", "garbage collector"),
+        ("collect.constprop.0", "garbage collector"),  # 3.9 and 3.10
+        ("visit_decref", "garbage collector"),
+        ("dict_traverse", "garbage collector"),
+        ("func_traverse", "garbage collector"),
+        ("subtype_traverse", "garbage collector"),
+        ("PyObject_VisitManagedDict", "garbage collector"),
+        ("_PyObject_VisitInstanceAttributes", "garbage collector"),
+        ("_PyEval_EvalFrameDefault", "evaluation loop"),
+        ("py::Value.__init__", "evaluation loop"),
+        ("_PyObject_Malloc", "allocation"),
+        ("_PyObject_GC_New", "allocation"),
+        ("PyObject_GC_Del", "allocation"),
+        ("tupledealloc", "allocation"),
+        ("subtype_dealloc", "allocation"),
+        ("PyFloat_FromDouble", "allocation"),
+        ("set_add_entry", "sets"),
+        ("set_lookkey", "sets"),
+        ("PyDict_SetItem", "dictionaries"),
+        ("insertdict", "dictionaries"),
+        ("_Py_dict_lookup", "dictionaries"),
+        ("unicodekeys_lookup_unicode", "dictionaries"),
+        ("PyFunction_NewWithQualName", "calls"),
+        ("_PyEvalFramePushAndInit", "calls"),
+        ("_PyFunction_Vectorcall", "calls"),
+        ("initialize_locals", "calls"),
+        ("_PyType_Lookup", "attributes and types"),
+        ("PyType_IsSubtype", "attributes and types"),
+        ("float_mul", "arithmetic"),
+        ("PyNumber_Multiply", "arithmetic"),
+        ("tupleiter_next", "containers"),
+        ("list_append", "containers"),
+        ("some_function_of_an_extension", OTHERS),
+    ],
+)
+def test_the_innermost_function_decides(symbol, expected):
+    assert group(symbol, "_PyEval_EvalFrameDefault") == expected
+
+
+def test_all_that_a_collection_does_is_the_collector():
+    assert group("set_dealloc", "_PyObject_ClearInstanceAttributes", "gc_collect_main", "_PyObject_GC_Link") == (
+        "garbage collector"
+    )
+
+
+def test_a_function_on_behalf_of_its_caller_counts_for_the_caller():
+    assert group("__tls_get_addr", "_PyObject_Malloc") == "allocation"
+    assert group("__memset_avx512_unaligned_erms", "PyDict_New") == "dictionaries"
+    assert group("__tls_get_addr@plt", "__tls_get_addr") == OTHERS
+
+
+def test_some_groups_go_by_the_file():
+    assert group("exc_page_fault", lies_in="[kernel.kallsyms]") == "system"
+    assert group("[unknown]", lies_in="program.so") == "compiled code"
+    assert group("[unknown]", lies_in="libpypy3.9-c.so") == "PyPy's runtime"
+    assert group("[unknown]", lies_in="perf-123.map") == "machine code of the JIT"

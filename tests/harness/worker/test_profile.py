@@ -1,0 +1,147 @@
+"""What a worker does while a profiler looks: on every interpreter."""
+
+import gc
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import engines
+from harness import workloads
+from harness.worker import profile as worker
+from harness.worker.watch import WATCHES, stack_of
+
+ON_PYPY = sys.implementation.name == "pypy"
+
+
+@pytest.fixture
+def job(tmp_path):
+    return {
+        "engine": "tuple",
+        "workload": "xor",
+        "outcome_file": str(tmp_path / "outcome.json"),
+        "watch": "nothing",
+        "seconds": 0.1,
+        "folder": str(tmp_path),
+    }
+
+
+def test_it_trains_for_a_while_and_tells_how_far_it_came(job):
+    outcome = worker.profile(job)
+    assert outcome["status"] == "measured"
+    assert outcome["steps"] >= 1
+    assert outcome["seconds"] > 0
+    assert outcome["preparations"] == 0, "nothing is compiled"
+    assert outcome["pid"] == os.getpid()
+    assert all(seconds > 0 for seconds in outcome["step_seconds"])
+
+
+def test_what_compiles_is_prepared_again_for_half_of_the_time(job):
+    outcome = worker.profile({**job, "engine": "bytecode"})
+    assert outcome["preparations"] >= 1
+    assert outcome["steps"] >= 1
+
+
+def test_the_first_portion_is_one_step():
+    engine, workload = engines.load("tuple"), workloads.load("xor")
+    done = worker.exercise(engine, workload, engine.prepare(workload), 0.0)
+    assert [steps for steps, _ in done.portions] == [1]
+
+
+def test_an_engine_that_refuses_is_a_skip(job):
+    outcome = worker.profile({**job, "engine": "handwritten", "workload": "moons"})
+    assert outcome["status"] == "skipped"
+    assert outcome["reason"]
+
+
+def test_the_collector_tells_its_generations(job):
+    outcome = worker.profile({**job, "watch": "collector", "workload": "digits", "seconds": 0.3})
+    watched = outcome["watched"]
+    assert sum(generation["collections"] for generation in watched["generations"]) > 0
+    assert all(generation["seconds"] >= 0 for generation in watched["generations"])
+    if not ON_PYPY:
+        assert watched["peak_blocks"] >= 0
+    assert gc.isenabled()
+
+
+@pytest.mark.skipif(ON_PYPY, reason="PyPy does not count blocks of memory")
+def test_closures_leave_their_graph_to_the_collector_and_functions_of_the_module_do_not(job):
+    left = {
+        name: worker.profile({**job, "engine": name, "workload": "digits", "watch": "collector"})["watched"][
+            "blocks_left"
+        ]
+        for name in ("baseline", "hoisted")
+    }
+    rows = len(workloads_graph("digits"))
+    assert left["baseline"] > rows, "each Value is in a cycle with its closure"
+    assert left["hoisted"] < left["baseline"] / 4
+
+
+def workloads_graph(name):
+    workload, nn = workloads.load(name), engines.load("tuple").nn
+    model, inputs = workload.model(nn), [nn.Neuron.Value(x) for x in workload.row(0)]
+    return workload.loss(model, inputs, workload.outputs(model, inputs)).topo()
+
+
+@pytest.mark.skipif(not ON_PYPY, reason="only PyPy has a just-in-time compiler to ask")
+def test_pypy_tells_what_it_traced_and_where_it_is(job, tmp_path):
+    outcome = worker.profile({**job, "watch": "jit", "workload": "digits", "seconds": 1.0})
+    watched = outcome["watched"]
+    assert watched["TRACING"] > 0
+    assert watched["TOTAL_COMPILED_LOOPS"] > 0
+    assert watched["TRACING_seconds"] > 0
+    stacks = (tmp_path / "jit.folded").read_text().splitlines()
+    assert any("trainer.py:train" in stack for stack in stacks)
+
+
+def test_a_stack_begins_with_the_work():
+    def exercise():
+        return inner()
+
+    def inner():
+        return stack_of(sys._getframe())
+
+    assert exercise() == "test_profile.py:inner"
+
+
+def test_nothing_stays_switched_on(tmp_path):
+    before = list(getattr(gc, "callbacks", []))
+    trainer = engines.load("tuple").prepare(workloads.load("xor"))
+    with WATCHES["collector"]({}, trainer, tmp_path):
+        pass
+    assert getattr(gc, "callbacks", []) == before
+
+
+def test_generated_python_lies_in_a_file_where_that_is_asked(job, tmp_path, monkeypatch):
+    monkeypatch.setenv("ZOOMGRAD_GENERATED", str(tmp_path / "generated"))
+    engine, workload = engines.load("python-source"), workloads.load("xor")
+    trainer = engine.prepare(workload)
+    (file,) = (tmp_path / "generated").iterdir()
+    kernel = trainer._program._kernel
+    code = kernel._backward[-1].__code__
+    assert code.co_filename == str(file)
+    assert file.read_text().splitlines()[code.co_firstlineno - 1].startswith(f"def {code.co_name}(")
+
+
+def test_as_a_process(job, tmp_path):
+    job_file = tmp_path / "job.json"
+    job_file.write_text(json.dumps(job))
+    root = str(Path(__file__).parent.parent.parent.parent)
+    command = [sys.executable, "-m", "harness.worker.profile", str(job_file)]
+    subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": root}, timeout=120)
+    assert json.loads(Path(job["outcome_file"]).read_text())["status"] == "measured"
+
+
+def test_what_goes_wrong_is_an_outcome(job, tmp_path):
+    job_file = tmp_path / "job.json"
+    job_file.write_text(json.dumps({**job, "engine": "no-such-engine"}))
+    root = str(Path(__file__).parent.parent.parent.parent)
+    command = [sys.executable, "-m", "harness.worker.profile", str(job_file)]
+    result = subprocess.run(command, check=False, env={**os.environ, "PYTHONPATH": root}, timeout=120)
+    assert result.returncode == 1
+    outcome = json.loads(Path(job["outcome_file"]).read_text())
+    assert outcome["status"] == "failed"
+    assert "no-such-engine" in outcome["reason"]
