@@ -59,7 +59,18 @@ RULES = (
     _rule("machine code of the JIT", r"^(//anon|\[anon|\[unknown|anon_inode|perf-\d+\.map)", by_object=True),
     _rule("PyPy's runtime", r"^(lib)?pypy", by_object=True),  # distributions strip its symbols
     _rule("compiled code", r"^program\.so", by_object=True),
-    _rule("system", r"^\[(kernel|vdso)|\.ko$", by_object=True),
+    _rule(
+        "C compiler",
+        r"^(lib(LLVM|clang|bfd|opcodes|gmp|mpfr|mpc|isl)|cc1|gcc|clang|collect2|ld$|ld\.|as$|tcc)",
+        by_object=True,
+    ),
+    _rule("NumPy", r"^_multiarray_umath|openblas", by_object=True),
+    _rule("system", r"^\[(kernel|vdso)|\.ko$|^ld-(linux|musl)", by_object=True),
+    _rule(
+        "Python's compiler",
+        r"^_PyPegen|_rule(\.|$)|Tokenizer|^tok_|^(compiler|codegen|symtable|ast|astfold|validate)_|^_Py(Cfg|Assemble|Compile|AST)"
+        r"|InstructionSequence|^propagate_line|^code_hash|^(optimize|remove|fold)_\w*(code|block|const|unused|redundant)",
+    ),
     _rule("sets", r"^_?(set_|PySet_|frozenset_|make_new_set)"),
     _rule(
         "dictionaries",
@@ -75,7 +86,7 @@ RULES = (
         "calls",
         r"[vV]ectorcall|PyFunction|^func_|^_PyFrame_|^_PyEvalFrame|^_PyThreadState_P|^initialize_locals|^slot_tp_"
         r"|^type_call|^_PyObject_(MakeTpCall|Call)|^PyObject_Call|^cell|^PyCell_|^method_|^_Py_CheckFunctionResult"
-        r"|^wrap_|^partial_|^gen_|^_PyGen|py_trampoline|^object_init|^clear_thread_frame|^_Py_CheckRecursive",
+        r"|^wrap_|^partial_|^v?getargs|^convert(item|simple)|^gen_|^_PyGen|py_trampoline|^object_init|^clear_thread_frame|^_Py_CheckRecursive",
     ),
     _rule(
         "attributes and types",
@@ -85,7 +96,7 @@ RULES = (
     _rule(
         "arithmetic",
         r"^(float|long|int|bool)_|^PyNumber_|^_?PyLong_|^_?PyFloat_|binary_op|RichCompare|^do_richcompare"
-        r"|^__?(ieee754_)?(pow|exp|log|tanh)",
+        r"|^(__)?(ieee754_)?(pow|exp|log|tanh|exp1|expm1)(@|_fma|$)",
     ),
     _rule(
         "containers",

@@ -48,6 +48,10 @@ def group(*symbols, lies_in=PYTHON):
         ("PyNumber_Multiply", "arithmetic"),
         ("tupleiter_next", "containers"),
         ("list_append", "containers"),
+        ("_PyPegen_expect_token", "Python's compiler"),
+        ("disjunction_rule", "Python's compiler"),
+        ("code_hash", "Python's compiler"),
+        ("exp@GLIBC_2.2.5", "arithmetic"),
         ("some_function_of_an_extension", OTHERS),
     ],
 )
@@ -71,4 +75,7 @@ def test_some_groups_go_by_the_file():
     assert group("exc_page_fault", lies_in="[kernel.kallsyms]") == "system"
     assert group("[unknown]", lies_in="program.so") == "compiled code"
     assert group("[unknown]", lies_in="libpypy3.9-c.so") == "PyPy's runtime"
+    assert group("[unknown]", lies_in="libLLVM.so.19.1") == group("[unknown]", lies_in="cc1") == "C compiler"
+    assert group("PyArray_CumSum", lies_in="_multiarray_umath.cpython-313-x86_64-linux-gnu.so") == "NumPy"
+    assert group("_dl_relocate_object", lies_in="ld-linux-x86-64.so.2") == "system"
     assert group("[unknown]", lies_in="perf-123.map") == "machine code of the JIT"
