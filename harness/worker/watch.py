@@ -154,10 +154,10 @@ def _sampler(samples: Counter[str]) -> Iterator[None]:
 
 
 def stack_of(frame: Optional[FrameType]) -> str:
-    """Outermost first, `file:function` each, from this module's work on."""
+    """Outermost first, `function (file)` each, from the work on."""
     names: list[str] = []
     while frame and frame.f_code.co_name != "exercise":
-        names.append(f"{Path(frame.f_code.co_filename).name}:{frame.f_code.co_name}")
+        names.append(f"{frame.f_code.co_name} ({Path(frame.f_code.co_filename).name})")
         frame = frame.f_back
     return ";".join(reversed(names)) or "exercise"
 
