@@ -5,24 +5,54 @@ from __future__ import annotations
 from pathlib import Path
 
 from reports import html, markdown
+from reports.analysis import analysis
+from reports.flame import flame, folded
+from reports.seen import STACKS, Seen, flame_name, seen
 from reports.story import story
 from reports.svg import standalone
-from results.store import Store, write_atomically
+from results.store import Store, Unreadable, write_atomically
 
 
 def build(store: Store) -> Path:
-    """Write report.html, report.md and the charts as files beside the records; returns the page's path.
+    """Write the report beside the records; returns its page's path.
 
+    report.html, report.md, the charts as files, and where there are profiles flame graphs and analysis.md.
     Raises results.store.Unreadable.
     """
-    run, records = store.run, store.records()
-    told = story(run, records)
+    run, records, looks = store.run, store.records(), _seen(store)
+    told = story(run, records, looks)
     drawn = html.drawings(told)
     charts = store.folder / "charts"
     charts.mkdir(exist_ok=True)
     for drawing in drawn:
         write_atomically(charts / f"{drawing.name}.svg", standalone(drawing))
-    write_atomically(store.folder / "report.md", markdown.render(run, records))
+    _draw_flames(store, looks)
+    if looks.profiles:
+        write_atomically(store.folder / "analysis.md", analysis(run, looks.profiles))
+    write_atomically(store.folder / "report.md", markdown.render(run, records, looks))
     page = store.folder / "report.html"
     write_atomically(page, html.page(told, drawn))
     return page
+
+
+def _seen(store: Store) -> Seen:
+    profiles = store.profiles()
+    folders = {profile.cell: store.profile_folder(profile.cell) for profile in profiles}
+    files = {
+        cell: frozenset(path.name for path in folder.iterdir() if path.is_file())
+        for cell, folder in folders.items()
+        if folder.is_dir()
+    }
+    return seen(store.run, profiles, files)
+
+
+def _draw_flames(store: Store, looks: Seen) -> None:
+    for cell, names in looks.files.items():
+        for name in sorted(name for name in names if name.endswith(STACKS)):
+            file = store.profile_folder(cell) / name
+            profiler = name.removesuffix(STACKS)
+            try:
+                stacks = folded(file.read_text(encoding="utf-8"))
+            except ValueError as error:
+                raise Unreadable(f"{file}: {error}\n  Remove the file, then look at the cell again.") from error
+            write_atomically(file.with_name(flame_name(profiler)), flame(stacks, f"{cell}, by {profiler}"))

@@ -10,6 +10,28 @@ from results import units
 
 
 @dataclass(frozen=True)
+class Bar:
+    """A part of a figure, drawn beside it; the style sheet colours its kind."""
+
+    kind: str
+    part: float
+    """Of the longest bar of its table."""
+
+    @property
+    def width(self) -> str:
+        """In percent of the room for bars, whatever the figure is."""
+        return f"{100 * min(max(self.part, 0.0), 1.0) if math.isfinite(self.part) else 0.0:.1f}"
+
+
+@dataclass(frozen=True)
+class Link:
+    """A file beside the report; `path` is relative to it and quoted."""
+
+    text: str
+    path: str
+
+
+@dataclass(frozen=True)
 class Figure:
     """A figure, and its interval or why it has none."""
 
@@ -17,6 +39,9 @@ class Figure:
     below: str = ""
     mark: str = ""
     """What the page's style sheet sets apart: a status, `steep`."""
+    bars: tuple[Bar, ...] = ()
+    """Drawn end to end."""
+    links: tuple[Link, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -32,6 +57,7 @@ class Sheet:
     rows: tuple[tuple[Figure, ...], ...]
     notes: tuple[str, ...] = ()
     folded: bool = False
+    links: tuple[Link, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -56,6 +82,21 @@ def ratio(row: Any, column: str) -> Figure:
     value, low, high = _bounded(row, column)
     # baseline over itself is 1 by definition.
     return Figure(units.ratio(value), "" if low == high == 1 else _interval(value, units.ratio_interval(low, high)))
+
+
+def share(value: float) -> str:
+    """A share as text: 41 %, 4.2 %, < 0.1 %."""
+    if value != value:
+        return units.ABSENT
+    percent = 100 * value
+    return (
+        f"{percent:.0f} %" if percent >= 9.95 or percent == 0 else f"{percent:.1f} %" if percent >= 0.05 else "< 0.1 %"
+    )
+
+
+def share_figure(value: float, kind: str, longest: float = 1.0, below: str = "") -> Figure:
+    """A share with its bar; `longest` is the share of a bar as long as there is room."""
+    return Figure(share(value), below, bars=(Bar(kind, value / longest),) if longest > 0 else ())
 
 
 def compile_time(seconds: float) -> str:

@@ -9,15 +9,16 @@ import pandas as pd
 
 from reports.charts import charts
 from reports.growth import points
+from reports.seen import Seen
 from reports.story import Story, story
 from reports.svg import Drawing, drawing
 from results import units
 from results.record import Record, Run
 
 
-def render(run: Run, records: Iterable[Record]) -> str:
+def render(run: Run, records: Iterable[Record], looks: Seen | None = None) -> str:
     """The report of a run as one page that needs no network, whatever state the run is in."""
-    told = story(run, records)
+    told = story(run, records, looks)
     return page(told, drawings(told))
 
 
@@ -48,4 +49,8 @@ def drawings(told: Story) -> list[Drawing]:
 def _subjects(told: Story) -> dict[str, pd.DataFrame]:
     """The rows that charts are drawn from, by the subject that a chart names."""
     workload = told.headline.workload if told.headline else ""
-    return {"headline": told.table[told.table["workload"] == workload], "growth": points(told.table)}
+    return {
+        "headline": told.table[told.table["workload"] == workload],
+        "growth": points(told.table),
+        "samples": told.profiled.samples if told.profiled else told.table.iloc[:0],
+    }

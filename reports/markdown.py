@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import jinja2
 
+from reports.seen import Seen
 from reports.story import story
 from results import units
 from results.record import Record, Run
@@ -14,9 +15,16 @@ from results.record import Record, Run
 _ACTIVE = re.compile(r"([\\`*_\[\]|~])")
 
 
-def render(run: Run, records: Iterable[Record]) -> str:
+def render(run: Run, records: Iterable[Record], looks: Seen | None = None) -> str:
     """The report of a run as Markdown."""
-    environment = jinja2.Environment(  # noqa: S701  # autoescape is for HTML; `finalize` does it for Markdown
+    return (
+        environment().get_template("report.md.j2").render(story=story(run, records, looks), run=run, count=units.count)
+    )
+
+
+def environment() -> jinja2.Environment:
+    """For templates of Markdown, in which no text can become markup."""
+    return jinja2.Environment(  # noqa: S701  # autoescape is for HTML; `finalize` does it for Markdown
         loader=jinja2.PackageLoader("reports"),
         # Every `{{ }}` passes through here, so that no template can forget to escape.
         finalize=lambda value: escape(str(value)),
@@ -25,7 +33,6 @@ def render(run: Run, records: Iterable[Record]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("report.md.j2").render(story=story(run, records), run=run, count=units.count)
 
 
 def escape(text: str) -> str:

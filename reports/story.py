@@ -9,14 +9,17 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from reports.absence import Absence, absences
 from reports.break_even import break_even
 from reports.figures import Section
 from reports.growth import growth
-from reports.headline import Headline, headline, status_text
+from reports.headline import Headline, headline
 from reports.listing import Listing, listings
 from reports.outcome import MEASURED, promise
 from reports.phases import phases
+from reports.profiles import Profiled, profiled
 from reports.published import published
+from reports.seen import Seen
 from reports.table import cells, each, in_order
 from reports.verdict import verdict
 from results import units
@@ -26,16 +29,7 @@ BASELINE_TOLERANCE = (
     "baseline is compared within a stated tolerance, not bit for bit: micrograd keeps children in a set, whose order "
     "depends on addresses, so gradients may differ in the last bits from run to run."
 )
-
-
-@dataclass(frozen=True)
-class Absence:
-    """Cells without a result, for one and the same reason."""
-
-    status: str
-    reason: str
-    remedy: str
-    cells: tuple[str, ...]
+PROFILES_ONLY = "This run timed nothing: it was made for its profiles."
 
 
 @dataclass(frozen=True)
@@ -71,6 +65,7 @@ class Story:
     break_even: Section | None
     phases: Section | None
     growth: Section | None
+    profiled: Profiled | None
     listings: tuple[Listing, ...]
     absences: tuple[Absence, ...]
     correctness: tuple[Correctness, ...]
@@ -79,19 +74,21 @@ class Story:
     command: str
 
 
-def story(run: Run, records: Iterable[Record]) -> Story:
-    """The whole story of a run, finished or not."""
+def story(run: Run, records: Iterable[Record], looks: Seen | None = None) -> Story:
+    """The whole story of a run, finished or not, looked at with profilers or not."""
     records = list(records)
-    table = cells(run, records)
+    # A run without blocks plans no timing: its cells are those to be profiled, and are not missing.
+    table = cells(run if run.blocks else run.model_copy(update={"cells": ()}), records)
     return Story(
         run=run,
         table=table,
-        verdict=tuple(verdict(table)),
+        verdict=tuple(verdict(table)) if run.blocks or not run.cells else (PROFILES_ONLY,),
         headline=headline(table),
         published=published(table),
         break_even=break_even(table),
         phases=phases(table),
         growth=growth(table),
+        profiled=profiled(looks) if looks else None,
         listings=listings(run, table),
         absences=_absences(table),
         correctness=_correctness(run, table),
@@ -102,12 +99,9 @@ def story(run: Run, records: Iterable[Record]) -> Story:
 
 
 def _absences(table: pd.DataFrame) -> tuple[Absence, ...]:
-    grouped: dict[tuple[str, str, str], list[str]] = {}
-    for row in each(table[table["status"] != MEASURED]):
-        key = f"{row.engine}/{row.interpreter}/{row.workload}"
-        grouped.setdefault((str(row.status), str(row.reason), str(row.remedy)), []).append(key)
-    return tuple(
-        Absence(status_text(status), reason, remedy, tuple(keys)) for (status, reason, remedy), keys in grouped.items()
+    return absences(
+        (str(row.status), str(row.reason), str(row.remedy), f"{row.engine}/{row.interpreter}/{row.workload}")
+        for row in each(table[table["status"] != MEASURED])
     )
 
 

@@ -61,7 +61,9 @@ def profile(job: ProfileJob) -> ProfileOutcome:
     trainer = engine.prepare(workload)
     watched: dict[str, Any] = {}
     with WATCHES[job["watch"]](watched, trainer, Path(job["folder"])), _looked_at():
-        done = exercise(engine, workload, trainer, job["seconds"])
+        # What the worker itself watches is training: a JIT would also tell of traces through our own compilers.
+        prepares = job["watch"] == "nothing"
+        done = exercise(engine, workload, trainer, job["seconds"], prepares=prepares)
     return {
         "status": "measured",
         "steps": done.steps,
@@ -73,10 +75,12 @@ def profile(job: ProfileJob) -> ProfileOutcome:
     }
 
 
-def exercise(engine: engines.Engine, workload: workloads.Workload, trainer: Trainer, seconds: float) -> Work:
-    """Train for so long; where something is compiled, prepare again and again for the first half of it."""
+def exercise(
+    engine: engines.Engine, workload: workloads.Workload, trainer: Trainer, seconds: float, *, prepares: bool
+) -> Work:
+    """Train for so long; where something is compiled, prepare again and again for the first half, if `prepares`."""
     preparations, end = 0, perf_counter() + seconds
-    while trainer.phases and perf_counter() < end - seconds / 2:
+    while prepares and trainer.phases and perf_counter() < end - seconds / 2:
         trainer = engine.prepare(workload)
         preparations += 1
     portions: list[tuple[int, float]] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
@@ -73,7 +72,6 @@ def _tile(axes: Axes, x: int, y: int, colour: tuple[float, ...] | None, text: st
         axes.text(x, y, text, ha="center", va="center", fontsize=9)
         return
     axes.add_patch(Rectangle(corner, edge, 0.9, facecolor=colour, edgecolor="none"))
-    # Relative luminance with the weights of Rec. 709: ink that stays readable on its tile in both themes.
-    ink = "#ffffff" if float(np.dot(colour[:3], (0.2126, 0.7152, 0.0722))) < 0.5 else "#101010"
+    ink = style.ink(colour)
     axes.text(x, y - 0.17 * bool(speedup), text, ha="center", va="center", fontsize=9, color=ink)
     axes.text(x, y + 0.2, speedup, ha="center", va="center", fontsize=8, color=ink)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.patheffects import Normal, Stroke
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
@@ -32,10 +32,29 @@ _ROUNDS = ((0.0, 0.0), (1.0, 0.5), (0.0, 0.45), (1.0, 0.75), (0.0, 0.7))
 _LINES: tuple[Literal["-", "--", ":", "-."], ...] = ("-", "--", ":", "-.")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 
+PYTHON, NATIVE, COLLECTOR = "#56b4e9", "#e69f00", "#d55e00"
+"""Whose code a sample fell in; of the palette, and light enough for dark text."""
+
+
+def shade(colour: str, towards_white: float) -> str:
+    """A paler colour."""
+    red, green, blue = (part + (1 - part) * towards_white for part in to_rgb(colour))
+    return to_hex((red, green, blue))
+
 
 def engine_colour(table: pd.DataFrame, engine: str) -> Colour:
-    """The engine's colour in every chart of a run, by its place on the ladder; paler, then darker in later rounds."""
-    index = list(table["engine"].cat.categories).index(engine)
+    """The engine's colour in every chart of a run, by its place on the ladder."""
+    return series_colour(list(table["engine"].cat.categories).index(engine))
+
+
+def ink(colour: Any) -> str:
+    """Ink that stays readable on a colour in both themes: by relative luminance, with the weights of Rec. 709."""
+    luminance = sum(part * weight for part, weight in zip(to_rgb(colour), (0.2126, 0.7152, 0.0722), strict=True))
+    return "#ffffff" if luminance < 0.5 else "#101010"
+
+
+def series_colour(index: int) -> Colour:
+    """The colour of the so many-th of several series; paler, then darker in later rounds through the palette."""
     towards, share = _ROUNDS[index // len(_PALETTE) % len(_ROUNDS)]
     red, green, blue = (part + (towards - part) * share for part in to_rgb(_PALETTE[index % len(_PALETTE)]))
     return red, green, blue

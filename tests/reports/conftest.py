@@ -6,8 +6,10 @@ from datetime import UTC, datetime
 import pytest
 
 from reports import html
+from reports.seen import seen
 from reports.table import cells
 from results.record import Cell, EngineFacts, InterpreterFacts, LossPoint, Proof, Record, Run, WorkloadFacts
+from tests.reports import looked
 from tests.reports.crowd import crowd
 
 NOW = datetime(2025, 11, 21, 10, 45, tzinfo=UTC)
@@ -114,6 +116,22 @@ def crowded_table(crowded):
 def crowded_page(crowded):
     """Its page, which takes some."""
     return html.render(crowded.run, crowded.records)
+
+
+@pytest.fixture(scope="session")
+def looks():
+    """What profilers saw of a run, with files beside two of its profiles."""
+    files = {
+        looked.cell("baseline"): frozenset({"scalene.html", "scalene.folded", "perf.folded"}),
+        looked.cell("baseline", looked.PYPY): frozenset({"jit.folded"}),
+    }
+    return seen(looked.run(), looked.profiles(), files)
+
+
+@pytest.fixture(scope="session")
+def looked_page(looks):
+    """The page of that run, of which nothing was timed."""
+    return html.render(looks.run, [], looks)
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,9 @@ import pytest
 from reports import html, markdown
 from reports.build import build
 from reports.charts import charts
+from reports.flame import flame, folded
 from results.store import Store
+from tests.reports import looked
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 in_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH: apt install chromium")
@@ -154,6 +156,9 @@ document.body.dataset.answer = JSON.stringify({
   problems: problems,
   ran: window.ran || 0,
   charts: [...document.querySelectorAll("svg")].map(svg => svg.getBoundingClientRect().width > 100),
+  bars: [...document.querySelectorAll(".bars i")].filter(bar => bar.getBoundingClientRect().width > 0).length,
+  styled: [...document.querySelectorAll(".bars i, .key i")].every(
+    bar => getComputedStyle(bar).backgroundColor != "rgba(0, 0, 0, 0)"),
 });
 </script>
 """
@@ -204,3 +209,23 @@ def test_a_browser_shows_the_largest_page_whole(crowded_page, tmp_path, width):
     assert answer["problems"] == []
     assert answer["charts"] == [True] * 6
     assert answer["page"] <= width
+
+
+@in_browser
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_browser_shows_profiles_whole(looked_page, tmp_path, width):
+    answer = opened(looked_page.replace("<details", "<details open"), tmp_path, width)
+    assert answer["problems"] == []
+    assert answer["ran"] == 0
+    assert all(answer["charts"])
+    assert answer["page"] <= width
+    assert answer["bars"] > 50
+    assert answer["styled"]
+
+
+@in_browser
+def test_a_browser_shows_a_flame_graph(tmp_path):
+    svg = flame(folded(looked.STACKS), "baseline, by scalene")
+    answer = opened(f"<!doctype html><meta http-equiv=x><body>{svg}</body>", tmp_path, 1280)
+    assert answer["problems"] == []
+    assert answer["charts"] == [True]

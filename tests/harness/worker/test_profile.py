@@ -43,11 +43,13 @@ def test_what_compiles_is_prepared_again_for_half_of_the_time(job):
     outcome = worker.profile({**job, "engine": "bytecode"})
     assert outcome["preparations"] >= 1
     assert outcome["steps"] >= 1
+    watched = worker.profile({**job, "engine": "bytecode", "watch": "collector"})
+    assert watched["preparations"] == 0, "its own figures are of training alone"
 
 
 def test_the_first_portion_is_one_step():
     engine, workload = engines.load("tuple"), workloads.load("xor")
-    done = worker.exercise(engine, workload, engine.prepare(workload), 0.0)
+    done = worker.exercise(engine, workload, engine.prepare(workload), 0.0, prepares=True)
     assert [steps for steps, _ in done.portions] == [1]
 
 

@@ -1,0 +1,23 @@
+"""Run and profiles -> a short written analysis in Markdown: does each published claim hold, and why not?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from reports.claims import judge
+from reports.markdown import environment
+from reports.seen import Seen, seen
+from results.profile import AnyProfile, LineProfile, SymbolProfile
+from results.record import Run
+
+
+def analysis(run: Run, profiles: Iterable[AnyProfile]) -> str:
+    """The analysis of a run; no figure in it is from anywhere but its profiles."""
+    looks = seen(run, profiles)
+    template = environment().get_template("analysis.md.j2")
+    processor = run.machine.get("processor", "")
+    return template.render(run=run, processor=processor, judged=judge(looks), tools=_tools(looks))
+
+
+def _tools(looks: Seen) -> list[str]:
+    return sorted({profile.tool for kind in (LineProfile, SymbolProfile) for profile in looks.of(kind)})

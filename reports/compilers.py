@@ -1,0 +1,79 @@
+"""C compilers' own accounts: where their seconds go, and what one large function costs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from reports.figures import Bar, Figure, Section, Sheet, share
+from reports.seen import Seen
+from results import units
+from results.profile import CompilerProfile
+
+PASSES = 5
+"""The largest of a compiler."""
+WHOLE = "-whole"
+"""Ends the name of an engine that compiles the tape as one function, as first published."""
+
+_LEAD = (
+    "What a C compiler says that it did in one preparation, over all its processes. An engine that compiles the tape "
+    "as one function stands beside the same compiler with the tape split into functions."
+)
+
+
+def compilers(looks: Seen) -> Section | None:
+    """A sheet a workload: seconds, sizes and largest passes; the whole form of an engine follows its split form."""
+    profiles = looks.of(CompilerProfile)
+    if not profiles:
+        return None
+    headings = (
+        *("engine", "interpreter", "in all", "units", "functions", "source"),
+        *(f"{place} pass" for place in ("largest", "2nd", "3rd", "4th", "5th")[:PASSES]),
+    )
+    sheets = []
+    for workload in dict.fromkeys(profile.cell.workload for profile in profiles):
+        rows = [profile for profile in profiles if profile.cell.workload == workload]
+        firsts = {profile.cell.engine: index for index, profile in reversed(list(enumerate(rows)))}
+        rows.sort(key=lambda profile: (firsts.get(split_form(profile.cell.engine), len(rows)), profile.cell.engine))
+        sheets.append(Sheet(workload, 2, headings, tuple(map(_compiler, rows)), tuple(_whole(rows))))
+    return Section("compiler-passes", "Where C compilers spend their time", _LEAD, tuple(sheets))
+
+
+def split_form(engine: str) -> str:
+    """The engine that splits what this one compiles as one function; any other engine itself."""
+    return engine.removesuffix(WHOLE)
+
+
+def _compiler(profile: CompilerProfile) -> tuple[Figure, ...]:
+    largest = [
+        Figure(share(one.share), one.name, "wraps", bars=(Bar("native", one.share),)) for one in profile.passes[:PASSES]
+    ]
+    return (
+        Figure(profile.cell.engine),
+        Figure(profile.cell.interpreter),
+        Figure(units.duration(profile.seconds)),
+        Figure(f"{profile.units:,}"),
+        Figure(f"{profile.functions:,}"),
+        Figure(units.size(profile.source_bytes)),
+        *largest,
+        *[Figure(units.ABSENT)] * (PASSES - len(largest)),
+    )
+
+
+def _whole(rows: Sequence[CompilerProfile]) -> Iterator[str]:
+    """What one function costs a compiler, from a pair of forms."""
+    by_name = {(profile.cell.engine, profile.cell.interpreter): profile for profile in rows}
+    for profile in rows:
+        engine, interpreter = profile.cell.engine, profile.cell.interpreter
+        split = by_name.get((split_form(engine), interpreter))
+        if split is None or split is profile or not split.seconds:
+            continue
+        text = (
+            f"On {interpreter}, {engine} takes its compiler {units.ratio(profile.seconds / split.seconds)} the time of "
+            f"{split.cell.engine}: {units.duration(profile.seconds)} against {units.duration(split.seconds)}"
+        )
+        if profile.passes:
+            top = profile.passes[0]
+            before = next((one.share for one in split.passes if one.name == top.name), None)
+            text += f". {top.name} alone is {share(top.share)} of it"
+            text += "" if before is None else f", and {share(before)} of the split form"
+        yield f"{text}."

@@ -1,0 +1,90 @@
+"""What profilers saw of a run -> the report's section on profiles: its sentences, its parts, and its short form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from reports.absence import Absence
+from reports.claims import claims
+from reports.collector import collectors, samples
+from reports.compilers import compilers
+from reports.figures import Section
+from reports.hottest import hottest, ladders, pages, top_lines
+from reports.jit import jits
+from reports.outcome import MEASURED
+from reports.seen import Seen
+from results import units
+
+KEY = (
+    ("python", "Python"),
+    ("native", "native code"),
+    ("system", "system"),
+    ("memory", "memory"),
+    ("collector", "garbage collector"),
+)
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """What a report says of profiles."""
+
+    lead: str
+    key: tuple[tuple[str, str], ...]
+    """Kinds of bars, and what they stand for."""
+    lines: tuple[Section, ...]
+    """Parts by line of source; those by what interpreters and compilers tell of themselves follow the chart."""
+    accounts: tuple[Section, ...]
+    short: tuple[Section, ...]
+    """What a summary keeps."""
+    samples: pd.DataFrame
+    """Rows of the charts of perf's samples: of one workload, the one that perf saw most of."""
+    absences: tuple[Absence, ...]
+
+    @property
+    def missing(self) -> str:
+        """The absences in a sentence."""
+        total = sum(len(absence.cells) for absence in self.absences)
+        reasons = dict.fromkeys(f"{absence.status}: {absence.reason}" for absence in self.absences)
+        return f"{units.count(total, 'profile')} saw nothing ({'; '.join(reasons)})."
+
+
+def profiled(looks: Seen) -> Profiled | None:
+    """The section; None where nobody looked."""
+    if not looks.profiles:
+        return None
+    collector, jit = collectors(looks), jits(looks)
+    return Profiled(
+        lead=_lead(looks),
+        key=KEY,
+        lines=_present(claims(looks), hottest(looks), ladders(looks), pages(looks)),
+        accounts=_present(collector, jit, compilers(looks)),
+        short=_present(collector, top_lines(looks), jit),
+        samples=_of_one_workload(samples(looks)),
+        absences=looks.absences(),
+    )
+
+
+def _lead(looks: Seen) -> str:
+    measured = [profile for profile in looks.profiles if profile.status == MEASURED]
+    by_profiler: dict[str, int] = {}
+    for profile in measured:
+        by_profiler[profile.profiler] = by_profiler.get(profile.profiler, 0) + 1
+    each = ", ".join(f"{name} {count}" for name, count in by_profiler.items())
+    seen = f"{len(measured)} of {units.count(len(looks.profiles), 'profile')} saw something"
+    return (
+        "Where time and memory go, by profilers that ran apart from all timing: a profiled step is slower than a timed "
+        f"one, and no figure here compares with those above. {seen}{f' ({each})' if each else ''}."
+    )
+
+
+def _present(*sections: Section | None) -> tuple[Section, ...]:
+    return tuple(section for section in sections if section)
+
+
+def _of_one_workload(table: pd.DataFrame) -> pd.DataFrame:
+    if table.empty:
+        return table
+    counts = table.groupby("workload", sort=False).size()
+    return table[table["workload"] == counts.idxmax()]

@@ -1,0 +1,164 @@
+"""A run that was looked at: five engines of the ladder, generated Python, two forms of Clang's, and what nobody saw.
+
+Its figures are invented, but of the shapes that profiles have.
+"""
+
+from datetime import UTC, datetime
+
+from results.profile import (
+    CollectorProfile,
+    CompilerProfile,
+    Generation,
+    JitProfile,
+    Line,
+    LineProfile,
+    Pass,
+    Symbol,
+    SymbolProfile,
+)
+from results.record import Cell, EngineFacts, InterpreterFacts, Run, WorkloadFacts
+
+NOW = datetime(2026, 1, 15, 9, 30, tzinfo=UTC)
+OLD, NEW, PYPY = "cpython-3.9", "cpython-3.13", "pypy-3.11"
+WORKLOAD = "digits"
+LADDER = ("baseline", "tuple", "slots", "hoisted")
+BUILDS_ON = {"tuple": "baseline", "slots": "tuple", "hoisted": "slots", "python-source": "hoisted", "clang-O1": "tuple"}
+NASTY = "</code><script>window.ran = 1</script> | `x` *y*"
+"""A line of source that a report must show and never run."""
+
+
+def cell(engine, interpreter=NEW, workload=WORKLOAD):
+    return Cell(engine=engine, interpreter=interpreter, workload=workload)
+
+
+def line(source, cpu=0.0, allocated=0.0, *, number=1, file="engines/interpreted/baseline.py"):
+    """A line with half of its CPU time in Python and half below it."""
+    halves = {"python": cpu / 2, "native": cpu / 2, "system": 0.0}
+    return Line(file=file, line=number, source=source, allocated_bytes=allocated, **halves)
+
+
+def made(model, where, **fields):
+    """A measured profile."""
+    values = {"steps": 100, "seconds": 2.0, "tool": f"{model.model_fields['profiler'].default} 1.0", **fields}
+    return model(cell=where, status="measured", started_at=NOW, **values)
+
+
+def missing(model, where, status="skipped", reason="perf is not installed", remedy="Install it."):
+    return model(cell=where, status=status, reason=reason, remedy=remedy, started_at=NOW)
+
+
+def lines(where, *found, **fields):
+    return made(LineProfile, where, lines=found, **fields)
+
+
+def symbols(where, groups, shares=(), **fields):
+    """groups: group -> share; shares: symbol -> share."""
+    found = tuple(
+        Symbol(name=name, object="libpython.so", group="garbage collector", share=share)
+        for name, share in dict(shares).items()
+    )
+    return made(SymbolProfile, where, samples=1000, groups=groups, symbols=found, **fields)
+
+
+def collector(where, share, left=2000.0):
+    names = ("minor", "major, a step") if where.interpreter == PYPY else tuple(f"generation {n}" for n in range(3))
+    generations = tuple(
+        Generation(name=name, collections=1000 // 10**n, seconds=share / 3, collected=0 if left is None else 500)
+        for n, name in enumerate(names)
+    )
+    peak = None if left is None else 100_000
+    return made(CollectorProfile, where, share=share, generations=generations, blocks_left=left, peak_blocks=peak)
+
+
+def jit(where, *, last=0.01, loops=10, aborts=None, **fields):
+    values = {"tracing": 0.2, "backend": 0.1, "loops": loops, "bridges": loops // 2, "operations": 12_345, **fields}
+    return made(JitProfile, where, first_step_seconds=0.5, last_step_seconds=last, aborts=aborts or {}, **values)
+
+
+def compiler(where, seconds, functions, **passes):
+    found = tuple(Pass(name=name, share=share) for name, share in passes.items())
+    return made(CompilerProfile, where, seconds=seconds, units=2, functions=functions, source_bytes=10**6, passes=found)
+
+
+CHILDREN = "self._prev = set(_children)"
+CREATION = 'out = Value(self.data + other.data, (self, other), "+")'
+GRADIENT = "self.grad += out.grad"
+
+
+def ladder(interpreter=NEW):
+    """Line profiles of the ladder's variants: the set is baseline's alone, the gradient stands twice in each."""
+    for index, engine in enumerate(LADDER):
+        file = f"engines/interpreted/{engine}.py"
+        found = [
+            line(CREATION, 0.30 - 0.05 * index, 5e8, number=30, file=file),
+            line(GRADIENT, 0.04, number=40, file=file),
+            line(GRADIENT, 0.05, number=50, file=file),
+            line(NASTY, 0.01, 1e6, number=60, file=file),
+            line("return self.cold", 0.0, 1e3, number=70, file=file),
+        ]
+        if not index:
+            found.append(line(CHILDREN, 0.20, 3e8, number=25, file=file))
+        yield lines(cell(engine, interpreter), *found, peak_bytes=2e8)
+
+
+def sampled(interpreter=NEW):
+    """What perf saw of the ladder's variants."""
+    for index, engine in enumerate(LADDER):
+        share = 0.41 - 0.06 * index
+        groups = {"garbage collector": share, "evaluation loop": 0.3, "calls": 0.1, "dictionaries": 0.05}
+        groups["others"] = 1 - sum(groups.values())
+        found = {"visit_decref": 0.1, "func_traverse": 0.03 if index < 3 else 0.001}
+        if index < 2:
+            found["PyObject_VisitManagedDict.lto_priv.0"] = 0.02
+        yield symbols(cell(engine, interpreter), groups, found)
+
+
+def run():
+    """Its run: planned, but not timed."""
+    engines = (*LADDER, "python-source", "clang-O1", "clang-O1-whole")
+    return Run(
+        id="looked",
+        created_at=NOW,
+        command=("zoomgrad", "profile"),
+        preset="quick",
+        seed=1,
+        blocks=1,
+        cells=tuple(cell(engine, interpreter) for engine in engines for interpreter in (OLD, NEW, PYPY)),
+        reference_interpreter=NEW,
+        engines={
+            name: EngineFacts(idea=name, builds_on=BUILDS_ON.get(name, ""), strict=name != "baseline", error_bound=1e-9)
+            for name in engines
+        },
+        workloads={
+            WORKLOAD: WorkloadFacts(description="64-[50,10]", steps_per_epoch=1437, samples_per_step=1, batch=1)
+        },
+        interpreters={name: InterpreterFacts(version=name) for name in (OLD, NEW, PYPY)},
+        machine={"cpu": "Example CPU @ 2.40 GHz"},
+    )
+
+
+def profiles():
+    """Everything that anybody saw, in no order."""
+    return [
+        jit(cell("python-source", PYPY), aborts={"trace too long": 7}, preparations=3),
+        jit(cell("baseline", PYPY), last=0.04),
+        compiler(cell("clang-O1-whole"), 60.0, 2, **{"Greedy Register Allocator": 0.6, "SROA": 0.1}),
+        compiler(cell("clang-O1"), 4.0, 400, **{"Greedy Register Allocator": 0.2, "SROA": 0.2}),
+        *reversed(list(ladder())),
+        *sampled(),
+        *(collector(cell(engine), 0.4 - 0.1 * index) for index, engine in enumerate(LADDER)),
+        collector(cell("baseline", PYPY), 0.1, None),
+        symbols(cell("clang-O1"), {"compiled code": 0.9, "others": 0.1}, preparations=2),
+        *(missing(SymbolProfile, cell(engine, OLD)) for engine in LADDER),
+        missing(
+            LineProfile, cell("baseline", PYPY), reason=f"Scalene does not run on {PYPY}", remedy="Look elsewhere."
+        ),
+        missing(LineProfile, cell("tuple", OLD), "timed-out", "took longer than 60 s"),
+        missing(JitProfile, cell("hoisted", PYPY), "failed", NASTY),
+    ]
+
+
+STACKS = (
+    "Value.__init__ (baseline.py:25);C 3.5\nMLP.__call__ (nn.py:40);Value.__add__ (baseline.py:30) 6.25\n"
+    "MLP.__call__ (nn.py:40);gc_collect_main;visit_decref 1\nMLP.__call__ (nn.py:40);<script>alert(1)</script> 2\n"
+)

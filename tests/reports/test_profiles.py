@@ -1,0 +1,354 @@
+"""Profiles as a report tells them: lines, ladders, collections, PyPy's compiler, C compilers, and what is missing."""
+
+import re
+import xml.etree.ElementTree as ET
+from urllib.parse import unquote
+
+import pytest
+
+from reports import html, markdown
+from reports.build import build
+from reports.charts import charts
+from reports.collector import collectors, samples
+from reports.compilers import compilers
+from reports.figures import Bar, share
+from reports.hottest import HOTTEST, RUNGS, hottest, ladders, ordinal, pages, quoted, rungs, top_lines
+from reports.jit import compiled, jits
+from reports.profiles import profiled
+from reports.seen import seen
+from reports.svg import drawing
+from results.profile import CollectorProfile, JitProfile, LineProfile, SymbolProfile
+from results.record import Cell
+from results.store import Store, Unreadable
+from tests.reports import looked
+from tests.reports.looked import CHILDREN, CREATION, GRADIENT, LADDER, NASTY, NEW, OLD, PYPY, WORKLOAD, cell
+
+
+def looks_at(*profiles, files=None):
+    return seen(looked.run(), profiles, files)
+
+
+def texts(row):
+    return [figure.text for figure in row]
+
+
+def sheet(section, title=""):
+    (found,) = [one for one in section.sheets if title in one.title]
+    return found
+
+
+def test_profiles_stand_in_the_runs_order(looks):
+    places = [(profile.cell.interpreter, profile.cell.engine) for profile in looks.of(SymbolProfile)]
+    assert places == [*((NEW, engine) for engine in LADDER), (NEW, "clang-O1")]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.41, "41 %"), (0.0421, "4.2 %"), (0.0004, "< 0.1 %"), (0.0, "0 %"), (1.0, "100 %"), (float("nan"), "–")],
+)
+def test_share(value, text):
+    assert share(value) == text
+
+
+@pytest.mark.parametrize(("part", "width"), [(0.5, "50.0"), (7.0, "100.0"), (-1.0, "0.0"), (float("nan"), "0.0")])
+def test_a_bar_is_as_wide_as_there_is_room_at_most(part, width):
+    assert Bar("cpu", part).width == width
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(1, "1st"), (2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (22, "22nd")]
+)
+def test_ordinal(number, text):
+    assert ordinal(number) == text
+
+
+def test_the_verdicts_stand_first_in_a_column_an_interpreter(looks):
+    (only,) = profiled(looks).lines[0].sheets
+    assert only.headings == ("claim", f"{OLD}, {WORKLOAD}", f"{NEW}, {WORKLOAD}", f"{PYPY}, {WORKLOAD}")
+    assert {tuple(texts(row)[1:]) for row in only.rows[:-1]} == {("not seen", "holds", "–")}
+    assert texts(only.rows[-1])[1:] == ["–", "–", "does not hold"]
+
+
+@pytest.mark.parametrize("source", ["x = 1", "y" * 60, "z" * 61])
+def test_a_long_line_is_cut_within_a_sentence(source):
+    text = quoted(source)
+    assert len(text) <= 62
+    assert text.endswith("…”") == (len(source) > 60)
+
+
+# --- lines -------------------------------------------------------------------------------------------------------
+
+
+def test_the_hottest_lines_by_either_measure_beside_their_source():
+    by_cpu = [looked.line(f"hot{n}", 0.1 - 0.01 * n, number=n) for n in range(7)]
+    by_size = [looked.line(f"large{n}", 0.0, 1e6 - n, number=10 + n) for n in range(7)]
+    section = hottest(looks_at(looked.lines(cell("baseline"), *by_size, *by_cpu)))
+    (only,) = section.sheets
+    assert only.folded
+    assert "10 % in baseline.py:0" in only.title
+    assert [row[1].text for row in only.rows] == [f"{kind}{n}" for kind in ("hot", "large") for n in range(HOTTEST)]
+    assert [row[2].below for row in only.rows] == ["1st", "2nd", "3rd", "4th", "5th", *[""] * HOTTEST]
+    assert [row[3].below for row in only.rows] == [*[""] * HOTTEST, "1st", "2nd", "3rd", "4th", "5th"]
+    first = only.rows[0][2]
+    assert [bar.kind for bar in first.bars] == ["python", "native", "system"]
+    assert sum(bar.part for bar in first.bars) == pytest.approx(1.0)
+
+
+def test_a_cell_without_any_sample_of_one_kind_has_lines_of_the_other():
+    section = hottest(looks_at(looked.lines(cell("baseline"), looked.line("only memory", 0.0, 5.0))))
+    assert texts(section.sheets[0].rows[0])[1:] == ["only memory", "0 %", "5 B"]
+
+
+def test_links_lead_to_what_lies_there_and_to_nothing_else(looks):
+    links = sheet(hottest(looks), f"baseline on {NEW}").links
+    folder = f"profiles/baseline--{NEW}--{WORKLOAD}"
+    assert [link.path for link in links] == [
+        f"{folder}/flame-scalene.svg",
+        f"{folder}/scalene.html",
+        f"{folder}/flame-perf.svg",
+    ]
+    assert sheet(hottest(looks), f"tuple on {NEW}").links == ()
+    rows = sheet(pages(looks)).rows
+    assert [texts(row)[:2] for row in rows] == [["baseline", NEW], ["baseline", PYPY]]
+
+
+def test_a_links_path_is_quoted():
+    odd = Cell(engine='a"b#c?%', interpreter=NEW, workload=WORKLOAD)
+    looks = looks_at(looked.lines(odd, looked.line("x", 0.1)), files={odd: frozenset({"scalene.html"})})
+    (link,) = hottest(looks).sheets[0].links
+    assert not set(link.path) & set("\"'#?<> ")
+    assert unquote(link.path) == f'profiles/a"b#c?%--{NEW}--{WORKLOAD}/scalene.html'
+
+
+# --- the ladder --------------------------------------------------------------------------------------------------
+
+
+def test_a_lines_cost_is_followed_across_the_variants(looks):
+    (only,) = ladders(looks).sheets
+    assert only.headings == ("source", *LADDER)
+    rows = {row[0].text: texts(row)[1:] for row in only.rows}
+    assert rows[CREATION] == ["30 %", "25 %", "20 %", "15 %"]
+    assert rows[CHILDREN] == ["20 %", "", "", ""]
+    assert rows[GRADIENT] == ["9.0 %"] * 4
+    assert f"“{CREATION}” takes 30 % of baseline and 15 % of hoisted" in only.title
+
+
+def test_a_line_that_vanishes_makes_the_title():
+    profiles = (
+        looked.lines(cell("baseline"), looked.line(CHILDREN, 0.4), looked.line(CREATION, 0.1)),
+        looked.lines(cell("tuple"), looked.line(CREATION, 0.2)),
+    )
+    (only,) = ladders(looks_at(*profiles)).sheets
+    assert f"40 % of baseline is in “{CHILDREN}”, where no sample of tuple fell" in only.title
+
+
+def test_lines_are_matched_by_their_text_however_it_is_spaced():
+    found = rungs(
+        {
+            "a": looked.lines(cell("a"), looked.line("x  =  1", 0.1)),
+            "b": looked.lines(cell("b"), looked.line("x = 1", 0.2)),
+        }
+    )
+    assert [(rung.source, rung.shares) for rung in found] == [("x = 1", {"a": 0.1, "b": 0.2})]
+
+
+def test_a_ladder_takes_two_variants_and_no_engine_that_compiles():
+    one = looked.lines(cell("baseline"), looked.line("x", 0.1))
+    compiling = looked.lines(cell("clang-O1"), looked.line("x", 0.1), preparations=2)
+    assert ladders(looks_at(one, compiling)) is None
+    assert [row[2].text for row in sheet(top_lines(looks_at(one, compiling))).rows] == ["baseline"]
+
+
+def test_a_ladder_keeps_its_largest_lines():
+    many = [looked.line(f"line {n}", 0.001 * n) for n in range(1, 3 * RUNGS)]
+    (only,) = ladders(looks_at(*(looked.lines(cell(engine), *many) for engine in LADDER[:2]))).sheets
+    assert len(only.rows) == RUNGS
+    assert only.rows[0][0].text == f"line {3 * RUNGS - 1}"
+
+
+# --- accounts ----------------------------------------------------------------------------------------------------
+
+
+def test_collections_stand_beside_perfs_samples(looks):
+    rows = [texts(row) for row in sheet(collectors(looks), WORKLOAD).rows]
+    assert rows[0] == [NEW, "baseline", "40 %", "41 %", "1,000 / 100 / 10", "15", "2,000", "100,000"]
+    assert rows[-1] == [PYPY, "baseline", "10 %", "–", "1,000 / 100", "–", "–", "–"]
+    assert sheet(collectors(looks)).rows[0][4].below == "generations 0 / 1 / 2"
+
+
+def test_no_collection_at_all_is_said():
+    quiet = looked.made(CollectorProfile, cell("hoisted"), blocks_left=0.0)
+    assert texts(sheet(collectors(looks_at(quiet))).rows[0])[2:] == ["0 %", "–", "none", "0", "0", "–"]
+
+
+def test_where_perf_knows_no_evaluation_loop_it_knows_no_collector():
+    where = cell("baseline", PYPY)
+    looks = looks_at(looked.collector(where, 0.1, None), looked.symbols(where, {"PyPy's runtime": 1.0}))
+    assert sheet(collectors(looks)).rows[0][3].text == "–"
+
+
+def test_pypys_account_tells_what_was_given_up(looks):
+    section = sheet(jits(looks))
+    rows = {row[0].text: row for row in section.rows}
+    assert rows["python-source"][8].text == "7"
+    assert rows["python-source"][8].below == "trace too long: 7"
+    assert rows["python-source"][8].mark == "wraps steep"
+    assert rows["baseline"][9].below == "first 500 ms, 12.5×"
+    (sentence,) = section.notes
+    assert "blows the trace limit on python-source (digits) 7 times" in sentence
+    assert "0.250× that of baseline" in sentence
+
+
+@pytest.mark.parametrize(
+    ("profile", "said"),
+    [
+        ({"loops": 10}, "compiles python-source on digits: 10 loops and 5 bridges, no trace at the limit"),
+        ({"loops": 0}, "compiled nothing of python-source"),
+        ({"aborts": {"cut into segments": 1}}, "blows the trace limit on python-source (digits) 1 time"),
+        ({"aborts": {"the frame escaped": 9}}, "compiles python-source"),
+    ],
+)
+def test_does_pypy_compile_it(profile, said):
+    found = looked.jit(cell("python-source", PYPY), **profile)
+    assert said in compiled("python-source", (PYPY, WORKLOAD), {"python-source": found})
+
+
+def test_a_compilers_whole_form_stands_beside_its_split_form(looks):
+    (only,) = compilers(looks).sheets
+    assert [row[0].text for row in only.rows] == ["clang-O1", "clang-O1-whole"]
+    assert [(figure.text, figure.below) for figure in only.rows[1][6:]] == [
+        ("60 %", "Greedy Register Allocator"),
+        ("10 %", "SROA"),
+        *[("–", "")] * 3,
+    ]
+    assert only.notes == (
+        f"On {NEW}, clang-O1-whole takes its compiler 15.0× the time of clang-O1: 60.0 s against 4.00 s. "
+        "Greedy Register Allocator alone is 60 % of it, and 20 % of the split form.",
+    )
+
+
+# --- the chart ---------------------------------------------------------------------------------------------------
+
+
+def chart_of(looks):
+    return drawing("samples", charts()["samples"], samples(looks))
+
+
+def test_the_charts_title_is_the_finding(looks):
+    assert (
+        chart_of(looks).title == f"The garbage collector takes 41 % of baseline's samples on {NEW}, 23 % of hoisted's"
+    )
+
+
+def test_the_chart_draws_one_bar_and_any_group():
+    groups = {"garbage collector": 0.5, "<b>$x$": 0.2, **{f"group {n}": 0.02 for n in range(15)}}
+    drawn = chart_of(looks_at(looked.symbols(cell("tuple"), groups)))
+    assert drawn.title == f"The garbage collector takes 50 % of tuple's samples on {NEW}"
+    root = ET.fromstring(str(drawn.svg).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1))
+    found = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"tuple", NEW, "<b>$x$", "others"} <= set(found)
+
+
+# --- the whole ---------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_said_where_nobody_looked(example):
+    nobody = seen(example.run, [])
+    assert profiled(nobody) is None
+    assert html.render(example.run, example.records, nobody) == html.render(example.run, example.records)
+    assert markdown.render(example.run, example.records, nobody) == markdown.render(example.run, example.records)
+
+
+@pytest.mark.parametrize("profile", looked.profiles(), ids=lambda one: f"{one.profiler} of {one.cell} {one.status}")
+def test_one_profile_is_a_report(profile):
+    looks = looks_at(profile)
+    page = html.render(looks.run, [], looks)
+    assert 'id="profiles"' in page
+    assert markdown.render(looks.run, [], looks)
+
+
+def test_a_run_made_for_its_profiles_misses_no_timing(looks):
+    run = looks.run.model_copy(update={"blocks": 0})
+    for text in (html.render(run, [], looks), markdown.render(run, [], looks)):
+        assert "This run timed nothing" in text
+        assert "never run" not in text
+        assert "Garbage collection" in text
+
+
+def test_what_is_missing_is_told_with_reason_and_remedy():
+    looks = looks_at(*(looked.missing(model, cell("tuple")) for model in (LineProfile, SymbolProfile, JitProfile)))
+    (absence,) = profiled(looks).absences
+    assert (absence.status, absence.reason, absence.remedy) == ("skipped", "perf is not installed", "Install it.")
+    assert len(absence.cells) == 3
+    page = html.render(looks.run, [], looks)
+    assert "0 of 3 profiles saw something" in page
+    assert 'id="absent-profiles"' in page
+    assert 'id="hottest-lines"' not in page
+    assert "3 profiles saw nothing (skipped: perf is not installed)" in markdown.render(looks.run, [], looks)
+
+
+def test_a_hostile_line_is_shown_not_run(looks, looked_page):
+    assert "<script" not in looked_page
+    assert "&lt;/code&gt;&lt;script&gt;window.ran = 1&lt;/script&gt; | `x` *y*" in looked_page
+    short = markdown.render(looks.run, [], looks)
+    assert "<script" not in short
+    assert NASTY not in short
+
+
+def test_the_page_holds_no_id_twice_and_fetches_nothing(looked_page):
+    ids = re.findall(r'\bid="([^"]+)"', looked_page)
+    assert len(ids) == len(set(ids))
+    assert {
+        "profiles",
+        "claims",
+        "hottest-lines",
+        "line-ladder",
+        "flame-graphs",
+        "collector",
+        "jit",
+        "compiler-passes",
+    } <= set(ids)
+    assert not re.search(r"""\bsrc=|href=(?!["'](?:\#|data:|profiles/))""", looked_page)
+    assert "<svg" not in looked_page.split('id="flame-graphs"')[0].split('id="hottest-lines"')[1]
+
+
+def test_the_short_form_has_three_tables(looks):
+    text = markdown.render(looks.run, [], looks)
+    assert re.findall("#### (Garbage.*|Hottest.*|PyPy's.*|The ladder.*)", text) == [
+        f"Garbage collection: {WORKLOAD}",
+        "Hottest line of each variant",
+        f"PyPy's compiler: {WORKLOAD}",
+    ]
+
+
+def stored(folder, profiles, stacks=looked.STACKS):
+    store = Store.create(looked.run(), under=folder)
+    for profile in profiles:
+        store.write_profile(profile)
+    left = store.profile_folder(cell("baseline"))
+    left.mkdir(parents=True)
+    (left / "scalene.folded").write_text(stacks, encoding="utf-8")
+    return store
+
+
+def test_build_draws_flame_graphs_and_writes_the_analysis(tmp_path):
+    store = stored(tmp_path, looked.profiles())
+    page = build(store).read_text(encoding="utf-8")
+    for path in re.findall(r'href="(profiles/[^"]+)"', page):
+        assert (store.folder / unquote(path)).is_file()
+    file = store.profile_folder(cell("baseline")) / "flame-scalene.svg"
+    assert "baseline" in file.read_text(encoding="utf-8")
+    assert (store.folder / "charts" / "samples.svg").is_file()
+    assert (store.folder / "analysis.md").read_text(encoding="utf-8").startswith("# Do the published claims hold?")
+
+
+def test_stacks_that_are_cut_short_are_named(tmp_path):
+    store = stored(tmp_path, looked.profiles(), "a;b 3\na;c")
+    with pytest.raises(Unreadable, match=r"scalene\.folded: no count at the end of 'a;c'\n  Remove"):
+        build(store)
+
+
+def test_build_writes_no_analysis_where_nobody_looked(tmp_path):
+    store = Store.create(looked.run(), under=tmp_path)
+    build(store)
+    assert not (store.folder / "analysis.md").exists()
