@@ -1,10 +1,14 @@
-"""Run and profiles -> a short written analysis in Markdown: does each published claim hold, and why not?"""
+"""Run and profiles -> a written analysis in Markdown: does each published claim hold, why not, and all its evidence."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from reports.claims import judge
+from reports.collector import collectors
+from reports.compilers import compilers
+from reports.hottest import hottest, ladders
+from reports.jit import jits
 from reports.markdown import environment
 from reports.seen import Seen, seen
 from results.profile import AnyProfile, LineProfile, SymbolProfile
@@ -16,7 +20,14 @@ def analysis(run: Run, profiles: Iterable[AnyProfile]) -> str:
     looks = seen(run, profiles)
     template = environment().get_template("analysis.md.j2")
     processor = run.machine.get("processor", "")
-    return template.render(run=run, processor=processor, judged=judge(looks), tools=_tools(looks))
+    evidence = [part(looks) for part in (collectors, ladders, hottest, jits, compilers)]
+    return template.render(
+        run=run,
+        processor=processor,
+        judged=judge(looks),
+        tools=_tools(looks),
+        evidence=[section for section in evidence if section],
+    )
 
 
 def _tools(looks: Seen) -> list[str]:

@@ -180,6 +180,27 @@ def architecture_stays(looks: Seen, pair: Pair) -> Finding:
     return Finding(DOES_NOT, figures, f"in {small[0]} the group {group} is larger, with {share(part)}")
 
 
+def counting_frees_the_graph(looks: Seen, pair: Pair) -> Finding:
+    """The interpreter's own account, of `baseline` and `hoisted`."""
+    profiles = {engine: _find(looks, pair, engine, CollectorProfile) for engine in (LADDER[0], LADDER[-1])}
+    collected = {}
+    for engine, profile in profiles.items():
+        if profile is None or not profile.steps:
+            return _missing(looks, pair, "collector", engine)
+        collected[engine] = sum(one.collected for one in profile.generations) / profile.steps
+    (first, before), (last, after) = collected.items()
+    shares = {engine: share(profile.share) for engine, profile in profiles.items() if profile}
+    figures = (
+        f"a step's garbage is {before:,.0f} objects that only the collector can free in {first}, {after:,.0f} in {last}; "
+        f"it takes {shares[first]} of wall time in {first}, {shares[last]} in {last}"
+    )
+    if before < 1:
+        return Finding(NOT_SEEN, figures, f"{first} leaves nothing to the collector")
+    if after <= REMAINS * before:
+        return Finding(HOLDS, figures)
+    return Finding(DOES_NOT, figures, f"{share(after / before)} of it is left")
+
+
 def generated_python_is_compiled(looks: Seen, pair: Pair) -> Finding:
     """PyPy's own account of generated Python."""
     profiles = looks.by_pair(JitProfile).get(pair, {})

@@ -35,7 +35,7 @@ class Profile(Model):
     seconds: NonNegativeFloat = 0.0
     """How long it looked."""
     preparations: NonNegativeInt = 0
-    """How often the engine was prepared meanwhile: Scalene and perf see compiled engines compile for half of the time."""
+    """How often the engine was prepared meanwhile: Scalene and perf see what compiles do so half of the time."""
 
     @model_validator(mode="after")
     def _a_reason_where_there_is_no_profile(self) -> Profile:

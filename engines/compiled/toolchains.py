@@ -199,11 +199,22 @@ def build(
         else:
             objects = [file.with_suffix(".o") for file in files]
             run([[*tool.command, *flags, "-fPIC", "-c", "-o", str(o), str(c)] for c, o in zip(files, objects)])
-            run([[*tool.command, *tool.link_flags, "-o", str(target), *map(str, objects)]])
+            run([[*_linker(tool), "-o", str(target), *map(str, objects)]])
         if not target.exists():
             command = Path(tool.command[0]).name
             raise BuildFailed(f"{command} said that it was done, and brought no object", "", "Run `zoomgrad doctor`.")
         yield Built(target, target.stat().st_size)
+
+
+@cache
+def _linker(tool: Toolchain) -> tuple[str, ...]:
+    """What makes a shared object of several: the linker itself, where its name is known.
+
+    A driver adds 50 ms of its own for start files and libraries that our objects, which are data and functions, do not
+    need: what they call of libc and libm is in the process that loads them, as it is with TCC.
+    """
+    program = shutil.which("ld") if sys.platform == "linux" and tool.family != "tcc" else None
+    return (program, "-shared", "-Bsymbolic") if program else (*tool.command, *tool.link_flags)
 
 
 @contextlib.contextmanager

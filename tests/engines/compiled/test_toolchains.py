@@ -189,12 +189,28 @@ def test_what_it_is_told(compiler):
     assert arguments[-2:] == [str(built.path.parent), "C"]
 
 
-def test_several_units_are_compiled_apart_and_linked(compiler):
-    with build(compiler(f'echo "$@" >> log\n{OUTPUT}'), ["a", "b", "c"], ["-O1"]) as built:
+@pytest.fixture(params=["the linker itself", "the compiler's driver"])
+def linker(request, tmp_path, monkeypatch):
+    """Whether `ld` is on PATH: a stand-in for it, that says what it was told."""
+    program = tmp_path / "ld"
+    program.write_text('#!/bin/sh\necho "$@" >> log\ntouch "$4"\n')
+    program.chmod(0o755)
+    found = str(program) if request.param == "the linker itself" else None
+    monkeypatch.setattr(toolchains.shutil, "which", lambda name: found if name == "ld" else None)
+    monkeypatch.setattr(toolchains.sys, "platform", "linux")
+    toolchains._linker.cache_clear()
+    yield request.param
+    toolchains._linker.cache_clear()
+
+
+def test_several_units_are_compiled_apart_and_linked(compiler, linker):
+    tool = compiler(f'echo "$@" >> log\n{OUTPUT}')
+    with build(tool, ["a", "b", "c"], ["-O1"]) as built:
         lines = (built.path.parent / "log").read_text().splitlines()
     assert len(lines) == 4
     assert sorted(line.split()[-1].rpartition("/")[2] for line in lines[:3]) == ["unit_0.c", "unit_1.c", "unit_2.c"]
     assert [part.rpartition("/")[2] for part in lines[3].split()[-3:]] == ["unit_0.o", "unit_1.o", "unit_2.o"]
+    assert lines[3].startswith("-shared -Bsymbolic -o" if linker == "the linker itself" else "-shared")
 
 
 def test_one_that_fails_is_quoted_to_its_end(compiler):
