@@ -10,7 +10,8 @@ from reports.flame import flame, folded
 from reports.seen import STACKS, Seen, flame_name, seen
 from reports.story import story
 from reports.svg import standalone
-from results.store import Store, Unreadable, write_atomically
+from results.record import Run
+from results.store import FACTS, Store, Unreadable, write_atomically
 
 
 def build(store: Store) -> Path:
@@ -43,7 +44,13 @@ def _seen(store: Store) -> Seen:
         for cell, folder in folders.items()
         if folder.is_dir()
     }
-    return seen(store.run, profiles, files)
+    return seen(_with_facts(store.run, store.looker), profiles, files)
+
+
+def _with_facts(run: Run, looker: Run | None) -> Run:
+    """The run, with what is known of engines, workloads and interpreters that were only looked at."""
+    facts = {name: {**getattr(run, name), **getattr(looker, name), **getattr(run, name)} for name in FACTS if looker}
+    return run.model_copy(update=facts)
 
 
 def _draw_flames(store: Store, looks: Seen) -> None:

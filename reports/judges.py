@@ -191,7 +191,7 @@ def counting_frees_the_graph(looks: Seen, pair: Pair) -> Finding:
     (first, before), (last, after) = collected.items()
     shares = {engine: share(profile.share) for engine, profile in profiles.items() if profile}
     figures = (
-        f"a step's garbage is {before:,.0f} objects that only the collector can free in {first}, {after:,.0f} in {last}; "
+        f"a step leaves {before:,.0f} objects that only the collector can free in {first}, {after:,.0f} in {last}; "
         f"it takes {shares[first]} of wall time in {first}, {shares[last]} in {last}"
     )
     if before < 1:

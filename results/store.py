@@ -5,6 +5,7 @@
     <run>/pyperf/<cell>.json         the cell's blocks as one pyperf suite
     <run>/references/<workload>.json what the gate of correctness compares with
     <run>/profiles/<cell>--<profiler>.json
+    <run>/profiles/run.json          the plan of who looked: facts of engines that the race may not have had
     <run>/profiles/<cell>/           what else a profiler left: Scalene's own page, stacks for a flame graph
     <run>/objects/<cell>/            a shared object that was slow to compile, for the cell's later blocks; private
 
@@ -27,6 +28,10 @@ from results.record import Cell, Record, Run
 
 RUNS = Path(os.environ.get("ZOOMGRAD_RUNS") or Path(__file__).parent / "runs")
 """Where runs are kept, unless told otherwise."""
+
+LOOKER = "run.json"
+FACTS = ("engines", "workloads", "interpreters")
+"""What a Run tells of names, so that a report need not import them."""
 
 Stored = TypeVar("Stored")
 
@@ -124,8 +129,23 @@ class Store:
 
     def profiles(self) -> list[AnyProfile]:
         """Every profile of the run, by workload, interpreter and engine."""
-        found = [read(path, PROFILE) for path in sorted((self.folder / "profiles").glob("[!.]*.json"))]
+        paths = sorted((self.folder / "profiles").glob("[!.]*.json"))
+        found = [read(path, PROFILE) for path in paths if path.name != LOOKER]
         return sorted(found, key=lambda p: (p.cell.workload, p.cell.interpreter, p.cell.engine, p.profiler))
+
+    def write_looker(self, plan: Run) -> None:
+        """Keep what a plan of profiles knows of its engines, workloads and interpreters, beside what others knew."""
+        before = self.looker or plan
+        facts = {name: {**getattr(before, name), **getattr(plan, name)} for name in FACTS}
+        path = self.folder / "profiles" / LOOKER
+        path.parent.mkdir(exist_ok=True)
+        write_atomically(path, plan.model_copy(update=facts).model_dump_json(indent=1))
+
+    @property
+    def looker(self) -> Run | None:
+        """The last plan of profiles, with the facts of all of them; None where nobody looked."""
+        path = self.folder / "profiles" / LOOKER
+        return read(path, Run) if path.exists() else None
 
     def profile_folder(self, cell: Cell) -> Path:
         """For what else a profiler leaves of the cell."""

@@ -59,6 +59,7 @@ def look_at(
     plan: Plan, store: Store, profilers: Sequence[str], seconds: float, *, run: Run = isolate.run
 ) -> Iterator[tuple[Cell, str, AnyProfile | None]]:
     """Each cell under each profiler that fits: first the cell with None, then with its profile, which is stored."""
+    store.write_looker(plan.run)
     for cell, name in planned(plan, profilers):
         yield cell, name, None
         profile = _profile(plan, store, cell, name, seconds, run)

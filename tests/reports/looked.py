@@ -60,10 +60,10 @@ def symbols(where, groups, shares=(), **fields):
     return made(SymbolProfile, where, samples=1000, groups=groups, symbols=found, **fields)
 
 
-def collector(where, share, left=2000.0):
+def collector(where, share, left=2000.0, collected=500):
     names = ("minor", "major, a step") if where.interpreter == PYPY else tuple(f"generation {n}" for n in range(3))
     generations = tuple(
-        Generation(name=name, collections=1000 // 10**n, seconds=share / 3, collected=0 if left is None else 500)
+        Generation(name=name, collections=1000 // 10**n, seconds=share / 3, collected=0 if left is None else collected)
         for n, name in enumerate(names)
     )
     peak = None if left is None else 100_000
@@ -146,7 +146,10 @@ def profiles():
         compiler(cell("clang-O1"), 4.0, 400, **{"Greedy Register Allocator": 0.2, "SROA": 0.2}),
         *reversed(list(ladder())),
         *sampled(),
-        *(collector(cell(engine), 0.4 - 0.1 * index) for index, engine in enumerate(LADDER)),
+        *(
+            collector(cell(engine), 0.4 - 0.1 * index, collected=0 if engine == "hoisted" else 500)
+            for index, engine in enumerate(LADDER)
+        ),
         collector(cell("baseline", PYPY), 0.1, None),
         symbols(cell("clang-O1"), {"compiled code": 0.9, "others": 0.1}, preparations=2),
         *(missing(SymbolProfile, cell(engine, OLD)) for engine in LADDER),

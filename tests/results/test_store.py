@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from results.record import Cell, InterpreterFacts, Record, Run
+from results.profile import CollectorProfile
+from results.record import Cell, EngineFacts, InterpreterFacts, Record, Run
 from results.store import Store, Unreadable, latest, write_atomically
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
@@ -104,3 +105,16 @@ def test_the_latest_run_is_the_last_by_name(store, tmp_path):
 def test_no_run_yet_says_how_to_make_one(tmp_path):
     with pytest.raises(Unreadable, match="zoomgrad run"):
         latest(tmp_path)
+
+
+def test_profiles_come_back_with_the_facts_of_all_who_looked(store):
+    cell = Cell(engine="slots", interpreter="cpython-3.13", workload="xor")
+    profile = CollectorProfile(cell=cell, status="measured", started_at=NOW, share=0.5, steps=3)
+    assert store.looker is None
+    for engine in ("slots", "hoisted"):
+        facts = {engine: EngineFacts(idea="", strict=True)}
+        store.write_looker(store.run.model_copy(update={"engines": facts}))
+    store.write_profile(profile)
+    assert store.profiles() == [profile]
+    assert list(store.looker.engines) == ["slots", "hoisted"]
+    assert store.run.engines == {}, "the race's own plan stays as it was"
