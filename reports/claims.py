@@ -81,7 +81,7 @@ CLAIMS = (
         architecture_stays,
     ),
     Claim(
-        "Without closures, reference counting frees the graph. (This project's own: a closure and its Value are a cycle.)",
+        "Without closures, reference counting frees the graph. (Our own: a closure and its Value are a cycle.)",
         f"Holds where hoisted leaves the collector at most {share(REMAINS)} of the objects that baseline leaves it.",
         counting_frees_the_graph,
     ),
