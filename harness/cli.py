@@ -39,6 +39,7 @@ from reports import build
 from reports.headline import UNPLANNED, headline
 from reports.table import cells
 from reports.verdict import verdict
+from results import units
 from results.store import RUNS, Store, Unreadable, latest
 
 app = typer.Typer(
@@ -54,6 +55,10 @@ WRONG_USE = 2
 INTERRUPTED = 130
 
 MEASURING = ROOT / ".zoomgrad" / "measuring.lock"
+
+
+LOOK_SECONDS = 6.0
+"""What a profile takes beside its look: start, preparation, reading what was seen."""
 
 
 class Form(StrEnum):
@@ -213,19 +218,26 @@ def profile(
         blocks=0,
         timeout_seconds=timeout,
     )
+    todo = planned(plan, chosen)
+    estimate = display.seconds_text(len(todo) * (seconds + LOOK_SECONDS))
+    out.print(
+        f"{units.count(len(todo), 'profile')} of {units.count(len(plan.run.cells), 'cell')}, about {estimate}", ""
+    )
     with _alone():
         store = _store(join) if join else _newest_or(plan)
         _get_ready(plan)
+        failed = False
         try:
-            with display.ProfileProgress(out, planned(plan, chosen)) as progress:
+            with display.ProfileProgress(out, todo) as progress:
                 for cell, name, seen in look_at(plan, store, chosen, seconds):
                     progress.show(cell, name, seen)
+                    failed = failed or (seen is not None and seen.status in ("failed", "timed-out"))
         except KeyboardInterrupt:
             _next("Interrupted; the profiles that were finished are on disk. The same command makes all of them again.")
             raise typer.Exit(INTERRUPTED) from None
     page = build.build(store)
     _next(f"Open {_short(page)}#profiles, and read {_short(store.folder / 'analysis.md')}")
-    if any(seen.status in ("failed", "timed-out") for seen in store.profiles()):
+    if failed:
         raise typer.Exit(1)
 
 

@@ -349,6 +349,7 @@ def test_profile_stores_what_it_saw_in_a_run_of_its_own_and_then_joins_it(zoomgr
     chosen = ("--engines", "tuple", "--workloads", "xor", "--interpreters", RUNNING, "--seconds", "0.5")
     result = zoomgrad("profile", *chosen, "--profilers", "collector")
     assert result.returncode == 0, result.stdout + result.stderr
+    assert "1 profile of 1 cell, about" in result.stdout
     assert "collector on tuple/" in result.stdout
     assert "report.html#profiles" in last_line(result)
     (folder,) = runs.iterdir()
