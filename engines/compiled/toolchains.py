@@ -194,27 +194,33 @@ def build(
             file.write_text(unit, encoding="ascii")
         target = folder / "program.so"
         run = _Limits(folder, seconds, most_bytes)
-        if len(files) == 1:
+        linker = _linker(tool)
+        if len(files) == 1 and not linker:
             run([[*tool.command, *flags, "-fPIC", *tool.link_flags, "-o", str(target), str(files[0])]])
         else:
             objects = [file.with_suffix(".o") for file in files]
             run([[*tool.command, *flags, "-fPIC", "-c", "-o", str(o), str(c)] for c, o in zip(files, objects)])
-            run([[*_linker(tool), "-o", str(target), *map(str, objects)]])
-        if not target.exists():
-            command = Path(tool.command[0]).name
-            raise BuildFailed(f"{command} said that it was done, and brought no object", "", "Run `zoomgrad doctor`.")
+            _check_there(tool, objects)
+            run([[*(linker or (*tool.command, *tool.link_flags)), "-o", str(target), *map(str, objects)]])
+        _check_there(tool, [target])
         yield Built(target, target.stat().st_size)
+
+
+def _check_there(tool: Toolchain, files: Sequence[Path]) -> None:
+    if not all(file.exists() for file in files):
+        command = Path(tool.command[0]).name
+        raise BuildFailed(f"{command} said that it was done, and brought no object", "", "Run `zoomgrad doctor`.")
 
 
 @cache
 def _linker(tool: Toolchain) -> tuple[str, ...]:
-    """What makes a shared object of several: the linker itself, where its name is known.
+    """What makes a shared object of objects: the linker itself, where its name is known; else the compiler does.
 
-    A driver adds 50 ms of its own for start files and libraries that our objects, which are data and functions, do not
-    need: what they call of libc and libm is in the process that loads them, as it is with TCC.
+    A compiler that is to link as well starts once more for that, adds start files and libraries, and takes 40 to 50 ms.
+    Our objects need neither: what they call of libc and libm is in the process that loads them, as it is with TCC.
     """
     program = shutil.which("ld") if sys.platform == "linux" and tool.family != "tcc" else None
-    return (program, "-shared", "-Bsymbolic") if program else (*tool.command, *tool.link_flags)
+    return (program, "-shared", "-Bsymbolic") if program else ()
 
 
 @contextlib.contextmanager

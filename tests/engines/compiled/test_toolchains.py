@@ -189,28 +189,37 @@ def test_what_it_is_told(compiler):
     assert arguments[-2:] == [str(built.path.parent), "C"]
 
 
-@pytest.fixture(params=["the linker itself", "the compiler's driver"])
-def linker(request, tmp_path, monkeypatch):
-    """Whether `ld` is on PATH: a stand-in for it, that says what it was told."""
+@pytest.fixture(autouse=True)
+def drivers_link(monkeypatch):
+    """What a stand-in for a compiler writes is no object that a linker knows."""
+    monkeypatch.setattr(toolchains, "_linker", lambda _: ())
+
+
+@pytest.fixture
+def linker(tmp_path, monkeypatch):
+    """A stand-in for `ld`, that says what it was told."""
     program = tmp_path / "ld"
     program.write_text('#!/bin/sh\necho "$@" >> log\ntouch "$4"\n')
     program.chmod(0o755)
-    found = str(program) if request.param == "the linker itself" else None
-    monkeypatch.setattr(toolchains.shutil, "which", lambda name: found if name == "ld" else None)
-    monkeypatch.setattr(toolchains.sys, "platform", "linux")
-    toolchains._linker.cache_clear()
-    yield request.param
-    toolchains._linker.cache_clear()
+    command = (str(program), "-shared", "-Bsymbolic")
+    monkeypatch.setattr(toolchains, "_linker", lambda _: command)
+    return program
 
 
-def test_several_units_are_compiled_apart_and_linked(compiler, linker):
-    tool = compiler(f'echo "$@" >> log\n{OUTPUT}')
-    with build(tool, ["a", "b", "c"], ["-O1"]) as built:
+def test_one_unit_is_compiled_and_then_linked_where_there_is_a_linker(compiler, linker):
+    with build(compiler(f'echo "$@" >> log\n{OUTPUT}'), ["a"], ["-O1"]) as built:
+        compiled, linked = (built.path.parent / "log").read_text().splitlines()
+    assert " -c " in compiled
+    assert linked.startswith("-shared -Bsymbolic -o")
+    assert linked.endswith("unit_0.o")
+
+
+def test_several_units_are_compiled_apart_and_linked(compiler):
+    with build(compiler(f'echo "$@" >> log\n{OUTPUT}'), ["a", "b", "c"], ["-O1"]) as built:
         lines = (built.path.parent / "log").read_text().splitlines()
     assert len(lines) == 4
     assert sorted(line.split()[-1].rpartition("/")[2] for line in lines[:3]) == ["unit_0.c", "unit_1.c", "unit_2.c"]
     assert [part.rpartition("/")[2] for part in lines[3].split()[-3:]] == ["unit_0.o", "unit_1.o", "unit_2.o"]
-    assert lines[3].startswith("-shared -Bsymbolic -o" if linker == "the linker itself" else "-shared")
 
 
 def test_one_that_fails_is_quoted_to_its_end(compiler):
