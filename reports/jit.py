@@ -14,6 +14,9 @@ GENERATED = "python-source"
 TOO_LONG = ("too long", "segment")
 """Words in the reason for which PyPy gives up a trace at its limit, or cuts it there."""
 
+TAKES_PART = 0.005
+"""Share of the steps' time that goes into tracing and compiling, from which on steps are Python's."""
+
 _LEAD = (
     "PyPy's own account of its just-in-time compiler: shares are of the wall time of all steps, its start included. A "
     "bridge is compiled where a loop is often left; a trace is given up, or cut into segments, at a limit of length. "
@@ -78,16 +81,22 @@ def compiled(engine: str, pair: Pair, profiles: Mapping[str, JitProfile]) -> str
         text = f"{interpreter} blows the trace limit on {engine} ({workload}) {units.count(met, 'time')}, beside {made}"
     else:
         text = f"{interpreter} compiled nothing of {engine} on {workload}"
-    if profile.preparations:
-        text += f" ({units.count(profile.preparations, 'preparation')} of the engine meanwhile counted in)"
     if profile.last_step_seconds:
-        text += f"; a step goes from {units.duration(profile.first_step_seconds)} to {_last(profile)}"
-        others = [one for one in profiles.values() if not one.preparations and one.last_step_seconds]
-        if others:
-            best = min(others, key=lambda one: one.last_step_seconds)
-            ratio = units.ratio(profile.last_step_seconds / best.last_step_seconds)
-            text += f", {ratio} that of {best.cell.engine}, the quickest that is not compiled beforehand"
+        first = units.duration(profile.first_step_seconds)
+        text += f"; its steps go from {first} to {_last(profile)}, {_gain(profile)}"
+        others = [f"{name} {_gain(one)}" for name, one in profiles.items() if name != engine and _takes_part(one)]
+        text += f" as fast; the same of others: {', '.join(others)}" if others else " as fast"
     return f"{text}."
+
+
+def _takes_part(profile: JitProfile) -> bool:
+    """Whether the compiler has something to do with its steps: C has none of it."""
+    return profile.tracing + profile.backend >= TAKES_PART and profile.last_step_seconds > 0
+
+
+def _gain(profile: JitProfile) -> str:
+    """How many times as fast as the first the last steps are."""
+    return units.ratio(profile.first_step_seconds / profile.last_step_seconds)
 
 
 def _jit(profile: JitProfile) -> tuple[Figure, ...]:
