@@ -49,7 +49,7 @@ def _seen(store: Store) -> Seen:
 
 def _with_facts(run: Run, looker: Run | None) -> Run:
     """The run, with what is known of engines, workloads and interpreters that were only looked at."""
-    facts = {name: {**getattr(run, name), **getattr(looker, name), **getattr(run, name)} for name in FACTS if looker}
+    facts = {name: {**getattr(looker, name), **getattr(run, name)} for name in FACTS if looker}  # in the looker's order
     return run.model_copy(update=facts)
 
 

@@ -31,13 +31,14 @@ PROFILERS: dict[str, Profiler] = {
 
 def fits(name: str, cell: Cell, interpreter: Interpreter | None) -> bool:
     """Whether that profiler has anything to look at there; where it does, what is missing is told."""
-    compiler = getattr(engines.load(cell.engine), "compiler", "")
+    compiles_c = hasattr(engines.load(cell.engine), "compiler")
     has_jit = interpreter.has_jit if interpreter else cell.interpreter.startswith("pypy")
+    if name == "compiler":
+        return compiles_c
     if name == "scalene":
         return not has_jit
-    if name == "jit":
-        return has_jit
-    return bool(compiler) if name == "compiler" else True
+    # Steps in C make no garbage, and have nothing that a JIT could compile.
+    return not compiles_c and (has_jit or name == "collector") if name in ("jit", "collector") else True
 
 
 def planned(plan: Plan, profilers: Sequence[str]) -> list[tuple[Cell, str]]:
