@@ -29,7 +29,7 @@ def build(store: Store) -> Path:
         write_atomically(charts / f"{drawing.name}.svg", standalone(drawing))
     _draw_flames(store, looks)
     if looks.profiles:
-        write_atomically(store.folder / "analysis.md", analysis(run, looks.profiles))
+        write_atomically(store.folder / "analysis.md", analysis(looks.run, looks.profiles))
     write_atomically(store.folder / "report.md", markdown.render(run, records, looks))
     page = store.folder / "report.html"
     write_atomically(page, html.page(told, drawn))
