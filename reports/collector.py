@@ -15,8 +15,8 @@ _LEAD = (
     "The interpreter's own account of its garbage collector, and perf's samples beside it. Collected are objects "
     "found unreachable; “left to the collector”: "
     "blocks of memory that a step leaves which only the collector can free. The two shares differ where a collection "
-    "runs code that perf counts elsewhere, in what they are shares of (wall time, samples), and where an engine compiles: "
-    "half of what perf saw of it is its preparation."
+    "runs code that perf counts elsewhere, in what they are shares of (wall time, samples), and where an engine "
+    "compiles: half of what perf saw of it is its preparation."
 )
 
 
