@@ -33,27 +33,26 @@ def fits(name: str, cell: Cell, interpreter: Interpreter | None) -> bool:
     """Whether that profiler has anything to look at there; where it does, what is missing is told."""
     compiles_c = hasattr(engines.load(cell.engine), "compiler")
     has_jit = interpreter.has_jit if interpreter else cell.interpreter.startswith("pypy")
-    if name == "compiler":
-        return compiles_c
-    if name == "scalene":
-        return not has_jit
-    # Steps in C make no garbage, and have nothing that a JIT could compile.
-    return not compiles_c and (has_jit or name == "collector") if name in ("jit", "collector") else True
+    return {
+        "scalene": not has_jit,
+        "perf": True,
+        "compiler": compiles_c,
+        # Steps in C make no garbage, and have nothing that a JIT could compile.
+        "collector": not compiles_c,
+        "jit": has_jit and not compiles_c,
+    }[name]
 
 
 def planned(plan: Plan, profilers: Sequence[str]) -> list[tuple[Cell, str]]:
     """Each cell with each profiler that fits it, in the order of looking."""
-    found: dict[tuple[Cell, str], None] = {}
-    compilers: set[tuple[str, str]] = set()
+    found: dict[object, tuple[Cell, str]] = {}
     for cell in plan.run.cells:
         for name in profilers:
             if fits(name, cell, plan.interpreters.get(cell.interpreter)):
                 # A compiler does the same whichever interpreter asks it to.
-                if name == "compiler" and (cell.engine, cell.workload) in compilers:
-                    continue
-                compilers.update({(cell.engine, cell.workload)} if name == "compiler" else ())
-                found[cell, name] = None
-    return list(found)
+                key = (cell.engine, cell.workload) if name == "compiler" else (cell, name)
+                found.setdefault(key, (cell, name))
+    return list(found.values())
 
 
 def look_at(
@@ -90,6 +89,8 @@ def _profile(plan: Plan, store: Store, cell: Cell, name: str, seconds: float, ru
         seen = {"status": none.status, "reason": none.reason, "remedy": none.remedy}
     except NoEnvironment as error:
         seen = {"status": "failed", "reason": str(error), "remedy": NO_ENVIRONMENT_REMEDY}
+    except Exception as error:  # a profiler's failure is a profile, whatever it is: it never stops the others
+        seen = {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
     return PROFILE.validate_python({**common, **seen})
 
 

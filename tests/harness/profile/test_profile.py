@@ -120,6 +120,18 @@ def test_a_profiler_that_refuses_says_why(plan, store, monkeypatch):
     assert (seen.profiler, seen.status, seen.remedy) == ("perf", "skipped", "apt install it")
 
 
+def test_a_profiler_that_breaks_does_not_stop_the_others(plan, store, monkeypatch):
+    def break_(_):
+        raise ZeroDivisionError("no samples")
+
+    monkeypatch.setitem(profile.PROFILERS, "perf", break_)
+    watched = {"generations": [], "blocks_left": 1, "peak_blocks": 0}
+    fake = Fake(status="measured", watched=watched)
+    seen = [p for _, _, p in profile.look_at(plan, store, ["perf", "collector"], 2.0, run=fake) if p]
+    assert [(p.profiler, p.status) for p in seen] == [("perf", "failed"), ("collector", "measured")]
+    assert seen[0].reason == "ZeroDivisionError: no samples"
+
+
 def test_a_later_look_takes_the_place_of_an_earlier_one(plan, store):
     for blocks in (1, 2):
         watched = {"generations": [], "blocks_left": blocks, "peak_blocks": 0}
