@@ -1,8 +1,14 @@
-"""Run and records -> one offline HTML file. Jinja2 escapes every text; only the charts' SVG passes as it is."""
+"""Run and records -> one offline HTML file. Jinja2 escapes every text; only the charts' SVG passes as it is.
+
+The page's one script is inlined and allowed by its hash, so that no other can run, whatever a name or a reason holds.
+"""
 
 from __future__ import annotations
 
+import hashlib
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
+from importlib import resources
 
 import jinja2
 import pandas as pd
@@ -10,6 +16,7 @@ import pandas as pd
 from reports.charts import charts
 from reports.growth import points
 from reports.seen import Seen
+from reports.sequences import losses, values
 from reports.story import Story, story
 from reports.svg import Drawing, drawing
 from results import units
@@ -31,9 +38,20 @@ def page(told: Story, drawn: Sequence[Drawing]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    script = _script()
     return environment.get_template("report.html.j2").render(
-        story=told, run=told.run, drawings=drawn, count=units.count
+        story=told, run=told.run, drawings=drawn, count=units.count, script=script, script_hash=_hash(script)
     )
+
+
+def _script() -> str:
+    # Read as text, which makes every line end a line feed: a browser hashes the script after doing the same.
+    return (resources.files("reports") / "templates" / "report.js").read_text(encoding="utf-8")
+
+
+def _hash(script: str) -> str:
+    """A script's name in a Content-Security-Policy."""
+    return f"sha256-{b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
 
 
 def drawings(told: Story) -> list[Drawing]:
@@ -49,8 +67,11 @@ def drawings(told: Story) -> list[Drawing]:
 def _subjects(told: Story) -> dict[str, pd.DataFrame]:
     """The rows that charts are drawn from, by the subject that a chart names."""
     workload = told.headline.workload if told.headline else ""
+    rows = told.table[told.table["workload"] == workload]
     return {
-        "headline": told.table[told.table["workload"] == workload],
+        "headline": rows,
+        "losses": losses(rows, told.records),
+        "sequences": values(rows, told.records),
         "growth": points(told.table),
         "samples": told.profiled.samples if told.profiled else told.table.iloc[:0],
     }

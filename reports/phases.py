@@ -52,11 +52,12 @@ def _line(row: Any) -> tuple[Figure, ...]:
         Figure(str(row.engine)),
         Figure(str(row.interpreter)),
         *(Figure(units.duration(value)) for value in (*seconds, row.compile_seconds)),
-        *(Figure(_size(name, getattr(row, name))) for name in SIZES),
+        *(Figure(size_text(name, getattr(row, name))) for name in SIZES),
     )
 
 
-def _size(name: str, value: float) -> str:
+def size_text(name: str, value: float) -> str:
+    """A figure of `SIZES`, or any other of a record, as text."""
     if name == "looped_share":
         return f"{value:.2%}" if value == value else units.ABSENT
     # Rows are counted, not measured: all their digits count.

@@ -19,6 +19,7 @@ from reports.outcome import MEASURED, promise
 from reports.phases import phases
 from reports.profiles import Profiled, profiled
 from reports.published import published
+from reports.records import EveryRecord, every_record
 from reports.seen import Seen
 from reports.table import cells, each, in_order
 from reports.verdict import verdict
@@ -58,6 +59,7 @@ class Story:
     """What a report says."""
 
     run: Run
+    records: tuple[Record, ...]
     table: pd.DataFrame
     verdict: tuple[str, ...]
     headline: Headline | None
@@ -71,6 +73,7 @@ class Story:
     correctness: tuple[Correctness, ...]
     tolerance: str
     curves: tuple[Curve, ...]
+    every_record: EveryRecord | None
     command: str
 
 
@@ -81,6 +84,7 @@ def story(run: Run, records: Iterable[Record], looks: Seen | None = None) -> Sto
     table = cells(run if run.blocks else run.model_copy(update={"cells": ()}), records)
     return Story(
         run=run,
+        records=tuple(records),
         table=table,
         verdict=tuple(verdict(table)) if run.blocks or not run.cells else (PROFILES_ONLY,),
         headline=headline(table),
@@ -94,6 +98,7 @@ def story(run: Run, records: Iterable[Record], looks: Seen | None = None) -> Sto
         correctness=_correctness(run, table),
         tolerance=BASELINE_TOLERANCE,
         curves=tuple(_curves(run, table, records)),
+        every_record=every_record(run, records),
         command=shlex.join(run.command),
     )
 

@@ -18,8 +18,9 @@ class Chart(Protocol):
 
     ORDER: int
     SUBJECT: str
-    """What its rows are: "headline", one workload's rows, measured or not; "growth", see `reports.growth.points`;
-    "samples", see `reports.collector.samples`."""
+    """What its rows are: "headline", one workload's rows, measured or not; "losses" and "sequences", that workload's
+    curves, see `reports.sequences`; "growth", see `reports.growth.points`; "samples", see `reports.collector.samples`.
+    """
 
     def title(self, table: pd.DataFrame) -> str:
         """The finding, in words, from the data."""

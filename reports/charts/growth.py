@@ -12,7 +12,7 @@ from reports.charts.curves import CAPTION, draw_curves
 from reports.charts.curves import size as size
 from reports.growth import STEEP, growths
 
-ORDER = 5
+ORDER = 9
 SUBJECT = "growth"
 
 

@@ -13,7 +13,7 @@ from reports.headline import entries
 from reports.table import each, in_order, largest, measured, smallest
 from results import units
 
-ORDER = 4
+ORDER = 6
 SUBJECT = "headline"
 
 _MAP = colormaps["cividis"]  # even in lightness, and the same to colour-blind eyes (Nuñez and others, 2018)

@@ -23,9 +23,8 @@ def label_column(axes: Axes, labels: Sequence[Label], x: float, *, muted: Collec
 
     muted: texts that step back.
     """
-    _settle(axes)
+    scale = settle(axes)
     gap = POINTS * 1.3
-    scale = _pixels_per_point(axes)
     frame = axes.get_window_extent()
     ordered = sorted(labels, key=lambda label: -label[1])
     wished = [float(axes.transData.transform((x, y))[1]) / scale for _, y, _ in ordered]
@@ -64,8 +63,7 @@ def label_marks(
 
     marks: every point to keep clear; right_of: the x that no label may reach back over.
     """
-    _settle(axes)
-    half = 4 * _pixels_per_point(axes)
+    half = 4 * settle(axes)
     taken = [
         Bbox.from_extents(x - half, y - half, x + half, y + half)
         for x, y in (axes.transData.transform(mark) for mark in marks)
@@ -117,11 +115,12 @@ def _write(axes: Axes, label: Label, side: float, rise: float, *, lead: bool, co
     ).set_in_layout(False)
 
 
-def _settle(axes: Axes) -> None:
-    """Have the layout done, on which positions depend."""
+def settle(axes: Axes) -> float:
+    """Have the layout done, on which positions depend; returns pixels a point."""
     figure = axes.get_figure(root=True)
     assert figure is not None
     figure.draw_without_rendering()
+    return _pixels_per_point(axes)
 
 
 def _pixels_per_point(axes: Axes) -> float:

@@ -12,7 +12,7 @@ from reports.headline import entries
 from reports.table import BASELINE, each, in_order, measured
 from reports.verdict import best, faster
 
-ORDER = 3
+ORDER = 4
 SUBJECT = "headline"
 
 

@@ -12,14 +12,17 @@ from reports.growth import points
 from reports.svg import drawing, standalone
 from reports.table import cells
 
-NAMES = ["compile_against_epoch", "total_time", "ladder", "heatmap"]
+NAMES = ["compile_against_epoch", "total_time", "ladder", "speedups", "heatmap", "memory"]
 GROWTH = ["growth", "growth_memory"]
 TITLES = {
     "compile_against_epoch": "rerolled-clang-fast on cpython-3.13 compiles in 210 ms "
     "and has an epoch of 251 ms, the shortest",
     "total_time": "rerolled-clang-fast takes the least total time on cpython-3.13 from the first image on",
     "ladder": "rerolled-clang-fast is 340,000 times as fast as baseline on cpython-3.13",
+    "speedups": "All 4 engines are faster than baseline on cpython-3.13: 1.3 times (tuple) "
+    "to 340,000 times (rerolled-clang-fast)",
     "heatmap": "From 1.79 s a step (baseline on cpython-3.11) to 4.18 µs (rerolled-clang-fast on cpython-3.13)",
+    "memory": "Training peaks at 92.0 MB (baseline on cpython-3.11)",
 }
 
 
@@ -49,7 +52,10 @@ def labels(svg):
 
 
 def test_charts_are_found_in_their_folder():
-    assert list(charts()) == [*NAMES, *GROWTH, "samples"]
+    assert list(charts()) == [
+        *("compile_against_epoch", "total_time", "loss_against_seconds", "ladder", "speedups", "heatmap", "memory"),
+        *("warm_up", *GROWTH, "samples"),
+    ]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -116,10 +122,13 @@ def test_an_engine_keeps_its_colour_from_table_to_table(example):
 
 def test_a_name_is_never_a_formula_or_a_tag(example):
     odd = "a$b$<i>&"
-    record = next(record for record in example.records if record.cell.key == "tuple/cpython-3.13/mnist")
+    baseline, record = (
+        next(record for record in example.records if record.cell.key == f"{engine}/cpython-3.13/mnist")
+        for engine in ("baseline", "tuple")
+    )
     cell = record.cell.model_copy(update={"engine": odd})
-    run = example.run.model_copy(update={"cells": (cell,)})
-    table = cells(run, [record.model_copy(update={"cell": cell})])
+    run = example.run.model_copy(update={"cells": (baseline.cell, cell)})
+    table = cells(run, [baseline, record.model_copy(update={"cell": cell})])
     for name in NAMES:
         svg = drawing(name, charts()[name], table).svg
         assert "a$b$&lt;i&gt;&amp;" in svg

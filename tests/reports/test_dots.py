@@ -1,0 +1,160 @@
+"""Speedups and memory as rows of dots: what is sure, what is missing, and who promises what."""
+
+import re
+
+import pytest
+from matplotlib.figure import Figure
+
+from reports.charts import charts, dots, style
+from reports.svg import drawing
+from reports.table import cells
+
+
+def rows(example, workload="mnist"):
+    table = cells(example.run, example.records)
+    return table[table["workload"] == workload]
+
+
+def drawn(name, table):
+    return drawing(name, charts()[name], table)
+
+
+def weighing(example, **peaks):
+    """The run with a compiler's peak for some engines."""
+    return example.mapped(
+        lambda record: (
+            record.model_copy(update={"peak_compiler_bytes": peaks[record.cell.engine]})
+            if record.cell.engine in peaks and record.status == "measured"
+            else record
+        )
+    )
+
+
+def fillings(table, row, *, hollow):
+    """Of the shapes that a mark is made of."""
+    axes = Figure().subplots()
+    dots.mark(axes, table, row, 1.0, 1.0, hollow=hollow)
+    return [line.get_markerfacecolor() for line in axes.lines]
+
+
+def test_a_hollow_mark_shows_what_is_behind_it(example):
+    table = rows(example)
+    row = next(table.itertuples(index=False))
+    assert set(fillings(table, row, hollow=True)) == {"none"}
+    assert fillings(table, row, hollow=False) == [style.engine_colour(table, row.engine)]
+
+
+def test_speedups_without_enough_processes_are_hollow_and_say_so(example):
+    few = example.mapped(lambda record: record if record.block == 0 else None)
+    assert ">no interval<" in drawn("speedups", rows(few)).svg
+    assert "All 4 engines are faster than baseline" in drawn("speedups", rows(few)).title
+    assert ">no interval<" not in drawn("speedups", rows(example)).svg
+
+
+def test_a_speedup_that_may_be_noise_is_not_counted(example):
+    noisy = example.mapped(
+        lambda record: (
+            record.model_copy(update={"step_seconds": (1.0 + record.block, 1.1 + record.block)})
+            if record.cell.engine == "tuple" and record.status == "measured"
+            else record
+        )
+    )
+    assert drawn("speedups", rows(noisy)).title.startswith("3 of 4 engines are faster than baseline on cpython-3.13")
+
+
+@pytest.mark.parametrize(
+    ("engines", "title"),
+    [
+        (("baseline", "tuple"), "tuple is 1.3 times as fast as baseline on cpython-3.13"),
+        (("baseline",), "No engine was measured beside baseline on one interpreter"),
+        (("tuple", "clang-O1"), "No engine was measured beside baseline on one interpreter"),
+        ((), "No engine was measured beside baseline on one interpreter"),
+    ],
+)
+def test_a_title_fits_however_few_engines_there_are(example, engines, title):
+    drawing = drawn("speedups", rows(example.only(lambda cell: cell.engine in engines)))
+    assert drawing.title == title
+    assert ("No engine was measured beside" in drawing.svg) == title.startswith("No engine")
+
+
+def test_slower_engines_are_no_finding(example):
+    slow = example.mapped(
+        lambda record: (
+            record.model_copy(update={"step_seconds": (9.0, 9.1, 9.2)})
+            if record.cell.engine != "baseline" and record.status == "measured"
+            else record
+        )
+    )
+    assert drawn("speedups", rows(slow)).title == "No engine is measurably faster than baseline on cpython-3.13"
+
+
+def test_one_faster_engine_of_several_is_named(example):
+    slow = example.mapped(
+        lambda record: (
+            record.model_copy(update={"step_seconds": (9.0, 9.1, 9.2)})
+            if record.cell.engine not in ("baseline", "tuple") and record.status == "measured"
+            else record
+        )
+    )
+    assert drawn("speedups", rows(slow)).title == (
+        "1 of 4 engines is faster than baseline on cpython-3.13: tuple, 1.3 times"
+    )
+
+
+@pytest.mark.parametrize("name", ["speedups", "memory"])
+def test_an_engine_that_promises_other_bits_says_what_it_promises(example, name):
+    svg = drawn(name, rows(example)).svg
+    assert svg.count(">within 1e-06<") == 1
+    assert svg.count(">identical bits<") == 0
+
+
+@pytest.mark.parametrize("name", ["speedups", "memory"])
+def test_every_interpreter_with_a_mark_has_its_shape_in_the_legend(example, name):
+    svg = drawn(name, rows(example)).svg
+    assert ">cpython-3.11<" in svg
+    assert ">cpython-3.13<" in svg
+    assert ">pypy-3.9<" not in svg  # skipped
+
+
+def test_memory_says_what_the_largest_compiler_takes(example):
+    heavy = weighing(example, **{"clang-O1": 5_780_000_000, "rerolled-clang-fast": 120_000_000})
+    assert drawn("memory", rows(heavy)).title == (
+        "Training peaks at 92.0 MB (baseline on cpython-3.11), "
+        "the largest compiler at 5.78 GB (clang-O1 on cpython-3.13)"
+    )
+
+
+def test_memory_spans_from_the_least_to_the_most(crowded_table, example):
+    light = example.mapped(
+        lambda record: (
+            record.model_copy(update={"peak_bytes": 30_000_000})
+            if record.cell.engine == "tuple" and record.status == "measured"
+            else record
+        )
+    )
+    assert drawn("memory", rows(light)).title == (
+        "Training peaks at 30.0 MB (tuple on cpython-3.11) to 92.0 MB (baseline on cpython-3.11)"
+    )
+    mnist = crowded_table[crowded_table["workload"] == "mnist"]
+    assert "the largest compiler at 5.78 GB (clang-O1-whole on cpython-3.14)" in drawn("memory", mnist).title
+
+
+def test_memory_that_was_not_recorded_is_not_drawn(example):
+    """A system that does not tell leaves peaks at 0."""
+    unknown = example.mapped(lambda record: record.model_copy(update={"peak_bytes": 0}))
+    assert drawn("memory", rows(unknown)).title == "No memory was measured"
+    assert "No memory was measured." in drawn("memory", rows(unknown)).svg
+    compilers = weighing(unknown, **{"clang-O1": 300_000_000})
+    assert drawn("memory", rows(compilers)).title == "The largest compiler peaks at 300 MB (clang-O1 on cpython-3.13)"
+
+
+def test_rows_are_as_high_as_their_interpreters_need(example):
+    one = rows(example.only(lambda cell: cell.interpreter == "cpython-3.13"))
+    both = rows(example)
+    assert dots.size(both[both["status"] == "measured"])[1] > dots.size(one)[1]
+
+
+def test_rows_are_in_the_order_of_the_ladder(example):
+    svg = drawn("memory", rows(example)).svg
+    names = [name for name in re.findall(r">([a-zA-Z0-9-]+)</text>", svg) if name in example.run.engines]
+    assert names == list(example.run.engines)
