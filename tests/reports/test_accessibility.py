@@ -1,0 +1,37 @@
+"""axe-core's rules over the whole page, in a real browser: names, roles, contrast, in light and in dark."""
+
+from importlib import resources
+
+import pytest
+
+from tests.reports.browser import answer, dumped, in_browser
+
+AXE = resources.files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+ASK = """
+for (const details of document.querySelectorAll("details")) details.open = true;
+axe.run({resultTypes: ["violations"]}).then(found => {
+    document.body.dataset.answer = JSON.stringify({
+        dark: matchMedia("(prefers-color-scheme: dark)").matches,
+        passes: found.passes.length,
+        violations: found.violations.map(one => [one.id, one.help, one.nodes.slice(0, 5).map(node => node.target)]),
+    });
+});
+"""
+POLICY = 'http-equiv="Content-Security-Policy"'
+
+
+@in_browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("which", ["crowded_page", "looked_page"])
+def test_no_rule_is_broken(which, scheme, request, tmp_path):
+    page = request.getfixturevalue(which)
+    assert POLICY in page
+    # The page's own policy would stop any script but its own; `<body>` takes the answer.
+    page = page.replace(POLICY, "").replace("<body>", '<body data-answer="">', 1)
+    file = tmp_path / "page.html"
+    file.write_text(page.replace("</body>", f"<script>{AXE}</script><script>{ASK}</script></body>"), encoding="utf-8")
+    flags = ("--blink-settings=preferredColorScheme=0",) if scheme == "dark" else ()
+    found = answer(dumped(file, *flags))
+    assert found["dark"] == (scheme == "dark")
+    assert found["passes"] > 10
+    assert found["violations"] == []
