@@ -12,6 +12,7 @@ import pandas as pd
 from reports.absence import Absence, absences
 from reports.break_even import break_even
 from reports.figures import Section
+from reports.glance import at_a_glance
 from reports.growth import growth
 from reports.headline import Headline, headline
 from reports.listing import Listing, listings
@@ -62,6 +63,7 @@ class Story:
     records: tuple[Record, ...]
     table: pd.DataFrame
     verdict: tuple[str, ...]
+    glance: Section | None
     headline: Headline | None
     published: Section | None
     break_even: Section | None
@@ -87,6 +89,7 @@ def story(run: Run, records: Iterable[Record], looks: Seen | None = None) -> Sto
         records=tuple(records),
         table=table,
         verdict=tuple(verdict(table)) if run.blocks or not run.cells else (PROFILES_ONLY,),
+        glance=at_a_glance(table),
         headline=headline(table),
         published=published(table),
         break_even=break_even(table),
