@@ -244,9 +244,10 @@ def profile(
 @app.command()
 def report(
     run_: Annotated[Optional[str], typer.Argument(metavar="[RUN]", help="Id or folder; the newest.")] = None,
+    compare: Annotated[Optional[str], typer.Option(help="Another run, to set its speedups against.")] = None,
 ) -> None:
-    """Build a run's report again, from its records alone."""
-    _conclude(_store(run_) if run_ else latest())
+    """Build a run's report again, from its records alone; beside another run's speedups, if one is named."""
+    _conclude(_store(run_) if run_ else latest(), _store(compare) if compare else None)
 
 
 @app.command()
@@ -361,9 +362,9 @@ def _alone() -> Iterator[None]:
         raise typer.Exit(WRONG_USE) from None
 
 
-def _conclude(store: Store) -> None:
+def _conclude(store: Store, against: Store | None = None) -> None:
     """Write the report, print the headline, and say where to look."""
-    page = build.build(store)
+    page = build.build(store, against)
     table = cells(store.run, store.records())
     top = headline(table)
     if top:

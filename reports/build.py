@@ -14,14 +14,14 @@ from results.record import Run
 from results.store import FACTS, Store, Unreadable, write_atomically
 
 
-def build(store: Store) -> Path:
+def build(store: Store, against: Store | None = None) -> Path:
     """Write the report beside the records; returns its page's path.
 
     report.html, report.md, the charts as files, and where there are profiles flame graphs and analysis.md.
     Raises results.store.Unreadable.
     """
     run, records, looks = store.run, store.records(), _seen(store)
-    told = story(run, records, looks)
+    told = story(run, records, looks, (against.run, against.records()) if against else None)
     drawn = html.drawings(told)
     charts = store.folder / "charts"
     charts.mkdir(exist_ok=True)
@@ -30,7 +30,7 @@ def build(store: Store) -> Path:
     _draw_flames(store, looks)
     if looks.profiles:
         write_atomically(store.folder / "analysis.md", analysis(looks.run, looks.profiles))
-    write_atomically(store.folder / "report.md", markdown.render(run, records, looks))
+    write_atomically(store.folder / "report.md", markdown.page(told))
     page = store.folder / "report.html"
     write_atomically(page, html.page(told, drawn))
     return page

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import jinja2
 
 from reports.seen import Seen
-from reports.story import story
+from reports.story import Story, story
 from results import units
 from results.record import Record, Run
 
@@ -17,9 +17,12 @@ _ACTIVE = re.compile(r"([\\`*_\[\]|~])")
 
 def render(run: Run, records: Iterable[Record], looks: Seen | None = None) -> str:
     """The report of a run as Markdown."""
-    return (
-        environment().get_template("report.md.j2").render(story=story(run, records, looks), run=run, count=units.count)
-    )
+    return page(story(run, records, looks))
+
+
+def page(told: Story) -> str:
+    """The same from a story told already."""
+    return environment().get_template("report.md.j2").render(story=told, run=told.run, count=units.count)
 
 
 def environment() -> jinja2.Environment:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from reports.absence import Absence, absences
 from reports.break_even import break_even
+from reports.comparison import comparison
 from reports.figures import Section
 from reports.glance import at_a_glance
 from reports.growth import growth
@@ -64,6 +65,7 @@ class Story:
     table: pd.DataFrame
     verdict: tuple[str, ...]
     glance: Section | None
+    comparison: Section | None
     headline: Headline | None
     published: Section | None
     break_even: Section | None
@@ -79,8 +81,12 @@ class Story:
     command: str
 
 
-def story(run: Run, records: Iterable[Record], looks: Seen | None = None) -> Story:
-    """The whole story of a run, finished or not, looked at with profilers or not."""
+Raced = tuple[Run, Iterable[Record]]
+"""A run and its records."""
+
+
+def story(run: Run, records: Iterable[Record], looks: Seen | None = None, against: Raced | None = None) -> Story:
+    """The whole story of a run, finished or not, looked at with profilers or not, beside another run or not."""
     records = list(records)
     # A run without blocks plans no timing: its cells are those to be profiled, and are not missing.
     table = cells(run if run.blocks else run.model_copy(update={"cells": ()}), records)
@@ -90,6 +96,7 @@ def story(run: Run, records: Iterable[Record], looks: Seen | None = None) -> Sto
         table=table,
         verdict=tuple(verdict(table)) if run.blocks or not run.cells else (PROFILES_ONLY,),
         glance=at_a_glance(table),
+        comparison=comparison(table, cells(*against), against[0].id) if against else None,
         headline=headline(table),
         published=published(table),
         break_even=break_even(table),

@@ -80,6 +80,17 @@ def speedup(base: Samples, engine: Samples, *, confidence: float = 0.95, seed: i
     return _percentiles(value, _resampled_medians(base, rng) / _resampled_medians(engine, rng), confidence)
 
 
+def change(new: Interval, old: Interval) -> Interval:
+    """Ratio of two figures that are positive and independent, new over old, with the interval theirs give it.
+
+    On logarithms half-widths add up as the roots of their squares, for each side by itself. NaN where either has none.
+    """
+    up = math.hypot(math.log(new.high / new.value), math.log(old.value / old.low))
+    down = math.hypot(math.log(new.value / new.low), math.log(old.high / old.value))
+    value = new.value / old.value
+    return Interval(value, value * math.exp(-down), value * math.exp(up))
+
+
 def _enough(samples: Samples) -> Samples:
     if len(samples) < MIN_PROCESSES:
         raise TooFewProcesses(

@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from results.stats import BOOTSTRAP_PROCESSES, MIN_PROCESSES, TooFewProcesses, median_of_processes, speedup, step_time
+from results.stats import (
+    BOOTSTRAP_PROCESSES,
+    MIN_PROCESSES,
+    Interval,
+    TooFewProcesses,
+    change,
+    median_of_processes,
+    speedup,
+    step_time,
+)
 
 seconds = st.floats(min_value=1e-6, max_value=1e3)
 samples = st.lists(st.lists(seconds, min_size=1, max_size=6), min_size=MIN_PROCESSES, max_size=6)
@@ -137,3 +146,52 @@ def test_intervals_cover_the_truth(processes):
         return interval.low <= 1.0 <= interval.high
 
     assert sum(covered() for _ in range(300)) >= 0.92 * 300
+
+
+# What became of a figure
+
+positive = st.floats(min_value=1e-3, max_value=1e3)
+intervals = st.tuples(positive, st.floats(1.0, 3.0), st.floats(1.0, 3.0)).map(
+    lambda drawn: Interval(drawn[0], drawn[0] / drawn[1], drawn[0] * drawn[2])
+)
+
+
+@given(intervals, intervals)
+@few
+def test_a_change_back_is_the_inverse(new, old):
+    there, back = change(new, old), change(old, new)
+    assert there.value * back.value == pytest.approx(1)
+    assert there.low * back.high == pytest.approx(1)
+    assert there.high * back.low == pytest.approx(1)
+
+
+@given(intervals, intervals, st.sampled_from([0.5, 2.0, 1024.0]))
+@few
+def test_a_change_of_unit_leaves_a_change_alone(new, old, factor):
+    def scaled_interval(one):
+        return Interval(*(factor * bound for bound in (one.value, one.low, one.high)))
+
+    plain, other = change(new, old), change(scaled_interval(new), scaled_interval(old))
+    assert (other.value, other.low, other.high) == pytest.approx((plain.value, plain.low, plain.high))
+
+
+@given(intervals, intervals)
+@few
+def test_a_change_is_less_sure_than_what_changed(new, old):
+    found = change(new, old)
+    assert found.low <= found.value <= found.high
+    widest = max(math.log(one.high / one.low) for one in (new, old))
+    assert math.log(found.high / found.low) >= widest / math.sqrt(2) - 1e-9
+
+
+def test_a_change_of_something_exact_has_the_others_interval():
+    assert change(Interval(4.0, 2.0, 6.0), Interval(2.0, 2.0, 2.0)) == Interval(
+        2.0, pytest.approx(1.0), pytest.approx(3.0)
+    )
+
+
+def test_a_change_without_intervals_has_none():
+    found = change(Interval(4.0, math.nan, math.nan), Interval(2.0, 1.0, 3.0))
+    assert found.value == 2.0
+    assert math.isnan(found.low)
+    assert math.isnan(found.high)

@@ -1,0 +1,58 @@
+"""Two runs -> what became of each speedup. Only ratios within a run are set against each other: machines may differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from reports.figures import Figure, Section, Sheet, ratio
+from reports.table import BASELINE, KEYS, each, in_order, measured
+from results import stats, units
+from results.stats import Interval
+
+_HERE, _THERE = "", "_there"
+_SPEEDUP = ("speedup", "speedup_low", "speedup_high")
+
+
+def comparison(table: pd.DataFrame, other: pd.DataFrame, name: str) -> Section | None:
+    """Speedups of cells that both tables measured, a sheet a workload; None where they share none.
+
+    name: the other run's.
+    """
+    both = _speedups(table).merge(_speedups(other), on=list(KEYS), suffixes=(_HERE, _THERE))
+    if both.empty:
+        return None
+    headings = ("engine", "interpreter", "speedup", f"in {name}", "change")
+    sheets = tuple(
+        Sheet(workload, 2, headings, tuple(_row(row) for row in each(both[both["workload"] == workload])))
+        for workload in in_order(table, "workload")
+        if (both["workload"] == workload).any()
+    )
+    lead = (
+        f"Speedups over {BASELINE} on the same interpreter, of this run and of {name}. A change is their ratio, "
+        "with the interval that theirs give it if they are independent. Seconds of two runs are never compared; where "
+        f"{BASELINE} itself changed, so did every speedup beside it."
+    )
+    return Section("comparison", f"Against {name}", lead, sheets)
+
+
+def _speedups(table: pd.DataFrame) -> pd.DataFrame:
+    rows = measured(table)
+    rows = rows[(rows["engine"] != BASELINE) & rows["speedup"].notna()]
+    # Two runs have categories of their own, which do not merge.
+    return rows[[*KEYS, *_SPEEDUP]].astype(dict.fromkeys(KEYS, str))
+
+
+def _row(row: Any) -> tuple[Figure, ...]:
+    here, there = (Interval(*(getattr(row, f"{name}{suffix}") for name in _SPEEDUP)) for suffix in (_HERE, _THERE))
+    change = stats.change(here, there)
+    verdict = "faster" if change.low > 1 else "slower" if change.high < 1 else ""
+    text = f"{units.ratio(change.value)} {verdict}".strip()
+    return (
+        Figure(row.engine),
+        Figure(row.interpreter),
+        ratio(row, "speedup"),
+        Figure(units.ratio(there.value), units.ratio_interval(there.low, there.high)),
+        Figure(text, units.ratio_interval(change.low, change.high), "different" if verdict == "slower" else ""),
+    )
