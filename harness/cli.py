@@ -36,8 +36,9 @@ from harness.schedule import Plan, Schedule
 from harness.stages import Stage
 from harness.worker.train import Settings
 from reports import build
+from reports.comparison import comparison
 from reports.headline import UNPLANNED, headline
-from reports.table import cells
+from reports.table import BASELINE, cells
 from reports.verdict import verdict
 from results import units
 from results.store import RUNS, Store, Unreadable, latest
@@ -366,6 +367,9 @@ def _conclude(store: Store, against: Store | None = None) -> None:
     """Write the report, print the headline, and say where to look."""
     page = build.build(store, against)
     table = cells(store.run, store.records())
+    if against and comparison(table, cells(against.run, against.records()), against.run.id) is None:
+        err.print(f"zoomgrad: {against.run.id} has no speedup in common with {store.run.id}", markup=False)
+        err.print(f"  Both need {BASELINE} beside other engines, on the same interpreter and workload.", markup=False)
     top = headline(table)
     if top:
         rows = [

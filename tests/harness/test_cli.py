@@ -157,6 +157,19 @@ def test_a_programs_own_error_is_its_own(zoomgrad, tmp_path):
     assert "TypeError" in result.stderr
 
 
+# Comparing
+
+
+def test_a_report_beside_another_run_without_a_speedup_in_common_says_so(zoomgrad, runs):
+    chosen = ("--preset", "smoke", "--engines", "tuple", "--workloads", "xor", "--interpreters", RUNNING)
+    assert zoomgrad("run", *chosen).returncode == 0
+    (folder,) = runs.iterdir()
+    result = zoomgrad("report", folder.name, "--compare", folder.name)
+    assert result.returncode == 0, result.stderr
+    assert "no speedup in common" in result.stderr
+    assert "Both need baseline" in result.stderr
+
+
 # Looking and training
 
 
