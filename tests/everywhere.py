@@ -1,6 +1,6 @@
 """The worker-safe tests, on every interpreter of this machine, each in its own environment.
 
-The oldest and the newest CPython and every PyPy run all of them; those between leave out what gcc and Clang compile: the
+The oldest and newest CPython and every PyPy run all of them; those between leave out what gcc and Clang compile: the
 objects would be the same, and TCC's go the same way.
 
 `python tests/everywhere.py` prints which interpreters it covered. In CI (`CI` is set) it fails unless a CPython 3.9, a
