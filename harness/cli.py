@@ -62,6 +62,10 @@ LOOK_SECONDS = 6.0
 """What a profile takes beside its look: start, preparation, reading what was seen."""
 
 
+ENGINE_COLUMNS, CELL_COLUMNS = 24, 18
+"""Characters of a terminal that the headline takes for names, and for a time with its speedup."""
+
+
 class Form(StrEnum):
     """How `show` prints a graph."""
 
@@ -372,12 +376,18 @@ def _conclude(store: Store, against: Store | None = None) -> None:
         err.print(f"  Both need {BASELINE} beside other engines, on the same interpreter and workload.", markup=False)
     top = headline(table)
     if top:
+        # Where there is no room for a time and its speedup side by side, they stand below each other.
+        apart = " " if out.width > ENGINE_COLUMNS + CELL_COLUMNS * len(top.interpreters) else "\n"
         rows = [
-            (rung.engine, *("" if e.status == UNPLANNED else f"{e.text} {e.speedup}".strip() for e in rung.entries))
+            (
+                rung.engine,
+                *("" if e.status == UNPLANNED else f"{e.text}{apart}{e.speedup}".strip() for e in rung.entries),
+            )
             for rung in top.rows
         ]
+        names = [name if apart == " " else name.replace("-", apart, 1) for name in top.interpreters]
         title = f"{top.workload}: time a step, and speedup over baseline on the same interpreter"
-        out.print("", display.table(title, ("engine", *top.interpreters), rows), "")
+        out.print("", display.table(title, ("engine", *names), rows), "")
     for sentence in verdict(table):
         out.print(sentence, markup=False)
     _next(f"Open {_short(page)}")

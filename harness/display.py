@@ -27,9 +27,9 @@ PLAIN_SECONDS = 10.0
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Group:
     """A table of text below its title; every cell is shown as it is, markup included."""
-    made = Table(header_style="bold", box=None, pad_edge=False)
-    for column in columns:
-        made.add_column(column, overflow="fold")
+    made = Table(header_style="bold", box=None, pad_edge=False, collapse_padding=True)
+    for index, column in enumerate(columns):
+        made.add_column(column, overflow="fold", no_wrap=index == 0)  # the first one names the row
     for row in rows:
         made.add_row(*(escape(cell) for cell in row))
     # Rich would fold a title of the table's own to the table's width.
