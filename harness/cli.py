@@ -36,10 +36,8 @@ from harness.schedule import Plan, Schedule
 from harness.stages import Stage
 from harness.worker.train import Settings
 from reports import build
-from reports.comparison import comparison
-from reports.headline import UNPLANNED, headline
-from reports.table import BASELINE, cells
-from reports.verdict import verdict
+from reports.headline import UNPLANNED
+from reports.table import BASELINE
 from results import units
 from results.store import RUNS, Store, Unreadable, latest
 
@@ -369,12 +367,12 @@ def _alone() -> Iterator[None]:
 
 def _conclude(store: Store, against: Store | None = None) -> None:
     """Write the report, print the headline, and say where to look."""
-    page = build.build(store, against)
-    table = cells(store.run, store.records())
-    if against and comparison(table, cells(against.run, against.records()), against.run.id) is None:
-        err.print(f"zoomgrad: {against.run.id} has no speedup in common with {store.run.id}", markup=False)
+    told = build.tell(store, against)
+    page = build.write(store, told)
+    if against and not told.comparison:
+        err.print(f"zoomgrad: {against.run.id} has no speedup in common with {told.run.id}", markup=False)
         err.print(f"  Both need {BASELINE} beside other engines, on the same interpreter and workload.", markup=False)
-    top = headline(table)
+    top = told.headline
     if top:
         # Where there is no room for a time and its speedup side by side, they stand below each other.
         apart = " " if out.width > ENGINE_COLUMNS + CELL_COLUMNS * len(top.interpreters) else "\n"
@@ -388,7 +386,7 @@ def _conclude(store: Store, against: Store | None = None) -> None:
         names = [name if apart == " " else name.replace("-", apart, 1) for name in top.interpreters]
         title = f"{top.workload}: time a step, and speedup over baseline on the same interpreter"
         out.print("", display.table(title, ("engine", *names), rows), "")
-    for sentence in verdict(table):
+    for sentence in told.verdict:
         out.print(sentence, markup=False)
     _next(f"Open {_short(page)}")
 

@@ -6,11 +6,11 @@ import statistics
 import time
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from rich.console import Console, Group
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -61,10 +61,10 @@ def plan_table(plan: Plan) -> Group:
     return table(title, ("interpreter", "workload", "engines", "estimate"), rows)
 
 
-class RunProgress:
-    """Observer of a schedule: a live bar on a terminal, else a line for each record."""
+class _Bar:
+    """A live bar on a terminal, else a line for everything that is done."""
 
-    def __init__(self, console: Console, total: int) -> None:
+    def __init__(self, console: Console, total: int, last: ProgressColumn) -> None:
         self._console = console
         self._total = total
         self._done = 0
@@ -72,76 +72,62 @@ class RunProgress:
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[left]}"),
+            last,
             console=console,
             transient=True,
             disable=not console.is_terminal,
         )
         self._task = self._bar.add_task("starting", total=total, left="")
 
-    def __enter__(self) -> RunProgress:
+    def __enter__(self) -> Self:
         self._bar.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._bar.stop()
 
+    def _finish(self, line: str, *, well: bool, left: str = "") -> None:
+        """One more is done. On a terminal only what did not go well stays as a line."""
+        self._done += 1
+        self._bar.update(self._task, completed=self._done, left=left)
+        if not well or not self._console.is_terminal:
+            so_far = ", ".join(filter(None, (f"{self._done}/{self._total}", left)))
+            prefix = "" if self._console.is_terminal else f"[{so_far}] "
+            self._console.print(prefix + line, markup=False, highlight=False, soft_wrap=True)
+
+
+class RunProgress(_Bar):
+    """Observer of a schedule."""
+
+    def __init__(self, console: Console, total: int) -> None:
+        super().__init__(console, total, TextColumn("{task.fields[left]}"))
+
     def started(self, cell: Cell, block: int) -> None:
         self._bar.update(self._task, description=f"{cell.key} block {block + 1}")
 
     def finished(self, record: Record, seconds_left: float) -> None:
-        self._done += 1
-        left = f"{seconds_text(seconds_left)} left"
-        self._bar.update(self._task, completed=self._done, left=left)
-        if record.status != "measured" or not self._console.is_terminal:
-            what = record.reason.splitlines()[0] if record.reason else _step_text(record)
-            line = f"{record.cell.key} block {record.block + 1}: {record.status}, {what}"
-            prefix = "" if self._console.is_terminal else f"[{self._done}/{self._total}, {left}] "
-            self._console.print(prefix + line, markup=False, highlight=False, soft_wrap=True)
+        what = record.reason.splitlines()[0] if record.reason else _step_text(record)
+        line = f"{record.cell.key} block {record.block + 1}: {record.status}, {what}"
+        self._finish(line, well=record.status == "measured", left=f"{seconds_text(seconds_left)} left")
 
     def abandoned(self) -> None:
         self._total -= 1
         self._bar.update(self._task, total=self._total)
 
 
-class ProfileProgress:
-    """A live bar on a terminal, else a line for each profile."""
+class ProfileProgress(_Bar):
+    """Shows who looks at what."""
 
     def __init__(self, console: Console, planned: Sequence[object]) -> None:
-        self._console = console
-        self._total, self._done = len(planned), 0
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._task = self._bar.add_task("starting", total=self._total)
-
-    def __enter__(self) -> ProfileProgress:
-        self._bar.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._bar.stop()
+        super().__init__(console, len(planned), TimeElapsedColumn())
 
     def show(self, cell: Cell, profiler: str, profile: AnyProfile | None) -> None:
         """A profiler begins to look (None), or has looked."""
         if profile is None:
             self._bar.update(self._task, description=f"{profiler} on {cell.key}")
             return
-        self._done += 1
-        self._bar.update(self._task, completed=self._done)
-        if profile.status != "measured" or not self._console.is_terminal:
-            what = (
-                f", {profile.reason.splitlines()[0]}" if profile.reason else f", {units.count(profile.steps, 'step')}"
-            )
-            line = f"{profiler} on {cell.key}: {profile.status}{what}"
-            prefix = "" if self._console.is_terminal else f"[{self._done}/{self._total}] "
-            self._console.print(prefix + line, markup=False, highlight=False, soft_wrap=True)
+        what = profile.reason.splitlines()[0] if profile.reason else units.count(profile.steps, "step")
+        self._finish(f"{profiler} on {cell.key}: {profile.status}, {what}", well=profile.status == "measured")
 
 
 def _step_text(record: Record) -> str:

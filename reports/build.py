@@ -8,27 +8,36 @@ from reports import html, markdown
 from reports.analysis import analysis
 from reports.flame import flame, folded
 from reports.seen import STACKS, Seen, flame_name, seen
-from reports.story import story
+from reports.story import Story, story
 from reports.svg import standalone
 from results.record import Run
 from results.store import FACTS, Store, Unreadable, write_atomically
 
 
 def build(store: Store, against: Store | None = None) -> Path:
+    """Tell and write in one: the path of the page. Raises results.store.Unreadable."""
+    return write(store, tell(store, against))
+
+
+def tell(store: Store, against: Store | None = None) -> Story:
+    """What a report of that run says, beside another run if one is given. Raises results.store.Unreadable."""
+    return story(store.run, store.records(), _seen(store), (against.run, against.records()) if against else None)
+
+
+def write(store: Store, told: Story) -> Path:
     """Write the report beside the records; returns its page's path.
 
     report.html, report.md, the charts as files, and where there are profiles flame graphs and analysis.md.
     Raises results.store.Unreadable.
     """
-    run, records, looks = store.run, store.records(), _seen(store)
-    told = story(run, records, looks, (against.run, against.records()) if against else None)
     drawn = html.drawings(told)
     charts = store.folder / "charts"
     charts.mkdir(exist_ok=True)
     for drawing in drawn:
         write_atomically(charts / f"{drawing.name}.svg", standalone(drawing))
-    _draw_flames(store, looks)
-    if looks.profiles:
+    looks = told.looks
+    if looks and looks.profiles:
+        _draw_flames(store, looks)
         write_atomically(store.folder / "analysis.md", analysis(looks.run, looks.profiles))
     write_atomically(store.folder / "report.md", markdown.page(told))
     page = store.folder / "report.html"

@@ -12,7 +12,7 @@ from reports.outcome import MEASURED
 from reports.table import BASELINE
 from results.profile import AnyProfile, Profile
 from results.record import Cell, Run
-from results.store import file_name
+from results.store import folder_name
 
 Kind = TypeVar("Kind", bound=Profile)
 Pair = tuple[str, str]
@@ -90,11 +90,6 @@ def seen(run: Run, profiles: Iterable[AnyProfile], files: Mapping[Cell, frozense
         return (*known, *names, profile.profiler)
 
     return Seen(run, tuple(sorted(profiles, key=place)), files or {})
-
-
-def folder_name(cell: Cell) -> str:
-    """The cell's folder under `profiles`."""
-    return file_name(cell).removesuffix(".json")
 
 
 def flame_name(profiler: str) -> str:

@@ -71,6 +71,8 @@ class Story:
     break_even: Section | None
     phases: Section | None
     growth: Section | None
+    looks: Seen | None
+    """What profilers saw."""
     profiled: Profiled | None
     listings: tuple[Listing, ...]
     absences: tuple[Absence, ...]
@@ -102,6 +104,7 @@ def story(run: Run, records: Iterable[Record], looks: Seen | None = None, agains
         break_even=break_even(table),
         phases=phases(table),
         growth=growth(table),
+        looks=looks,
         profiled=profiled(looks) if looks else None,
         listings=listings(run, table),
         absences=_absences(table),

@@ -76,9 +76,14 @@ def read(path: Path, model: type[Stored] | TypeAdapter[Stored]) -> Stored:
         ) from error
 
 
+def folder_name(cell: Cell, *rest: str) -> str:
+    """A cell's key as the name of a folder; `rest` follows it."""
+    return "--".join((cell.engine, cell.interpreter, cell.workload, *rest))
+
+
 def file_name(cell: Cell, *rest: str) -> str:
-    """A cell's key as a file's name; `rest` follows it."""
-    return "--".join((cell.engine, cell.interpreter, cell.workload, *rest)) + ".json"
+    """The same as a file's name."""
+    return f"{folder_name(cell, *rest)}.json"
 
 
 class Store:
@@ -118,7 +123,7 @@ class Store:
 
     def objects_folder(self, cell: Cell) -> Path:
         """A cell's own: another's object would leave it without a compile time."""
-        return self.folder / "objects" / file_name(cell).removesuffix(".json")
+        return self.folder / "objects" / folder_name(cell)
 
     def write_profile(self, profile: AnyProfile) -> Path:
         """Put a profile beside the records; a later look at the same cell takes its place."""
@@ -128,10 +133,9 @@ class Store:
         return path
 
     def profiles(self) -> list[AnyProfile]:
-        """Every profile of the run, by workload, interpreter and engine."""
+        """Every profile of the run, in the order of their files."""
         paths = sorted((self.folder / "profiles").glob("[!.]*.json"))
-        found = [read(path, PROFILE) for path in paths if path.name != LOOKER]
-        return sorted(found, key=lambda p: (p.cell.workload, p.cell.interpreter, p.cell.engine, p.profiler))
+        return [read(path, PROFILE) for path in paths if path.name != LOOKER]
 
     def write_looker(self, plan: Run) -> None:
         """Keep what a plan of profiles knows of its engines, workloads and interpreters, beside what others knew."""
@@ -149,7 +153,7 @@ class Store:
 
     def profile_folder(self, cell: Cell) -> Path:
         """For what else a profiler leaves of the cell."""
-        return self.folder / "profiles" / file_name(cell).removesuffix(".json")
+        return self.folder / "profiles" / folder_name(cell)
 
     def _record_paths(self) -> Iterator[Path]:
         yield from sorted((self.folder / "records").glob("[!.]*.json"))

@@ -24,6 +24,7 @@ PIECE = 400
 
 
 BETWEEN = "\n\n"
+"""Of two functions in the text of the whole."""
 
 
 class PythonSource(PythonKernel):
@@ -76,6 +77,18 @@ class PythonSourceEngine(CompiledEngine):
             return PythonSource(pieces, functions)
 
 
+def _shown(functions: Sequence[str]) -> str:
+    """A file with the code, for profilers that show lines of real files only; none unless ZOOMGRAD_GENERATED asks."""
+    folder = os.environ.get("ZOOMGRAD_GENERATED")
+    if not folder:
+        return ""
+    text = BETWEEN.join(functions)
+    file = Path(folder) / f"python_source_{hashlib.sha256(text.encode()).hexdigest()[:12]}.py"
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return str(file)
+
+
 def _functions(pieces: Pieces) -> list[str]:
     functions = [_define(piece, "y") for piece in pieces.forward] + [_define(piece, "q") for piece in pieces.backward]
     return [*functions, f"def loss(x, p, w):\n    return {pieces.loss}\n"]
@@ -103,15 +116,3 @@ ENGINES = (
         builds_on="bytecode",
     ),
 )
-
-
-def _shown(functions: Sequence[str]) -> str:
-    """A file with the code, for profilers that show lines of real files only; none unless ZOOMGRAD_GENERATED asks."""
-    folder = os.environ.get("ZOOMGRAD_GENERATED")
-    if not folder:
-        return ""
-    text = BETWEEN.join(functions)
-    file = Path(folder) / f"python_source_{hashlib.sha256(text.encode()).hexdigest()[:12]}.py"
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8")
-    return str(file)

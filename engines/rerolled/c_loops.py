@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from textwrap import indent
 from typing import Any, NamedTuple, Optional
 
 from engines.compiled.c_runtime import COLUMNS, UPDATE
@@ -257,7 +258,7 @@ class _Program:
             "before": self.before,
             "one_block": int(self.nests.is_one_block(forward)),
             "live": words["live"],
-            "after": words["after"].replace("        ", " " * 20),
+            "after": indent(words["after"], " " * 12),
             "full": f" && live->count == {stop - start}" if self.skips else "",
             "unless": f"        if (has_zeros(x + {start}))\n            return 0;\n" if self.skips else "",
             "sum": forward.target.base,

@@ -211,10 +211,10 @@ DEFERRING = {
     if (is_due && !is_kept)
         memcpy(w + {before}, w + {start}, {count} * sizeof(double));
     if (is_due)
-        settle(w, due);
+        settle(w{live}, due);
 """,
 }
-"""And where part of it waits. Over {start}, {count}, {before} and {one_block}."""
+"""And where part of it waits. Over {start}, {count}, {before}, {one_block} and {live}."""
 
 ROWS = """\
         if (batch > 1 && step + {rows} <= steps && batch - taken % batch >= {rows}{full}
@@ -397,8 +397,8 @@ SKIPPING = {
 """What it says where something is."""
 
 SKIPPING_OR_DEFERRING = {
+    **DEFERRING,
     "prepare": SKIPPING["prepare"] + DEFERRING["prepare"],
-    "keep": DEFERRING["keep"],
     "find": """\
         if (!(bound < LIMIT)) {{
             if (is_due)
@@ -429,6 +429,5 @@ SKIPPING_OR_DEFERRING = {
             continue;
         }}
 """,
-    "at_last": DEFERRING["at_last"].replace("(w, due)", "(w, live, due)"),
 }
 """Where both may be: an update waits if its row has no zeros, and meets the next row on the way if that has none."""

@@ -53,7 +53,7 @@ def profile(look: Look) -> dict[str, Any]:
             environment={"ZOOMGRAD_PERF_CONTROL": str(control)},
         )
         with _without_litter(outcome["pid"]):
-            if look.interpreter.minor >= (3, 13) and python[1:]:
+            if python[-1] == "perf_jit":
                 injected = folder / "injected.data"
                 _read([program, "inject", "--jit", f"--input={data}", f"--output={injected}"], folder)
                 data = injected if injected.exists() else data

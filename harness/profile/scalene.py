@@ -93,11 +93,8 @@ def folded(found: dict[str, Any]) -> Iterator[tuple[str, float]]:
     """Stacks and their seconds: `function (file:line)` each, outermost first; what is not Python's is a leaf `C`."""
     for frames, weights in found.get("stacks", ()):
         names = [_frame(frame) for frame in frames]
-        while names and not names[0].startswith("exercise"):  # runpy, and what leads to the work
-            if all(not name.startswith("exercise") for name in names):
-                break
-            del names[0]
-        stack = ";".join(names)
+        work = next((n for n, name in enumerate(names) if name.startswith("exercise")), 0)  # before it is runpy
+        stack = ";".join(names[work:])
         if weights["python_time"] > 0:
             yield stack, weights["python_time"]
         if weights["c_time"] > 0:

@@ -6,11 +6,14 @@ import json
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Callable, TypedDict
+from typing import Any, Callable, Optional, TypedDict
 
 import datasets
+import engines
 from datasets.idx import CorruptData
-from engines import NonFiniteLoss, Unavailable
+from engines import Engine, NonFiniteLoss, Unavailable
+from harness import workloads
+from harness.workloads import Workload
 
 
 class Job(TypedDict):
@@ -34,6 +37,18 @@ class Job(TypedDict):
     """The cell's private folder, for an object that was slow to compile."""
     steps_per_value: int
     """0: the worker finds out; later blocks of a cell repeat what its first one found."""
+
+
+def ready(engine_name: str, workload_name: str) -> tuple[Engine, Workload, Optional[str]]:
+    """Both, the engine able to run here and the data there; and why the one can't run the other, where it can't.
+
+    Raises UnknownName, and Unavailable of the engine or of the data.
+    """
+    engine = engines.load(engine_name)
+    engine.check()
+    workload = workloads.load(workload_name)
+    workload.data()
+    return engine, workload, engine.supports(workload)
 
 
 class Outcome(TypedDict, total=False):

@@ -16,10 +16,8 @@ from typing import Any
 
 import pyperf
 
-import engines
 from engines.api import Trainer
-from harness import workloads
-from harness.worker.job import Job, Outcome, read_job, run_job, thin
+from harness.worker.job import Job, Outcome, read_job, ready, run_job, thin
 from harness.worker.proof import Mismatch, prove
 
 SLOW_STEP_SECONDS = 5.0
@@ -42,11 +40,7 @@ def main() -> None:
 
 def measure(runner: pyperf.Runner, job: Job) -> Outcome:
     """Everything that the worker does. The order matters: no timing before the proof."""
-    engine = engines.load(job["engine"])
-    engine.check()
-    workload = workloads.load(job["workload"])
-    workload.data()
-    refusal = engine.supports(workload)
+    engine, workload, refusal = ready(job["engine"], job["workload"])
     if refusal:
         return {"status": "skipped", "reason": refusal}
     trainer = engine.prepare(workload, objects=Path(job["objects"]))

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TextIO
 import engines
 from engines.api import Trainer
 from harness import workloads
-from harness.worker.job import ProfileJob, ProfileOutcome, read_json, run_job, thin
+from harness.worker.job import ProfileJob, ProfileOutcome, read_json, ready, run_job, thin
 from harness.worker.watch import WATCHES
 
 PORTION_SECONDS = 0.05
@@ -51,11 +51,7 @@ def main() -> None:
 
 def profile(job: ProfileJob) -> ProfileOutcome:
     """Prepare, and train for so long, under that watch; a profiler from outside is told when to begin."""
-    engine = engines.load(job["engine"])
-    engine.check()
-    workload = workloads.load(job["workload"])
-    workload.data()
-    refusal = engine.supports(workload)
+    engine, workload, refusal = ready(job["engine"], job["workload"])
     if refusal:
         return {"status": "skipped", "reason": refusal, "remedy": "Choose another engine."}
     trainer = engine.prepare(workload)

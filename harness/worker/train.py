@@ -20,7 +20,7 @@ import engines
 from datasets.idx import CorruptData
 from engines import NonFiniteLoss, Unavailable
 from engines.api import Trainer
-from harness import workloads
+from harness.worker.job import ready
 from harness.workloads import Workload
 
 REPORT_SECONDS = 0.2
@@ -53,12 +53,8 @@ Event = dict[str, Any]
 
 def train(settings: Settings) -> Iterator[Event]:
     """The events of all repeats. Raises UnknownName, Unavailable and datasets.Unavailable before the first."""
-    engine = engines.load(settings["engine"])
-    engine.check()
-    workload = workloads.load(settings["workload"])
-    workload.data()
+    engine, workload, refusal = ready(settings["engine"], settings["workload"])
     workload.evaluation_rows()  # what is missing is told now, not after an epoch
-    refusal = engine.supports(workload)
     if refusal:
         raise Unavailable(refusal, "Choose another engine: `zoomgrad list` shows them.")
     for repeat in range(settings["repeats"]):
