@@ -16,7 +16,7 @@ from filelock import FileLock
 
 import engines
 from harness import interpreters
-from harness.cli import MEASURING
+from harness.cli.measuring import MEASURING
 from results.store import Store
 from tests.engines.ladder import of_each_value
 from tests.engines.programs import MICROGRAD_README

@@ -1,0 +1,38 @@
+"""The command line. Each command is a file, and a straight line from its arguments to what it prints.
+
+Exit 0: done, nothing failed (a skip with a reason is no failure); 1: a cell or a check failed; 2: wrong use;
+130: interrupted, with the line that resumes. The last line always says what to do next.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from importlib import import_module
+
+import datasets
+from datasets.idx import CorruptData
+from engines.api import Unavailable, UnknownName
+from harness.cli.app import WRONG_USE, app, err
+from harness.interpreters import NoEnvironment
+from results.store import Unreadable
+
+COMMANDS = ("list", "doctor", "run", "profile", "report", "train", "exec", "show")
+"""In the order of `--help`."""
+
+for command in COMMANDS:
+    import_module(f"harness.cli.{command}")
+
+
+def main() -> None:
+    """Entry point of `zoomgrad`."""
+    signal.signal(signal.SIGTERM, _interrupt)  # ends as Ctrl-C does: with the workers, and with the line that resumes
+    try:
+        app()
+    except (UnknownName, Unreadable, Unavailable, datasets.Unavailable, CorruptData, NoEnvironment) as error:
+        err.print(f"zoomgrad: {error}", markup=False, soft_wrap=True)
+        sys.exit(WRONG_USE)
+
+
+def _interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,38 @@
+"""`zoomgrad list`."""
+
+from __future__ import annotations
+
+import engines
+from harness import display, interpreters, matrix, workloads
+from harness.cli.app import app, out, say_next
+
+
+@app.command("list")
+def list_() -> None:
+    """The engines, workloads, interpreters and presets there are."""
+    ladder = [engines.load(name) for name in engines.names()]
+    for part in (
+        display.table(
+            "engines",
+            ("name", "the one idea", "builds on", "bits"),
+            [(e.name, e.idea, e.builds_on, "identical" if e.strict else f"within {e.error_bound:g}") for e in ladder],
+        ),
+        display.table(
+            "workloads",
+            ("name", "model and loss", "steps an epoch"),
+            [(w.name, w.description, f"{w.steps_per_epoch:,}") for w in workloads.WORKLOADS.values()]
+            + [("mlp-IxHxO", "an MLP of any shape, squared error, synthetic rows", "1,000")],
+        ),
+        display.table(
+            "interpreters",
+            ("name", "version", "path"),
+            [(i.name, i.version, str(i.path)) for i in interpreters.discover()],
+        ),
+        display.table(
+            "presets",
+            ("name", "what it measures"),
+            [(name, preset.description) for name, preset in matrix.PRESETS.items()],
+        ),
+    ):
+        out.print(part, "")
+    say_next("Race them: `zoomgrad run --preset smoke`.")

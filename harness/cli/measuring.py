@@ -1,0 +1,73 @@
+"""What comes before a worker may measure: interpreters, data, environments, and nobody else measuring."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Optional
+
+import typer
+from filelock import FileLock, Timeout
+
+import datasets
+from datasets import fetch, mnist
+from datasets.idx import CorruptData
+from harness import interpreters, workloads
+from harness.cli.app import WRONG_USE, err, out
+from harness.interpreters import ROOT, NoEnvironment
+from harness.schedule import Plan
+
+MEASURING = ROOT / ".zoomgrad" / "measuring.lock"
+
+
+def discover(*, with_pypy: bool) -> list[interpreters.Interpreter]:
+    """The interpreters of this machine; where none is a PyPy and one is wanted, uv may bring one."""
+    found = interpreters.discover()
+    if with_pypy and not any(interpreter.has_jit for interpreter in found):
+        with out.status("no PyPy here: asking uv for one"):
+            if interpreters.fetch_pypy():
+                found = interpreters.discover()
+    return found
+
+
+def get_ready(plan: Plan) -> None:
+    """Data and environments, before the clock matters; what can't be had becomes a record later, with the reason."""
+    fetch_data(plan.run.workloads)
+    for name in dict.fromkeys(cell.interpreter for cell in plan.run.cells):
+        if name in plan.interpreters:
+            with out.status(f"environment for {name}"), contextlib.suppress(NoEnvironment):
+                interpreters.environment(plan.interpreters[name])
+
+
+def fetch_data(names: Iterable[str]) -> None:
+    """Have MNIST in the cache where it is wanted: it is all that is ever downloaded. A worker tells what is wrong."""
+    if any(workloads.load(name).reader is mnist.load for name in names):
+        with out.status("looking for MNIST"), contextlib.suppress(datasets.Unavailable, CorruptData):
+            fetch.fetch_mnist()
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Keep a second run from measuring at the same time: each would time the other's load."""
+    try:
+        with FileLock(MEASURING, timeout=0):
+            yield
+    except Timeout:
+        err.print("zoomgrad: another run is measuring\n  Wait for its end: two at a time would time each other's load.")
+        raise typer.Exit(WRONG_USE) from None
+
+
+def python_of(name: Optional[str]) -> Path:
+    """The Python to run a worker with: the named interpreter's environment, else the one that runs this."""
+    if name is None:
+        return Path(sys.executable)
+    return interpreters.environment(interpreters.choose(name, interpreters.discover()))
+
+
+def with_project() -> dict[str, str]:
+    """The caller's environment, where a worker also finds this project, whichever interpreter it runs on."""
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}

@@ -1,0 +1,81 @@
+"""`zoomgrad profile`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Optional
+
+import typer
+
+from engines.api import UnknownName
+from harness import display, planning
+from harness.cli.app import FAILED, INTERRUPTED, app, names, out, say_next, short, store_of
+from harness.cli.measuring import alone, discover, get_ready
+from harness.profile import PROFILERS, look_at, planned
+from harness.schedule import Plan
+from reports import build
+from results import units
+from results.store import Store, Unreadable, latest
+
+LOOK_SECONDS = 6.0
+"""What a profile takes beside its look: start, preparation, reading what was seen."""
+
+
+@app.command()
+def profile(
+    engines_: Annotated[Optional[str], typer.Option("--engines", help="Only these, separated by commas.")] = None,
+    workloads_: Annotated[Optional[str], typer.Option("--workloads", help="Only these.")] = None,
+    interpreters_: Annotated[Optional[str], typer.Option("--interpreters", help="Only these.")] = None,
+    profilers: Annotated[Optional[str], typer.Option(help=f"Only these of {', '.join(PROFILERS)}.")] = None,
+    seconds: Annotated[float, typer.Option(min=0.5, help="How long each profiler looks at a cell.")] = 6.0,
+    timeout: Annotated[Optional[float], typer.Option(min=1, help="Seconds a worker may take.")] = None,
+    join: Annotated[
+        Optional[str], typer.Option("--run", help="The run whose report shows it: id or folder; the newest.")
+    ] = None,
+) -> None:
+    """Show where time and memory go: Scalene, perf, the collector, PyPy's JIT, the compilers. Never beside a timing."""
+    chosen = names(profilers) or list(PROFILERS)
+    for name in chosen:
+        if name not in PROFILERS:
+            raise UnknownName("profiler", name, PROFILERS)
+    found = discover(with_pypy=not interpreters_)
+    plan = planning.plan(
+        "profile",
+        found,
+        command=["zoomgrad", *sys.argv[1:]],
+        only_engines=names(engines_),
+        only_workloads=names(workloads_),
+        only_interpreters=names(interpreters_),
+        everywhere=planning.looked_at(found),
+        blocks=0,
+        timeout_seconds=timeout,
+    )
+    todo = planned(plan, chosen)
+    estimate = display.seconds_text(len(todo) * (seconds + LOOK_SECONDS))
+    out.print(
+        f"{units.count(len(todo), 'profile')} of {units.count(len(plan.run.cells), 'cell')}, about {estimate}", ""
+    )
+    with alone():
+        store = store_of(join) if join else newest_or(plan)
+        get_ready(plan)
+        failed = False
+        try:
+            with display.ProfileProgress(out, todo) as progress:
+                for cell, name, seen in look_at(plan, store, chosen, seconds):
+                    progress.show(cell, name, seen)
+                    failed = failed or (seen is not None and seen.status in ("failed", "timed-out"))
+        except KeyboardInterrupt:
+            say_next("Interrupted; finished profiles are on disk. The same command makes all of them again.")
+            raise typer.Exit(INTERRUPTED) from None
+    page = build.build(store)
+    say_next(f"Open {short(page)}#profiles, and read {short(store.folder / 'analysis.md')}")
+    if failed:
+        raise typer.Exit(FAILED)
+
+
+def newest_or(plan: Plan) -> Store:
+    """The newest run's store, or a new one where nothing was ever measured."""
+    try:
+        return latest()
+    except Unreadable:
+        return Store.create(plan.run)

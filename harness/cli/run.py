@@ -1,0 +1,65 @@
+"""`zoomgrad run`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Optional
+
+import typer
+
+from harness import display, interpreters, matrix, planning
+from harness.cli.app import FAILED, INTERRUPTED, app, names, out, say_next, store_of
+from harness.cli.measuring import alone, discover, get_ready
+from harness.cli.report import conclude
+from harness.isolate import isolate
+from harness.schedule import Schedule
+from results.store import Store
+
+
+@app.command()
+def run(
+    preset: Annotated[str, typer.Option(help=f"Which cells: {', '.join(matrix.PRESETS)}.")] = "quick",
+    engines_: Annotated[Optional[str], typer.Option("--engines", help="Only these, separated by commas.")] = None,
+    workloads_: Annotated[Optional[str], typer.Option("--workloads", help="Only these.")] = None,
+    interpreters_: Annotated[Optional[str], typer.Option("--interpreters", help="Only these.")] = None,
+    blocks: Annotated[Optional[int], typer.Option(min=1, help="Processes a cell; three make an interval.")] = None,
+    seed: Annotated[
+        Optional[int], typer.Option(help="Seed of the shuffled order; drawn and recorded if absent.")
+    ] = None,
+    timeout: Annotated[Optional[float], typer.Option(min=1, help="Seconds a worker may take.")] = None,
+    proof_steps: Annotated[
+        Optional[int], typer.Option(min=2, help="Steps that must give the reference's bits before timing.")
+    ] = None,
+    resume: Annotated[Optional[str], typer.Option(help="Go on with this run: its id or its folder.")] = None,
+) -> None:
+    """Measure cells in fresh processes; ends with the headline table and the report."""
+    if resume:
+        plan = planning.resume(store_of(resume).run)
+    else:
+        only_interpreters = names(interpreters_)
+        plan = planning.plan(
+            preset,
+            discover(with_pypy=not only_interpreters or any("pypy" in name for name in only_interpreters)),
+            command=["zoomgrad", *sys.argv[1:]],
+            only_engines=names(engines_),
+            only_workloads=names(workloads_),
+            only_interpreters=only_interpreters,
+            blocks=blocks,
+            seed=seed,
+            timeout_seconds=timeout,
+            proof_steps=proof_steps,
+        )
+    out.print(display.plan_table(plan))
+    out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, without making environments", "")
+    with alone():
+        store = store_of(resume) if resume else Store.create(plan.run)
+        try:
+            get_ready(plan)
+            with display.RunProgress(out, len(plan.run.cells) * plan.run.blocks) as progress:
+                Schedule(plan, store, isolate, interpreters.environment, progress).execute()
+        except KeyboardInterrupt:
+            say_next(f"Interrupted; what was measured is on disk. Resume with: zoomgrad run --resume {store.run.id}")
+            raise typer.Exit(INTERRUPTED) from None
+    conclude(store)
+    if any(record.status in ("failed", "timed-out") for record in store.records()):
+        raise typer.Exit(FAILED)
