@@ -57,8 +57,16 @@ def plan_table(plan: Plan) -> Group:
         estimate = sum(plan.cell_seconds(cell) for cell in cells)
         time = f"skipped; get it with: {absent.remedy}" if absent else seconds_text(estimate)
         rows.append((interpreter, workload, ", ".join(cell.engine for cell in cells), time))
+    rows += _left_out(plan.run.left_out)
     title = f"{plan.run.preset}: {len(plan.run.cells)} cells × {plan.run.blocks} blocks"
     return table(title, ("interpreter", "workload", "engines", "estimate"), rows)
+
+
+def _left_out(cells: Sequence[Cell]) -> Iterable[tuple[str, str, str, str]]:
+    places = dict.fromkeys((cell.interpreter, cell.workload) for cell in cells)
+    for interpreter, workload in places:
+        engines = [cell.engine for cell in cells if (cell.interpreter, cell.workload) == (interpreter, workload)]
+        yield interpreter, workload, ", ".join(engines), "left out: over the budget"
 
 
 class _Bar:
@@ -110,9 +118,12 @@ class RunProgress(_Bar):
         line = f"{record.cell.key} block {record.block + 1}: {record.status}, {what}"
         self._finish(line, well=record.status == "measured", left=f"{seconds_text(seconds_left)} left")
 
-    def abandoned(self) -> None:
-        self._total -= 1
+    def extended(self, cells: int) -> None:
+        self._total += cells
         self._bar.update(self._task, total=self._total)
+
+    def abandoned(self) -> None:
+        self.extended(-1)
 
 
 class ProfileProgress(_Bar):

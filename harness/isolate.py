@@ -31,7 +31,21 @@ KEPT = (
 )
 """All that a worker inherits of the environment: the rest would differ from machine to machine."""
 
+PADDING = "ZOOMGRAD_PADDING"
+MOST_PADDING = 4096
+"""Bytes: a page. Where the stack begins moves with the environment's size (Mytkowicz et al., "Producing wrong data
+without doing anything obviously wrong!", ASPLOS 2009)."""
+
 TAIL_CHARACTERS = 1500
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What is drawn anew for each process, so that no figure hangs on one draw; the same seed draws alike."""
+
+    hash_seed: int = 0
+    padding: int = 0
+    """Bytes that its environment is larger by."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +55,19 @@ class Answer:
     outcome: dict[str, Any]
     seconds: float
     pyperf: bytes | None = None
+    other_load: float = 0.0
+    """Processors that others kept busy meanwhile, or that a hypervisor gave to others, on average."""
 
 
 class Isolate(Protocol):
     """Runs one job in a process of its own; never raises for what a worker does."""
 
-    def __call__(self, task: Task, python: Path, job: Job, *, timeout_seconds: float, hash_seed: int) -> Answer: ...
+    def __call__(self, task: Task, python: Path, job: Job, *, timeout_seconds: float, draw: Draw) -> Answer: ...
 
 
-def isolate(task: Task, python: Path, job: Job, *, timeout_seconds: float, hash_seed: int) -> Answer:
+def isolate(task: Task, python: Path, job: Job, *, timeout_seconds: float, draw: Draw) -> Answer:
     """Run the job's worker under `python`; its crash, hang or silence is an outcome too."""
-    environment = worker_environment(hash_seed)
+    environment = worker_environment(draw)
     with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
         job = {**job, "outcome_file": str(Path(folder) / "outcome.json")}
         job_file, pyperf_file = Path(folder) / "job.json", Path(folder) / "pyperf.json"
@@ -61,22 +77,34 @@ def isolate(task: Task, python: Path, job: Job, *, timeout_seconds: float, hash_
             command += ["--quiet", "--processes=1", f"--values={job['values']}", f"--warmups={job['warmups']}"]
             # The worker sets the loops itself, once it has prepared. pyperf's own worker would lose the environment.
             command += ["--loops=1", f"--inherit-environ={','.join(environment)}", f"--output={pyperf_file}"]
-        start = time.perf_counter()
+        start, others = time.perf_counter(), _others_cpu_seconds()
         code, output = run([*command, str(job_file)], environment, folder, timeout_seconds)
         seconds = time.perf_counter() - start
+        # A tick of the system's clock may fall on the wrong side.
+        other_load = max(0.0, _others_cpu_seconds() - others) / seconds
         outcome = outcome_of(Path(job["outcome_file"]), code, output, timeout_seconds)
         pyperf = pyperf_file.read_bytes() if pyperf_file.exists() else None
     if task == "measure" and outcome["status"] == "measured" and pyperf is None:
         outcome = {"status": "failed", "reason": f"pyperf kept no result: {output or 'it said nothing'}"}
-    return Answer(outcome, seconds, pyperf)
+    return Answer(outcome, seconds, pyperf, other_load)
 
 
-def worker_environment(hash_seed: int) -> dict[str, str]:
+def _others_cpu_seconds() -> float:
+    """Processor time that went to anybody but this process and those it has waited for, stolen time included."""
+    everybody = psutil.cpu_times()
+    idle = everybody.idle + getattr(everybody, "iowait", 0.0)
+    # `user` and `nice` count what guests of this machine used already.
+    guests = getattr(everybody, "guest", 0.0) + getattr(everybody, "guest_nice", 0.0)
+    return float(sum(everybody) - idle - guests - sum(os.times()[:4]))
+
+
+def worker_environment(draw: Draw) -> dict[str, str]:
     """All environment variables of a worker."""
     environment = {name: os.environ[name] for name in KEPT if name in os.environ}
-    environment.update(PYTHONPATH=str(ROOT), PYTHONHASHSEED=str(hash_seed), PYTHONNOUSERSITE="1")
+    environment.update(PYTHONPATH=str(ROOT), PYTHONHASHSEED=str(draw.hash_seed), PYTHONNOUSERSITE="1")
     # NumPy's threads spin for a while after it is imported, on a core that something else is timed on.
     environment.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
+    environment[PADDING] = "." * draw.padding
     return environment
 
 

@@ -23,6 +23,7 @@ def facts() -> dict[str, str]:
         "memory": f"{psutil.virtual_memory().total / 2**30:.1f} GiB",
         "libc": " ".join(platform.libc_ver()),
         "frequency governor": _first_line(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
+        "affinity": _affinity(),
         "load at start": ", ".join(f"{load:.2f}" for load in os.getloadavg()) if hasattr(os, "getloadavg") else "",
     }
     found |= {family: _compiler(family) for family in COMPILERS}
@@ -64,6 +65,13 @@ def _processor() -> str:
     except OSError:
         return platform.processor()
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
+
+
+def _affinity() -> str:
+    """The processors that this process may use; workers inherit them."""
+    if not hasattr(os, "sched_getaffinity"):
+        return ""
+    return ", ".join(str(processor) for processor in sorted(os.sched_getaffinity(0)))
 
 
 def _first_line(path: Path) -> str:

@@ -230,6 +230,11 @@ JIT_SPEEDUP = 5.0
 """Roughly, all of them; the plan's estimate needs no more."""
 
 
+def cell_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | None, blocks: int) -> float:
+    """About how long the workers of a cell take, those of all its blocks."""
+    return sum(estimate_seconds(cell, settings, interpreter, block) for block in range(blocks))
+
+
 def estimate_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | None, block: int) -> float:
     """About how long the worker for that cell takes in that block; 0 where its interpreter is missing.
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import engines
 from harness import interpreters, machine, matrix, workloads
+from harness.budget import fit
 from harness.interpreters import Interpreter, Missing
 from harness.schedule import Plan
 from results.record import Cell, EngineFacts, InterpreterFacts, Run, Settings, WorkloadFacts
@@ -27,6 +28,8 @@ def plan(
     seed: int | None = None,
     timeout_seconds: float | None = None,
     proof_steps: int | None = None,
+    precision: float = 0.0,
+    budget_seconds: float = 0.0,
 ) -> Plan:
     """A new run's plan over the interpreters found. Raises UnknownName for a name that does not exist.
 
@@ -46,6 +49,12 @@ def plan(
     changed = {"timeout_seconds": timeout_seconds, "proof_steps": proof_steps}
     given = {key: value for key, value in changed.items() if value is not None}
     settings = Settings.model_validate({**chosen.settings.model_dump(), **given})
+    blocks = chosen.blocks if blocks is None else blocks
+    there = {interpreter.name: interpreter for interpreter in found}
+    takes = {cell: matrix.cell_seconds(cell, settings, there.get(cell.interpreter), blocks) for cell in cells}
+    kept = fit(takes, budget_seconds) if budget_seconds else cells
+    if not kept:
+        raise Unreadable(f"no cell fits into {budget_seconds:g} s\n  Give it longer, or fewer blocks (--blocks).")
     created_at = datetime.now(UTC)
     run = Run(
         id=f"{created_at:%Y-%m-%dT%H%M%S}-{preset_name}",
@@ -53,13 +62,16 @@ def plan(
         command=tuple(command),
         preset=preset_name,
         seed=secrets.randbelow(2**32) if seed is None else seed,
-        blocks=chosen.blocks if blocks is None else blocks,
+        blocks=blocks,
+        precision=precision,
+        budget_seconds=budget_seconds,
+        left_out=tuple(cell for cell in cells if cell not in kept),
         settings=settings,
-        cells=tuple(cells),
+        cells=tuple(kept),
         reference_interpreter=interpreters.reference(found).name,
-        engines={name: _engine_facts(name) for name in _ladder(cells)},
-        workloads={name: _workload_facts(name) for name in dict.fromkeys(cell.workload for cell in cells)},
-        interpreters=_interpreter_facts(found, missing, cells),
+        engines={name: _engine_facts(name) for name in _ladder(kept)},
+        workloads={name: _workload_facts(name) for name in dict.fromkeys(cell.workload for cell in kept)},
+        interpreters=_interpreter_facts(found, missing, kept),
         machine=machine.facts(),
         commit=machine.commit(interpreters.ROOT),
     )

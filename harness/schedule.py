@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,15 +18,19 @@ from typing import Any, Protocol
 import pyperf
 
 from harness.interpreters import Interpreter, Missing, NoEnvironment
-from harness.isolate import Answer, Isolate
-from harness.matrix import estimate_seconds
+from harness.isolate import MOST_PADDING, Answer, Draw, Isolate
+from harness.matrix import cell_seconds, estimate_seconds
 from harness.worker.job import Job
+from results.precision import imprecise
 from results.record import Cell, Record, Run
 from results.store import Store, write_atomically
 
 REFERENCE_ENGINE = "tuple"
 
 NO_ENVIRONMENT_REMEDY = "Check the network, then start a new run."
+
+MOST_BLOCKS = 30
+"""Where a speedup is not precise by then, the machine won't let it be."""
 
 MOST_OFFSET_STEPS = 4
 """About a period of the garbage collector's, in steps of the workloads that have one; slow steps are dear."""
@@ -43,6 +47,9 @@ class Observer(Protocol):
 
     def started(self, cell: Cell, block: int) -> None: ...
     def finished(self, record: Record, seconds_left: float) -> None: ...
+    def extended(self, cells: int) -> None:
+        """One more block, of so many cells."""
+
     def abandoned(self) -> None:
         """A further block of a cell that brought no result is left out."""
 
@@ -60,7 +67,7 @@ class Plan:
 
     def cell_seconds(self, cell: Cell) -> float:
         """The estimate of all its blocks."""
-        return sum(self.estimate_seconds(cell, block) for block in range(self.run.blocks))
+        return cell_seconds(cell, self.run.settings, self.interpreters.get(cell.interpreter), self.run.blocks)
 
     @property
     def total_seconds(self) -> float:
@@ -101,12 +108,38 @@ class Schedule:
     _references: dict[str, Answer | None] = field(default_factory=dict)
 
     def execute(self) -> None:
-        """Measure what the store does not hold yet; what was skipped is tried again, since it may be there by now."""
+        """Measure what the store does not hold yet, then go on where the run asked for more precision."""
+        self._measure_all(list(self.plan.order()))
+        run = self.plan.run
+        while run.precision and (cells := imprecise(self.store.records(), run.precision)):
+            if not self.add_block(cells):
+                break
+
+    def add_block(self, cells: Sequence[Cell]) -> bool:
+        """Measure one more block of some cells, unless the run has had its time or its most blocks: then False."""
+        run, records = self.plan.run, self.store.records()
+        block = max((record.block for record in records), default=-1) + 1
+        spent = sum(record.worker_seconds for record in records)
+        needed = sum(self.plan.estimate_seconds(cell, block) for cell in cells)
+        if block >= MOST_BLOCKS or (run.budget_seconds and spent + needed > run.budget_seconds):
+            return False
+        self.observer.extended(len(cells))
+        order = random.Random(f"{run.seed} {block}").sample(list(cells), len(cells))
+        self._measure_all([(block, cell) for cell in order])
+        return True
+
+    def clean_up(self) -> None:
+        """Remove what only later blocks would have needed: shared objects, megabytes each."""
+        for cell in self.plan.run.cells:
+            shutil.rmtree(self.store.objects_folder(cell), ignore_errors=True)
+
+    def _measure_all(self, planned: Sequence[tuple[int, Cell]]) -> None:
+        """Measure what is not on disk; what was skipped is tried again, since it may be there by now."""
         records = [record for record in self.store.records() if record.status != "skipped"]
         finished = {(record.block, record.cell) for record in records}
         given_up = {record.cell for record in records if record.status != "measured"}
         steps = {record.cell: record.steps_per_value for record in records if record.steps_per_value}
-        todo = [planned for planned in self.plan.order() if planned not in finished]
+        todo = [point for point in planned if point not in finished]
         progress = _Progress(sum(self.plan.estimate_seconds(cell, block) for block, cell in todo))
         for block, cell in todo:
             estimate = self.plan.estimate_seconds(cell, block)
@@ -122,8 +155,6 @@ class Schedule:
             else:
                 given_up.add(cell)
             self.observer.finished(record, progress.seconds_left(estimate, record.worker_seconds))
-        for cell in self.plan.run.cells:  # megabytes each, and no block is left to load them
-            shutil.rmtree(self.store.objects_folder(cell), ignore_errors=True)
 
     def _measure(self, cell: Cell, block: int, steps_per_value: int) -> Record:
         """One worker for one cell: its record, whatever happens."""
@@ -159,7 +190,7 @@ class Schedule:
 
         job = self._job(cell, block, steps_per_value)
         answer = self.isolate(
-            "measure", python, job, timeout_seconds=self.plan.run.settings.timeout_seconds, hash_seed=block + 1
+            "measure", python, job, timeout_seconds=self.plan.run.settings.timeout_seconds, draw=self._draw(block)
         )
         outcome = answer.outcome
         if outcome["status"] != "measured" or answer.pyperf is None:
@@ -175,6 +206,7 @@ class Schedule:
                 "block": block,
                 "started_at": started_at,
                 "worker_seconds": answer.seconds,
+                "other_load": answer.other_load,
                 "step_seconds": timed.get_values(),
                 "warmup_step_seconds": [seconds for run in timed.get_runs() for _, seconds in run.warmups],
                 **outcome,
@@ -195,12 +227,15 @@ class Schedule:
         except NoEnvironment as error:
             return Answer({"status": "failed", "reason": str(error), "remedy": NO_ENVIRONMENT_REMEDY}, 0.0)
         answer = self.isolate(
-            "proof", python, self._job(cell, 0, 0), timeout_seconds=self.plan.run.settings.timeout_seconds, hash_seed=0
+            "proof", python, self._job(cell, 0, 0), timeout_seconds=self.plan.run.settings.timeout_seconds, draw=Draw()
         )
         return None if answer.outcome["status"] == "measured" else answer
 
     def _reference_cell(self, workload: str) -> Cell:
         return Cell(engine=REFERENCE_ENGINE, interpreter=self.plan.run.reference_interpreter, workload=workload)
+
+    def _draw(self, block: int) -> Draw:
+        return Draw(block + 1, random.Random(f"{self.plan.run.seed} {block} padding").randrange(MOST_PADDING))
 
     def _job(self, cell: Cell, block: int, steps_per_value: int) -> Job:
         settings = self.plan.run.settings

@@ -21,6 +21,9 @@ from pydantic import (
 
 SCHEMA_VERSION: Final = 1
 
+BASELINE: Final = "baseline"
+"""The engine that speedups are over."""
+
 Status = Literal["measured", "skipped", "failed", "timed-out"]
 Name = Annotated[str, Field(pattern=r"^[^/\s-]+(-[^/\s-]+)*$")]
 """A key. No slash, which joins three of them in a cell's key; no double hyphen, which joins them in file names."""
@@ -80,6 +83,8 @@ class Record(Model):
     started_at: AwareDatetime
     worker_seconds: NonNegativeFloat = 0.0
     """Wall time of the whole worker, its start included: what the next run's estimate is made from."""
+    other_load: NonNegativeFloat = 0.0
+    """Processors that others kept busy while the worker ran, on average, stolen time included: 0 on a quiet machine."""
 
     phases: dict[str, NonNegativeFloat] = {}
     """Compile time in seconds by phase; empty for an engine that compiles nothing."""
@@ -172,6 +177,13 @@ class Run(Model):
     seed: int
     """Seed of the shuffled order of cells within each block."""
     blocks: NonNegativeInt
+    """Of every cell; those that `precision` wanted more of have more."""
+    precision: NonNegativeFloat = 0.0
+    """Relative half-width of a speedup's interval from which on a cell gets no further block; 0: none asked for."""
+    budget_seconds: NonNegativeFloat = 0.0
+    """What the whole run was to fit into; 0: no limit."""
+    left_out: tuple[Cell, ...] = ()
+    """Cells that did not fit."""
     settings: Settings = Settings()
     cells: tuple[Cell, ...]
     reference_interpreter: str

@@ -10,6 +10,7 @@ import typer
 from harness import display, interpreters, matrix, planning
 from harness.cli.app import FAILED, INTERRUPTED, app, names, out, say_next, store_of
 from harness.cli.measuring import alone, discover, get_ready
+from harness.cli.options import duration, share
 from harness.cli.report import conclude
 from harness.isolate import isolate
 from harness.schedule import Schedule
@@ -30,6 +31,14 @@ def run(
     proof_steps: Annotated[
         Optional[int], typer.Option(min=2, help="Steps that must give the reference's bits before timing.")
     ] = None,
+    until: Annotated[
+        Optional[float],
+        typer.Option(parser=share, metavar="SHARE", help="Add blocks until every speedup is known to ±5%, say."),
+    ] = None,
+    budget: Annotated[
+        Optional[float],
+        typer.Option(parser=duration, metavar="TIME", help="Leave out the dearest cells, to fit into 10m, say."),
+    ] = None,
     resume: Annotated[Optional[str], typer.Option(help="Go on with this run: its id or its folder.")] = None,
 ) -> None:
     """Measure cells in fresh processes; ends with the headline table and the report."""
@@ -48,6 +57,8 @@ def run(
             seed=seed,
             timeout_seconds=timeout,
             proof_steps=proof_steps,
+            precision=until or 0.0,
+            budget_seconds=budget or 0.0,
         )
     out.print(display.plan_table(plan))
     out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, without making environments", "")
@@ -56,7 +67,9 @@ def run(
         try:
             get_ready(plan)
             with display.RunProgress(out, len(plan.run.cells) * plan.run.blocks) as progress:
-                Schedule(plan, store, isolate, interpreters.environment, progress).execute()
+                schedule = Schedule(plan, store, isolate, interpreters.environment, progress)
+                schedule.execute()
+                schedule.clean_up()
         except KeyboardInterrupt:
             say_next(f"Interrupted; what was measured is on disk. Resume with: zoomgrad run --resume {store.run.id}")
             raise typer.Exit(INTERRUPTED) from None

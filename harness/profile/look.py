@@ -16,7 +16,7 @@ from harness.interpreters import ROOT, Interpreter
 from harness.worker.job import ProfileJob
 from results.record import Cell
 
-HASH_SEED = 0
+DRAW = isolate.Draw()
 """One for all: what differs between two profiles is then the engine."""
 ENDING_SECONDS = 60.0
 """What a worker may take beyond what it was asked to: start, preparation, and what the profiler makes of it."""
@@ -86,7 +86,7 @@ class Look:
             job_file.write_text(json.dumps(job), encoding="utf-8")
             self.folder.mkdir(parents=True, exist_ok=True)
             surroundings = {
-                **isolate.worker_environment(HASH_SEED),
+                **isolate.worker_environment(DRAW),
                 "ZOOMGRAD_GENERATED": str(GENERATED),
                 **(environment or {}),
             }

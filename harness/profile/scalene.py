@@ -15,7 +15,7 @@ from typing import Any
 
 from harness import isolate
 from harness.interpreters import ROOT
-from harness.profile.look import HASH_SEED, WORKER, Look, NoProfile, common
+from harness.profile.look import DRAW, WORKER, Look, NoProfile, common
 from results.profile import Line
 
 LOCK = "profile-worker"
@@ -49,7 +49,7 @@ def profile(look: Look) -> dict[str, Any]:
         found = json.loads(file.read_text(encoding="utf-8"))
         _keep_page(look, python, file)
         command = [str(python), "-c", "import importlib.metadata as m; print(m.version('scalene'))"]
-        version = look.run(command, isolate.worker_environment(HASH_SEED), folder, PAGE_SECONDS)[1]
+        version = look.run(command, isolate.worker_environment(DRAW), folder, PAGE_SECONDS)[1]
     lines = tuple(_lines(found))
     if not lines:
         raise NoProfile("failed", "Scalene saw no line of the project", "Give it longer with --seconds.")
@@ -111,7 +111,7 @@ def _frame(text: str) -> str:
 def _keep_page(look: Look, python: Path, file: Path) -> None:
     """Have Scalene write its own page; a profile without one is a profile."""
     command = [str(python), "-m", "scalene", "view", "--standalone", str(file)]
-    look.run(command, isolate.worker_environment(HASH_SEED), str(file.parent), PAGE_SECONDS)
+    look.run(command, isolate.worker_environment(DRAW), str(file.parent), PAGE_SECONDS)
     page = file.parent / "scalene-profile.html"
     if page.exists():
         (look.folder / PAGE).write_bytes(page.read_bytes())

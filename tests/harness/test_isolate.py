@@ -12,7 +12,7 @@ import psutil
 import pyperf
 import pytest
 
-from harness.isolate import KEPT, TAIL_CHARACTERS, isolate
+from harness.isolate import KEPT, PADDING, TAIL_CHARACTERS, Draw, isolate
 
 PYTHON = Path(sys.executable)  # the tests' own environment has pyperf
 
@@ -37,7 +37,7 @@ def job(tmp_path):
 
 
 def run(task, job, *, python=PYTHON, timeout_seconds=60.0):
-    return isolate(task, python, job, timeout_seconds=timeout_seconds, hash_seed=1)
+    return isolate(task, python, job, timeout_seconds=timeout_seconds, draw=Draw(1, 100))
 
 
 @pytest.fixture
@@ -206,9 +206,9 @@ def test_an_interrupt_ends_the_worker_too(job, stand_in, tmp_path):
     pids_file = tmp_path / "pids"
     python = stand_in(FAMILY.replace("PIDS", str(pids_file)) + "time.sleep(600)")
     text = (
-        "import json, signal, sys; from pathlib import Path; from harness.isolate import isolate\n"
+        "import json, signal, sys; from pathlib import Path; from harness.isolate import Draw, isolate\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background jobs ignore it
-        "isolate('proof', Path(sys.argv[1]), json.loads(sys.argv[2]), timeout_seconds=600, hash_seed=0)"
+        "isolate('proof', Path(sys.argv[1]), json.loads(sys.argv[2]), timeout_seconds=600, draw=Draw())"
     )
     caller = subprocess.Popen([sys.executable, "-c", text, python, json.dumps(job)], stderr=subprocess.PIPE, text=True)
     wait_for(pids_file.exists)
@@ -233,9 +233,11 @@ def test_a_worker_sees_only_what_is_kept_of_the_environment(job, stand_in, monke
         "PYTHONPATH",
         "PYTHONHASHSEED",
         "PYTHONNOUSERSITE",
+        PADDING,
         "OMP_NUM_THREADS",
         "OPENBLAS_NUM_THREADS",
     }
+    assert len(seen[PADDING]) == 100
     assert seen["OMP_NUM_THREADS"] == "1"
     assert (seen["ZOOMGRAD_DATA"], seen["PYTHONHASHSEED"]) == ("/data", "1")
     assert Path(seen["PYTHONPATH"], "harness").is_dir()

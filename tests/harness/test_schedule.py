@@ -9,7 +9,7 @@ import pytest
 
 from harness.interpreters import Interpreter, Missing, NoEnvironment
 from harness.isolate import Answer
-from harness.schedule import Plan, Schedule
+from harness.schedule import MOST_BLOCKS, Plan, Schedule
 from results.record import Cell, InterpreterFacts, Run, Settings
 from results.store import Store
 
@@ -73,10 +73,20 @@ class Workers:
         self.jobs = []
         self.seen = []
         self.before_each = lambda: None
+        self.seconds = lambda block: [0.1 + block, 0.2 + block]
 
-    def __call__(self, task, python, job, *, timeout_seconds, hash_seed):
+    def __call__(self, task, python, job, *, timeout_seconds, draw):
         self.before_each()
-        self.jobs.append({"task": task, "python": python, "timeout": timeout_seconds, "hash_seed": hash_seed, **job})
+        self.jobs.append(
+            {
+                "task": task,
+                "python": python,
+                "timeout": timeout_seconds,
+                "hash_seed": draw.hash_seed,
+                "padding": draw.padding,
+                **job,
+            }
+        )
         key = job["engine"] if task == "measure" else ("proof", job["workload"])
         answer = self.answers.get(key)
         if isinstance(answer, BaseException):
@@ -86,7 +96,7 @@ class Workers:
         if task == "proof":
             Path(job["reference_file"]).write_text("{}")
             return Answer({"status": "measured"}, 1.0)
-        block = hash_seed - 1
+        block = draw.hash_seed - 1
         outcome = {
             "status": "measured",
             "phases": {"trace": 0.25},
@@ -96,7 +106,7 @@ class Workers:
             "parameters_sha256": "abc",
             "proof": {"reference": job["reference_cell"], "steps": 2, "identical": True, "worst_error": 0.0},
         }
-        return Answer(outcome, 2.0, pyperf_json(self.tmp_path, [0.1 + block, 0.2 + block], **self.metadata(block)))
+        return Answer(outcome, 2.0, pyperf_json(self.tmp_path, self.seconds(block), **self.metadata(block)))
 
     @property
     def measured(self):
@@ -114,6 +124,9 @@ class Observer:
     def finished(self, record, seconds_left):
         self.records.append(record)
         self.left.append(seconds_left)
+
+    def extended(self, cells):
+        self.added = getattr(self, "added", 0) + cells
 
     def abandoned(self):
         self.abandoned_blocks += 1
@@ -197,6 +210,16 @@ def test_each_block_has_a_hash_seed_of_its_own(tmp_path):
     workers = Workers(tmp_path)
     execute(plan(cells=CELLS[:1]), workers, tmp_path)
     assert [job["hash_seed"] for job in workers.jobs] == [0, 1, 2, 3]
+
+
+def test_each_block_has_an_environment_of_its_own_size_drawn_from_the_seed(tmp_path):
+    drawn = []
+    for attempt in range(2):
+        workers = Workers(tmp_path)
+        execute(plan(cells=CELLS[:2]), workers, tmp_path / str(attempt))
+        drawn.append([(job["engine"], job["padding"]) for job in workers.jobs if job["task"] == "measure"])
+    assert drawn[0] == drawn[1]
+    assert len({padding for _, padding in drawn[0]}) == 3
 
 
 def test_a_record_holds_what_the_worker_and_pyperf_found(tmp_path):
@@ -370,3 +393,42 @@ def test_resuming_tries_what_was_skipped_again(tmp_path):
     execute(plan(blocks=2), again, tmp_path)
     assert sorted(again.measured) == [("slots", 0), ("slots", 1)]
     assert set(statuses(store).values()) == {"measured"}
+
+
+# More blocks
+
+
+def asking(precision, **choices):
+    return Plan(plan().run.model_copy(update={"precision": precision, **choices}), plan().interpreters, {})
+
+
+def test_a_precise_run_needs_no_further_block(tmp_path):
+    workers = Workers(tmp_path)
+    workers.seconds = lambda block: [1.0, 1.0 + block / 1000]
+    execute(asking(0.05), workers, tmp_path)
+    assert {block for _, block in workers.measured} == {0, 1, 2}
+
+
+def test_blocks_are_added_until_every_speedup_is_precise(tmp_path):
+    workers = Workers(tmp_path)
+    workers.seconds = lambda block: [1.3, 1.0] if block == 1 else [1.0, 1.0]
+    execute(asking(0.02, cells=CELLS[:2]), workers, tmp_path)
+    blocks = [block for _, block in workers.measured]
+    assert 3 <= max(blocks) < MOST_BLOCKS - 1
+    assert Counter(blocks) == dict.fromkeys(range(max(blocks) + 1), 2)
+
+
+def test_what_will_never_be_precise_ends_at_the_most_blocks(tmp_path):
+    workers = Workers(tmp_path)
+    _, observer = execute(asking(0.001, cells=CELLS[:2]), workers, tmp_path)
+    assert max(block for _, block in workers.measured) == MOST_BLOCKS - 1
+    assert observer.added == 2 * (MOST_BLOCKS - 3)
+
+
+def test_a_budget_ends_it_too_and_resuming_adds_nothing(tmp_path):
+    the_plan = asking(0.001, cells=CELLS[:2], budget_seconds=30.0)
+    workers, again = Workers(tmp_path), Workers(tmp_path)
+    execute(the_plan, workers, tmp_path)
+    assert 3 <= max(block for _, block in workers.measured) < 8  # a fake worker takes 2 s
+    execute(the_plan, again, tmp_path)
+    assert not again.measured

@@ -1,0 +1,44 @@
+"""Cells and a time -> the cells that fit."""
+
+from harness.budget import fit
+from results.record import Cell
+
+
+def cell(engine, workload="xor", interpreter="cpython-3.13"):
+    return Cell(engine=engine, interpreter=interpreter, workload=workload)
+
+
+def keys(cells):
+    return [f"{cell.engine}/{cell.workload}" for cell in cells]
+
+
+SECONDS = {
+    cell("baseline"): 2.0,
+    cell("tuple"): 2.0,
+    cell("tcc"): 1.0,
+    cell("baseline", "mnist"): 30.0,
+    cell("tuple", "mnist"): 20.0,
+    cell("tcc", "mnist"): 1.0,
+}
+
+
+def test_everything_fits_into_enough_time():
+    assert fit(SECONDS, 56.0) == list(SECONDS)
+
+
+def test_the_dearest_go_first_and_each_bears_a_share_of_its_baseline():
+    assert keys(fit(SECONDS, 55.0)) == ["baseline/xor", "tuple/xor", "tcc/xor", "baseline/mnist", "tcc/mnist"]
+
+
+def test_a_baseline_goes_with_the_last_of_its_cells():
+    assert keys(fit(SECONDS, 35.0)) == ["baseline/xor", "tuple/xor", "tcc/xor"]
+
+
+def test_a_baseline_without_company_was_asked_for_by_itself():
+    alone = {cell("baseline", "mnist"): 30.0, **{at: SECONDS[at] for at in SECONDS if at.workload == "xor"}}
+    assert keys(fit(alone, 40.0)) == keys(alone)
+    assert keys(fit(alone, 10.0)) == ["baseline/xor", "tuple/xor", "tcc/xor"]
+
+
+def test_nothing_fits_into_no_time():
+    assert not fit(SECONDS, 0.5)
