@@ -50,9 +50,6 @@ def _variants(*suffixes: str) -> tuple[str, ...]:
     return tuple(f"{compiler}{suffix}" for compiler in ("tcc", "gcc-O0", "gcc-O1", "clang-O1") for suffix in suffixes)
 
 
-ONLY_A_MATTER_OF_DEGREE = ("gcc-O0", "gcc-O2", "clang-O0", "clang-O2")
-"""Another engine of a smoke test runs the same code, at another level of optimisation."""
-
 SLOW_TO_COMPILE = ("clang-O1-whole",)
 """Takes minutes to compile the larger workloads: only where it is named, or where everything is measured."""
 
@@ -85,10 +82,10 @@ class Preset:
 
 PRESETS = {
     "smoke": Preset(
-        "nearly every engine on the newest CPython and PyPy on xor, three on digits; under a minute, for CI",
-        blocks=1,
-        settings=Settings(values=2, warmups=1, jit_warmups=1, value_seconds=0.02, timeout_seconds=60.0),
-        parts=(Part(("xor",), _all_but(*ONLY_A_MATTER_OF_DEGREE, *SLOW_TO_COMPILE)), Part(("digits",), HEADLINE)),
+        "one engine of each kind on the newest CPython and PyPy; five blocks, about a minute: what the gate runs",
+        blocks=5,
+        settings=Settings(values=2, warmups=1, jit_warmups=1, value_seconds=0.05, timeout_seconds=60.0),
+        parts=(Part(("xor",), ("baseline", "hoisted", "tcc")), Part(("digits",), ("baseline", "rerolled-tcc"))),
     ),
     "quick": Preset(
         "every engine on the newest CPython and PyPy, few on the others; two blocks, up to ten minutes",
@@ -97,7 +94,18 @@ PRESETS = {
         parts=(Part(("digits",)), Part(("mnist",), TRADE_OFF), Part(("digits",), HEADLINE, everywhere=True)),
     ),
     "full": Preset(
-        "everything, with many blocks; hours",
+        "what quick has, the published table with Clang -O1 as first published; five blocks, three quarters of an hour",
+        blocks=5,
+        settings=Settings(value_seconds=0.25, timeout_seconds=1800.0),
+        parts=(
+            Part(("digits",)),
+            Part(("mnist",), TRADE_OFF),
+            Part(("mnist-b1000",), (*TRADE_OFF, *SLOW_TO_COMPILE)),
+            Part(("digits",), HEADLINE, everywhere=True),
+        ),
+    ),
+    "everything": Preset(
+        "every engine on every workload and interpreter, ten blocks; days, or as much as --budget gives",
         blocks=10,
         settings=Settings(values=5, warmups=2, jit_warmups=10, value_seconds=1.0, timeout_seconds=3600.0),
         parts=(Part(workloads.names(), engines.names(), everywhere=True),),

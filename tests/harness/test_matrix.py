@@ -10,7 +10,9 @@ from engines.api import UnknownName
 from engines.compiled.c_engines import KEPT_FROM_SECONDS
 from harness import matrix, workloads
 from harness.interpreters import Interpreter
+from results.precision import baseline_of
 from results.record import Cell
+from results.stats import MIN_PROCESSES
 
 INTERPRETERS = ("cpython-3.9", "cpython-3.13", "pypy-3.11")
 MAIN = ("cpython-3.13", "pypy-3.11")
@@ -31,17 +33,11 @@ def product(engine_names, interpreters, workload_names):
 ORDINARY = [name for name in engines.names() if name not in matrix.SLOW_TO_COMPILE]
 
 
-IN_SMOKE = [name for name in ORDINARY if name not in matrix.ONLY_A_MATTER_OF_DEGREE]
-
-
-def test_smoke_is_every_kind_of_engine_on_the_main_interpreters():
-    few = product(matrix.HEADLINE, MAIN, ["digits"])
-    assert triples(cells("smoke")) == product(IN_SMOKE, MAIN, ["xor"]) | few
-
-
-def test_what_smoke_leaves_out_it_has_at_another_level():
-    for name in matrix.ONLY_A_MATTER_OF_DEGREE:
-        assert any(other.startswith(name[:-1]) for other in IN_SMOKE)
+def test_smoke_is_an_engine_of_each_kind_with_its_baseline_and_enough_blocks_for_intervals():
+    found = cells("smoke")
+    assert {cell.interpreter for cell in found} == {*MAIN}
+    assert {baseline_of(cell) for cell in found} <= {*found}
+    assert matrix.preset("smoke").blocks >= MIN_PROCESSES
 
 
 def test_quick_adds_the_trade_off_and_the_headline_engines_on_the_others():
@@ -50,8 +46,14 @@ def test_quick_adds_the_trade_off_and_the_headline_engines_on_the_others():
     assert triples(cells("quick")) == everywhere | headline
 
 
-def test_full_is_everything():
-    assert triples(cells("full")) == product(engines.names(), INTERPRETERS, workloads.names())
+def test_full_adds_the_published_table_and_what_it_was_first_compiled_with():
+    whole = product(matrix.SLOW_TO_COMPILE, MAIN, ["mnist-b1000"])
+    table = product(matrix.TRADE_OFF, MAIN, ["mnist-b1000"])
+    assert triples(cells("full")) == triples(cells("quick")) | table | whole
+
+
+def test_everything_is_everything():
+    assert triples(cells("everything")) == product(engines.names(), INTERPRETERS, workloads.names())
 
 
 @pytest.mark.parametrize("name", matrix.SLOW_TO_COMPILE)
@@ -97,7 +99,7 @@ def test_named_workloads_replace_the_presets_on_all_interpreters():
 
 def test_on_named_interpreters_every_engine_runs_and_on_others_none():
     found = triples(cells("smoke", only_interpreters=["cpython-3.9"]))
-    assert found == product(IN_SMOKE, ["cpython-3.9"], ["xor"]) | product(matrix.HEADLINE, ["cpython-3.9"], ["digits"])
+    assert found == {(engine, "cpython-3.9", workload) for engine, _, workload in triples(cells("smoke"))}
 
 
 def test_what_is_named_is_the_whole_selection():
