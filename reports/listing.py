@@ -99,7 +99,9 @@ def _notes(run: Run, rows: pd.DataFrame) -> list[str]:
     if results["extrapolated"].astype(bool).any():
         notes.append("≈ marks an epoch that was not run whole: its time is the time of a step times the steps.")
     if results["step_seconds_low"].isna().any():
-        notes.append(f"No interval: fewer than {MIN_PROCESSES} processes, too few to resample. More --blocks give one.")
+        notes.append(
+            f"No interval: fewer than {MIN_PROCESSES} processes, too few to see them differ. More --blocks give one."
+        )
     if (results["blocks"] < run.blocks).any():
         notes.append(f"Some cells have fewer than the {run.blocks} planned blocks: see the column.")
     if "unchecked" in set(results["bits"]):

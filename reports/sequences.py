@@ -16,6 +16,7 @@ import pandas as pd
 from reports.outcome import IDENTICAL, MEASURED
 from reports.table import KEYS, Row, each, in_order, measured, smallest
 from results.record import Cell, Record
+from results.steady import MIN_VALUES, classify, of_processes
 
 POINTS_A_MEAN = 50
 """Recorded losses in a mean, at least: a step of one sample has a loss of next to nothing, or of very much."""
@@ -66,8 +67,9 @@ def values(table: pd.DataFrame, records: Iterable[Record]) -> pd.DataFrame:
     """Run sequences of one workload's rows: each cell's warm-up and timed values in the order of their `number`.
 
     `relative`: a value over the cell's step time, the median over processes; `warm_up`: whether it was left out of
-    that. Of interpreters without a just-in-time compiler there is one, the reference CPython where it was measured:
-    it shows what a process's start does to any interpreter. Cells with a single value are left out.
+    that; `steady`: the cell's kind, of `results.steady`; `steady_from`: the number from which on it is steady, NaN
+    where it is not. Of interpreters without a just-in-time compiler there is one, the reference CPython where it was
+    measured: it shows what a process's start does to any interpreter. Cells with a single value are left out.
     """
     blocks = _blocks(records)
     rows = measured(table)
@@ -80,10 +82,32 @@ def values(table: pd.DataFrame, records: Iterable[Record]) -> pd.DataFrame:
         # A process that found its steps slow took fewer values.
         shape = max(_shape(block) for block in of_cell)
         processes = [block.warmup_step_seconds + block.step_seconds for block in of_cell if _shape(block) == shape]
+        steady = of_processes([classify(process) for process in processes])
+        of_all = {"steady": steady.kind, "steady_from": math.nan if steady.start is None else steady.start + 1}
         for index, of_value in enumerate(zip(*processes, strict=True) if sum(shape) > 1 else ()):
             relative = median(of_value) / row.step_seconds
-            made.append({**_keys(row), "number": index + 1, "relative": relative, "warm_up": index < shape[0]})
-    return _like(table, made, ("number", "relative", "warm_up"))
+            of_one = {"number": index + 1, "relative": relative, "warm_up": index < shape[0]}
+            made.append({**_keys(row), **of_one, **of_all})
+    return _like(table, made, ("number", "relative", "warm_up", "steady", "steady_from"))
+
+
+def settling(sequences: pd.DataFrame) -> str:
+    """How many cells of `values` reached a steady state, and which never did; empty where there are none."""
+    told = sequences[sequences["number"] == 1]
+    long = told[told["steady"] != "too short"]
+    never = [f"{row.engine} on {row.interpreter} ({row.steady})" for row in each(long[long["steady_from"].isna()])]
+    found = []
+    if len(long):
+        found.append(f"Of {_cells(len(long))} with {MIN_VALUES} values or more, {len(long) - len(never)} settled.")
+    if never:
+        found.append(f"Never steady, so that their times are no steady state's: {', '.join(never)}.")
+    if short := len(told) - len(long):
+        found.append(f"{_cells(short)} with fewer than {MIN_VALUES} values: too short to tell.")
+    return " ".join(found)
+
+
+def _cells(count: int) -> str:
+    return f"{count} cell" if count == 1 else f"{count} cells"
 
 
 def _blocks(records: Iterable[Record]) -> Mapping[Cell, list[Record]]:

@@ -1,7 +1,8 @@
 """Run and records -> one row a cell. Every figure of the report is a column here; nothing after it computes one.
 
-Seconds are medians over processes of process means. Bounds (`*_low`, `*_high`) are NaN below 3 processes. Every
-figure of a cell that is not "measured" is NaN: see `reports.outcome` for what counts as measured.
+Seconds are medians over processes of process means. Bounds (`*_low`, `*_high`) are NaN below 3 processes; those of
+compile time below 3 blocks that compiled. Every figure of a cell that is not "measured" is NaN: see `reports.outcome`
+for what counts as measured.
 """
 
 from __future__ import annotations
@@ -14,10 +15,7 @@ import pandas as pd
 
 from reports.outcome import MEASURED, Outcome, outcome, promise
 from results import stats
-from results.record import Cell, Record, Run
-
-BASELINE = "baseline"
-"""The engine that speedups are against."""
+from results.record import BASELINE, Cell, Record, Run
 
 NAN = float("nan")
 
@@ -42,7 +40,8 @@ COLUMNS = (
     *KEYS,
     *("on_reference", "status", "reason", "remedy", "promise", "bits", "worst_error", "blocks"),
     *("step_seconds", "step_seconds_low", "step_seconds_high"),
-    *("compile_seconds", "epoch_seconds", "epoch_seconds_low", "epoch_seconds_high", "extrapolated", "sample_seconds"),
+    *("compile_seconds", "compile_seconds_low", "compile_seconds_high"),
+    *("epoch_seconds", "epoch_seconds_low", "epoch_seconds_high", "extrapolated", "sample_seconds"),
     *("speedup", "speedup_low", "speedup_high"),
     *("speedup_reference", "speedup_reference_low", "speedup_reference_high"),
     *(phase_column(phase) for phase in PHASES),
@@ -120,7 +119,7 @@ def _row(run: Run, cell: Cell, judged: Outcome, results: Mapping[Cell, Sequence[
     records = results.get(cell)
     if records is None:
         return row
-    row |= {"blocks": len(records), "compile_seconds": _compile_seconds(records)}
+    row |= {"blocks": len(records), **_bounded("compile_seconds", _compile_time(records))}
     row |= _times(run, cell, records)
     for column, interpreter in (("speedup", cell.interpreter), ("speedup_reference", run.reference_interpreter)):
         base = Cell(engine=BASELINE, interpreter=interpreter, workload=cell.workload)
@@ -130,7 +129,7 @@ def _row(run: Run, cell: Cell, judged: Outcome, results: Mapping[Cell, Sequence[
 
 
 def _times(run: Run, cell: Cell, records: Sequence[Record]) -> Row:
-    step = _step_time(records)
+    step = _median(_samples(records))
     row = _bounded("step_seconds", step)
     workload = run.workloads.get(cell.workload)
     if workload is not None and workload.steps_per_epoch:
@@ -150,11 +149,15 @@ def _samples(records: Sequence[Record]) -> stats.Samples:
     return [record.step_seconds for record in records]
 
 
-def _step_time(records: Sequence[Record]) -> stats.Interval:
+def _by_block(records: Sequence[Record]) -> dict[int, Sequence[float]]:
+    return {record.block: record.step_seconds for record in records}
+
+
+def _median(samples: stats.Samples) -> stats.Interval:
     try:
-        return stats.step_time(_samples(records))
+        return stats.step_time(samples)
     except stats.TooFewProcesses:
-        return stats.Interval(stats.median_of_processes(_samples(records)), NAN, NAN)
+        return stats.Interval(stats.median_of_processes(samples), NAN, NAN)
 
 
 def _speedup(cell: Cell, base: Cell, results: Mapping[Cell, Sequence[Record]]) -> stats.Interval:
@@ -162,22 +165,24 @@ def _speedup(cell: Cell, base: Cell, results: Mapping[Cell, Sequence[Record]]) -
         return stats.Interval(NAN, NAN, NAN)
     if base == cell:
         return stats.Interval(1.0, 1.0, 1.0)
-    over, under = _samples(results[base]), _samples(results[cell])
+    over, under = stats.paired(_by_block(results[base]), _by_block(results[cell]))
     try:
         return stats.speedup(over, under)
     except stats.TooFewProcesses:
         return stats.Interval(stats.median_of_processes(over) / stats.median_of_processes(under), NAN, NAN)
 
 
-def _compile_seconds(records: Sequence[Record]) -> float:
+def _compile_time(records: Sequence[Record]) -> stats.Interval:
     """Median over the blocks that compiled: a later block may load the object and record no phases.
 
     0 where there was nothing to compile; NaN where every block loaded what an interrupted one had compiled.
     """
     totals = [sum(record.phases.values()) for record in records if record.phases]
-    if totals:
-        return float(np.median(totals))
-    return NAN if any(record.tape_rows for record in records) else 0.0
+    if totals and min(totals) > 0:
+        # A process compiles once: each is a sample of one value.
+        return _median([[seconds] for seconds in totals])
+    unknown = not totals and any(record.tape_rows for record in records)
+    return stats.Interval(NAN if unknown else float(np.median(totals or [0.0])), NAN, NAN)
 
 
 def _phase_seconds(phase: str, records: Sequence[Record]) -> float:

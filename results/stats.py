@@ -1,24 +1,24 @@
 """How sure a figure is. Pure functions over seconds per step; the process is the sampling unit.
 
 Two values of one process share its address layout, its hash seed and its JIT's decisions, so they say less than two
-processes do: intervals resample processes first, then values within each (Kalibera and Jones, "Rigorous benchmarking in
-reasonable time", 2013).
+processes do: each process counts once (Kalibera and Jones, "Rigorous benchmarking in reasonable time", 2013).
 
 Within a process values are averaged, across processes the median is taken. A full garbage collection every fifth step
 makes that step eight times as long (`baseline` on `digits`, CPython 3.13): it is part of what an epoch costs, and a
 median within the process would not see it. A process that the machine disturbed is an outlier, which a median leaves
 out.
+
+Every interval is a 95 % interval, made on logarithms, so that a ratio's bounds mirror those of its inverse. How often
+they hold the truth, and why they are no bootstrap's, is in docs/statistics.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
-
-import numpy as np
-from numpy.typing import NDArray
+from functools import cache
+from statistics import fmean, median, stdev
 
 Samples = Sequence[Sequence[float]]
 """Seconds per step, one inner sequence a process."""
@@ -26,10 +26,10 @@ Samples = Sequence[Sequence[float]]
 MIN_PROCESSES = 3
 """Below this nothing can be said of the spread between processes."""
 
-BOOTSTRAP_PROCESSES = 5
-"""Below this a bootstrap of a median covers too little: three processes, 5 % apart, 83 % instead of 95 %."""
+CONFIDENCE = 0.95
 
-RESAMPLES = 2000
+_STUDENT = {3: 4.3027, 4: 3.1824}
+"""97.5 % quantiles of Student's t by number of processes. The extremes of so few cover 75 and 87.5 %."""
 
 
 class TooFewProcesses(ValueError):
@@ -53,77 +53,117 @@ def median_of_processes(samples: Samples) -> float:
     """Median over processes of each process's mean, in seconds."""
     if not samples or any(not len(values) for values in samples):
         raise TooFewProcesses("a median needs at least one process, and each process at least one value")
-    return float(np.median([fmean(values) for values in samples]))
+    return median(fmean(values) for values in samples)
 
 
-def step_time(samples: Samples, *, confidence: float = 0.95, seed: int = 0) -> Interval:
-    """Seconds per step with its interval: hierarchical bootstrap, or Student's t on logarithms below 5 processes.
+def step_time(samples: Samples) -> Interval:
+    """Seconds per step with its interval.
 
     samples: seconds per step, shape (processes, values). Raises TooFewProcesses below 3 processes.
     """
-    value = median_of_processes(samples)
-    if len(_enough(samples)) < BOOTSTRAP_PROCESSES:
-        return _student(value, *_log_mean(samples), confidence)
-    return _percentiles(value, _resampled_medians(samples, np.random.default_rng(seed)), confidence)
+    return _interval(median_of_processes(samples), [math.log(fmean(values)) for values in samples])
 
 
-def speedup(base: Samples, engine: Samples, *, confidence: float = 0.95, seed: int = 0) -> Interval:
-    """Ratio of step times, base over engine, with its interval, made as `step_time` makes it.
+def speedup(base: Samples, engine: Samples) -> Interval:
+    """Ratio of step times, base over engine, with the interval of the blocks' own ratios.
 
-    base, engine: seconds per step, shape (processes, values). Raises TooFewProcesses below 3 processes on either side.
+    base, engine: seconds per step, shape (processes, values). The n-th process of one and the n-th of the other come
+    from one block (see `paired`), so that what slowed the whole block cancels; processes of the longer side that have
+    no partner count for the value only. Raises TooFewProcesses below 3 processes on either side.
     """
     value = median_of_processes(base) / median_of_processes(engine)
-    if min(len(_enough(base)), len(_enough(engine))) < BOOTSTRAP_PROCESSES:
-        (base_mean, base_error), (engine_mean, engine_error) = _log_mean(base), _log_mean(engine)
-        return _student(value, base_mean - engine_mean, math.hypot(base_error, engine_error), confidence)
-    rng = np.random.default_rng(seed)
-    return _percentiles(value, _resampled_medians(base, rng) / _resampled_medians(engine, rng), confidence)
+    # Not strict: only a complete run has a partner for everyone.
+    blocks = [math.log(fmean(over) / fmean(under)) for over, under in zip(base, engine, strict=False)]
+    return _interval(value, blocks)
+
+
+def paired(
+    base: Mapping[int, Sequence[float]], engine: Mapping[int, Sequence[float]]
+) -> tuple[list[Sequence[float]], list[Sequence[float]]]:
+    """Samples by block -> samples as `speedup` wants them: blocks that both have first, in one order."""
+    both = sorted(base.keys() & engine.keys())
+    ordered_base, ordered_engine = ([*both, *sorted(side.keys() - {*both})] for side in (base, engine))
+    return [base[block] for block in ordered_base], [engine[block] for block in ordered_engine]
 
 
 def change(new: Interval, old: Interval) -> Interval:
     """Ratio of two figures that are positive and independent, new over old, with the interval theirs give it.
 
-    On logarithms half-widths add up as the roots of their squares, for each side by itself. NaN where either has none.
+    On logarithms half-widths add up as the roots of their squares, for each side by itself: the method of variance
+    estimates recovery (Zou and Donner, "Construction of confidence limits about effect measures", 2008). NaN where
+    either has none.
     """
     up = math.hypot(math.log(new.high / new.value), math.log(old.value / old.low))
     down = math.hypot(math.log(new.value / new.low), math.log(old.high / old.value))
-    value = new.value / old.value
+    return _spread(new.value / old.value, down, up)
+
+
+def speedup_change(base_new: Samples, engine_new: Samples, base_old: Samples, engine_old: Samples) -> Interval:
+    """What became of a speedup: the new run's over the old run's, with its interval.
+
+    Only ratios within a run meet, so the two runs may come from two machines. Raises TooFewProcesses as `speedup` does.
+    """
+    return change(speedup(base_new, engine_new), speedup(base_old, engine_old))
+
+
+def geometric_mean(intervals: Sequence[Interval]) -> Interval:
+    """Geometric mean of ratios, over workloads say, with the interval theirs give it.
+
+    Errors are taken to be independent from one interval to the next, and combine as in `change`. That holds for
+    speedups of different workloads, which share no process; speedups of several engines share their baseline's
+    processes, and their mean is less sure than this says. It is the mean of these workloads: how others would do, no
+    interval here tells. NaN bounds where any has none; ValueError where there are no intervals.
+    """
+    if not intervals:
+        raise ValueError("a geometric mean needs at least one interval")
+    up = math.hypot(*(math.log(one.high / one.value) for one in intervals)) / len(intervals)
+    down = math.hypot(*(math.log(one.value / one.low) for one in intervals)) / len(intervals)
+    return _spread(math.exp(fmean(math.log(one.value) for one in intervals)), down, up)
+
+
+def _spread(value: float, down: float, up: float) -> Interval:
     return Interval(value, value * math.exp(-down), value * math.exp(up))
 
 
-def _enough(samples: Samples) -> Samples:
-    if len(samples) < MIN_PROCESSES:
+def _interval(value: float, logs: Sequence[float]) -> Interval:
+    """The interval of the logarithms' median, taken back; widened to hold the value, a median of other things."""
+    if len(logs) < MIN_PROCESSES:
         raise TooFewProcesses(
-            f"an interval needs {MIN_PROCESSES} processes, here are {len(samples)}: run more blocks (--blocks)"
+            f"an interval needs {MIN_PROCESSES} processes, here are {len(logs)}: run more blocks (--blocks)"
         )
-    return samples
+    low, high = _student(logs) if len(logs) in _STUDENT else _order_statistics(logs)
+    return Interval(value, min(value, math.exp(low)), max(value, math.exp(high)))
 
 
-def _log_mean(samples: Samples) -> tuple[float, float]:
-    """Mean of the logarithms of the processes' means, and its standard error."""
-    logs = [math.log(fmean(values)) for values in samples]
-    return fmean(logs), stdev(logs) / math.sqrt(len(logs))
+def _student(logs: Sequence[float]) -> tuple[float, float]:
+    mean, reach = fmean(logs), _STUDENT[len(logs)] * stdev(logs) / math.sqrt(len(logs))
+    return mean - reach, mean + reach
 
 
-def _student(value: float, log_mean: float, error: float, confidence: float) -> Interval:
-    """Student's t interval of a logarithm, taken back; it is widened to hold the value, which is a median."""
-    # The quantile for two degrees of freedom, in closed form: right for three processes, cautious for four.
-    p = (1 + confidence) / 2
-    reach = error * (2 * p - 1) / math.sqrt(2 * p * (1 - p))
-    return Interval(value, min(value, math.exp(log_mean - reach)), max(value, math.exp(log_mean + reach)))
+def _order_statistics(logs: Sequence[float]) -> tuple[float, float]:
+    """Bounds of a median between two order statistics a side, whatever the distribution.
+
+    Hettmansperger and Sheather, "Confidence intervals based on interpolated order statistics", 1986.
+    """
+    ranked = sorted(logs)
+    rank, share = _place(len(ranked))
+    low = ranked[rank] + share * (ranked[rank + 1] - ranked[rank])
+    high = ranked[-1 - rank] - share * (ranked[-1 - rank] - ranked[-2 - rank])
+    return low, high
 
 
-def _percentiles(value: float, resampled: NDArray[np.float64], confidence: float) -> Interval:
-    tail = 50 * (1 - confidence)
-    low, high = np.percentile(resampled, [tail, 100 - tail])
-    return Interval(value, float(low), float(high))
+@cache
+def _place(count: int) -> tuple[int, float]:
+    """Of `count` values the rank, from 0, at which the lower bound lies, and its share of the way to the next one."""
 
+    def coverage(rank: int) -> float:
+        """That the median lies between the values of this rank from below and from above: the sign test's."""
+        return 1 - sum(math.comb(count, k) for k in range(rank + 1)) / (1 << count - 1)
 
-def _resampled_medians(samples: Samples, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Medians of `RESAMPLES` resamplings, processes first, then values within each."""
-    of_process = np.stack(
-        [np.mean(rng.choice(np.asarray(values), size=(RESAMPLES, len(values))), axis=1) for values in samples]
-    )
-    chosen = rng.integers(len(samples), size=(len(samples), RESAMPLES))
-    medians: NDArray[np.float64] = np.median(np.take_along_axis(of_process, chosen, axis=0), axis=0)
-    return medians
+    rank = 0
+    while coverage(rank + 1) >= CONFIDENCE:
+        rank += 1
+    # Negative for five values: their extremes cover 93.75 %, and the bounds lie a little way outside.
+    beyond = (coverage(rank) - CONFIDENCE) / (coverage(rank) - coverage(rank + 1))
+    k = rank + 1
+    return rank, (count - k) * beyond / (k + (count - 2 * k) * beyond)

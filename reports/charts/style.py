@@ -62,7 +62,12 @@ def series_colour(index: int) -> Colour:
 
 def interpreter_marker(table: pd.DataFrame, interpreter: str) -> str:
     """The interpreter's shape."""
-    return _MARKERS[list(table["interpreter"].cat.categories).index(interpreter) % len(_MARKERS)]
+    return series_marker(list(table["interpreter"].cat.categories).index(interpreter))
+
+
+def series_marker(index: int) -> str:
+    """The shape of the so many-th of several series."""
+    return _MARKERS[index % len(_MARKERS)]
 
 
 def interpreter_line(table: pd.DataFrame, interpreter: str) -> Literal["-", "--", ":", "-."]:

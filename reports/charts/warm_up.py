@@ -12,16 +12,24 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from reports.charts import style
 from reports.charts.labels import label_marks
+from reports.sequences import settling
 from reports.table import each, in_order, largest
 from results import units
 
-ORDER = 8
+ORDER = 10
 SUBJECT = "sequences"
 
 _NOTABLE = 1.1
 """A value farther than this factor from the cell's time of a step is one to look at."""
 _WIDE = 3.0
 """From this factor between the smallest and the largest value on, the axis is logarithmic."""
+_RING: dict[str, Any] = {
+    "linestyle": "none",
+    "marker": "o",
+    "markersize": 11,
+    "markerfacecolor": "none",
+    "markeredgecolor": style.TEXT,
+}
 
 
 def title(table: pd.DataFrame) -> str:
@@ -45,8 +53,9 @@ def caption(table: pd.DataFrame) -> str:
         "too soon. Even value 1 is not a process's first step: those that count how many steps make a value come "
         "before it. A colour is an engine, a shape an interpreter; an engine's name stands where it is farthest from "
         f"1, and cells that stay within a factor of {_NOTABLE} are grey. Just-in-time interpreters, and one CPython to "
-        "compare them with."
-    )
+        "compare them with. A ring stands where every process of a cell has settled, by changepoints: see "
+        f"docs/statistics.md. {settling(table)}"
+    ).rstrip()
 
 
 def size(table: pd.DataFrame) -> tuple[float, float]:
@@ -118,6 +127,8 @@ def _line(axes: Axes, table: pd.DataFrame, curve: pd.DataFrame, *, notable: bool
     parts = ((curve.iloc[: warming + 1], (0, (3, 2))), (curve.iloc[warming:], "-")) if warming else ((curve, "-"),)
     for part, linestyle in parts:
         axes.plot(part["number"], part["relative"], linestyle=linestyle, **look)
+    settled = curve[curve["number"] == curve["steady_from"]]
+    axes.plot(settled["number"], settled["relative"], **_RING, zorder=3)
 
 
 def _legend(axes: Axes, table: pd.DataFrame) -> None:
@@ -136,6 +147,8 @@ def _legend(axes: Axes, table: pd.DataFrame) -> None:
     if table["warm_up"].astype(bool).any():
         handles.append(Line2D([], [], label="warm-up", color=style.MUTED, linestyle=(0, (3, 2))))
     handles.append(Line2D([], [], label="timed", color=style.MUTED))
+    if table["steady_from"].notna().any():
+        handles.append(Line2D([], [], label="steady from here", **_RING))
     axes.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=5, frameon=False)
 
 

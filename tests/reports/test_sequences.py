@@ -5,7 +5,7 @@ import math
 import pytest
 
 from reports.charts import charts
-from reports.sequences import POINTS_A_MEAN, first_to_halve, losses, values
+from reports.sequences import POINTS_A_MEAN, first_to_halve, losses, settling, values
 from reports.svg import drawing
 from reports.table import cells
 from results.record import LossPoint
@@ -243,3 +243,57 @@ def test_a_table_without_rows_has_no_curves(example):
     table = cells(example.run.model_copy(update={"cells": ()}), [])
     assert losses(table, example.records).empty
     assert values(table, example.records).empty
+
+
+def long(example, warm=(2.5, 1.5, 1.2), **of_engines):
+    """The run with a PyPy that works; values of a process by engine, `warm` and twelve more by default."""
+
+    def change(record):
+        if record.cell.interpreter != "pypy-3.9":
+            return record
+        made = example.measured(record.cell, record.block)
+        seconds = made.step_seconds[0]
+        factors = of_engines.get(record.cell.engine.replace("-", "_"), (*warm, *(1.0,) * 12))
+        values = tuple(seconds * factor for factor in factors)
+        return made.model_copy(update={"warmup_step_seconds": values[:-5], "step_seconds": values[-5:]})
+
+    return example.mapped(change)
+
+
+def test_a_cell_is_steady_from_where_all_its_processes_are(example):
+    found = of(runs(long(example)), "tuple", "pypy-3.9")
+    assert set(found["steady"]) == {"warm-up"}
+    assert set(found["steady_from"]) == {4.0}
+
+    def later(record):
+        if record.block != 1 or not record.warmup_step_seconds:
+            return record
+        start = record.warmup_step_seconds
+        return record.model_copy(update={"warmup_step_seconds": (*(2 * start[-1] for _ in start[:6]), *start[6:])})
+
+    assert set(of(runs(long(example).mapped(later)), "tuple", "pypy-3.9")["steady_from"]) == {7.0}
+
+
+def test_few_values_have_no_steady_state_to_show(example):
+    found = runs(jit(example))
+    assert set(found["steady"]) == {"too short"}
+    assert found["steady_from"].isna().all()
+    assert settling(found) == "10 cells with fewer than 12 values: too short to tell."
+    assert ">steady from here<" not in drawn("warm_up", found).svg
+
+
+def test_a_cell_that_never_settles_is_named(example):
+    falling = tuple(4 * 0.9**index for index in range(40))
+    found = runs(long(example, local_grads=falling, clang_O1=(1.0, 1.5) * 10))
+    assert settling(found) == (
+        "Of 5 cells with 12 values or more, 3 settled. Never steady, so that their times are no steady state's: "
+        "local-grads on pypy-3.9 (no steady state), clang-O1 on pypy-3.9 (cyclic). "
+        "5 cells with fewer than 12 values: too short to tell."
+    )
+    chart = drawn("warm_up", found)
+    assert chart.caption.endswith(settling(found))
+    assert ">steady from here<" in chart.svg
+
+
+def test_nothing_measured_has_nothing_to_settle(example):
+    assert settling(runs(example.interrupted(0))) == ""
