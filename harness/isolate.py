@@ -65,14 +65,16 @@ class Isolate(Protocol):
     def __call__(self, task: Task, python: Path, job: Job, *, timeout_seconds: float, draw: Draw) -> Answer: ...
 
 
-def isolate(task: Task, python: Path, job: Job, *, timeout_seconds: float, draw: Draw) -> Answer:
-    """Run the job's worker under `python`; its crash, hang or silence is an outcome too."""
+def isolate(
+    task: Task, python: Path, job: Job, *, timeout_seconds: float, draw: Draw, package: str = "harness.worker"
+) -> Answer:
+    """Run the job's worker, that module of the package, under `python`; its crash or silence is an outcome too."""
     environment = worker_environment(draw)
     with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
         job = {**job, "outcome_file": str(Path(folder) / "outcome.json")}
         job_file, pyperf_file = Path(folder) / "job.json", Path(folder) / "pyperf.json"
         job_file.write_text(json.dumps(job), encoding="utf-8")
-        command = [str(python), "-m", f"harness.worker.{task}"]
+        command = [str(python), "-m", f"{package}.{task}"]
         if task == "measure":
             command += ["--quiet", "--processes=1", f"--values={job['values']}", f"--warmups={job['warmups']}"]
             # The worker sets the loops itself, once it has prepared. pyperf's own worker would lose the environment.

@@ -7,6 +7,7 @@
     <run>/profiles/<cell>--<profiler>.json
     <run>/profiles/run.json          the plan of who looked: facts of engines that the race may not have had
     <run>/profiles/<cell>/           what else a profiler left: Scalene's own page, stacks for a flame graph
+    <run>/export/                    the run in other tools' formats
     <run>/objects/<cell>/            a shared object that was slow to compile, for the cell's later blocks; private
 
 A record is written to a neighbour, flushed to the disk and renamed, so that an interrupted run never leaves half a file
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -29,6 +31,9 @@ from results.record import Cell, Record, Run
 RUNS = Path(os.environ.get("ZOOMGRAD_RUNS") or Path(__file__).parent / "runs")
 """Where runs are kept, unless told otherwise."""
 
+REFERENCE = Path(os.environ.get("ZOOMGRAD_REFERENCE") or Path(__file__).parent / "reference")
+"""Committed runs, a folder a preset: what the gate holds a run against, and what the README shows."""
+
 LOOKER = "run.json"
 FACTS = ("engines", "workloads", "interpreters")
 """What a Run tells of names, so that a report need not import them."""
@@ -40,11 +45,11 @@ class Unreadable(Exception):
     """A stored file that is missing or does not fit the schema; says which file, which field and what to do."""
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write `text` so that a reader sees the old file or the new one, and a power cut keeps one of them."""
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write `content` so that a reader sees the old file or the new one, and a power cut keeps one of them."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    with draft.open("w", encoding="utf-8") as file:
-        file.write(text)
+    with draft.open("wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
@@ -115,8 +120,27 @@ class Store:
         found = [read(path, Record) for path in self._record_paths()]
         return sorted(found, key=lambda record: (order.get(record.cell, len(order)), record.cell.key, record.block))
 
+    def keep_as(self, folder: Path) -> Store:
+        """Copy the plan, the records and the profiles to that folder, in the place of what was there.
+
+        Reports are made anew there, and what else profilers left stays behind.
+        """
+        draft = folder.with_name(f".{folder.name}.{os.getpid()}")
+        for part in ("records", "profiles"):
+            (draft / part).mkdir(parents=True)
+            for path in (self.folder / part).glob("[!.]*.json"):
+                shutil.copy(path, draft / part)
+        shutil.copy(self.folder / "run.json", draft)
+        # A rename can't replace a folder that is not empty.
+        shutil.rmtree(folder, ignore_errors=True)
+        draft.rename(folder)
+        return Store(folder)
+
     def pyperf_file(self, cell: Cell) -> Path:
         return self.folder / "pyperf" / file_name(cell)
+
+    def export_file(self, name: str) -> Path:
+        return self.folder / "export" / name
 
     def reference_file(self, workload: str) -> Path:
         return self.folder / "references" / f"{workload}.json"

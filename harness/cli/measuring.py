@@ -15,10 +15,12 @@ from filelock import FileLock, Timeout
 import datasets
 from datasets import fetch, mnist
 from datasets.idx import CorruptData
-from harness import interpreters, workloads
-from harness.cli.app import WRONG_USE, err, out
+from harness import display, interpreters, workloads
+from harness.cli.app import INTERRUPTED, WRONG_USE, err, out, say_next
 from harness.interpreters import ROOT, NoEnvironment
-from harness.schedule import Plan
+from harness.isolate import isolate
+from harness.schedule import Plan, Schedule
+from results.store import Store
 
 MEASURING = ROOT / ".zoomgrad" / "measuring.lock"
 
@@ -40,6 +42,22 @@ def get_ready(plan: Plan) -> None:
         if name in plan.interpreters:
             with out.status(f"environment for {name}"), contextlib.suppress(NoEnvironment):
                 interpreters.environment(plan.interpreters[name])
+
+
+@contextlib.contextmanager
+def measuring(plan: Plan, store: Store | None = None) -> Iterator[Schedule]:
+    """A schedule of that plan with nobody beside it, into that store or a new one. Ctrl-C says how to go on."""
+    with alone():
+        store = store or Store.create(plan.run)
+        try:
+            get_ready(plan)
+            with display.RunProgress(out, len(plan.run.cells) * plan.run.blocks) as progress:
+                schedule = Schedule(plan, store, isolate, interpreters.environment, progress)
+                yield schedule
+                schedule.clean_up()
+        except KeyboardInterrupt:
+            say_next(f"Interrupted; what was measured is on disk. Resume with: zoomgrad run --resume {plan.run.id}")
+            raise typer.Exit(INTERRUPTED) from None
 
 
 def fetch_data(names: Iterable[str]) -> None:

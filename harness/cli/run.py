@@ -7,14 +7,11 @@ from typing import Annotated, Optional
 
 import typer
 
-from harness import display, interpreters, matrix, planning
-from harness.cli.app import FAILED, INTERRUPTED, app, names, out, say_next, store_of
-from harness.cli.measuring import alone, discover, get_ready
+from harness import display, matrix, planning
+from harness.cli.app import FAILED, app, names, out, store_of
+from harness.cli.measuring import discover, measuring
 from harness.cli.options import duration, share
 from harness.cli.report import conclude
-from harness.isolate import isolate
-from harness.schedule import Schedule
-from results.store import Store
 
 
 @app.command()
@@ -62,17 +59,8 @@ def run(
         )
     out.print(display.plan_table(plan))
     out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, without making environments", "")
-    with alone():
-        store = store_of(resume) if resume else Store.create(plan.run)
-        try:
-            get_ready(plan)
-            with display.RunProgress(out, len(plan.run.cells) * plan.run.blocks) as progress:
-                schedule = Schedule(plan, store, isolate, interpreters.environment, progress)
-                schedule.execute()
-                schedule.clean_up()
-        except KeyboardInterrupt:
-            say_next(f"Interrupted; what was measured is on disk. Resume with: zoomgrad run --resume {store.run.id}")
-            raise typer.Exit(INTERRUPTED) from None
-    conclude(store)
-    if any(record.status in ("failed", "timed-out") for record in store.records()):
+    with measuring(plan, store_of(resume) if resume else None) as schedule:
+        schedule.execute()
+    conclude(schedule.store)
+    if any(record.status in ("failed", "timed-out") for record in schedule.store.records()):
         raise typer.Exit(FAILED)

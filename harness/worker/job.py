@@ -99,6 +99,36 @@ class ProfileOutcome(TypedDict, total=False):
     watched: dict[str, Any]
 
 
+class CountJob(TypedDict):
+    """What a worker has counted. Paths are absolute."""
+
+    engine: str
+    workload: str
+    outcome_file: str
+    counter: str
+    """A key of `count.COUNTERS`."""
+    target: str
+    """The machine to compile for; empty for the one that this is."""
+    steps: int
+    """About how many are counted."""
+    dump: str
+    """Where callgrind writes, before it appends numbers."""
+
+
+class CountOutcome(TypedDict, total=False):
+    """What was counted; `status` and the reason are an Outcome's."""
+
+    status: str
+    reason: str
+    remedy: str
+    steps: int
+    """By which the second portion is longer than the first."""
+    counts: list[float]
+    """Instructions of each portion."""
+    compiler: str
+    flags: list[str]
+
+
 def read_json(path: str) -> Any:
     """What the harness wrote there."""
     return json.loads(Path(path).read_text(encoding="utf-8"))

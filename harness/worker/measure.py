@@ -26,9 +26,9 @@ SLOW_STEP_SECONDS = 5.0
 LOSS_POINTS = 100
 
 
-def main() -> None:
-    """pyperf's manager, or its worker when pyperf started this."""
-    runner = pyperf.Runner(program_args=("-m", "harness.worker.measure"), add_cmdline_args=_pass_job_on)
+def main(module: str = "harness.worker.measure") -> None:
+    """pyperf's manager, or its worker when pyperf started `module`, which is to call this again."""
+    runner = pyperf.Runner(program_args=("-m", module), add_cmdline_args=_pass_job_on)
     runner.argparser.add_argument("job")
     args = runner.parse_args()
     job = read_job(args.job)

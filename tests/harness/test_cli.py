@@ -43,7 +43,13 @@ def runs(tmp_path):
 @pytest.fixture
 def command(runs, tmp_path):
     """`command(*arguments)`: what `subprocess` needs to start `zoomgrad` with runs kept apart."""
-    environment = {**os.environ, "ZOOMGRAD_RUNS": str(runs), "COLUMNS": "200", "PYTHONPATH": str(ROOT)}
+    environment = {
+        **os.environ,
+        "ZOOMGRAD_RUNS": str(runs),
+        "ZOOMGRAD_REFERENCE": str(tmp_path / "reference"),
+        "COLUMNS": "200",
+        "PYTHONPATH": str(ROOT),
+    }
 
     def make(*arguments):
         return {"args": [sys.executable, "-m", "harness", *map(str, arguments)], "env": environment, "cwd": tmp_path}
@@ -164,7 +170,8 @@ def test_a_report_beside_another_run_without_a_speedup_in_common_says_so(zoomgra
     chosen = ("--preset", "smoke", "--engines", "tuple", "--workloads", "xor", "--interpreters", RUNNING)
     assert zoomgrad("run", *chosen).returncode == 0
     (folder,) = runs.iterdir()
-    result = zoomgrad("report", folder.name, "--compare", folder.name)
+    other = Store.create(Store(folder).run.model_copy(update={"id": "another", "seed": 1}), under=runs)
+    result = zoomgrad("report", folder.name, "--compare", other.folder.name)
     assert result.returncode == 0, result.stderr
     assert "no speedup in common" in result.stderr
     assert "Both need baseline" in result.stderr
@@ -380,3 +387,63 @@ def test_profile_of_an_unknown_profiler_is_wrong_use(zoomgrad):
     result = zoomgrad("profile", "--profilers", "scalen")
     assert result.returncode == 2
     assert "Did you mean scalene" in result.stderr
+
+
+def test_the_gate_makes_a_reference_on_purpose_only_and_holds_runs_against_it(zoomgrad, runs, tmp_path):
+    missing = zoomgrad("check")
+    assert missing.returncode == 2
+    assert "no reference for preset smoke" in missing.stderr
+    assert "zoomgrad check --preset smoke --update" in missing.stderr
+
+    chosen = ("--engines", "baseline,tcc", "--workloads", "xor", "--interpreters", RUNNING)
+    made = zoomgrad("check", *chosen, "--update")
+    assert made.returncode == 0, made.stdout + made.stderr
+    (run,) = [path.name for path in runs.iterdir() if path.is_dir()]
+    assert last_line(made).startswith(f"{run} is the reference of smoke now")
+    reference = Store(tmp_path / "reference" / "smoke")
+    assert reference.records() == Store(runs / run).records()
+
+    again = zoomgrad("check", run)  # a run is never worse than itself
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert f"Passed against {run}" in again.stdout
+    assert "check.md" in last_line(again)
+    assert "### Gate" in (runs / run / "check.md").read_text()
+
+    lost = next(reference.folder.glob("records/tcc*--0.json"))
+    text = (runs / run / "records" / lost.name).read_text()
+    (runs / run / "records" / lost.name).write_text(
+        text.replace('"status": "measured"', '"status": "failed"').replace('"reason": ""', '"reason": "gone"')
+    )
+    wrong = zoomgrad("check", run)
+    assert wrong.returncode == 2  # a failed record must not carry times
+    for path in (runs / run / "records").glob("tcc*"):
+        path.unlink()
+    lost = zoomgrad("check", run)
+    assert lost.returncode == 1
+    assert "FAILED" in lost.stdout
+    assert f"zoomgrad check {run} --update" in last_line(lost)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("run", "--until", "5"), "'5' is no share; write 5% or 0.05"),
+        (("run", "--until", "much"), "'much' is no share"),
+        (("run", "--budget", "soon"), "'soon' is no time; write 90s, 10m or 1h30m"),
+        (("run", "--budget", "1s", "--interpreters", RUNNING), "no cell fits into 1 s"),
+    ],
+)
+def test_a_share_or_a_time_that_is_none_is_refused(zoomgrad, arguments, said):
+    result = zoomgrad(*arguments)
+    assert result.returncode == 2
+    assert said in " ".join(result.stderr.replace("│", "").split())
+
+
+def test_a_run_until_a_precision_adds_blocks_and_says_what_its_budget_left_out(zoomgrad, runs):
+    chosen = ("--preset", "smoke", "--engines", "baseline,tcc", "--interpreters", RUNNING, "--blocks", 1)
+    result = zoomgrad("run", *chosen, "--until", "1%", "--budget", "20s")
+    assert result.returncode == 0, result.stdout + result.stderr
+    (run,) = [path for path in runs.iterdir() if path.is_dir()]
+    blocks = Counter(record.cell for record in Store(run).records())
+    assert max(blocks.values()) > 1
+    assert Store(run).run.precision == 0.01

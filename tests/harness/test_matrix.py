@@ -10,8 +10,8 @@ from engines.api import UnknownName
 from engines.compiled.c_engines import KEPT_FROM_SECONDS
 from harness import matrix, workloads
 from harness.interpreters import Interpreter
-from results.precision import baseline_of
 from results.record import Cell
+from results.samples import baseline_of
 from results.stats import MIN_PROCESSES
 
 INTERPRETERS = ("cpython-3.9", "cpython-3.13", "pypy-3.11")

@@ -8,10 +8,10 @@ import pyperf
 import pytest
 
 from harness.interpreters import Interpreter, Missing, NoEnvironment
-from harness.isolate import Answer
 from harness.schedule import MOST_BLOCKS, Plan, Schedule
 from results.record import Cell, InterpreterFacts, Run, Settings
 from results.store import Store
+from tests.harness.workers import Workers
 
 ENGINES = ("baseline", "tuple", "slots", "hoisted")
 REMEDY = "uv python install pypy-3.11"
@@ -48,70 +48,6 @@ def plan(*, cells=CELLS, blocks=3, seed=7, settings=None, missing=()):
     absent = {name: Missing(name, f"{name} is not on this machine", REMEDY) for name in missing}
     present = {"cpython-3.13", *run.interpreters} - set(absent)
     return Plan(run, {name: interpreter(name) for name in present}, absent)
-
-
-def pyperf_json(tmp_path, step_seconds, **metadata):
-    """What pyperf's manager writes after one worker: one warm-up and its values."""
-    run = pyperf.Run(
-        step_seconds,
-        warmups=[(50, 2 * step_seconds[0])],
-        metadata={"name": "xor", "loops": 50, "hostname": "here", **metadata},
-        collect_metadata=False,
-    )
-    file = tmp_path / "pyperf.json"
-    pyperf.Benchmark([run]).dump(str(file), replace=True)
-    return file.read_bytes()
-
-
-class Workers:
-    """A fake `Isolate`: measures everything, but for what `answers` says of an engine or of ("proof", workload)."""
-
-    def __init__(self, tmp_path, answers=None, *, metadata=lambda block: {}):
-        self.tmp_path = tmp_path
-        self.answers = answers or {}
-        self.metadata = metadata
-        self.jobs = []
-        self.seen = []
-        self.before_each = lambda: None
-        self.seconds = lambda block: [0.1 + block, 0.2 + block]
-
-    def __call__(self, task, python, job, *, timeout_seconds, draw):
-        self.before_each()
-        self.jobs.append(
-            {
-                "task": task,
-                "python": python,
-                "timeout": timeout_seconds,
-                "hash_seed": draw.hash_seed,
-                "padding": draw.padding,
-                **job,
-            }
-        )
-        key = job["engine"] if task == "measure" else ("proof", job["workload"])
-        answer = self.answers.get(key)
-        if isinstance(answer, BaseException):
-            raise answer
-        if answer:
-            return Answer(answer, 1.5)
-        if task == "proof":
-            Path(job["reference_file"]).write_text("{}")
-            return Answer({"status": "measured"}, 1.0)
-        block = draw.hash_seed - 1
-        outcome = {
-            "status": "measured",
-            "phases": {"trace": 0.25},
-            "steps_per_value": job["steps_per_value"] or 50,
-            "peak_bytes": 1000,
-            "losses": [(0, 4.0), (9, 2.0)],
-            "parameters_sha256": "abc",
-            "proof": {"reference": job["reference_cell"], "steps": 2, "identical": True, "worst_error": 0.0},
-        }
-        return Answer(outcome, 2.0, pyperf_json(self.tmp_path, self.seconds(block), **self.metadata(block)))
-
-    @property
-    def measured(self):
-        """(engine, block) of the measuring workers, in order."""
-        return [(job["engine"], job["hash_seed"] - 1) for job in self.jobs if job["task"] == "measure"]
 
 
 class Observer:
@@ -404,22 +340,27 @@ def asking(precision, **choices):
 
 def test_a_precise_run_needs_no_further_block(tmp_path):
     workers = Workers(tmp_path)
-    workers.seconds = lambda block: [1.0, 1.0 + block / 1000]
+    workers.seconds = lambda engine, block: [1.0, 1.0 + block / 1000]
     execute(asking(0.05), workers, tmp_path)
     assert {block for _, block in workers.measured} == {0, 1, 2}
 
 
 def test_blocks_are_added_until_every_speedup_is_precise(tmp_path):
     workers = Workers(tmp_path)
-    workers.seconds = lambda block: [1.3, 1.0] if block == 1 else [1.0, 1.0]
+    workers.seconds = lambda engine, block: [1.3, 1.0] if (engine, block) == ("tuple", 1) else [1.0, 1.0]
     execute(asking(0.02, cells=CELLS[:2]), workers, tmp_path)
     blocks = [block for _, block in workers.measured]
     assert 3 <= max(blocks) < MOST_BLOCKS - 1
     assert Counter(blocks) == dict.fromkeys(range(max(blocks) + 1), 2)
 
 
+def shaky(engine, block):
+    return [1.0 + block % 3] if engine == "tuple" else [1.0]
+
+
 def test_what_will_never_be_precise_ends_at_the_most_blocks(tmp_path):
     workers = Workers(tmp_path)
+    workers.seconds = shaky
     _, observer = execute(asking(0.001, cells=CELLS[:2]), workers, tmp_path)
     assert max(block for _, block in workers.measured) == MOST_BLOCKS - 1
     assert observer.added == 2 * (MOST_BLOCKS - 3)
@@ -428,6 +369,7 @@ def test_what_will_never_be_precise_ends_at_the_most_blocks(tmp_path):
 def test_a_budget_ends_it_too_and_resuming_adds_nothing(tmp_path):
     the_plan = asking(0.001, cells=CELLS[:2], budget_seconds=30.0)
     workers, again = Workers(tmp_path), Workers(tmp_path)
+    workers.seconds = shaky
     execute(the_plan, workers, tmp_path)
     assert 3 <= max(block for _, block in workers.measured) < 8  # a fake worker takes 2 s
     execute(the_plan, again, tmp_path)

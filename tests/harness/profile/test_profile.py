@@ -51,10 +51,10 @@ def test_profilers_by_cell(found, running):
     chosen = plan_of(found, only_engines=engines, only_workloads=["xor"], only_interpreters=[running.name])
     by_engine = {name: [p for cell, p in profile.planned(chosen, ALL) if cell.engine == name] for name in engines}
     assert by_engine["tuple"] == ["collector", "scalene", "perf"]
-    assert by_engine["gcc-O1"] == by_engine["tcc"] == ["scalene", "perf", "compiler"]
+    assert by_engine["gcc-O1"] == by_engine["tcc"] == ["scalene", "perf", "compiler", "instructions"]
 
 
-def test_pypy_has_a_jit_and_no_scalene_and_a_compiler_is_asked_once(found, running):
+def test_pypy_has_a_jit_and_no_scalene_and_what_is_compiled_is_looked_at_once(found, running):
     pypy = next((i.name for i in found if i.has_jit), None)
     if not pypy:
         pytest.skip("no PyPy on this machine")
@@ -63,7 +63,7 @@ def test_pypy_has_a_jit_and_no_scalene_and_a_compiler_is_asked_once(found, runni
     planned = profile.planned(chosen, ALL)
     on_pypy = [(cell.engine, p) for cell, p in planned if cell.interpreter == pypy]
     assert on_pypy == [("tuple", "collector"), ("tuple", "perf"), ("tuple", "jit"), ("gcc-O1", "perf")]
-    assert [p for _, p in planned].count("compiler") == 1
+    assert [p for _, p in planned].count("compiler") == [p for _, p in planned].count("instructions") == 1
 
 
 def test_the_plan_by_itself_is_the_published_ladder_on_the_published_interpreter_the_newest_and_pypy(found):

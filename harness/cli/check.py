@@ -1,0 +1,131 @@
+"""`zoomgrad check`: the gate on speedups."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from harness import display, matrix, planning
+from harness.cli.app import FAILED, app, names, out, say_next, short, store_of
+from harness.cli.measuring import discover, measuring
+from harness.interpreters import ROOT
+from harness.profile import look_at
+from harness.schedule import Schedule
+from reports import gate, verdicts
+from reports.gate import Measured, Verdict
+from results.limits import Limits, read_limits
+from results.noise import noise_of
+from results.profile import InstructionsProfile
+from results.store import REFERENCE, Store, Unreadable, write_atomically
+
+
+@app.command()
+def check(
+    run_: Annotated[
+        Optional[str], typer.Argument(metavar="[RUN]", help="Judge this run as it is; else a new one is made.")
+    ] = None,
+    against: Annotated[
+        Optional[str], typer.Option(help="A run's id, folder or run.json, or a folder with a run a preset.")
+    ] = None,
+    preset: Annotated[str, typer.Option(help=f"What a new run measures: {', '.join(matrix.PRESETS)}.")] = "smoke",
+    engines_: Annotated[Optional[str], typer.Option("--engines", help="Only these, separated by commas.")] = None,
+    workloads_: Annotated[Optional[str], typer.Option("--workloads", help="Only these.")] = None,
+    interpreters_: Annotated[Optional[str], typer.Option("--interpreters", help="Only these.")] = None,
+    instructions: Annotated[
+        bool, typer.Option("--instructions", help="Count instructions too: slow, but no noise moves them.")
+    ] = False,
+    update: Annotated[bool, typer.Option("--update", help="Make the run its preset's reference.")] = False,
+) -> None:
+    """Fail where a speedup surely fell below the reference's, a result is wrong or lost, or compiling takes longer."""
+    finished = store_of(run_) if run_ else None
+    reference = _reference(against, finished.run.preset if finished else preset, may_lack=update)
+    judge = Judge(reference, read_limits(ROOT / "pyproject.toml"))
+    if finished:
+        store, rerun = finished, ""
+    else:
+        plan = planning.plan(
+            preset,
+            discover(with_pypy=not interpreters_),
+            command=["zoomgrad", *sys.argv[1:]],
+            only_engines=names(engines_),
+            only_workloads=names(workloads_),
+            only_interpreters=names(interpreters_),
+        )
+        out.print(display.plan_table(plan))
+        out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, without suspects", "")
+        with measuring(plan) as schedule:
+            schedule.execute()
+            rerun = settle(schedule, judge)
+            if instructions:
+                out.print("counting instructions")
+                deque(look_at(plan, schedule.store, ["instructions"], seconds=1.0), maxlen=0)
+        store = schedule.store
+    found = judge(store)
+    page = store.folder / "check.md"
+    if reference:
+        told = verdicts.judgement(store.run, reference.run, found, rerun)
+        write_atomically(page, verdicts.page(told))
+        out.print(display.table(f"gate: {told.run.id}", verdicts.HEADINGS, told.rows), "")
+        out.print(told.sentence, told.note, "", sep="\n", markup=False)
+    if update:
+        kept = store.keep_as(REFERENCE / store.run.preset)
+        say_next(f"{store.run.id} is the reference of {store.run.preset} now: commit {short(kept.folder)}")
+    elif any(verdict.fails for verdict in found):
+        say_next(f"Read {short(page)}. If the change is meant: zoomgrad check {store.run.id} --update")
+        raise typer.Exit(FAILED)
+    else:
+        say_next(f"The evidence: {short(page)}")
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Holds runs against one reference; without a reference, finds nothing."""
+
+    reference: Store | None
+    limits: Limits
+
+    def __call__(self, store: Store) -> list[Verdict]:
+        if self.reference is None:
+            return []
+        return gate.judge(_measured(store), _measured(self.reference), self.limits, noise_of(store.run))
+
+
+def _measured(store: Store) -> Measured:
+    counts = [profile for profile in store.profiles() if isinstance(profile, InstructionsProfile)]
+    return Measured(store.run, store.records(), counts)
+
+
+def settle(schedule: Schedule, judge: Judge) -> str:
+    """Give what looks worse more blocks, until it does no longer or has had its share; tells what was done."""
+    done, blocks = "", schedule.plan.run.blocks
+    for attempt in range(judge.limits.reruns):
+        suspects = gate.suspects(judge(schedule.store))
+        if not suspects:
+            break
+        done = f"Suspects were measured again, in {(attempt + 1) * blocks} more blocks."
+        for _ in range(blocks):
+            schedule.add_block(suspects)
+    return done
+
+
+def _reference(against: Optional[str], preset: str, *, may_lack: bool) -> Store | None:
+    """The run to hold another against. Raises UnknownName, and Unreadable where the preset has no reference."""
+    folder = Path(against) if against else REFERENCE
+    if folder.name == "run.json":
+        folder = folder.parent
+    for place in (folder, folder / preset):
+        if (place / "run.json").is_file():
+            return Store(place)
+    if against:
+        return store_of(against)
+    if may_lack:
+        return None
+    raise Unreadable(
+        f"{short(REFERENCE)}: no reference for preset {preset}\n"
+        f"  Make one with `zoomgrad check --preset {preset} --update`, or name a run with --against."
+    )

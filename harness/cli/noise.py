@@ -1,0 +1,45 @@
+"""`zoomgrad noise`: by how much speedups differ here although nothing changed."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Optional
+
+import typer
+
+from harness import display, matrix, planning
+from harness.cli.app import app, out, say_next, short, store_of
+from harness.cli.measuring import discover, measuring
+from results.noise import keep_noise, noise
+from results.store import Store, Unreadable
+
+
+@app.command("noise")
+def noise_(
+    runs_: Annotated[
+        Optional[list[str]], typer.Argument(metavar="[RUN]...", help="Runs of one preset; else new ones are made.")
+    ] = None,
+    preset: Annotated[str, typer.Option(help=f"What new runs measure: {', '.join(matrix.PRESETS)}.")] = "smoke",
+    runs: Annotated[int, typer.Option(min=2, help="How many runs to make.")] = 4,
+) -> None:
+    """Measure this machine's noise floor: the same run several times, for the gate to know what a change is worth."""
+    stores = [store_of(name) for name in runs_ or ()]
+    presets = {store.run.preset for store in stores} or {preset}
+    if len(presets) > 1 or len(stores) == 1:
+        raise Unreadable(f"noise is a difference between runs of one preset; here are {len(stores)} of {len(presets)}")
+    if not stores:
+        stores = [_measured(preset, f"{number} of {runs}") for number in range(1, runs + 1)]
+    floors = noise([(store.run, store.records()) for store in stores])
+    path = keep_noise(presets.pop(), floors)
+    rows = [(key, f"{100 * floor:.1f} %") for key, floor in sorted(floors.floors.items(), key=lambda item: -item[1])]
+    title = f"largest change of a speedup between any two of {len(stores)} runs"
+    out.print(display.table(title, ("cell", "noise floor"), rows), "")
+    say_next(f"The gate knows it from {short(path)}: `zoomgrad check`.")
+
+
+def _measured(preset: str, which: str) -> Store:
+    plan = planning.plan(preset, discover(with_pypy=True), command=["zoomgrad", *sys.argv[1:]])
+    out.print(f"run {which}: about {display.seconds_text(plan.total_seconds)}")
+    with measuring(plan) as schedule:
+        schedule.execute()
+    return schedule.store

@@ -1,0 +1,104 @@
+"""How often the gate is wrong: `python -m tests.harness.gate_trials FOLDER` makes the tables of docs/gate.md.
+
+False alarms: pairs of runs of the same sources, the second held against the first. Misses: runs in which one engine was
+slowed down on purpose, held against runs in which it was not. Everything is real but the slowdown: plan, workers,
+suspects measured again. Each trial is kept as a line of FOLDER/trials.jsonl, and is not made again.
+"""
+
+import argparse
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from harness import interpreters, planning
+from harness.cli.check import Judge, settle
+from harness.interpreters import ROOT
+from harness.isolate import isolate
+from harness.schedule import Schedule
+from results.limits import read_limits
+from results.store import Store
+
+SLOWED = {"engine": "tcc", "workload": "xor"}
+
+
+class Silent:
+    def started(self, cell, block): ...
+    def finished(self, record, seconds_left): ...
+    def extended(self, cells): ...
+    def abandoned(self): ...
+
+
+def planted(factor):
+    """An `Isolate` under which one engine takes `factor` times as long."""
+
+    def slowed(task, python, job, **choices):
+        if task == "measure" and all(job[key] == value for key, value in SLOWED.items()):
+            return isolate(task, python, {**job, "slowed": factor}, package="tests.harness.slowed", **choices)
+        return isolate(task, python, job, **choices)
+
+    return slowed
+
+
+def measured(folder, name, run_worker=isolate, **only):
+    """A schedule that has measured a smoke run there."""
+    plan = planning.plan("smoke", interpreters.discover(), command=["gate_trials"], **only)
+    run = plan.run.model_copy(update={"id": name})
+    store = Store.create(run, under=folder)
+    schedule = Schedule(replace(plan, run=run), store, run_worker, interpreters.environment, Silent())
+    schedule.execute()
+    return schedule
+
+
+def trial(folder, name, reference, run_worker=isolate, **only):
+    """Whether the gate fails a run, and why."""
+    schedule = measured(folder, name, run_worker, **only)
+    judge = Judge(reference, read_limits(ROOT / "pyproject.toml"))
+    rerun = settle(schedule, judge)
+    failing = [verdict for verdict in judge(schedule.store) if verdict.fails]
+    return {
+        "name": name,
+        "failed": bool(failing),
+        "rerun": rerun,
+        "why": [f"{v.cell} {v.subject} {v.word} {1 / v.change.value - 1:+.1%}" for v in failing],
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--pairs", type=int, default=20)
+    parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument("--slowdowns", type=float, nargs="+", default=[1.5, 1.25, 1.1])
+    asked = parser.parse_args()
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    log = asked.folder / "trials.jsonl"
+    done = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+    def keep(found, kind):
+        done.append({**found, "kind": kind})
+        with log.open("a") as file:
+            file.write(json.dumps(done[-1]) + "\n")
+        print(json.dumps(done[-1]), flush=True)
+
+    def todo(kind, count):
+        return range(sum(found["kind"] == kind for found in done), count)
+
+    for pair in todo("A/A", asked.pairs):
+        reference = measured(asked.folder, f"pair-{pair:02}-a").store
+        keep(trial(asked.folder, f"pair-{pair:02}-b", reference), "A/A")
+    only = {"only_engines": ["baseline", SLOWED["engine"]], "only_workloads": [SLOWED["workload"]]}
+    for factor in asked.slowdowns:
+        kind = f"slower by {factor - 1:.0%}"
+        for number in todo(kind, asked.trials):
+            reference = Store(asked.folder / f"pair-{number % asked.pairs:02}-a")
+            name = f"slow-{round(100 * factor)}-{number:02}"
+            keep(trial(asked.folder, name, reference, planted(factor), **only), kind)
+    print("\n| runs | trials | the gate failed |\n|---|---:|---:|")
+    trials, failed = Counter(f["kind"] for f in done), Counter(f["kind"] for f in done if f["failed"])
+    for kind, count in trials.items():
+        print(f"| {kind} | {count} | {failed[kind]} |")
+
+
+if __name__ == "__main__":
+    main()

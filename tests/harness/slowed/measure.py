@@ -1,0 +1,34 @@
+"""`harness.worker.measure` with a planted slowdown: the job's `slowed` is the factor. For trials of the gate only."""
+
+from time import perf_counter
+
+from harness.worker import measure
+from harness.worker.job import read_json
+
+MODULE = "tests.harness.slowed.measure"
+
+
+def slow_down(factor):
+    """Make every timed stretch take `factor` times as long, by doing nothing for the rest."""
+    timed = measure._timed
+
+    def slowed(trainer):
+        time_steps = timed(trainer)
+
+        def longer(steps):
+            start = perf_counter()
+            seconds = factor * time_steps(steps)
+            while perf_counter() - start < seconds:
+                pass
+            return perf_counter() - start
+
+        return longer
+
+    measure._timed = slowed
+
+
+if __name__ == "__main__":
+    import sys
+
+    slow_down(read_json(sys.argv[-1])["slowed"])
+    measure.main(MODULE)

@@ -1,0 +1,76 @@
+"""The gate's loop through scripted workers: what looks worse is measured again before it fails."""
+
+import pytest
+
+from harness.cli.check import Judge, settle
+from harness.schedule import Schedule
+from results.limits import Limits
+from results.record import EngineFacts
+from results.store import Store
+from tests.harness.test_schedule import Observer, Plan, plan, python_of
+from tests.harness.workers import Workers
+
+LIMITS = Limits(slowdown=0.10, noise_floor=0.03, reruns=2)
+STEPS = {"baseline": 1.0, "tuple": 0.9, "slots": 0.8, "hoisted": 0.5}
+
+
+def measured(tmp_path, name, seconds):
+    """A schedule that has measured every cell five times, `seconds(engine, block)` a step, and its workers."""
+    run = plan(blocks=5).run.model_copy(
+        update={
+            "id": name,
+            "engines": {engine: EngineFacts(idea="", strict=True) for engine in STEPS},
+            "machine": {"processor": "a"},
+        }
+    )
+    workers = Workers(tmp_path)
+    workers.seconds = lambda engine, block: [seconds(engine, block)] * 2
+    store = Store.create(run, under=tmp_path / "runs")
+    schedule = Schedule(Plan(run, plan().interpreters, {}), store, workers, python_of, Observer())
+    schedule.execute()
+    return schedule, workers
+
+
+def usual(engine, block):
+    return STEPS[engine] * (1 + 0.01 * (block % 3))
+
+
+@pytest.fixture
+def judge(tmp_path):
+    schedule, _ = measured(tmp_path, "reference", usual)
+    return Judge(schedule.store, LIMITS)
+
+
+def failing(judge, schedule):
+    return [verdict.cell.engine for verdict in judge(schedule.store) if verdict.fails]
+
+
+def test_the_same_again_passes_at_once(tmp_path, judge):
+    schedule, workers = measured(tmp_path, "new", usual)
+    assert settle(schedule, judge) == ""
+    assert not failing(judge, schedule)
+    assert len(workers.measured) == 20
+
+
+def test_a_slow_engine_is_measured_again_with_its_baseline_and_fails(tmp_path, judge):
+    schedule, workers = measured(tmp_path, "new", lambda e, b: usual(e, b) * (1.25 if e == "slots" else 1.0))
+    assert settle(schedule, judge) == "Suspects were measured again, in 10 more blocks."
+    assert failing(judge, schedule) == ["slots"]
+    assert {engine for engine, block in workers.measured if block >= 5} == {"slots", "baseline"}
+    assert max(block for _, block in workers.measured) == 14
+
+
+def test_a_bad_minute_is_cleared_by_measuring_again(tmp_path, judge):
+    schedule, _ = measured(tmp_path, "new", lambda e, b: usual(e, b) * (1.3 if e == "slots" and b < 4 else 1.0))
+    assert "slots" in {cell.engine for cell in judge_suspects(judge, schedule)}
+    settle(schedule, judge)
+    assert not failing(judge, schedule)
+
+
+def judge_suspects(judge, schedule):
+    return [verdict.cell for verdict in judge(schedule.store) if verdict.suspect]
+
+
+def test_without_a_reference_nothing_is_found(tmp_path):
+    schedule, _ = measured(tmp_path, "new", usual)
+    assert Judge(None, LIMITS)(schedule.store) == []

@@ -1,0 +1,65 @@
+"""A fake at the process boundary: workers whose answers are scripted."""
+
+from pathlib import Path
+
+import pyperf
+
+from harness.isolate import Answer
+
+
+def pyperf_json(tmp_path, step_seconds, **metadata):
+    """What pyperf's manager writes after one worker: one warm-up and its values."""
+    run = pyperf.Run(
+        step_seconds,
+        warmups=[(50, 2 * step_seconds[0])],
+        metadata={"name": "xor", "loops": 50, "hostname": "here", **metadata},
+        collect_metadata=False,
+    )
+    file = tmp_path / "pyperf.json"
+    pyperf.Benchmark([run]).dump(str(file), replace=True)
+    return file.read_bytes()
+
+
+class Workers:
+    """A fake `Isolate`: measures everything, but for what `answers` says of an engine or of ("proof", workload)."""
+
+    def __init__(self, tmp_path, answers=None, *, metadata=lambda block: {}):
+        self.tmp_path = tmp_path
+        self.answers = answers or {}
+        self.metadata = metadata
+        self.jobs = []
+        self.seen = []
+        self.before_each = lambda: None
+        self.seconds = lambda engine, block: [0.1 + block, 0.2 + block]
+
+    def __call__(self, task, python, job, *, timeout_seconds, draw):
+        self.before_each()
+        drawn = {"hash_seed": draw.hash_seed, "padding": draw.padding}
+        self.jobs.append({"task": task, "python": python, "timeout": timeout_seconds, **drawn, **job})
+        key = job["engine"] if task == "measure" else ("proof", job["workload"])
+        answer = self.answers.get(key)
+        if isinstance(answer, BaseException):
+            raise answer
+        if answer:
+            return Answer(answer, 1.5)
+        if task == "proof":
+            Path(job["reference_file"]).write_text("{}")
+            return Answer({"status": "measured"}, 1.0)
+        block = draw.hash_seed - 1
+        outcome = {
+            "status": "measured",
+            "phases": {"trace": 0.25},
+            "steps_per_value": job["steps_per_value"] or 50,
+            "peak_bytes": 1000,
+            "losses": [(0, 4.0), (9, 2.0)],
+            "parameters_sha256": "abc",
+            "proof": {"reference": job["reference_cell"], "steps": 2, "identical": True, "worst_error": 0.0},
+        }
+        return Answer(
+            outcome, 2.0, pyperf_json(self.tmp_path, self.seconds(job["engine"], block), **self.metadata(block))
+        )
+
+    @property
+    def measured(self):
+        """(engine, block) of the measuring workers, in order."""
+        return [(job["engine"], job["hash_seed"] - 1) for job in self.jobs if job["task"] == "measure"]

@@ -1,0 +1,234 @@
+"""Two runs -> verdicts. Samples are scripted: nothing here is timed."""
+
+import random
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from reports import verdicts
+from reports.gate import COMPILE_TIME, INSTRUCTIONS, SPEEDUP, Measured, judge, suspects
+from results.limits import Exemption, Limits
+from results.noise import Noise
+from results.profile import InstructionsProfile
+from results.record import Cell, EngineFacts, Proof, Record, Run, Settings
+from results.store import Unreadable
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+HERE, ELSEWHERE = {"processor": "a", "cores": "2"}, {"processor": "b", "cores": "2"}
+SECONDS = {"baseline": 1.0, "hoisted": 0.5, "tcc": 0.001}
+FACTS = {name: EngineFacts(idea="", strict=name != "baseline", error_bound=1e-9) for name in SECONDS}
+LIMITS = Limits(slowdown=0.10, compile_growth=0.5, noise_floor=0.03)
+
+
+def cell(engine):
+    return Cell(engine=engine, interpreter="cpython-3.13", workload="xor")
+
+
+def race(
+    slower=None, *, spread=0.01, blocks=5, compile_seconds=0.2, machine=None, seed=1, engines=tuple(SECONDS), **run
+):
+    """A run in which each engine's step takes `slower[engine]` times its seconds, give or take."""
+    chance, slower = random.Random(seed), slower or {}
+    records = [
+        Record(
+            cell=cell(engine),
+            block=block,
+            status="measured",
+            started_at=NOW,
+            step_seconds=[SECONDS[engine] * slower.get(engine, 1.0) * (1 + chance.uniform(-spread, spread))] * 3,
+            phases={"compile": compile_seconds * (1 + chance.uniform(-spread, spread))} if engine == "tcc" else {},
+            proof=Proof(reference="tuple/cpython-3.13/xor", steps=2, identical=True, worst_error=0.0),
+        )
+        for engine in engines
+        for block in range(blocks)
+    ]
+    fields = {
+        "id": f"run-{seed}",
+        "created_at": NOW,
+        "command": (),
+        "preset": "smoke",
+        "seed": seed,
+        "blocks": blocks,
+        "cells": tuple(cell(engine) for engine in engines),
+        "reference_interpreter": "cpython-3.13",
+        "engines": FACTS,
+        "workloads": {},
+        "interpreters": {},
+        "machine": machine or HERE,
+    }
+    return Measured(Run(**{**fields, **run}), records)
+
+
+def words(found, subject=SPEEDUP):
+    return {verdict.cell.engine: verdict.word for verdict in found if verdict.subject == subject}
+
+
+REFERENCE = race(seed=2)
+
+
+def test_the_same_again_passes():
+    found = judge(race(), REFERENCE, LIMITS)
+    assert words(found) == {"hoisted": "same", "tcc": "same"}
+    assert words(found, COMPILE_TIME) == {"tcc": "same"}
+    assert not any(verdict.fails for verdict in found)
+
+
+def test_a_slower_engine_fails_and_a_faster_one_does_not():
+    found = judge(race({"tcc": 1.25, "hoisted": 0.7}), REFERENCE, LIMITS)
+    assert words(found) == {"tcc": "worse", "hoisted": "better"}
+    assert found[0].fails
+    assert found[0].change.value == pytest.approx(1 / 1.25, rel=0.03)
+
+
+def test_what_lies_about_the_limit_is_unsure_and_does_not_fail():
+    found = judge(race({"tcc": 1.10}), REFERENCE, LIMITS)
+    assert words(found)["tcc"] == "unsure"
+    assert not any(verdict.fails for verdict in found)
+
+
+def test_noise_alone_never_fails_a_run_but_makes_suspects():
+    found = judge(race({"tcc": 1.3}, spread=0.4), REFERENCE, LIMITS)
+    assert words(found)["tcc"] == "unsure"
+    assert {one.engine for one in suspects(found)} >= {"tcc", "baseline"}
+
+
+def test_a_whole_machine_that_is_slower_passes():
+    """Speedups are compared, never seconds; compile times in steps of the baseline."""
+    slower = dict.fromkeys(SECONDS, 3.0)
+    found = judge(race(slower, compile_seconds=0.6), REFERENCE, LIMITS)
+    assert {verdict.word for verdict in found} == {"same"}
+
+
+def test_a_slower_block_slows_both_sides_and_cancels():
+    drifting = [
+        record.model_copy(update={"step_seconds": tuple(s * (1 + record.block) for s in record.step_seconds)})
+        for record in race().records
+    ]
+    assert words(judge(Measured(race().run, drifting), REFERENCE, LIMITS)) == {"hoisted": "same", "tcc": "same"}
+
+
+def test_a_change_below_the_noise_floor_does_not_fail():
+    slower = race({"tcc": 1.25})
+    floor = Noise(machine=HERE, created_at=NOW, runs=("a", "b"), floors={cell("tcc").key: 0.4})
+    assert words(judge(slower, REFERENCE, LIMITS, floor))["tcc"] != "worse"
+
+
+def test_a_compile_time_grown_beyond_its_limit_fails():
+    found = judge(race(compile_seconds=0.4), REFERENCE, LIMITS)
+    assert words(found, COMPILE_TIME) == {"tcc": "worse"}
+    assert words(found)["tcc"] == "same"
+
+
+def test_limits_are_wider_on_another_machine():
+    found = judge(race({"tcc": 1.25}, machine=ELSEWHERE), REFERENCE, LIMITS)
+    assert words(found)["tcc"] == "same"
+    assert words(judge(race({"tcc": 2.5}, machine=ELSEWHERE), REFERENCE, LIMITS))["tcc"] == "worse"
+
+
+def test_a_cell_may_have_limits_of_its_own():
+    limits = LIMITS.model_copy(update={"cells": (Exemption(match="tcc/*", slowdown=0.4),)})
+    assert words(judge(race({"tcc": 1.25, "hoisted": 1.25}), REFERENCE, limits)) == {"tcc": "same", "hoisted": "worse"}
+
+
+def stopped(status, **fields):
+    lost = Record(cell=cell("tcc"), block=0, status=status, started_at=NOW, reason="gone", **fields)
+    whole = race()
+    return Measured(whole.run, [record for record in whole.records if record.cell != lost.cell] + [lost])
+
+
+@pytest.mark.parametrize("status", ["failed", "skipped", "timed-out"])
+def test_a_lost_cell_fails(status):
+    found = judge(stopped(status), REFERENCE, LIMITS)
+    assert (found[0].word, found[0].cell, found[0].reason) == ("lost", cell("tcc"), "gone")
+    assert found[0].fails
+
+
+def test_a_cell_whose_bits_differ_is_wrong():
+    wrong = Proof(reference="tuple/cpython-3.13/xor", steps=2, identical=False, worst_error=0.1)
+    assert judge(stopped("failed", proof=wrong), REFERENCE, LIMITS)[0].word == "wrong"
+
+
+def test_a_lost_baseline_is_lost_itself():
+    whole = race()
+    gone = Record(cell=cell("baseline"), block=0, status="failed", started_at=NOW, reason="gone")
+    found = judge(Measured(whole.run, [r for r in whole.records if r.cell != gone.cell] + [gone]), REFERENCE, LIMITS)
+    assert [(verdict.word, verdict.cell.engine) for verdict in found if verdict.fails] == [("lost", "baseline")]
+
+
+def test_what_was_not_asked_for_is_not_lost_and_what_is_new_is_not_judged():
+    few = race(engines=("baseline", "tcc"))
+    assert words(judge(few, REFERENCE, LIMITS)) == {"tcc": "same"}
+    found = judge(race(), race(engines=("baseline", "tcc")), LIMITS)
+    assert [verdict.word for verdict in found if verdict.cell.engine == "hoisted"] == ["new"]
+
+
+def counted(race_, instructions, **fields):
+    profile = InstructionsProfile(
+        profiler="instructions",
+        cell=cell("tcc"),
+        status="measured",
+        started_at=NOW,
+        tool="callgrind 3.19",
+        compiler="tcc 0.9.27",
+        steps=50,
+        step_instructions=instructions,
+        **fields,
+    )
+    return replace(race_, counts=[profile])
+
+
+def test_a_count_of_instructions_is_gated_tightly():
+    then = counted(REFERENCE, 1000.0)
+    assert words(judge(counted(race(), 1000.0), then, LIMITS), INSTRUCTIONS) == {"tcc": "same"}
+    assert words(judge(counted(race(), 900.0), then, LIMITS), INSTRUCTIONS) == {"tcc": "better"}
+    found = judge(counted(race(), 1020.0), then, LIMITS)
+    assert words(found, INSTRUCTIONS) == {"tcc": "worse"}
+    assert not suspects(found)  # counting again would count the same
+    assert verdicts.judgement(race().run, REFERENCE.run, found).rows[0][2:6] == (
+        "instructions",
+        "1,000",
+        "1,020",
+        "+2.0 %",
+    )
+
+
+def test_counts_of_two_compilers_are_not_compared():
+    found = judge(counted(race(), 2000.0), counted(REFERENCE, 1000.0, target="other"), LIMITS)
+    assert words(found, INSTRUCTIONS) == {"tcc": "unsure"}
+    assert not any(verdict.fails for verdict in found)
+
+
+def test_too_few_processes_are_unsure():
+    found = judge(race({"tcc": 2.0}, blocks=2), REFERENCE, LIMITS)
+    assert words(found)["tcc"] == "unsure"
+    assert "no interval" in verdicts.judgement(race().run, REFERENCE.run, found).rows[0][5]
+
+
+def test_runs_of_other_settings_are_not_compared():
+    with pytest.raises(Unreadable, match="measured with value_seconds"):
+        judge(race(settings=Settings(value_seconds=0.05)), REFERENCE, LIMITS)
+
+
+def test_runs_without_a_common_cell_are_not_compared():
+    with pytest.raises(Unreadable, match="no cell in common"):
+        judge(race(engines=("hoisted",)), race(engines=("baseline", "tcc")), LIMITS)
+
+
+def test_the_judgement_reads_as_a_sentence_and_a_table():
+    found = judge(race({"tcc": 1.25}), REFERENCE, LIMITS)
+    told = verdicts.judgement(race().run, REFERENCE.run, found, "Suspects were measured again, in 5 more blocks.")
+    assert not told.passed
+    assert told.sentence.startswith("FAILED against run-2: 1 worse, 2 same.")
+    (row,) = told.rows
+    assert row[:3] == ("WORSE", "tcc/cpython-3.13/xor", "speedup")
+    assert row[5].startswith("+2")
+    assert row[6] == "+10 %"
+
+
+def test_the_page_shows_a_reason_and_never_runs_it():
+    found = judge(stopped("failed"), REFERENCE, LIMITS)
+    nasty = [verdict.__class__(verdict.cell, "result", "lost", reason="<b>x</b> | y") for verdict in found[:1]]
+    page = verdicts.page(verdicts.judgement(race().run, REFERENCE.run, nasty))
+    assert "&lt;b&gt;x&lt;/b&gt; \\| y" in page
+    assert "<b>" not in page
