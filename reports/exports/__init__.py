@@ -1,0 +1,60 @@
+"""Exports of a run into other tools' formats: one file each, found in this folder, known by its file's name.
+
+An export computes no figure of its own: rows are those of `reports.records`, figures those of `reports.table`. A cell
+without a result never becomes a number; a format that has no place for the reason counts the cell as left out.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, cast
+
+from results.record import Cell, Record, Run
+
+
+class NoExport(Exception):
+    """Nothing to export, or a library that is missing: why, and what to do."""
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        super().__init__(f"{reason}\n  {remedy}")
+
+
+@dataclass(frozen=True)
+class Material:
+    """What an export is made from."""
+
+    run: Run
+    records: tuple[Record, ...]
+    suites: Mapping[Cell, str] = field(default_factory=dict)
+    """The cells' pyperf files, as text."""
+
+
+@dataclass(frozen=True)
+class Export:
+    """A file in another tool's format."""
+
+    content: str | bytes
+    left_out: int = 0
+    """Cells of the plan of which the file says nothing."""
+
+
+class Exporter(Protocol):
+    """What a file in this folder defines to be an export."""
+
+    FILE: str
+    """Its name beside the run."""
+    USE: str
+    """What to do with it, where `{path}` is; the last line that the command prints."""
+
+    def export(self, material: Material) -> Export:
+        """Make it. Raises NoExport."""
+
+
+def exporters() -> dict[str, Exporter]:
+    """Every export by its name."""
+    names = sorted(info.name for info in pkgutil.iter_modules(__path__))
+    modules = {name.replace("_", "-"): importlib.import_module(f"{__name__}.{name}") for name in names}
+    return {name: cast(Exporter, module) for name, module in modules.items() if hasattr(module, "export")}

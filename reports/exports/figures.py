@@ -1,0 +1,44 @@
+"""The figures of each measured cell, with their bounds, by the columns of the report's table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from reports.exports import Material, NoExport
+from reports.table import cells, each, measured
+from results.stats import Interval
+
+LOW, HIGH = "_low", "_high"
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Cell's key -> column -> figure; a bound is NaN where there is none."""
+
+    cells: Mapping[str, Mapping[str, Interval]]
+    left_out: int
+
+
+def figures(material: Material) -> Figures:
+    """All finite figures of the cells that have a result. Raises NoExport where no cell has one."""
+    table = cells(material.run, material.records)
+    rows = measured(table)
+    if rows.empty:
+        raise NoExport(f"{material.run.id} has no cell with a result", "`zoomgrad report` tells why.")
+    # Bounds go with their figure; counts and words are no figures.
+    columns = [
+        name for name in rows.columns if pd.api.types.is_float_dtype(rows[name]) and not name.endswith((LOW, HIGH))
+    ]
+    found = {
+        f"{row.engine}/{row.interpreter}/{row.workload}": {
+            name: Interval(value, getattr(row, name + LOW, math.nan), getattr(row, name + HIGH, math.nan))
+            for name in columns
+            if math.isfinite(value := float(getattr(row, name)))
+        }
+        for row in each(rows)
+    }
+    return Figures(found, len(table) - len(rows))

@@ -1,0 +1,41 @@
+"""Every record as Apache Parquet, by pandas and pyarrow: the CSV's columns, with types."""
+
+from __future__ import annotations
+
+import importlib
+import io
+
+import pandas as pd
+
+from reports.exports import Export, Material, NoExport
+from reports.exports.rows import rows
+from results.record import Record
+
+FILE = "records.parquet"
+USE = "Read it with pandas.read_parquet, DuckDB or Polars: {path}"
+
+WHOLE = frozenset(name for name, field in Record.model_fields.items() if field.annotation is int)
+"""Columns of counts; the others with numbers are doubles, in every run alike."""
+
+
+def export(material: Material) -> Export:
+    """One row group; a figure that is absent is null."""
+    try:
+        importlib.import_module("pyarrow")  # here, so that nothing else waits for it
+    except ImportError as error:
+        raise NoExport(
+            f"parquet needs pyarrow, which can't be imported: {error}",
+            "Install it with `uv pip install -e '.[parquet]'`, or take --format csv.",
+        ) from error
+    table = rows(material)
+    frame = pd.DataFrame(list(table.rows), columns=[column.name for column in table.columns])
+    for column in table.columns:
+        if column.numeric:
+            # Empty text is no number: NaN, which is null in the file.
+            numbers = pd.to_numeric(frame[column.name], errors="coerce").astype("Float64")
+            frame[column.name] = numbers.astype("Int64") if column.name in WHOLE else numbers
+        else:
+            frame[column.name] = frame[column.name].astype("string")
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer, engine="pyarrow", index=False)
+    return Export(buffer.getvalue(), table.left_out)

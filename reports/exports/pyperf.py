@@ -1,0 +1,33 @@
+"""Every measured cell in one pyperf suite, named by its key: what `python -m pyperf` compares two runs by."""
+
+from __future__ import annotations
+
+import io
+
+import pyperf
+
+from reports.exports import Export, Material, NoExport
+from reports.outcome import MEASURED, outcome
+from results.record import Record
+
+FILE = "pyperf.json"
+USE = "Set it against another run's: python -m pyperf compare_to OTHER.json {path} --table"
+
+
+def export(material: Material) -> Export:
+    """The blocks' values, warm-ups and metadata, as pyperf took them."""
+    blocks: dict[object, list[Record]] = {}
+    for record in material.records:
+        blocks.setdefault(record.cell, []).append(record)
+    benchmarks = []
+    for cell in material.run.cells:
+        result = outcome(blocks.get(cell, []), material.run.engines.get(cell.engine)).status == MEASURED
+        if result and cell in material.suites:
+            (benchmark,) = pyperf.BenchmarkSuite.loads(material.suites[cell]).get_benchmarks()
+            benchmark.update_metadata({"name": cell.key})
+            benchmarks.append(benchmark)
+    if not benchmarks:
+        raise NoExport(f"{material.run.id} has no cell with a result and pyperf's own file", "Measure: `zoomgrad run`.")
+    text = io.StringIO()
+    pyperf.BenchmarkSuite(benchmarks).dump(text)
+    return Export(text.getvalue(), len(material.run.cells) - len(benchmarks))
