@@ -35,7 +35,7 @@ PROBE_SECONDS = 20
 INSTALL_SECONDS = 600
 
 _PROBE = """
-import json, os, platform, sys, sysconfig
+import json, os, platform, shlex, sys, sysconfig
 config = sysconfig.get_config_var
 print(json.dumps({
     "implementation": sys.implementation.name,
@@ -46,7 +46,8 @@ print(json.dumps({
     "virtual": sys.prefix != sys.base_prefix,
     "build": {
         "compiler": " ".join(platform.python_compiler().split()),
-        "configure": " ".join((config("CONFIG_ARGS") or "").split()),
+        # Where it was installed says nothing of how it runs, and is nobody else's affair.
+        "configure": " ".join(flag for flag in shlex.split(config("CONFIG_ARGS") or "") if "/" not in flag),
         "cflags": " ".join((config("PY_CFLAGS") or config("CFLAGS") or "").split()),
         "debug": str(bool(config("Py_DEBUG"))),
     },

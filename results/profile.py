@@ -161,7 +161,25 @@ class CompilerProfile(Profile):
     """Largest first; what they leave is the rest."""
 
 
+class InstructionsProfile(Profile):
+    """Instructions of a compiled step: no noise of the machine moves them. `steps` are those that were counted."""
+
+    profiler: Literal["instructions"] = "instructions"
+    step_instructions: NonNegativeFloat = 0.0
+    """Of the compiled code and what it calls, on average, with its share of the update. The processor's own counter
+    knows no functions: its figure has Python's part in it, as `tool` tells."""
+    target: str = ""
+    """The machine that the C was compiled for, where it was not this one: callgrind knows no AVX-512."""
+    compiler: str = ""
+    """Name and version."""
+    flags: tuple[str, ...] = ()
+
+
+COMPARABLE: Final = ("tool", "target", "compiler", "flags", "steps")
+"""Fields that must be the same for two counts of instructions to be compared: a change of any changes the count."""
+
 AnyProfile = Annotated[
-    LineProfile | SymbolProfile | CollectorProfile | JitProfile | CompilerProfile, Field(discriminator="profiler")
+    LineProfile | SymbolProfile | CollectorProfile | JitProfile | CompilerProfile | InstructionsProfile,
+    Field(discriminator="profiler"),
 ]
 PROFILE: Final[TypeAdapter[AnyProfile]] = TypeAdapter(AnyProfile)

@@ -33,6 +33,9 @@ BYTES = 16 << 30
 
 TAIL_CHARACTERS = 800
 
+FOLDER_PREFIX = "zoomgrad-build-"
+"""What the name of a build's directory begins with: what tells our objects from others, wherever a tool shows paths."""
+
 STRICT = ("-std=c99", "-ffp-contract=off", "-fno-builtin")
 """What keeps the reference's bits: without them even gcc -O0 rewrites pow(x, -1), and fused operations round once."""
 
@@ -187,7 +190,7 @@ def build(
 
     Raises BuildFailed.
     """
-    with tempfile.TemporaryDirectory(prefix="zoomgrad-build-") as name:  # its mode is 0700
+    with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as name:  # its mode is 0700
         folder = Path(name)
         files = [folder / f"unit_{index}.c" for index in range(len(units))]
         for file, unit in zip(files, units):
@@ -231,7 +234,7 @@ def compile_unit(
 
     What flags make the compiler write besides lies next to the object. Raises BuildFailed.
     """
-    with tempfile.TemporaryDirectory(prefix="zoomgrad-build-") as name:  # its mode is 0700
+    with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as name:  # its mode is 0700
         folder = Path(name)
         file, target = folder / "unit.c", folder / "unit.o"
         file.write_text(unit, encoding="ascii")

@@ -17,7 +17,20 @@ from harness.cli.app import WRONG_USE, app, err
 from harness.interpreters import NoEnvironment
 from results.store import Unreadable
 
-COMMANDS = ("list", "doctor", "run", "profile", "report", "train", "exec", "show")
+COMMANDS = (
+    "list",
+    "doctor",
+    "run",
+    "check",
+    "noise",
+    "profile",
+    "report",
+    "history",
+    "export",
+    "train",
+    "exec",
+    "show",
+)
 """In the order of `--help`."""
 
 for command in COMMANDS:

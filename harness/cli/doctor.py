@@ -8,7 +8,7 @@ from datasets.idx import CorruptData
 from engines.api import Unavailable
 from harness import display, interpreters, machine, workloads
 from harness.cli.app import app, out, say_next
-from harness.profile import perf
+from harness.profile import instructions, perf
 from harness.profile.look import NoProfile
 
 
@@ -24,10 +24,11 @@ def doctor() -> None:
             rows.append((f"engine {name}", "ready", ""))
         except Unavailable as missing:
             rows.append((f"engine {name}", "missing", f"{missing.reason}. {missing.remedy}"))
-    try:
-        rows.append(("profiler perf", "ready", perf.find()))
-    except NoProfile as none:
-        rows.append(("profiler perf", "missing", f"{none.reason}. {none.remedy}"))
+    for profiler, find in (("perf", perf.find), ("instructions", lambda: instructions.find()[0])):
+        try:
+            rows.append((f"profiler {profiler}", "ready", find()))
+        except NoProfile as none:
+            rows.append((f"profiler {profiler}", "missing", f"{none.reason}. {none.remedy}"))
     for name, workload in workloads.WORKLOADS.items():
         try:
             workload.data()

@@ -11,7 +11,7 @@ from engines.api import UnknownName
 from harness import display, planning
 from harness.cli.app import FAILED, INTERRUPTED, app, names, out, say_next, short, store_of
 from harness.cli.measuring import alone, discover, get_ready
-from harness.profile import PROFILERS, look_at, planned
+from harness.profile import ON_DEMAND, PROFILERS, look_at, planned
 from harness.schedule import Plan
 from reports import build
 from results import units
@@ -26,7 +26,9 @@ def profile(
     engines_: Annotated[Optional[str], typer.Option("--engines", help="Only these, separated by commas.")] = None,
     workloads_: Annotated[Optional[str], typer.Option("--workloads", help="Only these.")] = None,
     interpreters_: Annotated[Optional[str], typer.Option("--interpreters", help="Only these.")] = None,
-    profilers: Annotated[Optional[str], typer.Option(help=f"Only these of {', '.join(PROFILERS)}.")] = None,
+    profilers: Annotated[
+        Optional[str], typer.Option(help=f"Only these of {', '.join(PROFILERS)}; all but {', '.join(ON_DEMAND)}.")
+    ] = None,
     seconds: Annotated[float, typer.Option(min=0.5, help="How long each profiler looks at a cell.")] = 6.0,
     timeout: Annotated[Optional[float], typer.Option(min=1, help="Seconds a worker may take.")] = None,
     join: Annotated[
@@ -34,7 +36,7 @@ def profile(
     ] = None,
 ) -> None:
     """Show where time and memory go: Scalene, perf, the collector, PyPy's JIT, the compilers. Never beside a timing."""
-    chosen = names(profilers) or list(PROFILERS)
+    chosen = names(profilers) or [name for name in PROFILERS if name not in ON_DEMAND]
     for name in chosen:
         if name not in PROFILERS:
             raise UnknownName("profiler", name, PROFILERS)

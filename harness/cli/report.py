@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Optional
 
 import typer
 
 from harness import display
-from harness.cli.app import app, err, out, say_next, short, store_of
+from harness.cli.app import WRONG_USE, app, err, out, say_next, short, store_of
 from reports import build
 from reports.headline import UNPLANNED
-from reports.table import BASELINE
+from reports.races import same_run
+from results.record import BASELINE
 from results.store import Store, latest
 
 ENGINE_COLUMNS, CELL_COLUMNS = 24, 18
@@ -19,20 +21,38 @@ ENGINE_COLUMNS, CELL_COLUMNS = 24, 18
 
 @app.command()
 def report(
-    run_: Annotated[Optional[str], typer.Argument(metavar="[RUN]", help="Id or folder; the newest.")] = None,
+    runs: Annotated[
+        Optional[list[str]], typer.Argument(metavar="[RUN]...", help="Ids or folders, of any machine; the newest.")
+    ] = None,
     compare: Annotated[Optional[str], typer.Option(help="Another run, to set its speedups against.")] = None,
 ) -> None:
-    """Build a run's report again, from its records alone; beside another run's speedups, if one is named."""
-    conclude(store_of(run_) if run_ else latest(), store_of(compare) if compare else None)
+    """Build the first run's report again, from records alone; other runs' speedups stand beside its own."""
+    store, *others = [store_of(name) for name in runs or ()] or [latest()]
+    against = store_of(compare) if compare else None
+    _each_once([store, *others])
+    _each_once([store, *filter(None, [against])])
+    conclude(store, against, others)
 
 
-def conclude(store: Store, against: Store | None = None) -> None:
+def _each_once(stores: Sequence[Store]) -> None:
+    """A run beside itself would always agree. Two folders may hold the same run."""
+    for index, store in enumerate(stores):
+        before = next((one for one in stores[:index] if same_run(one.run, store.run)), None)
+        if before:
+            places = " and ".join(short(one.folder) for one in (before, store))
+            err.print(f"zoomgrad: {places} are the same run", markup=False, soft_wrap=True)
+            err.print("  Name each run once: beside itself it would only agree.", markup=False)
+            raise typer.Exit(WRONG_USE)
+
+
+def conclude(store: Store, against: Store | None = None, others: Sequence[Store] = ()) -> None:
     """Write the report, print the headline, and say where to look."""
-    told = build.tell(store, against)
+    told = build.tell(store, against, others)
     page = build.write(store, told)
     if against and not told.comparison:
-        err.print(f"zoomgrad: {against.run.id} has no speedup in common with {told.run.id}", markup=False)
-        err.print(f"  Both need {BASELINE} beside other engines, on the same interpreter and workload.", markup=False)
+        _nothing_in_common(f"{against.run.id} has no speedup in common with {told.run.id}")
+    if others and not told.across:
+        _nothing_in_common(f"no two of these {len(others) + 1} runs have a speedup in common")
     top = told.headline
     if top:
         # Where there is no room for a time and its speedup side by side, they stand below each other.
@@ -49,4 +69,11 @@ def conclude(store: Store, against: Store | None = None) -> None:
         out.print("", display.table(title, ("engine", *names), rows), "")
     for sentence in told.verdict:
         out.print(sentence, markup=False)
+    for caution in told.cautions:
+        out.print(f"Caution: {caution.cause} {caution.remedy}", markup=False)
     say_next(f"Open {short(page)}")
+
+
+def _nothing_in_common(what: str) -> None:
+    err.print(f"zoomgrad: {what}", markup=False, soft_wrap=True)
+    err.print(f"  Both need {BASELINE} beside other engines, on the same interpreter and workload.", markup=False)

@@ -13,7 +13,7 @@ from pathlib import Path
 import engines
 from harness import interpreters, isolate
 from harness.interpreters import Interpreter, NoEnvironment
-from harness.profile import collector, compilers, jit, perf, scalene
+from harness.profile import collector, compilers, instructions, jit, perf, scalene
 from harness.profile.look import ENDING_SECONDS, Look, NoProfile, Profiler, Run
 from harness.schedule import NO_ENVIRONMENT_REMEDY, Plan
 from results.profile import PROFILE, AnyProfile
@@ -26,7 +26,12 @@ PROFILERS: dict[str, Profiler] = {
     "perf": perf.profile,
     "jit": jit.profile,
     "compiler": compilers.profile,
+    "instructions": instructions.profile,
 }
+ON_DEMAND = ("instructions",)
+"""Those that nobody waits for unless he names them: callgrind takes its time."""
+ONCE = ("compiler", "instructions")
+"""Those that see the same of the compiled C whichever interpreter asks for it."""
 
 
 def fits(name: str, cell: Cell, interpreter: Interpreter | None) -> bool:
@@ -40,6 +45,8 @@ def fits(name: str, cell: Cell, interpreter: Interpreter | None) -> bool:
         # Steps in C make no garbage, and have nothing that a JIT could compile.
         "collector": not compiles_c,
         "jit": has_jit and not compiles_c,
+        # Valgrind does not follow code that a JIT writes anew.
+        "instructions": compiles_c and not has_jit,
     }[name]
 
 
@@ -49,8 +56,7 @@ def planned(plan: Plan, profilers: Sequence[str]) -> list[tuple[Cell, str]]:
     for cell in plan.run.cells:
         for name in profilers:
             if fits(name, cell, plan.interpreters.get(cell.interpreter)):
-                # A compiler does the same whichever interpreter asks it to.
-                key = (cell.engine, cell.workload) if name == "compiler" else (cell, name)
+                key = (cell.engine, cell.workload, name) if name in ONCE else (cell, name)
                 found.setdefault(key, (cell, name))
     return list(found.values())
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from engines.api import Engine
 from harness import isolate
 from harness.interpreters import ROOT, Interpreter
-from harness.worker.job import ProfileJob
+from harness.worker.job import CountJob, ProfileJob
 from results.record import Cell
 
 DRAW = isolate.Draw()
@@ -73,27 +73,37 @@ class Look:
         command: from the job's file to what runs `harness.worker.profile` on it; relative paths in it are in a
         directory that is gone after this. Raises NoProfile with the worker's own reason.
         """
-        with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
-            job: ProfileJob = {
+        return self.answer(
+            lambda outcome_file: {
                 "engine": self.cell.engine,
                 "workload": self.cell.workload,
-                "outcome_file": str(Path(folder) / "outcome.json"),
+                "outcome_file": outcome_file,
                 "watch": watch,
                 "seconds": self.seconds,
                 "folder": str(self.folder),
-            }
+            },
+            command,
+            environment={"ZOOMGRAD_GENERATED": str(GENERATED), **(environment or {})},
+        )
+
+    def answer(
+        self,
+        job: Callable[[str], ProfileJob | CountJob],
+        command: Callable[[Path], Sequence[str]],
+        *,
+        environment: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """Have a worker do any job; gives its outcome. job: from the outcome's file to the job. Otherwise as `work`."""
+        with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
+            outcome_file = Path(folder) / "outcome.json"
             job_file = Path(folder) / "job.json"
-            job_file.write_text(json.dumps(job), encoding="utf-8")
+            job_file.write_text(json.dumps(job(str(outcome_file))), encoding="utf-8")
             self.folder.mkdir(parents=True, exist_ok=True)
-            surroundings = {
-                **isolate.worker_environment(DRAW),
-                "ZOOMGRAD_GENERATED": str(GENERATED),
-                **(environment or {}),
-            }
+            surroundings = {**isolate.worker_environment(DRAW), **(environment or {})}
             start = time.perf_counter()
             code, output = self.run(list(command(job_file)), surroundings, folder, self.timeout_seconds)
             seconds = time.perf_counter() - start
-            outcome = isolate.outcome_of(Path(job["outcome_file"]), code, output, self.timeout_seconds)
+            outcome = isolate.outcome_of(outcome_file, code, output, self.timeout_seconds)
         if outcome["status"] != "measured":
             raise NoProfile(outcome["status"], outcome["reason"], outcome.get("remedy", ""))
         return {**outcome, "worker_seconds": seconds, "output": output}

@@ -1,0 +1,50 @@
+"""`zoomgrad history`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness import display
+from harness.cli.app import WRONG_USE, app, err, out, say_next, short
+from reports import build
+from reports.history import change_figure, latest
+from reports.history import history as history_of
+from results import units
+from results.store import RUNS
+
+
+@app.command()
+def history(
+    folder: Annotated[
+        Path, typer.Argument(file_okay=False, show_default="results/runs", help="A folder of runs, of any machines.")
+    ] = RUNS,
+) -> None:
+    """Show how speedups went from run to run, with their changes marked, machine by machine."""
+    if not folder.is_dir() or (folder / "run.json").exists():
+        what = "is a run, and no folder of runs" if folder.is_dir() else "no such folder"
+        err.print(f"zoomgrad: {short(folder)}: {what}", markup=False, soft_wrap=True)
+        err.print("  Name a folder that holds runs, or make some with `zoomgrad run`.", markup=False)
+        raise typer.Exit(WRONG_USE)
+    with out.status(f"reading {short(folder)}"):
+        races, left_out = build.gather(folder)
+        told = history_of(races, left_out)
+    for line in left_out:
+        err.print(f"zoomgrad: {line}", markup=False, soft_wrap=True)
+    if told is None:
+        found = f"{units.count(len(races), 'run')} with speedups, and no cell measured twice on one machine"
+        err.print(f"zoomgrad: {short(folder)}: {found}", markup=False, soft_wrap=True)
+        err.print("  A history needs two runs: make another with `zoomgrad run`, or name their folder.", markup=False)
+        raise typer.Exit(WRONG_USE)
+    page = build.write_history(folder, told)
+    rows = [
+        (one.engine, f"{one.interpreter}\n{one.workload}", one.machine, change_figure(one).text, one.run)
+        for one in latest(told.changes)
+    ]
+    if rows:
+        out.print("", display.table("latest changes", ("engine", "where", "machine", "change", "since"), rows), "")
+    for sentence in told.verdict:
+        out.print(sentence, markup=False)
+    say_next(f"Open {short(page)}")

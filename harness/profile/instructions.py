@@ -1,0 +1,72 @@
+"""Instructions of a compiled step: by the processor's own counter where it offers one, else by callgrind.
+
+Callgrind runs every instruction itself, some fifty times as slow, and counts only while the worker trains. It knows no
+AVX-512: for it the C is compiled for `count.PORTABLE`, which makes the count the same on machines with other vectors,
+as long as the compiler and libm are the same. It also tells compiled code from the Python around it, which moves by a
+percent of a short step with the addresses of its objects; the processor's counter can't. The figures of the two are
+never set against each other.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+from typing import Any
+
+from engines.api import Unavailable
+from harness.profile.look import Look, NoProfile
+from harness.worker import count
+from harness.worker.job import CountJob
+
+STEPS = 50
+REMEDY = "Install it, for example `apt install valgrind`."
+WORKER = ("-m", "harness.worker.count")
+
+
+def profile(look: Look) -> dict[str, Any]:
+    """Instructions a step; its folder keeps callgrind's own files, which `callgrind_annotate` reads."""
+    tool, program = find()
+    target = count.PORTABLE if program and platform.machine() in ("x86_64", "AMD64") else ""
+    dump = look.folder / "callgrind.out"
+    for stale in look.folder.glob(f"{dump.name}*"):
+        stale.unlink()
+
+    def job(outcome_file: str) -> CountJob:
+        return {
+            "engine": look.cell.engine,
+            "workload": look.cell.workload,
+            "outcome_file": outcome_file,
+            "counter": "callgrind" if program else "processor",
+            "target": target,
+            "steps": STEPS,
+            "dump": str(dump),
+        }
+
+    under = (program, "--tool=callgrind", "--quiet", "--instr-atstart=no", f"--callgrind-out-file={dump}")
+    python = str(look.python("worker"))
+    outcome = look.answer(job, lambda job: [*(under if program else ()), python, *WORKER, str(job)])
+    fewer, more = outcome["counts"]
+    if more <= fewer:
+        raise NoProfile("failed", f"{tool} saw no call of compiled code", "Report it, with the version of valgrind.")
+    return {
+        "tool": tool,
+        "target": target,
+        "step_instructions": (more - fewer) / outcome["steps"],
+        **{name: outcome[name] for name in ("steps", "compiler", "flags", "worker_seconds")},
+    }
+
+
+def find() -> tuple[str, str]:
+    """Name and version of what counts, and its path; empty for the processor. Raises NoProfile where nothing does."""
+    try:
+        count.Processor().close()
+    except Unavailable as none:
+        program = shutil.which("valgrind")
+        if not program:
+            raise NoProfile("skipped", f"{none.reason}, and valgrind is not installed", REMEDY) from None
+        said = subprocess.run(  # noqa: S603  (a list of arguments)
+            [program, "--version"], capture_output=True, text=True, check=False, timeout=60
+        )
+        return said.stdout.strip().replace("valgrind-", "callgrind "), program
+    return f"instructions:u on {platform.machine()}, Python's included", ""
