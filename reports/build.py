@@ -1,27 +1,35 @@
-"""A run's folder -> its report in the same folder."""
+"""A run's folder -> its report in the same folder; a folder of runs -> their history."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from reports import html, markdown
 from reports.analysis import analysis
 from reports.flame import flame, folded
+from reports.history import History
+from reports.races import NEEDED, Race, race, same_run, speedups
 from reports.seen import STACKS, Seen, flame_name, seen
-from reports.story import Story, story
+from reports.story import Raced, Story, story
 from reports.svg import standalone
 from results.record import Run
 from results.store import FACTS, Store, Unreadable, write_atomically
 
 
-def build(store: Store, against: Store | None = None) -> Path:
+def build(store: Store) -> Path:
     """Tell and write in one: the path of the page. Raises results.store.Unreadable."""
-    return write(store, tell(store, against))
+    return write(store, tell(store))
 
 
-def tell(store: Store, against: Store | None = None) -> Story:
-    """What a report of that run says, beside another run if one is given. Raises results.store.Unreadable."""
-    return story(store.run, store.records(), _seen(store), (against.run, against.records()) if against else None)
+def tell(store: Store, against: Store | None = None, others: Sequence[Store] = ()) -> Story:
+    """What a report of that run says, set against a run or beside others if given. Raises results.store.Unreadable."""
+    set_against = _raced(against) if against else None
+    return story(*_raced(store), _seen(store), set_against, [_raced(other) for other in others])
+
+
+def _raced(store: Store) -> Raced:
+    return store.run, store.records()
 
 
 def write(store: Store, told: Story) -> Path:
@@ -42,6 +50,42 @@ def write(store: Store, told: Story) -> Path:
     write_atomically(store.folder / "report.md", markdown.page(told))
     page = store.folder / "report.html"
     write_atomically(page, html.page(told, drawn))
+    return page
+
+
+def gather(folder: Path) -> tuple[list[Race], list[str]]:
+    """The races of a folder's runs, and what is left out of them, with the reason.
+
+    A folder that never was a run's is passed over; one that can't be read, that repeats another, or that has no
+    speedup is left out.
+    """
+    races: list[Race] = []
+    left_out: list[str] = []
+    for path in sorted(folder.iterdir()):
+        if (path / "run.json").exists() or (path / "records").is_dir():
+            try:
+                found = race(*_raced(Store(path)))
+            except (Unreadable, OSError) as error:
+                left_out.append(f"{path.name} is left out: {error}")
+                continue
+            if reason := _useless(found, races):
+                left_out.append(f"{path.name} is left out: {reason}")
+            else:
+                races.append(found)
+    return races, left_out
+
+
+def _useless(found: Race, before: Iterable[Race]) -> str:
+    if any(same_run(one.run, found.run) for one in before):
+        return f"the same run as {found.run.id}"
+    return f"it has no speedup. {NEEDED}" if speedups(found.table).empty else ""
+
+
+def write_history(folder: Path, told: History) -> Path:
+    """Write history.html and history.md into a folder of runs; returns the page's path."""
+    write_atomically(folder / "history.md", markdown.history_page(told))
+    page = folder / "history.html"
+    write_atomically(page, html.history_page(told))
     return page
 
 

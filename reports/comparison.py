@@ -7,12 +7,13 @@ from typing import Any
 import pandas as pd
 
 from reports.figures import Figure, Section, Sheet, ratio
-from reports.table import BASELINE, KEYS, each, in_order, measured
+from reports.races import SPEEDUP, speedups
+from reports.table import KEYS, each, in_order
 from results import stats, units
+from results.record import BASELINE
 from results.stats import Interval
 
 _HERE, _THERE = "", "_there"
-_SPEEDUP = ("speedup", "speedup_low", "speedup_high")
 
 
 def comparison(table: pd.DataFrame, other: pd.DataFrame, name: str) -> Section | None:
@@ -20,7 +21,7 @@ def comparison(table: pd.DataFrame, other: pd.DataFrame, name: str) -> Section |
 
     name: the other run's.
     """
-    both = _speedups(table).merge(_speedups(other), on=list(KEYS), suffixes=(_HERE, _THERE))
+    both = speedups(table).merge(speedups(other), on=list(KEYS), suffixes=(_HERE, _THERE))
     if both.empty:
         return None
     headings = ("engine", "interpreter", "speedup", f"in {name}", "change")
@@ -37,15 +38,8 @@ def comparison(table: pd.DataFrame, other: pd.DataFrame, name: str) -> Section |
     return Section("comparison", f"Against {name}", lead, sheets)
 
 
-def _speedups(table: pd.DataFrame) -> pd.DataFrame:
-    rows = measured(table)
-    rows = rows[(rows["engine"] != BASELINE) & rows["speedup"].notna()]
-    # Two runs have categories of their own, which do not merge.
-    return rows[[*KEYS, *_SPEEDUP]].astype(dict.fromkeys(KEYS, str))
-
-
 def _row(row: Any) -> tuple[Figure, ...]:
-    here, there = (Interval(*(getattr(row, f"{name}{suffix}") for name in _SPEEDUP)) for suffix in (_HERE, _THERE))
+    here, there = (Interval(*(getattr(row, f"{name}{suffix}") for name in SPEEDUP)) for suffix in (_HERE, _THERE))
     change = stats.change(here, there)
     verdict = "faster" if change.low > 1 else "slower" if change.high < 1 else ""
     text = f"{units.ratio(change.value)} {verdict}".strip()

@@ -15,6 +15,7 @@ import pandas as pd
 
 from reports.charts import charts
 from reports.growth import points
+from reports.history import History
 from reports.seen import Seen
 from reports.sequences import losses, values
 from reports.story import Story, story
@@ -31,16 +32,29 @@ def render(run: Run, records: Iterable[Record], looks: Seen | None = None) -> st
 
 def page(told: Story, drawn: Sequence[Drawing]) -> str:
     """The same from a story told and charts drawn already."""
-    environment = jinja2.Environment(
+    script = _script()
+    return (
+        environment()
+        .get_template("report.html.j2")
+        .render(story=told, run=told.run, drawings=drawn, count=units.count, script=script, script_hash=_hash(script))
+    )
+
+
+def history_page(told: History) -> str:
+    """The history of a folder's runs as one page that needs no network."""
+    chart = charts()["history"]
+    charted = [(part, drawing(f"history-{i}", chart, part.rows)) for i, part in enumerate(told.parts, 1)]
+    return environment().get_template("history.html.j2").render(history=told, charted=charted)
+
+
+def environment() -> jinja2.Environment:
+    """For templates of pages, in which no text can become markup."""
+    return jinja2.Environment(
         loader=jinja2.PackageLoader("reports"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-    )
-    script = _script()
-    return environment.get_template("report.html.j2").render(
-        story=told, run=told.run, drawings=drawn, count=units.count, script=script, script_hash=_hash(script)
     )
 
 
@@ -60,7 +74,7 @@ def drawings(told: Story) -> list[Drawing]:
     return [
         drawing(name, chart, subjects[chart.SUBJECT])
         for name, chart in charts().items()
-        if len(subjects[chart.SUBJECT])
+        if len(subjects.get(chart.SUBJECT, ()))
     ]
 
 
@@ -73,5 +87,6 @@ def _subjects(told: Story) -> dict[str, pd.DataFrame]:
         "losses": losses(rows, told.records),
         "sequences": values(rows, told.records),
         "growth": points(told.table),
+        "across": told.across.rows if told.across else told.table.iloc[:0],
         "samples": told.profiled.samples if told.profiled else told.table.iloc[:0],
     }

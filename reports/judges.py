@@ -15,10 +15,9 @@ from reports.figures import share
 from reports.hottest import HOTTEST, by_allocation, by_cpu, ordinal, place, quoted
 from reports.jit import compiled, compiles, is_generated, too_long
 from reports.seen import COLLECTOR, DICTIONARIES, EVALUATION, Pair, Seen
-from reports.table import BASELINE
 from results import units
 from results.profile import CollectorProfile, JitProfile, Line, LineProfile, Profile, SymbolProfile
-from results.record import Cell
+from results.record import BASELINE, Cell
 
 LADDER = (BASELINE, "tuple", "slots", "hoisted")
 """The published variants."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import jinja2
 
+from reports.history import History
 from reports.seen import Seen
 from reports.story import Story, story
 from results import units
@@ -23,6 +24,11 @@ def render(run: Run, records: Iterable[Record], looks: Seen | None = None) -> st
 def page(told: Story) -> str:
     """The same from a story told already."""
     return environment().get_template("report.md.j2").render(story=told, run=told.run, count=units.count)
+
+
+def history_page(told: History) -> str:
+    """The history of a folder's runs as Markdown."""
+    return environment().get_template("history.md.j2").render(history=told)
 
 
 def environment() -> jinja2.Environment:

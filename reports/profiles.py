@@ -12,6 +12,7 @@ from reports.collector import collectors, samples
 from reports.compilers import compilers
 from reports.figures import Section
 from reports.hottest import hottest, ladders, pages, top_lines
+from reports.instructions import instructions
 from reports.jit import jits
 from reports.outcome import MEASURED
 from reports.seen import Seen
@@ -59,7 +60,7 @@ def profiled(looks: Seen) -> Profiled | None:
         lead=_lead(looks),
         key=KEY,
         lines=_present(claims(looks), hottest(looks), ladders(looks), pages(looks)),
-        accounts=_present(collector, jit, compilers(looks)),
+        accounts=_present(collector, jit, compilers(looks), instructions(looks)),
         short=_present(collector, top_lines(looks), jit),
         samples=_of_one_workload(samples(looks)),
         absences=looks.absences(),

@@ -15,8 +15,9 @@ import pandas as pd
 from reports.figures import Figure, Section, Sheet, approximate, compile_time
 from reports.headline import UNPLANNED, status_text
 from reports.outcome import MEASURED
-from reports.table import BASELINE, NAN, each, in_order, measured
+from reports.table import NAN, each, in_order, measured
 from results import units
+from results.record import BASELINE
 
 WORKLOADS = ("mnist", "mnist-b1000")
 """The published model and data, updated after each image and after each 1,000."""

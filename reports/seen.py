@@ -9,9 +9,8 @@ from urllib.parse import quote
 
 from reports.absence import Absence, absences
 from reports.outcome import MEASURED
-from reports.table import BASELINE
 from results.profile import AnyProfile, Profile
-from results.record import Cell, Run
+from results.record import BASELINE, Cell, Run
 from results.store import folder_name
 
 Kind = TypeVar("Kind", bound=Profile)

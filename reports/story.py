@@ -10,7 +10,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from reports.absence import Absence, absences
+from reports.across import Across, across
 from reports.break_even import break_even
+from reports.cautions import Caution, cautions
 from reports.comparison import comparison
 from reports.figures import Section
 from reports.glance import at_a_glance
@@ -21,9 +23,10 @@ from reports.outcome import MEASURED, promise
 from reports.phases import phases
 from reports.profiles import Profiled, profiled
 from reports.published import published
+from reports.races import race
 from reports.records import EveryRecord, every_record
 from reports.seen import Seen
-from reports.table import cells, each, in_order
+from reports.table import each, in_order
 from reports.verdict import verdict
 from results import units
 from results.record import Cell, Record, Run
@@ -64,8 +67,10 @@ class Story:
     records: tuple[Record, ...]
     table: pd.DataFrame
     verdict: tuple[str, ...]
+    cautions: tuple[Caution, ...]
     glance: Section | None
     comparison: Section | None
+    across: Across | None
     headline: Headline | None
     published: Section | None
     break_even: Section | None
@@ -87,18 +92,29 @@ Raced = tuple[Run, Iterable[Record]]
 """A run and its records."""
 
 
-def story(run: Run, records: Iterable[Record], looks: Seen | None = None, against: Raced | None = None) -> Story:
-    """The whole story of a run, finished or not, looked at with profilers or not, beside another run or not."""
+def story(
+    run: Run,
+    records: Iterable[Record],
+    looks: Seen | None = None,
+    against: Raced | None = None,
+    others: Sequence[Raced] = (),
+) -> Story:
+    """The whole story of a run, finished or not, looked at with profilers or not, beside other runs or not.
+
+    against: a run that its speedups are set against; others: runs that stand side by side with it.
+    """
     records = list(records)
-    # A run without blocks plans no timing: its cells are those to be profiled, and are not missing.
-    table = cells(run if run.blocks else run.model_copy(update={"cells": ()}), records)
+    raced = race(run, records)
+    table = raced.table
     return Story(
         run=run,
         records=tuple(records),
         table=table,
         verdict=tuple(verdict(table)) if run.blocks or not run.cells else (PROFILES_ONLY,),
+        cautions=tuple(cautions(run, records, table)),
         glance=at_a_glance(table),
-        comparison=comparison(table, cells(*against), against[0].id) if against else None,
+        comparison=comparison(table, race(*against).table, against[0].id) if against else None,
+        across=across([raced, *(race(*other) for other in others)]),
         headline=headline(table),
         published=published(table),
         break_even=break_even(table),

@@ -10,8 +10,9 @@ import pandas as pd
 
 from reports.headline import headline_workload
 from reports.outcome import IDENTICAL, MISSING
-from reports.table import BASELINE, largest, measured, smallest
+from reports.table import largest, measured, smallest
 from results import units
+from results.record import BASELINE
 from results.stats import MIN_PROCESSES
 
 _PHRASES = {"skipped": "skipped", "failed": "failed", "timed-out": "timed out", MISSING: "never run"}

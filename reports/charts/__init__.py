@@ -19,7 +19,8 @@ class Chart(Protocol):
     ORDER: int
     SUBJECT: str
     """What its rows are: "headline", one workload's rows, measured or not; "losses" and "sequences", that workload's
-    curves, see `reports.sequences`; "growth", see `reports.growth.points`; "samples", see `reports.collector.samples`.
+    curves, see `reports.sequences`; "growth", see `reports.growth.points`; "samples", see `reports.collector.samples`;
+    "across", see `reports.across`.
     """
 
     def title(self, table: pd.DataFrame) -> str:

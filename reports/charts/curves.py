@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -26,8 +26,19 @@ def size(points: pd.DataFrame) -> tuple[float, float]:
     return 8.4, max(4.6, 1.4 + 0.19 * len(in_order(points, "engine")))
 
 
-def draw_curves(axes: Axes, points: pd.DataFrame, column: str, *, label: str, text: Callable[[float], str]) -> None:
-    """Draw a column of `reports.growth.points` over the tape's rows; text: a tick of that column as people read it."""
+def draw_curves(
+    axes: Axes,
+    points: pd.DataFrame,
+    column: str,
+    *,
+    label: str,
+    text: Callable[[float], str],
+    names: Mapping[tuple[str, str], str] | None = None,
+) -> None:
+    """Draw a column of `reports.growth.points` over the tape's rows.
+
+    text: a tick of that column as people read it; names: of curves, by engine and interpreter, if not their engine's.
+    """
     points = points[points[column].notna()]
     if points.empty:
         style.nothing_to_draw(axes, f"No {label} was measured.")
@@ -58,7 +69,8 @@ def draw_curves(axes: Axes, points: pd.DataFrame, column: str, *, label: str, te
                 markeredgewidth=0.4,
             )
     _legend(axes, points)
-    label_column(axes, [_end(points, column, engine) for engine in in_order(points, "engine")], right * 1.05)
+    ends = [_end(points, column, engine, names or {}) for engine in in_order(points, "engine")]
+    label_column(axes, ends, right * 1.05)
 
 
 def _proportion(axes: Axes, points: pd.DataFrame, column: str) -> None:
@@ -69,11 +81,13 @@ def _proportion(axes: Axes, points: pd.DataFrame, column: str) -> None:
     axes.plot(ends, [middle * rows / largest for rows in ends], color=style.MUTED, linewidth=5, alpha=0.25, zorder=0.5)
 
 
-def _end(points: pd.DataFrame, column: str, engine: str) -> tuple[float, float, str]:
+def _end(
+    points: pd.DataFrame, column: str, engine: str, names: Mapping[tuple[str, str], str]
+) -> tuple[float, float, str]:
     """Where an engine's longest curve ends: its name stands there."""
     rows = points[points["engine"] == engine]
     last = rows[rows["tape_rows"] == rows["tape_rows"].max()].iloc[0]
-    return float(last["tape_rows"]), float(last[column]), engine
+    return float(last["tape_rows"]), float(last[column]), names.get((engine, str(last["interpreter"])), engine)
 
 
 def _legend(axes: Axes, points: pd.DataFrame) -> None:

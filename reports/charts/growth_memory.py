@@ -13,7 +13,7 @@ from reports.charts.curves import size as size
 from reports.growth import growths
 from results import units
 
-ORDER = 10
+ORDER = 12
 SUBJECT = "growth"
 
 

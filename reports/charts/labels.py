@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.transforms import Bbox
+from numpy.typing import NDArray
 
 from reports.charts.style import MUTED, TEXT
 
 POINTS = 8.5
 Label = tuple[float, float, str]
 """x and y of a mark, and its text."""
+
+Boxes = NDArray[np.float64]
 
 _OFFSETS = (0, 10, -10, 20, -20, 30, -30, 42, -42, 54, -54, 66, -66, 78, -78, 90, -90)
 _SIDES = ((8, -8), (36, -36), (72, -72))
@@ -57,31 +62,71 @@ def spread(wished: Sequence[float], gap: float, *, low: float, high: float) -> l
 
 
 def label_marks(
-    axes: Axes, labels: Sequence[Label], marks: Sequence[tuple[float, float]], *, right_of: float | None = None
+    axes: Axes,
+    labels: Sequence[Label],
+    marks: Sequence[tuple[float, float]],
+    *,
+    lines: Sequence[tuple[float, float]] = (),
+    right_of: float | None = None,
+    left_of: float | None = None,
 ) -> None:
     """Write a label beside each mark, moved until it covers no other label and no mark, with a line back if moved.
 
-    marks: every point to keep clear; right_of: the x that no label may reach back over.
+    marks: every point to keep clear; lines: points to keep clear where there is room enough; right_of, left_of: the x
+    that no label may reach over.
     """
-    half = 4 * settle(axes)
-    taken = [
-        Bbox.from_extents(x - half, y - half, x + half, y + half)
-        for x, y in (axes.transData.transform(mark) for mark in marks)
-    ]
+    settle(axes)
+    taken, crossed = (_around(axes, points) for points in (marks, lines))
     frame = axes.get_window_extent()
-    if right_of is not None:
-        frame = Bbox.from_extents(axes.transData.transform((right_of, 1.0))[0], frame.y0, frame.x1, frame.y1)
+    left, right = (end if x is None else _pixel(axes, x) for x, end in ((right_of, frame.x0), (left_of, frame.x1)))
+    frame = Bbox.from_extents(left, frame.y0, right, frame.y1)
     places = [(side, rise) for sides in _SIDES for rise in _OFFSETS for side in sides]
     for label in sorted(labels, key=lambda label: -label[1]):
         boxes = {place: _box(axes, label, place) for place in places}
-        free = (
-            place
-            for place, box in boxes.items()
-            if _inside(box, frame) and not any(box.overlaps(other) for other in taken)
-        )
-        place = next(free, places[0])
-        taken.append(boxes[place])
+        clear = [place for place, box in boxes.items() if _inside(box, frame) and not _meets(box, taken)]
+        free = (place for place in clear if not _meets(boxes[place], crossed))
+        place = next(free, clear[0] if clear else places[0])
+        taken = np.vstack([taken, boxes[place].extents])
         _write(axes, label, *place, lead=place[1] != 0 or abs(place[0]) > _SIDES[0][0])
+
+
+def _around(axes: Axes, points: Sequence[tuple[float, float]]) -> Boxes:
+    """Boxes around marks: left, bottom, right and top of each in pixels."""
+    half = 4 * _pixels_per_point(axes)
+    middles: Boxes = axes.transData.transform(np.asarray(points, dtype=float).reshape(-1, 2))
+    return np.hstack([middles - half, middles + half])
+
+
+def _meets(box: Bbox, boxes: Boxes) -> bool:
+    apart = (boxes[:, 0] > box.x1) | (boxes[:, 2] < box.x0) | (boxes[:, 1] > box.y1) | (boxes[:, 3] < box.y0)
+    return not bool(apart.all())
+
+
+def _pixel(axes: Axes, x: float) -> float:
+    return float(axes.transData.transform((x, 1.0))[0])
+
+
+def write_along(axes: Axes, label: Label, rise: float) -> list[tuple[float, float]]:
+    """Write a label above or below a level line that starts at its mark; returns points for others to keep clear of.
+
+    The layout must be settled.
+    """
+    x, y, text = label
+    box = _box(axes, label, (_SIDES[0][0], round(rise + math.copysign(POINTS / 2, rise))))
+    axes.annotate(
+        text,
+        (x, y),
+        xytext=(_SIDES[0][0], rise),
+        textcoords="offset points",
+        ha="left",
+        va="bottom" if rise > 0 else "top",
+        fontsize=POINTS,
+        color=TEXT,
+    ).set_in_layout(False)
+    middle = (box.y0 + box.y1) / 2
+    inside = [box.x0 + (box.x1 - box.x0) * part / len(text) for part in range(len(text) + 1)]
+    found = axes.transData.inverted().transform([(at, middle) for at in inside])
+    return [(float(at_x), float(at_y)) for at_x, at_y in found]
 
 
 def _box(axes: Axes, label: Label, place: tuple[int, int]) -> Bbox:

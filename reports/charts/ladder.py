@@ -9,8 +9,9 @@ from matplotlib.axes import Axes
 
 from reports.charts import style
 from reports.headline import entries
-from reports.table import BASELINE, each, in_order, measured
+from reports.table import each, in_order, measured
 from reports.verdict import best, faster
+from results.record import BASELINE
 
 ORDER = 4
 SUBJECT = "headline"

@@ -11,7 +11,7 @@ from reports.charts import dots, style
 from reports.table import each, largest, measured, smallest
 from results import units
 
-ORDER = 7
+ORDER = 9
 SUBJECT = "headline"
 
 COLUMNS = ("peak_bytes", "peak_compiler_bytes")

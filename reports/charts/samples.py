@@ -16,7 +16,7 @@ from reports.figures import share
 from reports.seen import COLLECTOR
 from reports.table import in_order
 
-ORDER = 11
+ORDER = 13
 SUBJECT = "samples"
 
 REST = "others"

@@ -6,9 +6,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from reports.charts import dots, style
-from reports.table import BASELINE, each, in_order, largest, measured, smallest
+from reports.table import each, in_order, largest, measured, smallest
 from reports.verdict import faster
 from results import units
+from results.record import BASELINE
 
 ORDER = 5
 SUBJECT = "headline"

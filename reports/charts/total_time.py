@@ -71,7 +71,7 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
     _epoch(axes, end / EPOCHS)
     dots = [(float(later.images), later.cost.total_seconds(later.images), about(later.images)) for later in leads[1:]]
     axes.plot([x for x, _, _ in dots], [y for _, y, _ in dots], "o", color=style.TEXT, markersize=5.5, zorder=4)
-    label_marks(axes, dots, [(x, cost.total_seconds(x)) for cost in found for x in _spaced(AT_ONCE, end)])
+    label_marks(axes, dots, [(x, cost.total_seconds(x)) for cost in found for x in _spaced(AT_ONCE, end)], left_of=end)
     names = [(end, cost.total_seconds(end), cost.engine) for cost in found]
     label_column(axes, names, end * 1.15, muted={cost.engine for cost in found} - leading)
 

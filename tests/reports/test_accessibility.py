@@ -4,7 +4,7 @@ from importlib import resources
 
 import pytest
 
-from tests.reports.browser import answer, dumped, in_browser
+from tests.reports.browser import DARK, answer, dumped, in_browser
 
 AXE = resources.files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 ASK = """
@@ -30,7 +30,7 @@ def test_no_rule_is_broken(which, scheme, request, tmp_path):
     page = page.replace(POLICY, "").replace("<body>", '<body data-answer="">', 1)
     file = tmp_path / "page.html"
     file.write_text(page.replace("</body>", f"<script>{AXE}</script><script>{ASK}</script></body>"), encoding="utf-8")
-    flags = ("--blink-settings=preferredColorScheme=0",) if scheme == "dark" else ()
+    flags = (DARK,) if scheme == "dark" else ()
     found = answer(dumped(file, *flags))
     assert found["dark"] == (scheme == "dark")
     assert found["passes"] > 10

@@ -5,7 +5,8 @@ import re
 from reports import html
 from reports.comparison import comparison
 from reports.story import story
-from reports.table import BASELINE, cells
+from reports.table import cells
+from results.record import BASELINE
 
 
 def faster(example, engine, factor):

@@ -171,7 +171,7 @@ def test_a_browser_shows_the_page_whole(example, tmp_path, width):
     answer = opened(html.render(example.run, example.records), tmp_path, width)
     assert answer["problems"] == []
     assert answer["ran"] == 0
-    assert answer["charts"] == [True] * 8
+    assert answer["charts"] == [True] * 10
     assert answer["width"] == width
     assert answer["page"] <= width
 
@@ -181,7 +181,7 @@ def test_a_browser_shows_the_page_whole(example, tmp_path, width):
 def test_a_browser_shows_the_largest_page_whole(crowded_page, tmp_path, width):
     answer = opened(crowded_page, tmp_path, width)
     assert answer["problems"] == []
-    assert answer["charts"] == [True] * 9
+    assert answer["charts"] == [True] * 11
     assert answer["page"] <= width
 
 

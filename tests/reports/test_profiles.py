@@ -13,11 +13,12 @@ from reports.collector import collectors, samples
 from reports.compilers import compilers
 from reports.figures import Bar, share
 from reports.hottest import HOTTEST, RUNGS, hottest, ladders, ordinal, pages, quoted, rungs, top_lines
+from reports.instructions import change, instructions
 from reports.jit import compiled, jits
 from reports.profiles import profiled
 from reports.seen import seen
 from reports.svg import drawing
-from results.profile import CollectorProfile, JitProfile, LineProfile, SymbolProfile
+from results.profile import CollectorProfile, InstructionsProfile, JitProfile, LineProfile, SymbolProfile
 from results.record import Cell
 from results.store import Store, Unreadable
 from tests.reports import looked
@@ -232,6 +233,22 @@ def test_a_compilers_whole_form_stands_beside_its_split_form(looks):
 
 def chart_of(looks):
     return drawing("samples", charts()["samples"], samples(looks))
+
+
+def test_a_count_stands_beside_what_it_was_counted_by(looks):
+    (sheet,) = instructions(looks).sheets
+    (row,) = sheet.rows
+    told = ["clang-O1", "198,400", "clang 14.0.6", "x86-64-v3", "callgrind 3.19.0", "50"]
+    assert [figure.text for figure in row] == told
+
+
+def test_counts_are_compared_where_they_were_made_alike():
+    old = looked.counted(looked.cell("clang-O1"), 2000.0)
+    assert change(old.model_copy(update={"step_instructions": 2200.0}), old) == 1.1
+    newer = change(old.model_copy(update={"compiler": "clang 19.1", "flags": ("-O1",)}), old)
+    assert "compiler: clang 14.0.6 then, clang 19.1 now; flags: none then, -O1 now" in newer
+    absent = looked.missing(InstructionsProfile, old.cell, reason="valgrind is not installed")
+    assert change(absent, old).endswith("was not counted: valgrind is not installed")
 
 
 def test_the_charts_title_is_the_finding(looks):

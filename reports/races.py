@@ -1,0 +1,115 @@
+"""Runs -> one row a cell and run: the only module that puts runs side by side.
+
+Speedups are all that leaves a run. They are ratios within it, and may be set against those of another run and of
+another machine; seconds stay behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from reports.figures import Figure, Sheet
+from reports.table import KEYS, cells, measured
+from results import units
+from results.machines import same_machine
+from results.record import BASELINE, Record, Run
+from results.stats import Interval
+
+SPEEDUP = ("speedup", "speedup_low", "speedup_high")
+NEEDED = f"A speedup needs {BASELINE} beside other engines, on the same interpreter and workload."
+
+
+@dataclass(frozen=True)
+class Race:
+    """A run and its table, of `reports.table.cells`."""
+
+    run: Run
+    table: pd.DataFrame
+
+
+def race(run: Run, records: Iterable[Record]) -> Race:
+    """A run's race. A run without blocks planned no timing: its cells are those to be profiled, and are not missing."""
+    return Race(run, cells(run if run.blocks else run.model_copy(update={"cells": ()}), records))
+
+
+def same_run(one: Run, other: Run) -> bool:
+    """Whether both are the same run, wherever they are kept; two machines may have begun one in the same second."""
+    return (one.id, one.created_at, one.seed) == (other.id, other.created_at, other.seed)
+
+
+def speedups(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a run that have a speedup over another engine; keys as text, since runs differ in categories."""
+    rows = measured(table)
+    rows = rows[(rows["engine"] != BASELINE) & rows["speedup"].notna()]
+    return rows[[*KEYS, *SPEEDUP]].astype(dict.fromkeys(KEYS, str))
+
+
+def side_by_side(races: Sequence[Race]) -> pd.DataFrame:
+    """One row a cell and run that has a speedup: keys, `run`, `machine` and the speedup.
+
+    Keys are ordered categories in the order of the first run that has them; runs, by `names`, in the order given.
+    """
+    labels = names([one.run for one in races])
+    parts = [
+        speedups(one.table).assign(run=label, machine=machine)
+        for one, label, machine in zip(races, labels, machines([one.run for one in races]), strict=True)
+    ]
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*KEYS, *SPEEDUP, "run", "machine"])
+    for key in KEYS:
+        order = dict.fromkeys(str(name) for one in races for name in one.table[key].cat.categories)
+        table[key] = pd.Categorical(table[key], categories=list(order), ordered=True)
+    table["run"] = pd.Categorical(table["run"], categories=labels, ordered=True)
+    return table
+
+
+def interval(row: pd.Series) -> Interval:
+    """The speedup of a row; its bounds are NaN where the run had too few processes."""
+    return Interval(*(float(row[name]) for name in SPEEDUP))
+
+
+def names(runs: Sequence[Run]) -> list[str]:
+    """A name for each run: its id, told apart by a number where two machines began one in the same second."""
+    given: list[str] = []
+    for run in runs:
+        alike = sum(other.id == run.id for other in runs[: len(given)])
+        given.append(f"{run.id} ({alike + 1})" if alike else run.id)
+    return given
+
+
+def machines(runs: Sequence[Run]) -> list[str]:
+    """The machine of each run, numbered as they come. Nothing is known of a machine without facts: it is no other."""
+    known: list[Run] = []
+    found: list[str] = []
+    for run in runs:
+        number = next((n for n, other in enumerate(known, 1) if same_machine(run.machine, other.machine)), 0)
+        if not number:
+            known.append(run)
+            number = len(known)
+        found.append(f"machine {number}")
+    return found
+
+
+_RUN_HEADINGS = ("run", "machine", "processor", "preset", "commit", "load at start")
+
+
+def sheet_of_runs(runs: Sequence[Run]) -> Sheet:
+    """When, where and from which sources each run was made."""
+    rows = zip(runs, names(runs), machines(runs), strict=True)
+    return Sheet(
+        "The runs", len(_RUN_HEADINGS), _RUN_HEADINGS, tuple(_of_run(run, name, where) for run, name, where in rows)
+    )
+
+
+def _of_run(run: Run, name: str, machine: str) -> tuple[Figure, ...]:
+    processor, *rest, load = (run.machine.get(fact, "") for fact in ("processor", "cores", "system", "load at start"))
+    return (
+        Figure(name, f"{run.created_at:%Y-%m-%d %H:%M %Z}"),
+        Figure(machine.removeprefix("machine ")),
+        Figure(processor or units.ABSENT, ", ".join(filter(None, rest))),
+        Figure(run.preset, units.count(run.blocks, "block")),
+        Figure(run.commit or units.ABSENT),
+        Figure(load or units.ABSENT),
+    )

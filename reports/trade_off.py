@@ -1,0 +1,47 @@
+"""Rows of one workload -> the trade-off of compile time against epoch time: its front, and its least totals.
+
+The total of so many epochs is compile time and those epochs, from medians. Whoever has the least total of any number of
+epochs is on the front; not everyone on the front has one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from reports.table import measured
+
+
+@dataclass(frozen=True)
+class Least:
+    """The least total time of so many epochs, of all rows."""
+
+    epochs: int
+    row: Any
+    total_seconds: float
+
+    def epoch_seconds(self, compile_seconds: float) -> float:
+        """How long an epoch may take for the same total, after so much time spent compiling."""
+        return (self.total_seconds - compile_seconds) / self.epochs
+
+
+def traded(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows whose epoch and compile time are known."""
+    rows = measured(table)
+    return rows[rows["epoch_seconds"].notna() & rows["compile_seconds"].notna()]
+
+
+def front(rows: pd.DataFrame) -> pd.DataFrame:
+    """The Pareto front: rows that no other beats in one time without losing in the other, least compile time first."""
+    ordered = rows.sort_values(["compile_seconds", "epoch_seconds"], kind="stable")
+    shortest_before = ordered["epoch_seconds"].cummin().shift(fill_value=float("inf"))
+    return ordered[ordered["epoch_seconds"] < shortest_before]
+
+
+def least(rows: pd.DataFrame, epochs: int) -> Least:
+    """Who takes the least time to compile and train so many epochs; rows must not be empty."""
+    totals = rows["compile_seconds"] + epochs * rows["epoch_seconds"]
+    best = int(totals.argmin())
+    return Least(epochs, rows.iloc[best], float(totals.iloc[best]))

@@ -1,0 +1,37 @@
+"""Further runs for tests, made from one: of another time, machine or speed. The clock of nobody is looked at."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from results.store import Store
+
+SLOW_MACHINE = {"processor": "Other CPU", "cores": "8", "system": "Linux 6.1"}
+MACHINE = {"processor": "Example CPU", "cores": "2", "system": "Linux 6.1"}
+
+
+def stored(example, under, name=""):
+    """The run on disk, in a folder of its id or another name."""
+    store = Store.create(example.run, under=under)
+    for record in example.records:
+        store.write(record)
+    return store.folder.rename(under / name) if name else store.folder
+
+
+def another(example, days=1, machine=MACHINE, seconds=1.0, **factors):
+    """The run again, `days` later, its seconds times `seconds`, those of an engine besides times its factor.
+
+    An engine's name is written with underscores.
+    """
+    made = example.run.created_at + timedelta(days=days)
+    run = example.run.model_copy(
+        update={"id": made.strftime("%Y-%m-%dT%H%M%S"), "created_at": made, "machine": machine, "commit": f"c{days}"}
+    )
+    factors = {name.replace("_", "-"): factor for name, factor in factors.items()}
+
+    def change(record):
+        if record.status != "measured":
+            return record
+        factor = seconds * factors.get(record.cell.engine, 1.0)
+        return record.model_copy(update={"step_seconds": tuple(x * factor for x in record.step_seconds)})
+
+    return replace(example.mapped(change), run=run)

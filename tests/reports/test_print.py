@@ -1,0 +1,68 @@
+"""A page on paper: nothing is cut, and nothing is behind a scroll bar that paper does not have."""
+
+import re
+
+import pytest
+
+from reports import html
+from tests.reports.browser import framed, in_browser, printed
+
+WIDTH, HEIGHT = 710, 971
+"""Pixels on the narrower and on the shorter of A4 and US letter, without the margins of `@page`."""
+
+ANSWER = """
+<script>
+const shown = one => one.checkVisibility();
+const label = one => one.closest("figure, .scroll")?.getAttribute("aria-label") ?? one.tagName;
+const name = one => `${label(one)}: ${one.textContent.slice(0, 40)}`;
+document.body.dataset.answer = JSON.stringify({
+  page: document.documentElement.scrollWidth,
+  wide: [...document.querySelectorAll("svg, th, td, pre, p, dd")].filter(shown)
+    .filter(one => one.getBoundingClientRect().right > innerWidth + 1).map(name),
+  scrolling: [...document.querySelectorAll(".scroll, pre")].filter(shown)
+    .filter(one => ["auto", "scroll"].includes(getComputedStyle(one).overflowX) && one.scrollWidth > one.clientWidth)
+    .map(name),
+  tall: [...document.querySelectorAll("figure")].filter(one => one.getBoundingClientRect().height > HEIGHT)
+    .map(one => one.id),
+  charts: document.querySelectorAll("figure svg").length,
+  controls: [...document.querySelectorAll(".controls")].filter(shown).length,
+  folded: [...document.querySelectorAll("details > summary")].filter(shown)
+    .map(one => getComputedStyle(one, "::after").content.includes("open it on the page")),
+});
+</script>
+""".replace("HEIGHT", str(HEIGHT))
+
+
+@pytest.fixture
+def whole_page(example):
+    """The page of a run with one of everything that can go wrong."""
+    return html.render(example.run, example.records)
+
+
+@in_browser
+@pytest.mark.parametrize("which", ["whole_page", "crowded_page", "looked_page"])
+def test_paper_hides_nothing(which, request, tmp_path):
+    page = request.getfixturevalue(which)
+    # The rules for paper hold for all media; a script may answer.
+    assert page.count("@media print {") == 1
+    page = re.sub(r"<meta http-equiv[^>]*>", "", page.replace("@media print {", "@media all {"), count=1)
+    found = framed(page.replace("</body>", f"{ANSWER}</body>"), tmp_path, WIDTH)
+    assert found["charts"] > 0
+    assert found["wide"] == []
+    assert found["scrolling"] == []
+    assert found["tall"] == []
+    assert found["page"] <= WIDTH
+    assert found["controls"] == 0
+    assert found["folded"]
+    assert all(found["folded"]), "what paper leaves out must say so"
+
+
+@in_browser
+@pytest.mark.parametrize("which", ["whole_page", "looked_page"])
+def test_a_page_prints(which, request, tmp_path):
+    file = tmp_path / "page.html"
+    file.write_text(request.getfixturevalue(which), encoding="utf-8")
+    pdf = printed(file)
+    assert pdf.startswith(b"%PDF-")
+    assert len(re.findall(rb"/Type /Page\b", pdf)) > 3
+    assert len(pdf) < 10_000_000

@@ -1,0 +1,35 @@
+"""What a page looks like, in light, in dark and on a phone: kept in `.zoomgrad/screenshots/` for people to look at."""
+
+from pathlib import Path
+
+import pytest
+from matplotlib.image import imread
+
+from reports import html
+from tests.reports.browser import DARK, in_browser, photographed
+
+FOLDER = Path(__file__).parents[2] / ".zoomgrad" / "screenshots"
+"""CI keeps it as an artefact."""
+LOOKS = {"light": (1280, ()), "dark": (1280, (DARK,)), "phone": (390, ())}
+
+
+@pytest.fixture
+def whole_page(example):
+    """The page of a run with one of everything that can go wrong."""
+    return html.render(example.run, example.records)
+
+
+@in_browser
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("which", ["whole_page", "crowded_page", "looked_page"])
+def test_a_page_is_kept_as_it_looks(which, look, request, tmp_path):
+    width, flags = LOOKS[look]
+    png = FOLDER / f"{which.removesuffix('_page')}-{look}.png"
+    height = photographed(request.getfixturevalue(which), tmp_path, png, width, *flags)
+    picture = imread(png)[:, :width, :3]
+    assert picture.shape[0] == height > 2000
+    background = picture[2, 2].mean()
+    assert background < 0.2 if look == "dark" else background > 0.9
+    # Ink all over it: no part of the page is an empty frame.
+    for part in range(0, height - 1000, 1000):
+        assert picture[part : part + 1000].std() > 0.02, f"nothing from pixel {part} on"
