@@ -30,7 +30,7 @@ REROLLED = ("rerolled-numpy", *REROLLED_C, "rerolled-clang-sparse", "rerolled-cl
 HANDWRITTEN = ("handwritten", "handwritten-sparse")
 """The limit: an MLP by hand."""
 
-TRADE_OFF = ("baseline", "tcc", "clang-O1", *REROLLED_C, "rerolled-clang-sparse", *HANDWRITTEN)
+TRADE_OFF = ("baseline", "tcc", "clang-O0", "clang-O1", *REROLLED_C, "rerolled-clang-sparse", *HANDWRITTEN)
 """The published trade-off of compile time against epoch time, and what dominates it."""
 
 GROWTH_SHAPES = ("mlp-16x16x4", "mlp-64x45x10", "mlp-256x125x10", "mlp-784x420x10")
