@@ -22,33 +22,37 @@ def build(store: Store) -> Path:
     return write(store, tell(store))
 
 
-def tell(store: Store, against: Store | None = None, others: Sequence[Store] = ()) -> Story:
-    """What a report of that run says, set against a run or beside others if given. Raises results.store.Unreadable."""
+def tell(store: Store, against: Store | None = None, others: Sequence[Store] = (), *, elsewhere: bool = False) -> Story:
+    """What a report of that run says, set against a run or beside others if given. Raises results.store.Unreadable.
+
+    elsewhere: it is not written beside the records, and can't link to what profilers left there.
+    """
     set_against = _raced(against) if against else None
-    return story(*_raced(store), _seen(store), set_against, [_raced(other) for other in others])
+    return story(*_raced(store), _seen(store, linked=not elsewhere), set_against, [_raced(other) for other in others])
 
 
 def _raced(store: Store) -> Raced:
     return store.run, store.records()
 
 
-def write(store: Store, told: Story) -> Path:
-    """Write the report beside the records; returns its page's path.
+def write(store: Store, told: Story, into: Path | None = None) -> Path:
+    """Write the report beside the records, or as a folder's `index.html`; returns its page's path.
 
-    report.html, report.md, the charts as files, and where there are profiles flame graphs and analysis.md.
+    The page, report.md, the charts as files, and where there are profiles flame graphs and analysis.md.
     Raises results.store.Unreadable.
     """
     drawn = html.drawings(told)
-    charts = store.folder / "charts"
-    charts.mkdir(exist_ok=True)
+    folder = into or store.folder
+    charts = folder / "charts"
+    charts.mkdir(parents=True, exist_ok=True)
     for drawing in drawn:
         write_atomically(charts / f"{drawing.name}.svg", standalone(drawing))
     looks = told.looks
     if looks and looks.profiles:
         _draw_flames(store, looks)
-        write_atomically(store.folder / "analysis.md", analysis(looks.run, looks.profiles))
-    write_atomically(store.folder / "report.md", markdown.page(told))
-    page = store.folder / "report.html"
+        write_atomically(folder / "analysis.md", analysis(looks.run, looks.profiles))
+    write_atomically(folder / "report.md", markdown.page(told))
+    page = folder / ("index.html" if into else "report.html")
     write_atomically(page, html.page(told, drawn))
     return page
 
@@ -89,13 +93,13 @@ def write_history(folder: Path, told: History) -> Path:
     return page
 
 
-def _seen(store: Store) -> Seen:
+def _seen(store: Store, *, linked: bool) -> Seen:
     profiles = store.profiles()
     folders = {profile.cell: store.profile_folder(profile.cell) for profile in profiles}
     files = {
         cell: frozenset(path.name for path in folder.iterdir() if path.is_file())
         for cell, folder in folders.items()
-        if folder.is_dir()
+        if linked and folder.is_dir()
     }
     return seen(_with_facts(store.run, store.looker), profiles, files)
 

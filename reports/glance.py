@@ -9,9 +9,9 @@ import pandas as pd
 
 from reports.break_even import Cost, costs, samples_an_epoch
 from reports.figures import Figure, Section, Sheet, compile_time
-from reports.headline import headline_workload
+from reports.headline import by_coverage, headline_workload
 from reports.outcome import IDENTICAL
-from reports.table import in_order, measured, smallest
+from reports.table import measured, smallest
 from results import units
 
 EPOCHS = (1, 100)
@@ -28,7 +28,7 @@ def at_a_glance(table: pd.DataFrame) -> Section | None:
     """The headline workload's answers, a column an interpreter that measured two engines or more; None without one."""
     workload = headline_workload(table)
     rows = table[table["workload"] == workload]
-    interpreters = [name for name in in_order(rows, "interpreter") if len(_on(rows, name)) > 1]
+    interpreters = [name for name in by_coverage(rows) if len(_on(rows, name)) > 1]
     if not interpreters:
         return None
     epoch = samples_an_epoch(rows)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from reports.outcome import IDENTICAL, MEASURED, MISSING
+from reports.outcome import IDENTICAL, MEASURED, MISSING, UNSTEADY
 from reports.table import each, in_order, measured
 from results import units
 
-_WORDS = {"timed-out": "timed out", MISSING: "not run"}
+_WORDS = {"timed-out": "timed out", UNSTEADY: "never settled", MISSING: "not run"}
 UNPLANNED = "unplanned"
 """Status of an engine and interpreter that the plan does not bring together."""
 _ALIKE = 2.0
@@ -53,7 +53,7 @@ def headline(table: pd.DataFrame) -> Headline | None:
     if workload is None:
         return None
     rows = table[table["workload"] == workload]
-    interpreters = in_order(rows, "interpreter")
+    interpreters = by_coverage(rows)
     shown = entries(rows)
     caveats = {row.engine: "" if row.promise == IDENTICAL else row.promise for row in each(rows)}
     return Headline(
@@ -86,6 +86,12 @@ def headline_workload(table: pd.DataFrame) -> str | None:
         if covered[name] * 2 >= most
     }
     return next(name for name, seconds in epochs.items() if seconds * _ALIKE >= max(epochs.values()))
+
+
+def by_coverage(rows: pd.DataFrame) -> list[str]:
+    """One workload's interpreters, those with most results first: on a narrow screen only these are seen at once."""
+    results = measured(rows)["interpreter"]
+    return sorted(in_order(rows, "interpreter"), key=lambda name: -int((results == name).sum()))
 
 
 def entries(table: pd.DataFrame) -> dict[tuple[str, str], Entry]:

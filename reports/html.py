@@ -16,6 +16,7 @@ import pandas as pd
 from reports.charts import charts
 from reports.growth import points
 from reports.history import History
+from reports.published import trade_off_workload
 from reports.seen import Seen
 from reports.sequences import losses, values
 from reports.story import Story, story
@@ -84,6 +85,7 @@ def _subjects(told: Story) -> dict[str, pd.DataFrame]:
     rows = told.table[told.table["workload"] == workload]
     return {
         "headline": rows,
+        "trade-off": told.table[told.table["workload"] == (trade_off_workload(told.table) or workload)],
         "losses": losses(rows, told.records),
         "sequences": values(rows, told.records),
         "growth": points(told.table),

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import jinja2
 
+from reports.figures import Section
 from reports.history import History
 from reports.seen import Seen
 from reports.story import Story, story
@@ -29,6 +30,11 @@ def page(told: Story) -> str:
 def history_page(told: History) -> str:
     """The history of a folder's runs as Markdown."""
     return environment().get_template("history.md.j2").render(history=told)
+
+
+def opening_page(section: Section) -> str:
+    """What the README opens with."""
+    return environment().get_template("opening.md.j2").render(section=section)
 
 
 def environment() -> jinja2.Environment:

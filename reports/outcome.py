@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 from results import units
 from results.record import EngineFacts, Proof, Record
+from results.steady import classify
 
 MEASURED = "measured"
 IDENTICAL = "identical bits"
+UNSTEADY = "unsteady"
+"""Status of a cell whose processes never settled: a mean would say how long they ran, not how fast the engine is."""
 MISSING = "missing"
 """Status of a cell of the plan without any record: the run was interrupted before its turn."""
 
@@ -32,7 +35,8 @@ def outcome(blocks: Sequence[Record], facts: EngineFacts | None) -> Outcome:
 
     no block: missing; a failed block, or a proof that breaks the engine's promise: failed, since a wrong or flaky
     engine has no speed; a timed-out block: timed-out, since the blocks that remain are the fast ones and their median
-    would flatter; a measured block: measured; else skipped. facts: None counts as strict.
+    would flatter; a measured block: measured, or unsteady where most processes never settled; else skipped. facts:
+    None counts as strict.
     """
     proofs = [block.proof for block in blocks if block.proof is not None]
     worst_error = max((proof.worst_error for proof in proofs), default=float("nan"))
@@ -52,7 +56,8 @@ def outcome(blocks: Sequence[Record], facts: EngineFacts | None) -> Outcome:
     if any(block.status == MEASURED for block in blocks):
         if bits == "different":
             return Outcome("failed", bits, worst_error, _broken_promise(proofs, facts), "Its time is not shown.")
-        return Outcome(MEASURED, bits, worst_error)
+        restless = _restless(blocks)
+        return Outcome(UNSTEADY, bits, worst_error, *restless) if restless else Outcome(MEASURED, bits, worst_error)
     return Outcome("skipped", bits, worst_error, blocks[0].reason, blocks[0].remedy)
 
 
@@ -77,6 +82,17 @@ def _bits(blocks: Sequence[Record], proofs: Sequence[Proof], facts: EngineFacts 
     if not proofs or any(block.status == MEASURED and block.proof is None for block in blocks):
         return "unchecked"
     return "identical" if all(proof.identical for proof in proofs) else promise(facts)
+
+
+def _restless(blocks: Sequence[Record]) -> tuple[str, str] | None:
+    """Reason and remedy where most processes never settled; short sequences say nothing, a cycle has a mean."""
+    measured = [block for block in blocks if block.status == MEASURED]
+    kinds = [classify(block.warmup_step_seconds + block.step_seconds).kind for block in measured]
+    never = kinds.count("no steady state")
+    if never * 2 <= len(kinds):
+        return None
+    reason = f"never settled: values still changed at the end of {never} of {units.count(len(kinds), 'block')}"
+    return reason, "Look at its run sequence; longer warm-ups may settle it."
 
 
 def _with_share(stopped: Sequence[Record], blocks: Sequence[Record]) -> str:

@@ -69,6 +69,17 @@ class Counterpart:
     bits: str
 
 
+def trade_off_workload(table: pd.DataFrame) -> str | None:
+    """Of the published workloads the one that most cells were measured on; None where none was.
+
+    The one updated after each 1,000 images wins a tie: only there a compiler may do all of a batch at once.
+    """
+    raced = measured(table)
+    count = {name: int((raced["workload"] == name).sum()) for name in reversed(WORKLOADS)}
+    most = max(count, key=count.__getitem__)
+    return most if count[most] else None
+
+
 def counterparts(table: pd.DataFrame) -> list[Counterpart]:
     """By workload, published row, engine and interpreter; none of a workload on which no compiled one was measured.
 

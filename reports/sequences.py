@@ -13,9 +13,10 @@ from typing import Any
 
 import pandas as pd
 
-from reports.outcome import IDENTICAL, MEASURED
+from reports.outcome import IDENTICAL, MEASURED, UNSTEADY
 from reports.table import KEYS, Row, each, in_order, measured, smallest
 from results.record import Cell, Record
+from results.stats import median_of_processes
 from results.steady import MIN_VALUES, classify, of_processes
 
 POINTS_A_MEAN = 50
@@ -72,7 +73,8 @@ def values(table: pd.DataFrame, records: Iterable[Record]) -> pd.DataFrame:
     measured: it shows what a process's start does to any interpreter. Cells with a single value are left out.
     """
     blocks = _blocks(records)
-    rows = measured(table)
+    # What never settled shows no time, but here why.
+    rows = table[table["status"].isin((MEASURED, UNSTEADY))]
     plain = [name for name in in_order(rows, "interpreter") if name.startswith("cpython")]
     at_home = in_order(rows[rows["on_reference"].astype(bool)], "interpreter")
     shown = {*in_order(rows, "interpreter")} - {*plain} | {*(at_home or plain)[:1]}
@@ -83,9 +85,10 @@ def values(table: pd.DataFrame, records: Iterable[Record]) -> pd.DataFrame:
         shape = max(_shape(block) for block in of_cell)
         processes = [block.warmup_step_seconds + block.step_seconds for block in of_cell if _shape(block) == shape]
         steady = of_processes([classify(process) for process in processes])
+        step = median_of_processes([block.step_seconds for block in of_cell])
         of_all = {"steady": steady.kind, "steady_from": math.nan if steady.start is None else steady.start + 1}
         for index, of_value in enumerate(zip(*processes, strict=True) if sum(shape) > 1 else ()):
-            relative = median(of_value) / row.step_seconds
+            relative = median(of_value) / step
             of_one = {"number": index + 1, "relative": relative, "warm_up": index < shape[0]}
             made.append({**_keys(row), **of_one, **of_all})
     return _like(table, made, ("number", "relative", "warm_up", "steady", "steady_from"))
@@ -100,7 +103,7 @@ def settling(sequences: pd.DataFrame) -> str:
     if len(long):
         found.append(f"Of {_cells(len(long))} with {MIN_VALUES} values or more, {len(long) - len(never)} settled.")
     if never:
-        found.append(f"Never steady, so that their times are no steady state's: {', '.join(never)}.")
+        found.append(f"Not steady in every process: {', '.join(never)}.")
     if short := len(told) - len(long):
         found.append(f"{_cells(short)} with fewer than {MIN_VALUES} values: too short to tell.")
     return " ".join(found)

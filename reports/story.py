@@ -19,6 +19,7 @@ from reports.glance import at_a_glance
 from reports.growth import growth
 from reports.headline import Headline, headline
 from reports.listing import Listing, listings
+from reports.means import means
 from reports.outcome import MEASURED, promise
 from reports.phases import phases
 from reports.profiles import Profiled, profiled
@@ -72,6 +73,7 @@ class Story:
     comparison: Section | None
     across: Across | None
     headline: Headline | None
+    means: Section | None
     published: Section | None
     break_even: Section | None
     phases: Section | None
@@ -116,6 +118,7 @@ def story(
         comparison=comparison(table, race(*against).table, against[0].id) if against else None,
         across=across([raced, *(race(*other) for other in others)]),
         headline=headline(table),
+        means=means(table),
         published=published(table),
         break_even=break_even(table),
         phases=phases(table),

@@ -16,6 +16,7 @@ import pandas as pd
 from reports.outcome import MEASURED, Outcome, outcome, promise
 from results import stats
 from results.record import BASELINE, Cell, Record, Run
+from results.samples import common
 
 NAN = float("nan")
 
@@ -165,11 +166,12 @@ def _speedup(cell: Cell, base: Cell, results: Mapping[Cell, Sequence[Record]]) -
         return stats.Interval(NAN, NAN, NAN)
     if base == cell:
         return stats.Interval(1.0, 1.0, 1.0)
-    over, under = stats.paired(_by_block(results[base]), _by_block(results[cell]))
+    over, under = common(_by_block(results[base]), _by_block(results[cell]))
     try:
         return stats.speedup(over, under)
     except stats.TooFewProcesses:
-        return stats.Interval(stats.median_of_processes(over) / stats.median_of_processes(under), NAN, NAN)
+        few = stats.median_of_processes(over) / stats.median_of_processes(under) if over else NAN
+        return stats.Interval(few, NAN, NAN)
 
 
 def _compile_time(records: Sequence[Record]) -> stats.Interval:

@@ -9,13 +9,19 @@ from typing import Any
 import pandas as pd
 
 from reports.headline import headline_workload
-from reports.outcome import IDENTICAL, MISSING
+from reports.outcome import IDENTICAL, MISSING, UNSTEADY
 from reports.table import largest, measured, smallest
 from results import units
 from results.record import BASELINE
 from results.stats import MIN_PROCESSES
 
-_PHRASES = {"skipped": "skipped", "failed": "failed", "timed-out": "timed out", MISSING: "never run"}
+_PHRASES = {
+    "skipped": "skipped",
+    "failed": "failed",
+    "timed-out": "timed out",
+    UNSTEADY: "never settled",
+    MISSING: "never run",
+}
 
 
 def verdict(table: pd.DataFrame) -> list[str]:

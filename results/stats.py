@@ -15,7 +15,7 @@ they hold the truth, and why they are no bootstrap's, is in docs/statistics.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from statistics import fmean, median, stdev
@@ -68,22 +68,13 @@ def speedup(base: Samples, engine: Samples) -> Interval:
     """Ratio of step times, base over engine, with the interval of the blocks' own ratios.
 
     base, engine: seconds per step, shape (processes, values). The n-th process of one and the n-th of the other come
-    from one block (see `paired`), so that what slowed the whole block cancels; processes of the longer side that have
-    no partner count for the value only. Raises TooFewProcesses below 3 processes on either side.
+    from one block (see `results.samples.common`), so that what slowed the whole block cancels. Raises TooFewProcesses
+    below 3 processes on either side.
     """
+    _enough(min(len(base), len(engine)))
     value = median_of_processes(base) / median_of_processes(engine)
-    # Not strict: only a complete run has a partner for everyone.
-    blocks = [math.log(fmean(over) / fmean(under)) for over, under in zip(base, engine, strict=False)]
+    blocks = [math.log(fmean(over) / fmean(under)) for over, under in zip(base, engine, strict=True)]
     return _interval(value, blocks)
-
-
-def paired(
-    base: Mapping[int, Sequence[float]], engine: Mapping[int, Sequence[float]]
-) -> tuple[list[Sequence[float]], list[Sequence[float]]]:
-    """Samples by block -> samples as `speedup` wants them: blocks that both have first, in one order."""
-    both = sorted(base.keys() & engine.keys())
-    ordered_base, ordered_engine = ([*both, *sorted(side.keys() - {*both})] for side in (base, engine))
-    return [base[block] for block in ordered_base], [engine[block] for block in ordered_engine]
 
 
 def change(new: Interval, old: Interval) -> Interval:
@@ -127,12 +118,16 @@ def _spread(value: float, down: float, up: float) -> Interval:
 
 def _interval(value: float, logs: Sequence[float]) -> Interval:
     """The interval of the logarithms' median, taken back; widened to hold the value, a median of other things."""
-    if len(logs) < MIN_PROCESSES:
-        raise TooFewProcesses(
-            f"an interval needs {MIN_PROCESSES} processes, here are {len(logs)}: run more blocks (--blocks)"
-        )
+    _enough(len(logs))
     low, high = _student(logs) if len(logs) in _STUDENT else _order_statistics(logs)
     return Interval(value, min(value, math.exp(low)), max(value, math.exp(high)))
+
+
+def _enough(processes: int) -> None:
+    if processes < MIN_PROCESSES:
+        raise TooFewProcesses(
+            f"an interval needs {MIN_PROCESSES} processes, here are {processes}: run more blocks (--blocks)"
+        )
 
 
 def _student(logs: Sequence[float]) -> tuple[float, float]:

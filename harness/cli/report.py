@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
@@ -25,13 +26,16 @@ def report(
         Optional[list[str]], typer.Argument(metavar="[RUN]...", help="Ids or folders, of any machine; the newest.")
     ] = None,
     compare: Annotated[Optional[str], typer.Option(help="Another run, to set its speedups against.")] = None,
+    into: Annotated[
+        Optional[Path], typer.Option(file_okay=False, help="Write index.html there, for a web server to show.")
+    ] = None,
 ) -> None:
     """Build the first run's report again, from records alone; other runs' speedups stand beside its own."""
     store, *others = [store_of(name) for name in runs or ()] or [latest()]
     against = store_of(compare) if compare else None
     _each_once([store, *others])
     _each_once([store, *filter(None, [against])])
-    conclude(store, against, others)
+    conclude(store, against, others, into)
 
 
 def _each_once(stores: Sequence[Store]) -> None:
@@ -45,10 +49,12 @@ def _each_once(stores: Sequence[Store]) -> None:
             raise typer.Exit(WRONG_USE)
 
 
-def conclude(store: Store, against: Store | None = None, others: Sequence[Store] = ()) -> None:
+def conclude(
+    store: Store, against: Store | None = None, others: Sequence[Store] = (), into: Path | None = None
+) -> None:
     """Write the report, print the headline, and say where to look."""
-    told = build.tell(store, against, others)
-    page = build.write(store, told)
+    told = build.tell(store, against, others, elsewhere=into is not None)
+    page = build.write(store, told, into)
     if against and not told.comparison:
         _nothing_in_common(f"{against.run.id} has no speedup in common with {told.run.id}")
     if others and not told.across:

@@ -18,7 +18,8 @@ class Chart(Protocol):
 
     ORDER: int
     SUBJECT: str
-    """What its rows are: "headline", one workload's rows, measured or not; "losses" and "sequences", that workload's
+    """What its rows are: "headline", one workload's rows, measured or not; "trade-off", those of the published workload
+    where it was measured, else the same; "losses" and "sequences", that workload's
     curves, see `reports.sequences`; "growth", see `reports.growth.points`; "samples", see `reports.collector.samples`;
     "across", see `reports.across`.
     """

@@ -20,7 +20,7 @@ from reports.trade_off import Least, front, least, traded
 from results import units
 
 ORDER = 1
-SUBJECT = "headline"
+SUBJECT = "trade-off"
 
 _STRIP_SHARE = 0.3
 """Width of the strip for engines that compile nothing: logarithms have no zero, so it stands apart."""
@@ -38,7 +38,7 @@ def title(table: pd.DataFrame) -> str:
         return "No epoch was measured"
     best = smallest(rows, "epoch_seconds")
     epoch = f"an epoch of {units.duration(best.epoch_seconds)}, the shortest"
-    where = f"{best.engine} on {best.interpreter}"
+    where = f"{best.workload}: {best.engine} on {best.interpreter}"
     if best.compile_seconds == 0:
         return f"{where} compiles nothing and has {epoch}"
     return f"{where} compiles in {units.duration(best.compile_seconds)} and has {epoch}"

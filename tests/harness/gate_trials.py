@@ -1,12 +1,13 @@
 """How often the gate is wrong: `python -m tests.harness.gate_trials FOLDER` makes the tables of docs/gate.md.
 
-False alarms: pairs of runs of the same sources, the second held against the first. Misses: runs in which one engine was
-slowed down on purpose, held against runs in which it was not. Everything is real but the slowdown: plan, workers,
-suspects measured again. Each trial is kept as a line of FOLDER/trials.jsonl, and is not made again.
+False alarms: runs of the same sources, each held against the one before it. Misses: runs in which one engine was slowed
+down on purpose, each held against one of those. Everything is real but the slowdown: plan, workers, suspects measured
+again. Each trial is kept as a line of FOLDER/trials.jsonl, and is not made again.
 """
 
 import argparse
 import json
+import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -44,6 +45,7 @@ def measured(folder, name, run_worker=isolate, **only):
     """A schedule that has measured a smoke run there."""
     plan = planning.plan("smoke", interpreters.discover(), command=["gate_trials"], **only)
     run = plan.run.model_copy(update={"id": name})
+    shutil.rmtree(folder / name, ignore_errors=True)  # of a trial that was interrupted
     store = Store.create(run, under=folder)
     schedule = Schedule(replace(plan, run=run), store, run_worker, interpreters.environment, Silent())
     schedule.execute()
@@ -84,16 +86,23 @@ def main():
     def todo(kind, count):
         return range(sum(found["kind"] == kind for found in done), count)
 
-    for pair in todo("A/A", asked.pairs):
-        reference = measured(asked.folder, f"pair-{pair:02}-a").store
-        keep(trial(asked.folder, f"pair-{pair:02}-b", reference), "A/A")
-    only = {"only_engines": ["baseline", SLOWED["engine"]], "only_workloads": [SLOWED["workload"]]}
+    def run(number):
+        return Store(asked.folder / f"run-{number:02}")
+
+    if not run(0).folder.exists():
+        measured(asked.folder, "run-00")
+    for pair in todo("the same again", asked.pairs):
+        keep(trial(asked.folder, f"run-{pair + 1:02}", run(pair)), "the same again")
+    only = {
+        "only_engines": ["baseline", SLOWED["engine"]],
+        "only_workloads": [SLOWED["workload"]],
+        "only_interpreters": [run(0).run.reference_interpreter],
+    }
     for factor in asked.slowdowns:
-        kind = f"slower by {factor - 1:.0%}"
+        kind = f"slower by {100 * (factor - 1):.0f} %"
         for number in todo(kind, asked.trials):
-            reference = Store(asked.folder / f"pair-{number % asked.pairs:02}-a")
             name = f"slow-{round(100 * factor)}-{number:02}"
-            keep(trial(asked.folder, name, reference, planted(factor), **only), kind)
+            keep(trial(asked.folder, name, run(number % asked.pairs), planted(factor), **only), kind)
     print("\n| runs | trials | the gate failed |\n|---|---:|---:|")
     trials, failed = Counter(f["kind"] for f in done), Counter(f["kind"] for f in done if f["failed"])
     for kind, count in trials.items():

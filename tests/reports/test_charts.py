@@ -18,7 +18,7 @@ NAMES = [
 ]
 GROWTH = ["growth", "growth_memory"]
 TITLES = {
-    "compile_against_epoch": "rerolled-clang-fast on cpython-3.13 compiles in 210 ms "
+    "compile_against_epoch": "mnist: rerolled-clang-fast on cpython-3.13 compiles in 210 ms "
     "and has an epoch of 251 ms, the shortest",
     "total_time": "rerolled-clang-fast takes the least total time on cpython-3.13 from the first image on",
     "ladder": "rerolled-clang-fast is 340,000 times as fast as baseline on cpython-3.13",

@@ -22,9 +22,16 @@ STATES = {
     "interrupted in the second block": lambda example: example.interrupted(40),
     "one cell": lambda example: example.only(lambda cell: cell == example.run.cells[1]),
     "all skipped": lambda example: example.only(lambda cell: cell.interpreter == "pypy-3.9"),
+    "all failed": lambda example: example.mapped(
+        lambda record: example.stopped(record.cell, record.block, "failed", "ValueError: no", "Mend it.")
+    ),
     "without PyPy": lambda example: example.only(lambda cell: cell.interpreter != "pypy-3.9"),
     "without baseline": lambda example: example.only(lambda cell: cell.engine != "baseline"),
 }
+
+
+PAGE = ("headline", "trade-off", "losses", "sequences")
+"""Subjects of the charts that every run has."""
 
 
 def visible(page):
@@ -55,6 +62,7 @@ def test_every_state_of_a_run_renders(example, state):
         ("interrupted in the first block", "5 of 30 cells were measured: 2 skipped, 23 never run."),
         ("one cell", "no engine was measured beside baseline"),
         ("all skipped", "None of 10 cells were measured: 10 skipped."),
+        ("all failed", "None of 30 cells were measured: 30 failed."),
         ("without baseline", "no engine was measured beside baseline"),
     ],
 )
@@ -113,7 +121,7 @@ def test_build_writes_pages_and_charts_beside_the_records(example, tmp_path):
     assert page == store.folder / "report.html"
     assert page.read_text(encoding="utf-8") == html.render(example.run, example.records)
     assert (store.folder / "report.md").read_text(encoding="utf-8") == markdown.render(example.run, example.records)
-    headline = {name for name, chart in charts().items() if chart.SUBJECT in ("headline", "losses", "sequences")}
+    headline = {name for name, chart in charts().items() if chart.SUBJECT in PAGE}
     assert {path.stem for path in (store.folder / "charts").glob("*.svg")} == headline
 
 

@@ -7,7 +7,7 @@ import pytest
 from reports.charts import charts
 from reports.sequences import POINTS_A_MEAN, first_to_halve, losses, settling, values
 from reports.svg import drawing
-from reports.table import cells
+from reports.table import cells, each
 from results.record import LossPoint
 
 STEPS = 400
@@ -286,13 +286,23 @@ def test_a_cell_that_never_settles_is_named(example):
     falling = tuple(4 * 0.9**index for index in range(40))
     found = runs(long(example, local_grads=falling, clang_O1=(1.0, 1.5) * 10))
     assert settling(found) == (
-        "Of 5 cells with 12 values or more, 3 settled. Never steady, so that their times are no steady state's: "
+        "Of 5 cells with 12 values or more, 3 settled. Not steady in every process: "
         "local-grads on pypy-3.9 (no steady state), clang-O1 on pypy-3.9 (cyclic). "
         "5 cells with fewer than 12 values: too short to tell."
     )
     chart = drawn("warm_up", found)
     assert chart.caption.endswith(settling(found))
     assert ">steady from here<" in chart.svg
+
+
+def test_a_cell_most_of_whose_processes_never_settle_shows_its_sequence_and_no_time(example):
+    restless = long(example, local_grads=tuple(4 * 0.9**index for index in range(40)))
+    table = cells(restless.run, restless.records)
+    (row,) = each(table[(table["engine"] == "local-grads") & (table["interpreter"] == "pypy-3.9")][:1])
+    assert row.status == "unsteady"
+    assert math.isnan(row.step_seconds)
+    assert "never settled" in row.reason
+    assert not of(runs(restless), "local-grads", "pypy-3.9").empty
 
 
 def test_nothing_measured_has_nothing_to_settle(example):

@@ -1,0 +1,103 @@
+"""Table -> what the README opens with: the published trade-off between compiling and training, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pandas as pd
+
+from reports.figures import Figure, Section, Sheet, approximate, compile_time, ratio, time
+from reports.published import AS_FIRST_PUBLISHED, PUBLISHED
+from reports.table import each, in_order, measured
+from results import units
+
+BATCHES, IMAGES = "mnist-b1000", "mnist"
+"""As published, an update after 1,000 images; and after each."""
+
+_LEAD = (
+    "Medians over processes, each with its 95 % interval. Published figures are another machine's: orders compare, "
+    "seconds do not. Speedups are over baseline on the same interpreter; ≈: extrapolated from the steps that were run."
+)
+
+
+def opening(table: pd.DataFrame) -> Section | None:
+    """A sheet a workload of the published model; None where neither was measured."""
+    sheets = tuple(
+        Sheet(title, 1, headings, tuple(rows))
+        for title, headings, rows in (_trade_off(table), _images(table))
+        if headings
+    )
+    return Section("opening", "MNIST", _LEAD, sheets) if sheets else None
+
+
+Made = tuple[str, tuple[str, ...], Iterable[tuple[Figure, ...]]]
+
+
+def _trade_off(table: pd.DataFrame) -> Made:
+    rows = _rows(table, BATCHES)
+    hosts = in_order(rows, "interpreter")
+    known = {row.engine: row for row in PUBLISHED}
+    known |= {whole: known.pop(engine) for engine, (whole, _) in AS_FIRST_PUBLISHED.items() if _there(rows, whole)}
+
+    def made() -> Iterator[tuple[Figure, ...]]:
+        for engine, by_host in _by_engine(rows):
+            as_published = known.get(engine)
+            yield (
+                Figure(engine),
+                Figure(compile_time(as_published.compile_seconds) if as_published else ""),
+                Figure(units.duration(as_published.epoch_seconds) if as_published else ""),
+                *(figure for host in hosts for figure in _compile_and_epoch(by_host.get(host))),
+            )
+
+    headings = ("engine", "published: compile", "epoch", *(f"{host}: {what}" for host in hosts for what in _PAIR))
+    return "an update after 1,000 images, an epoch of 60,000", headings if hosts else (), made()
+
+
+_PAIR = ("compile", "epoch")
+
+
+def _images(table: pd.DataFrame) -> Made:
+    rows = _rows(table, IMAGES)
+    hosts = in_order(rows, "interpreter")
+
+    def made() -> Iterator[tuple[Figure, ...]]:
+        for engine, by_host in _by_engine(rows):
+            yield (Figure(engine), *(figure for host in hosts for figure in _image(by_host.get(host))))
+
+    headings = ("engine", *(f"{host}: {what}" for host in hosts for what in ("compile", "image", "speedup")))
+    return "an update after each image", headings if hosts else (), made()
+
+
+def _rows(table: pd.DataFrame, workload: str) -> pd.DataFrame:
+    raced = measured(table)
+    return raced[raced["workload"] == workload]
+
+
+def _there(rows: pd.DataFrame, engine: str) -> bool:
+    return bool((rows["engine"] == engine).any())
+
+
+def _by_engine(rows: pd.DataFrame) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Slowest first on the reference CPython: down the ladder."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in each(rows.sort_values(["on_reference", "step_seconds"], ascending=[False, False])):
+        found.setdefault(str(row.engine), {})[str(row.interpreter)] = row
+    yield from found.items()
+
+
+def _compile_and_epoch(row: Any) -> tuple[Figure, Figure]:
+    if row is None:
+        return Figure(units.ABSENT), Figure(units.ABSENT)
+    epoch = time(row, "epoch_seconds")
+    return _compile(row), Figure(approximate(epoch.text, row.extrapolated), epoch.below)
+
+
+def _image(row: Any) -> tuple[Figure, Figure, Figure]:
+    if row is None:
+        return Figure(units.ABSENT), Figure(units.ABSENT), Figure(units.ABSENT)
+    return _compile(row), Figure(units.duration(row.sample_seconds)), ratio(row, "speedup")
+
+
+def _compile(row: Any) -> Figure:
+    return Figure(compile_time(row.compile_seconds))

@@ -1,0 +1,34 @@
+"""Records -> samples by block."""
+
+from datetime import UTC, datetime
+
+from results.record import Cell, Record
+from results.samples import baseline_of, common, compile_seconds, step_seconds
+
+CELL = Cell(engine="tcc", interpreter="cpython-3.13", workload="xor")
+
+
+def record(block, status="measured", **fields):
+    values = {"step_seconds": (1.0 + block,)} if status == "measured" else {"reason": "gone"}
+    return Record(cell=CELL, block=block, status=status, started_at=datetime.now(UTC), **values, **fields)
+
+
+def test_only_what_was_measured_is_a_sample():
+    assert step_seconds([record(0), record(1, "failed"), record(2)]) == {CELL: {0: (1.0,), 2: (3.0,)}}
+
+
+def test_a_block_that_loaded_what_another_had_compiled_has_no_compile_time():
+    found = compile_seconds(
+        [record(0, phases={"trace": 0.5, "compile": 1.5}), record(1), record(2, phases={"load": 0.0})]
+    )
+    assert found == {CELL: {0: (2.0,)}}
+
+
+def test_blocks_that_one_side_lacks_are_left_out():
+    base = {0: [1.0], 1: [2.0], 3: [4.0], 4: [5.0]}
+    assert common(base, {4: [50.0], 0: [10.0], 2: [30.0]}) == ([[1.0], [5.0]], [[10.0], [50.0]])
+    assert common(base, {7: [1.0]}) == ([], [])
+
+
+def test_the_baseline_is_that_of_the_same_interpreter_and_workload():
+    assert baseline_of(CELL).key == "baseline/cpython-3.13/xor"
