@@ -116,7 +116,10 @@ class Schedule:
                 break
 
     def add_block(self, cells: Sequence[Cell]) -> bool:
-        """Measure one more block of some cells, unless the run has had its time or its most blocks: then False."""
+        """Measure one more block of some cells; whether there was one.
+
+        There is none once the run has had its time or its most blocks, or where all of the cells were given up.
+        """
         run, records = self.plan.run, self.store.records()
         block = max((record.block for record in records), default=-1) + 1
         spent = sum(record.worker_seconds for record in records)
@@ -126,7 +129,7 @@ class Schedule:
         self.observer.extended(len(cells))
         order = random.Random(f"{run.seed} {block}").sample(list(cells), len(cells))
         self._measure_all([(block, cell) for cell in order])
-        return True
+        return any(record.block == block for record in self.store.records())
 
     def clean_up(self) -> None:
         """Remove what only later blocks would have needed: shared objects, megabytes each."""

@@ -43,7 +43,7 @@ def across(races: Sequence[Race]) -> Across | None:
         return None
     sheets = (_runs(races, table), *(_sheet(races, table, workload) for workload in in_order(shared, "workload")))
     return Across(
-        Section("across", f"Across {len(races)} runs", f"{_verdict(shared)}{_LEAD}", sheets),
+        Section("across-runs", f"Across {len(races)} runs", f"{_verdict(shared)}{_LEAD}", sheets),
         _relative(races[0], shared),
     )
 

@@ -45,12 +45,16 @@ def write(store: Store, told: Story, into: Path | None = None) -> Path:
     folder = into or store.folder
     charts = folder / "charts"
     charts.mkdir(parents=True, exist_ok=True)
+    for stale in {*charts.glob("*.svg")} - {charts / f"{drawing.name}.svg" for drawing in drawn}:
+        stale.unlink()
     for drawing in drawn:
         write_atomically(charts / f"{drawing.name}.svg", standalone(drawing))
     looks = told.looks
     if looks and looks.profiles:
         _draw_flames(store, looks)
         write_atomically(folder / "analysis.md", analysis(looks.run, looks.profiles))
+    else:
+        (folder / "analysis.md").unlink(missing_ok=True)
     write_atomically(folder / "report.md", markdown.page(told))
     page = folder / ("index.html" if into else "report.html")
     write_atomically(page, html.page(told, drawn))

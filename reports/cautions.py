@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import median, quantiles
 
 import pandas as pd
 
@@ -16,6 +16,8 @@ from results.stats import MIN_PROCESSES
 
 BUSY = 0.2
 """Processors kept busy by others from which on a worker was not alone: a machine's own housekeeping takes less."""
+UNEVEN, MANY = 1.25, 20
+"""From that factor between slow and fast moments on, and so many moments, a machine's own pace is worth a word."""
 WIDE = 0.25
 """Half-width of a speedup's interval, relative, from which on it says little more than an order."""
 
@@ -35,6 +37,7 @@ def cautions(run: Run, records: Sequence[Record], table: pd.DataFrame) -> list[C
         return []
     rules: Iterable[Callable[[], Caution | None]] = (
         lambda: _busy(results),
+        lambda: _uneven(results),
         lambda: _too_few(run),
         lambda: _wide(table),
         lambda: _governor(run),
@@ -51,6 +54,25 @@ def _busy(results: Sequence[Record]) -> Caution | None:
         f"The machine was busy: others kept {units.significant(median(loads), 2)} of its processors at work (median), "
         f"more than {BUSY:g} during {disturbed:,} of {units.count(len(loads), 'worker')}.",
         "Close what else runs, or choose another hour; on a shared machine believe ratios, not seconds.",
+    )
+
+
+def _uneven(results: Sequence[Record]) -> Caution | None:
+    """From the pace of the interpreter that was measured most: each does its own work between values."""
+    paces: dict[str, list[float]] = {}
+    for record in results:
+        paces.setdefault(record.cell.interpreter, []).extend(record.pace_seconds)
+    most = max(paces.values(), key=len)
+    if len(most) < MANY:
+        return None
+    tenths = quantiles(most, n=10)
+    if tenths[-1] < UNEVEN * tenths[0]:
+        return None
+    factor = units.times(tenths[-1] / tenths[0])
+    return Caution(
+        f"The machine itself was faster and slower in turn: the same work took {factor} as long in its slowest tenth "
+        "of moments as in its fastest.",
+        "Speedups and their intervals allow for it, seconds do not: compare ratios.",
     )
 
 

@@ -16,7 +16,8 @@ BATCHES, IMAGES = "mnist-b1000", "mnist"
 """As published, an update after 1,000 images; and after each."""
 
 _LEAD = (
-    "Medians over processes, each with its 95 % interval. Published figures are another machine's: orders compare, "
+    "Medians over processes; in brackets the 95 % interval of an epoch or a speedup. Published figures are another "
+    "machine's: orders compare, "
     "seconds do not. Speedups are over baseline on the same interpreter; ≈: extrapolated from the steps that were run."
 )
 
@@ -50,8 +51,13 @@ def _trade_off(table: pd.DataFrame) -> Made:
                 *(figure for host in hosts for figure in _compile_and_epoch(by_host.get(host))),
             )
 
-    headings = ("engine", "published: compile", "epoch", *(f"{host}: {what}" for host in hosts for what in _PAIR))
-    return "an update after 1,000 images, an epoch of 60,000", headings if hosts else (), made()
+    headings = (
+        "engine",
+        "published: compile",
+        "published: epoch",
+        *(f"{host}: {what}" for host in hosts for what in _PAIR),
+    )
+    return "an update after 1,000 images, an epoch of 60,000", headings, made()
 
 
 _PAIR = ("compile", "epoch")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from results import units
-from results.record import EngineFacts, Proof, Record
+from results.record import Cell, EngineFacts, Proof, Record, Run
 from results.steady import classify
 
 MEASURED = "measured"
@@ -59,6 +59,20 @@ def outcome(blocks: Sequence[Record], facts: EngineFacts | None) -> Outcome:
         restless = _restless(blocks)
         return Outcome(UNSTEADY, bits, worst_error, *restless) if restless else Outcome(MEASURED, bits, worst_error)
     return Outcome("skipped", bits, worst_error, blocks[0].reason, blocks[0].remedy)
+
+
+def by_cell(run: Run, records: Iterable[Record]) -> dict[Cell, list[Record]]:
+    """The records of every cell of the plan, in its order; those of cells outside it are left out."""
+    found: dict[Cell, list[Record]] = {cell: [] for cell in run.cells}
+    for record in records:
+        if record.cell in found:
+            found[record.cell].append(record)
+    return found
+
+
+def outcomes(run: Run, records: Iterable[Record]) -> dict[Cell, Outcome]:
+    """The outcome of every cell of the plan."""
+    return {cell: outcome(blocks, run.engines.get(cell.engine)) for cell, blocks in by_cell(run, records).items()}
 
 
 def keeps_promise(proof: Proof, facts: EngineFacts | None) -> bool:

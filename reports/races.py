@@ -14,9 +14,8 @@ import pandas as pd
 from reports.figures import Figure, Sheet
 from reports.table import KEYS, cells, measured
 from results import units
-from results.machines import same_machine
+from results.alike import same_machine, unlike_settings
 from results.record import BASELINE, Record, Run
-from results.stats import Interval
 
 SPEEDUP = ("speedup", "speedup_low", "speedup_high")
 NEEDED = f"A speedup needs {BASELINE} beside other engines, on the same interpreter and workload."
@@ -65,11 +64,6 @@ def side_by_side(races: Sequence[Race]) -> pd.DataFrame:
     return table
 
 
-def interval(row: pd.Series) -> Interval:
-    """The speedup of a row; its bounds are NaN where the run had too few processes."""
-    return Interval(*(float(row[name]) for name in SPEEDUP))
-
-
 def names(runs: Sequence[Run]) -> list[str]:
     """A name for each run: its id, told apart by a number where two machines began one in the same second."""
     given: list[str] = []
@@ -80,7 +74,10 @@ def names(runs: Sequence[Run]) -> list[str]:
 
 
 def machines(runs: Sequence[Run]) -> list[str]:
-    """The machine of each run, numbered as they come. Nothing is known of a machine without facts: it is no other."""
+    """The machine of each run, numbered as they come, and what was set otherwise than in the first run there.
+
+    Nothing is known of a machine without facts: it is no other.
+    """
     known: list[Run] = []
     found: list[str] = []
     for run in runs:
@@ -88,7 +85,9 @@ def machines(runs: Sequence[Run]) -> list[str]:
         if not number:
             known.append(run)
             number = len(known)
-        found.append(f"machine {number}")
+        # Values that are longer, or come later, are other figures: those runs are no repetition of the others.
+        unlike = unlike_settings(run, known[number - 1])
+        found.append(f"machine {number}" + (f", {'; '.join(unlike)}" if unlike else ""))
     return found
 
 

@@ -13,11 +13,11 @@ import numpy as np
 
 from reports.figures import compile_time
 from reports.headline import status_text
-from reports.outcome import MEASURED, Outcome, outcome
+from reports.outcome import MEASURED, Outcome, by_cell, outcome
 from reports.phases import SIZES, size_text
 from reports.table import FIGURES, NAN, PHASES, phase_column
 from results import units
-from results.record import Cell, Record, Run
+from results.record import Record, Run
 
 LEAD = (
     "A row is one process: a cell in a block. A step is the mean of the timed values, compile time the sum of its "
@@ -65,11 +65,7 @@ class _Judged:
 
 def every_record(run: Run, records: Iterable[Record]) -> EveryRecord | None:
     """The records of the plan's cells, in its order, then by block; None where there is none."""
-    blocks: dict[Cell, list[Record]] = {cell: [] for cell in run.cells}
-    for record in records:
-        if record.cell in blocks:
-            blocks[record.cell].append(record)
-    rows = tuple(row for of_cell in blocks.values() for row in _rows(run, of_cell))
+    rows = tuple(row for blocks in by_cell(run, records).values() for row in _rows(run, blocks))
     return EveryRecord(LEAD, tuple(column for column, _ in _COLUMNS), rows) if rows else None
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 
 from reports.outcome import IDENTICAL, MEASURED, UNSTEADY
 from reports.table import KEYS, Row, each, in_order, measured, smallest
+from results import units
 from results.record import Cell, Record
 from results.stats import median_of_processes
 from results.steady import MIN_VALUES, classify, of_processes
@@ -101,16 +102,14 @@ def settling(sequences: pd.DataFrame) -> str:
     never = [f"{row.engine} on {row.interpreter} ({row.steady})" for row in each(long[long["steady_from"].isna()])]
     found = []
     if len(long):
-        found.append(f"Of {_cells(len(long))} with {MIN_VALUES} values or more, {len(long) - len(never)} settled.")
+        found.append(
+            f"Of {units.count(len(long), 'cell')} with {MIN_VALUES} values or more, {len(long) - len(never)} settled."
+        )
     if never:
         found.append(f"Not steady in every process: {', '.join(never)}.")
     if short := len(told) - len(long):
-        found.append(f"{_cells(short)} with fewer than {MIN_VALUES} values: too short to tell.")
+        found.append(f"{units.count(short, 'cell')} with fewer than {MIN_VALUES} values: too short to tell.")
     return " ".join(found)
-
-
-def _cells(count: int) -> str:
-    return f"{count} cell" if count == 1 else f"{count} cells"
 
 
 def _blocks(records: Iterable[Record]) -> Mapping[Cell, list[Record]]:

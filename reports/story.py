@@ -87,6 +87,8 @@ class Story:
     tolerance: str
     curves: tuple[Curve, ...]
     every_record: EveryRecord | None
+    settings: tuple[tuple[str, str], ...]
+    """Name and value of each of the run's settings."""
     command: str
 
 
@@ -126,20 +128,24 @@ def story(
         looks=looks,
         profiled=profiled(looks) if looks else None,
         listings=listings(run, table),
-        absences=_absences(table),
+        absences=_absences(run, table),
         correctness=_correctness(run, table),
         tolerance=BASELINE_TOLERANCE,
         curves=tuple(_curves(run, table, records)),
         every_record=every_record(run, records),
+        settings=tuple((name.replace("_", " "), f"{value:g}") for name, value in run.settings),
         command=shlex.join(run.command),
     )
 
 
-def _absences(table: pd.DataFrame) -> tuple[Absence, ...]:
-    return absences(
+def _absences(run: Run, table: pd.DataFrame) -> tuple[Absence, ...]:
+    planned = (
         (str(row.status), str(row.reason), str(row.remedy), f"{row.engine}/{row.interpreter}/{row.workload}")
         for row in each(table[table["status"] != MEASURED])
     )
+    over = f"did not fit into {units.duration(run.budget_seconds)}"
+    left_out = (("left out", over, "Give the run longer with --budget.", cell.key) for cell in run.left_out)
+    return absences([*planned, *left_out])
 
 
 def _correctness(run: Run, table: pd.DataFrame) -> tuple[Correctness, ...]:

@@ -1,8 +1,8 @@
 """Run and records -> one row a cell. Every figure of the report is a column here; nothing after it computes one.
 
-Seconds are medians over processes of process means. Bounds (`*_low`, `*_high`) are NaN below 3 processes; those of
-compile time below 3 blocks that compiled. Every figure of a cell that is not "measured" is NaN: see `reports.outcome`
-for what counts as measured.
+Seconds are medians over processes of process means; a speedup compares seconds that `results.samples` has steadied.
+Bounds (`*_low`, `*_high`) are NaN below 3 processes; those of compile time below 3 blocks that compiled. Every figure
+of a cell that is not "measured" is NaN: see `reports.outcome` for what counts as measured.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from reports.outcome import MEASURED, Outcome, outcome, promise
+from reports.outcome import MEASURED, Outcome, by_cell, outcomes, promise
 from results import stats
 from results.record import BASELINE, Cell, Record, Run
-from results.samples import common
+from results.samples import Blocks, common, step_seconds
 
 NAN = float("nan")
 
@@ -58,17 +58,15 @@ def cells(run: Run, records: Iterable[Record]) -> pd.DataFrame:
     `engine`, `interpreter` and `workload` are ordered categories in the run's order, so that every table and chart
     sorts, and every engine is coloured, the same. `on_reference` marks the reference CPython's rows.
     """
-    blocks: dict[Cell, list[Record]] = {cell: [] for cell in run.cells}
-    for record in records:
-        if record.cell in blocks:
-            blocks[record.cell].append(record)
-    outcomes = {cell: outcome(of_cell, run.engines.get(cell.engine)) for cell, of_cell in blocks.items()}
+    records = list(records)
+    blocks, judged = by_cell(run, records), outcomes(run, records)
     results = {
         cell: [record for record in of_cell if record.status == MEASURED]
         for cell, of_cell in blocks.items()
-        if outcomes[cell].status == MEASURED
+        if judged[cell].status == MEASURED
     }
-    rows = [_row(run, cell, outcomes[cell], results) for cell in blocks]
+    seconds = step_seconds(record for found in results.values() for record in found)
+    rows = [_row(run, cell, judged[cell], results, seconds) for cell in blocks]
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     listed = (list(run.engines), list(run.interpreters), list(run.workloads))
     for key, known in zip(KEYS, listed, strict=True):
@@ -103,7 +101,13 @@ def in_order(table: pd.DataFrame, key: str) -> list[str]:
     return [name for name in table[key].cat.categories if name in present]
 
 
-def _row(run: Run, cell: Cell, judged: Outcome, results: Mapping[Cell, Sequence[Record]]) -> Row:
+def _row(
+    run: Run,
+    cell: Cell,
+    judged: Outcome,
+    results: Mapping[Cell, Sequence[Record]],
+    seconds: Mapping[Cell, Blocks],
+) -> Row:
     row: Row = {
         **dict.fromkeys(COLUMNS, NAN),
         **{key: getattr(cell, key) for key in KEYS},
@@ -124,7 +128,7 @@ def _row(run: Run, cell: Cell, judged: Outcome, results: Mapping[Cell, Sequence[
     row |= _times(run, cell, records)
     for column, interpreter in (("speedup", cell.interpreter), ("speedup_reference", run.reference_interpreter)):
         base = Cell(engine=BASELINE, interpreter=interpreter, workload=cell.workload)
-        row |= _bounded(column, _speedup(cell, base, results))
+        row |= _bounded(column, _speedup(cell, base, seconds))
     row |= {phase_column(phase): _phase_seconds(phase, records) for phase in PHASES}
     return row | {name: _figure(name, records) for name in FIGURES}
 
@@ -150,10 +154,6 @@ def _samples(records: Sequence[Record]) -> stats.Samples:
     return [record.step_seconds for record in records]
 
 
-def _by_block(records: Sequence[Record]) -> dict[int, Sequence[float]]:
-    return {record.block: record.step_seconds for record in records}
-
-
 def _median(samples: stats.Samples) -> stats.Interval:
     try:
         return stats.step_time(samples)
@@ -161,12 +161,12 @@ def _median(samples: stats.Samples) -> stats.Interval:
         return stats.Interval(stats.median_of_processes(samples), NAN, NAN)
 
 
-def _speedup(cell: Cell, base: Cell, results: Mapping[Cell, Sequence[Record]]) -> stats.Interval:
-    if base not in results:
+def _speedup(cell: Cell, base: Cell, seconds: Mapping[Cell, Blocks]) -> stats.Interval:
+    if base not in seconds:
         return stats.Interval(NAN, NAN, NAN)
     if base == cell:
         return stats.Interval(1.0, 1.0, 1.0)
-    over, under = common(_by_block(results[base]), _by_block(results[cell]))
+    over, under = common(seconds[base], seconds[cell])
     try:
         return stats.speedup(over, under)
     except stats.TooFewProcesses:

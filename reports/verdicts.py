@@ -41,8 +41,8 @@ def judgement(run: Run, reference: Run, verdicts: Sequence[Verdict], rerun: str 
     rows = [(verdict.word, _row(verdict)) for verdict in verdicts]
     note = (
         "“takes”: time beside the baseline's, new over reference, with its 95 % interval; seconds of two runs are "
-        "never compared. Worse is what lies beyond “may take” with its whole interval, and is more than noise; unsure "
-        "is what may lie on either side."
+        "never compared. Worse is what lies beyond “may take” with its whole interval; unsure is what may lie on "
+        "either side. “may take” is the limit, or this machine's noise floor where that is higher."
     )
     return Judgement(
         run,

@@ -47,8 +47,6 @@ class Limits(_Table):
     """A step may have so many more, where both runs counted them alike: no noise moves the count."""
     elsewhere: PositiveFloat = 5.0
     """Factor on both where the reference comes from another machine: processors differ in what they are good at."""
-    noise_floor: Share = 0.05
-    """A smaller change counts for nothing, where this machine's own floor was never measured."""
     reruns: NonNegativeInt = 2
     """How often suspects are measured again before they fail the gate, with as many blocks as the run had."""
     cells: tuple[Exemption, ...] = ()
@@ -77,5 +75,5 @@ def read_limits(pyproject: Path) -> Limits:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
         raise Unreadable(
-            f"{pyproject}: [tool.zoomgrad.gate] {field}: {first['msg']}\n  CONTRIBUTING.md shows what may stand there."
+            f"{pyproject}: [tool.zoomgrad.gate] {field}: {first['msg']}\n  docs/gate.md shows what may stand there."
         ) from error

@@ -1,17 +1,17 @@
-"""Runs of the same sources -> by how much speedups differ on this machine although nothing changed: the noise floor."""
+"""Runs of one commit -> by how much speedups differ on this machine although nothing changed: the noise floor."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import combinations
 from pathlib import Path
+from statistics import stdev
 
 from pydantic import AwareDatetime
 
 from results import stats
-from results.machines import same_machine
+from results.alike import same_machine, unlike_settings
 from results.record import Cell, Model, Record, Run
 from results.samples import baseline_of, common, step_seconds
 from results.store import RUNS, read, write_atomically
@@ -25,16 +25,18 @@ class Noise(Model):
     """Of the last run."""
     runs: tuple[str, ...]
     floors: dict[str, float]
-    """By a cell's key the largest change of its speedup between any two of the runs: 0.04 for 4 %."""
+    """By a cell's key the change of its speedup that two runs exceed by chance once in twenty times: 0.04 for 4 %."""
 
     def floor(self, cell: Cell) -> float | None:
         return self.floors.get(cell.key)
 
 
 def noise(races: Sequence[tuple[Run, Iterable[Record]]]) -> Noise:
-    """The floor of every cell that at least two of the runs measured. ValueError for fewer than two runs."""
-    if len(races) < 2:
-        raise ValueError("noise is a difference between runs: it takes two at least")
+    """The floor of every cell that at least two of the runs measured.
+
+    Raises ValueError for fewer than two runs, and for runs that differ in more than their moment.
+    """
+    _refuse_unlike([run for run, _ in races])
     logs: dict[Cell, list[float]] = defaultdict(list)
     for _, records in races:
         measured = step_seconds(records)
@@ -49,8 +51,26 @@ def noise(races: Sequence[tuple[Run, Iterable[Record]]]) -> Noise:
         machine=last.machine,
         created_at=last.created_at,
         runs=tuple(run.id for run, _ in races),
-        floors={cell.key: _largest_change(found) for cell, found in logs.items() if len(found) > 1},
+        floors={cell.key: _floor(found) for cell, found in logs.items() if len(found) > 1},
     )
+
+
+def _floor(logs: Sequence[float]) -> float:
+    """A difference of two runs has the variance of both; of so few runs it is known by Student's t."""
+    return math.expm1(stats.student(len(logs)) * math.sqrt(2) * stdev(logs))
+
+
+def _refuse_unlike(runs: Sequence[Run]) -> None:
+    if len({(run.id, run.created_at) for run in runs}) < max(len(runs), 2):
+        raise ValueError("noise is a difference between runs: it takes two at least, each named once")
+    first, *others = runs
+    for other in others:
+        if other.commit != first.commit or not same_machine(other.machine, first.machine):
+            raise ValueError(
+                f"{other.id} and {first.id} are of two commits or machines: what differs is not noise alone"
+            )
+        if unlike := unlike_settings(other, first):
+            raise ValueError(f"{other.id} and {first.id} were measured differently: {'; '.join(unlike)}")
 
 
 def keep_noise(preset: str, found: Noise, under: Path = RUNS) -> Path:
@@ -70,7 +90,3 @@ def noise_of(run: Run, under: Path = RUNS) -> Noise | None:
 
 def _file(preset: str, under: Path) -> Path:
     return under / f"noise-{preset}.json"
-
-
-def _largest_change(logs: Sequence[float]) -> float:
-    return math.expm1(max(abs(one - other) for one, other in combinations(logs, 2)))

@@ -15,7 +15,10 @@ def imprecise(records: Iterable[Record], precision: float) -> list[Cell]:
     precision: the relative half-width that a speedup's interval may have, 0.05 for ±5 %. A cell without a result or
     without a baseline has no speedup to wait for.
     """
-    measured = step_seconds(records)
+    records = list(records)
+    # What failed once is not tried again.
+    given_up = {record.cell for record in records if record.status not in ("measured", "skipped")}
+    measured = {cell: blocks for cell, blocks in step_seconds(records).items() if cell not in given_up}
     wanted: dict[Cell, None] = {}
     for cell, blocks in measured.items():
         base = baseline_of(cell)

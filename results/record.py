@@ -92,6 +92,8 @@ class Record(Model):
     """Seconds a step of each warm-up value, in order: the start of the run sequence."""
     step_seconds: tuple[PositiveFloat, ...] = ()
     """Seconds a step of each timed value, in order."""
+    pace_seconds: tuple[PositiveFloat, ...] = ()
+    """Seconds of a fixed piece of work around each of them: how fast the machine was just then. None in older runs."""
     steps_per_value: NonNegativeInt = 0
     peak_bytes: NonNegativeInt = 0
     """Largest resident set of the worker process."""
@@ -117,6 +119,8 @@ class Record(Model):
             raise ValueError("a measured record needs step_seconds")
         if self.status != "measured" and self.step_seconds:
             raise ValueError(f"a {self.status} record must not carry step_seconds: a wrong result has no speed")
+        if self.pace_seconds and len(self.pace_seconds) != len(self.step_seconds):
+            raise ValueError("pace_seconds needs one figure for each of step_seconds, or none at all")
         if self.status != "measured" and not self.reason:
             raise ValueError(f"a {self.status} record needs a reason")
         return self

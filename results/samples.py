@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
 
 from results import stats
 from results.record import BASELINE, Cell, Record
@@ -13,12 +14,26 @@ Blocks = Mapping[int, Sequence[float]]
 
 
 def step_seconds(records: Iterable[Record]) -> Mapping[Cell, Blocks]:
-    """Seconds a step of every measured record."""
+    """Seconds a step of every measured record, as if the machine had always kept its interpreter's median pace.
+
+    What is compared was hardly ever measured in the same second, and a cloud machine has faster and slower ones; see
+    `harness.worker.pace`. As measured where an interpreter's records have no pace.
+    """
+    measured = [record for record in records if record.status == "measured"]
+    paces: dict[str, list[Sequence[float]]] = defaultdict(list)
+    for record in measured:
+        paces[record.cell.interpreter].append(record.pace_seconds)
+    usual = {name: median(map(median, of_it)) for name, of_it in paces.items() if all(of_it)}
     found: dict[Cell, dict[int, Sequence[float]]] = defaultdict(dict)
-    for record in records:
-        if record.status == "measured":
-            found[record.cell][record.block] = record.step_seconds
+    for record in measured:
+        found[record.cell][record.block] = _steadied(record, usual.get(record.cell.interpreter))
     return found
+
+
+def _steadied(record: Record, usual: float | None) -> Sequence[float]:
+    if usual is None:
+        return record.step_seconds
+    return [seconds * usual / pace for seconds, pace in zip(record.step_seconds, record.pace_seconds, strict=True)]
 
 
 def compile_seconds(records: Iterable[Record]) -> Mapping[Cell, Blocks]:

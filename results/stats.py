@@ -28,8 +28,10 @@ MIN_PROCESSES = 3
 
 CONFIDENCE = 0.95
 
-_STUDENT = {3: 4.3027, 4: 3.1824}
-"""97.5 % quantiles of Student's t by number of processes. The extremes of so few cover 75 and 87.5 %."""
+_STUDENT = (12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622)
+"""97.5 % quantiles of Student's t, from two samples on."""
+FEW = 4
+"""Up to so many processes an interval is Student's: the extremes of three and four cover 75 and 87.5 %."""
 
 
 class TooFewProcesses(ValueError):
@@ -97,6 +99,11 @@ def speedup_change(base_new: Samples, engine_new: Samples, base_old: Samples, en
     return change(speedup(base_new, engine_new), speedup(base_old, engine_old))
 
 
+def student(count: int) -> float:
+    """97.5 % quantile of Student's t for so many samples; of more than ten, that of ten, which is cautious."""
+    return _STUDENT[min(count, len(_STUDENT) + 1) - 2]
+
+
 def geometric_mean(intervals: Sequence[Interval]) -> Interval:
     """Geometric mean of ratios, over workloads say, with the interval theirs give it.
 
@@ -119,7 +126,7 @@ def _spread(value: float, down: float, up: float) -> Interval:
 def _interval(value: float, logs: Sequence[float]) -> Interval:
     """The interval of the logarithms' median, taken back; widened to hold the value, a median of other things."""
     _enough(len(logs))
-    low, high = _student(logs) if len(logs) in _STUDENT else _order_statistics(logs)
+    low, high = _student(logs) if len(logs) <= FEW else _order_statistics(logs)
     return Interval(value, min(value, math.exp(low)), max(value, math.exp(high)))
 
 
@@ -131,7 +138,7 @@ def _enough(processes: int) -> None:
 
 
 def _student(logs: Sequence[float]) -> tuple[float, float]:
-    mean, reach = fmean(logs), _STUDENT[len(logs)] * stdev(logs) / math.sqrt(len(logs))
+    mean, reach = fmean(logs), student(len(logs)) * stdev(logs) / math.sqrt(len(logs))
     return mean - reach, mean + reach
 
 

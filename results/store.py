@@ -126,6 +126,7 @@ class Store:
         Reports are made anew there, and what else profilers left stays behind.
         """
         draft = folder.with_name(f".{folder.name}.{os.getpid()}")
+        shutil.rmtree(draft, ignore_errors=True)  # of a copy that was interrupted
         for part in ("records", "profiles"):
             (draft / part).mkdir(parents=True)
             for path in (self.folder / part).glob("[!.]*.json"):

@@ -13,11 +13,14 @@ import typer
 from harness import display, matrix, planning
 from harness.cli.app import FAILED, app, names, out, say_next, short, store_of
 from harness.cli.measuring import discover, measuring
+from harness.cli.options import share
 from harness.interpreters import ROOT
 from harness.profile import look_at
 from harness.schedule import Schedule
 from reports import gate, verdicts
 from reports.gate import Measured, Verdict
+from reports.outcome import MEASURED, outcomes
+from results import units
 from results.limits import Limits, read_limits
 from results.noise import noise_of
 from results.profile import InstructionsProfile
@@ -39,23 +42,39 @@ def check(
     instructions: Annotated[
         bool, typer.Option("--instructions", help="Count instructions too: slow, but no noise moves them.")
     ] = False,
+    until: Annotated[
+        Optional[float],
+        typer.Option(parser=share, metavar="SHARE", help="Add blocks until every speedup is known to ±5%, say."),
+    ] = None,
     update: Annotated[bool, typer.Option("--update", help="Make the run its preset's reference.")] = False,
 ) -> None:
     """Fail where a speedup surely fell below the reference's, a result is wrong or lost, or compiling takes longer."""
+    chosen = [name for name, given in (("--engines", engines_), ("--workloads", workloads_)) if given]
+    chosen += [name for name, given in (("--interpreters", interpreters_), ("--instructions", instructions)) if given]
     finished = store_of(run_) if run_ else None
-    reference = _reference(against, finished.run.preset if finished else preset, may_lack=update)
+    if finished and chosen:
+        raise Unreadable(
+            f"{run_} is judged as it is, without {', '.join(chosen)}\n  Leave out the run to make a new one."
+        )
+    if update and chosen and chosen != ["--instructions"]:
+        raise Unreadable(f"a reference has all of its preset's cells\n  Leave out {', '.join(chosen)}.")
+    # A reference that moves need not be comparable with the one before it.
+    reference = None if update else _reference(against, finished.run.preset if finished else preset)
     judge = Judge(reference, read_limits(ROOT / "pyproject.toml"))
     if finished:
         store, rerun = finished, ""
     else:
         plan = planning.plan(
             preset,
-            discover(with_pypy=not interpreters_),
+            discover(names(interpreters_)),
             command=["zoomgrad", *sys.argv[1:]],
             only_engines=names(engines_),
             only_workloads=names(workloads_),
             only_interpreters=names(interpreters_),
+            precision=until or 0.0,
         )
+        if reference:
+            gate.refuse_incomparable(plan.run, reference.run)
         out.print(display.plan_table(plan))
         out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, without suspects", "")
         with measuring(plan) as schedule:
@@ -73,6 +92,7 @@ def check(
         out.print(display.table(f"gate: {told.run.id}", verdicts.HEADINGS, told.rows), "")
         out.print(told.sentence, told.note, "", sep="\n", markup=False)
     if update:
+        _refuse_failed(store)
         kept = store.keep_as(REFERENCE / store.run.preset)
         say_next(f"{store.run.id} is the reference of {store.run.preset} now: commit {short(kept.folder)}")
     elif any(verdict.fails for verdict in found):
@@ -102,18 +122,32 @@ def _measured(store: Store) -> Measured:
 
 def settle(schedule: Schedule, judge: Judge) -> str:
     """Give what looks worse more blocks, until it does no longer or has had its share; tells what was done."""
-    done, blocks = "", schedule.plan.run.blocks
-    for attempt in range(judge.limits.reruns):
+    added = 0
+    for _ in range(judge.limits.reruns):
         suspects = gate.suspects(judge(schedule.store))
-        if not suspects:
+        before = added
+        for _ in range(schedule.plan.run.blocks if suspects else 0):
+            added += schedule.add_block(suspects)
+        if added == before:
             break
-        done = f"Suspects were measured again, in {(attempt + 1) * blocks} more blocks."
-        for _ in range(blocks):
-            schedule.add_block(suspects)
-    return done
+    return f"Suspects were measured again, in {units.count(added, 'more block')}." if added else ""
 
 
-def _reference(against: Optional[str], preset: str, *, may_lack: bool) -> Store | None:
+def _refuse_failed(store: Store) -> None:
+    """A cell that failed would never be judged again."""
+    failed = [
+        cell.key
+        for cell, found in outcomes(store.run, store.records()).items()
+        if found.status not in (MEASURED, "skipped")
+    ]
+    if failed:
+        raise Unreadable(
+            f"{store.run.id} is no reference: {units.count(len(failed), 'cell')} without a result ({failed[0]} …)\n"
+            "  Mend it, or take the engine out of the preset."
+        )
+
+
+def _reference(against: Optional[str], preset: str) -> Store:
     """The run to hold another against. Raises UnknownName, and Unreadable where the preset has no reference."""
     folder = Path(against) if against else REFERENCE
     if folder.name == "run.json":
@@ -123,8 +157,6 @@ def _reference(against: Optional[str], preset: str, *, may_lack: bool) -> Store 
             return Store(place)
     if against:
         return store_of(against)
-    if may_lack:
-        return None
     raise Unreadable(
         f"{short(REFERENCE)}: no reference for preset {preset}\n"
         f"  Make one with `zoomgrad check --preset {preset} --update`, or name a run with --against."

@@ -60,9 +60,9 @@ def _write(made: Export, output: str | None, beside: Path) -> Path | None:
         sys.stdout.buffer.write(made.content.encode())
         return None
     path = Path(output) if output else beside
-    if not output:
-        path.parent.mkdir(exist_ok=True)
     try:
+        if not output:
+            path.parent.mkdir(exist_ok=True)
         write_atomically(path, made.content)
     except OSError as error:
         raise NoExport(f"{path} can't be written: {error.strerror}", "Name another file with --output.") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Optional
 
@@ -25,9 +25,13 @@ from results.store import Store
 MEASURING = ROOT / ".zoomgrad" / "measuring.lock"
 
 
-def discover(*, with_pypy: bool) -> list[interpreters.Interpreter]:
-    """The interpreters of this machine; where none is a PyPy and one is wanted, uv may bring one."""
+def discover(only: Collection[str] = ()) -> list[interpreters.Interpreter]:
+    """The interpreters of this machine; where none is a PyPy and one is wanted, uv may bring one.
+
+    only: the interpreters that were asked for; empty: all.
+    """
     found = interpreters.discover()
+    with_pypy = not only or any("pypy" in name for name in only)
     if with_pypy and not any(interpreter.has_jit for interpreter in found):
         with out.status("no PyPy here: asking uv for one"):
             if interpreters.fetch_pypy():

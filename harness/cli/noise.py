@@ -24,21 +24,21 @@ def noise_(
 ) -> None:
     """Measure this machine's noise floor: the same run several times, for the gate to know what a change is worth."""
     stores = [store_of(name) for name in runs_ or ()]
-    presets = {store.run.preset for store in stores} or {preset}
-    if len(presets) > 1 or len(stores) == 1:
-        raise Unreadable(f"noise is a difference between runs of one preset; here are {len(stores)} of {len(presets)}")
     if not stores:
         stores = [_measured(preset, f"{number} of {runs}") for number in range(1, runs + 1)]
-    floors = noise([(store.run, store.records()) for store in stores])
-    path = keep_noise(presets.pop(), floors)
+    try:
+        floors = noise([(store.run, store.records()) for store in stores])
+    except ValueError as error:
+        raise Unreadable(f"{error}\n  Make new runs: `zoomgrad noise`.") from error
+    path = keep_noise(stores[0].run.preset, floors)
     rows = [(key, f"{100 * floor:.1f} %") for key, floor in sorted(floors.floors.items(), key=lambda item: -item[1])]
-    title = f"largest change of a speedup between any two of {len(stores)} runs"
+    title = f"change of a speedup that two runs exceed by chance once in twenty times, from {len(stores)} runs"
     out.print(display.table(title, ("cell", "noise floor"), rows), "")
     say_next(f"The gate knows it from {short(path)}: `zoomgrad check`.")
 
 
 def _measured(preset: str, which: str) -> Store:
-    plan = planning.plan(preset, discover(with_pypy=True), command=["zoomgrad", *sys.argv[1:]])
+    plan = planning.plan(preset, discover(), command=["zoomgrad", *sys.argv[1:]])
     out.print(f"run {which}: about {display.seconds_text(plan.total_seconds)}")
     with measuring(plan) as schedule:
         schedule.execute()

@@ -1,4 +1,4 @@
-"""What a user writes for a time or a share -> a number. Typer turns the ValueError into wrong use."""
+"""What a user writes for a time or a share -> a number. Typer makes a BadParameter wrong use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ def duration(text: str) -> float:
     parts = _PART.findall(squeezed)
     if not parts or _PART.sub("", squeezed):
         raise typer.BadParameter(f"{text!r} is no time; write 90s, 10m or 1h30m")
-    return sum(float(number) * _UNITS[unit or "s"] for number, unit in parts)
+    seconds = sum(float(number) * _UNITS[unit or "s"] for number, unit in parts)
+    if not seconds:
+        raise typer.BadParameter("nothing fits into no time")
+    return seconds
 
 
 def share(text: str) -> float:

@@ -40,7 +40,7 @@ def profile(
     for name in chosen:
         if name not in PROFILERS:
             raise UnknownName("profiler", name, PROFILERS)
-    found = discover(with_pypy=not interpreters_)
+    found = discover(names(interpreters_))
     plan = planning.plan(
         "profile",
         found,

@@ -45,7 +45,7 @@ def run(
         only_interpreters = names(interpreters_)
         plan = planning.plan(
             preset,
-            discover(with_pypy=not only_interpreters or any("pypy" in name for name in only_interpreters)),
+            discover(only_interpreters),
             command=["zoomgrad", *sys.argv[1:]],
             only_engines=names(engines_),
             only_workloads=names(workloads_),

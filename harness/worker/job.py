@@ -59,6 +59,7 @@ class Outcome(TypedDict, total=False):
     remedy: str
     phases: dict[str, float]
     steps_per_value: int
+    pace_seconds: list[float]
     peak_bytes: int
     peak_compiler_bytes: int
     tape_rows: int

@@ -18,6 +18,7 @@ import pyperf
 
 from engines.api import Trainer
 from harness.worker.job import Job, Outcome, read_job, ready, run_job, thin
+from harness.worker.pace import around, pace
 from harness.worker.proof import Mismatch, prove
 
 SLOW_STEP_SECONDS = 5.0
@@ -63,11 +64,20 @@ def measure(runner: pyperf.Runner, job: Job) -> Outcome:
         "zoomgrad_interpreter": job["interpreter"],
         **{f"zoomgrad_{phase}_seconds": seconds for phase, seconds in trainer.phases.items()},
     }
-    runner.bench_time_func(job["workload"], _timed(trainer), metadata=metadata)
+    pace()  # A JIT compiles it meanwhile.
+    time_steps, paces = _timed(trainer), [pace()]
+
+    def time_value(steps: int) -> float:
+        seconds = time_steps(steps)
+        paces.append(pace())
+        return seconds
+
+    runner.bench_time_func(job["workload"], time_value, metadata=metadata)
     return {
         "status": "measured",
         "phases": dict(trainer.phases),
         "steps_per_value": steps,
+        "pace_seconds": around(paces)[-runner.args.values :],
         "peak_bytes": peak_bytes(),
         "peak_compiler_bytes": compiler_bytes if "object_bytes" in trainer.sizes else 0,
         **trainer.sizes,  # type: ignore[typeddict-item]

@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 
 from reports.charts import style
 from reports.charts.labels import label_column, label_marks, write_along
+from reports.glance import EPOCHS
 from reports.published import PUBLISHED, WORKLOADS
 from reports.table import each, in_order, largest, smallest
 from reports.trade_off import Least, front, least, traded
@@ -26,8 +27,6 @@ _STRIP_SHARE = 0.3
 """Width of the strip for engines that compile nothing: logarithms have no zero, so it stands apart."""
 _FAR = 3.0
 """An engine's slowest mark has its name too from this factor on: nobody would find it by its colour."""
-EPOCHS = (1, 100)
-"""Lines of equal totals are drawn for so many: those that the page's first table is about."""
 _DOTTED = (0, (1, 2))
 
 

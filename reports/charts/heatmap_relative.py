@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from reports.charts.tiles import draw_tiles
 from reports.charts.tiles import size as size
 from reports.headline import entries
+from reports.outcome import MEASURED
 from reports.table import each, largest, measured, smallest
 from results import units
 from results.record import BASELINE
@@ -47,9 +48,7 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
     """Draw the rows of one workload."""
     rows = {(str(row.engine), str(row.interpreter)): row for row in each(_rows(table))}
     texts = {
-        cell: _texts(rows[cell])
-        if cell in rows
-        else (f"no {BASELINE}" if entry.status == "measured" else entry.text, "")
+        cell: _texts(rows[cell]) if cell in rows else (f"no {BASELINE}" if entry.status == MEASURED else entry.text, "")
         for cell, entry in entries(table).items()
     }
     # The smallest is the darkest.

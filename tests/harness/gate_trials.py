@@ -1,4 +1,4 @@
-"""How often the gate is wrong: `python -m tests.harness.gate_trials FOLDER` makes the tables of docs/gate.md.
+"""How often the gate is wrong: `python -m tests.harness.gate_trials FOLDER` prints a table.
 
 False alarms: runs of the same sources, each held against the one before it. Misses: runs in which one engine was slowed
 down on purpose, each held against one of those. Everything is real but the slowdown: plan, workers, suspects measured

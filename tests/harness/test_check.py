@@ -10,7 +10,7 @@ from results.store import Store
 from tests.harness.test_schedule import Observer, Plan, plan, python_of
 from tests.harness.workers import Workers
 
-LIMITS = Limits(slowdown=0.10, noise_floor=0.03, reruns=2)
+LIMITS = Limits(slowdown=0.10, reruns=2)
 STEPS = {"baseline": 1.0, "tuple": 0.9, "slots": 0.8, "hoisted": 0.5}
 
 

@@ -374,3 +374,14 @@ def test_a_budget_ends_it_too_and_resuming_adds_nothing(tmp_path):
     assert 3 <= max(block for _, block in workers.measured) < 8  # a fake worker takes 2 s
     execute(the_plan, again, tmp_path)
     assert not again.measured
+
+
+def test_a_run_whose_cells_were_given_up_does_not_wait_for_their_precision(tmp_path):
+    workers = Workers(tmp_path)
+    workers.seconds = shaky
+    workers.before_each = lambda: workers.answers.update(GONE if len(workers.measured) >= 4 else {})
+    execute(asking(0.001, cells=CELLS[:2]), workers, tmp_path)
+    assert len(workers.measured) == 6
+
+
+GONE = {engine: {"status": "timed-out", "reason": "took too long"} for engine in ("baseline", "tuple")}

@@ -45,6 +45,17 @@ def test_a_governor_that_saves_power(quiet):
     assert found(quiet, machine={"frequency governor": "performance"}) == []
 
 
+def test_a_machine_with_fast_and_slow_moments(quiet):
+    def paced(record):
+        paces = tuple(0.01 * (1 + record.block) for _ in record.step_seconds)
+        return record.model_copy(update={"pace_seconds": paces})
+
+    (cause, *_) = found(quiet.mapped(paced), machine={})
+    assert cause.startswith("The machine itself was faster and slower in turn: the same work took 3.0 times as long")
+    even = quiet.mapped(lambda record: record.model_copy(update={"pace_seconds": (0.01,) * len(record.step_seconds)}))
+    assert found(even, machine={}) == []
+
+
 def test_wide_intervals(quiet):
     def shake(record):
         factor = 1.0 if record.cell.engine == "baseline" else 1.0 + record.block

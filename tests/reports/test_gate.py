@@ -18,7 +18,7 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 HERE, ELSEWHERE = {"processor": "a", "cores": "2"}, {"processor": "b", "cores": "2"}
 SECONDS = {"baseline": 1.0, "hoisted": 0.5, "tcc": 0.001}
 FACTS = {name: EngineFacts(idea="", strict=name != "baseline", error_bound=1e-9) for name in SECONDS}
-LIMITS = Limits(slowdown=0.10, compile_growth=0.5, noise_floor=0.03)
+LIMITS = Limits(slowdown=0.10, compile_growth=0.5)
 
 
 def cell(engine):
@@ -111,7 +111,9 @@ def test_a_slower_block_slows_both_sides_and_cancels():
 def test_a_change_below_the_noise_floor_does_not_fail():
     slower = race({"tcc": 1.25})
     floor = Noise(machine=HERE, created_at=NOW, runs=("a", "b"), floors={cell("tcc").key: 0.4})
-    assert words(judge(slower, REFERENCE, LIMITS, floor))["tcc"] != "worse"
+    found = judge(slower, REFERENCE, LIMITS, floor)
+    assert words(found)["tcc"] == "same"
+    assert not suspects(found)
 
 
 def test_a_compile_time_grown_beyond_its_limit_fails():
@@ -173,7 +175,7 @@ def counted(race_, instructions, **fields):
         compiler="tcc 0.9.27",
         steps=50,
         step_instructions=instructions,
-        **fields,
+        **{"target": "x86-64-v3", **fields},
     )
     return replace(race_, counts=[profile])
 
@@ -199,20 +201,50 @@ def test_counts_of_two_compilers_are_not_compared():
     assert not any(verdict.fails for verdict in found)
 
 
-def test_too_few_processes_are_unsure():
+def test_counts_beside_two_c_libraries_are_not_compared():
+    other = {**HERE, "libc": "another"}
+    found = judge(counted(race(machine=other), 2000.0), counted(REFERENCE, 1000.0), LIMITS)
+    assert words(found, INSTRUCTIONS) == {"tcc": "unsure"}
+
+
+def test_a_processors_count_is_compared_on_one_machine_only_and_not_tightly():
+    by_processor = counted(REFERENCE, 1000.0, target="")
+    assert words(judge(counted(race(), 1020.0, target=""), by_processor, LIMITS), INSTRUCTIONS) == {"tcc": "same"}
+    elsewhere = counted(race(machine=ELSEWHERE), 2000.0, target="")
+    assert words(judge(elsewhere, by_processor, LIMITS), INSTRUCTIONS) == {"tcc": "unsure"}
+
+
+def test_too_few_processes_are_unsure_and_a_reference_of_so_few_is_refused():
     found = judge(race({"tcc": 2.0}, blocks=2), REFERENCE, LIMITS)
     assert words(found)["tcc"] == "unsure"
     assert "no interval" in verdicts.judgement(race().run, REFERENCE.run, found).rows[0][5]
 
+    with pytest.raises(Unreadable, match="2 blocks, and an interval needs 3"):
+        judge(race(), race(blocks=2), LIMITS)
+
 
 def test_runs_of_other_settings_are_not_compared():
-    with pytest.raises(Unreadable, match="measured with value_seconds"):
+    with pytest.raises(Unreadable, match=r"value_seconds 0\.05, not 0\.4"):
         judge(race(settings=Settings(value_seconds=0.05)), REFERENCE, LIMITS)
 
 
 def test_runs_without_a_common_cell_are_not_compared():
     with pytest.raises(Unreadable, match="no cell in common"):
         judge(race(engines=("hoisted",)), race(engines=("baseline", "tcc")), LIMITS)
+
+
+def test_without_a_baseline_on_both_sides_nothing_is_sure():
+    found = judge(race(engines=("hoisted", "tcc")), REFERENCE, LIMITS)
+    assert words(found) == {"hoisted": "unsure", "tcc": "unsure"}
+    assert "no baseline" in found[0].reason
+
+
+def test_a_cell_that_never_settled_is_unsure():
+    whole = race()
+    falling = tuple(0.9**index for index in range(40))
+    restless = [r.model_copy(update={"step_seconds": falling}) if r.cell == cell("tcc") else r for r in whole.records]
+    found = judge(Measured(whole.run, restless), REFERENCE, LIMITS)
+    assert [(v.subject, v.word) for v in found if v.cell == cell("tcc")] == [("result", "unsure")]
 
 
 def test_the_judgement_reads_as_a_sentence_and_a_table():

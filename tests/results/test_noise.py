@@ -1,11 +1,13 @@
 """Runs of the same sources -> a noise floor."""
 
+import math
+import random
 from datetime import UTC, datetime
 
 import pytest
 
 from results.noise import keep_noise, noise, noise_of
-from results.record import Cell, Record, Run
+from results.record import Cell, Record, Run, Settings
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -14,9 +16,9 @@ def cell(engine):
     return Cell(engine=engine, interpreter="cpython-3.13", workload="xor")
 
 
-def race(**seconds):
+def race(number, **seconds):
     run = Run(
-        id="a-run",
+        id=f"run-{number}",
         created_at=NOW,
         command=(),
         preset="smoke",
@@ -37,12 +39,34 @@ def race(**seconds):
     return run, records
 
 
-RACES = [race(baseline=1.0, tcc=0.010), race(baseline=2.0, tcc=0.022), race(baseline=1.0, tcc=0.0095, slots=0.5)]
+RACES = [
+    race(1, baseline=1.0, tcc=0.010),
+    race(2, baseline=2.0, tcc=0.022),
+    race(3, baseline=1.0, tcc=0.0095, slots=0.5),
+]
 
 
-def test_the_floor_is_the_largest_change_between_any_two_runs():
-    found = noise(RACES)
-    assert found.floor(cell("tcc")) == pytest.approx(0.011 / 0.0095 - 1)
+def test_the_floor_is_what_two_runs_exceed_by_chance_once_in_twenty_times():
+    """Simulated: the floor of eight runs, and how often two more differ by more than that."""
+    chance, beyond, trials = random.Random(4), 0, 400
+    for _ in range(trials):
+        drawn = [race(number, baseline=1.0, tcc=0.01 * math.exp(chance.gauss(0, 0.03))) for number in range(10)]
+        (one, other) = (records[-1].step_seconds[0] for _, records in drawn[8:])
+        beyond += abs(math.log(one / other)) > math.log1p(noise(drawn[:8]).floor(cell("tcc")))
+    assert 0.02 < beyond / trials < 0.09
+
+
+def test_runs_that_differ_in_more_than_their_moment_tell_no_noise():
+    first, second = RACES[:2]
+    for fields, said in (
+        ({"commit": "0123abc"}, "two commits or machines"),
+        ({"machine": {"processor": "b"}}, "two commits or machines"),
+        ({"settings": Settings(value_seconds=1.0)}, "measured differently: value_seconds 1, not 0.4"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            noise([first, (second[0].model_copy(update=fields), second[1])])
+    with pytest.raises(ValueError, match="each named once"):
+        noise([first, first])
 
 
 def test_what_one_run_measured_alone_has_no_floor():

@@ -38,3 +38,8 @@ def test_too_few_processes_are_not_precise():
 def test_without_a_baseline_there_is_no_speedup_to_wait_for():
     assert not imprecise(records("tcc", *SHAKY), 0.05)
     assert not imprecise([*records("tcc", *SHAKY), *records("baseline", *STEADY, workload="digits")], 0.05)
+
+
+def test_what_failed_once_is_not_waited_for():
+    gone = records("tcc", *SHAKY)[0].model_copy(update={"block": 9, "status": "timed-out", "step_seconds": ()})
+    assert not imprecise([*records("baseline", *STEADY), *records("tcc", *SHAKY), gone], 0.05)

@@ -51,9 +51,17 @@ def test_a_record_survives_a_round_trip():
         {"status": "failed", "reason": "differs"},
         {"status": "skipped", "step_seconds": ()},
         {"step_seconds": (0.0,)},
+        {"pace_seconds": (0.01, 0.01)},
         {"peak_memory": 1},
     ],
-    ids=["measured without times", "failed with times", "skipped without a reason", "no time at all", "unknown field"],
+    ids=[
+        "measured without times",
+        "failed with times",
+        "skipped without a reason",
+        "no time at all",
+        "a pace too many",
+        "unknown field",
+    ],
 )
 def test_a_contradiction_is_refused(fields):
     with pytest.raises(ValidationError):

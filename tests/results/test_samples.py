@@ -17,6 +17,20 @@ def test_only_what_was_measured_is_a_sample():
     assert step_seconds([record(0), record(1, "failed"), record(2)]) == {CELL: {0: (1.0,), 2: (3.0,)}}
 
 
+def test_what_a_slow_moment_took_is_steadied_by_the_pace_around_it():
+    """Block 2 met a machine at half its speed."""
+    found = [
+        record(block).model_copy(update={"step_seconds": (seconds,), "pace_seconds": (pace,)})
+        for block, seconds, pace in ((0, 1.0, 0.010), (1, 1.0, 0.010), (2, 2.0, 0.020))
+    ]
+    assert step_seconds(found)[CELL] == {0: [1.0], 1: [1.0], 2: [1.0]}
+
+
+def test_where_any_record_of_an_interpreter_has_no_pace_none_is_steadied():
+    paced = record(0).model_copy(update={"pace_seconds": (0.5,)})
+    assert step_seconds([paced, record(1)])[CELL] == {0: (1.0,), 1: (2.0,)}
+
+
 def test_a_block_that_loaded_what_another_had_compiled_has_no_compile_time():
     found = compile_seconds(
         [record(0, phases={"trace": 0.5, "compile": 1.5}), record(1), record(2, phases={"load": 0.0})]

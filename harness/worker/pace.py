@@ -1,0 +1,30 @@
+"""How fast the machine is just now: the time of a fixed piece of work, taken around every timed value.
+
+A cloud machine has faster and slower seconds, and two processes hardly ever meet the same ones. What a value took,
+divided by what the same work took just before and after it, does not depend on which it met. (Running baseline between
+the values would do as well, at the price of a second training in every process: "duet benchmarking", Bulej et al.,
+ICPE 2020.)
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from time import perf_counter
+
+ITERATIONS = 4_000_000 if sys.implementation.name == "pypy" else 200_000
+"""About ten milliseconds: short beside a value, long beside a clock's tick. The same work on every machine."""
+
+
+def pace() -> float:
+    """Seconds that the work takes now. Arithmetic on doubles that stay finite; a JIT has compiled it after one call."""
+    start = perf_counter()
+    x = 1.0
+    for _ in range(ITERATIONS):
+        x = x * 0.9999999 + 1e-7
+    return perf_counter() - start
+
+
+def around(paces: Sequence[float]) -> list[float]:
+    """Of n values the pace around each, from the n + 1 paces before, between and after them."""
+    return [(before + after) / 2 for before, after in zip(paces, paces[1:])]
