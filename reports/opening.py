@@ -51,12 +51,8 @@ def _trade_off(table: pd.DataFrame) -> Made:
                 *(figure for host in hosts for figure in _compile_and_epoch(by_host.get(host))),
             )
 
-    headings = (
-        "engine",
-        "published: compile",
-        "published: epoch",
-        *(f"{host}: {what}" for host in hosts for what in _PAIR),
-    )
+    sides = ("published", *hosts)
+    headings = ("engine", *(f"{side}: {what}" for side in sides for what in _PAIR)) if hosts else ()
     return "an update after 1,000 images, an epoch of 60,000", headings, made()
 
 
