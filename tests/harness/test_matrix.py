@@ -88,8 +88,8 @@ def test_cells_are_ordered_by_workload_then_interpreter_then_engine():
 
 def test_named_engines_meet_every_headline_place():
     found = triples(cells("quick", only_engines=["slots"]))
-    everywhere = product(["slots"], MAIN, ("tour", "mnist"))
-    assert found == everywhere | product(["slots"], ["cpython-3.9"], ["tour"])
+    everywhere = product(["slots"], MAIN, ("digits", "mnist"))
+    assert found == everywhere | product(["slots"], ["cpython-3.9"], ["digits"])
 
 
 def test_named_workloads_replace_the_presets_on_all_interpreters():
