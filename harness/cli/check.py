@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Optional
@@ -16,7 +17,7 @@ from harness.cli.measuring import discover, measuring
 from harness.cli.options import share
 from harness.interpreters import ROOT
 from harness.profile import look_at
-from harness.schedule import Schedule
+from harness.schedule import Plan, Schedule
 from reports import gate, verdicts
 from reports.gate import Measured, Verdict
 from reports.outcome import MEASURED, outcomes
@@ -49,15 +50,9 @@ def check(
     update: Annotated[bool, typer.Option("--update", help="Make the run its preset's reference.")] = False,
 ) -> None:
     """Fail where a speedup surely fell below the reference's, a result is wrong or lost, or compiling takes longer."""
-    chosen = [name for name, given in (("--engines", engines_), ("--workloads", workloads_)) if given]
-    chosen += [name for name, given in (("--interpreters", interpreters_), ("--instructions", instructions)) if given]
+    only = {"--engines": engines_, "--workloads": workloads_, "--interpreters": interpreters_}
+    _refuse_contradictions(run_, [name for name, names_ in only.items() if names_], instructions, update)
     finished = store_of(run_) if run_ else None
-    if finished and chosen:
-        raise Unreadable(
-            f"{run_} is judged as it is, without {', '.join(chosen)}\n  Leave out the run to make a new one."
-        )
-    if update and chosen and chosen != ["--instructions"]:
-        raise Unreadable(f"a reference has all of its preset's cells\n  Leave out {', '.join(chosen)}.")
     # A reference that moves need not be comparable with the one before it.
     reference = None if update else _reference(against, finished.run.preset if finished else preset)
     judge = Judge(reference, read_limits(ROOT / "pyproject.toml"))
@@ -73,33 +68,52 @@ def check(
             only_interpreters=names(interpreters_),
             precision=until or 0.0,
         )
-        if reference:
-            gate.refuse_incomparable(plan.run, reference.run)
-        out.print(display.plan_table(plan))
-        out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, without suspects", "")
-        with measuring(plan) as schedule:
-            schedule.execute()
-            rerun = settle(schedule, judge)
-            if instructions:
-                out.print("counting instructions")
-                deque(look_at(plan, schedule.store, ["instructions"], seconds=1.0), maxlen=0)
-        store = schedule.store
-    found = judge(store)
-    page = store.folder / "check.md"
-    if reference:
-        told = verdicts.judgement(store.run, reference.run, found, rerun)
-        write_atomically(page, verdicts.page(told))
-        out.print(display.table(f"gate: {told.run.id}", verdicts.HEADINGS, told.rows), "")
-        out.print(told.sentence, told.note, "", sep="\n", markup=False)
+        store, rerun = _measured(plan, judge, instructions)
     if update:
         _refuse_failed(store)
         kept = store.keep_as(REFERENCE / store.run.preset)
         say_next(f"{store.run.id} is the reference of {store.run.preset} now: commit {short(kept.folder)}")
-    elif any(verdict.fails for verdict in found):
+    elif reference:
+        _tell(store, reference, judge(store), rerun)
+
+
+def _tell(store: Store, reference: Store, found: Sequence[Verdict], rerun: str) -> None:
+    """Print the verdicts and keep them beside the run. Exits with 1 where one fails."""
+    told = verdicts.judgement(store.run, reference.run, found, rerun)
+    page = store.folder / "check.md"
+    write_atomically(page, verdicts.page(told))
+    out.print(display.table(f"gate: {told.run.id}", verdicts.HEADINGS, told.rows), "")
+    out.print(told.sentence, told.note, "", sep="\n", markup=False)
+    if not told.passed:
         say_next(f"Read {short(page)}. If the change is meant: zoomgrad check {store.run.id} --update")
         raise typer.Exit(FAILED)
-    else:
-        say_next(f"The evidence: {short(page)}")
+    say_next(f"The evidence: {short(page)}")
+
+
+def _refuse_contradictions(run: Optional[str], only: Sequence[str], instructions: bool, update: bool) -> None:
+    """Options that could have no effect, or one that nobody means."""
+    if run and (only or instructions):
+        raise Unreadable(
+            f"{run} is judged as it is, without {', '.join([*only, *['--instructions'] * instructions])}\n"
+            "  Leave out the run to make a new one."
+        )
+    if update and only:
+        raise Unreadable(f"a reference has all of its preset's cells\n  Leave out {', '.join(only)}.")
+
+
+def _measured(plan: Plan, judge: Judge, instructions: bool) -> tuple[Store, str]:
+    """A new run, suspects measured again; and what became of them."""
+    if judge.reference:
+        gate.refuse_incomparable(plan.run, judge.reference.run)
+    out.print(display.plan_table(plan))
+    out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, without suspects", "")
+    with measuring(plan) as schedule:
+        schedule.execute()
+        rerun = settle(schedule, judge)
+        if instructions:
+            out.print("counting instructions")
+            deque(look_at(plan, schedule.store, ["instructions"], seconds=1.0), maxlen=0)
+    return schedule.store, rerun
 
 
 @dataclass(frozen=True)
@@ -112,10 +126,10 @@ class Judge:
     def __call__(self, store: Store) -> list[Verdict]:
         if self.reference is None:
             return []
-        return gate.judge(_measured(store), _measured(self.reference), self.limits, noise_of(store.run))
+        return gate.judge(_side(store), _side(self.reference), self.limits, noise_of(store.run))
 
 
-def _measured(store: Store) -> Measured:
+def _side(store: Store) -> Measured:
     counts = [profile for profile in store.profiles() if isinstance(profile, InstructionsProfile)]
     return Measured(store.run, store.records(), counts)
 
