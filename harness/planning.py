@@ -50,11 +50,15 @@ def plan(
     given = {key: value for key, value in changed.items() if value is not None}
     settings = Settings.model_validate({**chosen.settings.model_dump(), **given})
     blocks = chosen.blocks if blocks is None else blocks
-    there = {interpreter.name: interpreter for interpreter in found}
-    takes = {cell: matrix.cell_seconds(cell, settings, there.get(cell.interpreter), blocks) for cell in cells}
-    kept = fit(takes, budget_seconds) if budget_seconds else cells
-    if not kept:
-        raise Unreadable(f"no cell fits into {budget_seconds:g} s\n  Give it longer, or fewer blocks (--blocks).")
+    kept: Sequence[Cell] = cells
+    if budget_seconds:
+        there = {interpreter.name: interpreter for interpreter in found}
+        kept = fit(
+            {cell: matrix.cell_seconds(cell, settings, there.get(cell.interpreter), blocks) for cell in cells},
+            budget_seconds,
+        )
+        if not kept:
+            raise Unreadable(f"no cell fits into {budget_seconds:g} s\n  Give it longer, or fewer blocks (--blocks).")
     created_at = datetime.now(UTC)
     run = Run(
         id=f"{created_at:%Y-%m-%dT%H%M%S}-{preset_name}",

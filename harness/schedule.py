@@ -30,7 +30,7 @@ REFERENCE_ENGINE = "tuple"
 NO_ENVIRONMENT_REMEDY = "Check the network, then start a new run."
 
 MOST_BLOCKS = 30
-"""Where a speedup is not precise by then, the machine won't let it be."""
+"""That a run adds until it is precise: a speedup that is not by then, the machine won't let be."""
 
 MOST_OFFSET_STEPS = 4
 """About a period of the garbage collector's, in steps of the workloads that have one; slow steps are dear."""
@@ -111,38 +111,43 @@ class Schedule:
         """Measure what the store does not hold yet, then go on where the run asked for more precision."""
         self._measure_all(list(self.plan.order()))
         run = self.plan.run
-        while run.precision and (cells := imprecise(self.store.records(), run.precision)):
-            if not self.add_block(cells):
+        while run.precision:
+            records = self.store.records()
+            cells = imprecise(records, run.precision)
+            if not cells or _next_block(records) >= MOST_BLOCKS or not self.add_block(cells):
                 break
 
     def add_block(self, cells: Sequence[Cell]) -> bool:
         """Measure one more block of some cells; whether there was one.
 
-        There is none once the run has had its time or its most blocks, or where all of the cells were given up.
+        There is none once the run has had its time, or where all of the cells were given up.
         """
         run, records = self.plan.run, self.store.records()
-        block = max((record.block for record in records), default=-1) + 1
+        block = _next_block(records)
         spent = sum(record.worker_seconds for record in records)
         needed = sum(self.plan.estimate_seconds(cell, block) for cell in cells)
-        if block >= MOST_BLOCKS or (run.budget_seconds and spent + needed > run.budget_seconds):
+        if run.budget_seconds and spent + needed > run.budget_seconds:
             return False
         self.observer.extended(len(cells))
         order = random.Random(f"{run.seed} {block}").sample(list(cells), len(cells))
-        self._measure_all([(block, cell) for cell in order])
-        return any(record.block == block for record in self.store.records())
+        return bool(self._measure_all([(block, cell) for cell in order]))
 
     def clean_up(self) -> None:
         """Remove what only later blocks would have needed: shared objects, megabytes each."""
         for cell in self.plan.run.cells:
             shutil.rmtree(self.store.objects_folder(cell), ignore_errors=True)
 
-    def _measure_all(self, planned: Sequence[tuple[int, Cell]]) -> None:
-        """Measure what is not on disk; what was skipped is tried again, since it may be there by now."""
+    def _measure_all(self, planned: Sequence[tuple[int, Cell]]) -> int:
+        """Measure what is not on disk; what was skipped is tried again, since it may be there by now.
+
+        Gives how many records were written.
+        """
         records = [record for record in self.store.records() if record.status != "skipped"]
         finished = {(record.block, record.cell) for record in records}
         given_up = {record.cell for record in records if record.status != "measured"}
         steps = {record.cell: record.steps_per_value for record in records if record.steps_per_value}
         todo = [point for point in planned if point not in finished]
+        written = 0
         progress = _Progress(sum(self.plan.estimate_seconds(cell, block) for block, cell in todo))
         for block, cell in todo:
             estimate = self.plan.estimate_seconds(cell, block)
@@ -153,11 +158,13 @@ class Schedule:
             self.observer.started(cell, block)
             record = self._measure(cell, block, steps.get(cell, 0))
             self.store.write(record)
+            written += 1
             if record.status == "measured":
                 steps[cell] = record.steps_per_value
             else:
                 given_up.add(cell)
             self.observer.finished(record, progress.seconds_left(estimate, record.worker_seconds))
+        return written
 
     def _measure(self, cell: Cell, block: int, steps_per_value: int) -> Record:
         """One worker for one cell: its record, whatever happens."""
@@ -258,6 +265,10 @@ class Schedule:
             "objects": str(self.store.objects_folder(cell).absolute()),
             "steps_per_value": steps_per_value,
         }
+
+
+def _next_block(records: Sequence[Record]) -> int:
+    return max((record.block for record in records), default=-1) + 1
 
 
 def _merge(pyperf_json: bytes, block: int, suite_file: Path) -> Any:

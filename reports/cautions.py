@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
 
@@ -35,14 +35,8 @@ def cautions(run: Run, records: Sequence[Record], table: pd.DataFrame) -> list[C
     results = [record for record in records if record.status == MEASURED]
     if not results:
         return []
-    rules: Iterable[Callable[[], Caution | None]] = (
-        lambda: _busy(results),
-        lambda: _uneven(results),
-        lambda: _too_few(run),
-        lambda: _wide(table),
-        lambda: _governor(run),
-    )
-    return [caution for rule in rules if (caution := rule())]
+    told = (_busy(results), _uneven(results), _too_few(run), _wide(table), _governor(run))
+    return [caution for caution in told if caution]
 
 
 def _busy(results: Sequence[Record]) -> Caution | None:

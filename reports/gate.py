@@ -59,13 +59,13 @@ class Verdict:
 
     @property
     def suspect(self) -> bool:
-        """Whether another measurement may tell: it looks worse, surely or not."""
+        """Whether another measurement may tell: it looks worse, surely or by more than half its limit."""
         if self.subject not in (SPEEDUP, COMPILE_TIME):
             return False
         # What compiled in one block only would load its object in others: they have no compile time to add.
         if self.subject == COMPILE_TIME and math.isnan(self.change.low):
             return False
-        return self.word == "worse" or (self.word == "unsure" and self.change.value * (1 + self.limit) < 1)
+        return self.word == "worse" or (self.word == "unsure" and self.change.value < (1 + self.limit) ** -0.5)
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def _verdict(
     new, old = (common(base, other) for base, other in zip(bases, others, strict=True))
     if not new[0] or not old[0]:
         return Verdict(cell, subject, "unsure", limit=limit, reason="no block measured both sides")
-    ratios = [stats.median_of_processes(base) / stats.median_of_processes(other) for base, other in (new, old)]
+    ratios = [stats.ratio_of_medians(base, other) for base, other in (new, old)]
     try:
         changed, reason = stats.speedup_change(*new, *old), ""
     except stats.TooFewProcesses as error:

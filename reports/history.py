@@ -14,7 +14,7 @@ from reports.figures import Figure, Section, Sheet, ratio
 from reports.races import SPEEDUP, Race, machines, names, sheet_of_runs, side_by_side
 from reports.table import KEYS, each, in_order
 from results import units
-from results.levels import Level, levels, noise
+from results.levels import Level, levels, spread
 from results.record import BASELINE, Run
 from results.stats import Interval
 
@@ -121,13 +121,13 @@ def _with_levels(table: pd.DataFrame) -> pd.DataFrame:
     series = {
         key: [Interval(*bounds) for bounds in zip(*(rows[x] for x in SPEEDUP), strict=True)] for key, rows in grouped
     }
-    noises: dict[Any, list[float]] = {}
+    spreads: dict[Any, list[float]] = {}
     for key, one in series.items():
-        noises.setdefault(key[-1], []).append(noise(one))
-    usual = {machine: median(found) for machine, found in noises.items()}
+        spreads.setdefault(key[-1], []).append(spread(one))
+    usual = {machine: median(found) for machine, found in spreads.items()}
     parts = []
     for key, rows in grouped:
-        found = levels(series[key], max(noise(series[key]), usual[key[-1]]))
+        found = levels(series[key], max(spread(series[key]), usual[key[-1]]))
         parts.append(rows.assign(**_columns(found)))
     table = pd.concat(parts) if parts else table.assign(level=[], change=[])
     places = {

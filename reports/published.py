@@ -15,7 +15,7 @@ import pandas as pd
 from reports.figures import Figure, Section, Sheet, approximate, compile_time
 from reports.headline import UNPLANNED, status_text
 from reports.outcome import MEASURED
-from reports.table import NAN, each, in_order, measured
+from reports.table import NAN, at_home, each, in_order, measured
 from results import units
 from results.record import BASELINE
 
@@ -114,9 +114,7 @@ def _hosts(rows: pd.DataFrame) -> list[str]:
         name for name, _ in AS_FIRST_PUBLISHED.values()
     }
     raced = measured(rows)
-    raced = raced[raced["engine"].isin(compiled)]
-    at_home = raced[raced["on_reference"].astype(bool) | raced["interpreter"].astype(str).str.startswith("pypy")]
-    return in_order(raced if at_home.empty else at_home, "interpreter")
+    return in_order(at_home(raced[raced["engine"].isin(compiled)]), "interpreter")
 
 
 def _counterpart(

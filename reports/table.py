@@ -95,6 +95,12 @@ def largest(rows: pd.DataFrame, column: str) -> Any:
     return rows.iloc[int(rows[column].argmax())]
 
 
+def at_home(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the reference CPython and of every PyPy; all of them where none is of those."""
+    found = rows[rows["on_reference"].astype(bool) | rows["interpreter"].astype(str).str.startswith("pypy")]
+    return rows if found.empty else found
+
+
 def in_order(table: pd.DataFrame, key: str) -> list[str]:
     """The engines, interpreters or workloads that occur in `table`, in the run's order."""
     present = set(table[key])
@@ -170,8 +176,7 @@ def _speedup(cell: Cell, base: Cell, seconds: Mapping[Cell, Blocks]) -> stats.In
     try:
         return stats.speedup(over, under)
     except stats.TooFewProcesses:
-        few = stats.median_of_processes(over) / stats.median_of_processes(under) if over else NAN
-        return stats.Interval(few, NAN, NAN)
+        return stats.Interval(stats.ratio_of_medians(over, under) if over else NAN, NAN, NAN)
 
 
 def _compile_time(records: Sequence[Record]) -> stats.Interval:

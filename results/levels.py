@@ -43,7 +43,7 @@ class Level:
 def levels(series: Sequence[Interval], deviation: float) -> list[Level]:
     """A series cut where its level changed; one level where it never did, none where it is empty.
 
-    deviation: of logarithms about their level, see `noise`. A bound may be NaN, a speedup must not.
+    deviation: of logarithms about their level, see `spread`. A bound may be NaN, a speedup must not.
     """
     if not series:
         return []
@@ -52,7 +52,7 @@ def levels(series: Sequence[Interval], deviation: float) -> list[Level]:
     return [Level(begin, end, math.exp(fmean(logs[begin:end]))) for begin, end in pairwise([*begins, len(series)])]
 
 
-def noise(series: Sequence[Interval]) -> float:
+def spread(series: Sequence[Interval]) -> float:
     """Standard deviation of logarithms about their level: from neighbours, or from intervals where runs are few.
 
     What makes runs differ (layout in memory, other guests of the machine) is not in the interval of one. Neighbours'

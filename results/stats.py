@@ -58,6 +58,11 @@ def median_of_processes(samples: Samples) -> float:
     return median(fmean(values) for values in samples)
 
 
+def ratio_of_medians(base: Samples, engine: Samples) -> float:
+    """Base over engine, of one process or more on either side. Raises TooFewProcesses."""
+    return median_of_processes(base) / median_of_processes(engine)
+
+
 def step_time(samples: Samples) -> Interval:
     """Seconds per step with its interval.
 
@@ -74,7 +79,7 @@ def speedup(base: Samples, engine: Samples) -> Interval:
     below 3 processes on either side.
     """
     _enough(min(len(base), len(engine)))
-    value = median_of_processes(base) / median_of_processes(engine)
+    value = ratio_of_medians(base, engine)
     blocks = [math.log(fmean(over) / fmean(under)) for over, under in zip(base, engine, strict=True)]
     return _interval(value, blocks)
 

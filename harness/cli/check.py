@@ -6,6 +6,7 @@ import sys
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -126,7 +127,13 @@ class Judge:
     def __call__(self, store: Store) -> list[Verdict]:
         if self.reference is None:
             return []
-        return gate.judge(_side(store), _side(self.reference), self.limits, noise_of(store.run))
+        return gate.judge(_side(store), self._there, self.limits, noise_of(store.run))
+
+    @cached_property
+    def _there(self) -> Measured:
+        """The reference does not change while a run is settled, and has hundreds of files."""
+        assert self.reference is not None
+        return _side(self.reference)
 
 
 def _side(store: Store) -> Measured:
@@ -135,12 +142,16 @@ def _side(store: Store) -> Measured:
 
 
 def settle(schedule: Schedule, judge: Judge) -> str:
-    """Give what looks worse more blocks, until it does no longer or has had its share; tells what was done."""
+    """Double the blocks of what looks worse, until it does no longer, surely is, or has had its share.
+
+    Tells what was done. Nothing is sure at first sight: a bad minute of the machine's looks like a regression.
+    """
     added = 0
-    for _ in range(judge.limits.reruns):
-        suspects = gate.suspects(judge(schedule.store))
+    for turn in range(judge.limits.reruns):
+        found = judge(schedule.store)
+        suspects = gate.suspects(found if turn == 0 else [verdict for verdict in found if verdict.word == "unsure"])
         before = added
-        for _ in range(schedule.plan.run.blocks if suspects else 0):
+        for _ in range(schedule.plan.run.blocks << turn if suspects else 0):
             added += schedule.add_block(suspects)
         if added == before:
             break

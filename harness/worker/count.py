@@ -21,7 +21,7 @@ from typing import Any, Callable, Protocol
 from engines.api import Unavailable
 from engines.compiled import toolchains
 from engines.compiled.toolchains import BuildFailed
-from harness.worker.job import CountJob, CountOutcome, read_json, ready, run_job
+from harness.worker.job import CountJob, CountOutcome, do_job, ready
 
 NATIVE = "-march=native"
 PORTABLE = "x86-64-v3"
@@ -33,13 +33,6 @@ class Counter(Protocol):
 
     def start(self) -> None: ...
     def stop(self) -> float: ...
-
-
-def main() -> None:
-    """Do the job that the first argument names."""
-    job: CountJob = read_json(sys.argv[1])
-    if not run_job(job["outcome_file"], lambda: count(job)):
-        sys.exit(1)
 
 
 def count(job: CountJob) -> CountOutcome:
@@ -218,4 +211,4 @@ COUNTERS: dict[str, Callable[[CountJob], Any]] = {"callgrind": callgrind, "proce
 """What a job may ask to count with."""
 
 if __name__ == "__main__":
-    main()
+    do_job(count)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -153,6 +154,13 @@ def thin(points: Sequence[Any], most: int) -> Sequence[Any]:
     if len(points) <= most:
         return points
     return [points[round(index * (len(points) - 1) / (most - 1))] for index in range(most)]
+
+
+def do_job(work: Callable[[Any], Mapping[str, Any]]) -> None:
+    """A worker's whole life: the job that the first argument names, its outcome, an exit code."""
+    job = read_json(sys.argv[1])
+    if not run_job(job["outcome_file"], lambda: work(job)):
+        sys.exit(1)
 
 
 def run_job(outcome_file: str, work: Callable[[], Mapping[str, Any]]) -> bool:

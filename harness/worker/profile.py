@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TextIO
 import engines
 from engines.api import Trainer
 from harness import workloads
-from harness.worker.job import ProfileJob, ProfileOutcome, read_json, ready, run_job, thin
+from harness.worker.job import ProfileJob, ProfileOutcome, do_job, ready, thin
 from harness.worker.watch import WATCHES
 
 PORTION_SECONDS = 0.05
@@ -40,13 +40,6 @@ class Work(NamedTuple):
     @property
     def seconds(self) -> float:
         return sum(seconds for _, seconds in self.portions)
-
-
-def main() -> None:
-    """Do the job that the first argument names."""
-    job: ProfileJob = read_json(sys.argv[1])
-    if not run_job(job["outcome_file"], lambda: profile(job)):
-        sys.exit(1)
 
 
 def profile(job: ProfileJob) -> ProfileOutcome:
@@ -116,4 +109,4 @@ def _tell(perf: TextIO, word: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    do_job(profile)

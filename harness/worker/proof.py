@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import sys
 from array import array
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 import engines
 from engines.api import Trainer
 from harness import workloads
-from harness.worker.job import Job, Outcome, read_job, run_job, write_json
+from harness.worker.job import Job, Outcome, do_job, write_json
 
 PARTS = ("losses", "gradients", "parameters")
 
@@ -107,5 +106,4 @@ def make_reference(job: Job) -> Outcome:
 
 
 if __name__ == "__main__":
-    the_job = read_job(sys.argv[1])
-    sys.exit(0 if run_job(the_job["outcome_file"], lambda: make_reference(the_job)) else 1)
+    do_job(make_reference)

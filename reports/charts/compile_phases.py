@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 
 from reports.charts import style
 from reports.figures import share
-from reports.table import PHASES, each, in_order, measured, phase_column
+from reports.table import PHASES, at_home, each, in_order, measured, phase_column
 from results import units
 
 ORDER = 8
@@ -109,6 +109,4 @@ def _parts(row: Any) -> dict[str, float]:
 def _rows(table: pd.DataFrame) -> pd.DataFrame:
     """Cells that compiled, on the reference CPython, then on every PyPy; on all interpreters where neither did."""
     rows = measured(table)
-    rows = rows[rows["compile_seconds"] > 0]
-    at_home = rows[rows["on_reference"].astype(bool) | rows["interpreter"].astype(str).str.startswith("pypy")]
-    return rows if at_home.empty else at_home
+    return at_home(rows[rows["compile_seconds"] > 0])

@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 from reports.charts import style
 from reports.table import in_order
 
-Cell = tuple[str, str]
+Place = tuple[str, str]
 """An engine and an interpreter."""
 
 _MAP = colormaps["cividis"]  # even in lightness, and the same to colour-blind eyes (Nuñez and others, 2018)
@@ -27,7 +27,7 @@ def size(table: pd.DataFrame) -> tuple[float, float]:
 
 
 def draw_tiles(
-    axes: Axes, table: pd.DataFrame, texts: Mapping[Cell, tuple[str, str]], figures: Mapping[Cell, float]
+    axes: Axes, table: pd.DataFrame, texts: Mapping[Place, tuple[str, str]], figures: Mapping[Place, float]
 ) -> None:
     """Draw a tile for each of `texts`, a line and a smaller one below it.
 

@@ -7,8 +7,7 @@ import io
 import pyperf
 
 from reports.exports import Export, Material, NoExport
-from reports.outcome import MEASURED, outcome
-from results.record import Record
+from reports.outcome import MEASURED, outcomes
 
 FILE = "pyperf.json"
 USE = "Set it against another run's: python -m pyperf compare_to OTHER.json {path} --table"
@@ -16,13 +15,9 @@ USE = "Set it against another run's: python -m pyperf compare_to OTHER.json {pat
 
 def export(material: Material) -> Export:
     """The blocks' values, warm-ups and metadata, as pyperf took them."""
-    blocks: dict[object, list[Record]] = {}
-    for record in material.records:
-        blocks.setdefault(record.cell, []).append(record)
     benchmarks = []
-    for cell in material.run.cells:
-        result = outcome(blocks.get(cell, []), material.run.engines.get(cell.engine)).status == MEASURED
-        if result and cell in material.suites:
+    for cell, found in outcomes(material.run, material.records).items():
+        if found.status == MEASURED and cell in material.suites:
             (benchmark,) = pyperf.BenchmarkSuite.loads(material.suites[cell]).get_benchmarks()
             benchmark.update_metadata({"name": cell.key})
             benchmarks.append(benchmark)

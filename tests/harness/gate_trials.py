@@ -1,8 +1,9 @@
 """How often the gate is wrong: `python -m tests.harness.gate_trials FOLDER` prints a table.
 
-False alarms: runs of the same sources, each held against the one before it. Misses: runs in which one engine was slowed
-down on purpose, each held against one of those. Everything is real but the slowdown: plan, workers, suspects measured
-again. Each trial is kept as a line of FOLDER/trials.jsonl, and is not made again.
+First a reference is made, as CONTRIBUTING.md says. False alarms: runs of the same sources, held against it, and each
+against the one before. Misses: runs in which one engine was slowed down on purpose, held against the reference.
+Everything is real but the slowdown: plan, workers, suspects measured again. Each trial is kept as a line of
+FOLDER/trials.jsonl, and is not made again.
 """
 
 import argparse
@@ -21,6 +22,9 @@ from results.limits import read_limits
 from results.store import Store
 
 SLOWED = {"engine": "tcc", "workload": "xor"}
+SAME, PAIR = "the same again", "the same again, against the run before"
+PRECISION = 0.05
+"""Of the reference."""
 
 
 class Silent:
@@ -41,9 +45,9 @@ def planted(factor):
     return slowed
 
 
-def measured(folder, name, run_worker=isolate, **only):
+def measured(folder, name, run_worker=isolate, **choices):
     """A schedule that has measured a smoke run there."""
-    plan = planning.plan("smoke", interpreters.discover(), command=["gate_trials"], **only)
+    plan = planning.plan("smoke", interpreters.discover(), command=["gate_trials"], **choices)
     run = plan.run.model_copy(update={"id": name})
     shutil.rmtree(folder / name, ignore_errors=True)  # of a trial that was interrupted
     store = Store.create(run, under=folder)
@@ -52,14 +56,13 @@ def measured(folder, name, run_worker=isolate, **only):
     return schedule
 
 
-def trial(folder, name, reference, run_worker=isolate, **only):
+def trial(schedule, reference):
     """Whether the gate fails a run, and why."""
-    schedule = measured(folder, name, run_worker, **only)
     judge = Judge(reference, read_limits(ROOT / "pyproject.toml"))
     rerun = settle(schedule, judge)
     failing = [verdict for verdict in judge(schedule.store) if verdict.fails]
     return {
-        "name": name,
+        "name": schedule.store.run.id,
         "failed": bool(failing),
         "rerun": rerun,
         "why": [f"{v.cell} {v.subject} {v.word} {1 / v.change.value - 1:+.1%}" for v in failing],
@@ -86,23 +89,26 @@ def main():
     def todo(kind, count):
         return range(sum(found["kind"] == kind for found in done), count)
 
-    def run(number):
-        return Store(asked.folder / f"run-{number:02}")
-
-    if not run(0).folder.exists():
-        measured(asked.folder, "run-00")
-    for pair in todo("the same again", asked.pairs):
-        keep(trial(asked.folder, f"run-{pair + 1:02}", run(pair)), "the same again")
+    before = reference = Store(asked.folder / "reference")
+    if not done:
+        measured(asked.folder, "reference", precision=PRECISION)
+    for number in range(asked.pairs):
+        name = f"run-{number:02}"
+        if number in todo(PAIR, asked.pairs):
+            schedule = measured(asked.folder, name)
+            keep(trial(schedule, reference), SAME)
+            keep(trial(schedule, before), PAIR)
+        before = Store(asked.folder / name)
     only = {
         "only_engines": ["baseline", SLOWED["engine"]],
         "only_workloads": [SLOWED["workload"]],
-        "only_interpreters": [run(0).run.reference_interpreter],
+        "only_interpreters": [reference.run.reference_interpreter],
     }
     for factor in asked.slowdowns:
         kind = f"slower by {100 * (factor - 1):.0f} %"
         for number in todo(kind, asked.trials):
             name = f"slow-{round(100 * factor)}-{number:02}"
-            keep(trial(asked.folder, name, run(number % asked.pairs), planted(factor), **only), kind)
+            keep(trial(measured(asked.folder, name, planted(factor), **only), reference), kind)
     print("\n| runs | trials | the gate failed |\n|---|---:|---:|")
     trials, failed = Counter(f["kind"] for f in done), Counter(f["kind"] for f in done if f["failed"])
     for kind, count in trials.items():

@@ -10,7 +10,7 @@ from results.store import Store
 from tests.harness.test_schedule import Observer, Plan, plan, python_of
 from tests.harness.workers import Workers
 
-LIMITS = Limits(slowdown=0.10, reruns=2)
+LIMITS = Limits(slowdown=0.10)
 STEPS = {"baseline": 1.0, "tuple": 0.9, "slots": 0.8, "hoisted": 0.5}
 
 
@@ -54,10 +54,19 @@ def test_the_same_again_passes_at_once(tmp_path, judge):
 
 def test_a_slow_engine_is_measured_again_with_its_baseline_and_fails(tmp_path, judge):
     schedule, workers = measured(tmp_path, "new", lambda e, b: usual(e, b) * (1.25 if e == "slots" else 1.0))
-    assert settle(schedule, judge) == "Suspects were measured again, in 10 more blocks."
+    assert settle(schedule, judge) == "Suspects were measured again, in 5 more blocks."
     assert failing(judge, schedule) == ["slots"]
     assert {engine for engine, block in workers.measured if block >= 5} == {"slots", "baseline"}
-    assert max(block for _, block in workers.measured) == 14
+    assert max(block for _, block in workers.measured) == 9
+
+
+def test_what_stays_unsure_is_measured_until_it_has_had_its_share(tmp_path, judge):
+    schedule, workers = measured(
+        tmp_path, "new", lambda e, b: usual(e, b) * (1.2 if e == "slots" and b % 2 == 0 else 1.0)
+    )
+    assert settle(schedule, judge) == "Suspects were measured again, in 35 more blocks."
+    assert not failing(judge, schedule)
+    assert max(block for _, block in workers.measured) == 39
 
 
 def test_a_bad_minute_is_cleared_by_measuring_again(tmp_path, judge):

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from results.levels import LEAST_NOISE, UNKNOWN_NOISE, Level, levels, noise
+from results.levels import LEAST_NOISE, UNKNOWN_NOISE, Level, levels, spread
 from results.stats import Interval
 
 NAN = float("nan")
@@ -53,13 +53,13 @@ def test_chance_seldom_changes_a_level():
 def test_noise_of_many_runs_is_that_of_neighbours_whatever_changed():
     rng = random.Random(7)
     values = [(10.0 if index > 30 else 1.0) * math.exp(rng.gauss(0, 0.1)) for index in range(60)]
-    assert noise(bare(*values)) == pytest.approx(0.1, rel=0.3)
+    assert spread(bare(*values)) == pytest.approx(0.1, rel=0.3)
 
 
 def test_noise_of_few_runs_is_that_of_their_intervals():
-    assert noise(series(1.0, 9.0, width=1.96 * 0.2)) == pytest.approx(0.2)
-    assert noise(bare(1.0, 9.0)) == UNKNOWN_NOISE
+    assert spread(series(1.0, 9.0, width=1.96 * 0.2)) == pytest.approx(0.2)
+    assert spread(bare(1.0, 9.0)) == UNKNOWN_NOISE
 
 
 def test_runs_that_are_all_alike_are_not_free_of_noise():
-    assert noise(bare(*[2.0] * 8)) == LEAST_NOISE
+    assert spread(bare(*[2.0] * 8)) == LEAST_NOISE

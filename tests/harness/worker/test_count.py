@@ -9,6 +9,7 @@ import engines
 from engines.api import Unavailable
 from harness import workloads
 from harness.worker import count
+from harness.worker.job import do_job
 
 SOFTWARE_FAULTS = (1, 2)
 """PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS: an event that needs no processor's counter."""
@@ -192,5 +193,5 @@ def test_a_job_leaves_its_outcome(tcc, job, tmp_path, monkeypatch):
     file = tmp_path / "job.json"
     file.write_text(json.dumps(job))
     monkeypatch.setattr("sys.argv", ["count", str(file)])
-    count.main()
+    do_job(count.count)
     assert json.loads((tmp_path / "outcome.json").read_text())["counts"] == [10.0, 20.0]
