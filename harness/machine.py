@@ -11,6 +11,7 @@ import psutil
 
 from engines.api import Unavailable
 from engines.compiled import toolchains
+from results import alike
 
 
 def facts() -> dict[str, str]:
@@ -26,11 +27,8 @@ def facts() -> dict[str, str]:
         "affinity": _affinity(),
         "load at start": ", ".join(f"{load:.2f}" for load in os.getloadavg()) if hasattr(os, "getloadavg") else "",
     }
-    found |= {family: _compiler(family) for family in COMPILERS}
+    found |= {family: _compiler(family) for family in alike.COMPILERS}
     return {name: value for name, value in found.items() if value.strip()}
-
-
-COMPILERS = ("tcc", "gcc", "clang")
 
 
 def _compiler(family: str) -> str:

@@ -29,7 +29,7 @@ REFERENCE_ENGINE = "tuple"
 
 NO_ENVIRONMENT_REMEDY = "Check the network, then start a new run."
 
-MOST_BLOCKS = 30
+MOST_BLOCKS = 60
 """That a run adds until it is precise: a speedup that is not by then, the machine won't let be."""
 
 MOST_OFFSET_STEPS = 4

@@ -57,15 +57,20 @@ class Verdict:
     def fails(self) -> bool:
         return self.word in FAILING
 
-    @property
-    def suspect(self) -> bool:
-        """Whether another measurement may tell: it looks worse, surely or by more than half its limit."""
+    def suspect(self, measured_again: bool = False) -> bool:
+        """Whether another measurement may tell.
+
+        At first it is enough to look worse by half the limit, and nothing is sure: a bad minute of the machine's looks
+        like a regression. What was measured again has to be beyond its limit, and not surely.
+        """
         if self.subject not in (SPEEDUP, COMPILE_TIME):
             return False
         # What compiled in one block only would load its object in others: they have no compile time to add.
         if self.subject == COMPILE_TIME and math.isnan(self.change.low):
             return False
-        return self.word == "worse" or (self.word == "unsure" and self.change.value < (1 + self.limit) ** -0.5)
+        if measured_again:
+            return self.word == "unsure" and self.change.value * (1 + self.limit) < 1
+        return self.word == "worse" or (self.word == "unsure" and self.change.value * (1 + self.limit / 2) < 1)
 
 
 @dataclass(frozen=True)
@@ -134,11 +139,11 @@ def judge(new: Measured, reference: Measured, limits: Limits, noise: Noise | Non
     return sorted(found, key=lambda verdict: WORDS.index(verdict.word))
 
 
-def suspects(verdicts: Iterable[Verdict]) -> list[Cell]:
+def suspects(verdicts: Iterable[Verdict], measured_again: bool = False) -> list[Cell]:
     """Cells to be measured again before the gate fails, each with its baseline."""
     wanted: dict[Cell, None] = {}
     for verdict in verdicts:
-        if verdict.suspect:
+        if verdict.suspect(measured_again):
             wanted |= dict.fromkeys((verdict.cell, baseline_of(verdict.cell)))
     return list(wanted)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from results import units
 from results.record import Cell, EngineFacts, Proof, Record, Run
-from results.steady import classify
+from results.steady import classify, of_processes
 
 MEASURED = "measured"
 IDENTICAL = "identical bits"
@@ -101,11 +101,12 @@ def _bits(blocks: Sequence[Record], proofs: Sequence[Proof], facts: EngineFacts 
 def _restless(blocks: Sequence[Record]) -> tuple[str, str] | None:
     """Reason and remedy where most processes never settled; short sequences say nothing, a cycle has a mean."""
     measured = [block for block in blocks if block.status == MEASURED]
-    kinds = [classify(block.warmup_step_seconds + block.step_seconds).kind for block in measured]
-    never = kinds.count("no steady state")
-    if never * 2 <= len(kinds):
+    found = [classify(block.warmup_step_seconds + block.step_seconds) for block in measured]
+    kind = of_processes(found).kind
+    if kind != "no steady state":
         return None
-    reason = f"never settled: values still changed at the end of {never} of {units.count(len(kinds), 'block')}"
+    never = sum(one.kind == kind for one in found)
+    reason = f"never settled: values still changed at the end of {never} of {units.count(len(found), 'block')}"
     return reason, "Look at its run sequence; longer warm-ups may settle it."
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from reports.gate import COMPILE_TIME, FAILING, SPEEDUP, Verdict
 from reports.markdown import environment
 from results import units
+from results.alike import unlike_tools
 from results.record import Run
 
 HEADINGS = ("verdict", "cell", "what", "reference", "now", "takes", "may take")
@@ -38,6 +39,8 @@ def judgement(run: Run, reference: Run, verdicts: Sequence[Verdict], rerun: str 
     counts = Counter(verdict.word for verdict in verdicts)
     counted = ", ".join(f"{number} {word}" for word, number in counts.items())
     sentence = f"{'FAILED' if failing else 'Passed'} against {reference.id}: {counted}. {rerun}".strip()
+    if unlike := unlike_tools(run, reference):
+        sentence += f" Other tools than the reference's, which alone may change speedups: {'; '.join(unlike)}."
     rows = [(verdict.word, _row(verdict)) for verdict in verdicts]
     note = (
         "“takes”: time beside the baseline's, new over reference, with its 95 % interval; seconds of two runs are "

@@ -76,15 +76,19 @@ def classify(values: Sequence[float]) -> Steady:
 
 
 def of_processes(found: Sequence[Steady]) -> Steady:
-    """What a cell did: settled once every process had; the kind is the least steady of its processes'.
+    """What a cell did. One most of whose processes never settled did not; of another, those few are left out.
 
-    Barrett et al. call a cell whose processes differ inconsistent; here one that never settles is enough to say so.
+    It settled once every process had; the kind is the least steady of theirs. (Barrett et al. call a cell whose
+    processes differ inconsistent.)
     """
-    kinds = [one.kind for one in found]
-    ranked: tuple[Kind, ...] = ("no steady state", "cyclic", "too short", "slow-down", "warm-up")
-    kind = next((kind for kind in ranked if kind in kinds), "flat" if found else "too short")
-    starts = [one.start for one in found if one.start is not None]
-    return Steady(kind, max(starts) if starts and len(starts) == len(found) else None)
+    settling = [one for one in found if one.kind != "no steady state"]
+    if 2 * len(settling) < len(found):
+        return Steady("no steady state")
+    kinds = [one.kind for one in settling]
+    ranked: tuple[Kind, ...] = ("cyclic", "too short", "slow-down", "warm-up")
+    kind = next((kind for kind in ranked if kind in kinds), "flat" if kinds else "too short")
+    starts = [one.start for one in settling if one.start is not None]
+    return Steady(kind, max(starts) if starts and len(starts) == len(settling) else None)
 
 
 def _tolerance(segment: Sequence[float], last: Sequence[float], noise: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -37,7 +37,9 @@ def check(
     against: Annotated[
         Optional[str], typer.Option(help="A run's id, folder or run.json, or a folder with a run a preset.")
     ] = None,
-    preset: Annotated[str, typer.Option(help=f"What a new run measures: {', '.join(matrix.PRESETS)}.")] = "smoke",
+    preset: Annotated[
+        Optional[str], typer.Option(help=f"What a new run measures: {', '.join(matrix.PRESETS)}; smoke unless told.")
+    ] = None,
     engines_: Annotated[Optional[str], typer.Option("--engines", help="Only these, separated by commas.")] = None,
     workloads_: Annotated[Optional[str], typer.Option("--workloads", help="Only these.")] = None,
     interpreters_: Annotated[Optional[str], typer.Option("--interpreters", help="Only these.")] = None,
@@ -52,10 +54,12 @@ def check(
 ) -> None:
     """Fail where a speedup surely fell below the reference's, a result is wrong or lost, or compiling takes longer."""
     only = {"--engines": engines_, "--workloads": workloads_, "--interpreters": interpreters_}
-    _refuse_contradictions(run_, [name for name, names_ in only.items() if names_], instructions, update)
+    how = {"--preset": preset, "--until": until, "--instructions": instructions}
+    _refuse_contradictions(run_, _given(only), _given(how), update)
     finished = store_of(run_) if run_ else None
+    preset = finished.run.preset if finished else preset or "smoke"
     # A reference that moves need not be comparable with the one before it.
-    reference = None if update else _reference(against, finished.run.preset if finished else preset)
+    reference = None if update else _reference(against, preset)
     judge = Judge(reference, read_limits(ROOT / "pyproject.toml"))
     if finished:
         store, rerun = finished, ""
@@ -91,12 +95,15 @@ def _tell(store: Store, reference: Store, found: Sequence[Verdict], rerun: str) 
     say_next(f"The evidence: {short(page)}")
 
 
-def _refuse_contradictions(run: Optional[str], only: Sequence[str], instructions: bool, update: bool) -> None:
-    """Options that could have no effect, or one that nobody means."""
-    if run and (only or instructions):
+def _given(options: Mapping[str, object]) -> list[str]:
+    return [name for name, value in options.items() if value]
+
+
+def _refuse_contradictions(run: Optional[str], only: Sequence[str], how: Sequence[str], update: bool) -> None:
+    """Options that could have no effect, or one that nobody means. only, how: the given ones that choose, or tell."""
+    if run and (only or how):
         raise Unreadable(
-            f"{run} is judged as it is, without {', '.join([*only, *['--instructions'] * instructions])}\n"
-            "  Leave out the run to make a new one."
+            f"{run} is judged as it is, without {', '.join([*only, *how])}\n  Leave out the run to make a new one."
         )
     if update and only:
         raise Unreadable(f"a reference has all of its preset's cells\n  Leave out {', '.join(only)}.")
@@ -108,7 +115,7 @@ def _measured(plan: Plan, judge: Judge, instructions: bool) -> tuple[Store, str]
         gate.refuse_incomparable(plan.run, judge.reference.run)
     out.print(display.plan_table(plan))
     out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, without suspects", "")
-    with measuring(plan) as schedule:
+    with measuring(plan, then=f"zoomgrad check {plan.run.id}") as schedule:
         schedule.execute()
         rerun = settle(schedule, judge)
         if instructions:
@@ -144,12 +151,11 @@ def _side(store: Store) -> Measured:
 def settle(schedule: Schedule, judge: Judge) -> str:
     """Double the blocks of what looks worse, until it does no longer, surely is, or has had its share.
 
-    Tells what was done. Nothing is sure at first sight: a bad minute of the machine's looks like a regression.
+    Tells what was done.
     """
     added = 0
     for turn in range(judge.limits.reruns):
-        found = judge(schedule.store)
-        suspects = gate.suspects(found if turn == 0 else [verdict for verdict in found if verdict.word == "unsure"])
+        suspects = gate.suspects(judge(schedule.store), measured_again=turn > 0)
         before = added
         for _ in range(schedule.plan.run.blocks << turn if suspects else 0):
             added += schedule.add_block(suspects)

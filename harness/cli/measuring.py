@@ -49,8 +49,11 @@ def get_ready(plan: Plan) -> None:
 
 
 @contextlib.contextmanager
-def measuring(plan: Plan, store: Store | None = None) -> Iterator[Schedule]:
-    """A schedule of that plan with nobody beside it, into that store or a new one. Ctrl-C says how to go on."""
+def measuring(plan: Plan, store: Store | None = None, then: str = "") -> Iterator[Schedule]:
+    """A schedule of that plan with nobody beside it, into that store or a new one. Ctrl-C says how to go on.
+
+    then: the command that takes up what is to be done with the whole run.
+    """
     with alone():
         store = store or Store.create(plan.run)
         try:
@@ -60,7 +63,8 @@ def measuring(plan: Plan, store: Store | None = None) -> Iterator[Schedule]:
                 yield schedule
                 schedule.clean_up()
         except KeyboardInterrupt:
-            say_next(f"Interrupted; what was measured is on disk. Resume with: zoomgrad run --resume {plan.run.id}")
+            resume = " && ".join(filter(None, [f"zoomgrad run --resume {plan.run.id}", then]))
+            say_next(f"Interrupted; what was measured is on disk. Resume with: {resume}")
             raise typer.Exit(INTERRUPTED) from None
 
 

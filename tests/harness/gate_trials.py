@@ -22,8 +22,8 @@ from results.limits import read_limits
 from results.store import Store
 
 SLOWED = {"engine": "tcc", "workload": "xor"}
-SAME, PAIR = "the same again", "the same again, against the run before"
-PRECISION = 0.05
+REFERENCE, SAME, PAIR = "reference", "the same again", "the same again, against the run before"
+PRECISION = 0.03
 """Of the reference."""
 
 
@@ -90,8 +90,9 @@ def main():
         return range(sum(found["kind"] == kind for found in done), count)
 
     before = reference = Store(asked.folder / "reference")
-    if not done:
+    for _ in todo(REFERENCE, 1):
         measured(asked.folder, "reference", precision=PRECISION)
+        keep({"name": "reference", "failed": False}, REFERENCE)
     for number in range(asked.pairs):
         name = f"run-{number:02}"
         if number in todo(PAIR, asked.pairs):
@@ -110,7 +111,10 @@ def main():
             name = f"slow-{round(100 * factor)}-{number:02}"
             keep(trial(measured(asked.folder, name, planted(factor), **only), reference), kind)
     print("\n| runs | trials | the gate failed |\n|---|---:|---:|")
-    trials, failed = Counter(f["kind"] for f in done), Counter(f["kind"] for f in done if f["failed"])
+    trials, failed = (
+        Counter(f["kind"] for f in done if f["kind"] != REFERENCE),
+        Counter(f["kind"] for f in done if f["failed"]),
+    )
     for kind, count in trials.items():
         print(f"| {kind} | {count} | {failed[kind]} |")
 

@@ -62,11 +62,11 @@ def test_a_slow_engine_is_measured_again_with_its_baseline_and_fails(tmp_path, j
 
 def test_what_stays_unsure_is_measured_until_it_has_had_its_share(tmp_path, judge):
     schedule, workers = measured(
-        tmp_path, "new", lambda e, b: usual(e, b) * (1.2 if e == "slots" and b % 2 == 0 else 1.0)
+        tmp_path, "new", lambda e, b: usual(e, b) * (1.3 if e == "slots" and b % 2 == 0 else 1.0)
     )
-    assert settle(schedule, judge) == "Suspects were measured again, in 35 more blocks."
+    assert settle(schedule, judge) == "Suspects were measured again, in 75 more blocks."
     assert not failing(judge, schedule)
-    assert max(block for _, block in workers.measured) == 39
+    assert max(block for _, block in workers.measured) == 79
 
 
 def test_a_bad_minute_is_cleared_by_measuring_again(tmp_path, judge):
@@ -77,7 +77,7 @@ def test_a_bad_minute_is_cleared_by_measuring_again(tmp_path, judge):
 
 
 def judge_suspects(judge, schedule):
-    return [verdict.cell for verdict in judge(schedule.store) if verdict.suspect]
+    return [verdict.cell for verdict in judge(schedule.store) if verdict.suspect()]
 
 
 def test_without_a_reference_nothing_is_found(tmp_path):

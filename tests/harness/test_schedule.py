@@ -361,7 +361,7 @@ def shaky(engine, block):
 def test_what_will_never_be_precise_ends_at_the_most_blocks(tmp_path):
     workers = Workers(tmp_path)
     workers.seconds = shaky
-    _, observer = execute(asking(0.001, cells=CELLS[:2]), workers, tmp_path)
+    _, observer = execute(asking(0.0001, cells=CELLS[:2]), workers, tmp_path)
     assert max(block for _, block in workers.measured) == MOST_BLOCKS - 1
     assert observer.added == 2 * (MOST_BLOCKS - 3)
 

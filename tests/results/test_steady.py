@@ -98,9 +98,11 @@ def test_a_cell_settles_when_its_last_process_does():
     assert of_processes([Steady("flat", 0)] * 3) == Steady("flat", 0)
 
 
-def test_a_process_that_never_settles_is_not_averaged_away():
-    assert of_processes([Steady("flat", 0)] * 9 + [Steady("no steady state")]) == Steady("no steady state")
-    assert of_processes([Steady("cyclic"), Steady("no steady state")]) == Steady("no steady state")
+def test_a_cell_most_of_whose_processes_never_settle_does_not_either():
+    flat, restless = Steady("flat", 0), Steady("no steady state")
+    assert of_processes([flat] * 2 + [restless] * 3) == restless
+    assert of_processes([flat] * 3 + [restless] * 2) == flat
+    assert of_processes([Steady("cyclic"), flat]) == Steady("cyclic")
     assert of_processes([]) == Steady("too short")
 
 
