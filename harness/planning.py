@@ -11,6 +11,7 @@ from harness import interpreters, machine, matrix, workloads
 from harness.budget import fit
 from harness.interpreters import Interpreter, Missing
 from harness.schedule import Plan
+from results import alike
 from results.record import Cell, EngineFacts, InterpreterFacts, Run, Settings, WorkloadFacts
 from results.store import Unreadable
 
@@ -112,7 +113,7 @@ def resume(run: Run) -> Plan:
             "  Check that commit out again, or start a new run."
         )
     here = machine.facts()
-    for fact in ("processor", "cores", "system", "libc", *machine.COMPILERS):
+    for fact in ("processor", "cores", "system", "libc", *alike.COMPILERS):
         if run.machine.get(fact) != here.get(fact):
             raise Unreadable(
                 f"{run.id}: was made on another machine ({fact}: {run.machine.get(fact)})\n"

@@ -159,7 +159,8 @@ def _verdict(
     try:
         changed, reason = stats.speedup_change(*new, *old), ""
     except stats.TooFewProcesses as error:
-        changed, reason = Interval(ratios[0] / ratios[1], NAN, NAN), str(error)
+        blocks = [stats.ratio_of_blocks(base, other) for base, other in (new, old)]
+        changed, reason = Interval(blocks[0] / blocks[1], NAN, NAN), str(error)
     now, then = ratios if subject == SPEEDUP else [1 / ratio for ratio in ratios]
     return Verdict(cell, subject, _word(changed, limit), changed, then, now, limit, reason)
 

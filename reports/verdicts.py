@@ -43,9 +43,9 @@ def judgement(run: Run, reference: Run, verdicts: Sequence[Verdict], rerun: str 
         sentence += f" Other tools than the reference's, which alone may change speedups: {'; '.join(unlike)}."
     rows = [(verdict.word, _row(verdict)) for verdict in verdicts]
     note = (
-        "“takes”: time beside the baseline's, new over reference, with its 95 % interval; seconds of two runs are "
-        "never compared. Worse is what lies beyond “may take” with its whole interval; unsure is what may lie on "
-        "either side. “may take” is the limit, or this machine's noise floor where that is higher."
+        "“takes”: time beside the baseline's, new over reference, by the median of blocks, with its 95 % interval; "
+        "seconds of two runs are never compared. Worse is what lies beyond “may take” with its whole interval; unsure "
+        "is what may lie on either side. “may take” is the limit, or this machine's noise floor where that is higher."
     )
     return Judgement(
         run,

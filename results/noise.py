@@ -45,7 +45,7 @@ def noise(races: Sequence[tuple[Run, Iterable[Record]]]) -> Noise:
             if cell != base and base in measured:
                 over, under = common(measured[base], blocks)
                 if over:
-                    logs[cell].append(math.log(stats.ratio_of_medians(over, under)))
+                    logs[cell].append(math.log(stats.ratio_of_blocks(over, under)))
     last = max((run for run, _ in races), key=lambda run: run.created_at)
     return Noise(
         machine=last.machine,

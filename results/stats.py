@@ -79,9 +79,16 @@ def speedup(base: Samples, engine: Samples) -> Interval:
     below 3 processes on either side.
     """
     _enough(min(len(base), len(engine)))
-    value = ratio_of_medians(base, engine)
-    blocks = [math.log(fmean(over) / fmean(under)) for over, under in zip(base, engine, strict=True)]
-    return _interval(value, blocks)
+    return _interval(ratio_of_medians(base, engine), _block_logs(base, engine))
+
+
+def ratio_of_blocks(base: Samples, engine: Samples) -> float:
+    """Median of the blocks' own ratios, of one block or more: the middle of `speedup`'s interval."""
+    return math.exp(median(_block_logs(base, engine)))
+
+
+def _block_logs(base: Samples, engine: Samples) -> list[float]:
+    return [math.log(fmean(over) / fmean(under)) for over, under in zip(base, engine, strict=True)]
 
 
 def change(new: Interval, old: Interval) -> Interval:
@@ -99,9 +106,16 @@ def change(new: Interval, old: Interval) -> Interval:
 def speedup_change(base_new: Samples, engine_new: Samples, base_old: Samples, engine_old: Samples) -> Interval:
     """What became of a speedup: the new run's over the old run's, with its interval.
 
-    Only ratios within a run meet, so the two runs may come from two machines. Raises TooFewProcesses as `speedup` does.
+    Only ratios within a run meet, so the two runs may come from two machines. Of blocks' ratios, not of medians: these
+    let more of a block's noise through, and may lie at the edge of their interval. Raises TooFewProcesses as `speedup`
+    does.
     """
-    return change(speedup(base_new, engine_new), speedup(base_old, engine_old))
+
+    def of_blocks(base: Samples, engine: Samples) -> Interval:
+        _enough(min(len(base), len(engine)))
+        return _interval(ratio_of_blocks(base, engine), _block_logs(base, engine))
+
+    return change(of_blocks(base_new, engine_new), of_blocks(base_old, engine_old))
 
 
 def student(count: int) -> float:
