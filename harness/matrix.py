@@ -14,6 +14,7 @@ from engines.api import UnknownName
 from engines.compiled.c_engines import KEPT_FROM_SECONDS
 from harness import workloads
 from harness.interpreters import Interpreter
+from harness.worker.measure import JIT_SECONDS
 from results.record import Cell, Settings
 
 HEADLINE = ("baseline", "tcc", "rerolled-gcc")
@@ -84,8 +85,7 @@ PRESETS = {
     "smoke": Preset(
         "one engine of each kind on the newest CPython and PyPy; five blocks, about a minute: what the gate runs",
         blocks=5,
-        # Many short values: what PyPy's baseline takes differs by half from one to the next.
-        settings=Settings(values=8, jit_warmups=6, value_seconds=0.05, timeout_seconds=60.0),
+        settings=Settings(values=8, jit_warmups=2, value_seconds=0.05, timeout_seconds=60.0),
         # Not digits: a value of baseline's would be one step, with a collection in it or without.
         parts=(Part(("xor",), ("baseline", "hoisted", "tcc")), Part(("tour",), ("baseline", "rerolled-tcc"))),
     ),
@@ -265,5 +265,5 @@ def estimate_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | 
     proof = (2 + settings.proof_steps) * step
     warmups = settings.jit_warmups if interpreter.has_jit else settings.warmups
     values = (1 if step > 1.0 else warmups + settings.values) * max(step, settings.value_seconds)
-    calibration = max(step, 1.5 * settings.value_seconds)
+    calibration = max(step, 1.5 * settings.value_seconds, JIT_SECONDS if interpreter.has_jit and block == 0 else 0.0)
     return startup + compilation + proof + calibration + values
