@@ -83,7 +83,7 @@ class Preset:
 
 PRESETS = {
     "smoke": Preset(
-        "one engine of each kind on the newest CPython and PyPy; five blocks, about a minute: what the gate runs",
+        "one engine of each kind on the newest CPython and PyPy; five blocks, a minute and a half: what the gate runs",
         blocks=5,
         settings=Settings(values=8, jit_warmups=2, value_seconds=0.05, timeout_seconds=60.0),
         # Not digits: a value of baseline's would be one step, with a collection in it or without.

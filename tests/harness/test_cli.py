@@ -408,6 +408,10 @@ def test_the_gate_makes_a_reference_on_purpose_only_and_holds_runs_against_it(zo
     reference = Store(tmp_path / "reference" / "smoke")
     assert reference.records() == Store(runs / run).records()
 
+    without_effect = zoomgrad("check", run, "--preset", "quick", "--until", "5%")
+    assert without_effect.returncode == 2
+    assert "judged as it is, without --preset, --until" in without_effect.stderr
+
     again = zoomgrad("check", run)  # a run is never worse than itself
     assert again.returncode == 0, again.stdout + again.stderr
     assert f"Passed against {run}" in again.stdout

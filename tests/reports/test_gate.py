@@ -258,6 +258,12 @@ def test_the_judgement_reads_as_a_sentence_and_a_table():
     assert row[6] == "+10 %"
 
 
+def test_the_judgement_tells_of_other_tools():
+    updated = race(machine=HERE | {"gcc": "13.1.0"}).run
+    told = verdicts.judgement(updated, race(machine=HERE | {"gcc": "12.2.0"}).run, [])
+    assert told.sentence.endswith("which alone may change speedups: gcc 13.1.0, not 12.2.0.")
+
+
 def test_the_page_shows_a_reason_and_never_runs_it():
     found = judge(stopped("failed"), REFERENCE, LIMITS)
     nasty = [verdict.__class__(verdict.cell, "result", "lost", reason="<b>x</b> | y") for verdict in found[:1]]

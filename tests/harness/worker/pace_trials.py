@@ -1,0 +1,77 @@
+"""Which fixed work feels a neighbour as the engines do: `python -m tests.harness.worker.pace_trials` prints a table.
+
+In one process, for a minute, engines and candidates for a pace take turns. Of what they take by each candidate's time,
+over rounds of some tenths of a second, it gives the spread, and how much of the candidate's own ups and downs they share
+(a slope of 1 is all). Runs on every worker's interpreter.
+"""
+
+import math
+import tempfile
+from pathlib import Path
+from statistics import fmean, stdev
+from time import perf_counter
+
+from harness.worker.job import ready
+from harness.worker.pace import HAS_JIT, pace
+
+SECONDS = 60
+TURNS = 4
+"""Of each in a round."""
+ENGINES = (("tcc", "xor"), ("rerolled-tcc", "tour"), ("baseline", "xor"))
+
+
+def one_after_another():
+    """A chain of multiplications, each waiting for the one before: what a pace was once."""
+    x = 1.0
+    for _ in range(4_000_000 if HAS_JIT else 200_000):
+        x = x * 0.9999999 + 1e-7
+
+
+def ten_milliseconds(engine, workload):
+    """So many steps of an engine's as took ten milliseconds when it was warm."""
+    loaded, model, refusal = ready(engine, workload)
+    assert not refusal, refusal
+    trainer = loaded.prepare(model, objects=Path(tempfile.mkdtemp()))
+    trainer.restart(batch=model.batch)
+    steps, end = 1, perf_counter() + 2
+    while timed(lambda: trainer.train(steps)) < 0.01 or perf_counter() < end:
+        steps += steps // 8 + 1 if timed(lambda: trainer.train(steps)) < 0.01 else 0
+    return lambda: trainer.train(steps)
+
+
+def timed(work):
+    start = perf_counter()
+    work()
+    return perf_counter() - start
+
+
+def slope(of, over):
+    mean_of, mean_over = fmean(of), fmean(over)
+    together = sum((x - mean_of) * (y - mean_over) for x, y in zip(of, over))
+    return together / sum((y - mean_over) ** 2 for y in over)
+
+
+def main():
+    candidates = {"one multiplication after another": one_after_another, "`pace`": pace}
+    works = {f"`{engine}`, {workload}": ten_milliseconds(engine, workload) for engine, workload in ENGINES}
+    works.update(candidates)
+    logs = {name: [] for name in works}
+    end = perf_counter() + SECONDS
+    while perf_counter() < end:
+        turns = [{name: math.log(timed(work)) for name, work in works.items()} for _ in range(TURNS)]
+        for name, found in logs.items():
+            found.append(fmean(turn[name] for turn in turns))
+    print("| over | itself |", " | ".join(name for name in works if name not in candidates), "|")
+    print("|---|---:|" + "---:|" * len(ENGINES))
+    for candidate in candidates:
+        by = logs[candidate]
+        cells = [
+            f"{stdev([x - y for x, y in zip(logs[name], by)]):.3f} (slope {slope(logs[name], by):.2f})"
+            for name in works
+            if name not in candidates
+        ]
+        print(f"| {candidate} | {stdev(by):.3f} |", " | ".join(cells), "|")
+
+
+if __name__ == "__main__":
+    main()
