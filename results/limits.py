@@ -47,7 +47,7 @@ class Limits(_Table):
     """A step may have so many more, where both runs counted them alike: no noise moves the count."""
     elsewhere: PositiveFloat = 5.0
     """Factor on both where the reference comes from another machine: processors differ in what they are good at."""
-    reruns: NonNegativeInt = 4
+    reruns: NonNegativeInt = 3
     """How often suspects are measured again before they fail the gate; each time their blocks are doubled."""
     cells: tuple[Exemption, ...] = ()
 

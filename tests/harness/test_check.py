@@ -64,9 +64,9 @@ def test_what_stays_unsure_is_measured_until_it_has_had_its_share(tmp_path, judg
     schedule, workers = measured(
         tmp_path, "new", lambda e, b: usual(e, b) * (1.3 if e == "slots" and b % 2 == 0 else 1.0)
     )
-    assert settle(schedule, judge) == "Suspects were measured again, in 75 more blocks."
+    assert settle(schedule, judge) == "Suspects were measured again, in 35 more blocks."
     assert not failing(judge, schedule)
-    assert max(block for _, block in workers.measured) == 79
+    assert max(block for _, block in workers.measured) == 39
 
 
 def test_a_bad_minute_is_cleared_by_measuring_again(tmp_path, judge):

@@ -1,12 +1,13 @@
 """Which fixed work feels a neighbour as the engines do: `python -m tests.harness.worker.pace_trials` prints a table.
 
-In one process, for a minute, engines and candidates for a pace take turns. Of what they take by each candidate's time,
-over rounds of some tenths of a second, it gives the spread, and how much of the candidate's own ups and downs they share
-(a slope of 1 is all). Runs on every worker's interpreter.
+In one process, for a minute, engines and candidates for a pace take turns. For each candidate it gives the standard
+deviation of its time's logarithm, over rounds of some tenths of a second, and that of each engine's time over it; and how
+much of its ups and downs the engine shares: a slope of 1 is all. Runs on every worker's interpreter.
 """
 
 import math
 import tempfile
+from functools import partial
 from pathlib import Path
 from statistics import fmean, stdev
 from time import perf_counter
@@ -34,14 +35,17 @@ def ten_milliseconds(engine, workload):
     trainer = loaded.prepare(model, objects=Path(tempfile.mkdtemp()))
     trainer.restart(batch=model.batch)
     steps, end = 1, perf_counter() + 2
-    while timed(lambda: trainer.train(steps)) < 0.01 or perf_counter() < end:
-        steps += steps // 8 + 1 if timed(lambda: trainer.train(steps)) < 0.01 else 0
-    return lambda: trainer.train(steps)
+    while True:
+        seconds = timed(trainer.train, steps)
+        if seconds < 0.01:
+            steps += steps // 8 + 1
+        elif perf_counter() > end:
+            return partial(trainer.train, steps)
 
 
-def timed(work):
+def timed(work, *arguments):
     start = perf_counter()
-    work()
+    work(*arguments)
     return perf_counter() - start
 
 
