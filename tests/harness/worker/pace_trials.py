@@ -1,8 +1,8 @@
 """Which fixed work feels a neighbour as the engines do: `python -m tests.harness.worker.pace_trials` prints a table.
 
 In one process, for a minute, engines and candidates for a pace take turns. For each candidate it gives the standard
-deviation of its time's logarithm, over rounds of some tenths of a second, and that of each engine's time over it; and how
-much of its ups and downs the engine shares: a slope of 1 is all. Runs on every worker's interpreter.
+deviation of its time's logarithm, over rounds of some tenths of a second, and that of each engine's time over it; and
+how much of its ups and downs the engine shares: a slope of 1 is all. Runs on every worker's interpreter.
 """
 
 import math
