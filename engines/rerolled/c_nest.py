@@ -268,8 +268,8 @@ class _Nest:
         ]
         if due:
             yield from self._bring_up_to_date(due, pointers[due.slot], segment, accumulators, texts)
-        # What several accumulators take is read once.
-        counted = [text for leaves in texts for text in set(leaves)]
+        # What several accumulators take is read once. A set's order would change the text from process to process.
+        counted = [text for leaves in texts for text in dict.fromkeys(leaves)]
         shared = {
             text: f"s{n}"
             for n, text in enumerate(dict.fromkeys(text for text in counted if counted.count(text) > 1))
