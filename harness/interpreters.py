@@ -220,6 +220,8 @@ def _candidates() -> Iterator[Path]:
         yield Path(base)
     listing = subprocess.run(  # noqa: S603  (uv's own path, constant arguments)
         [find_uv_bin(), "python", "list", "--only-installed", "--output-format", "json"],
+        # PATH was searched above; uv would start every program on it again, pyenv's shims among them, for a second.
+        env={**os.environ, "PATH": ""},
         capture_output=True,
         text=True,
         check=False,
