@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
+from functools import cache
 from importlib import resources
 
 import jinja2
@@ -48,8 +49,9 @@ def history_page(told: History) -> str:
     return environment().get_template("history.html.j2").render(history=told, charted=charted)
 
 
+@cache
 def environment() -> jinja2.Environment:
-    """For templates of pages, in which no text can become markup."""
+    """For templates of pages, in which no text can become markup. It keeps the templates that it compiled."""
     return jinja2.Environment(
         loader=jinja2.PackageLoader("reports"),
         autoescape=True,

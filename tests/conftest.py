@@ -1,13 +1,23 @@
-"""What all tests share. Standard library and pytest only, CPython 3.9: the tests of worker-safe code use it too."""
+"""What all tests share. Standard library, pytest and hypothesis only, CPython 3.9: worker-safe code's tests use it."""
 
+import gc
 import os
+import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 os.environ["ZOOMGRAD_CHECK"] = "1"  # before the engines are imported, and for all that tests start
 
 GOLDEN = Path(__file__).parent / "golden"
+
+PARTS = {
+    "together": lambda item: not item.get_closest_marker("alone"),
+    "alone": lambda item: item.get_closest_marker("alone"),
+    "elsewhere": lambda item: not item.get_closest_marker("host"),
+}
+"""What each part of `python -m tests` takes."""
 
 
 def pytest_addoption(parser):
@@ -16,6 +26,48 @@ def pytest_addoption(parser):
         action="store_true",
         help="rewrite the files of tests/golden from what the code prints now; read the diff before you commit it",
     )
+    parser.addoption(
+        "--exhaustive",
+        action="store_true",
+        help="leave nothing out: tests marked `exhaustive`, every test on every interpreter, other random examples "
+        "each time",
+    )
+    parser.addoption("--part", choices=PARTS, help="the tests of one part of `python -m tests`")
+    parser.addoption("--host", help="the host's fingerprints, a file that `python -m tests` makes, to compare with")
+
+
+def pytest_configure(config):
+    # On a push the same examples every time: a red test is the change's, and comes back when it is run again.
+    settings.register_profile("push", deadline=None, derandomize=True)
+    settings.register_profile("exhaustive", deadline=None, print_blob=True)
+    settings.load_profile("exhaustive" if config.getoption("--exhaustive") else "push")
+
+
+def pytest_collection_modifyitems(config, items):
+    exhaustive, part = config.getoption("--exhaustive"), config.getoption("--part")
+    of_part = PARTS.get(None if exhaustive and part == "elsewhere" else part, lambda item: True)
+    chosen = [item for item in items if of_part(item) and (exhaustive or not item.get_closest_marker("exhaustive"))]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+    items[:] = chosen
+
+
+def pytest_collection_finish(session):
+    # A graph is a hundred thousand objects: while tests build them, default thresholds would have the collector walk
+    # over every module and test that was imported, again and again. That is half of the suite's time.
+    if sys.implementation.name == "cpython":
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(10_000, 20, 20)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_objects(tmp_path_factory):
+    """The same C is compiled once a run."""
+    from tests.objects import shared
+
+    folder = os.environ.get("ZOOMGRAD_TEST_OBJECTS")
+    with shared(Path(folder) if folder else tmp_path_factory.mktemp("objects")):
+        yield
 
 
 @pytest.fixture

@@ -79,7 +79,7 @@ def test_every_truncation_and_any_byte_more_is_refused(source, read, content, wr
 
 
 @same_folder
-@given(changed=one_byte_changed(gzip.compress(IMAGES)))
+@given(changed=one_byte_changed(gzip.compress(IMAGES, mtime=0)))
 def test_a_changed_byte_of_gzip_never_changes_the_images(source, changed):
     """Some bytes of its header mean nothing (time, system), all others are covered by its checksum."""
     try:
@@ -111,7 +111,7 @@ def test_a_changed_byte_of_the_header_is_refused_or_keeps_every_pixel(source, ch
         (IMAGES + b"\x00", "holds more than the 2 images its header says (they end at byte 22 of 23)"),
         (IMAGES[:4] + bytes(12), "has an empty shape at byte 4: 0 x 0 x 0"),
         (IMAGES[:4] + b"\xff" * 12, "holds 0 images, its header says 4,294,967,295 (file cut short at byte 16)"),
-        (gzip.compress(b""), "is empty"),
+        (gzip.compress(b"", mtime=0), "is empty"),
         (b"\x1f\x8b", "is gzip data cut short at byte 2"),
     ],
 )

@@ -20,6 +20,7 @@ from harness.cli.measuring import MEASURING
 from results.store import Store
 from tests.engines.ladder import of_each_value
 from tests.engines.programs import MICROGRAD_README
+from tests.harness.answering import Answering
 
 ROOT = Path(__file__).parent.parent.parent
 RUNNING = f"cpython-{sys.version_info[0]}.{sys.version_info[1]}"
@@ -40,27 +41,44 @@ def runs(tmp_path):
     return tmp_path / "runs"
 
 
-@pytest.fixture
-def command(runs, tmp_path):
-    """`command(*arguments)`: what `subprocess` needs to start `zoomgrad` with runs kept apart."""
+def kept_in(folder):
+    """What `subprocess` needs so that runs and references are kept in that folder."""
     environment = {
         **os.environ,
-        "ZOOMGRAD_RUNS": str(runs),
-        "ZOOMGRAD_REFERENCE": str(tmp_path / "reference"),
+        "ZOOMGRAD_RUNS": str(folder / "runs"),
+        "ZOOMGRAD_REFERENCE": str(folder / "reference"),
         "COLUMNS": "200",
         "PYTHONPATH": str(ROOT),
     }
+    return {"env": environment, "cwd": folder}
 
-    def make(*arguments):
-        return {"args": [sys.executable, "-m", "harness", *map(str, arguments)], "env": environment, "cwd": tmp_path}
 
-    return make
+@pytest.fixture
+def command(tmp_path):
+    """`command(*arguments)`: what `subprocess` needs to start `zoomgrad` with runs kept apart."""
+    return lambda *arguments: {"args": [sys.executable, "-m", "harness", *map(str, arguments)], **kept_in(tmp_path)}
 
 
 @pytest.fixture
 def zoomgrad(command):
     """`zoomgrad(*arguments)`: the finished process."""
     return lambda *arguments: subprocess.run(**command(*arguments), capture_output=True, text=True, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory):
+    """`asked(*arguments)`: the same for commands that leave nothing behind; one process answers them all."""
+    folder = tmp_path_factory.mktemp("asked")
+    with Answering(**kept_in(folder)) as answering:
+        answering.runs = folder / "runs"
+        yield answering
+
+
+@pytest.fixture
+def asked_there(tmp_path):
+    """`asked_there(*arguments)`: the same about the runs of `zoomgrad`, for a test that asks often."""
+    with Answering(**kept_in(tmp_path)) as answering:
+        yield answering
 
 
 def last_line(result):
@@ -122,22 +140,31 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_wrong_use_is_told_with_the_nearest_right_one(arguments, message, zoomgrad, runs):
-    result = zoomgrad(*arguments)
+def test_wrong_use_is_told_with_the_nearest_right_one(arguments, message, asked):
+    result = asked(*arguments)
     assert result.returncode == 2, result.stdout
     assert message in result.stderr
     assert "Traceback" not in result.stderr
-    assert not runs.exists()
+    assert not asked.runs.exists()
+
+
+def test_a_process_of_its_own_answers_as_the_one_that_answers_all(asked, zoomgrad, tmp_path):
+    """What is asked here is what a user gets."""
+    script = tmp_path / "told.py"
+    script.write_text("import sys; print('out'); sys.exit('err')")
+    for arguments in (["rnu"], ["exec", script]):
+        own, shared = zoomgrad(*arguments), asked(*arguments)
+        assert (own.returncode, own.stdout, own.stderr) == (shared.returncode, shared.stdout, shared.stderr)
 
 
 # Other people's programs
 
 
 @pytest.mark.parametrize("engine", of_each_value())
-def test_the_readme_of_micrograd_runs_unchanged(engine, zoomgrad, tmp_path):
+def test_the_readme_of_micrograd_runs_unchanged(engine, asked, tmp_path):
     script = tmp_path / "readme.py"
     script.write_text(PROGRAM)
-    result = zoomgrad("exec", "--engine", engine, script, "first", "--second", "-3")
+    result = asked("exec", "--engine", engine, script, "first", "--second", "-3")
     assert result.stdout.splitlines() == [
         "24.7041",
         "138.8338",
@@ -147,17 +174,17 @@ def test_the_readme_of_micrograd_runs_unchanged(engine, zoomgrad, tmp_path):
     assert result.returncode == 4
 
 
-def test_a_program_runs_on_a_named_interpreter(zoomgrad, tmp_path):
+def test_a_program_runs_on_a_named_interpreter(asked, tmp_path):
     script = tmp_path / "which.py"
     script.write_text("import sys, micrograd.nn\nprint(sys.implementation.name, *sys.version_info[:2])\n")
-    result = zoomgrad("exec", "--interpreter", RUNNING, script)
+    result = asked("exec", "--interpreter", RUNNING, script)
     assert result.stdout.split() == [sys.implementation.name, *map(str, sys.version_info[:2])], result.stderr
 
 
-def test_a_programs_own_error_is_its_own(zoomgrad, tmp_path):
+def test_a_programs_own_error_is_its_own(asked, tmp_path):
     script = tmp_path / "wrong.py"
     script.write_text("from micrograd.engine import Value\nValue(1.0) + None\n")
-    result = zoomgrad("exec", script)
+    result = asked("exec", script)
     assert result.returncode == 1
     assert "wrong.py" in result.stderr
     assert "TypeError" in result.stderr
@@ -166,9 +193,10 @@ def test_a_programs_own_error_is_its_own(zoomgrad, tmp_path):
 # Comparing
 
 
+@pytest.mark.alone
 def test_a_report_beside_another_run_without_a_speedup_in_common_says_so(zoomgrad, runs):
     chosen = ("--preset", "smoke", "--engines", "tuple", "--workloads", "xor", "--interpreters", RUNNING)
-    assert zoomgrad("run", *chosen).returncode == 0
+    assert zoomgrad("run", *chosen, "--blocks", 1).returncode == 0
     (folder,) = runs.iterdir()
     other = Store.create(Store(folder).run.model_copy(update={"id": "another", "seed": 1}), under=runs)
     result = zoomgrad("report", folder.name, "--compare", other.folder.name)
@@ -180,14 +208,14 @@ def test_a_report_beside_another_run_without_a_speedup_in_common_says_so(zoomgra
 # Looking and training
 
 
-def test_show_prints_the_graph_as_text(zoomgrad, golden):
-    result = zoomgrad("show", "xor", "--stage", "graph")
+def test_show_prints_the_graph_as_text(asked, golden):
+    result = asked("show", "xor", "--stage", "graph")
     assert result.returncode == 0, result.stderr
     golden("show-xor.txt", result.stdout)
 
 
-def test_show_prints_the_recovered_loops(zoomgrad, golden):
-    result = zoomgrad("show", "xor", "--engine", "rerolled-tcc", "--stage", "loops")
+def test_show_prints_the_recovered_loops(asked, golden):
+    result = asked("show", "xor", "--engine", "rerolled-tcc", "--stage", "loops")
     assert result.returncode == 0, result.stderr
     golden("loops-xor.txt", result.stdout)
 
@@ -203,15 +231,15 @@ def test_show_prints_the_recovered_loops(zoomgrad, golden):
         ("handwritten-sparse", "source", "double "),
     ],
 )
-def test_show_prints_what_a_stage_makes(engine, stage, line, zoomgrad):
-    result = zoomgrad("show", "xor", "--engine", engine, "--stage", stage)
+def test_show_prints_what_a_stage_makes(engine, stage, line, asked):
+    result = asked("show", "xor", "--engine", engine, "--stage", stage)
     assert result.returncode == 0, result.stderr
     assert re.search(rf"(?m)^{line}", result.stdout)
 
 
 @pytest.mark.parametrize("engine", of_each_value())
-def test_show_prints_the_graph_for_graphviz(engine, zoomgrad):
-    result = zoomgrad("show", "xor", "--engine", engine, "--format", "dot")
+def test_show_prints_the_graph_for_graphviz(engine, asked):
+    result = asked("show", "xor", "--engine", engine, "--format", "dot")
     assert result.returncode == 0, result.stderr
     assert re.fullmatch(r"(?s)digraph\b.*\{.*->.*\}\n", result.stdout)
 
@@ -236,6 +264,7 @@ def test_a_training_that_leaves_the_numbers_is_a_failure_with_the_step(zoomgrad)
 # Racing
 
 
+@pytest.mark.alone
 def test_a_run_leaves_a_folder_that_others_read(zoomgrad, runs, pypy):
     places = [RUNNING, *filter(None, [pypy])]
     selection = ["--engines", "baseline,tuple", "--workloads", "xor", "--interpreters", ",".join(places)]
@@ -272,6 +301,7 @@ def test_a_run_leaves_a_folder_that_others_read(zoomgrad, runs, pypy):
     assert text.read_text() == written
 
 
+@pytest.mark.alone
 def test_an_interpreter_that_is_missing_is_no_failure(zoomgrad, runs):
     lacking = interpreters.missing(interpreters.discover())
     if not lacking:
@@ -285,6 +315,7 @@ def test_an_interpreter_that_is_missing_is_no_failure(zoomgrad, runs):
     assert (record.status, record.remedy) == ("skipped", absent.remedy)
 
 
+@pytest.mark.alone
 def test_a_cell_that_fails_is_exit_one_and_the_others_are_measured(zoomgrad, runs):
     result = zoomgrad(
         *(
@@ -305,33 +336,41 @@ def test_a_cell_that_fails_is_exit_one_and_the_others_are_measured(zoomgrad, run
     assert last_line(result).startswith("Open ")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_says_how_to_go_on_and_does(command, zoomgrad, runs, number):
-    names = ["baseline", "tuple", "slots", "hoisted"]
+@pytest.mark.alone
+def test_an_interrupted_run_says_how_to_go_on_and_does(command, zoomgrad, runs):
+    """By a system that ends it, then by Ctrl-C while it goes on, then not at all."""
+    names = ["baseline", "tuple", "slots"]
     selection = ["--engines", ",".join(names), "--workloads", "xor", "--interpreters", RUNNING]
-    process = subprocess.Popen(
-        **command("run", "--preset", "smoke", *selection, "--blocks", 2),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        # A background job of a shell ignores SIGINT, and so would what it starts.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
-    for _ in itertools.count():
-        written = sorted(runs.glob("*/records/[!.]*.json"))
-        if len(written) >= 2:
-            break
-        assert process.poll() is None, process.stdout.read()
-        time.sleep(0.02)
-    process.send_signal(number)
-    output = process.communicate(timeout=60)[0]
-    assert process.returncode == 130, output
-    assert "Traceback" not in output
-    store = Store(next(runs.iterdir()))
-    assert output.splitlines()[-1].endswith(f"Resume with: zoomgrad run --resume {store.run.id}")
-    before = {path: path.read_bytes() for path in store.folder.glob("records/[!.]*.json")}
-    assert {record.status for record in store.records()} == {"measured"}
-    assert 2 <= len(before) < 8
+
+    def interrupted(number, records, *arguments):
+        """The store after a signal once there are that many records."""
+        process = subprocess.Popen(
+            **command("run", *arguments),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            # A background job of a shell ignores SIGINT, and so would what it starts.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+        for _ in itertools.count():
+            if len(list(runs.glob("*/records/[!.]*.json"))) >= records:
+                break
+            assert process.poll() is None, process.stdout.read()
+            time.sleep(0.02)
+        process.send_signal(number)
+        output = process.communicate(timeout=60)[0]
+        assert process.returncode == 130, output
+        assert "Traceback" not in output
+        store = Store(next(runs.iterdir()))
+        assert output.splitlines()[-1].endswith(f"Resume with: zoomgrad run --resume {store.run.id}")
+        assert {record.status for record in store.records()} == {"measured"}
+        return store, {path: path.read_bytes() for path in store.folder.glob("records/[!.]*.json")}
+
+    store, first = interrupted(signal.SIGTERM, 2, "--preset", "smoke", *selection, "--blocks", 2)
+    assert 2 <= len(first) < 4
+    store, before = interrupted(signal.SIGINT, 4, "--resume", store.run.id)
+    assert 4 <= len(before) < 6
+    assert first.items() <= before.items()
 
     result = zoomgrad("run", "--resume", store.run.id)
     assert result.returncode == 0, result.stdout + result.stderr
@@ -342,6 +381,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(command, zoomgrad, runs, 
     assert (store.folder / "report.html").exists()
 
 
+@pytest.mark.alone
 def test_a_second_run_does_not_measure_beside_the_first(zoomgrad):
     with FileLock(MEASURING):
         result = zoomgrad("run", "--engines", "tuple", "--workloads", "xor", "--interpreters", RUNNING, "--blocks", 1)
@@ -349,22 +389,23 @@ def test_a_second_run_does_not_measure_beside_the_first(zoomgrad):
     assert "another run is measuring" in result.stderr
 
 
-def test_a_script_killed_by_a_signal_ends_as_in_a_shell(zoomgrad, tmp_path):
+def test_a_script_killed_by_a_signal_ends_as_in_a_shell(asked, tmp_path):
     script = tmp_path / "killed.py"
     script.write_text("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
-    assert zoomgrad("exec", script).returncode == 128 + signal.SIGKILL
+    assert asked("exec", script).returncode == 128 + signal.SIGKILL
 
 
-def test_a_script_keeps_its_own_options(zoomgrad, tmp_path):
+def test_a_script_keeps_its_own_options(asked, tmp_path):
     script = tmp_path / "options.py"
     script.write_text("import sys; print(sys.argv[1:])")
-    result = zoomgrad("exec", "--engine", "slots", script, "--engine", "mine", "--help", "-e")
+    result = asked("exec", "--engine", "slots", script, "--engine", "mine", "--help", "-e")
     assert result.stdout == "['--engine', 'mine', '--help', '-e']\n"
 
 
 # Looking
 
 
+@pytest.mark.alone
 def test_profile_stores_what_it_saw_in_a_run_of_its_own_and_then_joins_it(zoomgrad, runs):
     chosen = ("--engines", "tuple", "--workloads", "xor", "--interpreters", RUNNING, "--seconds", "0.5")
     result = zoomgrad("profile", *chosen, "--profilers", "collector")
@@ -383,32 +424,33 @@ def test_profile_stores_what_it_saw_in_a_run_of_its_own_and_then_joins_it(zoomgr
     assert again.returncode == 0, again.stdout + again.stderr
 
 
-def test_profile_of_an_unknown_profiler_is_wrong_use(zoomgrad):
-    result = zoomgrad("profile", "--profilers", "scalen")
+def test_profile_of_an_unknown_profiler_is_wrong_use(asked):
+    result = asked("profile", "--profilers", "scalen")
     assert result.returncode == 2
     assert "Did you mean scalene" in result.stderr
 
 
-def test_the_gate_makes_a_reference_on_purpose_only_and_holds_runs_against_it(zoomgrad, runs, tmp_path):
-    missing = zoomgrad("check")
+@pytest.mark.alone
+def test_the_gate_makes_a_reference_on_purpose_only_and_holds_runs_against_it(zoomgrad, asked_there, runs, tmp_path):
+    missing = asked_there("check")
     assert missing.returncode == 2
     assert "no reference for preset smoke" in missing.stderr
     assert "zoomgrad check --preset smoke --update" in missing.stderr
 
-    partial = zoomgrad("check", "--engines", "tcc", "--update")
+    partial = asked_there("check", "--engines", "tcc", "--update")
     assert partial.returncode == 2
     assert "a reference has all of its preset's cells" in partial.stderr
 
-    chosen = ("--engines", "baseline,tcc", "--workloads", "xor", "--interpreters", RUNNING)
+    chosen = ("--engines", "baseline,tcc", "--workloads", "xor", "--interpreters", RUNNING, "--blocks", 3)
     assert zoomgrad("run", "--preset", "smoke", *chosen).returncode == 0
     (run,) = [path.name for path in runs.iterdir() if path.is_dir()]
-    made = zoomgrad("check", run, "--update")
+    made = asked_there("check", run, "--update")
     assert made.returncode == 0, made.stdout + made.stderr
     assert last_line(made).startswith(f"{run} is the reference of smoke now")
     reference = Store(tmp_path / "reference" / "smoke")
     assert reference.records() == Store(runs / run).records()
 
-    without_effect = zoomgrad("check", run, "--preset", "quick", "--until", "5%")
+    without_effect = asked_there("check", run, "--preset", "quick", "--until", "5%")
     assert without_effect.returncode == 2
     assert "judged as it is, without --preset, --until" in without_effect.stderr
 
@@ -420,10 +462,10 @@ def test_the_gate_makes_a_reference_on_purpose_only_and_holds_runs_against_it(zo
 
     for path in (runs / run / "records").glob("tcc*"):
         path.unlink()
-    failed = zoomgrad("check", run, "--update")
+    failed = asked_there("check", run, "--update")
     assert failed.returncode == 2
     assert "is no reference: 1 cell without a result" in failed.stderr
-    lost = zoomgrad("check", run)
+    lost = asked_there("check", run)
     assert lost.returncode == 1
     assert "FAILED" in lost.stdout
     assert f"zoomgrad check {run} --update" in last_line(lost)
@@ -438,15 +480,16 @@ def test_the_gate_makes_a_reference_on_purpose_only_and_holds_runs_against_it(zo
         (("run", "--budget", "1s", "--interpreters", RUNNING), "no cell fits into 1 s"),
     ],
 )
-def test_a_share_or_a_time_that_is_none_is_refused(zoomgrad, arguments, said):
-    result = zoomgrad(*arguments)
+def test_a_share_or_a_time_that_is_none_is_refused(asked, arguments, said):
+    result = asked(*arguments)
     assert result.returncode == 2
     assert said in " ".join(result.stderr.replace("│", "").split())
 
 
+@pytest.mark.alone
 def test_a_run_until_a_precision_adds_blocks_and_says_what_its_budget_left_out(zoomgrad, runs):
-    chosen = ("--preset", "smoke", "--engines", "baseline,tcc", "--interpreters", RUNNING, "--blocks", 1)
-    result = zoomgrad("run", *chosen, "--until", "1%", "--budget", "20s")
+    chosen = ("--engines", "baseline,tcc", "--workloads", "xor", "--interpreters", RUNNING, "--blocks", 1)
+    result = zoomgrad("run", "--preset", "smoke", *chosen, "--until", "1%", "--budget", "8s")
     assert result.returncode == 0, result.stdout + result.stderr
     (run,) = [path for path in runs.iterdir() if path.is_dir()]
     blocks = Counter(record.cell for record in Store(run).records())

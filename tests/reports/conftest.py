@@ -171,3 +171,9 @@ def example():
     )
     made = (result(cell, block) for block in range(run.blocks) for cell in plan)
     return Example(run, tuple(record for record in made if record is not None))
+
+
+@pytest.fixture(scope="session")
+def whole_page(example):
+    """The page of the run with one of everything that can go wrong."""
+    return html.render(example.run, example.records)

@@ -3,6 +3,7 @@
 import itertools
 import re
 import xml.etree.ElementTree as ET
+from functools import cache
 
 import pytest
 
@@ -49,6 +50,18 @@ LABEL = re.compile(
 )
 
 
+@pytest.fixture(scope="module")
+def usual(example):
+    """`usual(name)`: the chart of the example's headline workload, drawn once."""
+    return cache(lambda name: drawing(name, charts()[name], rows(example)))
+
+
+@pytest.fixture(scope="module")
+def crowded_chart(crowded_table):
+    """`crowded_chart(name)`: the chart of a run with every engine, drawn once."""
+    return cache(lambda name: drawn(crowded_table, name))
+
+
 def labels(svg):
     """The boxes of the names beside marks: text, left, right and baseline in points."""
     for found in LABEL.finditer(str(svg)):
@@ -80,14 +93,13 @@ def test_a_title_states_the_finding(example, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_chart_is_the_same_bytes_each_time(example, name):
-    first, second = (drawing(name, charts()[name], rows(example)).svg for _ in range(2))
-    assert first == second
+def test_a_chart_is_the_same_bytes_each_time(example, usual, name):
+    assert drawing(name, charts()[name], rows(example)).svg == usual(name).svg
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_chart_is_accessible_text_in_the_pages_colours(example, name):
-    svg = str(drawing(name, charts()[name], rows(example)).svg)
+def test_a_chart_is_accessible_text_in_the_pages_colours(usual, name):
+    svg = str(usual(name).svg)
     root = ET.fromstring(svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1))
     texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
     assert "clang-O1" in texts
@@ -96,15 +108,15 @@ def test_a_chart_is_accessible_text_in_the_pages_colours(example, name):
     assert "currentColor" in svg
 
 
-def test_ids_of_charts_on_one_page_do_not_meet(example):
-    ids = [re.findall(r'\bid="([^"]+)"', drawing(name, charts()[name], rows(example)).svg) for name in NAMES]
+def test_ids_of_charts_on_one_page_do_not_meet(usual):
+    ids = [re.findall(r'\bid="([^"]+)"', usual(name).svg) for name in NAMES]
     flat = [one for of_chart in ids for one in of_chart]
     assert len(flat) == len(set(flat))
 
 
-def test_every_reference_in_a_chart_has_its_target(example):
+def test_every_reference_in_a_chart_has_its_target(usual):
     for name in NAMES:
-        svg = drawing(name, charts()[name], rows(example)).svg
+        svg = usual(name).svg
         used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
         assert used <= set(re.findall(r'\bid="([^"]+)"', svg))
 
@@ -126,8 +138,8 @@ def test_published_points_stand_only_on_their_workload(example):
     assert "another machine" not in chart.caption(rows(example, "xor"))
 
 
-def test_the_heatmap_names_what_is_missing(example):
-    svg = drawing("heatmap", charts()["heatmap"], rows(example)).svg
+def test_the_heatmap_names_what_is_missing(usual):
+    svg = usual("heatmap").svg
     assert svg.count(">skipped<") == 5
     assert svg.count(">failed<") == 1
 
@@ -152,29 +164,29 @@ def test_a_name_is_never_a_formula_or_a_tag(example):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_chart_on_its_own_is_a_whole_svg_file_in_light_and_dark(example, name):
-    root = ET.fromstring(standalone(drawing(name, charts()[name], rows(example))))
+def test_a_chart_on_its_own_is_a_whole_svg_file_in_light_and_dark(usual, name):
+    root = ET.fromstring(standalone(usual(name)))
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert "prefers-color-scheme:dark" in root[0].text
 
 
 @pytest.mark.parametrize("name", ["compile_against_epoch", "total_time", *GROWTH])
-def test_no_name_covers_another_however_many_there_are(crowded_table, name):
-    found = list(labels(drawn(crowded_table, name).svg))
+def test_no_name_covers_another_however_many_there_are(crowded_chart, name):
+    found = list(labels(crowded_chart(name).svg))
     assert len(found) >= 13
     for one, other in itertools.combinations(found, 2):
         apart = one[2] <= other[1] or other[2] <= one[1] or abs(one[3] - other[3]) >= 8.5
         assert apart, (one, other)
 
 
-def test_an_engine_that_is_slow_elsewhere_is_named_there_too(crowded_table):
-    names = [text for text, *_ in labels(drawn(crowded_table, "compile_against_epoch").svg)]
+def test_an_engine_that_is_slow_elsewhere_is_named_there_too(crowded_chart):
+    names = [text for text, *_ in labels(crowded_chart("compile_against_epoch").svg)]
     assert names.count("bytecode") == 2  # a fortieth of the time under PyPy
     assert names.count("tcc") == 1
 
 
-def test_names_stay_on_their_side_of_the_strip(crowded_table):
-    svg = str(drawn(crowded_table, "compile_against_epoch").svg)
+def test_names_stay_on_their_side_of_the_strip(crowded_chart):
+    svg = str(crowded_chart("compile_against_epoch").svg)
     edge = float(re.search(r'd="M ([\d.]+) [^"]*"[^>]*stroke-dasharray', svg)[1])
     compiled = [box for box in labels(svg) if box[0].startswith(("tcc", "TCC", "gcc", "Clang", "clang"))]
     assert compiled
@@ -182,9 +194,9 @@ def test_names_stay_on_their_side_of_the_strip(crowded_table):
 
 
 @pytest.mark.parametrize("name", [*NAMES, *GROWTH])
-def test_a_chart_of_every_engine_names_every_variant(crowded_table, name):
+def test_a_chart_of_every_engine_names_every_variant(crowded_chart, name):
     for engine in ("tcc-array", "clang-O1-p200", "clang-O1-whole"):
-        assert re.search(rf">{engine}(, \d\.\d\d)?<", drawn(crowded_table, name).svg)
+        assert re.search(rf">{engine}(, \d\.\d\d)?<", crowded_chart(name).svg)
 
 
 def test_neighbours_on_the_ladder_differ_in_colour(crowded_table):
@@ -201,19 +213,19 @@ def test_neighbours_on_the_ladder_differ_in_colour(crowded_table):
         ("growth_memory", "From 1.20 kB of memory a row (bytecode on cpython-3.14) to 35.9 kB (clang-O1-whole on"),
     ],
 )
-def test_a_growth_chart_states_its_finding(crowded_table, name, title):
-    assert drawn(crowded_table, name).title.startswith(title)
+def test_a_growth_chart_states_its_finding(crowded_chart, name, title):
+    assert crowded_chart(name).title.startswith(title)
 
 
-def test_the_chart_of_total_time_names_the_winners_in_turn(crowded_table):
-    assert drawn(crowded_table, "total_time").title == (
+def test_the_chart_of_total_time_names_the_winners_in_turn(crowded_chart):
+    assert crowded_chart("total_time").title == (
         "Least total time on cpython-3.14: replay, then tcc from ≈ 11, clang-O0 from ≈ 5,000, "
         "clang-O1-p200 from ≈ 8,800, clang-O1 from ≈ 78,000, clang-O2 from ≈ 570,000 images on"
     )
 
 
-def test_crossings_are_marked_and_engines_that_never_lead_step_back(crowded_table):
-    svg = str(drawn(crowded_table, "total_time").svg)
+def test_crossings_are_marked_and_engines_that_never_lead_step_back(crowded_chart):
+    svg = str(crowded_chart("total_time").svg)
     texts = [text for text, *_ in labels(svg)]
     assert [text for text in texts if text.startswith("≈")] == ["≈ 570,000", "≈ 78,000", "≈ 8,800", "≈ 5,000", "≈ 11"]
     names = {found[2]: found[1] for found in re.finditer(r'<text style="([^"]*)"[^>]*>([^<]+)</text>', svg)}
@@ -246,8 +258,8 @@ def test_growth_in_proportion_is_said_to_be(crowded_table):
 
 
 @pytest.mark.parametrize("name", GROWTH)
-def test_a_growth_chart_is_the_same_bytes_each_time(crowded_table, name):
-    assert drawn(crowded_table, name).svg == drawn(crowded_table, name).svg
+def test_a_growth_chart_is_the_same_bytes_each_time(crowded_table, crowded_chart, name):
+    assert drawn(crowded_table, name).svg == crowded_chart(name).svg
 
 
 @pytest.mark.parametrize("name", GROWTH)

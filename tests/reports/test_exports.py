@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import jsonschema
@@ -20,6 +21,7 @@ from reports.table import cells, each, measured
 from results import units
 from results.record import Cell
 from results.store import Store, file_name
+from tests.harness.answering import Answering
 
 ROOT = Path(__file__).parents[2]
 
@@ -321,20 +323,29 @@ def test_a_run_without_a_baseline_has_no_speedup(example):
 # The command
 
 
-@pytest.fixture
-def zoomgrad(example, tmp_path):
-    """`zoomgrad(*arguments)` with the example as the only run."""
+def fill(folder, example):
+    """Make the example the folder's only run."""
     made = material_of(example)
-    store = Store.create(example.run, under=tmp_path / "runs")
+    store = Store.create(example.run, under=folder / "runs")
     for record in example.records:
         store.write(record)
     for cell, text in made.suites.items():
         (store.folder / "pyperf" / file_name(cell)).write_text(text)
 
+
+def environment(folder):
+    return {"ZOOMGRAD_RUNS": str(folder / "runs"), "PATH": "", "HOME": str(folder), "PYTHONPATH": str(ROOT)}
+
+
+@pytest.fixture
+def zoomgrad(example, tmp_path):
+    """`zoomgrad(*arguments)`: `zoomgrad export` as a process of its own, with the example as the only run."""
+    fill(tmp_path, example)
+
     def run(*arguments):
         return subprocess.run(
             [sys.executable, "-m", "harness", "export", *arguments],
-            env={"ZOOMGRAD_RUNS": str(tmp_path / "runs"), "PATH": "", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},
+            env=environment(tmp_path),
             cwd=tmp_path,
             capture_output=True,
             timeout=120,
@@ -343,21 +354,32 @@ def zoomgrad(example, tmp_path):
     return run
 
 
+@pytest.fixture(scope="module")
+def export(example, tmp_path_factory):
+    """`export(*arguments)`: `zoomgrad export` in a folder whose only run is the example; one process answers all."""
+    folder = tmp_path_factory.mktemp("exports")
+    fill(folder, example)
+    with Answering(env=environment(folder), cwd=folder) as zoomgrad:
+        ask = partial(zoomgrad, "export")
+        ask.folder = folder
+        yield ask
+
+
 @pytest.mark.parametrize("name", FORMATS)
-def test_the_command_writes_beside_the_run_and_says_what_to_do_with_it(name, example, zoomgrad, tmp_path):
+def test_the_command_writes_beside_the_run_and_says_what_to_do_with_it(name, example, export):
     if name == "parquet":
         pytest.importorskip("pyarrow")
-    result = zoomgrad("--format", name)
-    assert result.returncode == 0, result.stderr.decode()
-    file = tmp_path / "runs" / example.run.id / "export" / exporters()[name].FILE
+    result = export("--format", name)
+    assert result.returncode == 0, result.stderr
+    file = export.folder / "runs" / example.run.id / "export" / exporters()[name].FILE
     made = exported(name, example)
     content = made.content if isinstance(made.content, bytes) else made.content.encode()
     assert file.read_bytes() == content
-    *_, last = result.stdout.decode().splitlines()
-    assert str(file.relative_to(tmp_path)) in last
-    assert (f"{made.left_out} cells of the plan left out" in result.stdout.decode()) == bool(made.left_out)
+    *_, last = result.stdout.splitlines()
+    assert str(file.relative_to(export.folder)) in last
+    assert (f"{made.left_out} cells of the plan left out" in result.stdout) == bool(made.left_out)
     if name == "csv":
-        assert zoomgrad(example.run.id, "--format", name).returncode == 0, "again, over its own file"
+        assert export(example.run.id, "--format", name).returncode == 0, "again, over its own file"
 
 
 def test_the_command_prints_text_and_nothing_beside_it(example, zoomgrad, tmp_path):
@@ -377,9 +399,9 @@ def test_the_command_prints_text_and_nothing_beside_it(example, zoomgrad, tmp_pa
         (["2001-01-01", "--format", "csv"], "no run '2001-01-01'"),
     ],
 )
-def test_wrong_use_is_told(arguments, message, zoomgrad):
+def test_wrong_use_is_told(arguments, message, export):
     if "parquet" in arguments:
         pytest.importorskip("pyarrow")
-    result = zoomgrad(*arguments)
+    result = export(*arguments)
     assert result.returncode == 2, result.stdout
-    assert message in result.stderr.decode()
+    assert message in result.stderr

@@ -2,6 +2,7 @@
 
 import html as stdlib_html
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,10 +41,21 @@ def visible(page):
     return " ".join(stdlib_html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
 
 
+@pytest.fixture(scope="module")
+def text_of(example):
+    """`text_of(state)`: the text of the page of a run in that state, rendered once."""
+
+    @cache
+    def render(state):
+        cut = STATES[state](example)
+        return visible(html.render(cut.run, cut.records))
+
+    return render
+
+
 @pytest.mark.parametrize("state", STATES)
-def test_every_state_of_a_run_renders(example, state):
-    cut = STATES[state](example)
-    text = visible(html.render(cut.run, cut.records))
+def test_every_state_of_a_run_renders(example, text_of, state):
+    cut, text = STATES[state](example), text_of(state)
     assert "nan" not in text.split()
     assert "None" not in text.replace("None of", "").split()
     assert markdown.render(cut.run, cut.records).startswith("### zoomgrad")
@@ -66,13 +78,12 @@ def test_every_state_of_a_run_renders(example, state):
         ("without baseline", "no engine was measured beside baseline"),
     ],
 )
-def test_the_verdict_is_made_from_the_data(example, state, sentence):
-    cut = STATES[state](example)
-    assert sentence in visible(html.render(cut.run, cut.records))
+def test_the_verdict_is_made_from_the_data(text_of, state, sentence):
+    assert sentence in text_of(state)
 
 
-def test_the_page_says_what_a_reader_must_know(example):
-    text = visible(html.render(example.run, example.records))
+def test_the_page_says_what_a_reader_must_know(whole_page):
+    text = visible(whole_page)
     for said in (
         "≈ marks an epoch that was not run whole",
         "fewer than 3 processes",
@@ -89,37 +100,35 @@ def test_the_page_says_what_a_reader_must_know(example):
         assert said in text
 
 
-def test_a_failed_cell_shows_no_time(example):
-    page = html.render(example.run, example.records).split('id="workloads"')[1]
+def test_a_failed_cell_shows_no_time(whole_page):
+    page = whole_page.split('id="workloads"')[1]
     line = re.search(r"<th scope=\"row\">clang-O1</th><td class=\"name\">cpython-3.11</td>.*?</tr>", page, re.DOTALL)
     assert visible(line.group()) == "clang-O1 cpython-3.11 failed: NonFiniteLoss: inf at step 31"
 
 
-def test_a_reason_that_holds_html_is_shown_not_run(example):
-    page = html.render(example.run, example.records)
-    assert example.nasty in visible(page)
-    assert page.count("<script") == 1
+def test_a_reason_that_holds_html_is_shown_not_run(example, whole_page):
+    assert example.nasty in visible(whole_page)
+    assert whole_page.count("<script") == 1
     assert "<script" not in markdown.render(example.run, example.records)
 
 
-def test_the_page_fetches_nothing(example):
-    page = html.render(example.run, example.records)
-    assert not re.search(r"""(?:src|href)=(?!["']?(?:#|data:))""", page)
-    assert "@import" not in page
-    assert not re.search(r"url\((?!#)", page)
+def test_the_page_fetches_nothing(whole_page):
+    assert not re.search(r"""(?:src|href)=(?!["']?(?:#|data:))""", whole_page)
+    assert "@import" not in whole_page
+    assert not re.search(r"url\((?!#)", whole_page)
 
 
-def test_rendering_is_deterministic(example):
-    assert html.render(example.run, example.records) == html.render(example.run, example.records)
+def test_rendering_is_deterministic(example, whole_page):
+    assert html.render(example.run, example.records) == whole_page
 
 
-def test_build_writes_pages_and_charts_beside_the_records(example, tmp_path):
+def test_build_writes_pages_and_charts_beside_the_records(example, whole_page, tmp_path):
     store = Store.create(example.run, under=tmp_path)
     for record in example.records:
         store.write(record)
     page = build(store)
     assert page == store.folder / "report.html"
-    assert page.read_text(encoding="utf-8") == html.render(example.run, example.records)
+    assert page.read_text(encoding="utf-8") == whole_page
     assert (store.folder / "report.md").read_text(encoding="utf-8") == markdown.render(example.run, example.records)
     headline = {name for name, chart in charts().items() if chart.SUBJECT in PAGE}
     assert {path.stem for path in (store.folder / "charts").glob("*.svg")} == headline
@@ -128,13 +137,13 @@ def test_build_writes_pages_and_charts_beside_the_records(example, tmp_path):
 SECTIONS = ("The published table again", "Break-even", "Compile time by phase", "Growth with the graph")
 
 
-def test_a_section_stands_where_its_data_are(example, crowded_page):
+def test_a_section_stands_where_its_data_are(example, whole_page, crowded_page):
     def sections(page):
         return [section for section in SECTIONS if section in visible(page)]
 
     plain = example.only(lambda cell: cell.engine in ("baseline", "tuple"))
     assert sections(crowded_page) == list(SECTIONS)
-    assert sections(html.render(example.run, example.records)) == list(SECTIONS[:3])
+    assert sections(whole_page) == list(SECTIONS[:3])
     assert sections(html.render(plain.run, plain.records)) == []
 
 
@@ -175,8 +184,8 @@ def opened(page: str, folder: Path, width: int) -> dict:
 
 @in_browser
 @pytest.mark.parametrize("width", [390, 1280])
-def test_a_browser_shows_the_page_whole(example, tmp_path, width):
-    answer = opened(html.render(example.run, example.records), tmp_path, width)
+def test_a_browser_shows_the_page_whole(whole_page, tmp_path, width):
+    answer = opened(whole_page, tmp_path, width)
     assert answer["problems"] == []
     assert answer["ran"] == 0
     assert answer["charts"] == [True] * 10

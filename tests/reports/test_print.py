@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from reports import html
 from tests.reports.browser import framed, in_browser, printed
 
 WIDTH, HEIGHT = 710, 971
@@ -31,12 +30,6 @@ document.body.dataset.answer = JSON.stringify({
 });
 </script>
 """.replace("HEIGHT", str(HEIGHT))
-
-
-@pytest.fixture
-def whole_page(example):
-    """The page of a run with one of everything that can go wrong."""
-    return html.render(example.run, example.records)
 
 
 @in_browser

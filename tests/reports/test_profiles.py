@@ -269,10 +269,10 @@ def test_the_chart_draws_one_bar_and_any_group():
 # --- the whole ---------------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_said_where_nobody_looked(example):
+def test_nothing_is_said_where_nobody_looked(example, whole_page):
     nobody = seen(example.run, [])
     assert profiled(nobody) is None
-    assert html.render(example.run, example.records, nobody) == html.render(example.run, example.records)
+    assert html.render(example.run, example.records, nobody) == whole_page
     assert markdown.render(example.run, example.records, nobody) == markdown.render(example.run, example.records)
 
 

@@ -5,23 +5,24 @@ from pathlib import Path
 import pytest
 from matplotlib.image import imread
 
-from reports import html
 from tests.reports.browser import DARK, in_browser, photographed
 
 FOLDER = Path(__file__).parents[2] / ".zoomgrad" / "screenshots"
 """CI keeps it as an artefact."""
+OTHERS = ("crowded_page", "looked_page")
 LOOKS = {"light": (1280, ()), "dark": (1280, (DARK,)), "phone": (390, ())}
 
 
-@pytest.fixture
-def whole_page(example):
-    """The page of a run with one of everything that can go wrong."""
-    return html.render(example.run, example.records)
+LATER = pytest.mark.exhaustive
+PAGES = [
+    *(pytest.param("whole_page", look) for look in LOOKS),
+    # Colours and widths of these are checked by axe and by test_html.
+    *(pytest.param(which, look, marks=[LATER] * (look != "light")) for which in OTHERS for look in LOOKS),
+]
 
 
 @in_browser
-@pytest.mark.parametrize("look", LOOKS)
-@pytest.mark.parametrize("which", ["whole_page", "crowded_page", "looked_page"])
+@pytest.mark.parametrize(("which", "look"), PAGES)
 def test_a_page_is_kept_as_it_looks(which, look, request, tmp_path):
     width, flags = LOOKS[look]
     png = FOLDER / f"{which.removesuffix('_page')}-{look}.png"

@@ -34,6 +34,12 @@ def is_slow(name):
     return getattr(engines.load(name), "compiler", "tcc") != "tcc"
 
 
+def by_kernel(names):
+    """Parameters: what Python or NumPy runs is tested on every interpreter, what a compiler made on the host."""
+    is_compiled = {name: hasattr(engines.load(name), "compiler") for name in names}
+    return [pytest.param(name, marks=[pytest.mark.host] * is_compiled[name]) for name in is_compiled]
+
+
 def examples(name):
     """How many random graphs its compiler has time for; an extension module's includes Python.h each time."""
     return 3 if is_slow(name) else 15 if "extension" in name else 80

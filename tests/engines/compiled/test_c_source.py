@@ -19,6 +19,8 @@ from engines.graph.value import Value
 from tests.engines.compiled.compiling import compiled, engine_of, usable
 from tests.engines.graphs import NAMED, Graph, classifier, side_by_side
 
+pytestmark = pytest.mark.host
+
 FORMS = [Form(piece=9, expression=4, storage=storage, units=2) for storage in Storage] + [Form(piece=0)]
 
 

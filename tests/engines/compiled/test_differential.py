@@ -15,6 +15,7 @@ from engines.compiled.c_source import Form, Storage
 from tests.engines.compiled.compiling import (
     COMPILED,
     ONE_OF_EACH_KIND,
+    by_kernel,
     compiled,
     difference,
     engine_of,
@@ -49,7 +50,7 @@ def agrees(engine, graph, kinds, rows, outputs=()):
 
 
 @pytest.mark.parametrize("graph", NAMED, ids=lambda graph: graph.name)
-@pytest.mark.parametrize("name", [name for name in COMPILED if not is_slow(name)])
+@pytest.mark.parametrize("name", by_kernel(name for name in COMPILED if not is_slow(name)))
 def test_a_program_keeps_the_reference_bits(name, graph):
     """Each leaf is a parameter in one of the two runs."""
     engine = usable(name)
@@ -58,7 +59,7 @@ def test_a_program_keeps_the_reference_bits(name, graph):
 
 
 @pytest.mark.parametrize("order", [["parameter"], ["input", "parameter"]], ids="-".join)
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("name", by_kernel(COMPILED))
 def test_all_programs_side_by_side_keep_the_reference_bits(name, order):
     graph = side_by_side(NAMED)
     outputs = range(len(NAMED))
@@ -80,7 +81,7 @@ def cases(draw, values=leaf_values, most_rows=3):
     return graph, kinds, rows, draw(st.lists(st.integers(0, 99), max_size=3))
 
 
-@pytest.mark.parametrize("name", [name for name in COMPILED if not is_slow(name)])
+@pytest.mark.parametrize("name", by_kernel(name for name in COMPILED if not is_slow(name)))
 def test_random_graphs_keep_the_reference_bits(name):
     engine = usable(name)
 
@@ -106,7 +107,7 @@ def together(several):
     return graph, kinds, rows, [index for case in several for index in case[3]]
 
 
-@pytest.mark.parametrize("name", [name for name in COMPILED if is_slow(name)])
+@pytest.mark.parametrize("name", by_kernel(name for name in COMPILED if is_slow(name)))
 def test_random_graphs_side_by_side_keep_the_reference_bits(name):
     engine = usable(name)
 
@@ -127,12 +128,14 @@ forms = st.builds(
 )
 
 
+@pytest.mark.host
 @settings(max_examples=100, deadline=None)
 @given(form=forms, case=cases())
 def test_random_graphs_keep_them_in_any_form(form, case):
     assume(agrees(usable(engine_of("tcc", form)), *case))
 
 
+@pytest.mark.host
 @pytest.mark.parametrize("units", [1, 3])
 @pytest.mark.parametrize("storage", list(Storage), ids=lambda storage: storage.name)
 @pytest.mark.parametrize("expression", [1, 3, 50])
@@ -143,6 +146,7 @@ def test_the_form_changes_no_bit(piece, expression, storage, units):
     assert agrees(engine, graph, kinds, [graph.numbers], [0, 1, 2])
 
 
+@pytest.mark.host
 @pytest.mark.parametrize("storage", list(Storage), ids=lambda storage: storage.name)
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_the_form_changes_no_bit_of_an_optimiser_either(compiler, storage):
@@ -215,7 +219,7 @@ def trains_alike(engine, graph, kinds, rows, batch, steps):
 
 
 @pytest.mark.parametrize("batch", [1, 3])
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("name", by_kernel(COMPILED))
 def test_a_network_trains_as_by_hand(name, batch):
     graph, kinds = classifier()
     rows = [[0.1 * i, -0.3, 0.2 * i, *(float(i % 3 == c) for c in range(3))] for i in range(4)]
@@ -223,7 +227,7 @@ def test_a_network_trains_as_by_hand(name, batch):
     assert expected.failed is None, "the rows wrap around, and the schedule is used"
 
 
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("name", by_kernel(COMPILED))
 def test_random_graphs_train_as_by_hand(name):
     engine = usable(name)
 

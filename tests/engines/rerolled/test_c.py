@@ -19,6 +19,8 @@ from tests.engines.compiled.test_c_source import MAIN, sanitizing  # noqa: F401 
 from tests.engines.graphs import classifier
 from tests.engines.rerolled.rolling import tape_of
 
+pytestmark = pytest.mark.host
+
 FORMS = {
     "scalars": Form(rows=0),
     "scalars, three rows": Form(rows=3),

@@ -13,6 +13,8 @@ from engines.graph.value import Value
 from engines.rerolled.engine import reroll
 from harness import workloads
 
+pytestmark = pytest.mark.host
+
 
 def loops_of(name):
     workload, engine = workloads.load(name), engines.load("rerolled-tcc")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from harness import workloads
 from tests.engines.compiled.compiling import usable
+
+pytestmark = pytest.mark.host
 
 STEPS = 1000
 

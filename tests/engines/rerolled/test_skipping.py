@@ -33,6 +33,8 @@ from tests.engines.compiled.compiling import (
 from tests.engines.graphs import Graph, classifier
 from tests.engines.rerolled.rolling import of_form, tape_of, tape_of_workload
 
+pytestmark = pytest.mark.host
+
 FEATURES, HIDDEN = 6, 5
 WEIGHTS = HIDDEN * FEATURES
 PARAMETERS = WEIGHTS + 2 * HIDDEN

@@ -9,7 +9,15 @@ from hypothesis import assume, given, settings
 
 from engines.rerolled import c_loops, pairs
 from engines.rerolled.c_nest import Form
-from tests.engines.compiled.compiling import compiled, difference, reference, set_leaves, train_by_hand, usable
+from tests.engines.compiled.compiling import (
+    by_kernel,
+    compiled,
+    difference,
+    reference,
+    set_leaves,
+    train_by_hand,
+    usable,
+)
 from tests.engines.graphs import bits
 from tests.engines.rerolled.rolling import SLOW, of_form
 from tests.engines.rerolled.tempting import GRAPHS
@@ -83,11 +91,12 @@ def hunt(engine, graphs, examples):
 
 
 @pytest.mark.parametrize("graphs", GRAPHS)
-@pytest.mark.parametrize("name", ["rerolled-numpy", "rerolled-tcc"])
+@pytest.mark.parametrize("name", by_kernel(["rerolled-numpy", "rerolled-tcc"]))
 def test_tempting_graphs_keep_the_reference_bits(name, graphs):
     hunt(usable(name), GRAPHS[graphs], 60)
 
 
+@pytest.mark.host
 @pytest.mark.parametrize("graphs", GRAPHS)
 @pytest.mark.parametrize("form", FORMS)
 def test_they_keep_them_in_any_form(form, graphs):
@@ -95,6 +104,7 @@ def test_they_keep_them_in_any_form(form, graphs):
     hunt(of_form(compiler, exactly), GRAPHS[graphs], 40 if compiler == "tcc" else 15)
 
 
+@pytest.mark.host
 @pytest.mark.parametrize("name", SLOW)
 def test_optimisers_keep_them(name):
     hunt(usable(name), GRAPHS["networks"] | GRAPHS["plain networks"] | GRAPHS["vectors"], 6)

@@ -15,6 +15,8 @@ from engines.rerolled.zeros import skipping
 from tests.engines.compiled.compiling import usable
 from tests.engines.graphs import bits
 
+pytestmark = pytest.mark.host
+
 INPUTS, HIDDEN = 12, 9
 INF = math.inf
 

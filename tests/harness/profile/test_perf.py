@@ -87,6 +87,7 @@ def usable():
         pytest.skip(none.reason)
 
 
+@pytest.mark.alone
 def test_a_real_one(look, usable):
     before = set(Path("/tmp").glob("jit*-*"))
     found = perf.profile(look("tuple", "digits", seconds=2.0))
@@ -104,6 +105,7 @@ def test_a_real_one(look, usable):
     assert set(Path("/tmp").glob("jit*-*")) <= before, "what Python and perf leave there is gone"
 
 
+@pytest.mark.alone
 def test_pypy_is_looked_at_too(look, usable):
     pypy = next((found for found in interpreters.discover() if found.has_jit), None)
     if not pypy:

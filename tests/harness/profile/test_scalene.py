@@ -27,6 +27,7 @@ def test_stacks_begin_with_the_work_and_end_in_c_where_it_was():
     ]
 
 
+@pytest.mark.alone
 def test_a_real_one(look):
     found = scalene.profile(look("tuple", "digits", seconds=3.0))
     profile = LineProfile.model_validate({**look.common, **found})

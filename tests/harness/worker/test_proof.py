@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 
 import engines
+from engines.interpreted.engine import InterpretedEngine
 from harness import workloads
 from harness.worker.job import read_job, run_job, write_json
 from harness.worker.proof import Mismatch, compare, digest, evidence, load_evidence, make_reference, prove
@@ -68,8 +69,19 @@ def references(tmp_path_factory):
     return make
 
 
-@pytest.mark.parametrize("workload", ["xor", "tour", "moons", "digits", "mlp-5x4x3"])
-@pytest.mark.parametrize("engine", runnable(most_compile_row_seconds=FAST_TO_COMPILE))
+def gates():
+    """(engine, workload). A step of a large workload takes seconds where Python interprets it."""
+    for engine in runnable(most_compile_row_seconds=FAST_TO_COMPILE):
+        (name,), marks = engine.values, list(engine.marks)
+        for workload in ("xor", "tour", "mlp-5x4x3"):
+            yield pytest.param(name, workload, marks=marks)
+        yield pytest.param(name, "digits", marks=[*marks, pytest.mark.host])
+        # Training on `moons` is compared with a loop by hand in test_workloads.
+        interpreted = isinstance(engines.load(name), InterpretedEngine)
+        yield pytest.param(name, "moons", marks=[*marks, pytest.mark.exhaustive if interpreted else pytest.mark.host])
+
+
+@pytest.mark.parametrize(("engine", "workload"), gates())
 def test_every_engine_passes_the_gate(references, engine, workload):
     chosen = willing(engine, workloads.load(workload))
     trainer = chosen.prepare(workloads.load(workload))
@@ -79,6 +91,7 @@ def test_every_engine_passes_the_gate(references, engine, workload):
         assert found["proof"]["worst_error"] == 0.0
 
 
+@pytest.mark.host
 @pytest.mark.parametrize("workload", ["xor", "tour"])
 @pytest.mark.parametrize("engine", runnable())
 def test_a_thousand_steps_keep_the_bits(references, engine, workload):

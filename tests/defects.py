@@ -1,0 +1,302 @@
+"""Seeded defects: one wrong line each, across the layers, and the one test that must go red for it.
+
+`test_defects.py` sows them, in the exhaustive suite. They prove that a faster suite still catches what a slower one
+did, so a change to the suite may move a defect to another test, but may not drop one. `python -m tests.defects` prints
+the list.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Defect(NamedTuple):
+    """A line as it is, the same line made wrong, and who notices."""
+
+    name: str
+    file: str
+    right: str
+    """Stands in the file exactly once."""
+    wrong: str
+    test: str
+    """The test's id, below `tests/`."""
+    interpreter: str = ""
+    """Where only another interpreter shows it: the name of that interpreter. Otherwise the host shows it."""
+
+
+DEFECTS = (
+    # --- the interpreted engines, which are the subject -------------------------------------------------------------
+    Defect(
+        "tuple: the partials of * are swapped",
+        "engines/interpreted/tuple.py",
+        "self.grad += other.data * out.grad",
+        "self.grad += self.data * out.grad",
+        "engines/test_bits.py::test_gradients_by_finite_differences[mul-tuple]",
+    ),
+    Defect(
+        "hoisted: ReLU passes a gradient on at 0",
+        "engines/interpreted/hoisted.py",
+        "a.grad += (out.data > 0) * out.grad",
+        "a.grad += (out.data >= 0) * out.grad",
+        "engines/test_bits.py::test_engine_computes_the_reference_bits[ties-hoisted]",
+    ),
+    Defect(
+        "local-grads: at a tie, max gives its gradient to the left operand",
+        "engines/interpreted/local_grads.py",
+        "out._receivers = (self,) if self.data > other.data else (other,)",
+        "out._receivers = (self,) if self.data >= other.data else (other,)",
+        "engines/test_bits.py::test_engine_computes_the_reference_bits[ties-local-grads]",
+    ),
+    Defect(
+        "replay: gradients of the last step stay",
+        "engines/interpreted/trainer.py",
+        "            v.grad = 0.0\n        self._loss.grad = 1.0",
+        "            pass\n        self._loss.grad = 1.0",
+        "harness/worker/test_workloads.py::test_training_is_the_loop_that_a_person_writes[replay-xor]",
+    ),
+    Defect(
+        "interpreted training: the rate is divided by the batch first, which rounds otherwise",
+        "engines/interpreted/trainer.py",
+        "p.data -= rate * p.grad / batch",
+        "p.data -= rate / batch * p.grad",
+        "harness/worker/test_workloads.py::test_training_is_the_loop_that_a_person_writes[tuple-moons]",
+    ),
+    Defect(
+        "powers: PyPy's own x ** 2, which is x * x",
+        "engines/derived.py",
+        'power = _libm_power if sys.implementation.name == "pypy" else operator.pow',
+        "power = operator.pow",
+        "engines/test_bits.py::test_powers_are_libm_pow[tuple]",
+        "pypy",
+    ),
+    Defect(
+        "nn: a neuron draws its bias before its weights",
+        "engines/nn.py",
+        "        self.w = [self.Value(rng.uniform(-1, 1)) for _ in range(nin)]\n"
+        "        self.b = self.Value(rng.uniform(-1, 1) if random_bias else 0)\n",
+        "        self.b = self.Value(rng.uniform(-1, 1) if random_bias else 0)\n"
+        "        self.w = [self.Value(rng.uniform(-1, 1)) for _ in range(nin)]\n",
+        "engines/test_nn.py",
+    ),
+    # --- the graph and the tape -------------------------------------------------------------------------------------
+    Defect(
+        "op table: the other operand of max gets 0 * g instead of nothing",
+        "engines/graph/ops.py",
+        "(where(A > B, G, 0.0), where(A > B, 0.0, G))",
+        "((A > B) * G, where(A > B, 0.0, G))",
+        "engines/compiled/test_differential.py::test_a_program_keeps_the_reference_bits[bytecode-infinities]",
+    ),
+    Defect(
+        "linearize: an operand that is reached twice gets a second row",
+        "engines/graph/linearize.py",
+        "row = v._row = len(self.ops)",
+        "row = len(self.ops)",
+        "engines/graph/test_tape.py",
+    ),
+    Defect(
+        "fold: a constant that is not finite is folded",
+        "engines/graph/passes/fold.py",
+        "return value if math.isfinite(value) else None",
+        "return value",
+        "engines/graph/test_fold.py",
+    ),
+    Defect(
+        "tape checker: an operand may be its own row",
+        "engines/graph/check.py",
+        "or left >= row or right >= row",
+        "or left > row or right > row",
+        "engines/graph/test_tape.py",
+    ),
+    # --- straight-line code -----------------------------------------------------------------------------------------
+    Defect(
+        "lower: the backward pass reads a value that was not kept",
+        "engines/compiled/lower.py",
+        "reads[b] += 1 if b >= backward else KEPT",
+        "reads[b] += 1",
+        "engines/compiled/test_differential.py::test_a_program_keeps_the_reference_bits[tcc-readme]",
+    ),
+    Defect(
+        "bytecode: runs are in the order in which they were found",
+        "engines/compiled/bytecode.py",
+        "in sorted(grouped.items())",
+        "in grouped.items()",
+        "engines/compiled/test_differential.py::test_a_program_keeps_the_reference_bits[bytecode-dense_layer]",
+    ),
+    Defect(
+        "C: training does not wrap around",
+        "engines/compiled/c_runtime.py",
+        "set_input(x, columns, count, (first_row + step) % rows);",
+        "set_input(x, columns, count, first_row + step);",
+        "engines/compiled/test_differential.py::test_a_network_trains_as_by_hand[tcc-1]",
+    ),
+    Defect(
+        "C: bytes are multiplied by the divisor's reciprocal",
+        "engines/compiled/c_runtime.py",
+        "x[i] = cells[i] / c->divisor;",
+        "x[i] = cells[i] * (1.0 / c->divisor);",
+        "engines/compiled/test_program.py",
+    ),
+    Defect(
+        "flags: the optimiser may contract a * b + c",
+        "engines/compiled/toolchains.py",
+        'STRICT = ("-std=c99", "-ffp-contract=off", "-fno-builtin")',
+        'STRICT = ("-std=c99", "-ffp-contract=fast", "-fno-builtin")',
+        "engines/compiled/test_differential.py::test_a_network_trains_as_by_hand[rerolled-gcc-1]",
+    ),
+    Defect(
+        "compilers: 9 is newer than 19",
+        "engines/compiled/toolchains.py",
+        'key=lambda tool: [int(part) for part in tool.version.split(".")]',
+        "key=lambda tool: tool.version",
+        "engines/compiled/test_toolchains.py::test_the_newest_unless_one_is_named",
+    ),
+    Defect(
+        "extension module: a buffer may be too short by one",
+        "engines/compiled/extension.py",
+        "else if (view->len < wanted->length * (Py_ssize_t)sizeof(double))",
+        "else if (view->len + (Py_ssize_t)sizeof(double) < wanted->length * (Py_ssize_t)sizeof(double))",
+        "engines/compiled/test_extension.py",
+    ),
+    Defect(
+        "cffi: PyPy hands out a copy of a buffer",
+        "engines/compiled/library.py",
+        'return self._ffi.from_buffer("double[]", buffer, True)',
+        'return self._ffi.from_buffer("double[]", buffer)',
+        "engines/compiled/test_program.py",
+        "pypy",
+    ),
+    Defect(
+        "program: a partial batch is forgotten",
+        "engines/compiled/program.py",
+        "self._taken = (self._taken + done) % batch",
+        "self._taken = done % batch",
+        "engines/compiled/test_program.py",
+    ),
+    Defect(
+        "cffi: zip(strict=True), which CPython 3.9 does not know",
+        "engines/compiled/library.py",
+        "zip(described, columns, alive)",
+        "zip(described, columns, alive, strict=True)",
+        "engines/compiled/test_program.py",
+        "cpython-3.9",
+    ),
+    # --- recovered loops --------------------------------------------------------------------------------------------
+    Defect(
+        "chains: the terms of another sum are added to a sink one by one",
+        "engines/rerolled/chains.py",
+        "spliced = passes_on & first_term & (found.kind[owner] != SINK)",
+        "spliced = passes_on & first_term",
+        "engines/rerolled/test_traps.py::test_training_keeps_the_reference_bits[rerolled-tcc-shifted-1]",
+    ),
+    Defect(
+        "pairs: vectors may reach into the next row of weights",
+        "engines/rerolled/pairs.py",
+        "                and sink.room >= loop.room",
+        "                and sink.room >= 0",
+        "engines/rerolled/test_traps.py::test_no_pair_where_vectors_would_reach_into_the_next_row",
+    ),
+    Defect(
+        "rows together: the last row before a loss that is not finite does not count",
+        "engines/rerolled/runtime.py",
+        "for (long long before = 0; before < r; before++)",
+        "for (long long before = 0; before + 1 < r; before++)",
+        "engines/rerolled/test_traps.py::test_a_loss_that_is_not_finite_leaves_what_was_there[tcc, three rows-3]",
+    ),
+    Defect(
+        "zeros: skipped although a weight may be infinite",
+        "engines/rerolled/runtime.py",
+        "            bound = bound_of(w);\n        }}\n        find(w, live, bound < LIMIT);",
+        "            bound = bound_of(w);\n        }}\n        find(w, live, 1);",
+        "engines/rerolled/test_skipping.py",
+    ),
+    Defect(
+        "NumPy: what there is already comes after the terms",
+        "engines/rerolled/numpy_loops.py",
+        "rows[0] = 0.0 if total is None else np.broadcast_to(total, loop.counts).reshape(-1)",
+        "rows[0] = 0.0",
+        "engines/rerolled/test_tempting.py::test_tempting_graphs_keep_the_reference_bits[rerolled-numpy-networks]",
+    ),
+    # --- the C by hand ----------------------------------------------------------------------------------------------
+    Defect(
+        "by hand: an infinite rate does not count as a reason to visit zeros",
+        "engines/handwritten/mlp_source.py",
+        "if (!(steepest < SAFE && speed < SAFE))",
+        "if (!(steepest < SAFE))",
+        "engines/handwritten/test_handwritten.py::test_a_rate_that_is_not_finite_meets_an_input_of_zero",
+    ),
+    # --- data -------------------------------------------------------------------------------------------------------
+    Defect(
+        "IDX: a label may be one too large",
+        "datasets/idx.py",
+        "if max(labels) >= classes:",
+        "if max(labels) > classes:",
+        "datasets/test_idx.py",
+    ),
+    # --- the harness ------------------------------------------------------------------------------------------------
+    Defect(
+        "proof: the last bits do not count",
+        "harness/worker/proof.py",
+        "if x == y or (x != x and y != y):",
+        "if abs(x - y) < 1e-12 or (x != x and y != y):",
+        "harness/worker/test_proof.py::test_the_last_bit_counts",
+    ),
+    Defect(
+        "isolation: what a worker started outlives it",
+        "harness/isolate.py",
+        "            os.killpg(process.pid, signal.SIGKILL)",
+        "            process.kill()",
+        "harness/test_isolate.py::test_a_workers_children_end_with_it",
+    ),
+    Defect(
+        "interpreters: 3.11.7 is newer than 3.11.10",
+        "harness/interpreters.py",
+        "return _numbers(version)[:3], _is_release(version), version",
+        "return version, _is_release(version), version",
+        "harness/test_interpreters.py::test_the_highest_patch_has_the_short_name",
+    ),
+    Defect(
+        "command line: wrong usage exits like a failed check",
+        "harness/cli/app.py",
+        "WRONG_USE = 2",
+        "WRONG_USE = 1",
+        "harness/test_cli.py::test_wrong_use_is_told_with_the_nearest_right_one",
+    ),
+    Defect(
+        "schedule: a record is written where it was, in place",
+        "results/store.py",
+        '    draft = path.with_name(f".{path.name}.{os.getpid()}")',
+        '    draft = path.with_name(f"{path.name}.draft")',
+        "results/test_store.py",
+    ),
+    # --- statistics, the gate and the report ------------------------------------------------------------------------
+    Defect(
+        "statistics: bounds one rank too narrow",
+        "results/stats.py",
+        "    return rank, (count - k) * beyond / (k + (count - 2 * k) * beyond)",
+        "    return rank + 1, (count - k) * beyond / (k + (count - 2 * k) * beyond)",
+        "results/test_stats.py",
+    ),
+    Defect(
+        "gate: a cell is worse if its interval touches the limit",
+        "reports/gate.py",
+        "    if changed.high < 1 / (1 + limit):",
+        "    if changed.low < 1 / (1 + limit):",
+        "reports/test_gate.py",
+    ),
+    Defect(
+        "table: an epoch of a workload that sees its whole set at once",
+        "reports/table.py",
+        "measured(table: pd.DataFrame) -> pd.DataFrame:\n"
+        '    """The rows that have a result."""\n'
+        '    return table[table["status"] == MEASURED]',
+        "measured(table: pd.DataFrame) -> pd.DataFrame:\n"
+        '    """The rows that have a result."""\n'
+        "    return table",
+        "reports/test_table.py",
+    ),
+)
+
+
+if __name__ == "__main__":
+    for defect in DEFECTS:
+        print(f"{defect.name:<80} {defect.interpreter or 'host':<12} {defect.test}")

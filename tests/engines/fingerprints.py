@@ -1,0 +1,133 @@
+"""What every interpreter must get right to the last bit, as hashes: generated texts, and trained parameters.
+
+Compilers see text alone. Where another interpreter generates the host's text, it gets the host's object, and the host's
+tests of that object hold there too. What Python itself computes is compared as numbers: losses and parameters after
+some steps. `python -m tests.engines.fingerprints FILE` writes the host's; `--of WORKLOAD…` prints the texts' of these.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import sys
+from pathlib import Path
+
+import engines
+from engines.api import Unavailable
+from engines.compiled.extension import LIMITED_API
+from harness import workloads
+from tests.engines.compiled.compiling import COMPILED, reference
+from tests.engines.graphs import BINARY, NAMED, REFERENCE, UNARY, bits, classifier, of_instructions
+
+TRACED = ("xor", "tour", "digits", "recurrent", "attention", "random-dag")
+BY_HAND = ("xor", "digits")
+RANDOM_GRAPHS = 60
+
+STEPS = {"xor": 400, "tour": 100, "mlp-5x4x3": 100}
+"""Workload -> steps that every engine takes in no time."""
+MORE_STEPS = {"digits": 5, "attention": 3, "random-dag": 5}
+"""And of larger ones, for one engine of each kind."""
+
+
+# --- texts -------------------------------------------------------------------------------------------------------
+
+
+def texts():
+    """{engine: {graph: hash}}: one engine of each text; others differ in the compiler's flags only."""
+    engine = engines.load("bytecode")
+    found = texts_over([*tapes_of_programs(engine), *tapes_of_workloads(engine, TRACED)])
+    for name in ("handwritten", "handwritten-sparse"):
+        found[name] = {each: digest(engines.load(name).source(workloads.load(each))) for each in BY_HAND}
+    return found
+
+
+def texts_over(tapes):
+    """The same over these tapes, of engines that start from one."""
+    found, lowered = {}, {}
+    for engine in generators():
+        lower = type(engine).lower
+        if lower not in lowered:  # most engines share theirs with others
+            lowered[lower] = [engine.lower(tape) for _, tape in tapes]
+        # An extension module says which API of Python it is for, which is the interpreter's own.
+        made = [engine.source(code).replace(LIMITED_API, "") for code in lowered[lower]]
+        found[engine.name] = {name: digest(text) for (name, _), text in zip(tapes, made)}
+    return found
+
+
+def generators():
+    """The engines that generate something, one of each form."""
+    seen = set()
+    for name in COMPILED:
+        engine = engines.load(name)
+        text = (type(engine), getattr(engine, "form", None), getattr(engine, "compiler", ""))
+        try:
+            engine.check()
+        except Unavailable:
+            continue
+        if text not in seen:
+            seen.add(text)
+            yield engine
+
+
+def tapes_of_programs(engine):
+    """(name, tape): of the programs, of random graphs and of a network."""
+    cases = [(graph, ["input", "parameter"] * len(graph.numbers)) for graph in (*NAMED, *random_graphs())]
+    for number, (graph, kinds) in enumerate([*cases, classifier()]):
+        leaves = [engine.Value(x) for x in graph.numbers]
+        values = graph.build(engine.Value, leaves)
+        chosen = {kind: [v for v, k in zip(leaves, kinds) if k == kind] for kind in ("input", "parameter")}
+        tape = engine.tape(values[-1], inputs=chosen["input"], parameters=chosen["parameter"])
+        yield f"{number}: {graph.name[:24]}", tape
+
+
+def tapes_of_workloads(engine, names):
+    """(name, tape): of one step of each."""
+    for name in names:
+        workload = workloads.load(name)
+        model, inputs = workload.model(engine.nn), [engine.Value(x) for x in workload.row(0)]
+        outputs = workload.outputs(model, inputs)
+        loss = workload.loss(model, inputs, outputs)
+        yield name, engine.tape(loss, inputs=inputs, parameters=model.parameters(), outputs=outputs)
+
+
+def random_graphs():
+    """Graphs that the reference can compute, the same ones under every interpreter."""
+    rng, ops, found = random.Random(1337), (*UNARY, *BINARY, "pow", "const"), []
+    while len(found) < RANDOM_GRAPHS:
+        numbers = [rng.uniform(-2.0, 2.0) for _ in range(rng.randrange(1, 6))]
+        size = rng.randrange(1, 40)
+        program = [(ops[rng.randrange(len(ops))], rng.randrange(1000), rng.randrange(1000)) for _ in range(size)]
+        graph = of_instructions(numbers, program)
+        if reference(graph, graph.numbers):
+            found.append(graph)
+    return found
+
+
+# --- numbers -----------------------------------------------------------------------------------------------------
+
+
+def training(engine, name, steps):
+    """The hash of the losses and parameters after some steps of a workload."""
+    trainer = engine.prepare(workloads.load(name))
+    trainer.train(steps)
+    return digest(bits([*trainer.losses, *trainer.parameters()]))
+
+
+def digest(found):
+    """Enough of a hash to tell two texts apart."""
+    return hashlib.sha256(found.encode() if isinstance(found, str) else found).hexdigest()[:16]
+
+
+def fingerprints():
+    """All of them, the numbers by the reference."""
+    engine = engines.load(REFERENCE)
+    trainings = {name: training(engine, name, steps) for name, steps in {**STEPS, **MORE_STEPS}.items()}
+    return {"texts": texts(), "trainings": trainings}
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--of":
+        print(json.dumps(texts_over(list(tapes_of_workloads(engines.load("bytecode"), sys.argv[2:])))))
+    else:
+        Path(sys.argv[1]).write_text(json.dumps(fingerprints(), indent=1))

@@ -1,0 +1,85 @@
+"""What another interpreter may do otherwise than the host: generate another text, compute other bits, mishandle C."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import engines
+from harness import workloads
+from tests.engines.compiled.compiling import ONE_OF_EACH_KIND, compiled, train_by_hand, training_difference, usable
+from tests.engines.graphs import classifier
+from tests.engines.ladder import of_each_value
+
+ROOT = Path(__file__).parents[2]
+INTERPRETED = [name for name in of_each_value() if engines.load(name).strict]
+ROWS = [[0.1 * i, -0.3, 0.2 * i, *(float(i % 3 == c) for c in range(3))] for i in range(4)]
+
+
+@pytest.fixture(scope="module")
+def host(request):
+    """The host's fingerprints."""
+    file = request.config.getoption("--host")
+    if not file:
+        pytest.skip("nothing to compare with: `python -m tests` passes the host's fingerprints (--host)")
+    return json.loads(Path(file).read_text())
+
+
+def test_generated_texts_are_the_hosts(host):
+    """Every stage runs here, from the graph to the text: a set's order or a rounding that differs shows."""
+    pytest.importorskip("numpy")
+    from tests.engines.fingerprints import texts
+
+    expected, found = host["texts"], texts()
+    assert found.keys() >= {"bytecode", "python-source", "tcc", "rerolled-numpy", "rerolled-tcc", "handwritten"}
+    different = [
+        f"{engine}, {graph}" for engine in found for graph, text in found[engine].items() if text != expected[engine][graph]
+    ]
+    assert not different, f"{len(different)} texts are not the host's, first {different[:5]}"
+
+
+@pytest.mark.host
+def test_generated_texts_are_the_same_under_any_hash_seed():
+    """A set's order must not reach a text: every process of a race compiles the same program."""
+    pytest.importorskip("numpy")
+    command = [sys.executable, "-m", "tests.engines.fingerprints", "--of", "tour", "digits"]
+    found = [
+        subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed}, check=True, capture_output=True)
+        for seed in ("1", "2")
+    ]
+    first, second = (json.loads(one.stdout) for one in found)
+    assert len(first) > 5
+    assert first == second
+
+
+@pytest.mark.parametrize("name", [*INTERPRETED, *ONE_OF_EACH_KIND, "handwritten"])
+def test_trained_parameters_are_the_hosts(name, host):
+    """Strict means the bits of the reference CPython, on every interpreter of the machine."""
+    from tests.engines.fingerprints import MORE_STEPS, STEPS, training
+
+    engine = usable(name)
+    chosen = {**STEPS, **({} if name in INTERPRETED else MORE_STEPS)}
+    chosen = {each: steps for each, steps in chosen.items() if not engine.supports(workloads.load(each))}
+    assert chosen
+    for workload, steps in chosen.items():
+        assert training(engine, workload, steps) == host["trainings"][workload], workload
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
+def test_a_kernel_of_each_kind_loads_and_trains(name):
+    """The object may be the host's; cffi, the buffers and the training loop around it are this interpreter's."""
+    graph, kinds = classifier()
+    rates = [0.1 / (update + 1) for update in range(11)]
+    expected = train_by_hand(graph, kinds, graph.numbers, ROWS, rates, 3, 11)
+    assert expected.failed is None
+    found = compiled(usable(name), graph, kinds, graph.numbers)
+    assert training_difference(found, graph.numbers, ROWS, expected, rates, 3) == ""
+
+
+def test_there_is_a_kernel_of_each_kind():
+    """None is missing from the tests above because nobody could list it."""
+    kinds = {type(engines.load(name)).__name__ for name in ONE_OF_EACH_KIND}
+    assert kinds == {"BytecodeEngine", "PythonSourceEngine", "CEngine", "ExtensionEngine", "NumpyEngine", "RerolledC"}

@@ -1,0 +1,97 @@
+"""`zoomgrad` as one process that answers many commands: starting one for each takes seconds of imports.
+
+`python -m tests.harness.answering` reads a JSON list of arguments a line and writes a JSON object a line: `returncode`,
+`stdout` and `stderr` of that command and of all that it started. What a command leaves in the process is there for the
+next one, so only tests of questions and of wrong usage ask it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import traceback
+from types import SimpleNamespace
+
+STANDARD_OUTPUT, STANDARD_ERROR = 1, 2
+
+
+class Answering:
+    """The caller's end."""
+
+    def __init__(self, **options):
+        command = [sys.executable, "-m", "tests.harness.answering"]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options)
+
+    def __call__(self, *arguments):
+        """What a finished `zoomgrad` process with these arguments would leave behind."""
+        self._process.stdin.write(json.dumps([str(argument) for argument in arguments]) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        assert line, f"`zoomgrad {' '.join(map(str, arguments))}` ended the process that answers"
+        return SimpleNamespace(**json.loads(line))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._process.stdin.close()
+        self._process.wait(timeout=60)
+        self._process.stdout.close()
+
+
+@contextlib.contextmanager
+def captured(descriptor, stream):
+    """A file that takes what anybody writes to the descriptor, processes that are started meanwhile included."""
+    kept = os.dup(descriptor)
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
+        os.dup2(file.fileno(), descriptor)
+        try:
+            yield file
+        finally:
+            stream.flush()
+            os.dup2(kept, descriptor)
+            os.close(kept)
+
+
+def answer(arguments):
+    """Run one command in this process."""
+    from harness.cli import main
+
+    # Help names the program after the module that was started.
+    sys.modules["__main__"].__package__ = "harness"
+    sys.argv = ["__main__.py", *arguments]
+    with captured(STANDARD_OUTPUT, sys.stdout) as out, captured(STANDARD_ERROR, sys.stderr) as err:
+        try:
+            main()
+            code = 0
+        except SystemExit as end:
+            code = end.code or 0
+        except BaseException:
+            traceback.print_exc()  # as Python does before it ends
+            code = 1
+        sys.stdout.flush()
+        sys.stderr.flush()
+        texts = []
+        for file in (out, err):
+            file.seek(0)
+            texts.append(file.read())
+    return {"returncode": code, "stdout": texts[0], "stderr": texts[1]}
+
+
+def main():
+    """Answer until the input ends."""
+    # Commands read nothing of ours, and what they print is no answer.
+    questions, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(STANDARD_OUTPUT), "w")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    os.dup2(nothing, STANDARD_OUTPUT)
+    for line in questions:
+        print(json.dumps(answer(json.loads(line))), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()

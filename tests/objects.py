@@ -1,0 +1,51 @@
+"""Compiled objects that all tests of a run share: the same C under the same compiler and flags is compiled once.
+
+An object is known by all that it is made of, so a change to a generator, a flag or a compiler makes a new one. The
+folder lives as long as the run (`ZOOMGRAD_TEST_OBJECTS`, which `python -m tests` sets for every interpreter). Each use
+gets a copy of its own: a process that loads one file twice gets one library, and with it one set of static variables.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from unittest import mock
+
+from engines.compiled import toolchains
+
+compile_anew = toolchains.build
+
+
+@contextlib.contextmanager
+def shared(folder):
+    """While the block runs, `toolchains.build` takes objects from the folder, and leaves new ones there."""
+
+    @contextlib.contextmanager
+    def build(tool, units, flags, **limits):
+        parts = [*tool.command, tool.version, *flags, *units]
+        made = folder / f"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()}.so"
+        if not made.exists():
+            with compile_anew(tool, units, flags, **limits) as built:
+                leave(built.path, made)
+                yield built
+            return
+        with tempfile.TemporaryDirectory(prefix=toolchains.FOLDER_PREFIX) as private:
+            path = Path(private) / "program.so"
+            shutil.copyfile(made, path)
+            yield toolchains.Built(path, path.stat().st_size)
+
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with mock.patch.object(toolchains, "build", build):
+        yield
+
+
+def leave(path, made):
+    """Put a copy there, whole or not at all: another process may be looking for it."""
+    descriptor, draft = tempfile.mkstemp(dir=made.parent)
+    os.close(descriptor)
+    shutil.copyfile(path, draft)
+    os.replace(draft, made)

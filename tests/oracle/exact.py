@@ -1,0 +1,110 @@
+"""A Value with 50 digits and no gradient: the oracle that vouches for `tuple`.
+
+`tuple` vouches for every other engine, so its own gradients need a witness that shares nothing with it: no chain rule,
+no table of derivatives, no rounding to doubles. `Exact` computes a workload's loss forward only, at 50 digits; a
+derivative is a central difference of two losses:
+
+    df/dt (p + t d) at t = 0  =  (f(p + h d) - f(p - h d)) / 2h  +  O(h^2)
+
+In doubles h = 1e-6 leaves an error of about 1e-10. At 50 digits h = 1e-15 leaves about 1e-30 from the series and 1e-35
+from rounding, so each difference is the derivative to more digits than a double holds. Worked example: f(p) = p^3 at
+p = 2 gives ((2 + h)^3 - (2 - h)^3) / 2h = 12 + h^2 = 12.000000000000000000000000000001.
+
+At a kink (ReLU of exactly 0, `max` of two equal numbers) a central difference is no derivative. `Exact` raises Kink
+there, and `tests/engines/test_conventions.py` states what micrograd does.
+"""
+
+from __future__ import annotations
+
+import mpmath
+
+DIGITS = 50
+STEP = mpmath.mpf("1e-15")
+NEAR = mpmath.mpf("1e-12")
+"""Closer than this to a kink, a step may cross it."""
+
+
+class Kink(ArithmeticError):
+    """The loss has no derivative here."""
+
+
+class Exact:
+    """A number of 50 digits with micrograd's operators, written without `engines.derived`."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data):
+        self.data = mpmath.mpf(data)
+
+    def __add__(self, other):
+        return Exact(self.data + number(other))
+
+    def __sub__(self, other):
+        return Exact(self.data - number(other))
+
+    def __rsub__(self, other):
+        return Exact(number(other) - self.data)
+
+    def __mul__(self, other):
+        return Exact(self.data * number(other))
+
+    def __truediv__(self, other):
+        return Exact(self.data / number(other))
+
+    def __rtruediv__(self, other):
+        return Exact(number(other) / self.data)
+
+    def __pow__(self, exponent):
+        return Exact(mpmath.power(self.data, exponent))
+
+    def __neg__(self):
+        return Exact(-self.data)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def relu(self):
+        if abs(self.data) < NEAR:
+            raise Kink("ReLU of 0")
+        return self if self.data > 0 else Exact(0)
+
+    def max(self, other):
+        if abs(self.data - number(other)) < NEAR:
+            raise Kink("max of two equal numbers")
+        return Exact(max(self.data, number(other)))
+
+    def tanh(self):
+        return Exact(mpmath.tanh(self.data))
+
+    def exp(self):
+        return Exact(mpmath.exp(self.data))
+
+    def log(self):
+        return Exact(mpmath.log(self.data))
+
+
+def number(other):
+    """The number in an operand, which may be a Value or bare."""
+    return other.data if isinstance(other, Exact) else mpmath.mpf(other)
+
+
+def loss_at(workload, nn, parameters, row):
+    """The workload's loss over one row, a number of 50 digits.
+
+    nn: the networks bound to Exact. parameters: numbers, in the model's order.
+    """
+    model = workload.model(nn)
+    for p, start in zip(model.parameters(), parameters):
+        p.data = mpmath.mpf(start)
+    inputs = [Exact(x) for x in row]
+    return workload.loss(model, inputs, workload.outputs(model, inputs)).data
+
+
+def slope(workload, nn, parameters, row, direction):
+    """The derivative of the loss along `direction`: parameter index -> how far it moves."""
+
+    def moved(step):
+        return [p + step * direction[i] if i in direction else p for i, p in enumerate(parameters)]
+
+    up, down = (loss_at(workload, nn, moved(step), row) for step in (STEP, -STEP))
+    return (up - down) / (2 * STEP)

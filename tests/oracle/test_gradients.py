@@ -1,0 +1,99 @@
+"""`tuple` against 50 digits: the gradients of every workload, by an oracle that knows no derivative."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+mpmath = pytest.importorskip("mpmath", reason="the oracle needs mpmath (pip install mpmath)")
+
+import datasets
+import engines
+from engines import nn
+from harness import workloads
+from tests.oracle.exact import DIGITS, Exact, Kink, loss_at, slope
+
+pytestmark = pytest.mark.exhaustive
+
+REFERENCE = "tuple"
+STEPS = 5
+"""Training before the comparison: at the start biases are 0, and the row of zeros in `xor` sits on a kink."""
+FEW = 400
+"""A model with no more parameters than this has each gradient checked by itself."""
+SAMPLED = 24
+"""Of a larger one, this many; and all together along random directions."""
+DIRECTIONS = 3
+TOLERANCE = 1e-11
+"""Relative to the sum of the magnitudes that a double's gradient is made of."""
+
+
+@pytest.fixture(autouse=True)
+def fifty_digits():
+    with mpmath.workdps(DIGITS):
+        yield
+
+
+def available(name):
+    workload = workloads.load(name)
+    try:
+        workload.data()
+    except datasets.Unavailable as missing:
+        pytest.skip(missing.reason)
+    return workload
+
+
+def trained_parameters(workload):
+    trainer = engines.load(REFERENCE).prepare(workload)
+    trainer.restart(batch=1)
+    trainer.train(STEPS)
+    return list(trainer.parameters())
+
+
+def of_reference(workload, parameters, row):
+    """The reference's loss and gradients over one row."""
+    networks = engines.load(REFERENCE).nn
+    model = workload.model(networks)
+    for p, start in zip(model.parameters(), parameters):
+        p.data = start
+    inputs = [networks.Neuron.Value(x) for x in row]
+    loss = workload.loss(model, inputs, workload.outputs(model, inputs))
+    loss.backward()
+    return loss.data, [p.grad for p in model.parameters()]
+
+
+def smooth_row(workload, networks, parameters):
+    """A row at which the loss has a derivative."""
+    for step in range(workload.steps_per_epoch):
+        row = workload.row(step)
+        try:
+            loss_at(workload, networks, parameters, row)
+        except Kink:
+            continue
+        return row
+    return pytest.fail(f"every row of {workload.name} sits on a kink")
+
+
+def directions(count):
+    """Each parameter by itself where there are few; else a sample of them, and random signs for all at once."""
+    rng = random.Random(1337)
+    single = range(count) if count <= FEW else sorted(rng.sample(range(count), SAMPLED))
+    together = [{i: rng.choice((-1, 1)) for i in range(count)} for _ in range(DIRECTIONS)]
+    return [*({i: 1} for i in single), *together]
+
+
+@pytest.mark.parametrize("name", [*workloads.names(), "mlp-5x4x3"])
+def test_gradients_of_the_reference_are_derivatives(name):
+    workload, networks = available(name), nn.bind(Exact)
+    parameters = trained_parameters(workload)
+    row = smooth_row(workload, networks, parameters)
+    loss, gradients = of_reference(workload, parameters, row)
+    exact = loss_at(workload, networks, parameters, row)
+    assert abs(loss - exact) <= TOLERANCE * max(1, abs(exact))
+    largest = max(map(abs, gradients))
+    assert largest > 0
+    for direction in directions(len(parameters)):
+        found = mpmath.fsum(mpmath.mpf(gradients[i]) * far for i, far in direction.items())
+        magnitude = mpmath.fsum(abs(mpmath.mpf(gradients[i])) for i in direction) + largest
+        expected = slope(workload, networks, parameters, row, direction)
+        assert abs(found - expected) <= TOLERANCE * magnitude, direction if len(direction) == 1 else "a random direction"

@@ -1,0 +1,73 @@
+"""Every seeded defect of `defects.py` is caught: its test passes without it, and fails with it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from harness import interpreters
+from tests.defects import DEFECTS
+
+pytestmark = pytest.mark.exhaustive
+
+ROOT = Path(__file__).parent.parent
+PASSED, FAILED = 0, 1
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """A copy of the sources, in which defects can be sown."""
+    folder = tmp_path_factory.mktemp("defects") / "checkout"
+    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".*", "runs", "report", "__pycache__"))
+    return folder
+
+
+@cache
+def python(interpreter):
+    """The Python that runs a defect's test; a skip where the interpreter is missing."""
+    if not interpreter:
+        return sys.executable
+    found = next((one for one in interpreters.discover() if one.name.startswith(interpreter) and one.canonical), None)
+    if found is None:
+        pytest.skip(f"{interpreter} is not on this machine")
+    return interpreters.environment(found, lock="test-worker")
+
+
+def run(checkout, defect):
+    """The exit code of the defect's test, and what it printed."""
+    # No bytecode: a file of the same size, written in the same second, would be taken for the old one.
+    command = [python(defect.interpreter), "-B", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    result = subprocess.run(
+        [*command, f"tests/{defect.test}"],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": str(checkout)},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    return result.returncode, result.stdout[-3000:]
+
+
+def test_there_are_thirty_of_different_names():
+    assert len({defect.name for defect in DEFECTS}) == len(DEFECTS) >= 30
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)
+def test_a_seeded_defect_is_caught(defect, checkout):
+    file = checkout / defect.file
+    text = file.read_text(encoding="utf-8")
+    assert text.count(defect.right) == 1, "the line was changed: change the defect with it"
+    code, output = run(checkout, defect)
+    assert code == PASSED, output
+    file.write_text(text.replace(defect.right, defect.wrong), encoding="utf-8")
+    try:
+        code, output = run(checkout, defect)
+    finally:
+        file.write_text(text, encoding="utf-8")
+    assert code == FAILED, output
