@@ -85,7 +85,7 @@ def pytest(part: str, command: Sequence[str], folder: Path, **variables: str) ->
 
 def read(report: Path) -> tuple[dict[str, int], list[tuple[float, str]]]:
     """How the tests of a part ended, and the slowest of them."""
-    suite = ElementTree.parse(report).getroot()[0]  # noqa: S314  (pytest wrote it a moment ago)
+    suite = ElementTree.parse(report).getroot()[0]
     total, skipped = int(suite.get("tests", 0)), int(suite.get("skipped", 0))
     failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
     cases = [(float(case.get("time", 0)), f"{case.get('classname')}::{case.get('name')}") for case in suite]

@@ -59,14 +59,14 @@ DEFECTS = (
         "engines/interpreted/trainer.py",
         "p.data -= rate * p.grad / batch",
         "p.data -= rate / batch * p.grad",
-        "harness/worker/test_workloads.py::test_training_is_the_loop_that_a_person_writes[tuple-moons]",
+        "engines/handwritten/test_handwritten.py::test_it_trains_as_the_reference_does[handwritten-xor-stretches1-3]",
     ),
     Defect(
         "powers: PyPy's own x ** 2, which is x * x",
         "engines/derived.py",
         'power = _libm_power if sys.implementation.name == "pypy" else operator.pow',
         "power = operator.pow",
-        "engines/test_bits.py::test_powers_are_libm_pow[tuple]",
+        "engines/test_bits.py::test_squares_are_libm_pow[tuple]",
         "pypy",
     ),
     Defect(
@@ -83,8 +83,8 @@ DEFECTS = (
         "op table: the other operand of max gets 0 * g instead of nothing",
         "engines/graph/ops.py",
         "(where(A > B, G, 0.0), where(A > B, 0.0, G))",
-        "((A > B) * G, where(A > B, 0.0, G))",
-        "engines/compiled/test_differential.py::test_a_program_keeps_the_reference_bits[bytecode-infinities]",
+        "(where(A > B, G, 0.0), (1.0 - (A > B)) * G)",
+        "engines/compiled/test_differential.py::test_a_program_keeps_the_reference_bits[bytecode-infinite_gradient]",
     ),
     Defect(
         "linearize: an operand that is reached twice gets a second row",
@@ -109,18 +109,18 @@ DEFECTS = (
     ),
     # --- straight-line code -----------------------------------------------------------------------------------------
     Defect(
-        "lower: the backward pass reads a value that was not kept",
+        "lower: a second contribution takes the place of the first",
         "engines/compiled/lower.py",
-        "reads[b] += 1 if b >= backward else KEPT",
-        "reads[b] += 1",
-        "engines/compiled/test_differential.py::test_a_program_keeps_the_reference_bits[tcc-readme]",
+        "                if earlier is not None:",
+        "                if False:",
+        "engines/compiled/test_differential.py::test_a_program_keeps_the_reference_bits[tcc-diamond]",
     ),
     Defect(
         "bytecode: runs are in the order in which they were found",
         "engines/compiled/bytecode.py",
         "in sorted(grouped.items())",
         "in grouped.items()",
-        "engines/compiled/test_differential.py::test_a_program_keeps_the_reference_bits[bytecode-dense_layer]",
+        "engines/compiled/test_differential.py::test_all_programs_side_by_side_keep_the_reference_bits[bytecode-parameter]",
     ),
     Defect(
         "C: training does not wrap around",
@@ -170,7 +170,7 @@ DEFECTS = (
         "engines/compiled/program.py",
         "self._taken = (self._taken + done) % batch",
         "self._taken = done % batch",
-        "engines/compiled/test_program.py",
+        "harness/worker/test_workloads.py::test_a_partial_batch_persists_across_calls[tcc]",
     ),
     Defect(
         "cffi: zip(strict=True), which CPython 3.9 does not know",
@@ -186,7 +186,7 @@ DEFECTS = (
         "engines/rerolled/chains.py",
         "spliced = passes_on & first_term & (found.kind[owner] != SINK)",
         "spliced = passes_on & first_term",
-        "engines/rerolled/test_traps.py::test_training_keeps_the_reference_bits[rerolled-tcc-shifted-1]",
+        "engines/rerolled/test_tempting.py::test_tempting_graphs_keep_the_reference_bits[rerolled-tcc-plain networks]",
     ),
     Defect(
         "pairs: vectors may reach into the next row of weights",
@@ -200,7 +200,7 @@ DEFECTS = (
         "engines/rerolled/runtime.py",
         "for (long long before = 0; before < r; before++)",
         "for (long long before = 0; before + 1 < r; before++)",
-        "engines/rerolled/test_traps.py::test_a_loss_that_is_not_finite_leaves_what_was_there[tcc, three rows-3]",
+        "engines/rerolled/test_traps.py::test_a_loss_that_is_not_finite_leaves_what_was_there[vectors-two layers-3]",
     ),
     Defect(
         "zeros: skipped although a weight may be infinite",
@@ -241,11 +241,11 @@ DEFECTS = (
         "harness/worker/test_proof.py::test_the_last_bit_counts",
     ),
     Defect(
-        "isolation: what a worker started outlives it",
+        "isolation: a compiler outlives the worker that started it",
         "harness/isolate.py",
-        "            os.killpg(process.pid, signal.SIGKILL)",
-        "            process.kill()",
-        "harness/test_isolate.py::test_a_workers_children_end_with_it",
+        "            if os.getsid(pid) == leader:",
+        "            if pid == leader:",
+        "harness/test_isolate.py::test_a_worker_that_is_ended_takes_its_compilers_along",
     ),
     Defect(
         "interpreters: 3.11.7 is newer than 3.11.10",
@@ -262,10 +262,10 @@ DEFECTS = (
         "harness/test_cli.py::test_wrong_use_is_told_with_the_nearest_right_one",
     ),
     Defect(
-        "schedule: a record is written where it was, in place",
+        "store: half a record, of a process that was killed, counts as one",
         "results/store.py",
-        '    draft = path.with_name(f".{path.name}.{os.getpid()}")',
-        '    draft = path.with_name(f"{path.name}.draft")',
+        'yield from sorted((self.folder / "records").glob("[!.]*.json"))',
+        'yield from sorted((self.folder / "records").glob("*.json*"))',
         "results/test_store.py",
     ),
     # --- statistics, the gate and the report ------------------------------------------------------------------------
@@ -289,9 +289,7 @@ DEFECTS = (
         "measured(table: pd.DataFrame) -> pd.DataFrame:\n"
         '    """The rows that have a result."""\n'
         '    return table[table["status"] == MEASURED]',
-        "measured(table: pd.DataFrame) -> pd.DataFrame:\n"
-        '    """The rows that have a result."""\n'
-        "    return table",
+        'measured(table: pd.DataFrame) -> pd.DataFrame:\n    """The rows that have a result."""\n    return table',
         "reports/test_table.py",
     ),
 )

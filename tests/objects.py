@@ -48,4 +48,4 @@ def leave(path, made):
     descriptor, draft = tempfile.mkstemp(dir=made.parent)
     os.close(descriptor)
     shutil.copyfile(path, draft)
-    os.replace(draft, made)
+    Path(draft).replace(made)

@@ -76,6 +76,12 @@ def infinities(Value):
     return [a, b, c], a.relu() * b + c.max(a) * b + b.max(c)
 
 
+def infinite_gradient(Value):
+    """Of a `max`, whose other operand gets nothing and is used nowhere else: 0 * inf would make it NaN."""
+    left, right, b = Value(2.0), Value(0.5), Value(float("inf"))
+    return [left, right, b], left.max(right) * b + right.max(left) * b
+
+
 def diamond(Value):
     a = Value(1.1)
     x = a
@@ -115,6 +121,7 @@ PROGRAMS = (
     signed_zeros,
     not_a_number,
     infinities,
+    infinite_gradient,
     diamond,
     dead_branch,
     chain,

@@ -1,6 +1,7 @@
 """An engine may be faster than the interpreter, never different from it: every engine against the reference."""
 
 import math
+import random
 from array import array
 
 import pytest
@@ -88,6 +89,15 @@ def test_powers_are_libm_pow(engine, base, exponent):
     if abs(base) < 1e-100 and exponent < 0:
         return  # overflows, or divides by zero: Python raises
     assert (engines.load(engine).Value(base) ** exponent).data == math.pow(base, exponent)
+
+
+@pytest.mark.parametrize("engine", of_each_value())
+def test_squares_are_libm_pow(engine):
+    """Enough of them that some differ from x * x, which PyPy would compute."""
+    Value, rng = engines.load(engine).Value, random.Random(1337)
+    bases = [rng.uniform(-1e3, 1e3) for _ in range(20_000)]
+    assert any(math.pow(base, 2) != base * base for base in bases)
+    assert all((Value(base) ** 2).data == math.pow(base, 2) for base in bases)
 
 
 # --- finite differences ------------------------------------------------------------------------------------------

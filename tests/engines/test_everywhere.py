@@ -36,7 +36,10 @@ def test_generated_texts_are_the_hosts(host):
     expected, found = host["texts"], texts()
     assert found.keys() >= {"bytecode", "python-source", "tcc", "rerolled-numpy", "rerolled-tcc", "handwritten"}
     different = [
-        f"{engine}, {graph}" for engine in found for graph, text in found[engine].items() if text != expected[engine][graph]
+        f"{engine}, {graph}"
+        for engine in found
+        for graph, text in found[engine].items()
+        if text != expected[engine][graph]
     ]
     assert not different, f"{len(different)} texts are not the host's, first {different[:5]}"
 

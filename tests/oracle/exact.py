@@ -10,18 +10,19 @@ In doubles h = 1e-6 leaves an error of about 1e-10. At 50 digits h = 1e-15 leave
 from rounding, so each difference is the derivative to more digits than a double holds. Worked example: f(p) = p^3 at
 p = 2 gives ((2 + h)^3 - (2 - h)^3) / 2h = 12 + h^2 = 12.000000000000000000000000000001.
 
-At a kink (ReLU of exactly 0, `max` of two equal numbers) a central difference is no derivative. `Exact` raises Kink
-there, and `tests/engines/test_conventions.py` states what micrograd does.
+At a kink (a ReLU whose input crosses 0, a `max` whose operands change places) a central difference is no derivative.
+The two losses then take different branches, and `slope` raises Kink; `tests/engines/test_conventions.py` states what
+micrograd does there.
 """
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 import mpmath
 
 DIGITS = 50
 STEP = mpmath.mpf("1e-15")
-NEAR = mpmath.mpf("1e-12")
-"""Closer than this to a kink, a step may cross it."""
 
 
 class Kink(ArithmeticError):
@@ -32,6 +33,9 @@ class Exact:
     """A number of 50 digits with micrograd's operators, written without `engines.derived`."""
 
     __slots__ = ("data",)
+
+    branches: ClassVar[list[bool]] = []
+    """Which way each ReLU and `max` went, in order."""
 
     def __init__(self, data):
         self.data = mpmath.mpf(data)
@@ -64,14 +68,14 @@ class Exact:
     __rmul__ = __mul__
 
     def relu(self):
-        if abs(self.data) < NEAR:
-            raise Kink("ReLU of 0")
-        return self if self.data > 0 else Exact(0)
+        return self if self._branch(self.data > 0) else Exact(0)
 
     def max(self, other):
-        if abs(self.data - number(other)) < NEAR:
-            raise Kink("max of two equal numbers")
-        return Exact(max(self.data, number(other)))
+        return self if self._branch(self.data > number(other)) else Exact(number(other))
+
+    def _branch(self, taken):
+        self.branches.append(bool(taken))
+        return taken
 
     def tanh(self):
         return Exact(mpmath.tanh(self.data))
@@ -94,17 +98,20 @@ def loss_at(workload, nn, parameters, row):
     nn: the networks bound to Exact. parameters: numbers, in the model's order.
     """
     model = workload.model(nn)
-    for p, start in zip(model.parameters(), parameters):
+    for p, start in zip(model.parameters(), parameters, strict=True):
         p.data = mpmath.mpf(start)
     inputs = [Exact(x) for x in row]
     return workload.loss(model, inputs, workload.outputs(model, inputs)).data
 
 
 def slope(workload, nn, parameters, row, direction):
-    """The derivative of the loss along `direction`: parameter index -> how far it moves."""
-
-    def moved(step):
-        return [p + step * direction[i] if i in direction else p for i, p in enumerate(parameters)]
-
-    up, down = (loss_at(workload, nn, moved(step), row) for step in (STEP, -STEP))
-    return (up - down) / (2 * STEP)
+    """The derivative of the loss along `direction`, parameter index -> how far it moves. Raises Kink."""
+    losses, branches = [], []
+    for step in (STEP, -STEP):
+        Exact.branches.clear()
+        moved = [p + step * direction[i] if i in direction else p for i, p in enumerate(parameters)]
+        losses.append(loss_at(workload, nn, moved, row))
+        branches.append(list(Exact.branches))
+    if branches[0] != branches[1]:
+        raise Kink
+    return (losses[0] - losses[1]) / (2 * STEP)

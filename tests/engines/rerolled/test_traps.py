@@ -134,16 +134,32 @@ def test_training_keeps_the_reference_bits(engine, trap, batch):
     assert training_difference(found, graph.numbers, rows, expected, rates, batch) == ""
 
 
+def one_layer(Value, leaves):
+    x, given = leaves[:4], iter(leaves[4:])
+    return [squares(layer(given, x, 5))]
+
+
+def two_layers(Value, leaves):
+    x, given = leaves[:4], iter(leaves[4:])
+    return [squares(layer(given, [o.relu() for o in layer(given, x, 5)], 2))]
+
+
+NETWORKS = {"one layer": made("one_layer", 4, 20, one_layer), "two layers": made("two_layers", 4, 30, two_layers)}
+
+
+@pytest.mark.parametrize("engine", ["tcc, three rows", "vectors"])
+def test_rows_of_two_layers_go_together(engine):
+    """Or the test below would say nothing of them."""
+    chosen = ENGINES[engine]()
+    assert "values_of_rows(" in chosen.source(chosen.lower(tape_of(*NETWORKS["two layers"])))
+
+
 @pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_loss_that_is_not_finite_leaves_what_was_there(engine, batch):
+def test_a_loss_that_is_not_finite_leaves_what_was_there(engine, network, batch):
     """Updates that wait are made, that of the failing step is not; rows that went well together still count."""
-
-    def build(Value, leaves):
-        x, given = leaves[:4], iter(leaves[4:])
-        return [squares(layer(given, x, 5))]
-
-    graph, kinds = made("squares", 4, 20, build)
+    graph, kinds = NETWORKS[network]
     rows, rates = rows_for(kinds), [0.01] * 14
     found = compiled(ENGINES[engine](), graph, kinds, graph.numbers)
     for at in range(2, 7):
