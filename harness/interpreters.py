@@ -208,7 +208,7 @@ def _candidates() -> Iterator[Path]:
     pyenv = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser()
     yield from sorted(pyenv.glob("versions/*/bin/python"))
     for folder in os.get_exec_path():
-        names = re.compile(r"(python3(\.\d+t?)?|pypy3(\.\d+)?)")
+        names = re.compile(r"python(3(\.\d+t?)?)?|pypy(3(\.\d+)?)?")
         # A folder of PATH may be missing or closed to us.
         try:
             programs = sorted(path for path in Path(folder).iterdir() if names.fullmatch(path.name))

@@ -4,17 +4,20 @@
 2. The host again: those that time something, with nothing beside them.
 3. Every other interpreter in turn: the tests of worker-safe code, except those marked `host`. The texts that each one
    generates for compilers, and the numbers that it computes, are compared with the host's. CPythons between the oldest
-   and the host run a part of them (`BETWEEN`).
+   and the newest run only `BETWEEN`.
 
 The end shows how long each part took, the slowest tests of all parts, and which interpreters were covered. In CI (`CI`
 is set) a CPython 3.9, a CPython 3.13 and a PyPy must be among them, so that an interpreter that went missing cannot
-make a green run. Where the options select tests (`-k`, `-m`, a path), the host runs them in one process, which starts
-at once. `--exhaustive` leaves nothing out: every test on every interpreter, and more random examples.
+make a green run. Where the options select tests (`-k`, `-m`, a path), the host runs them in one process, which avoids
+the start of workers. `--exhaustive` leaves nothing out: every test on every interpreter, other random examples each
+time.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -22,7 +25,7 @@ import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -36,12 +39,14 @@ BETWEEN = (
     "tests/engines/test_everywhere.py",
     "tests/engines/test_bits.py",
     "tests/engines/test_value.py",
+    "tests/engines/compiled/test_extension.py",
     "tests/engines/compiled/test_program.py",
     "tests/engines/compiled/test_toolchains.py",
+    "tests/engines/rerolled/test_tempting.py",
     "tests/datasets",
     "tests/harness/worker",
 )
-"""On a CPython between the oldest and the host, whose neighbours on both sides run all that is worker-safe."""
+"""What may differ on a CPython whose neighbours on both sides run all that is worker-safe."""
 REQUIRED_IN_CI = (r"cpython-3\.9", r"cpython-3\.13", r"pypy-.*")
 WORKERS = ("-n2", "--dist=worksteal")
 SLOWEST = 10
@@ -50,15 +55,65 @@ NO_TESTS = 5
 
 
 @dataclass(frozen=True)
+class Options:
+    """What the command line asks for, as each part needs it."""
+
+    options: list[str]
+    """Those of pytest that hold for every part."""
+    host_only: list[str]
+    """Those that read or write what only the host has: its cache, golden files."""
+    paths: list[str]
+    selects: bool
+    exhaustive: bool
+
+    @property
+    def worker_safe_paths(self) -> list[str]:
+        """The tests of worker-safe code below the paths; all of them where there are no paths."""
+        if not self.paths:
+            return list(WORKER_SAFE)
+        found = []
+        for path in self.paths:
+            file = (ROOT / path.partition("::")[0]).resolve()
+            found += [path] * any(file.is_relative_to(ROOT / folder) for folder in WORKER_SAFE)
+            found += [
+                folder for folder in WORKER_SAFE if (ROOT / folder) != file and (ROOT / folder).is_relative_to(file)
+            ]
+        return found
+
+
+def read_options(arguments: Sequence[str]) -> Options:
+    """Tell options from paths; a value of `-k` may have a folder's name."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for name in ("-k", "-m"):
+        parser.add_argument(name)
+    for name in ("--deselect", "--ignore", "-p", "--maxfail", "--durations"):
+        parser.add_argument(name, action="append", default=[])
+    host_only = (("--lf", "--last-failed"), ("--ff", "--failed-first"), ("--sw", "--stepwise"), ("--update-golden",))
+    for names in host_only:
+        parser.add_argument(*names, action="store_true")
+    parser.add_argument("--exhaustive", action="store_true")
+    known, rest = parser.parse_known_args(arguments)
+    paths = [one for one in rest if not one.startswith("-") and (ROOT / one.partition("::")[0]).exists()]
+    options = [one for one in rest if one not in paths]
+    for name, value in vars(known).items():
+        flag = f"-{name}" if len(name) == 1 else f"--{name}"
+        for one in value if isinstance(value, list) else [value]:
+            options += [flag, one] if isinstance(one, str) else []
+    remembered = [names[0] for names in host_only if getattr(known, names[0].strip("-").replace("-", "_"))]
+    selects = bool(paths or known.k or known.m or set(remembered) - {"--update-golden"})
+    return Options(options + ["--exhaustive"] * known.exhaustive, remembered, paths, selects, known.exhaustive)
+
+
+@dataclass(frozen=True)
 class Result:
-    """What became of a part."""
+    """Result of one part."""
 
     part: str
     seconds: float
     failed: bool
-    counts: dict[str, int]
+    counts: dict[str, int] = field(default_factory=dict)
     """`passed`, `failed`, `skipped`."""
-    slowest: list[tuple[float, str]]
+    slowest: list[tuple[float, str]] = field(default_factory=list)
 
     def line(self) -> str:
         """The part's row of the closing table."""
@@ -71,16 +126,19 @@ def clock(seconds: float) -> str:
     return f"{int(seconds) // 60} min {int(seconds) % 60:02d} s"
 
 
-def pytest(part: str, command: Sequence[str], folder: Path, **variables: str) -> Result:
+def pytest(part: str, command: Sequence[str], folder: Path, *, may_be_empty: bool, **variables: str) -> Result:
     """Run one part, show its progress, and read its results from the XML that pytest leaves."""
     print(f"\n───── {part} ─────", flush=True)
     report = folder / f"{re.sub(r'[^a-z0-9.-]+', '-', part)}.xml"
-    start = time.perf_counter()
     environment = {**os.environ, **variables}
+    start = time.perf_counter()
     code = subprocess.run([*command, f"--junitxml={report}"], cwd=ROOT, env=environment, check=False).returncode
     seconds = time.perf_counter() - start
-    counts, slowest = read(report) if report.exists() else ({}, [])
-    return Result(part, seconds, code not in (0, NO_TESTS), counts, slowest)
+    try:
+        counts, slowest = read(report)
+    except (OSError, ElementTree.ParseError, IndexError):  # pytest itself broke, and said why
+        return Result(part, seconds, failed=True)
+    return Result(part, seconds, code != 0 and not (code == NO_TESTS and may_be_empty), counts, slowest)
 
 
 def read(report: Path) -> tuple[dict[str, int], list[tuple[float, str]]]:
@@ -88,64 +146,59 @@ def read(report: Path) -> tuple[dict[str, int], list[tuple[float, str]]]:
     suite = ElementTree.parse(report).getroot()[0]
     total, skipped = int(suite.get("tests", 0)), int(suite.get("skipped", 0))
     failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
-    cases = [(float(case.get("time", 0)), f"{case.get('classname')}::{case.get('name')}") for case in suite]
+    cases = [
+        (float(case.get("time", 0)), f"{case.get('classname')}::{case.get('name')}") for case in suite.iter("testcase")
+    ]
     counts = {"passed": total - skipped - failed, "failed": failed, "skipped": skipped}
     return counts, sorted(cases, reverse=True)[:SLOWEST]
 
 
-def selects(arguments: Sequence[str]) -> bool:
-    """Whether the options choose tests."""
-    return any(argument.startswith(("-k", "-m", "--lf", "--ff")) for argument in arguments) or bool(paths(arguments))
-
-
-def paths(arguments: Sequence[str]) -> list[str]:
-    """The files, folders and test ids among the options."""
-    return [argument for argument in arguments if (ROOT / argument.partition("::")[0]).exists()]
-
-
-def on_host(arguments: Sequence[str], folder: Path) -> list[Result]:
+def on_host(chosen: Options, folder: Path) -> list[Result]:
     """The parts that this interpreter runs."""
+    command = [sys.executable, "-m", "pytest", "-q", *chosen.options, *chosen.host_only, *chosen.paths]
     name = f"{sys.implementation.name}-{sys.version_info[0]}.{sys.version_info[1]}"
-    command = [sys.executable, "-m", "pytest", "-q", *arguments]
-    if selects(arguments):
-        return [pytest(name, command, folder)]
+    if chosen.selects:
+        return [pytest(name, command, folder, may_be_empty=True)]
     return [
-        pytest(f"{name}, two workers", [*command, "--part=together", *WORKERS], folder),
-        pytest(f"{name}, alone", [*command, "--part=alone"], folder),
+        pytest(f"{name}, two workers", [*command, "--part=together", *WORKERS], folder, may_be_empty=False),
+        pytest(f"{name}, alone", [*command, "--part=alone"], folder, may_be_empty=False),
     ]
 
 
-def elsewhere(found: Sequence[Interpreter], arguments: Sequence[str], folder: Path) -> list[Result]:
+def elsewhere(guests: Sequence[Interpreter], chosen: Options, folder: Path) -> list[Result]:
     """A part for each other interpreter: its environment is made first, from a lock file."""
-    chosen = [path for path in paths(arguments) if path.startswith(WORKER_SAFE)]
-    if paths(arguments) and not chosen:
+    if not chosen.worker_safe_paths:
+        print("\nno test of worker-safe code was chosen: no other interpreter has anything to run")
         return []
-    options = [argument for argument in arguments if argument not in paths(arguments)]
+    options = [*chosen.options, *([] if chosen.exhaustive else ["--part=elsewhere"])]
     results = []
-    if not selects(arguments):
+    if not chosen.selects:
         host = folder / "host.json"
-        subprocess.run([sys.executable, "-m", "tests.engines.fingerprints", str(host)], cwd=ROOT, check=True)
+        start = time.perf_counter()
+        if subprocess.run([sys.executable, "-m", "tests.engines.fingerprints", str(host)], cwd=ROOT).returncode:
+            results.append(Result("the host's fingerprints", time.perf_counter() - start, failed=True))
         options += [f"--host={host}", *WORKERS]
-    for interpreter in found:
+    for guest in guests:
         try:
-            python = interpreters.environment(interpreter, lock="test-worker")
+            python = interpreters.environment(guest, lock="test-worker")
         except NoEnvironment as error:
-            print(f"\n───── {interpreter.name} ─────\n{error}", flush=True)
-            results.append(Result(interpreter.name, 0.0, True, {}, []))
+            print(f"\n───── {guest.name} ─────\n{error}", flush=True)
+            results.append(Result(guest.name, 0.0, failed=True))
             continue
+        paths = BETWEEN if is_between(guest, guests) and not (chosen.paths or chosen.exhaustive) else ()
         # pytest's cache is the host's: interpreters would overwrite one another's.
-        command = [str(python), "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider", "--part=elsewhere"]
-        bytecode = ROOT / ".zoomgrad" / "bytecode" / interpreter.name
-        command += [*(chosen or default_paths(interpreter, found, options)), *options]
-        results.append(pytest(interpreter.name, command, folder, PYTHONPYCACHEPREFIX=str(bytecode)))
+        command = [str(python), "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider", *options]
+        command += paths or chosen.worker_safe_paths
+        bytecode = str(ROOT / ".zoomgrad" / "bytecode" / guest.name)
+        results.append(pytest(guest.name, command, folder, may_be_empty=chosen.selects, PYTHONPYCACHEPREFIX=bytecode))
     return results
 
 
-def default_paths(interpreter: Interpreter, found: Sequence[Interpreter], options: Sequence[str]) -> tuple[str, ...]:
-    """The tests of that interpreter where the options name none."""
-    cpythons = [one.minor for one in found if one.implementation == "cpython"] + [sys.version_info[:2]]
-    between = interpreter.implementation == "cpython" and min(cpythons) < interpreter.minor < max(cpythons)
-    return BETWEEN if between and "--exhaustive" not in options else WORKER_SAFE
+def is_between(guest: Interpreter, guests: Sequence[Interpreter]) -> bool:
+    """Whether it is an ordinary CPython, and neither the oldest nor the newest one."""
+    cpythons = [one.minor for one in guests if one.implementation == "cpython"] + [sys.version_info[:2]]
+    is_ordinary = guest.implementation == "cpython" and not guest.free_threaded
+    return is_ordinary and min(cpythons) < guest.minor < max(cpythons)
 
 
 def summary(results: Sequence[Result], others: Sequence[Interpreter], covered: Sequence[Interpreter]) -> None:
@@ -167,22 +220,24 @@ def summary(results: Sequence[Result], others: Sequence[Interpreter], covered: S
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run all parts; 1 where one failed or, in CI, where a required interpreter is missing."""
+    """Run all parts; 1 where one failed or, in CI, where a required interpreter ran nothing."""
+    chosen = read_options(arguments)
     found = interpreters.discover()
     covered = [one for one in found if one.canonical or one.free_threaded]
-    here = (sys.implementation.name, sys.version_info[:2])
-    guests = [one for one in covered if (one.implementation, one.minor) != here or one.free_threaded]
-    print(f"host: {sys.version.split()[0]}; then {', '.join(one.name for one in guests) or 'no other interpreter'}")
+    here = (sys.implementation.name, platform.python_version(), False)
+    guests = [one for one in covered if (one.implementation, one.version, one.free_threaded) != here]
+    print(f"host: {here[0]} {here[1]}; then {', '.join(one.name for one in guests) or 'no other interpreter'}")
     with tempfile.TemporaryDirectory(prefix="zoomgrad-tests-") as folder:
         os.environ["ZOOMGRAD_TEST_OBJECTS"] = str(Path(folder) / "objects")
-        results = on_host(arguments, Path(folder)) + elsewhere(guests, arguments, Path(folder))
+        results = on_host(chosen, Path(folder)) + elsewhere(guests, chosen, Path(folder))
     summary(results, [one for one in found if one not in covered], covered)
+    ran = [result.part.partition(",")[0] for result in results if result.counts.get("passed")]
     failed = any(result.failed for result in results)
-    if not failed and not any(result.counts.get("passed") for result in results):
-        print("no test ran: see the options")
+    if not failed and not ran:
+        print("no test ran: the options select none; check -k, -m and the paths")
         failed = True
-    lacking = [name for name in REQUIRED_IN_CI if not any(re.fullmatch(name, one.name) for one in covered)]
-    if os.environ.get("CI") and lacking:
+    lacking = [name for name in REQUIRED_IN_CI if not any(re.fullmatch(name, part) for part in ran)]
+    if os.environ.get("CI") and lacking and not chosen.selects:
         print(f"CI must cover {', '.join(lacking)} as well: install what .ci/run installs")
         failed = True
     return int(failed)

@@ -39,15 +39,18 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     # On a push the same examples every time: a red test is the change's, and comes back when it is run again.
     settings.register_profile("push", deadline=None, derandomize=True)
-    settings.register_profile("exhaustive", deadline=None, print_blob=True)
+    # Said outright: where CI is set, hypothesis's own profile draws the same examples too.
+    settings.register_profile("exhaustive", deadline=None, derandomize=False, print_blob=True)
     settings.load_profile("exhaustive" if config.getoption("--exhaustive") else "push")
 
 
 def pytest_collection_modifyitems(config, items):
-    exhaustive, part = config.getoption("--exhaustive"), config.getoption("--part")
-    of_part = PARTS.get(None if exhaustive and part == "elsewhere" else part, lambda item: True)
-    chosen = [item for item in items if of_part(item) and (exhaustive or not item.get_closest_marker("exhaustive"))]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+    exhaustive, of_part = config.getoption("--exhaustive"), PARTS.get(config.getoption("--part"), lambda item: True)
+    chosen, others = [], []
+    for item in items:
+        is_chosen = of_part(item) and (exhaustive or not item.get_closest_marker("exhaustive"))
+        (chosen if is_chosen else others).append(item)
+    config.hook.pytest_deselected(items=others)
     items[:] = chosen
 
 
@@ -62,7 +65,7 @@ def pytest_collection_finish(session):
 
 @pytest.fixture(scope="session", autouse=True)
 def shared_objects(tmp_path_factory):
-    """The same C is compiled once a run."""
+    """Each C program is compiled once per run."""
     from tests.objects import shared
 
     folder = os.environ.get("ZOOMGRAD_TEST_OBJECTS")

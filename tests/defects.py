@@ -1,8 +1,8 @@
 """Seeded defects: one wrong line each, across the layers, and the one test that must go red for it.
 
-`test_defects.py` sows them, in the exhaustive suite. They prove that a faster suite still catches what a slower one
-did, so a change to the suite may move a defect to another test, but may not drop one. `python -m tests.defects` prints
-the list.
+`test_defects.py` applies them one at a time, in the exhaustive suite. They show that a faster suite catches what a
+slower one did: a change to the suite may move a defect to another test, but may not drop one. `python -m tests.defects`
+prints the list.
 """
 
 from __future__ import annotations
@@ -215,6 +215,13 @@ DEFECTS = (
         "rows[0] = 0.0 if total is None else np.broadcast_to(total, loop.counts).reshape(-1)",
         "rows[0] = 0.0",
         "engines/rerolled/test_tempting.py::test_tempting_graphs_keep_the_reference_bits[rerolled-numpy-networks]",
+    ),
+    Defect(
+        "rerolled C: expressions that are shared come in the order of a set",
+        "engines/rerolled/c_nest.py",
+        "for text in dict.fromkeys(leaves)]",
+        "for text in set(leaves)]",
+        "engines/test_everywhere.py::test_generated_texts_are_the_same_under_any_hash_seed",
     ),
     # --- the C by hand ----------------------------------------------------------------------------------------------
     Defect(

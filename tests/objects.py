@@ -1,4 +1,4 @@
-"""Compiled objects that all tests of a run share: the same C under the same compiler and flags is compiled once.
+"""Compiled objects that all tests of a run share: each C program is compiled once per compiler and flags.
 
 An object is known by all that it is made of, so a change to a generator, a flag or a compiler makes a new one. The
 folder lives as long as the run (`ZOOMGRAD_TEST_OBJECTS`, which `python -m tests` sets for every interpreter). Each use

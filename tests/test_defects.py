@@ -14,8 +14,6 @@ import pytest
 from harness import interpreters
 from tests.defects import DEFECTS
 
-pytestmark = pytest.mark.exhaustive
-
 ROOT = Path(__file__).parent.parent
 PASSED, FAILED = 0, 1
 
@@ -41,12 +39,16 @@ def python(interpreter):
 
 def run(checkout, defect):
     """The exit code of the defect's test, and what it printed."""
-    # No bytecode: a file of the same size, written in the same second, would be taken for the old one.
-    command = [python(defect.interpreter), "-B", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    command = [python(defect.interpreter), "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    environment = {**os.environ, "PYTHONPATH": str(checkout)}
+    # A file of the same size, written in the same second, would be taken for the one that was compiled before.
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"
+    # A defect in how objects are built would find the good object.
+    environment.pop("ZOOMGRAD_TEST_OBJECTS", None)
     result = subprocess.run(
         [*command, f"tests/{defect.test}"],
         cwd=checkout,
-        env={**os.environ, "PYTHONPATH": str(checkout)},
+        env=environment,
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -54,17 +56,22 @@ def run(checkout, defect):
     return result.returncode, result.stdout[-3000:]
 
 
-def test_there_are_thirty_of_different_names():
+def test_there_are_thirty_and_each_has_its_line():
     assert len({defect.name for defect in DEFECTS}) == len(DEFECTS) >= 30
+    for defect in DEFECTS:
+        lines = (ROOT / defect.file).read_text(encoding="utf-8").count(defect.right)
+        assert lines == 1, f"{defect.name}: {defect.file} was changed\n  Change the defect with it."
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)
 def test_a_seeded_defect_is_caught(defect, checkout):
     file = checkout / defect.file
     text = file.read_text(encoding="utf-8")
-    assert text.count(defect.right) == 1, "the line was changed: change the defect with it"
     code, output = run(checkout, defect)
     assert code == PASSED, output
+    if " passed" not in output:
+        pytest.skip(f"its test does not run here: {output.splitlines()[-1]}")
     file.write_text(text.replace(defect.right, defect.wrong), encoding="utf-8")
     try:
         code, output = run(checkout, defect)

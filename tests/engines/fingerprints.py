@@ -25,7 +25,7 @@ BY_HAND = ("xor", "digits")
 RANDOM_GRAPHS = 60
 
 STEPS = {"xor": 400, "tour": 100, "mlp-5x4x3": 100}
-"""Workload -> steps that every engine takes in no time."""
+"""Workload -> steps that are fast on every engine."""
 MORE_STEPS = {"digits": 5, "attention": 3, "random-dag": 5}
 """And of larger ones, for one engine of each kind."""
 

@@ -1,4 +1,4 @@
-"""What micrograd decides where mathematics does not: numbers, so that `tuple` is not its own witness there.
+"""What micrograd decides where mathematics does not, in numbers, so that `tuple` is not checked against itself.
 
 Elsewhere `tests/oracle` vouches for `tuple`; an oracle of derivatives has nothing to say at a kink.
 """

@@ -1,8 +1,8 @@
-"""`zoomgrad` as one process that answers many commands: starting one for each takes seconds of imports.
+"""One `zoomgrad` process that runs many commands: starting one for each takes seconds of imports.
 
-`python -m tests.harness.answering` reads a JSON list of arguments a line and writes a JSON object a line: `returncode`,
-`stdout` and `stderr` of that command and of all that it started. What a command leaves in the process is there for the
-next one, so only tests of questions and of wrong usage ask it.
+`python -m tests.harness.answering` reads a JSON list of arguments per line and writes a JSON object per line:
+`returncode`, `stdout` and `stderr` of that command and of all that it started. Commands share the process, so use it
+for those that keep nothing in memory: questions, usage errors, exports.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,8 @@ import traceback
 from types import SimpleNamespace
 
 STANDARD_OUTPUT, STANDARD_ERROR = 1, 2
+SECONDS = 300
+"""Time limit for a command."""
 
 
 class Answering:
@@ -30,8 +33,12 @@ class Answering:
         """What a finished `zoomgrad` process with these arguments would leave behind."""
         self._process.stdin.write(json.dumps([str(argument) for argument in arguments]) + "\n")
         self._process.stdin.flush()
+        command = f"zoomgrad {' '.join(map(str, arguments))}"
+        if not select.select([self._process.stdout], [], [], SECONDS)[0]:
+            self._process.kill()
+            raise AssertionError(f"`{command}` took longer than {SECONDS} s")
         line = self._process.stdout.readline()
-        assert line, f"`zoomgrad {' '.join(map(str, arguments))}` ended the process that answers"
+        assert line, f"the shared zoomgrad process exited while running `{command}`"
         return SimpleNamespace(**json.loads(line))
 
     def __enter__(self):
@@ -39,7 +46,11 @@ class Answering:
 
     def __exit__(self, *_):
         self._process.stdin.close()
-        self._process.wait(timeout=60)
+        try:
+            self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         self._process.stdout.close()
 
 
@@ -70,6 +81,9 @@ def answer(arguments):
             code = 0
         except SystemExit as end:
             code = end.code or 0
+            if not isinstance(code, int):  # Python prints such a code, and ends with 1
+                print(code, file=sys.stderr)
+                code = 1
         except BaseException:
             traceback.print_exc()  # as Python does before it ends
             code = 1

@@ -1,7 +1,7 @@
-"""A Value with 50 digits and no gradient: the oracle that vouches for `tuple`.
+"""A Value with 50 digits and no gradient: the oracle that `tuple` is checked against.
 
-`tuple` vouches for every other engine, so its own gradients need a witness that shares nothing with it: no chain rule,
-no table of derivatives, no rounding to doubles. `Exact` computes a workload's loss forward only, at 50 digits; a
+Every other engine is compared with `tuple`, so its own gradients need a check that shares nothing with it: no chain
+rule, no table of derivatives, no rounding to doubles. `Exact` computes a workload's loss forward only, at 50 digits; a
 derivative is a central difference of two losses:
 
     df/dt (p + t d) at t = 0  =  (f(p + h d) - f(p - h d)) / 2h  +  O(h^2)

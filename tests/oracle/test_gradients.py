@@ -64,7 +64,7 @@ def of_reference(workload, parameters, row):
 
 
 def slopes(workload, parameters, chosen):
-    """The first row at which the loss has all these derivatives, and they."""
+    """Return the first row without a kink, and the derivatives there."""
     for step in range(workload.steps_per_epoch):
         row = workload.row(step)
         with contextlib.suppress(Kink):

@@ -11,6 +11,7 @@ import pytest
 import engines
 from engines.api import Unavailable
 from engines.compiled.c_engines import CEngine
+from engines.compiled.extension import ExtensionEngine
 from tests.engines.graphs import REFERENCE, bits
 
 COMPILED = [name for name in engines.names() if engines.load(name).strict and hasattr(engines.load(name), "compile")]
@@ -35,9 +36,16 @@ def is_slow(name):
 
 
 def by_kernel(names):
-    """Parameters: what Python or NumPy runs is tested on every interpreter, what a compiler made on the host."""
-    is_compiled = {name: hasattr(engines.load(name), "compiler") for name in names}
-    return [pytest.param(name, marks=[pytest.mark.host] * is_compiled[name]) for name in is_compiled]
+    """Parameters: what Python or NumPy runs is tested on every interpreter, what a compiler made on the host.
+
+    An extension module is made for one interpreter, from its Python.h.
+    """
+
+    def marks(engine):
+        is_the_hosts = hasattr(engine, "compiler") and not isinstance(engine, ExtensionEngine)
+        return [pytest.mark.host] if is_the_hosts else []
+
+    return [pytest.param(name, marks=marks(engines.load(name))) for name in names]
 
 
 def examples(name):
