@@ -81,7 +81,7 @@ def gates():
         yield pytest.param(name, "moons", marks=[*marks, pytest.mark.exhaustive if interpreted else pytest.mark.host])
 
 
-@pytest.mark.parametrize(("engine", "workload"), gates())
+@pytest.mark.parametrize(("engine", "workload"), list(gates()))
 def test_every_engine_passes_the_gate(references, engine, workload):
     chosen = willing(engine, workloads.load(workload))
     trainer = chosen.prepare(workloads.load(workload))
