@@ -82,7 +82,7 @@ class Options:
 
 
 def read_options(arguments: Sequence[str]) -> Options:
-    """Tell options from paths; a value of `-k` may have a folder's name."""
+    """Separate options from paths. The value of an option may look like a path: `-k engines`."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for name in ("-k", "-m"):
         parser.add_argument(name)

@@ -2,7 +2,7 @@
 
 An object is known by all that it is made of, so a change to a generator, a flag or a compiler makes a new one. The
 folder lives as long as the run (`ZOOMGRAD_TEST_OBJECTS`, which `python -m tests` sets for every interpreter). Each use
-gets a copy of its own: a process that loads one file twice gets one library, and with it one set of static variables.
+gets its own copy: a process that loads one file twice gets one library, and with it one set of static variables.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def training(engine, name, steps):
 
 
 def digest(found):
-    """Enough of a hash to tell two texts apart."""
+    """The first 64 bits of a hash."""
     return hashlib.sha256(found.encode() if isinstance(found, str) else found).hexdigest()[:16]
 
 

@@ -4,8 +4,10 @@ from array import array
 
 import pytest
 
+import datasets
 import engines
 from engines.api import Unavailable
+from harness import workloads
 
 
 def of_each_value():
@@ -35,6 +37,16 @@ def willing(name, workload):
     if refusal:
         pytest.skip(f"{name}: {refusal}")
     return engine
+
+
+def available(name):
+    """The workload of that name, or a skip that says why its data are missing."""
+    workload = workloads.load(name)
+    try:
+        workload.data()
+    except datasets.Unavailable as missing:
+        pytest.skip(missing.reason)
+    return workload
 
 
 def promised(name, values):

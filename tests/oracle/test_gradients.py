@@ -8,10 +8,10 @@ import random
 import mpmath
 import pytest
 
-import datasets
 import engines
 from engines import nn
 from harness import workloads
+from tests.engines.ladder import available
 from tests.oracle.exact import DIGITS, Exact, Kink, loss_at, slope
 
 pytestmark = pytest.mark.exhaustive
@@ -21,9 +21,9 @@ NETWORKS = nn.bind(Exact)
 STEPS = 5
 """Training before the comparison: at the start biases are 0, and the row of zeros in `xor` sits on a kink."""
 FEW = 400
-"""A model with no more parameters than this has each gradient checked by itself."""
+"""Up to this many parameters, check each gradient individually."""
 SAMPLED = 24
-"""Of a larger one, this many; and all together along random directions."""
+"""Of a larger model, check this many, and all together along random directions."""
 DIRECTIONS = 3
 TOLERANCE = 1e-11
 """Relative to the sum of the magnitudes that a double's gradient is made of."""
@@ -33,15 +33,6 @@ TOLERANCE = 1e-11
 def fifty_digits():
     with mpmath.workdps(DIGITS):
         yield
-
-
-def available(name):
-    workload = workloads.load(name)
-    try:
-        workload.data()
-    except datasets.Unavailable as missing:
-        pytest.skip(missing.reason)
-    return workload
 
 
 def trained_parameters(workload):
@@ -73,7 +64,7 @@ def slopes(workload, parameters, chosen):
 
 
 def directions(count):
-    """Each parameter by itself where there are few; else a sample of them, and random signs for all at once."""
+    """Each parameter individually, or a sample where there are many; then random signs for all at once."""
     rng = random.Random(1337)
     single = range(count) if count <= FEW else sorted(rng.sample(range(count), SAMPLED))
     together = [{i: rng.choice((-1, 1)) for i in range(count)} for _ in range(DIRECTIONS)]

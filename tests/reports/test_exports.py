@@ -339,7 +339,7 @@ def environment(folder):
 
 @pytest.fixture
 def zoomgrad(example, tmp_path):
-    """`zoomgrad(*arguments)`: `zoomgrad export` as a process of its own, with the example as the only run."""
+    """`zoomgrad(*arguments)`: run `zoomgrad export` in a new process, with the example as the only run."""
     fill(tmp_path, example)
 
     def run(*arguments):

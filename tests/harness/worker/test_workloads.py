@@ -7,26 +7,16 @@ from functools import cache
 
 import pytest
 
-import datasets
 import engines
 from datasets import digits
 from engines.api import Network, NonFiniteLoss, UnknownName
 from harness import workloads
-from tests.engines.ladder import FAST_TO_COMPILE, promised, runnable, willing
+from tests.engines.ladder import FAST_TO_COMPILE, available, promised, runnable, willing
 
 ENGINES = runnable()
 FAST = runnable(most_compile_row_seconds=FAST_TO_COMPILE)
 OFFLINE = (*(name for name in workloads.names() if not name.startswith("mnist")), "mlp-3x2x1")
 SHAPES = [name for name in workloads.names() if workloads.load(name).network is None]
-
-
-def available(name):
-    workload = workloads.load(name)
-    try:
-        workload.data()
-    except datasets.Unavailable as missing:
-        pytest.skip(missing.reason)
-    return workload
 
 
 def prepare(engine, workload):
