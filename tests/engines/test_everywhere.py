@@ -10,13 +10,12 @@ import pytest
 
 import engines
 from harness import workloads
-from tests.engines.compiled.compiling import ONE_OF_EACH_KIND, compiled, train_by_hand, training_difference, usable
+from tests.engines.compiled.compiling import CLASSIFIER_ROWS, ONE_OF_EACH_KIND, trains_alike, usable
 from tests.engines.graphs import classifier
 from tests.engines.ladder import of_each_value
 
 ROOT = Path(__file__).parents[2]
 INTERPRETED = [name for name in of_each_value() if engines.load(name).strict]
-ROWS = [[0.1 * i, -0.3, 0.2 * i, *(float(i % 3 == c) for c in range(3))] for i in range(4)]
 
 
 @pytest.fixture(scope="module")
@@ -74,12 +73,8 @@ def test_trained_parameters_are_the_hosts(name, host):
 @pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
 def test_a_kernel_of_each_kind_loads_and_trains(name):
     """The object may be the host's; cffi, the buffers and the training loop around it are this interpreter's."""
-    graph, kinds = classifier()
-    rates = [0.1 / (update + 1) for update in range(11)]
-    expected = train_by_hand(graph, kinds, graph.numbers, ROWS, rates, 3, 11)
+    _, expected = trains_alike(usable(name), *classifier(), CLASSIFIER_ROWS, 3, 11)
     assert expected.failed is None
-    found = compiled(usable(name), graph, kinds, graph.numbers)
-    assert training_difference(found, graph.numbers, ROWS, expected, rates, 3) == ""
 
 
 def test_there_is_a_kernel_of_each_kind():

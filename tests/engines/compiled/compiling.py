@@ -192,3 +192,16 @@ def training_difference(found, numbers, rows, expected, rates, batch):
     return "\n".join(
         f"{name}: {list(have)}, not {list(want)}" for name, (have, want) in pairs.items() if bits(have) != bits(want)
     )
+
+
+CLASSIFIER_ROWS = [[0.1 * i, -0.3, 0.2 * i, *(float(i % 3 == c) for c in range(3))] for i in range(4)]
+"""For `classifier()`: features, then a one-hot label."""
+
+
+def trains_alike(engine, graph, kinds, rows, batch, steps):
+    """After some steps and updates: the losses, the parameters, and the gradients of the batch that is not full."""
+    rates = [0.1 / (update + 1) for update in range(steps)]
+    expected = train_by_hand(graph, kinds, graph.numbers, rows, rates, batch, steps)
+    found = compiled(engine, graph, kinds, graph.numbers)
+    assert training_difference(found, graph.numbers, rows, expected, rates, batch) == ""
+    return found, expected

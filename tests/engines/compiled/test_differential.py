@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from engines.api import NonFiniteLoss
 from engines.compiled.c_source import Form, Storage
 from tests.engines.compiled.compiling import (
+    CLASSIFIER_ROWS,
     COMPILED,
     ONE_OF_EACH_KIND,
     by_kernel,
@@ -24,6 +25,7 @@ from tests.engines.compiled.compiling import (
     reference,
     train_by_hand,
     training_difference,
+    trains_alike,
     usable,
 )
 from tests.engines.graphs import NAMED, classifier, leaf_values, random_graphs, side_by_side, tame_values
@@ -209,21 +211,10 @@ def test_no_inputs_and_no_parameters(name):
 # --- training ----------------------------------------------------------------------------------------------------
 
 
-def trains_alike(engine, graph, kinds, rows, batch, steps):
-    """After some steps and updates: the losses, the parameters, and the gradients of the batch that is not full."""
-    rates = [0.1 / (update + 1) for update in range(steps)]
-    expected = train_by_hand(graph, kinds, graph.numbers, rows, rates, batch, steps)
-    found = compiled(engine, graph, kinds, graph.numbers)
-    assert training_difference(found, graph.numbers, rows, expected, rates, batch) == ""
-    return found, expected
-
-
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("name", by_kernel(COMPILED))
 def test_a_network_trains_as_by_hand(name, batch):
-    graph, kinds = classifier()
-    rows = [[0.1 * i, -0.3, 0.2 * i, *(float(i % 3 == c) for c in range(3))] for i in range(4)]
-    _, expected = trains_alike(usable(name), graph, kinds, rows, batch, 11)
+    _, expected = trains_alike(usable(name), *classifier(), CLASSIFIER_ROWS, batch, 11)
     assert expected.failed is None, "the rows wrap around, and the schedule is used"
 
 
