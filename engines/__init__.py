@@ -15,9 +15,10 @@ from types import ModuleType
 from typing import Optional
 
 from engines.api import Engine, NonFiniteLoss, Unavailable, UnknownName
+from engines.arithmetic import ChangedArithmetic
 from engines.columns import Column
 
-__all__ = ["Column", "Engine", "NonFiniteLoss", "Unavailable", "UnknownName", "load", "names"]
+__all__ = ["ChangedArithmetic", "Column", "Engine", "NonFiniteLoss", "Unavailable", "UnknownName", "load", "names"]
 
 
 def names() -> tuple[str, ...]:

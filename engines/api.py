@@ -169,10 +169,16 @@ class Trainer(Protocol):
     """The loss of every step since the last restart."""
 
     def train(self, steps: int) -> None:
-        """Take so many further steps. A partial batch's gradients persist. Raises NonFiniteLoss."""
+        """Take so many further steps. A partial batch's gradients persist.
 
-    def restart(self, *, batch: int) -> None:
-        """Back to the starting parameters and to step 0, with an update after every `batch` steps."""
+        Raises NonFiniteLoss, and ChangedArithmetic where the processor's state would change the bits.
+        """
+
+    def restart(self, *, batch: int, rows: Optional[int] = None) -> None:
+        """Back to the starting parameters and to step 0, with an update after every `batch` steps.
+
+        rows: train on the first so many rows only, and wrap around after them.
+        """
 
     def parameters(self) -> array[float]: ...
     def gradients(self) -> array[float]: ...

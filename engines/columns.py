@@ -33,6 +33,10 @@ class Column(NamedTuple):
         """How many whole rows the buffer holds."""
         return len(memoryview(self.data)) // (1 if self.one_hot else self.width)
 
+    def first(self, rows: int) -> Column:
+        """The column of the first so many rows, over the same buffer."""
+        return self._replace(data=memoryview(self.data)[: rows * (1 if self.one_hot else self.width)])
+
     def values(self, row: int) -> list[float]:
         """That row's inputs."""
         if self.one_hot:

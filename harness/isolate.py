@@ -15,14 +15,14 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 import psutil
 
 from harness.interpreters import ROOT
-from harness.worker.job import Job
+from harness.worker.job import Job, VouchJob
 
-Task = Literal["measure", "proof"]
+Task = Literal["measure", "vouch"]
 
 KEPT = (
     *("HOME", "LANG", "LC_ALL", "PATH", "SYSTEMROOT", "TMPDIR"),
@@ -62,20 +62,29 @@ class Answer:
 class Isolate(Protocol):
     """Runs one job in a process of its own; never raises for what a worker does."""
 
-    def __call__(self, task: Task, python: Path, job: Job, *, timeout_seconds: float, draw: Draw) -> Answer: ...
+    def __call__(
+        self, task: Task, python: Path, job: Job | VouchJob, *, timeout_seconds: float, draw: Draw
+    ) -> Answer: ...
 
 
 def isolate(
-    task: Task, python: Path, job: Job, *, timeout_seconds: float, draw: Draw, package: str = "harness.worker"
+    task: Task,
+    python: Path,
+    job: Job | VouchJob,
+    *,
+    timeout_seconds: float,
+    draw: Draw,
+    package: str = "harness.worker",
 ) -> Answer:
     """Run the job's worker, that module of the package, under `python`; its crash or silence is an outcome too."""
     environment = worker_environment(draw)
     with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
-        job = {**job, "outcome_file": str(Path(folder) / "outcome.json")}
+        outcome_file = Path(folder) / "outcome.json"
         job_file, pyperf_file = Path(folder) / "job.json", Path(folder) / "pyperf.json"
-        job_file.write_text(json.dumps(job), encoding="utf-8")
+        job_file.write_text(json.dumps({**job, "outcome_file": str(outcome_file)}), encoding="utf-8")
         command = [str(python), "-m", f"{package}.{task}"]
         if task == "measure":
+            job = cast(Job, job)
             command += ["--quiet", "--processes=1", f"--values={job['values']}", f"--warmups={job['warmups']}"]
             # The worker sets the loops itself, once it has prepared. pyperf's own worker would lose the environment.
             command += ["--loops=1", f"--inherit-environ={','.join(environment)}", f"--output={pyperf_file}"]
@@ -84,7 +93,7 @@ def isolate(
         seconds = time.perf_counter() - start
         # A tick of the system's clock may fall on the wrong side.
         other_load = max(0.0, _others_cpu_seconds() - others) / seconds
-        outcome = outcome_of(Path(job["outcome_file"]), code, output, timeout_seconds)
+        outcome = outcome_of(outcome_file, code, output, timeout_seconds)
         pyperf = pyperf_file.read_bytes() if pyperf_file.exists() else None
     if task == "measure" and outcome["status"] == "measured" and pyperf is None:
         outcome = {"status": "failed", "reason": f"pyperf kept no result: {output or 'it said nothing'}"}

@@ -14,6 +14,7 @@ from engines.api import UnknownName
 from engines.compiled.c_engines import KEPT_FROM_SECONDS
 from harness import workloads
 from harness.interpreters import Interpreter
+from harness.worker.evidence import DRILLS, MOST_STEPS
 from harness.worker.measure import JIT_SECONDS
 from results.record import Cell, Settings
 
@@ -232,12 +233,37 @@ def tape_rows(name: str) -> int:
     return len(workload.loss(model, inputs, workload.outputs(model, inputs)).topo())
 
 
+DRILL_STEPS = sum(sum(drill.pieces) for drill in DRILLS)
+
 STARTUP_SECONDS = 0.65
 JIT_STARTUP_SECONDS = 1.15
 COMPILER_SECONDS = 0.25
 """For the smallest of programs, with what is imported to load it."""
 JIT_SPEEDUP = 5.0
 """Roughly, all of them; the plan's estimate needs no more."""
+
+
+def vouch_seconds(cells: Sequence[Cell], run_seconds: float) -> float:
+    """About how long an engine may train that vouches for the others of a workload.
+
+    Two do, after they were compiled and after the reference interpreted a few steps: together a share of the run.
+    """
+    workloads_there = {cell.workload for cell in cells}
+    share = SHARE_OF_PROOF * run_seconds / max(1, len(workloads_there))
+    return min(MOST_VOUCH_SECONDS, max(LEAST_VOUCH_SECONDS, (share - BEFORE_VOUCHING_SECONDS) / 2))
+
+
+def vouching_seconds(workload: str, settings: Settings) -> float:
+    """About how long it takes until a workload is vouched for."""
+    steps = MOST_STEPS * tape_rows(workload) * engines.load("tcc").typical_row_seconds
+    return BEFORE_VOUCHING_SECONDS + 2 * min(settings.vouch_seconds, steps)
+
+
+LEAST_VOUCH_SECONDS, MOST_VOUCH_SECONDS = 3.0, 20.0
+"""So long that what happens once a call of `train` is nothing beside the steps of a stretch; longer than needed."""
+BEFORE_VOUCHING_SECONDS = 10.0
+SHARE_OF_PROOF = 0.15
+"""Of a run's time; the timed stretches' comparisons take some more. A run of seconds takes what LEAST says."""
 
 
 def cell_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | None, blocks: int) -> float:
@@ -262,8 +288,9 @@ def estimate_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | 
         compilation = 0.0
     elif compilation:
         compilation += COMPILER_SECONDS
-    proof = (2 + settings.proof_steps) * step
+    # What is compiled goes through the drills; what is interpreted is compared over the steps that are timed.
+    proof = DRILL_STEPS * step if engine.typical_compile_row_seconds else 0.0
     warmups = settings.jit_warmups if interpreter.has_jit else settings.warmups
     values = (1 if step > 1.0 else warmups + settings.values) * max(step, settings.value_seconds)
-    calibration = max(step, 1.5 * settings.value_seconds, JIT_SECONDS if interpreter.has_jit and block == 0 else 0.0)
+    calibration = max(step, settings.value_seconds, JIT_SECONDS if interpreter.has_jit and block == 0 else 0.0)
     return startup + compilation + proof + calibration + values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from harness.budget import fit
 from harness.interpreters import Interpreter, Missing
 from harness.schedule import Plan
 from results import alike
-from results.record import Cell, EngineFacts, InterpreterFacts, Run, Settings, WorkloadFacts
+from results.record import Cell, EngineFacts, InterpreterFacts, Run, WorkloadFacts
 from results.store import Unreadable
 
 
@@ -28,7 +29,6 @@ def plan(
     blocks: int | None = None,
     seed: int | None = None,
     timeout_seconds: float | None = None,
-    proof_steps: int | None = None,
     precision: float = 0.0,
     budget_seconds: float = 0.0,
 ) -> Plan:
@@ -47,17 +47,18 @@ def plan(
         only_workloads=only_workloads,
         only_interpreters=only_interpreters,
     )
-    changed = {"timeout_seconds": timeout_seconds, "proof_steps": proof_steps}
-    given = {key: value for key, value in changed.items() if value is not None}
-    settings = Settings.model_validate({**chosen.settings.model_dump(), **given})
+    settings = chosen.settings
+    if timeout_seconds is not None:
+        settings = settings.model_copy(update={"timeout_seconds": timeout_seconds})
     blocks = chosen.blocks if blocks is None else blocks
+    there = {interpreter.name: interpreter for interpreter in found}
+    seconds = {cell: matrix.cell_seconds(cell, settings, there.get(cell.interpreter), blocks) for cell in cells}
+    vouch_seconds = matrix.vouch_seconds(cells, min(sum(seconds.values()), budget_seconds or math.inf))
+    settings = settings.model_copy(update={"vouch_seconds": vouch_seconds})
     kept: Sequence[Cell] = cells
     if budget_seconds:
-        there = {interpreter.name: interpreter for interpreter in found}
-        kept = fit(
-            {cell: matrix.cell_seconds(cell, settings, there.get(cell.interpreter), blocks) for cell in cells},
-            budget_seconds,
-        )
+        vouching = sum(matrix.vouching_seconds(name, settings) for name in {cell.workload for cell in cells})
+        kept = fit(seconds, budget_seconds - vouching)
         if not kept:
             raise Unreadable(f"no cell fits into {budget_seconds:g} s\n  Give it longer, or fewer blocks (--blocks).")
     created_at = datetime.now(UTC)

@@ -18,14 +18,13 @@ from typing import Any, Protocol
 import pyperf
 
 from harness.interpreters import Interpreter, Missing, NoEnvironment
-from harness.isolate import MOST_PADDING, Answer, Draw, Isolate
-from harness.matrix import cell_seconds, estimate_seconds
+from harness.isolate import MOST_PADDING, Draw, Isolate
+from harness.matrix import cell_seconds, estimate_seconds, vouching_seconds
+from harness.vouching import NoVouching, Vouchers
 from harness.worker.job import Job
 from results.precision import imprecise
-from results.record import Cell, Record, Run
+from results.record import Cell, Record, Run, Vouching
 from results.store import Store, write_atomically
-
-REFERENCE_ENGINE = "tuple"
 
 NO_ENVIRONMENT_REMEDY = "Check the network, then start a new run."
 
@@ -71,7 +70,9 @@ class Plan:
 
     @property
     def total_seconds(self) -> float:
-        return sum(self.cell_seconds(cell) for cell in self.run.cells)
+        """The estimate of the whole run: vouching, then every cell."""
+        vouching = sum(vouching_seconds(name, self.run.settings) for name in self.run.workloads)
+        return vouching + sum(self.cell_seconds(cell) for cell in self.run.cells)
 
     def order(self) -> Iterator[tuple[int, Cell]]:
         """(block, cell) in the order of measuring: the same for the same seed, so that a resumed run goes on alike."""
@@ -105,7 +106,7 @@ class Schedule:
     isolate: Isolate
     environment: Environment
     observer: Observer
-    _references: dict[str, Answer | None] = field(default_factory=dict)
+    _vouched: dict[str, Vouching | NoVouching] = field(default_factory=dict)
 
     def execute(self) -> None:
         """Measure what the store does not hold yet, then go on where the run asked for more precision."""
@@ -124,7 +125,8 @@ class Schedule:
         """
         run, records = self.plan.run, self.store.records()
         block = _next_block(records)
-        spent = sum(record.worker_seconds for record in records)
+        vouchers = [voucher for vouching in self.store.vouchings() for voucher in vouching.vouchers]
+        spent = sum(record.worker_seconds for record in records) + sum(one.worker_seconds for one in vouchers)
         needed = sum(self.plan.estimate_seconds(cell, block) for cell in cells)
         if run.budget_seconds and spent + needed > run.budget_seconds:
             return False
@@ -133,9 +135,12 @@ class Schedule:
         return bool(self._measure_all([(block, cell) for cell in order]))
 
     def clean_up(self) -> None:
-        """Remove what only later blocks would have needed: shared objects, megabytes each."""
+        """Remove what only later blocks would have needed: shared objects and evidence, megabytes each."""
         for cell in self.plan.run.cells:
             shutil.rmtree(self.store.objects_folder(cell), ignore_errors=True)
+        for vouching in self.store.vouchings():
+            for voucher in vouching.vouchers:
+                shutil.rmtree(self.store.evidence_folder(voucher.cell), ignore_errors=True)
 
     def _measure_all(self, planned: Sequence[tuple[int, Cell]]) -> int:
         """Measure what is not on disk; what was skipped is tried again, since it may be there by now.
@@ -145,7 +150,7 @@ class Schedule:
         records = [record for record in self.store.records() if record.status != "skipped"]
         finished = {(record.block, record.cell) for record in records}
         given_up = {record.cell for record in records if record.status != "measured"}
-        steps = {record.cell: record.steps_per_value for record in records if record.steps_per_value}
+        measured = {record.cell: record for record in records if record.steps_per_value}
         todo = [point for point in planned if point not in finished]
         written = 0
         progress = _Progress(sum(self.plan.estimate_seconds(cell, block) for block, cell in todo))
@@ -156,18 +161,18 @@ class Schedule:
                 self.observer.abandoned()
                 continue
             self.observer.started(cell, block)
-            record = self._measure(cell, block, steps.get(cell, 0))
+            record = self._measure(cell, block, measured.get(cell))
             self.store.write(record)
             written += 1
             if record.status == "measured":
-                steps[cell] = record.steps_per_value
+                measured[cell] = record
             else:
                 given_up.add(cell)
             self.observer.finished(record, progress.seconds_left(estimate, record.worker_seconds))
         return written
 
-    def _measure(self, cell: Cell, block: int, steps_per_value: int) -> Record:
-        """One worker for one cell: its record, whatever happens."""
+    def _measure(self, cell: Cell, block: int, before: Record | None) -> Record:
+        """One worker for one cell: its record, whatever happens. before: that of an earlier block."""
         started_at = datetime.now(UTC)
 
         def without_result(status: str, reason: str, remedy: str = "", seconds: float = 0.0) -> Record:
@@ -189,16 +194,13 @@ class Schedule:
         interpreter = self.plan.interpreters[cell.interpreter]
         try:
             python = self.environment(interpreter)
+            vouching = self._vouching(cell.workload)
         except NoEnvironment as error:
             return without_result("failed", str(error), NO_ENVIRONMENT_REMEDY)
-        lacking = self._reference(cell.workload)
-        if lacking:
-            reason = lacking.outcome.get("reason", "unknown")
-            if lacking.outcome["status"] != "skipped":
-                reason = f"the reference ({self._reference_cell(cell.workload)}) could not be made: {reason}"
-            return without_result(lacking.outcome["status"], reason, lacking.outcome.get("remedy", ""))
+        except NoVouching as nobody:
+            return without_result(nobody.status, nobody.reason, nobody.remedy)
 
-        job = self._job(cell, block, steps_per_value)
+        job = self._job(cell, block, vouching.reference, before)
         answer = self.isolate(
             "measure", python, job, timeout_seconds=self.plan.run.settings.timeout_seconds, draw=self._draw(block)
         )
@@ -224,46 +226,47 @@ class Schedule:
             }
         )
 
-    def _reference(self, workload: str) -> Answer | None:
-        """Make the workload's reference unless it is there; the answer of the worker that could not, else None."""
-        if workload not in self._references:
-            there = self.store.reference_file(workload).exists()
-            self._references[workload] = None if there else self._make_reference(self._reference_cell(workload))
-        return self._references[workload]
-
-    def _make_reference(self, cell: Cell) -> Answer | None:
-        try:
-            python = self.environment(self.plan.interpreters[cell.interpreter])
-        except NoEnvironment as error:
-            return Answer({"status": "failed", "reason": str(error), "remedy": NO_ENVIRONMENT_REMEDY}, 0.0)
-        answer = self.isolate(
-            "proof", python, self._job(cell, 0, 0), timeout_seconds=self.plan.run.settings.timeout_seconds, draw=Draw()
-        )
-        return None if answer.outcome["status"] == "measured" else answer
-
-    def _reference_cell(self, workload: str) -> Cell:
-        return Cell(engine=REFERENCE_ENGINE, interpreter=self.plan.run.reference_interpreter, workload=workload)
+    def _vouching(self, workload: str) -> Vouching:
+        """Who vouches for the workload's engines, asked once. Raises NoVouching, and NoEnvironment."""
+        if workload not in self._vouched:
+            run = self.plan.run
+            vouchers = Vouchers(
+                isolate=self.isolate,
+                store=self.store,
+                interpreter=run.reference_interpreter,
+                python=lambda: self.environment(self.plan.interpreters[run.reference_interpreter]),
+                seconds=run.settings.vouch_seconds,
+                timeout_seconds=run.settings.timeout_seconds,
+            )
+            try:
+                self._vouched[workload] = vouchers.vouching(workload)
+            except NoVouching as nobody:
+                self._vouched[workload] = nobody
+        found = self._vouched[workload]
+        if isinstance(found, NoVouching):
+            raise found
+        return found
 
     def _draw(self, block: int) -> Draw:
         return Draw(block + 1, random.Random(f"{self.plan.run.seed} {block} padding").randrange(MOST_PADDING))
 
-    def _job(self, cell: Cell, block: int, steps_per_value: int) -> Job:
+    def _job(self, cell: Cell, block: int, reference: Cell, before: Record | None) -> Job:
         settings = self.plan.run.settings
         interpreter = self.plan.interpreters[cell.interpreter]
         return {
             "engine": cell.engine,
             "workload": cell.workload,
             "interpreter": cell.interpreter,
-            "proof_steps": settings.proof_steps,
-            "reference_file": str(self.store.reference_file(cell.workload).absolute()),
-            "reference_cell": self._reference_cell(cell.workload).key,
+            "reference_folder": str(self.store.evidence_folder(reference).absolute()),
+            "reference_cell": reference.key,
             "outcome_file": "",
             "warmups": settings.jit_warmups if interpreter.has_jit else settings.warmups,
             "values": settings.values,
             "value_seconds": settings.value_seconds,
             "offset_steps": random.Random(f"{self.plan.run.seed} {block}").randrange(MOST_OFFSET_STEPS + 1),
             "objects": str(self.store.objects_folder(cell).absolute()),
-            "steps_per_value": steps_per_value,
+            "stretch_steps": before.stretch_steps if before else 0,
+            "steps_per_value": before.steps_per_value if before else 0,
         }
 
 

@@ -28,7 +28,13 @@ def tell(store: Store, against: Store | None = None, others: Sequence[Store] = (
     elsewhere: it is not written beside the records, and can't link to what profilers left there.
     """
     set_against = _raced(against) if against else None
-    return story(*_raced(store), _seen(store, linked=not elsewhere), set_against, [_raced(other) for other in others])
+    return story(
+        *_raced(store),
+        _seen(store, linked=not elsewhere),
+        set_against,
+        [_raced(other) for other in others],
+        store.vouchings(),
+    )
 
 
 def _raced(store: Store) -> Raced:

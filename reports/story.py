@@ -29,8 +29,9 @@ from reports.records import EveryRecord, every_record
 from reports.seen import Seen
 from reports.table import each, in_order
 from reports.verdict import verdict
+from reports.vouching import vouched
 from results import units
-from results.record import Cell, Record, Run
+from results.record import Cell, Record, Run, Vouching
 
 BASELINE_TOLERANCE = (
     "baseline is compared within a stated tolerance, not bit for bit: micrograd keeps children in a set, whose order "
@@ -84,6 +85,8 @@ class Story:
     listings: tuple[Listing, ...]
     absences: tuple[Absence, ...]
     correctness: tuple[Correctness, ...]
+    vouched: tuple[str, ...]
+    """Who vouches for the results."""
     tolerance: str
     curves: tuple[Curve, ...]
     every_record: EveryRecord | None
@@ -102,6 +105,7 @@ def story(
     looks: Seen | None = None,
     against: Raced | None = None,
     others: Sequence[Raced] = (),
+    vouchings: Sequence[Vouching] = (),
 ) -> Story:
     """The whole story of a run, finished or not, looked at with profilers or not, beside other runs or not.
 
@@ -130,10 +134,11 @@ def story(
         listings=listings(run, table),
         absences=_absences(run, table),
         correctness=_correctness(run, table),
+        vouched=vouched(vouchings, records),
         tolerance=BASELINE_TOLERANCE,
         curves=tuple(_curves(run, table, records)),
         every_record=every_record(run, records),
-        settings=tuple((name.replace("_", " "), f"{value:g}") for name, value in run.settings),
+        settings=tuple((name.replace("_", " "), f"{value:g}") for name, value in run.settings if value is not None),
         command=shlex.join(run.command),
     )
 

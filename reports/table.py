@@ -23,7 +23,7 @@ NAN = float("nan")
 FIGURES = tuple(
     name
     for name, field in Record.model_fields.items()
-    if field.annotation in (int, float) and name not in ("block", "steps_per_value")
+    if field.annotation in (int, float) and name not in ("block", "stretch_steps", "steps_per_value")
 )
 """Columns taken from a record as they are: adding a number to `Record` adds a column."""
 
@@ -146,7 +146,10 @@ def _times(run: Run, cell: Cell, records: Sequence[Record]) -> Row:
     if workload is not None and workload.steps_per_epoch:
         steps = workload.steps_per_epoch
         row |= _bounded("epoch_seconds", stats.Interval(step.value * steps, step.low * steps, step.high * steps))
-        row["extrapolated"] = min(len(record.step_seconds) * record.steps_per_value for record in records) < steps
+        # A stretch is trained again and again: only its steps are those of an epoch.
+        row["extrapolated"] = (
+            min(record.stretch_steps or len(record.step_seconds) * record.steps_per_value for record in records) < steps
+        )
     if workload is not None and workload.samples_per_step:
         row["sample_seconds"] = step.value / workload.samples_per_step
     return row

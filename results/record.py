@@ -51,15 +51,55 @@ class Cell(Model):
 
 
 class Proof(Model):
-    """The gate of correctness: losses, gradients and parameters of a few steps, against the reference's."""
+    """The gate of correctness: losses, gradients and parameters beside those of the cell that vouches for them."""
 
     reference: str
-    """Key of the cell that made the reference."""
+    """Key of that cell."""
     steps: NonNegativeInt
+    """Of the longest training that was compared. In older runs: a few steps before anything was timed."""
+    stretches: NonNegativeInt = 0
+    """Passes of the timed stretch that were compared, warm-ups included. 0 in older runs."""
+    seconds: NonNegativeFloat = 0.0
+    """That the worker spent on it."""
     identical: bool
     """Whether every double is the same (NaN equals NaN, the sign of zero is free)."""
     worst_error: NonNegativeFloat
     """Largest |x - reference| / max(1, |reference|); infinite where only one of the two is finite."""
+
+
+class Voucher(Model):
+    """A cell that vouches for others, and who vouches for it."""
+
+    cell: Cell
+    checked_by: tuple[str, ...] = ()
+    """Keys of the cells that its losses, gradients and parameters were compared with, and equal."""
+    drills: tuple[str, ...] = ()
+    """Short trainings that it went through."""
+    steps: NonNegativeInt
+    """Of the longest stretch that it vouches for."""
+    worker_seconds: NonNegativeFloat = 0.0
+
+
+class PassedOver(Model):
+    """An engine that might have vouched for others, and why it did not."""
+
+    engine: Name
+    status: Status
+    reason: str
+    remedy: str = ""
+
+
+class Vouching(Model):
+    """Who vouches for the engines of a workload, the most trusted first."""
+
+    workload: Name
+    vouchers: tuple[Voucher, ...]
+    passed_over: tuple[PassedOver, ...] = ()
+
+    @property
+    def reference(self) -> Cell:
+        """The cell that all others are compared with."""
+        return self.vouchers[min(1, len(self.vouchers) - 1)].cell
 
 
 class LossPoint(Model):
@@ -94,7 +134,11 @@ class Record(Model):
     """Seconds a step of each timed value, in order."""
     pace_seconds: tuple[PositiveFloat, ...] = ()
     """Seconds of a fixed piece of work around each of them: how fast the machine was just then. None in older runs."""
+    stretch_steps: NonNegativeInt = 0
+    """A value trains so many steps from the start, then the same again, until its time is full. 0 in older runs: it
+    went on where the one before had ended."""
     steps_per_value: NonNegativeInt = 0
+    """Steps of a value, all its stretches together."""
     peak_bytes: NonNegativeInt = 0
     """Largest resident set of the worker process."""
     peak_compiler_bytes: NonNegativeInt = 0
@@ -110,7 +154,7 @@ class Record(Model):
     losses: tuple[LossPoint, ...] = ()
     """The loss curve of the timed training, thinned, with its first and last step."""
     parameters_sha256: str = ""
-    """Digest of the parameters after the proof's steps, over doubles with the sign of zero dropped."""
+    """Digest of the parameters after the timed stretch, over doubles with the sign of zero dropped."""
     proof: Proof | None = None
 
     @model_validator(mode="after")
@@ -166,8 +210,10 @@ class Settings(Model):
     """A value takes as many steps as fill this time: long enough to hold garbage collections, not to dodge them."""
     timeout_seconds: PositiveFloat = 120.0
     """A worker that takes longer is ended, and its record says so."""
-    proof_steps: NonNegativeInt = 2
-    """Steps of training that must give the reference's bits before anything is timed."""
+    vouch_seconds: PositiveFloat = 3.0
+    """About how long an engine trains that vouches for the others: its steps are the most that a timed stretch has."""
+    proof_steps: NonNegativeInt | None = None
+    """Of older runs: steps that were compared before anything was timed. None: all that is timed is compared."""
 
 
 class Run(Model):

@@ -3,7 +3,8 @@
     <run>/run.json                   the plan, the machine, the settings
     <run>/records/<cell>--<block>.json
     <run>/pyperf/<cell>.json         the cell's blocks as one pyperf suite
-    <run>/references/<workload>.json what the gate of correctness compares with
+    <run>/vouching/<workload>.json   who vouches for the workload's engines
+    <run>/evidence/<cell>/           their losses, gradients and parameters, which all others are compared with
     <run>/profiles/<cell>--<profiler>.json
     <run>/profiles/run.json          the plan of who looked: facts of engines that the race may not have had
     <run>/profiles/<cell>/           what else a profiler left: Scalene's own page, stacks for a flame graph
@@ -26,7 +27,7 @@ from typing import TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from results.profile import PROFILE, AnyProfile
-from results.record import Cell, Record, Run
+from results.record import Cell, Record, Run, Vouching
 
 RUNS = Path(os.environ.get("ZOOMGRAD_RUNS") or Path(__file__).parent / "runs")
 """Where runs are kept, unless told otherwise."""
@@ -100,7 +101,7 @@ class Store:
     @classmethod
     def create(cls, run: Run, *, under: Path = RUNS) -> Store:
         store = cls(under / run.id)
-        for part in ("records", "pyperf", "references"):
+        for part in ("records", "pyperf", "vouching"):
             (store.folder / part).mkdir(parents=True)  # never into the folder of another run
         write_atomically(store.folder / "run.json", run.model_dump_json(indent=1))
         return store
@@ -127,7 +128,7 @@ class Store:
         """
         draft = folder.with_name(f".{folder.name}.{os.getpid()}")
         shutil.rmtree(draft, ignore_errors=True)  # of a copy that was interrupted
-        for part in ("records", "profiles"):
+        for part in ("records", "profiles", "vouching"):
             (draft / part).mkdir(parents=True)
             for path in (self.folder / part).glob("[!.]*.json"):
                 shutil.copy(path, draft / part)
@@ -143,8 +144,24 @@ class Store:
     def export_file(self, name: str) -> Path:
         return self.folder / "export" / name
 
-    def reference_file(self, workload: str) -> Path:
-        return self.folder / "references" / f"{workload}.json"
+    def evidence_folder(self, cell: Cell) -> Path:
+        """For the numbers of a cell that vouches for others."""
+        return self.folder / "evidence" / folder_name(cell)
+
+    def write_vouching(self, vouching: Vouching) -> Path:
+        path = self.folder / "vouching" / f"{vouching.workload}.json"
+        path.parent.mkdir(exist_ok=True)
+        write_atomically(path, vouching.model_dump_json(indent=1))
+        return path
+
+    def vouching(self, workload: str) -> Vouching | None:
+        """Who vouches for the workload's engines; None where nobody was asked yet, and in older runs."""
+        path = self.folder / "vouching" / f"{workload}.json"
+        return read(path, Vouching) if path.exists() else None
+
+    def vouchings(self) -> list[Vouching]:
+        """The same of every workload, in the order of their files."""
+        return [read(path, Vouching) for path in sorted((self.folder / "vouching").glob("[!.]*.json"))]
 
     def objects_folder(self, cell: Cell) -> Path:
         """A cell's own: another's object would leave it without a compile time."""

@@ -242,7 +242,7 @@ DEFECTS = (
     # --- the harness ------------------------------------------------------------------------------------------------
     Defect(
         "proof: the last bits do not count",
-        "harness/worker/proof.py",
+        "harness/worker/evidence.py",
         "if x == y or (x != x and y != y):",
         "if abs(x - y) < 1e-12 or (x != x and y != y):",
         "harness/worker/test_proof.py::test_the_last_bit_counts",

@@ -130,15 +130,16 @@ class CompiledTrainer:
     def __init__(self, program: Program, workload: Workload) -> None:
         self._program = program
         self._workload = workload
-        self._columns = workload.columns()
+        self._all_columns = self._columns = workload.columns()
         self._start = array("d", program.parameters)
         self._batch = workload.batch
         self.phases: Mapping[str, float] = program.phases
         self.sizes: Mapping[str, float] = program.sizes
         self.losses = array("d")
 
-    def restart(self, *, batch: int) -> None:
+    def restart(self, *, batch: int, rows: Optional[int] = None) -> None:
         self._batch = batch
+        self._columns = self._all_columns if rows is None else tuple(column.first(rows) for column in self._all_columns)
         self.losses = array("d")
         self._program.parameters[:] = self._start
         self._program.reset()

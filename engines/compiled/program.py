@@ -7,6 +7,7 @@ from collections.abc import Mapping, MutableSequence, Sequence
 from typing import Any, Callable, NamedTuple, Optional, Protocol, Union
 
 from engines.api import NonFiniteLoss
+from engines.arithmetic import check_arithmetic
 from engines.columns import Column, Rows, columns, view_of
 
 Doubles = MutableSequence[float]
@@ -62,6 +63,7 @@ class Program:
     """A graph that runs without its Values. The numbers are those of the graph it came from, until they are set.
 
     Buffers may be the caller's own: assign a writable, contiguous buffer of doubles to `parameters` or `gradients`.
+    Whatever computes raises ChangedArithmetic where the processor's floating-point state would change the bits.
     """
 
     def __init__(
@@ -131,11 +133,13 @@ class Program:
         found = columns(row, len(self._x))  # type: ignore[arg-type]
         if found[0].rows != 1:
             raise ValueError(f"set_input takes one row, not {found[0].rows:,}\n  Hand many to `train`.")
+        check_arithmetic()
         self._kernel.set_input(self._x, found, 0)
         self._ran_forward = False
 
     def forward(self) -> float:
         """The loss of the row that was set; `outputs` has the rest."""
+        check_arithmetic()
         loss = self._kernel.forward(self._x, self._p, self._w, self._y)
         self._ran_forward = True
         return loss
@@ -144,6 +148,7 @@ class Program:
         """Add this row's gradients to `gradients`. Raises RuntimeError where forward has not seen the row."""
         if not self._ran_forward:
             raise RuntimeError("backward before forward\n  Call `forward()` after each `set_input` or new buffer.")
+        check_arithmetic()
         self._kernel.backward(self._x, self._p, self._w, self._q)
 
     def zero_grad(self) -> None:
@@ -152,6 +157,7 @@ class Program:
 
     def update(self, rate: float, batch: int = 1) -> None:
         """`parameters -= rate * gradients / batch`; the gradients return to zero."""
+        check_arithmetic()
         self._kernel.update(self._p, self._q, float(rate), _at_least_one(batch, "batch"))
         self._ran_forward = False
         self._taken = 0
@@ -187,6 +193,7 @@ class Program:
         if steps < 0 or not 0 <= first_row < count:
             raise ValueError(f"{steps} steps from row {first_row} on, of {count:,} rows")
         _at_least_one(batch, "batch")
+        check_arithmetic()
         updates = range(update, update + (self._taken % batch + steps) // batch)
         rates = array("d", map(rate, updates) if callable(rate) else [float(rate)] * len(updates))
         losses = array("d", bytes(8 * steps))

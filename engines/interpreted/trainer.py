@@ -10,8 +10,10 @@ import math
 from array import array
 from collections.abc import Mapping
 from time import perf_counter
+from typing import Optional
 
 from engines.api import NonFiniteLoss, Workload
+from engines.arithmetic import check_arithmetic
 from engines.domain import DOMAIN_ERRORS, tell_domain_error
 from engines.nn import Networks
 
@@ -26,21 +28,24 @@ class ScalarTrainer:
         self._parameters = self._model.parameters()
         self._start = self.parameters()
         self._batch = workload.batch
+        self._rows: Optional[int] = None
         self.losses = array("d")
         self.phases: Mapping[str, float] = {}
         self.sizes: Mapping[str, int] = {}
 
-    def restart(self, *, batch: int) -> None:
+    def restart(self, *, batch: int, rows: Optional[int] = None) -> None:
         self._batch = batch
+        self._rows = rows
         self.losses = array("d")
         for p, start in zip(self._parameters, self._start):
             p.data = start
             p.grad = 0.0
 
     def train(self, steps: int) -> None:
+        check_arithmetic()
         for _ in range(steps):
             step = len(self.losses)
-            row = self._workload.row(step)
+            row = self._workload.row(step % self._rows if self._rows else step)
             try:
                 loss = self._step(row)
             except DOMAIN_ERRORS as error:

@@ -25,9 +25,6 @@ def run(
         Optional[int], typer.Option(help="Seed of the shuffled order; drawn and recorded if absent.")
     ] = None,
     timeout: Annotated[Optional[float], typer.Option(min=1, help="Seconds a worker may take.")] = None,
-    proof_steps: Annotated[
-        Optional[int], typer.Option(min=2, help="Steps that must give the reference's bits before timing.")
-    ] = None,
     until: Annotated[
         Optional[float],
         typer.Option(parser=share, metavar="SHARE", help="Add blocks until every speedup is known to ±5%, say."),
@@ -53,7 +50,6 @@ def run(
             blocks=blocks,
             seed=seed,
             timeout_seconds=timeout,
-            proof_steps=proof_steps,
             precision=until or 0.0,
             budget_seconds=budget or 0.0,
         )

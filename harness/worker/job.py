@@ -12,32 +12,68 @@ from typing import Any, Callable, Optional, TypedDict
 import datasets
 import engines
 from datasets.idx import CorruptData
-from engines import Engine, NonFiniteLoss, Unavailable
+from engines import ChangedArithmetic, Engine, NonFiniteLoss, Unavailable
 from harness import workloads
 from harness.workloads import Workload
 
 
 class Job(TypedDict):
-    """What one worker is to do. Paths are absolute."""
+    """What a measuring worker is to do. Paths are absolute."""
 
     engine: str
     workload: str
     interpreter: str
-    proof_steps: int
-    reference_file: str
-    """Read by a measuring worker, written by the one that makes the reference."""
+    reference_folder: str
+    """Evidence of the engine that vouches for this one."""
     reference_cell: str
     outcome_file: str
     warmups: int
     values: int
     value_seconds: float
-    """A timed value takes as many steps as fill this time; at least one."""
+    """A timed value fills this time with whole stretches."""
     offset_steps: int
     """Steps between calibration and warm-up, another number in every block."""
     objects: str
     """The cell's private folder, for an object that was slow to compile."""
-    steps_per_value: int
+    stretch_steps: int
     """0: the worker finds out; later blocks of a cell repeat what its first one found."""
+    steps_per_value: int
+    """The same: a multiple of stretch_steps."""
+
+
+class VouchJob(TypedDict):
+    """What an engine does that vouches for others. Paths are absolute."""
+
+    engine: str
+    workload: str
+    outcome_file: str
+    witnesses: dict[str, str]
+    """Cells that vouch for this engine, and where their evidence lies."""
+    folder: str
+    """For its own evidence."""
+    seconds: float
+    """About how long its stretches may take, and at most how long its drills."""
+    steps: int
+    """And how long its longest stretch may be."""
+
+
+class VouchOutcome(TypedDict, total=False):
+    """What came of it; `status` and the reason are an Outcome's."""
+
+    status: str
+    reason: str
+    remedy: str
+    disagrees: bool
+    """Whether it failed because its numbers differ from a witness's."""
+    drills: list[str]
+    steps: int
+    """Of its longest stretch."""
+    seconds: float
+    """That training and comparing took."""
+
+
+class Mismatch(Exception):
+    """An engine gave other numbers than the reference: by how much, and where first."""
 
 
 def ready(engine_name: str, workload_name: str) -> tuple[Engine, Workload, Optional[str]]:
@@ -59,6 +95,7 @@ class Outcome(TypedDict, total=False):
     reason: str
     remedy: str
     phases: dict[str, float]
+    stretch_steps: int
     steps_per_value: int
     pace_seconds: list[float]
     peak_bytes: int
@@ -170,7 +207,7 @@ def run_job(outcome_file: str, work: Callable[[], Mapping[str, Any]]) -> bool:
         outcome = work()
     except (Unavailable, datasets.Unavailable) as missing:
         outcome = {"status": "skipped", "reason": missing.reason, "remedy": missing.remedy}
-    except (NonFiniteLoss, CorruptData) as error:
+    except (NonFiniteLoss, CorruptData, ChangedArithmetic, Mismatch) as error:
         reason, _, remedy = str(error).partition("\n  ")
         outcome = {"status": "failed", "reason": reason, "remedy": remedy}
     except MemoryError:

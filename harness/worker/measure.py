@@ -1,4 +1,4 @@
-"""One cell in one fresh process, under `pyperf.Runner`: prepare, prove, warm up, time.
+"""One cell in one fresh process, under `pyperf.Runner`: prepare, warm up, time, and prove each timed value.
 
 `python -m harness.worker.measure JOB -o FILE …` is pyperf's manager, which starts this module again as its one worker;
 everything happens there, and nothing is compiled in the manager. pyperf's file has the times; what pyperf can't carry
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -19,10 +18,10 @@ import pyperf
 from engines.api import Trainer
 from harness.worker.job import Job, Outcome, read_job, ready, run_job, thin
 from harness.worker.pace import HAS_JIT, around, pace
-from harness.worker.proof import Mismatch, prove
+from harness.worker.proof import Proof, prepare_proof
 
 SLOW_STEP_SECONDS = 5.0
-"""From here on a process gives one value, which is one step: the proof's steps were its warm-up."""
+"""From here on a process gives one value, which is one step: the calibration's step was its warm-up."""
 
 JIT_SECONDS = 2.0
 """A JIT trains so long before steps are counted: PyPy takes `baseline` on `xor` from 1 ms a step to 36 µs in 1.5 s, and
@@ -44,24 +43,21 @@ def main(module: str = "harness.worker.measure") -> None:
 
 
 def measure(runner: pyperf.Runner, job: Job) -> Outcome:
-    """Everything that the worker does. The order matters: no timing before the proof."""
+    """Everything that the worker does. Raises Mismatch: a time is told only if every timed value was proven."""
     engine, workload, refusal = ready(job["engine"], job["workload"])
     if refusal:
         return {"status": "skipped", "reason": refusal}
     trainer = engine.prepare(workload, objects=Path(job["objects"]))
     compiler_bytes = peak_bytes(of_children=True)
-    try:
-        proof = prove(engine, trainer, job)
-    except Mismatch as mismatch:
-        return {"status": "failed", "reason": str(mismatch), "remedy": "A wrong result has no speed: mend the engine."}
-    trainer.restart(batch=workload.batch)
+    proof = prepare_proof(engine, trainer, workload, job["reference_folder"], job["reference_cell"])
+    stretch = Stretch(trainer, workload.batch, proof)
 
-    step_seconds, steps = calibrate(trainer, job)
+    stretch_seconds, passes = calibrate(stretch, job)
     # Collections come every few steps: without an offset of its own each process would time the same part of a cycle.
     trainer.train(job["offset_steps"])
     # pyperf would calibrate in a process of its own, which would have to compile once more.
-    runner.args.loops = steps
-    if step_seconds > SLOW_STEP_SECONDS:
+    runner.args.loops = stretch.steps * passes
+    if stretch_seconds > SLOW_STEP_SECONDS:
         runner.args.warmups, runner.args.values = 0, 1
     metadata: dict[str, Any] = {
         "zoomgrad_engine": job["engine"],
@@ -69,10 +65,10 @@ def measure(runner: pyperf.Runner, job: Job) -> Outcome:
         **{f"zoomgrad_{phase}_seconds": seconds for phase, seconds in trainer.phases.items()},
     }
     pace()  # A JIT compiles it meanwhile.
-    time_steps, paces = _timed(trainer), [pace()]
+    paces = [pace()]
 
     def time_value(steps: int) -> float:
-        seconds = time_steps(steps)
+        seconds = sum(stretch.prove() for _ in range(steps // stretch.steps))
         paces.append(pace())
         return seconds
 
@@ -80,34 +76,58 @@ def measure(runner: pyperf.Runner, job: Job) -> Outcome:
     return {
         "status": "measured",
         "phases": dict(trainer.phases),
-        "steps_per_value": steps,
+        "stretch_steps": stretch.steps,
+        "steps_per_value": stretch.steps * passes,
         "pace_seconds": around(paces)[-runner.args.values :],
         "peak_bytes": peak_bytes(),
         "peak_compiler_bytes": compiler_bytes if "object_bytes" in trainer.sizes else 0,
         **trainer.sizes,  # type: ignore[typeddict-item]
-        # Steps are chosen first: of a fast engine there are millions, and pairs of them all would take a second.
+        # Steps are chosen first: of a fast engine there are many, and pairs of them all would take a while.
         "losses": [(step, trainer.losses[step]) for step in thin(range(len(trainer.losses)), LOSS_POINTS)],
-        **proof,
+        **proof.outcome(),
     }
 
 
-def calibrate(trainer: Trainer, job: Job) -> tuple[float, int]:
-    """About how long a step takes now, and how many steps a value takes.
+class Stretch:
+    """The first `steps` steps of training, timed again and again, each time from the start."""
 
-    It takes steps until they fill a value's time, of an interpreter that is warm by then. A later block's process
-    trains that many before its warm-up, and is as warm.
+    def __init__(self, trainer: Trainer, batch: int, proof: Proof, steps: int = 1) -> None:
+        self._trainer = trainer
+        self._batch = batch
+        self._proof = proof
+        self.steps = steps
+        self.most_steps = proof.steps
+
+    def time(self) -> float:
+        """Seconds of one pass, its restart aside."""
+        self._trainer.restart(batch=self._batch)
+        start = perf_counter()
+        self._trainer.train(self.steps)
+        return perf_counter() - start
+
+    def prove(self) -> float:
+        """The same, of a pass that is compared with the reference. Raises Mismatch."""
+        seconds = self.time()
+        self._proof.stretch(self._trainer)
+        return seconds
+
+
+def calibrate(stretch: Stretch, job: Job) -> tuple[float, int]:
+    """Find the stretch that a value takes: about how many seconds it takes now, and how many passes fill a value.
+
+    It doubles until the next one would be longer than a value, or than the reference's, of an interpreter that is warm
+    by then. A later block's process takes the same stretch, once before its warm-up.
     """
-    time_steps, steps = _timed(trainer), job["steps_per_value"]
-    if steps:
-        return time_steps(steps) / steps, steps
-    warm_at, steps = perf_counter() + (JIT_SECONDS if HAS_JIT else 0.0), 1
+    if 0 < job["stretch_steps"] <= stretch.most_steps:
+        stretch.steps = job["stretch_steps"]
+        return stretch.time(), job["steps_per_value"] // stretch.steps
+    warm_at = perf_counter() + (JIT_SECONDS if HAS_JIT else 0.0)
     while True:
-        seconds = time_steps(steps)
-        if seconds >= job["value_seconds"]:
-            if perf_counter() >= warm_at:
-                return seconds / steps, max(1, math.ceil(steps * job["value_seconds"] / seconds))
-        else:
-            steps *= 2
+        seconds = stretch.time()
+        if 2 * stretch.steps <= stretch.most_steps and 2 * seconds <= job["value_seconds"]:
+            stretch.steps *= 2
+        elif perf_counter() >= warm_at:
+            return seconds, max(1, math.ceil(job["value_seconds"] / seconds))
 
 
 def peak_bytes(*, of_children: bool = False) -> int:
@@ -118,17 +138,6 @@ def peak_bytes(*, of_children: bool = False) -> int:
         return 0
     peak = resource.getrusage(resource.RUSAGE_CHILDREN if of_children else resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
-
-
-def _timed(trainer: Trainer) -> Callable[[int], float]:
-    """Seconds that so many further steps take, in the form that pyperf calls."""
-
-    def time_steps(steps: int) -> float:
-        start = perf_counter()
-        trainer.train(steps)
-        return perf_counter() - start
-
-    return time_steps
 
 
 def _pass_job_on(command: list[str], args: Any) -> None:

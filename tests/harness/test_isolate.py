@@ -13,6 +13,7 @@ import pyperf
 import pytest
 
 from harness.isolate import KEPT, PADDING, TAIL_CHARACTERS, Draw, isolate
+from harness.worker.evidence import Witness, write_evidence
 
 PYTHON = Path(sys.executable)  # the tests' own environment has pyperf
 
@@ -23,8 +24,7 @@ def job(tmp_path):
         "engine": "tuple",
         "workload": "xor",
         "interpreter": "cpython-3.13",
-        "proof_steps": 2,
-        "reference_file": str(tmp_path / "reference.json"),
+        "reference_folder": str(tmp_path / "evidence"),
         "reference_cell": "tuple/cpython-3.13/xor",
         "outcome_file": "",
         "warmups": 2,
@@ -32,7 +32,22 @@ def job(tmp_path):
         "value_seconds": 0.01,
         "offset_steps": 3,
         "objects": str(tmp_path / "objects"),
+        "stretch_steps": 0,
         "steps_per_value": 0,
+    }
+
+
+@pytest.fixture
+def vouching(tmp_path):
+    """The job of an engine that vouches for all others."""
+    return {
+        "engine": "tuple",
+        "workload": "xor",
+        "outcome_file": "",
+        "witnesses": {},
+        "folder": str(tmp_path / "evidence"),
+        "seconds": 10.0,
+        "steps": 64,
     }
 
 
@@ -41,10 +56,10 @@ def run(task, job, *, python=PYTHON, timeout_seconds=60.0):
 
 
 @pytest.fixture
-def reference(job):
-    answer = run("proof", job)
+def reference(vouching):
+    answer = run("vouch", vouching)
     assert answer.outcome["status"] == "measured", answer
-    return json.loads(Path(job["reference_file"]).read_text())
+    return Path(vouching["folder"])
 
 
 @pytest.fixture
@@ -81,36 +96,44 @@ def test_a_worker_proves_and_measures(engine, job, reference):
     assert benchmark.get_metadata()["zoomgrad_engine"] == engine
 
 
-def test_the_reference_holds_what_is_compared(reference):
-    assert sorted(reference) == ["gradients", "losses", "parameters"]
-    assert len(reference["losses"]) == 2
-    assert len(reference["gradients"]) == len(reference["parameters"]) == 17
+def test_a_value_is_whole_stretches_of_what_was_vouched_for(job, reference):
+    outcome = run("measure", {**job, "engine": "replay"}).outcome
+    assert outcome["stretch_steps"] == outcome["proof"]["steps"] == 64
+    assert outcome["steps_per_value"] % 64 == 0
+    passes = outcome["steps_per_value"] // 64
+    assert outcome["proof"]["stretches"] == 5 * passes  # two warm-ups, three values
+    assert len(outcome["losses"]) == 64
 
 
-def test_steps_that_were_found_before_are_taken_again(job, reference):
-    answer = run("measure", {**job, "steps_per_value": 7})
-    assert answer.outcome["steps_per_value"] == 7
-    assert pyperf.Benchmark.loads(answer.pyperf.decode()).get_runs()[0].get_loops() == 7
+def test_the_stretch_that_was_found_before_is_taken_again(job, reference):
+    answer = run("measure", {**job, "stretch_steps": 8, "steps_per_value": 24})
+    assert (answer.outcome["stretch_steps"], answer.outcome["steps_per_value"]) == (8, 24)
+    assert pyperf.Benchmark.loads(answer.pyperf.decode()).get_runs()[0].get_loops() == 24
 
 
 @pytest.mark.parametrize("part", ["losses", "gradients", "parameters"])
 def test_a_result_that_differs_in_the_last_bit_has_no_speed(part, job, reference):
-    reference[part][-1] *= 1 + 2**-52
-    Path(job["reference_file"]).write_text(json.dumps(reference))
+    """After two steps, between two updates; no longer stretch is known."""
+    found = Witness(reference).evidence("2")
+    numbers = getattr(found, part)
+    index = max(i for i, x in enumerate(numbers) if x)
+    numbers[index] *= 1 + 2**-52
+    write_evidence(reference, [("2", found)])
     answer = run("measure", job)
     assert answer.outcome["status"] == "failed"
-    assert f"{part}[{len(reference[part]) - 1}] is " in answer.outcome["reason"]
+    assert f"{part}[{index}] is " in answer.outcome["reason"]
     assert "tuple/cpython-3.13/xor" in answer.outcome["reason"]
+    assert answer.outcome["remedy"] == "A wrong result has no speed: mend the engine."
     assert answer.pyperf is None
 
 
-def test_data_that_is_missing_is_a_skip_with_the_remedy(job, tmp_path, monkeypatch):
+def test_data_that_is_missing_is_a_skip_with_the_remedy(vouching, tmp_path, monkeypatch):
     monkeypatch.setenv("ZOOMGRAD_CACHE", str(tmp_path / "empty"))
     monkeypatch.delenv("ZOOMGRAD_DATA", raising=False)
-    answer = run("proof", {**job, "workload": "mnist"})
+    answer = run("vouch", {**vouching, "workload": "mnist"})
     assert answer.outcome["status"] == "skipped"
     assert "ZOOMGRAD_DATA" in answer.outcome["remedy"]
-    assert not Path(job["reference_file"]).exists()
+    assert not Path(vouching["folder"]).exists()
 
 
 def test_a_worker_that_raises_says_where(job):
@@ -122,7 +145,7 @@ def test_a_worker_that_raises_says_where(job):
 # Workers that break
 
 
-@pytest.mark.parametrize("task", ["measure", "proof"])
+@pytest.mark.parametrize("task", ["measure", "vouch"])
 def test_a_worker_that_crashes_is_told_by_its_signal(task, job, stand_in):
     python = stand_in("print('about to crash', flush=True); os.kill(os.getpid(), signal.SIGSEGV)")
     answer = run(task, job, python=python)
@@ -131,22 +154,22 @@ def test_a_worker_that_crashes_is_told_by_its_signal(task, job, stand_in):
 
 
 def test_a_worker_that_ends_without_an_outcome_is_told_by_its_code(job, stand_in):
-    answer = run("proof", job, python=stand_in("sys.exit(3)"))
+    answer = run("vouch", job, python=stand_in("sys.exit(3)"))
     assert answer.outcome["reason"] == "the worker ended with exit code 3 and no outcome: it wrote nothing"
-    answer = run("proof", job, python=stand_in("sys.exit(0)"))
+    answer = run("vouch", job, python=stand_in("sys.exit(0)"))
     assert answer.outcome["status"] == "failed"
 
 
 def test_a_reason_carries_the_end_of_what_the_worker_wrote(job, stand_in):
     python = stand_in("print('x' * 100_000); sys.stdout.flush(); print('the cause', file=sys.stderr); sys.exit(3)")
-    reason = run("proof", job, python=python).outcome["reason"]
+    reason = run("vouch", job, python=python).outcome["reason"]
     assert reason.endswith("x\nthe cause")
     assert len(reason) < TAIL_CHARACTERS + 100
 
 
 def test_output_that_is_no_text_is_no_obstacle(job, stand_in):
     python = stand_in(r"sys.stdout.buffer.write(b'\xff\xfe end'); sys.exit(3)")
-    assert run("proof", job, python=python).outcome["reason"].endswith("end")
+    assert run("vouch", job, python=python).outcome["reason"].endswith("end")
 
 
 def test_measuring_without_times_is_a_failure(job, stand_in):
@@ -197,7 +220,7 @@ def test_a_workers_children_end_with_it(then, timeout_seconds, status, job, stan
 
 
 def test_a_timeout_says_how_to_give_more(job, stand_in):
-    answer = run("proof", job, python=stand_in("time.sleep(600)"), timeout_seconds=0.5)
+    answer = run("vouch", job, python=stand_in("time.sleep(600)"), timeout_seconds=0.5)
     assert answer.outcome["reason"] == "took longer than 0.5 s"
     assert "--timeout" in answer.outcome["remedy"]
 
@@ -208,7 +231,7 @@ def test_an_interrupt_ends_the_worker_too(job, stand_in, tmp_path):
     text = (
         "import json, signal, sys; from pathlib import Path; from harness.isolate import Draw, isolate\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background jobs ignore it
-        "isolate('proof', Path(sys.argv[1]), json.loads(sys.argv[2]), timeout_seconds=600, draw=Draw())"
+        "isolate('vouch', Path(sys.argv[1]), json.loads(sys.argv[2]), timeout_seconds=600, draw=Draw())"
     )
     caller = subprocess.Popen([sys.executable, "-c", text, python, json.dumps(job)], stderr=subprocess.PIPE, text=True)
     wait_for(pids_file.exists)
@@ -227,7 +250,7 @@ def test_a_worker_sees_only_what_is_kept_of_the_environment(job, stand_in, monke
     monkeypatch.setenv("PYTHONPATH", "/elsewhere")
     monkeypatch.setenv("ZOOMGRAD_DATA", "/data")
     python = stand_in("print(json.dumps(dict(os.environ))); sys.exit(3)")
-    seen = json.loads(run("proof", job, python=python).outcome["reason"].partition(": ")[2])
+    seen = json.loads(run("vouch", job, python=python).outcome["reason"].partition(": ")[2])
     assert set(seen) - {"LC_CTYPE"} <= {
         *KEPT,
         "PYTHONPATH",

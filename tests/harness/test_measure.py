@@ -1,4 +1,4 @@
-"""How a worker finds out how many steps a value takes, by a clock of the test's own."""
+"""How a worker finds the stretch that a value takes, by a clock of the test's own."""
 
 import pytest
 
@@ -11,12 +11,22 @@ class Warming:
     """A trainer whose steps become a hundred times as fast after a second, and the clock that they take."""
 
     def __init__(self):
-        self.now, self.steps = 0.0, 0
+        self.now, self.steps, self.restarts = 0.0, 0, 0
+
+    def restart(self, *, batch):
+        self.restarts += 1
 
     def train(self, steps):
         cold = max(0, min(steps, COLD_STEPS - self.steps))
         self.now += cold * COLD + (steps - cold) * WARM
         self.steps += steps
+
+
+class Proof:
+    """As far as it could compare."""
+
+    def __init__(self, steps):
+        self.steps = steps
 
 
 @pytest.fixture
@@ -26,26 +36,55 @@ def trainer(monkeypatch):
     return warming
 
 
-def calibrated(trainer, steps_per_value=0):
-    return measure.calibrate(trainer, {"steps_per_value": steps_per_value, "value_seconds": 0.05})
+def calibrated(trainer, *, most=1 << 18, stretch_steps=0, steps_per_value=0):
+    """Seconds and passes, and the stretch they are of."""
+    stretch = measure.Stretch(trainer, 4, Proof(most))
+    job = {"stretch_steps": stretch_steps, "steps_per_value": steps_per_value, "value_seconds": 0.05}
+    return *measure.calibrate(stretch, job), stretch.steps
 
 
 def test_a_jit_is_warm_before_steps_are_counted(trainer, monkeypatch):
     monkeypatch.setattr(measure, "HAS_JIT", True)
-    step_seconds, steps = calibrated(trainer)
-    assert step_seconds == pytest.approx(WARM)
-    assert steps == pytest.approx(0.05 / WARM, abs=1)
+    seconds, passes, steps = calibrated(trainer)
+    assert seconds / steps == pytest.approx(WARM)
+    assert (steps, passes) == (4096, 2)
     assert trainer.now >= measure.JIT_SECONDS
 
 
 def test_without_one_a_value_is_counted_at_once(trainer, monkeypatch):
     monkeypatch.setattr(measure, "HAS_JIT", False)
-    assert calibrated(trainer) == (pytest.approx(COLD), 50)
+    assert calibrated(trainer) == (pytest.approx(32 * COLD), 2, 32)
     assert trainer.now < 0.2
+
+
+def test_a_step_that_is_longer_than_a_value_is_a_stretch(trainer, monkeypatch):
+    monkeypatch.setattr(measure, "HAS_JIT", False)
+    monkeypatch.setattr(trainer, "train", lambda steps: setattr(trainer, "now", trainer.now + 0.9 * steps))
+    assert calibrated(trainer) == (pytest.approx(0.9), 1, 1)
+
+
+def test_no_stretch_is_longer_than_what_it_can_be_compared_with(trainer, monkeypatch):
+    monkeypatch.setattr(measure, "HAS_JIT", False)
+    seconds, passes, steps = calibrated(trainer, most=8)
+    assert steps == 8
+    assert passes * seconds == pytest.approx(0.05, rel=0.2)
 
 
 @pytest.mark.parametrize("jit", [False, True])
 def test_a_later_block_repeats_what_the_first_found(trainer, monkeypatch, jit):
     monkeypatch.setattr(measure, "HAS_JIT", jit)
-    assert calibrated(trainer, steps_per_value=700) == (pytest.approx(COLD), 700)
-    assert trainer.steps == 700
+    assert calibrated(trainer, stretch_steps=256, steps_per_value=768) == (pytest.approx(256 * COLD), 3, 256)
+    assert trainer.steps == 256
+
+
+def test_but_not_beyond_what_it_can_be_compared_with(trainer, monkeypatch):
+    """A reference that was made again may have got less far."""
+    monkeypatch.setattr(measure, "HAS_JIT", False)
+    assert calibrated(trainer, most=8, stretch_steps=256, steps_per_value=768)[2] == 8
+
+
+def test_every_pass_starts_anew(trainer):
+    stretch = measure.Stretch(trainer, 4, Proof(8), 8)
+    stretch.time()
+    stretch.time()
+    assert (trainer.restarts, trainer.steps) == (2, 16)

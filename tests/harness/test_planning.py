@@ -66,7 +66,18 @@ def test_the_total_counts_what_is_slow_to_compile_once_and_all_else_in_every_blo
         made.estimate_seconds(clang, 0) + 2 * made.estimate_seconds(clang, 1)
     )
     assert made.estimate_seconds(clang, 0) > made.estimate_seconds(clang, 1)
-    assert made.total_seconds == pytest.approx(made.cell_seconds(tcc) + made.cell_seconds(clang))
+    vouching = matrix.vouching_seconds("mnist", made.run.settings)
+    assert made.total_seconds == pytest.approx(vouching + made.cell_seconds(tcc) + made.cell_seconds(clang))
+
+
+def test_vouching_takes_a_share_of_the_run_and_has_its_limits():
+    seconds = [plan(name).run.settings.vouch_seconds for name in ("smoke", "quick", "everything")]
+    assert seconds == sorted(seconds)
+    assert seconds[0] == matrix.LEAST_VOUCH_SECONDS
+    assert seconds[-1] == matrix.MOST_VOUCH_SECONDS
+    quick = plan("quick")
+    vouching = sum(matrix.vouching_seconds(name, quick.run.settings) for name in quick.run.workloads)
+    assert vouching < 0.2 * quick.total_seconds
 
 
 def test_other_patches_run_only_where_they_are_named_or_everything_is():
@@ -76,8 +87,8 @@ def test_other_patches_run_only_where_they_are_named_or_everything_is():
 
 
 def test_choices_replace_the_presets():
-    run = plan(blocks=7, seed=0, timeout_seconds=9.0, proof_steps=50).run
-    assert (run.blocks, run.seed, run.settings.timeout_seconds, run.settings.proof_steps) == (7, 0, 9.0, 50)
+    run = plan(blocks=7, seed=0, timeout_seconds=9.0).run
+    assert (run.blocks, run.seed, run.settings.timeout_seconds) == (7, 0, 9.0)
     assert run.settings.value_seconds == matrix.PRESETS["smoke"].settings.value_seconds
 
 

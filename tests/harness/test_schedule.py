@@ -1,6 +1,7 @@
 """Cells -> records through a fake worker: what runs, in which order, and what is on disk when."""
 
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -8,7 +9,9 @@ import pyperf
 import pytest
 
 from harness.interpreters import Interpreter, Missing, NoEnvironment
+from harness.isolate import Answer
 from harness.schedule import MOST_BLOCKS, Plan, Schedule
+from harness.worker.evidence import MOST_STEPS
 from results.record import Cell, InterpreterFacts, Run, Settings
 from results.store import Store
 from tests.harness.workers import Workers
@@ -115,37 +118,40 @@ def test_a_record_is_on_disk_before_the_next_worker_starts(tmp_path):
     records = tmp_path / "runs" / "a-run" / "records"
     workers.before_each = lambda: on_disk.append(len(list(records.glob("[!.]*.json"))))
     execute(plan(blocks=1), workers, tmp_path)
-    assert on_disk == [0, 0, 1, 2, 3]  # the first worker makes the reference
+    assert on_disk == [0, 0, 0, 0, 1, 2, 3]  # the first three workers vouch
 
 
 # What a worker is told, and what a record keeps
 
 
 def test_a_worker_is_told_what_the_run_settled(tmp_path):
-    settings = Settings(values=4, warmups=2, jit_warmups=9, value_seconds=0.5, timeout_seconds=33, proof_steps=5)
+    settings = Settings(values=4, warmups=2, jit_warmups=9, value_seconds=0.5, timeout_seconds=33, vouch_seconds=5)
     cells = (cell("slots"), cell("slots", on="pypy-3.9"))
     workers = Workers(tmp_path)
     execute(plan(cells=cells, blocks=1, settings=settings), workers, tmp_path)
-    proof, *measures = workers.jobs
-    assert (proof["task"], proof["engine"], proof["interpreter"]) == ("proof", "tuple", "cpython-3.13")
-    assert {job["reference_file"] for job in workers.jobs} == {proof["reference_file"]}
-    assert {job["reference_cell"] for job in measures} == {"tuple/cpython-3.13/xor"}
+    trusted, first, second, *measures = workers.jobs
+    assert [job["task"] for job in workers.jobs] == ["vouch"] * 3 + ["measure"] * 2
+    assert [job["engine"] for job in (trusted, first, second)] == ["tuple", "tcc", "clang-O0"]
+    assert {job["python"] for job in (trusted, first, second)} == {Path("/environments/cpython-3.13/bin/python")}
+    assert {job["reference_folder"] for job in measures} == {first["folder"]}
+    assert {job["reference_cell"] for job in measures} == {"tcc/cpython-3.13/xor"}
     assert {job["interpreter"]: job["warmups"] for job in measures} == {"cpython-3.13": 2, "pypy-3.9": 9}
     for job in measures:
         assert job["python"] == Path("/environments") / job["interpreter"] / "bin" / "python"
-        assert (job["values"], job["value_seconds"], job["proof_steps"], job["timeout"]) == (4, 0.5, 5, 33)
+        assert (job["values"], job["value_seconds"], job["timeout"]) == (4, 0.5, 33)
 
 
-def test_later_blocks_take_the_steps_that_the_first_one_found(tmp_path):
+def test_later_blocks_take_the_stretch_that_the_first_one_found(tmp_path):
     workers = Workers(tmp_path)
     execute(plan(cells=CELLS[:1]), workers, tmp_path)
-    assert [job["steps_per_value"] for job in workers.jobs if job["task"] == "measure"] == [0, 50, 50]
+    measures = [job for job in workers.jobs if job["task"] == "measure"]
+    assert [(job["stretch_steps"], job["steps_per_value"]) for job in measures] == [(0, 0), (25, 50), (25, 50)]
 
 
 def test_each_block_has_a_hash_seed_of_its_own(tmp_path):
     workers = Workers(tmp_path)
     execute(plan(cells=CELLS[:1]), workers, tmp_path)
-    assert [job["hash_seed"] for job in workers.jobs] == [0, 1, 2, 3]
+    assert [job["hash_seed"] for job in workers.jobs] == [0, 0, 0, 1, 2, 3]
 
 
 def test_each_block_has_an_environment_of_its_own_size_drawn_from_the_seed(tmp_path):
@@ -167,7 +173,7 @@ def test_a_record_holds_what_the_worker_and_pyperf_found(tmp_path):
     assert (first.phases, first.steps_per_value, first.peak_bytes) == ({"trace": 0.25}, 50, 1000)
     assert [(point.step, point.loss) for point in first.losses] == [(0, 4.0), (9, 2.0)]
     assert (first.worker_seconds, first.parameters_sha256) == (2.0, "abc")
-    assert first.proof.reference == "tuple/cpython-3.13/xor"
+    assert first.proof.reference == "tcc/cpython-3.13/xor"
     assert observer.records == [first, second]
 
 
@@ -210,7 +216,7 @@ def test_a_missing_interpreter_is_skipped_with_the_remedy(tmp_path):
     store, _ = execute(plan(cells=cells, missing=["pypy-3.11"]), workers, tmp_path)
     (record,) = [record for record in store.records() if record.cell.interpreter == "pypy-3.11"]
     assert (record.status, record.remedy) == ("skipped", REMEDY)
-    assert {job["interpreter"] for job in workers.jobs} == {"cpython-3.13"}
+    assert {job["interpreter"] for job in workers.jobs if job["task"] == "measure"} == {"cpython-3.13"}
 
 
 def test_an_interpreter_without_an_environment_fails_in_uvs_words(tmp_path):
@@ -241,28 +247,106 @@ def test_a_reference_without_an_environment_fails_every_cell(tmp_path):
     assert workers.jobs == []
 
 
-def test_a_reference_that_can_not_be_made_fails_its_workloads_cells_only(tmp_path):
-    answers = {("proof", "tour"): {"status": "failed", "reason": "the worker was ended by SIGSEGV"}}
-    cells = (*CELLS, cell("tuple", workload="tour"), cell("slots", workload="tour"))
+# Who vouches
+
+
+def vouched(tmp_path, answers=None, **choices):
     workers = Workers(tmp_path, answers)
+    store, _ = execute(plan(cells=CELLS[:1], blocks=1, **choices), workers, tmp_path)
+    return workers, store
+
+
+def test_the_reference_vouches_for_two_and_they_for_each_other_and_for_all(tmp_path):
+    workers, store = vouched(tmp_path)
+    trusted, first, second = workers.jobs[:3]
+    assert trusted["witnesses"] == {}
+    assert first["witnesses"] == {"tuple/cpython-3.13/xor": trusted["folder"]}
+    assert second["witnesses"] == {**first["witnesses"], "tcc/cpython-3.13/xor": first["folder"]}
+    assert (first["steps"], second["steps"]) == (MOST_STEPS, 64)  # as far as the first one went
+    (vouching,) = store.vouchings()
+    assert vouching.reference == cell("tcc")
+    assert [(one.cell.engine, one.checked_by, one.steps) for one in vouching.vouchers] == [
+        ("tuple", (), 64),
+        ("tcc", ("tuple/cpython-3.13/xor",), 64),
+        ("clang-O0", ("tuple/cpython-3.13/xor", "tcc/cpython-3.13/xor"), 64),
+    ]
+
+
+NO_COMPILER = {"status": "skipped", "reason": "there is no such compiler on PATH", "remedy": "install one"}
+
+
+def test_without_a_compiler_python_takes_its_place(tmp_path):
+    answers = {("vouch", name): NO_COMPILER for name in ("tcc", "clang-O0", "gcc-O0")}
+    _, store = vouched(tmp_path, answers)
+    (vouching,) = store.vouchings()
+    assert [one.cell.engine for one in vouching.vouchers] == ["tuple", "python-source", "bytecode"]
+    assert {one.engine: one.reason for one in vouching.passed_over} == dict.fromkeys(
+        ("tcc", "clang-O0", "gcc-O0"), NO_COMPILER["reason"]
+    )
+    assert store.records()[0].proof.reference == "python-source/cpython-3.13/xor"
+
+
+def test_a_compiler_that_fails_is_passed_over(tmp_path):
+    answers = {("vouch", "clang-O0"): {"status": "failed", "reason": "clang ended with exit code 1"}}
+    _, store = vouched(tmp_path, answers)
+    assert [one.cell.engine for one in store.vouchings()[0].vouchers] == ["tuple", "tcc", "gcc-O0"]
+
+
+@pytest.mark.parametrize("engine", ["tcc", "clang-O0"])
+def test_two_that_disagree_vouch_for_nobody(tmp_path, engine):
+    why = {"status": "failed", "reason": f"{engine} and tuple disagree", "remedy": "find out", "disagrees": True}
+    workers, store = vouched(tmp_path, {("vouch", engine): why})
+    (record,) = store.records()
+    assert (record.status, record.reason, record.remedy) == ("failed", f"{engine} and tuple disagree", "find out")
+    assert store.vouchings() == []
+    assert workers.measured == []
+
+
+def test_where_nobody_can_vouch_no_cell_is_measured_and_others_are(tmp_path):
+    broken = {"status": "failed", "reason": "the worker was ended by SIGSEGV"}
+    cells = (*CELLS, cell("tuple", workload="tour"), cell("slots", workload="tour"))
+
+    class Picky(Workers):
+        def __call__(self, task, python, job, **rest):
+            if task == "vouch" and job["workload"] == "tour" and job["engine"] not in ("tuple", "bytecode"):
+                self.jobs.append({"task": task, **job})
+                return Answer(broken, 1.0)
+            return super().__call__(task, python, job, **rest)
+
+    workers = Picky(tmp_path)
     store, _ = execute(plan(cells=cells, blocks=1), workers, tmp_path)
     failed = [record for record in store.records() if record.status != "measured"]
-    assert [(record.cell.key, record.status) for record in failed] == [
-        ("tuple/cpython-3.13/tour", "failed"),
-        ("slots/cpython-3.13/tour", "failed"),
-    ]
-    assert "the reference (tuple/cpython-3.13/tour) could not be made: the worker was ended" in failed[0].reason
-    assert sum(job["task"] == "proof" for job in workers.jobs) == 2  # once a workload
+    assert [record.cell.key for record in failed] == ["tuple/cpython-3.13/tour", "slots/cpython-3.13/tour"]
+    assert failed[0].reason.startswith("no two engines can vouch for the others on tour: tcc: the worker was ended")
+    assert sum(job["task"] == "vouch" and job["workload"] == "tour" for job in workers.jobs) == 6  # asked once
     assert len(workers.measured) == 4
 
 
+def test_a_reference_that_fails_says_why(tmp_path):
+    _, store = vouched(
+        tmp_path, {("vouch", "tuple"): {"status": "failed", "reason": "the worker was ended by SIGSEGV"}}
+    )
+    assert store.records()[0].reason == "the worker was ended by SIGSEGV"
+
+
 def test_where_the_data_is_missing_cells_are_skipped_with_the_remedy(tmp_path):
-    answers = {("proof", "mnist"): {"status": "skipped", "reason": "mnist: not here", "remedy": "fetch it"}}
-    cells = (cell("tuple", workload="mnist"), cell("tuple"))
-    store, _ = execute(plan(cells=cells, blocks=1), Workers(tmp_path, answers), tmp_path)
-    record = store.records()[0]
+    missing = {"status": "skipped", "reason": "mnist: not here", "remedy": "fetch it"}
+    workers, store = vouched(tmp_path, {("vouch", "tuple"): missing})
+    (record,) = store.records()
     assert (record.status, record.reason, record.remedy) == ("skipped", "mnist: not here", "fetch it")
-    assert store.records()[1].status == "measured"
+    assert len(workers.jobs) == 1
+
+
+def test_evidence_that_is_gone_is_made_again(tmp_path):
+    _, store = vouched(tmp_path)
+    shutil.rmtree(store.evidence_folder(cell("tcc")))
+    lost = next((store.folder / "records").iterdir())
+    lost.unlink()
+    workers, _ = vouched(tmp_path)
+    assert [job["task"] for job in workers.jobs] == ["vouch"] * 3 + ["measure"]
+
+
+# Blocks that do not belong together
 
 
 def test_a_block_that_pyperf_will_not_merge_is_a_failed_record(tmp_path):
@@ -296,7 +380,7 @@ def test_an_interrupt_leaves_what_was_measured_and_resuming_measures_the_rest(tm
     assert Counter(statuses(store).values()) == {"measured": 12}
     for name, content in before.items():
         assert (store.folder / "records" / name).read_bytes() == content
-    assert [job["task"] for job in resumed.jobs].count("proof") == 0
+    assert [job["task"] for job in resumed.jobs].count("vouch") == 0
     steps = {job["engine"]: job["steps_per_value"] for job in resumed.jobs if job["hash_seed"] == 2}
     assert set(steps.values()) == {50}  # what the first session found holds in the second
 

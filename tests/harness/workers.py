@@ -5,6 +5,7 @@ from pathlib import Path
 import pyperf
 
 from harness.isolate import Answer
+from harness.worker.evidence import write_evidence
 
 
 def pyperf_json(tmp_path, step_seconds, **metadata):
@@ -21,7 +22,7 @@ def pyperf_json(tmp_path, step_seconds, **metadata):
 
 
 class Workers:
-    """A fake `Isolate`: measures everything, but for what `answers` says of an engine or of ("proof", workload)."""
+    """A fake `Isolate`: measures everything, but for what `answers` says of an engine or of ("vouch", engine)."""
 
     def __init__(self, tmp_path, answers=None, *, metadata=lambda block: {}):
         self.tmp_path = tmp_path
@@ -36,24 +37,25 @@ class Workers:
         self.before_each()
         drawn = {"hash_seed": draw.hash_seed, "padding": draw.padding}
         self.jobs.append({"task": task, "python": python, "timeout": timeout_seconds, **drawn, **job})
-        key = job["engine"] if task == "measure" else ("proof", job["workload"])
+        key = job["engine"] if task == "measure" else ("vouch", job["engine"])
         answer = self.answers.get(key)
         if isinstance(answer, BaseException):
             raise answer
         if answer:
             return Answer(answer, 1.5)
-        if task == "proof":
-            Path(job["reference_file"]).write_text("{}")
-            return Answer({"status": "measured"}, 1.0)
+        if task == "vouch":
+            write_evidence(Path(job["folder"]), [])
+            return Answer({"status": "measured", "drills": ["short"], "steps": min(job["steps"], 64)}, 1.0)
         block = draw.hash_seed - 1
         outcome = {
             "status": "measured",
             "phases": {"trace": 0.25},
+            "stretch_steps": job["stretch_steps"] or 25,
             "steps_per_value": job["steps_per_value"] or 50,
             "peak_bytes": 1000,
             "losses": [(0, 4.0), (9, 2.0)],
             "parameters_sha256": "abc",
-            "proof": {"reference": job["reference_cell"], "steps": 2, "identical": True, "worst_error": 0.0},
+            "proof": {"reference": job["reference_cell"], "steps": 25, "identical": True, "worst_error": 0.0},
         }
         return Answer(
             outcome, 2.0, pyperf_json(self.tmp_path, self.seconds(job["engine"], block), **self.metadata(block))

@@ -1,21 +1,35 @@
-"""The gate of correctness: what counts as the same bits, and that every engine passes it."""
+"""The gate of correctness: what counts as the same bits, who vouches, and that every engine passes."""
 
+import json
 import math
 from array import array
 from functools import cache
+from pathlib import Path
 
 import pytest
 
 import engines
 from engines.interpreted.engine import InterpretedEngine
 from harness import workloads
-from harness.worker.job import read_job, run_job, write_json
-from harness.worker.proof import Mismatch, compare, digest, evidence, load_evidence, make_reference, prove
+from harness.worker.evidence import (
+    DRILLS,
+    MOST_STEPS,
+    SHORT,
+    Evidence,
+    Witness,
+    compare,
+    drill,
+    stretches,
+    write_evidence,
+)
+from harness.worker.job import Mismatch, read_json, run_job
+from harness.worker.proof import MOST_BOUNDED_STEPS, digest, prepare_proof
+from harness.worker.vouch import vouch
 from tests.engines.ladder import FAST_TO_COMPILE, runnable, willing
 
 
 def doubles(*values):
-    return {"losses": array("d", values), "gradients": array("d", [1.0]), "parameters": array("d", [2.0])}
+    return Evidence(array("d", values), array("d", [1.0]), array("d", [2.0]))
 
 
 def test_nan_equals_nan_and_the_sign_of_zero_is_free():
@@ -39,34 +53,41 @@ def test_another_number_of_losses_is_a_difference():
     assert compare(doubles(1.0), doubles(1.0, 2.0)) == (math.inf, "1 losses instead of 2")
 
 
-def job_for(tmp_path, engine, workload, steps=2):
+def job_for(folder, engine, workload, *, witnesses=(), seconds=2.0, steps=MOST_STEPS):
     return {
         "engine": engine,
         "workload": workload,
-        "interpreter": "here",
-        "proof_steps": steps,
-        "reference_file": str(tmp_path / "reference.json"),
-        "reference_cell": "tuple/here/" + workload,
-        "outcome_file": str(tmp_path / "outcome.json"),
-        "warmups": 0,
-        "values": 1,
-        "value_seconds": 0.01,
-        "offset_steps": 0,
-        "steps_per_value": 0,
+        "outcome_file": "",
+        "witnesses": {f"{Path(one).name}/here/{workload}": str(one) for one in witnesses},
+        "folder": str(folder),
+        "seconds": seconds,
+        "steps": steps,
     }
 
 
 @pytest.fixture(scope="session")
-def references(tmp_path_factory):
-    """`references(workload, steps)`: the folder of a reference, made once."""
+def witness(tmp_path_factory):
+    """`witness(workload, steps)`: the folder of `tuple`'s evidence, every drill and all stretches, made once."""
 
     @cache
-    def make(workload, steps=2):
-        folder = tmp_path_factory.mktemp(f"{workload}-{steps}")
-        make_reference(job_for(folder, "tuple", workload, steps))
+    def make(workload, steps=4):
+        folder = tmp_path_factory.mktemp(f"{workload}-{steps}") / "tuple"
+        outcome = vouch(job_for(folder, "tuple", workload, seconds=1e9, steps=steps))
+        assert (outcome["status"], outcome["steps"]) == ("measured", steps)
         return folder
 
     return make
+
+
+def prove(engine, workload, folder, steps):
+    """As a measuring worker does it: what comes first, then a stretch."""
+    engine, workload = engines.load(engine), workloads.load(workload)
+    trainer = willing(engine.name, workload).prepare(workload)
+    proof = prepare_proof(engine, trainer, workload, str(folder), "tuple/here/" + workload.name)
+    trainer.restart(batch=workload.batch)
+    trainer.train(min(steps, proof.steps))
+    proof.stretch(trainer)
+    return proof
 
 
 def gates():
@@ -82,67 +103,216 @@ def gates():
 
 
 @pytest.mark.parametrize(("engine", "workload"), list(gates()))
-def test_every_engine_passes_the_gate(references, engine, workload):
-    chosen = willing(engine, workloads.load(workload))
-    trainer = chosen.prepare(workloads.load(workload))
-    found = prove(chosen, trainer, job_for(references(workload), engine, workload))
-    if chosen.strict:
-        assert found["proof"]["identical"]
-        assert found["proof"]["worst_error"] == 0.0
+def test_every_engine_passes_the_gate(witness, engine, workload):
+    found = prove(engine, workload, witness(workload), 4).outcome()["proof"]
+    assert (found["steps"], found["stretches"]) == (4, 1)
+    if engines.load(engine).strict:
+        assert found["identical"]
+        assert found["worst_error"] == 0.0
 
 
 @pytest.mark.host
 @pytest.mark.parametrize("workload", ["xor", "tour"])
 @pytest.mark.parametrize("engine", runnable())
-def test_a_thousand_steps_keep_the_bits(references, engine, workload):
-    chosen = willing(engine, workloads.load(workload))
-    if not chosen.strict:
-        pytest.skip(f"{engine}: promises no bits, and its bound is for the gate's few steps: errors grow in training")
-    trainer = chosen.prepare(workloads.load(workload))
-    job = job_for(references(workload, 1000), engine, workload, steps=1000)
-    assert prove(chosen, trainer, job)["proof"]["identical"]
+def test_a_thousand_steps_keep_the_bits(witness, engine, workload):
+    found = prove(engine, workload, witness(workload, 1024), 1024)
+    strict = engines.load(engine).strict
+    assert found.identical or not strict
+    assert found.stretch_steps == (1024 if strict else MOST_BOUNDED_STEPS)
 
 
-def test_a_wrong_gradient_is_a_mismatch(tmp_path):
-    """One last bit of one gradient, in a file of sixty numbers."""
-    job = job_for(tmp_path, "slots", "xor")
-    make_reference(job)
-    reference = {part: list(values) for part, values in load_evidence(job["reference_file"]).items()}
-    index = next(i for i, g in enumerate(reference["gradients"]) if g)
-    reference["gradients"][index] *= 1 + 2**-52
-    write_json(job["reference_file"], reference)
+def changed(folder, name, part, into, *, index=None):
+    """A copy of that evidence in the folder `into` with the last bit of one number changed; gives its index."""
+    source = Witness(folder)
+    names = json.loads((folder / "index.json").read_text())
+    found = {one: source.evidence(one) for one in names}
+    numbers = getattr(found[name], part)
+    index = next(i for i, x in enumerate(numbers) if x) if index is None else index
+    numbers[index] *= 1 + 2**-52
+    write_evidence(into, found.items())
+    return index
+
+
+@pytest.mark.parametrize("part", Evidence._fields)
+@pytest.mark.parametrize("name", ["short", "ragged", "2"])
+def test_one_last_bit_is_a_mismatch(witness, tmp_path, name, part):
+    index = changed(witness("xor"), name, part, tmp_path)
     with pytest.raises(
-        Mismatch, match=rf"promises identical bits and differs from tuple/here/xor by .*gradients\[{index}\]"
+        Mismatch, match=rf"promises identical bits and differs from tuple/here/xor by .*{part}\[{index}\] is "
     ):
-        prove(engines.load("slots"), engines.load("slots").prepare(workloads.load("xor")), job)
+        prove("bytecode", "xor", tmp_path, 2)
 
 
-def test_evidence_has_gradients_of_the_first_step_and_an_update():
+def test_what_is_interpreted_is_proven_over_the_steps_that_are_timed(witness, tmp_path):
+    """Its drills would take longer than what is timed: a second a step on the largest workload."""
+    changed(witness("xor"), "short", "losses", tmp_path)
+    assert prove("slots", "xor", tmp_path, 4).identical
+    changed(witness("xor"), "4", "losses", tmp_path)
+    with pytest.raises(Mismatch, match="within 4 steps"):
+        prove("slots", "xor", tmp_path, 4)
+
+
+def test_each_pass_of_a_stretch_is_compared_anew(witness):
+    workload = workloads.load("xor")
+    engine = engines.load("slots")
+    trainer = engine.prepare(workload)
+    proof = prepare_proof(engine, trainer, workload, str(witness("xor")), "tuple/here/xor")
+    for _ in range(3):
+        trainer.restart(batch=workload.batch)
+        trainer.train(4)
+        proof.stretch(trainer)
+    assert (proof.stretches, proof.identical) == (3, True)
+    trainer.losses[2] *= 1 + 2**-52
+    with pytest.raises(Mismatch, match=r"losses\[2\]"):
+        proof.stretch(trainer)
+
+
+def test_an_error_within_its_bound_passes_and_one_beyond_does_not(witness, tmp_path):
+    engine, workload = engines.load("baseline"), workloads.load("xor")
+    source = Witness(witness("xor"))
+    for factor, passes in ((1e-12, True), (1e-6, False)):
+        found = source.evidence("4")
+        found.losses[1] *= 1 + factor  # the first row of xor has no loss to speak of
+        write_evidence(tmp_path, [("4", found)])
+        trainer = engine.prepare(workload)
+        proof = prepare_proof(engine, trainer, workload, str(tmp_path), "tuple/here/xor")
+        trainer.train(4)
+        if passes:
+            proof.stretch(trainer)
+            assert not proof.identical
+            assert 0 < proof.worst_error < 1e-9
+        else:
+            with pytest.raises(Mismatch, match="an error of at most 1e-09"):
+                proof.stretch(trainer)
+
+
+# Drills and stretches
+
+
+def test_the_short_drill_has_an_update_and_gradients_after_it():
     workload = workloads.load("digits")
-    trainer = engines.load("tuple").prepare(workload)
-    found = evidence(trainer, batch=workload.batch, steps=2)
-    assert len(found["losses"]) == 2
-    assert any(found["gradients"])
-    assert found["parameters"] != engines.load("tuple").prepare(workload).parameters()
+    found = drill(engines.load("tuple").prepare(workload), workload, SHORT)
+    assert len(found.losses) == 3
+    assert any(found.gradients)
+    assert found.parameters != engines.load("tuple").prepare(workload).parameters()
+
+
+def test_a_drills_rows_wrap_around():
+    workload = workloads.load("mlp-5x4x3")
+    trainer = engines.load("slots").prepare(workload)
+    trainer.restart(batch=1000, rows=3)
+    trainer.train(7)
+    assert list(trainer.losses[3:6]) == list(trainer.losses[:3])
+    assert trainer.losses[6] == trainer.losses[0]
+    trainer.restart(batch=1000)
+    trainer.train(4)
+    assert trainer.losses[3] != trainer.losses[0]
+
+
+def test_drills_meet_whole_and_ragged_groups_and_wrap_around_within_one():
+    """Of four rows, which is how many are taken together."""
+    by_name = {one.name: one for one in DRILLS}
+    whole, ragged = by_name["whole"], by_name["ragged"]
+    assert whole.batch % 4 == 0
+    assert ragged.batch % 4
+    assert all(sum(one.pieces) > one.rows for one in DRILLS if one.rows)
+    assert ragged.rows % 4
+    assert by_name["single"].batch == 1
+
+
+@pytest.mark.parametrize("engine", ["slots", "bytecode"])
+def test_a_stretch_is_each_power_of_two(engine):
+    workload = workloads.load("xor")
+    found = dict(stretches(engines.load(engine).prepare(workload), batch=workload.batch, seconds=1e9, steps=16))
+    assert list(found) == [1, 2, 4, 8, 16]
+    assert all(len(evidence.losses) == steps for steps, evidence in found.items())
+    assert any(found[2].gradients)  # within a batch
+    assert not any(found[4].gradients)
+
+
+def test_stretches_end_with_their_time():
+    workload = workloads.load("xor")
+    assert len(dict(stretches(engines.load("slots").prepare(workload), batch=4, seconds=1e-9))) == 1
+
+
+class Diverging:
+    """A trainer whose loss is infinite from some step on."""
+
+    def __init__(self, last):
+        self.last, self.losses = last, array("d")
+
+    def restart(self, *, batch):
+        self.losses = array("d")
+
+    def train(self, steps):
+        for _ in range(steps):
+            if len(self.losses) == self.last:
+                raise engines.NonFiniteLoss(self.last, math.inf)
+            self.losses.append(1.0)
+
+    def gradients(self):
+        return array("d")
+
+    parameters = gradients
+
+
+def test_stretches_end_before_a_loss_that_is_not_finite():
+    assert list(dict(stretches(Diverging(11), batch=1, seconds=1e9))) == [1, 2, 4, 8]
+    with pytest.raises(engines.NonFiniteLoss):
+        dict(stretches(Diverging(0), batch=1, seconds=1e9))
+
+
+# Who vouches
+
+
+def test_who_agrees_vouches(witness, tmp_path):
+    outcome = vouch(job_for(tmp_path / "bytecode", "bytecode", "xor", witnesses=[witness("xor")], steps=32))
+    assert (outcome["status"], outcome["steps"]) == ("measured", 32)
+    assert outcome["drills"] == [one.name for one in DRILLS]
+    assert Witness(tmp_path / "bytecode").steps == 32
+
+
+@pytest.mark.parametrize("name", ["single", "4"])
+def test_who_disagrees_does_not(witness, tmp_path, name):
+    changed(witness("xor"), name, "parameters", tmp_path / "tuple")
+    outcome = vouch(job_for(tmp_path / "bytecode", "bytecode", "xor", witnesses=[tmp_path / "tuple"], steps=32))
+    assert outcome["status"] == "failed"
+    assert outcome["disagrees"]
+    where = "the drill 'single'" if name == "single" else "the first 4 steps"
+    assert outcome["reason"].startswith(f"bytecode and tuple/here/xor disagree over {where}: parameters[")
+    assert not (tmp_path / "bytecode").exists()
+
+
+def test_drills_that_take_too_long_are_left_out(tmp_path):
+    outcome = vouch(job_for(tmp_path, "tuple", "digits", seconds=1e-3, steps=1))
+    assert outcome["drills"] == ["short"]
+
+
+def test_a_folder_that_nobody_finished_is_no_witness(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        Witness(tmp_path)
+
+
+# Outcomes
 
 
 def test_a_workers_failure_is_an_outcome(tmp_path):
-    job = job_for(tmp_path, "tuple", "xor")
+    file = str(tmp_path / "outcome.json")
 
     def broken():
         raise KeyError("weights")
 
-    assert not run_job(job["outcome_file"], broken)
-    outcome = read_job(job["outcome_file"])
+    assert not run_job(file, broken)
+    outcome = read_json(file)
     assert outcome["status"] == "failed"
     assert outcome["reason"].startswith("KeyError: 'weights' (test_proof.py:")
 
 
 def test_what_is_missing_is_a_skip_with_its_remedy(tmp_path):
-    job = job_for(tmp_path, "tuple", "xor")
+    file = str(tmp_path / "outcome.json")
 
     def missing():
         raise engines.Unavailable("no compiler", "apt install tcc")
 
-    assert not run_job(job["outcome_file"], missing)
-    assert read_job(job["outcome_file"]) == {"status": "skipped", "reason": "no compiler", "remedy": "apt install tcc"}
+    assert not run_job(file, missing)
+    assert read_json(file) == {"status": "skipped", "reason": "no compiler", "remedy": "apt install tcc"}

@@ -1,0 +1,120 @@
+"""Which engine vouches for which: `tuple` for two engines that run straight-line code, one of those for all others.
+
+`tuple` is micrograd with its children in order, simple enough to be read and believed, and a second a step on the
+largest workload. So it vouches over a few steps for two engines whose code went through different compilers. They vouch
+for each other over as many steps as a timed value takes, and every other engine is compared with the first of them.
+Where a machine has no C compiler, generated Python and a bytecode interpreter take their place, over fewer steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.isolate import Draw, Isolate
+from harness.worker.evidence import INDEX, MOST_STEPS
+from harness.worker.job import VouchJob
+from results.record import Cell, PassedOver, Voucher, Vouching
+from results.store import Store
+
+TRUSTED = "tuple"
+"""Vouches first."""
+CANDIDATES = ("tcc", "clang-O0", "gcc-O0", "python-source", "bytecode")
+"""The first two that run here vouch for all others."""
+
+TRUSTED_SECONDS = 4.0
+TRUSTED_STEPS = 1024
+"""About how long `tuple` trains for it, and how many steps at most."""
+
+
+class NoVouching(Exception):
+    """Nobody can vouch for a workload: a record's status, reason and remedy."""
+
+    def __init__(self, status: str, reason: str, remedy: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+        self.remedy = remedy
+
+
+@dataclass(frozen=True)
+class Vouchers:
+    """Has the engines that vouch run on one interpreter, and keeps their evidence in a run's folder."""
+
+    isolate: Isolate
+    store: Store
+    interpreter: str
+    python: Callable[[], Path]
+    """Of that interpreter's environment. Raises NoEnvironment."""
+    seconds: float
+    """About how long a candidate trains."""
+    timeout_seconds: float
+
+    def vouching(self, workload: str) -> Vouching:
+        """Who vouches for the workload's engines: what the run's folder says, else who does now.
+
+        Raises NoVouching, and NoEnvironment.
+        """
+        known = self.store.vouching(workload)
+        if known and (self.store.evidence_folder(known.reference) / INDEX).exists():
+            return known
+        most_seconds = self.timeout_seconds / 4  # the worker has to start, prepare and write, too
+        trusted = self._ask(TRUSTED, workload, (), min(TRUSTED_SECONDS, most_seconds), TRUSTED_STEPS)
+        if isinstance(trusted, PassedOver):
+            raise NoVouching(trusted.status, _nobody(workload, [trusted]), trusted.remedy)
+        found, passed_over = [trusted], []
+        for engine in CANDIDATES:
+            # The second candidate goes as far as the first one went, however long it takes.
+            is_first = len(found) == 1
+            seconds = min(self.seconds, most_seconds) if is_first else self.timeout_seconds
+            asked = self._ask(engine, workload, found, seconds, MOST_STEPS if is_first else found[-1].steps)
+            if isinstance(asked, PassedOver):
+                passed_over.append(asked)
+            else:
+                found.append(asked)
+            if len(found) == 3:
+                break
+        else:
+            raise NoVouching("failed", _nobody(workload, passed_over), passed_over[0].remedy)
+        vouching = Vouching(workload=workload, vouchers=tuple(found), passed_over=tuple(passed_over))
+        self.store.write_vouching(vouching)
+        return vouching
+
+    def _ask(
+        self, engine: str, workload: str, witnesses: Sequence[Voucher], seconds: float, steps: int
+    ) -> Voucher | PassedOver:
+        """Have one engine vouch. Raises NoVouching where its numbers differ from a witness's."""
+        cell = Cell(engine=engine, interpreter=self.interpreter, workload=workload)
+        job: VouchJob = {
+            "engine": engine,
+            "workload": workload,
+            "outcome_file": "",
+            "witnesses": {v.cell.key: str(self.store.evidence_folder(v.cell).absolute()) for v in witnesses},
+            "folder": str(self.store.evidence_folder(cell).absolute()),
+            "seconds": seconds,
+            "steps": steps,
+        }
+        answer = self.isolate("vouch", self.python(), job, timeout_seconds=self.timeout_seconds, draw=Draw())
+        outcome = answer.outcome
+        if outcome.get("disagrees"):
+            raise NoVouching("failed", outcome["reason"], outcome["remedy"])
+        if outcome["status"] != "measured":
+            return PassedOver(
+                engine=engine, status=outcome["status"], reason=outcome["reason"], remedy=outcome.get("remedy", "")
+            )
+        return Voucher(
+            cell=cell,
+            checked_by=tuple(witness.cell.key for witness in witnesses),
+            drills=tuple(outcome["drills"]),
+            steps=outcome["steps"],
+            worker_seconds=answer.seconds,
+        )
+
+
+def _nobody(workload: str, passed_over: Sequence[PassedOver]) -> str:
+    """Why there is nobody: one reason alone is told as it is, since it is that of every engine."""
+    if len(passed_over) == 1:
+        return passed_over[0].reason
+    reasons = "; ".join(f"{one.engine}: {one.reason}" for one in passed_over)
+    return f"no two engines can vouch for the others on {workload}: {reasons}"

@@ -1,0 +1,161 @@
+"""What a training leaves behind, and where it lies: losses, gradients and parameters, of drills and of stretches.
+
+A *stretch* is the first n steps of a workload's training, n a power of two: what a timed value trains, once or several
+times. A *drill* is a short training that takes a kernel through what a stretch may not meet: updates after single rows,
+groups of rows that a batch cuts short, data that wrap around within a group. An engine that vouches for others writes
+its evidence of both into a folder; every other engine's is compared with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from array import array
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from time import perf_counter
+from typing import NamedTuple, Optional
+
+from engines.api import NonFiniteLoss, Trainer, Workload
+from harness.worker.job import write_json
+
+
+class Evidence(NamedTuple):
+    """What a training left: the loss of every step, the gradients of a batch that is not full, the parameters."""
+
+    losses: array[float]
+    gradients: array[float]
+    parameters: array[float]
+
+
+class Drill(NamedTuple):
+    """A short training from the start, with a batch and rows of its own."""
+
+    name: str
+    batch: int
+    rows: Optional[int]
+    """The data set is cut to so many rows; None: it is whole."""
+    pieces: tuple[int, ...]
+    """Steps of each call of `train`, so that a call begins and ends within a batch, too."""
+
+
+SHORT = Drill("short", 2, None, (3,))
+"""An update, and a step after it that leaves its gradients: all that a slow engine can be asked for."""
+
+DRILLS = (
+    SHORT,
+    Drill("single", 1, 3, (1, 4, 2)),
+    # Two groups of 4 rows fill a batch; the second call begins within one.
+    Drill("whole", 8, 5, (9, 11)),
+    # A group, two rows that the batch cuts off; the last group has rows 4, 5, 6 and 0.
+    Drill("ragged", 6, 7, (5, 1, 17)),
+)
+
+MOST_STEPS = 1 << 18
+"""Of a stretch. Engines that take less than a microsecond a step repeat it."""
+
+
+def drill(trainer: Trainer, workload: Workload, how: Drill) -> Evidence:
+    """Train as the drill says. Raises NonFiniteLoss."""
+    there = workload.columns()[0].rows
+    trainer.restart(batch=how.batch, rows=None if how.rows is None else min(how.rows, there))
+    for steps in how.pieces:
+        trainer.train(steps)
+    return left_by(trainer)
+
+
+def stretches(
+    trainer: Trainer, *, batch: int, seconds: float, steps: int = MOST_STEPS
+) -> Iterator[tuple[int, Evidence]]:
+    """The evidence of ever longer stretches, each the one before and as many steps again: (steps, evidence).
+
+    The first is one step, however long it takes; then it ends before it would take longer than `seconds` or more than
+    `steps` steps, and before a loss that is not finite. Raises NonFiniteLoss where the first step's is not.
+    """
+    trainer.restart(batch=batch)
+    start, taken = perf_counter(), 0
+    while not taken or (taken < steps and 2 * (perf_counter() - start) <= seconds):
+        try:
+            trainer.train(max(1, taken))
+        except NonFiniteLoss:
+            if not taken:
+                raise
+            return
+        taken = len(trainer.losses)
+        yield taken, left_by(trainer)
+
+
+def left_by(trainer: Trainer) -> Evidence:
+    """What the training so far has left."""
+    return Evidence(array("d", trainer.losses), trainer.gradients(), trainer.parameters())
+
+
+def compare(found: Evidence, reference: Evidence) -> tuple[float, str]:
+    """The largest |x - reference| / max(1, |reference|), and where the first difference is ("" where none is).
+
+    Bits are compared, with two freedoms: NaN equals NaN, and the sign of zero is free.
+    """
+    worst, first = 0.0, ""
+    for part, ours, theirs in zip(Evidence._fields, found, reference):
+        if len(ours) != len(theirs):
+            return math.inf, f"{len(ours)} {part} instead of {len(theirs)}"
+        if ours.tobytes() == theirs.tobytes():
+            continue
+        for index, (x, y) in enumerate(zip(ours, theirs)):
+            if x == y or (x != x and y != y):
+                continue
+            first = first or f"{part}[{index}] is {x!r} instead of {y!r}"
+            finite = math.isfinite(x) and math.isfinite(y)
+            worst = max(worst, abs(x - y) / max(1.0, abs(y)) if finite else math.inf)
+    return worst, first
+
+
+# --- the folder ----------------------------------------------------------------------------------------------------
+
+INDEX = "index.json"
+"""Written last: a folder without it is one that nobody finished."""
+
+
+def write_evidence(folder: Path, evidence: Iterable[tuple[str, Evidence]]) -> list[str]:
+    """Write each piece of evidence under its name; gives the names. Doubles as they lie in memory: this machine's."""
+    folder.mkdir(parents=True, exist_ok=True)
+    index: dict[str, list[int]] = {}
+    with contextlib.suppress(FileNotFoundError):
+        (folder / INDEX).unlink()
+    for name, parts in evidence:
+        with (folder / f"{name}.doubles").open("wb") as file:
+            for part in parts:
+                part.tofile(file)
+        index[name] = [len(part) for part in parts]
+    write_json(str(folder / INDEX), index)
+    return list(index)
+
+
+class Witness:
+    """The evidence in a folder, read piece by piece: arrays, which no garbage collector walks while others are timed.
+
+    Raises FileNotFoundError where nobody finished it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._index: dict[str, list[int]] = json.loads((folder / INDEX).read_text(encoding="utf-8"))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._index
+
+    @property
+    def steps(self) -> int:
+        """Of the longest stretch."""
+        return max((int(name) for name in self._index if name.isdigit()), default=0)
+
+    def evidence(self, name: str) -> Evidence:
+        """That drill's, or that of the stretch of so many steps."""
+        parts = []
+        with (self._folder / f"{name}.doubles").open("rb") as file:
+            for length in self._index[name]:
+                part = array("d")
+                part.fromfile(file, length)
+                parts.append(part)
+        return Evidence(*parts)

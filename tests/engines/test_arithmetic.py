@@ -1,0 +1,117 @@
+"""No engine computes while the processor would give other bits than IEEE 754's defaults."""
+
+import contextlib
+import platform
+
+import pytest
+
+import engines
+from engines.api import Unavailable
+from engines.arithmetic import ChangedArithmetic, check_arithmetic
+from engines.compiled import toolchains
+from engines.compiled.library import interface
+from harness import workloads
+from harness.worker.evidence import Witness
+from harness.worker.proof import prepare_proof
+from harness.worker.vouch import vouch
+
+pytestmark = [
+    pytest.mark.host,
+    pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="the state is set as x86-64 has it"),
+]
+
+STATE = """
+unsigned state(void) { return __builtin_ia32_stmxcsr(); }
+void set_state(unsigned state) { __builtin_ia32_ldmxcsr(state); }
+"""
+
+STATES = {
+    "results flushed": (1 << 15, "flushes subnormal numbers"),
+    "operands flushed": (1 << 6, "flushes subnormal numbers"),
+    "down": (1 << 13, "does not round to nearest"),
+    "up": (2 << 13, "does not round to nearest"),
+    "towards zero": (3 << 13, "does not round to nearest"),
+}
+
+
+@pytest.fixture(scope="module")
+def processor():
+    """Functions that read and set this thread's MXCSR."""
+    for name in ("gcc", "clang"):
+        with contextlib.suppress(Unavailable):
+            tool = toolchains.find(name)
+            break
+    else:
+        pytest.skip("neither gcc nor Clang is here")
+    ffi = interface().__class__()
+    ffi.cdef("unsigned state(void); void set_state(unsigned state);")
+    with toolchains.build(tool, [STATE], ("-O1",)) as built:
+        yield ffi.dlopen(str(built.path))
+
+
+@pytest.fixture(params=STATES)
+def changed(request, processor):
+    """`with changed() as message:` the processor is in another state."""
+    bits, message = STATES[request.param]
+
+    @contextlib.contextmanager
+    def change():
+        before = processor.state()
+        processor.set_state(before | bits)
+        try:
+            yield message
+        finally:
+            processor.set_state(before)
+
+    return change
+
+
+def test_the_default_state_is_fine():
+    check_arithmetic()
+
+
+def test_every_other_state_is_refused(changed):
+    with changed() as message, pytest.raises(ChangedArithmetic, match=message):
+        check_arithmetic()
+    check_arithmetic()
+
+
+@pytest.mark.parametrize(
+    "engine",
+    ["baseline", "replay", "bytecode", "python-source", "tcc", "tcc-extension", "rerolled-tcc", "rerolled-numpy"],
+)
+def test_no_engine_trains_in_it(changed, engine):
+    engine, workload = engines.load(engine), workloads.load("xor")
+    with contextlib.suppress(Unavailable):
+        engine.check()
+        trainer = engine.prepare(workload)
+        with changed() as message, pytest.raises(ChangedArithmetic, match=message):
+            trainer.train(1)
+        assert not trainer.losses
+        trainer.train(1)
+
+
+@pytest.mark.parametrize("call", ["set_input", "forward", "backward", "update", "train"])
+def test_no_call_of_a_program_computes_in_it(changed, call):
+    bytecode = engines.load("bytecode")
+    x, p = bytecode.Value(1.5), bytecode.Value(2.0)
+    program = bytecode.compile(x * p, inputs=[x], parameters=[p])
+    program.forward()
+    arguments = {"set_input": ([1.0],), "update": (0.1,), "train": (b"\1",)}.get(call, ())
+    options = {"rate": 0.1} if call == "train" else {}
+    with changed() as message, pytest.raises(ChangedArithmetic, match=message):
+        getattr(program, call)(*arguments, **options)
+
+
+def test_nothing_is_proven_in_it(changed, tmp_path):
+    job = {"engine": "slots", "workload": "xor", "outcome_file": "", "witnesses": {}, "folder": str(tmp_path)}
+    with changed() as message, pytest.raises(ChangedArithmetic, match=message):
+        vouch({**job, "seconds": 1.0, "steps": 4})
+    vouch({**job, "seconds": 1.0, "steps": 4})
+    assert Witness(tmp_path).steps == 4
+    engine, workload = engines.load("slots"), workloads.load("xor")
+    trainer = engine.prepare(workload)
+    proof = prepare_proof(engine, trainer, workload, str(tmp_path), "slots/here/xor")
+    trainer.train(4)
+    with changed() as message, pytest.raises(ChangedArithmetic, match=message):
+        proof.stretch(trainer)

@@ -1,0 +1,249 @@
+"""Seeded mutants: each form of kernel with one mistake in it that no timing would show, and the proof it has to fail.
+
+`python -m tests.harness.worker.mutants` prints the table form × mistake, with the drill or stretch that found each.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import re
+import sys
+import tempfile
+import textwrap
+from pathlib import Path
+from typing import NamedTuple
+from unittest import mock
+
+import engines
+from engines.compiled import toolchains
+from engines.compiled.python_kernel import PythonKernel
+from engines.interpreted.trainer import ScalarTrainer
+from engines.rerolled.numpy_loops import NumpyLoops
+from harness import workloads
+from harness.worker.evidence import Witness
+from harness.worker.job import Mismatch
+from harness.worker.proof import prepare_proof
+from harness.worker.vouch import vouch
+
+STEPS = 64
+"""Of the stretch that is compared after the drills."""
+
+MISTAKES = (
+    "a lost gradient",
+    "a doubled loss",
+    "a skipped row",
+    "an update one row late",
+    "a wrong row after wrap-around",
+)
+
+DENSE, WITH_ZEROS = "mlp-64x48x10", "digits"
+"""Large enough that weights are worth rearranging for; the second one's inputs have zeros, which can be skipped."""
+
+
+class Form(NamedTuple):
+    """A form of kernel: engines that have it, and the text of each mistake in it, as (pattern, replacement)."""
+
+    name: str
+    engines: tuple[str, ...]
+    mistakes: dict[str, tuple[str, str]]
+    workload: str = DENSE
+    method: object = None
+    """(class, name) of the method whose source is changed; None: the C is."""
+
+
+ROW = r"\(first_row \+ step\) % rows"
+SKIPPED = "(first_row + step + (step > 2)) % rows"
+WRONG = "(first_row + step + (first_row + step >= rows)) % rows"
+
+
+def rows(inside=""):
+    """Mistakes about which row is taken, where `inside` comes before it."""
+    return {
+        "a skipped row": (f"({inside}){ROW}", rf"\g<1>{SKIPPED}"),
+        "a wrong row after wrap-around": (f"({inside}){ROW}", rf"\g<1>{WRONG}"),
+    }
+
+
+IN_TRAIN = r"(?s:(?<=long long train\().*?)"
+"""Everything from the beginning of `train` to what follows."""
+
+STRAIGHT_LINE = {
+    "a lost gradient": (r"\n    q\[\d+\] \+= [^;]*;", ""),
+    "a doubled loss": (r"losses\[step\] = forward\(x, p, w, y\)", "losses[step] = 2.0 * forward(x, p, w, y)"),
+    "an update one row late": (r"\+\+taken % batch == 0", "taken++ % batch == 0 && taken > 1"),
+    **rows(),
+}
+
+REROLLED = {
+    "a lost gradient": (rf"({IN_TRAIN})        sinks\(w[^;]*;", r"\1"),
+    "a doubled loss": (r"losses\[step\] = (w\[\d+\])", r"losses[step] = 2.0 * \1"),
+    "an update one row late": (r"\+\+taken % batch\)", "taken++ % batch || taken == 1)"),
+    **rows(),
+}
+
+IN_PLACE = {
+    "a lost gradient": (
+        r"(\w+_\d+\(double \*restrict w[^)]*double rate UNUSED\)\n\{.*?)\n +AT\d\(o\) -= [^;]*;",
+        r"\1",
+    ),
+    "an update one row late": (r"descend\(w(, live)?, \*rates\+\+\);", r"if (step > 1) descend(w\1, *rates++);"),
+}
+
+DEFERRED = {
+    "a lost gradient": (rf"({IN_TRAIN})\bdescend\(w(, live)?, due\);", r"\1;"),
+    "an update one row late": (r"due = \*rates\+\+;", "due = step > 1 ? *rates++ : 0.0;"),
+    "a skipped row": (r"(?<=memcpy\(w \+ )(\d+), w \+ 0\b", r"\1, w + 1"),
+}
+
+TOGETHER = {
+    "a lost gradient": (rf"({IN_TRAIN})sinks_of_rows\(w[^;]*;", r"\1"),
+    "a doubled loss": (r"losses\[step \+ r\] = (w\[\d+\])", r"losses[step + r] = 2.0 * \1"),
+    "a skipped row": (r"\(first \+ r\) % rows", "(first + r + (r > 2)) % rows"),
+    "an update one row late": (
+        r"taken \+= r;\n( +)fresh = taken % batch == 0;",
+        r"fresh = taken && taken % batch == 0;\n\1taken += r;",
+    ),
+    "a wrong row after wrap-around": (r"\(first \+ r\) % rows", "(first + r + (first + r >= rows)) % rows"),
+}
+
+HANDWRITTEN = {
+    "a lost gradient": (r"    add\(n->q\.b1,[^;]*;", ""),
+    "a doubled loss": (r"losses\[step\] = forward_pass\(n\)", "losses[step] = 2.0 * forward_pass(n)"),
+    "an update one row late": (r"\+\+taken % batch == 0", "taken++ % batch == 0 && taken > 1"),
+    **rows(),
+}
+
+HANDWRITTEN_SINGLE = {
+    "a lost gradient": (r"    descend\(p->b1,[^;]*;", ""),
+    "an update one row late": (r"descend_all\(n, \*rates\+\+\)", "if (step) descend_all(n, *rates++)"),
+}
+
+PYTHON = {
+    "a lost gradient": (r"self\.backward\(x, p, w, q\)", "self.backward(x, p, w, q); q[-1] = 0.0"),
+    "a doubled loss": (r"= self\.forward\(x, p, w, y\)", "= 2.0 * self.forward(x, p, w, y)"),
+    "an update one row late": (r"if taken % batch == 0", "if taken % batch == 1 % batch and step"),
+    **rows(),
+}
+
+NUMPY = {
+    "a lost gradient": (r"bound\.run\(bound\.sinks\)", "bound.run(bound.sinks[1:])"),
+    "a doubled loss": (r"= bound\.forward\(\)", "= 2.0 * bound.forward()"),
+    "an update one row late": (r"fresh = taken % batch == 0", "fresh = taken % batch == 1 % batch and step > 1"),
+    **rows(),
+}
+
+INTERPRETED = {
+    "a lost gradient": (r"self\.losses\.append\(loss\)", "self.losses.append(loss); self._parameters[-1].grad = 0.0"),
+    "a doubled loss": (r"self\.losses\.append\(loss\)", "self.losses.append(2.0 * loss)"),
+    "a skipped row": (r"else step\)", "else step + (step > 2))"),
+    "an update one row late": (r"if \(step \+ 1\) % self\._batch == 0", "if step % self._batch == 0 and step"),
+    "a wrong row after wrap-around": (r"else step\)", "else step + (step >= 4))"),
+}
+
+FORMS = (
+    Form("straight-line C", ("tcc", "clang-O0", "gcc-O1", "clang-O1-whole"), STRAIGHT_LINE),
+    Form("straight-line C, other storage", ("tcc-array", "tcc-static", "tcc-globals"), STRAIGHT_LINE),
+    Form("straight-line C as an extension module", ("tcc-extension",), STRAIGHT_LINE),
+    Form("loops, an update after a batch", ("rerolled-tcc", "rerolled-gcc", "rerolled-clang"), REROLLED),
+    Form("loops, an update in place", ("rerolled-clang",), IN_PLACE, "mlp-40x16x4"),
+    Form("loops, an update deferred", ("rerolled-gcc", "rerolled-clang"), DEFERRED),
+    Form("loops, rows together", ("rerolled-gcc", "rerolled-clang", "rerolled-clang-sparse"), TOGETHER),
+    Form("loops, zeros skipped", ("rerolled-clang-sparse",), REROLLED, WITH_ZEROS),
+    Form("loops, zeros skipped, an update deferred", ("rerolled-clang-sparse",), DEFERRED),
+    Form("loops, fast", ("rerolled-clang-fast",), TOGETHER),
+    Form("C by hand, an update after a batch", ("handwritten", "handwritten-sparse"), HANDWRITTEN, WITH_ZEROS),
+    Form("C by hand, an update each row", ("handwritten", "handwritten-sparse"), HANDWRITTEN_SINGLE, WITH_ZEROS),
+    Form("Python", ("python-source", "bytecode"), PYTHON, DENSE, (PythonKernel, "train")),
+    Form("NumPy", ("rerolled-numpy",), NUMPY, DENSE, (NumpyLoops, "train")),
+    Form("interpreted", ("slots", "replay"), INTERPRETED, "xor", (ScalarTrainer, "train")),
+)
+
+
+def mutants():
+    """Every (form, engine, mistake)."""
+    return [(form, engine, mistake) for form in FORMS for engine in form.engines for mistake in form.mistakes]
+
+
+@contextlib.contextmanager
+def mistaken(form, mistake):
+    """While the block runs, kernels of the form are made with that mistake. Raises ValueError where it has no place."""
+    pattern, replacement = form.mistakes[mistake]
+
+    def change(text):
+        changed, count = re.subn(pattern, replacement, text, count=1, flags=re.DOTALL)
+        return changed, count
+
+    if form.method:
+        owner, name = form.method
+        function = getattr(owner, name)
+        source, count = change(textwrap.dedent(inspect.getsource(function)))
+        if not count:
+            raise ValueError(f"{form.name}: nothing to change for {mistake}")
+        made = {}
+        exec(source, function.__globals__, made)
+        with mock.patch.object(owner, name, made[name]):
+            yield
+        return
+
+    build = toolchains.build
+
+    def changed_build(tool, units, flags, **limits):
+        found = [change(unit) for unit in units]
+        where = next((index for index, (_, count) in enumerate(found) if count), None)
+        if where is None:
+            raise ValueError(f"{form.name}: nothing to change for {mistake}")
+        units = [found[where][0] if index == where else unit for index, unit in enumerate(units)]
+        return build(tool, units, flags, **limits)
+
+    with mock.patch.object(toolchains, "build", changed_build):
+        yield
+
+
+def witness_of(workload, folder):
+    """Evidence of the workload, by an engine that needs no compiler; gives its folder."""
+    job = {
+        "engine": "python-source",
+        "workload": workload,
+        "outcome_file": "",
+        "witnesses": {},
+        "folder": str(folder),
+        "seconds": 60.0,
+        "steps": STEPS,
+    }
+    outcome = vouch(job)
+    assert outcome["status"] == "measured", outcome
+    assert Witness(folder).steps == STEPS
+    return folder
+
+
+def prove(engine, workload, folder):
+    """As a measuring worker does: the drills, then the stretch. Raises Mismatch."""
+    engine, workload = engines.load(engine), workloads.load(workload)
+    trainer = engine.prepare(workload)
+    proof = prepare_proof(engine, trainer, workload, str(folder), "python-source")
+    trainer.restart(batch=workload.batch)
+    trainer.train(STEPS)
+    proof.stretch(trainer)
+    return proof
+
+
+def main():
+    """Print the table."""
+    folders, escaped = {}, 0
+    with tempfile.TemporaryDirectory() as name:
+        for form, engine, mistake in mutants():
+            if form.workload not in folders:
+                folders[form.workload] = witness_of(form.workload, Path(name) / form.workload)
+            try:
+                with mistaken(form, mistake):
+                    prove(engine, form.workload, folders[form.workload])
+                found, escaped = "ESCAPED", escaped + 1
+            except Mismatch as mismatch:
+                found = "caught " + re.search(r"(in the drill|within) .*", str(mismatch))[0]
+            print(f"| {form.name} | {engine} | {mistake} | {found} |", flush=True)
+    sys.exit(bool(escaped))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""No mistake that is seeded into a kernel gets past the proof, and the kernels without one do."""
+
+from functools import cache
+
+import pytest
+
+import engines
+from engines.api import Unavailable
+from engines.interpreted.engine import InterpretedEngine
+from harness.worker.job import Mismatch
+from tests.harness.worker.mutants import MISTAKES, mistaken, mutants, prove, witness_of
+
+pytestmark = pytest.mark.host
+
+
+@pytest.fixture(scope="session")
+def witnesses(tmp_path_factory):
+    """`witnesses(workload)`: the folder of its evidence, made once."""
+    return cache(lambda workload: witness_of(workload, tmp_path_factory.mktemp(workload)))
+
+
+def usable(engine):
+    try:
+        engines.load(engine).check()
+    except Unavailable as why:
+        pytest.skip(f"{engine}: {why.reason}")
+
+
+@pytest.mark.parametrize(
+    ("form", "engine", "mistake"), [pytest.param(*one, id=f"{one[1]}-{one[0].name}-{one[2]}") for one in mutants()]
+)
+def test_a_mistake_in_a_kernel_fails_the_proof(witnesses, form, engine, mistake):
+    usable(engine)
+    with mistaken(form, mistake), pytest.raises(Mismatch, match=f"differs from {'python-source'}"):
+        prove(engine, form.workload, witnesses(form.workload))
+
+
+@pytest.mark.parametrize(
+    ("engine", "workload"), sorted({(engine, form.workload) for form, engine, _ in mutants()}), ids="-".join
+)
+def test_a_kernel_without_a_mistake_passes(witnesses, engine, workload):
+    usable(engine)
+    proof = prove(engine, workload, witnesses(workload))
+    assert proof.identical or not engines.load(engine).strict
+
+
+def test_every_mistake_is_seeded_into_every_way_that_a_kernel_takes_its_rows():
+    """An update in place or deferred has no loss and no row of its own: those of the plain one are seeded."""
+    whole = {form.name for form, _, _ in mutants() if set(form.mistakes) == set(MISTAKES)}
+    parts = {form.name for form, _, _ in mutants()} - whole
+    assert parts == {
+        "loops, an update in place",
+        "loops, an update deferred",
+        "loops, zeros skipped, an update deferred",
+        "C by hand, an update each row",
+    }
+
+
+def test_every_class_of_engine_has_mutants():
+    kinds = {type(engines.load(name)) for name in engines.names()}
+    assert kinds == {type(engines.load(engine)) for _, engine, _ in mutants()}
+    assert InterpretedEngine in kinds
