@@ -14,6 +14,7 @@ from engines.api import UnknownName
 from engines.compiled.c_engines import KEPT_FROM_SECONDS
 from harness import workloads
 from harness.interpreters import Interpreter
+from harness.vouching import CANDIDATES, TRUSTED, TRUSTED_SECONDS, TRUSTED_STEPS
 from harness.worker.evidence import DRILLS, MOST_STEPS
 from harness.worker.measure import JIT_SECONDS
 from results.record import Cell, Settings
@@ -254,9 +255,12 @@ def vouch_seconds(cells: Sequence[Cell], run_seconds: float) -> float:
 
 
 def vouching_seconds(workload: str, settings: Settings) -> float:
-    """About how long it takes until a workload is vouched for."""
-    steps = MOST_STEPS * tape_rows(workload) * engines.load("tcc").typical_row_seconds
-    return BEFORE_VOUCHING_SECONDS + 2 * min(settings.vouch_seconds, steps)
+    """About how long it takes until a workload is vouched for, by the reference and two engines that are compiled."""
+    rows, reference, compiled = tape_rows(workload), engines.load(TRUSTED), engines.load(CANDIDATES[0])
+    interpreting = min(TRUSTED_SECONDS, TRUSTED_STEPS * rows * reference.typical_row_seconds)
+    preparing = COMPILER_SECONDS + rows * (compiled.typical_compile_row_seconds + reference.typical_row_seconds)
+    training = min(settings.vouch_seconds, MOST_STEPS * rows * compiled.typical_row_seconds)
+    return 3 * STARTUP_SECONDS + interpreting + 2 * (preparing + training)
 
 
 LEAST_VOUCH_SECONDS, MOST_VOUCH_SECONDS = 3.0, 20.0

@@ -277,7 +277,9 @@ def test_a_run_leaves_a_folder_that_others_read(zoomgrad, runs, pypy):
     assert {(record.cell.engine, record.cell.interpreter, record.status) for record in store.records()} == {
         (engine, place, "measured") for engine in ("baseline", "tuple") for place in places
     }
-    assert len({record.parameters_sha256 for record in store.records() if record.cell.engine == "tuple"}) == 1
+    assert all(record.proof.identical for record in store.records() if record.cell.engine == "tuple")
+    assert {record.proof.reference for record in store.records()} == {store.vouching("xor").reference.key}
+    assert "vouches for" in (folder / "report.html").read_text()
 
     page, text = folder / "report.html", folder / "report.md"
     assert last_line(result).startswith("Open ")
