@@ -16,13 +16,20 @@ SIZES = {
     "object_bytes": "object",
     "peak_compiler_bytes": "compiler's peak",
     "looped_share": "in loops",
+    "translation_units": "units",
+    "parallel_compilers": "side by side",
+    "vector_doubles": "vector",
 }
 """Figures of a record that only a compiled engine has, and their headings."""
+
+_COUNTS = ("tape_rows", "translation_units", "parallel_compilers", "vector_doubles")
 
 _LEAD = (
     "Medians over the blocks that compiled; a build that is slow compiles in one block only. A total is the median of "
     "totals, so its phases need not add up to it. A compiler's peak is its largest process in any block. In loops is "
-    "the share of all additions, multiplications and calls that was recovered as counted loops."
+    "the share of all additions, multiplications and calls that was recovered as counted loops. Units are translation "
+    "units, side by side is how many compilers shared them, and vector is how many doubles the C's widest one holds. "
+    "A speedup from the second core is not a speedup from splitting."
 )
 
 
@@ -60,5 +67,5 @@ def size_text(name: str, value: float) -> str:
     """A figure of `SIZES`, or any other of a record, as text."""
     if name == "looped_share":
         return f"{value:.2%}" if value == value else units.ABSENT
-    # Rows are counted, not measured: all their digits count.
-    return f"{value:,.0f}" if name == "tape_rows" and value == value else units.by_name(name, value)
+    # Counted, not measured: all their digits count.
+    return f"{value:,.0f}" if name in _COUNTS and value == value else units.by_name(name, value)

@@ -149,7 +149,7 @@ TCC = Suffixes(
     _FORM,
     {
         "native": ("TCC has no such flag", "use gcc-O1-native or clang-O1-native"),
-        "fma": ("TCC has no such flag", "use gcc-O1-fma or clang-O1-fma"),
+        "fma": ("TCC has no such flag", "use gcc-O2-fma or clang-O1-fma"),
         "generic": _GENERIC,
     },
 )

@@ -46,7 +46,9 @@ NATIVE = ("-march=native",) if IS_X86 else ("-mcpu=native",)
 """Compile for this very processor."""
 
 FUSED = ("-ffp-contract=fast", *(("-mfma",) if IS_X86 else ()))
-"""After STRICT: a product and the sum that it goes into may become one instruction, which rounds once."""
+"""After STRICT: a product and the sum that it goes into may become one instruction, which rounds once.
+
+gcc looks for such pairs from -O2 on, or with -fexpensive-optimizations; Clang from -O1 on."""
 
 FUSED_ERROR_BOUND = 1e-9
 """Of an engine with FUSED flags: its largest |x - reference| / max(1, |reference|)."""

@@ -77,7 +77,7 @@ def test_nonsense_is_unknown(name):
 
 WRONG = {
     "tcc-native": "tcc takes no suffix -native: TCC has no such flag; use gcc-O1-native or clang-O1-native",
-    "tcc-fma": "tcc takes no suffix -fma: TCC has no such flag; use gcc-O1-fma or clang-O1-fma",
+    "tcc-fma": "tcc takes no suffix -fma: TCC has no such flag; use gcc-O2-fma or clang-O1-fma",
     "clang-O1-nativ": "clang-O1 takes no suffix -nativ: there is no such suffix; did you mean clang-O1-native?",
     "clang-O1-fma-native": (
         "clang-O1 takes no suffix -fma-native: suffixes have a fixed order; use clang-O1-native-fma"
