@@ -20,7 +20,9 @@ from engines.api import WrongSuffix
 from engines.compiled import toolchains
 from engines.compiled.c_source import Form, Source, Storage, c_source
 from engines.compiled.engine import Clock, CompiledEngine
+from engines.compiled.fusable import Fusable, fusable, fusable_as_published
 from engines.compiled.library import Library, interface
+from engines.compiled.lower import lower
 from engines.compiled.program import Kernel
 from engines.compiled.published import published_source
 from engines.graph.tape import Tape
@@ -78,6 +80,10 @@ class CEngine(CompiledEngine):
         """Doubles of the widest vector that the C names; a compiler may find vectors in scalar code by itself."""
         return 1
 
+    def fusable(self, tape: Tape) -> Fusable:
+        """Sums of a step that could be fused with a product, whatever the C makes of them."""
+        return fusable(lower(tape))
+
     def source(self, code: Any) -> str:
         return "\n".join(self.generate(code).units)
 
@@ -126,6 +132,9 @@ class PublishedEngine(CEngine):
 
     def generate(self, code: Tape) -> Source:
         return published_source(code)
+
+    def fusable(self, tape: Tape) -> Fusable:
+        return fusable_as_published(tape)
 
 
 def _key(tool: toolchains.Toolchain, flags: tuple[str, ...], source: Source) -> str:
