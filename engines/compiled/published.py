@@ -8,15 +8,16 @@ Method: "Compiling ML models to C for fun", section "Let's write a compiler". Ro
     grad[5] += data[3] * grad[7];
 
 Each pass is one function and nothing is optimised away, so this is the form that tells what splitting buys. The
-published functions are global and take no buffers; `c_runtime.PUBLISHED` gives them a kernel's interface.
+published functions are global and take no buffers; `published_runtime` gives them a kernel's interface.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engines.compiled.c_runtime import COLUMNS, PUBLISHED
+from engines.compiled.c_runtime import COLUMNS
 from engines.compiled.c_source import Source
+from engines.compiled.published_runtime import RUNTIME
 from engines.graph.expr import ATOM_PRECEDENCE, C, Expr, calls, number
 from engines.graph.ops import OPS
 from engines.graph.tape import CONSTANT, INPUT, PARAMETER, Tape
@@ -48,7 +49,7 @@ def published_source(tape: Tape) -> Source:
         _function("backward(void)", list(_backward(tape))),
         _function("update(double rate, double batch)", _update(parameters) or ["    (void)rate, (void)batch;"]),
         COLUMNS.format(inputs=tape.inputs, parameters=tape.parameters, export=""),
-        PUBLISHED.format(
+        RUNTIME.format(
             outputs=len(tape.outputs),
             parameter_rows=_table(parameters),
             output_rows=_table(tape.outputs),
