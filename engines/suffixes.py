@@ -1,7 +1,7 @@
 """Suffixes of engine names: `clang-O1-whole-native` is `clang-O1` with two choices changed.
 
-A family of engines says which choices it has, in a fixed order, so that an engine has one name. What a name has beyond
-them is a WrongSuffix, which tells in one line why, and what to use instead.
+A family of engines says which choices it has, in a fixed order, so that an engine has one name. Any other suffix is a
+WrongSuffix, which tells in one line why, and what to use instead.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Known(NamedTuple):
 
 KNOWN = (
     Known("native", "straight-line C of gcc and Clang", "gcc-O1-native or clang-O1-native"),
-    Known("generic", "C that is compiled for this processor otherwise", "rerolled-gcc-generic or handwritten-generic"),
+    Known("generic", "C of recovered loops, or by hand,", "rerolled-gcc-generic or handwritten-generic"),
     Known("fma", "C of gcc and Clang", "clang-O1-fma, rerolled-clang-fma or handwritten-fma"),
     Known("whole|published", "straight-line C", "tcc-whole or clang-O1-published"),
     Known("array|static|globals", "straight-line C", "tcc-array or clang-O1-whole-static"),

@@ -113,7 +113,7 @@ SUFFIXES = {
     "rerolled-tcc": Suffixes(
         {},
         {
-            "generic": ("its vectors are none", "use rerolled-gcc-generic or rerolled-clang-generic"),
+            "generic": ("it has no -march=native to leave out", "use rerolled-gcc-generic or rerolled-clang-generic"),
             "fma": ("TCC has no such flag", "use rerolled-gcc-fma or rerolled-clang-fma"),
         },
     ),

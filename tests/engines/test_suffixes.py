@@ -9,6 +9,7 @@ import pytest
 
 import engines
 from engines.compiled import toolchains
+from engines.compiled.c_engines import CORES
 from harness import workloads
 from tests.engines.compiled.compiling import CLASSIFIER_ROWS, trains_alike, usable
 from tests.engines.graphs import classifier
@@ -74,6 +75,15 @@ def test_a_record_says_how_wide_the_vectors_of_the_c_are(name, doubles):
     """-mfma brings AVX along, and no vector gets wider for it."""
     assert usable(name).vector_doubles == doubles
     assert trained(name)[1]["vector_doubles"] == doubles
+
+
+@pytest.mark.parametrize("name", ["tcc", "clang-O1", "clang-O1-whole", "clang-O1-published", "handwritten-generic"])
+def test_a_record_says_how_many_compilers_shared_the_units(name):
+    """No more than there are cores; and one huge function keeps one compiler busy."""
+    sizes = trained(name)[1]
+    units, at_once = sizes["translation_units"], sizes["parallel_compilers"]
+    assert 1 <= at_once == min(units, CORES)
+    assert units == 1 or name == "clang-O1"
 
 
 @pytest.mark.parametrize("name", ["rerolled-gcc", "rerolled-clang", "handwritten"])

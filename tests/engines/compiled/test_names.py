@@ -90,7 +90,7 @@ WRONG = {
     ),
     "gcc-O1-generic": "gcc-O1 takes no suffix -generic: it has no -march=native to leave out; use gcc-O1",
     "rerolled-tcc-generic": (
-        "rerolled-tcc takes no suffix -generic: its vectors are none; "
+        "rerolled-tcc takes no suffix -generic: it has no -march=native to leave out; "
         "use rerolled-gcc-generic or rerolled-clang-generic"
     ),
     "rerolled-clang-native": (
