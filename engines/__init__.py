@@ -14,11 +14,22 @@ from functools import cache
 from types import ModuleType
 from typing import Optional
 
-from engines.api import Engine, NonFiniteLoss, Unavailable, UnknownName
+from engines.api import Engine, NonFiniteLoss, Unavailable, UnknownName, WrongSuffix
 from engines.arithmetic import ChangedArithmetic
 from engines.columns import Column
+from engines.suffixes import NONE, root
 
-__all__ = ["ChangedArithmetic", "Column", "Engine", "NonFiniteLoss", "Unavailable", "UnknownName", "load", "names"]
+__all__ = [
+    "ChangedArithmetic",
+    "Column",
+    "Engine",
+    "NonFiniteLoss",
+    "Unavailable",
+    "UnknownName",
+    "WrongSuffix",
+    "load",
+    "names",
+]
 
 
 def names() -> tuple[str, ...]:
@@ -29,7 +40,7 @@ def names() -> tuple[str, ...]:
 def load(name: str) -> Engine:
     """The engine of that name, whether or not this machine can run it (`Engine.check` tells).
 
-    Raises UnknownName, with the nearest names.
+    Raises UnknownName, with the nearest names; WrongSuffix for an engine with a suffix that it does not take.
     """
     engines = _ladder()
     if name in engines:
@@ -38,6 +49,7 @@ def load(name: str) -> Engine:
         engine = resolve(name)
         if engine:
             return engine
+    NONE.read(*root(name, engines))
     raise UnknownName("engine", name, engines)
 
 

@@ -40,6 +40,14 @@ class UnknownName(LookupError):
         return str(self.args[0])
 
 
+class WrongSuffix(UnknownName):
+    """A suffix that an engine can't take, or that there is not: the problem and the remedy, in one line."""
+
+    def __init__(self, engine: str, suffix: str, why: str, remedy: str) -> None:
+        LookupError.__init__(self, f"{engine} takes no suffix -{suffix}: {why}; {remedy}")
+        self.nearest = []
+
+
 class NonFiniteLoss(ArithmeticError):
     """Training left the real numbers: the step (counted from 0) and the loss there, if there was one.
 
@@ -130,6 +138,10 @@ class Engine(Protocol):
         """Where not strict: the largest |x - reference| / max(1, |reference|) after the proof's steps."""
 
     @property
+    def native(self) -> bool:
+        """Whether its C is compiled for this very processor (`-march=native`), whose vectors may be wider."""
+
+    @property
     def typical_row_seconds(self) -> float:
         """About how long a step takes per tape row on CPython; only the plan's estimate uses it."""
 
@@ -164,7 +176,8 @@ class Trainer(Protocol):
     phases: Mapping[str, float]
     """Seconds by phase (`trace`, `lower`, `generate`, `compile`, `load`); empty where nothing is prepared."""
     sizes: Mapping[str, float]
-    """`tape_rows`, `source_bytes`, `object_bytes` and `looped_share`, where there are such things."""
+    """Figures of a record that are there where something was compiled: `tape_rows`, `source_bytes`, `object_bytes`,
+    `looped_share`, `translation_units`, `parallel_compilers` and `vector_doubles`."""
     losses: array[float]
     """The loss of every step since the last restart."""
 

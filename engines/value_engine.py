@@ -20,6 +20,7 @@ class ValueEngine:
         builds_on: str = "",
         strict: bool = True,
         error_bound: Optional[float] = None,
+        native: bool = False,
         typical_row_seconds: float,
         typical_compile_row_seconds: float = 0.0,
     ) -> None:
@@ -30,6 +31,7 @@ class ValueEngine:
         self.builds_on = builds_on
         self.strict = strict
         self.error_bound = error_bound
+        self.native = native
         self.typical_row_seconds = typical_row_seconds
         self.typical_compile_row_seconds = typical_compile_row_seconds
 

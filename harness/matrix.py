@@ -31,7 +31,7 @@ REROLLED_C = ("rerolled-tcc", "rerolled-gcc", "rerolled-clang")
 REROLLED = ("rerolled-numpy", *REROLLED_C, "rerolled-clang-sparse", "rerolled-clang-fast")
 
 HANDWRITTEN = ("handwritten", "handwritten-sparse")
-"""The limit: an MLP by hand."""
+"""C by hand, for this MLP: a reference line."""
 
 TRADE_OFF = ("baseline", "tcc", "clang-O0", "clang-O1", *REROLLED_C, "rerolled-clang-sparse", *HANDWRITTEN)
 """The published trade-off of compile time against epoch time, and what dominates it."""
@@ -53,8 +53,14 @@ def _variants(*suffixes: str) -> tuple[str, ...]:
     return tuple(f"{compiler}{suffix}" for compiler in ("tcc", "gcc-O0", "gcc-O1", "clang-O1") for suffix in suffixes)
 
 
-SLOW_TO_COMPILE = ("clang-O1-whole",)
-"""Takes minutes to compile the larger workloads: only where it is named, or where everything is measured."""
+SLOW_TO_COMPILE = ("clang-O1-whole", "clang-O1-published")
+"""Take minutes to compile the larger workloads: only where they are named, or where everything is measured."""
+
+PUBLISHED = ("tcc-published", "clang-O0-published", "clang-O1-published")
+"""The published trade-off with the very C of the post."""
+
+STRAIGHT_LINE = ("gcc-O1", "gcc-O2", "clang-O2", "clang-O1-native")
+"""What a claim to beat all straight-line engines must beat, besides those of TRADE_OFF."""
 
 
 def _all_but(*names: str) -> tuple[str, ...]:
@@ -69,6 +75,8 @@ class Part:
     engines: tuple[str, ...] = ()
     """Empty: every engine that is not slow to compile."""
     everywhere: bool = False
+    cpython_only: bool = False
+    """On no PyPy, unless it is named: the question is the compiler's alone."""
 
 
 @dataclass(frozen=True)
@@ -98,13 +106,13 @@ PRESETS = {
         parts=(Part(("digits",)), Part(("mnist",), TRADE_OFF), Part(("digits",), HEADLINE, everywhere=True)),
     ),
     "full": Preset(
-        "what quick has, the published table with Clang -O1 as first published; five blocks, three quarters of an hour",
+        "what quick has, the published table with C as first published, every straight-line engine; five blocks, hours",
         blocks=5,
         settings=Settings(value_seconds=0.25, timeout_seconds=1800.0),
         parts=(
             Part(("digits",)),
-            Part(("mnist",), TRADE_OFF),
-            Part(("mnist-b1000",), (*TRADE_OFF, *SLOW_TO_COMPILE)),
+            Part(("mnist",), (*TRADE_OFF, *STRAIGHT_LINE)),
+            Part(("mnist-b1000",), (*TRADE_OFF, *dict.fromkeys((*PUBLISHED, *SLOW_TO_COMPILE)))),
             Part(("digits",), HEADLINE, everywhere=True),
         ),
     ),
@@ -128,7 +136,31 @@ PRESETS = {
         parts=(
             Part(("mnist",), LADDER, everywhere=True),
             Part(("mnist",), ("replay", "bytecode", "python-source", "rerolled-clang")),
-            Part(("digits",), ("gcc-O1", "gcc-O1-whole", "clang-O1", "clang-O1-whole")),
+            Part(
+                ("digits",),
+                (
+                    *("gcc-O1", "gcc-O1-whole", "gcc-O1-published", "clang-O1", "clang-O1-whole", "clang-O1-published"),
+                    *("clang-O1-whole-static", "clang-O1-whole-globals"),
+                    # For what is fused, and what the processor's own vectors are worth to straight-line code.
+                    *("clang-O1-fma", "clang-O1-published-fma", "clang-O1-native"),
+                ),
+            ),
+        ),
+    ),
+    "published": Preset(
+        "how the published C should store its values: SROA, registers or neither; three blocks",
+        blocks=3,
+        settings=Settings(timeout_seconds=1800.0),
+        parts=(
+            Part(
+                ("digits",),
+                tuple(
+                    f"{compiler}-{form}"
+                    for compiler in ("clang-O1", "clang-O0")
+                    for form in ("published", "whole", "whole-array", "whole-static", "whole-globals")
+                ),
+                cpython_only=True,
+            ),
         ),
     ),
     "storage": Preset(
@@ -206,6 +238,7 @@ def cells(
         for workload in only_workloads or part.workloads
         for interpreter in everywhere
         if part.everywhere or interpreter in newest
+        if not part.cpython_only or interpreter.startswith("cpython") or interpreter in only_interpreters
         for engine in only_engines or part.engines or ordinary
     }
     order = [*dict.fromkeys((*only_workloads, *(name for part in chosen.parts for name in part.workloads)))]

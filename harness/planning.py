@@ -162,7 +162,11 @@ def _ladder(cells: Sequence[Cell]) -> list[str]:
 def _engine_facts(name: str) -> EngineFacts:
     engine = engines.load(name)
     return EngineFacts(
-        idea=engine.idea, builds_on=engine.builds_on, strict=engine.strict, error_bound=engine.error_bound
+        idea=engine.idea,
+        builds_on=engine.builds_on,
+        strict=engine.strict,
+        error_bound=engine.error_bound,
+        native=engine.native,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from reports.figures import Bar, Figure, Section, Sheet, share
@@ -11,12 +12,16 @@ from results.profile import CompilerProfile
 
 PASSES = 5
 """The largest of a compiler."""
-WHOLE = "-whole"
-"""Ends the name of an engine that compiles the tape as one function, as first published."""
+_UNSPLIT = re.compile(r"-(whole|published)(-(array|static|globals))?(?=-|$)")
+"""In the name of an engine that compiles a pass as one function."""
+FUSING = "-ffp-contract=fast"
 
 _LEAD = (
-    "What a C compiler says that it did in one preparation, over all its processes. An engine that compiles the tape "
-    "as one function stands beside the same compiler with the tape split into functions."
+    "What a C compiler says that it did in one preparation, over all its processes. An engine that compiles a pass "
+    "as one function stands beside the same compiler with the tape split into functions. Fusable are the sums of a "
+    "step with a product among their operands, alone those of them whose product nothing else reads or keeps. Fused is "
+    "how many multiply-add instructions the object has: in a recovered loop, or over a vector, one of them stands for "
+    "many operations."
 )
 
 
@@ -26,7 +31,7 @@ def compilers(looks: Seen) -> Section | None:
     if not profiles:
         return None
     headings = (
-        *("engine", "interpreter", "in all", "units", "functions", "source"),
+        *("engine", "interpreter", "in all", "units", "functions", "source", "fusable", "alone", "fused"),
         *(f"{place} pass" for place in ("largest", "2nd", "3rd", "4th", "5th")[:PASSES]),
     )
     sheets = []
@@ -34,13 +39,13 @@ def compilers(looks: Seen) -> Section | None:
         rows = [profile for profile in profiles if profile.cell.workload == workload]
         firsts = {profile.cell.engine: index for index, profile in reversed(list(enumerate(rows)))}
         rows.sort(key=lambda profile: (firsts.get(split_form(profile.cell.engine), len(rows)), profile.cell.engine))
-        sheets.append(Sheet(workload, 2, headings, tuple(map(_compiler, rows)), tuple(_whole(rows))))
+        sheets.append(Sheet(workload, 2, headings, tuple(map(_compiler, rows)), (*_whole(rows), *_fused(rows))))
     return Section("compiler-passes", "Where C compilers spend their time", _LEAD, tuple(sheets))
 
 
 def split_form(engine: str) -> str:
     """The engine that splits what this one compiles as one function; any other engine itself."""
-    return engine.removesuffix(WHOLE)
+    return _UNSPLIT.sub("", engine)
 
 
 def _compiler(profile: CompilerProfile) -> tuple[Figure, ...]:
@@ -54,9 +59,37 @@ def _compiler(profile: CompilerProfile) -> tuple[Figure, ...]:
         Figure(f"{profile.units:,}"),
         Figure(f"{profile.functions:,}"),
         Figure(units.size(profile.source_bytes)),
+        _both(profile.fusable_forward, profile.fusable_backward),
+        _both(profile.fusable_forward_alone, profile.fusable_backward_alone),
+        Figure(units.ABSENT if profile.fused_instructions is None else f"{profile.fused_instructions:,}"),
         *largest,
         *[Figure(units.ABSENT)] * (PASSES - len(largest)),
     )
+
+
+def _both(forward: int | None, backward: int | None) -> Figure:
+    if forward is None or backward is None:
+        return Figure(units.ABSENT)
+    return Figure(f"{forward + backward:,}", f"{forward:,} forward, {backward:,} backward")
+
+
+def _fused(rows: Sequence[CompilerProfile]) -> Iterator[str]:
+    """What engines that may fuse found and took; and why there is no count, where there is none."""
+    for profile in rows:
+        forward, backward = profile.fusable_forward, profile.fusable_backward
+        if FUSING in profile.flags and forward is not None and backward is not None:
+            taken = profile.fused_instructions
+            text = f"{profile.cell.engine} finds {forward + backward:,} fusable sums in a step"
+            alone = (profile.fusable_forward_alone or 0) + (profile.fusable_backward_alone or 0)
+            yield f"{text}, {forward:,} of them forward and {alone:,} of them alone; {_taken(taken)}."
+    for reason in dict.fromkeys(profile.fused_reason for profile in rows if profile.fused_reason):
+        yield f"Fused instructions were not counted: {reason}."
+
+
+def _taken(instructions: int | None) -> str:
+    if instructions is None:
+        return "how many it fuses was not counted"
+    return f"its object has {units.count(instructions, 'multiply-add instruction')}"
 
 
 def _whole(rows: Sequence[CompilerProfile]) -> Iterator[str]:

@@ -45,6 +45,7 @@ class Headline:
     workload: str
     interpreters: tuple[str, ...]
     rows: tuple[Rung, ...]
+    notes: tuple[str, ...] = ()
 
 
 def headline(table: pd.DataFrame) -> Headline | None:

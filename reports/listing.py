@@ -10,6 +10,7 @@ import pandas as pd
 
 from reports.figures import Figure, approximate, compile_time, ratio, time
 from reports.headline import status_text
+from reports.native import native_note
 from reports.outcome import MEASURED
 from reports.phases import SIZES
 from reports.table import FIGURES, each, in_order, measured
@@ -106,4 +107,5 @@ def _notes(run: Run, rows: pd.DataFrame) -> list[str]:
         notes.append(f"Some cells have fewer than the {run.blocks} planned blocks: see the column.")
     if "unchecked" in set(results["bits"]):
         notes.append("“unchecked” cells carry no proof against the reference.")
+    notes += native_note(in_order(rows, "engine"), run.engines)
     return notes

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from reports.figures import Figure, Section, Sheet, approximate, compile_time, ratio, time
+from reports.native import Facts, noted
 from reports.published import AS_FIRST_PUBLISHED, PUBLISHED
 from reports.table import each, in_order, measured
 from results import units
@@ -22,14 +23,14 @@ _LEAD = (
 )
 
 
-def opening(table: pd.DataFrame) -> Section | None:
-    """A sheet a workload of the published model; None where neither was measured."""
+def opening(table: pd.DataFrame, facts: Facts) -> Section | None:
+    """A sheet a workload of the published model; None where neither was measured. facts: the run's, of its engines."""
     sheets = tuple(
         Sheet(title, 1, headings, tuple(rows))
         for title, headings, rows in (_trade_off(table), _images(table))
         if headings
     )
-    return Section("opening", "MNIST", _LEAD, sheets) if sheets else None
+    return noted(Section("opening", "MNIST", _LEAD, sheets), facts) if sheets else None
 
 
 Made = tuple[str, tuple[str, ...], Iterable[tuple[Figure, ...]]]
@@ -39,7 +40,7 @@ def _trade_off(table: pd.DataFrame) -> Made:
     rows = _rows(table, BATCHES)
     hosts = in_order(rows, "interpreter")
     known = {row.engine: row for row in PUBLISHED}
-    known |= {whole: known.pop(engine) for engine, (whole, _) in AS_FIRST_PUBLISHED.items() if _there(rows, whole)}
+    known |= {form: known.pop(engine) for engine, form in AS_FIRST_PUBLISHED.items() if _there(rows, form)}
 
     def made() -> Iterator[tuple[Figure, ...]]:
         for engine, by_host in _by_engine(rows):

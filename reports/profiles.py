@@ -14,6 +14,7 @@ from reports.figures import Section
 from reports.hottest import hottest, ladders, pages, top_lines
 from reports.instructions import instructions
 from reports.jit import jits
+from reports.native import noted
 from reports.outcome import MEASURED
 from reports.seen import Seen
 from results import units
@@ -60,7 +61,11 @@ def profiled(looks: Seen) -> Profiled | None:
         lead=_lead(looks),
         key=KEY,
         lines=_present(claims(looks), hottest(looks), ladders(looks), pages(looks)),
-        accounts=_present(collector, jit, compilers(looks), instructions(looks)),
+        accounts=_present(
+            collector,
+            jit,
+            *(noted(section, looks.run.engines) for section in (compilers(looks), instructions(looks)) if section),
+        ),
         short=_present(collector, top_lines(looks), jit),
         samples=_of_one_workload(samples(looks)),
         absences=looks.absences(),

@@ -146,6 +146,8 @@ _COLUMNS: tuple[tuple[Column, Callable[[_Judged], Datum]], ...] = (
     *(_figure(name) for name in FIGURES if name not in SIZES),
     *(_figure(name) for name in SIZES),
     (Column("steps_per_value", "steps a value"), _figure("steps_per_value")[1]),
+    (Column("compiler", "compiler", numeric=False), _text(lambda judged: judged.record.compiler)),
+    (Column("compiler_flags", "flags", numeric=False), _text(lambda judged: " ".join(judged.record.compiler_flags))),
     (Column("bits", "bits", numeric=False), _bits),
     (
         Column("worst_error", "worst error"),

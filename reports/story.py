@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -20,6 +20,7 @@ from reports.growth import growth
 from reports.headline import Headline, headline
 from reports.listing import Listing, listings
 from reports.means import means
+from reports.native import native_note, noted
 from reports.outcome import MEASURED, promise
 from reports.phases import phases
 from reports.profiles import Profiled, profiled
@@ -114,21 +115,26 @@ def story(
     records = list(records)
     raced = race(run, records)
     table = raced.table
+    beside = across([raced, *(race(*other) for other in others)])
+
+    def told(section: Section | None) -> Section | None:
+        return noted(section, run.engines) if section else None
+
     return Story(
         run=run,
         records=tuple(records),
         table=table,
         verdict=tuple(verdict(table)) if run.blocks or not run.cells else (PROFILES_ONLY,),
         cautions=tuple(cautions(run, records, table)),
-        glance=at_a_glance(table),
-        comparison=comparison(table, race(*against).table, against[0].id) if against else None,
-        across=across([raced, *(race(*other) for other in others)]),
-        headline=headline(table),
-        means=means(table),
-        published=published(table),
-        break_even=break_even(table),
-        phases=phases(table),
-        growth=growth(table),
+        glance=told(at_a_glance(table)),
+        comparison=told(comparison(table, race(*against).table, against[0].id)) if against else None,
+        across=replace(beside, section=noted(beside.section, run.engines)) if beside else None,
+        headline=_headline(run, table),
+        means=told(means(table)),
+        published=told(published(table)),
+        break_even=told(break_even(table)),
+        phases=told(phases(table)),
+        growth=told(growth(table)),
         looks=looks,
         profiled=profiled(looks) if looks else None,
         listings=listings(run, table),
@@ -141,6 +147,11 @@ def story(
         settings=tuple((name.replace("_", " "), f"{value:g}") for name, value in run.settings if value is not None),
         command=shlex.join(run.command),
     )
+
+
+def _headline(run: Run, table: pd.DataFrame) -> Headline | None:
+    found = headline(table)
+    return found and replace(found, notes=native_note([rung.engine for rung in found.rows], run.engines))
 
 
 def _absences(run: Run, table: pd.DataFrame) -> tuple[Absence, ...]:

@@ -159,6 +159,16 @@ class CompilerProfile(Profile):
     source_bytes: NonNegativeInt = 0
     passes: tuple[Pass, ...] = ()
     """Largest first; what they leave is the rest."""
+    fusable_forward: NonNegativeInt | None = None
+    """Sums of a step's forward pass with a product among their operands; None in an older profile."""
+    fusable_backward: NonNegativeInt | None = None
+    fusable_forward_alone: NonNegativeInt | None = None
+    """Those of them whose product nothing else reads or keeps."""
+    fusable_backward_alone: NonNegativeInt | None = None
+    fused_instructions: NonNegativeInt | None = None
+    """Fused multiply-adds in all objects; None where nobody counted. In a loop one of them does many operations."""
+    fused_reason: str = ""
+    """Why nobody counted."""
 
 
 class InstructionsProfile(Profile):

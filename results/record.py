@@ -149,6 +149,15 @@ class Record(Model):
     """Generated source text."""
     object_bytes: NonNegativeInt = 0
     """The shared object that came of it."""
+    translation_units: NonNegativeInt = 0
+    """Files of C that were compiled apart; 0 where no C was compiled, or in an older run."""
+    parallel_compilers: NonNegativeInt = 0
+    """How many of them were compiled at once: no more than there are cores. 0 where they did not run, or not told."""
+    vector_doubles: NonNegativeInt = 0
+    """Doubles of the widest vector that the C names; 1 for scalar code, in which a compiler may find vectors itself."""
+    compiler: str = ""
+    """Name and version; empty where no C was compiled."""
+    compiler_flags: tuple[str, ...] = ()
     looped_share: NonNegativeFloat = 0.0
     """Of all primitives the share that runs in recovered loops; 0 for an engine that recovers none."""
     losses: tuple[LossPoint, ...] = ()
@@ -177,6 +186,8 @@ class EngineFacts(Model):
     builds_on: str = ""
     strict: bool
     error_bound: float | None = None
+    native: bool | None = None
+    """Whether its C is compiled for this very processor (`-march=native`); None in an older run: unknown."""
 
 
 class WorkloadFacts(Model):

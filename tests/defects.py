@@ -137,6 +137,20 @@ DEFECTS = (
         "engines/compiled/test_program.py",
     ),
     Defect(
+        "published: the backward pass walks the rows forward",
+        "engines/compiled/published.py",
+        "for row in range(tape.loss, -1, -1):",
+        "for row in range(tape.loss + 1):",
+        "engines/compiled/test_differential.py::test_a_network_trains_as_by_hand[tcc-published-1]",
+    ),
+    Defect(
+        "published: gradients are not cleared after an update",
+        "engines/compiled/published_runtime.py",
+        "            clear_gradients();",
+        "",
+        "engines/compiled/test_differential.py::test_a_network_trains_as_by_hand[tcc-published-3]",
+    ),
+    Defect(
         "flags: the optimiser may contract a * b + c",
         "engines/compiled/toolchains.py",
         'STRICT = ("-std=c99", "-ffp-contract=off", "-fno-builtin")',

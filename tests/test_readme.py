@@ -42,7 +42,7 @@ def test_the_opening_tables_are_the_reference_runs(request):
     from results.store import Store
 
     store = Store(ROOT / "results" / "reference" / "full")
-    made = markdown.opening_page(opening(cells(store.run, store.records()))).strip() + "\n"
+    made = markdown.opening_page(opening(cells(store.run, store.records()), store.run.engines)).strip() + "\n"
     if request.config.getoption("--update-golden"):
         FILE.write_text(OPENING.sub(lambda found: found[1] + made + found[3], README), encoding="utf-8")
     assert OPENING.search(FILE.read_text(encoding="utf-8"))[2] == made

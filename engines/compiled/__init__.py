@@ -2,6 +2,7 @@
 
 tape -> lower -> Code -> instructions                  (bytecode)
                       -> pieces -> Python | C          (python_source, c_source)
+tape -> C, a line for each row                          (published)
 C -> toolchains -> a shared object -> library | extension
 all of them -> Kernel -> Program -> Trainer
 """

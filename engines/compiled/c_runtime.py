@@ -1,4 +1,4 @@
-"""The C that goes round a graph's own: rows become inputs, gradients become updates, and steps become training.
+"""C runtime around a graph's own functions: rows become inputs, gradients become updates, and steps become training.
 
 Templates over {export}, what stands before each function that is called from outside.
 """

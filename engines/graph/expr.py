@@ -7,7 +7,7 @@ it spells the few operators below in its own way, and any other primitive as a c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Union
 
@@ -145,6 +145,15 @@ PYTHON = Spelling(where="{then} if {condition} else {otherwise}")
 C = Spelling(where="{condition} ? {then} : {otherwise}")
 
 NAMES = {leaf.name: (leaf.name, ATOM_PRECEDENCE) for leaf in LEAVES}
+
+
+def calls(expr: Expr) -> Iterator[tuple[str, int]]:
+    """The libm functions that an expression calls, with how many arguments."""
+    if isinstance(expr, Apply):
+        if expr.primitive not in INFIX and expr.primitive != "where":
+            yield expr.primitive, len(expr.operands)
+        for operand in expr.operands:
+            yield from calls(operand)
 
 
 def number(x: float) -> Text:

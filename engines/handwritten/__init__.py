@@ -1,1 +1,1 @@
-"""The limit rows: no Value graph, but the C that a good engineer writes by hand for an MLP. Same loss, same bits."""
+"""C by hand: no Value graph, but what a good engineer writes for an MLP. Same loss, same bits."""

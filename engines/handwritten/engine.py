@@ -1,5 +1,8 @@
 """The engines that know no Value: the C of `mlp_source`, compiled for the machine it runs on.
 
+Suffixes, in this order: `-generic` (no -march=native, so the vectors that every processor of the kind has) and `-fma`
+(fused multiply-add, not strict), as in `handwritten-sparse-generic`.
+
 The object is a Kernel like any other; only its maker differs, who was told the network instead of finding it in a
 graph.
 """
@@ -7,7 +10,6 @@ graph.
 from __future__ import annotations
 
 import contextlib
-import platform
 from pathlib import Path
 from typing import Any, Optional
 
@@ -17,35 +19,59 @@ from engines.compiled import toolchains
 from engines.compiled.engine import Clock, CompiledTrainer
 from engines.compiled.library import Library, interface
 from engines.compiled.program import Program
-from engines.handwritten.mlp_source import mlp_source, workspace
+from engines.handwritten.mlp_source import WIDTHS, mlp_source, workspace
+from engines.suffixes import Suffixes, root
 
 LOSSES = ("cross_entropy", "squared_error")
 
-# Compilers shun the wide registers for what they vectorise themselves, and would halve our vectors with it.
-_WIDE = ("-march=native", "-mprefer-vector-width=512")
 # Where unrolling pays the C says so; elsewhere it would take as long as all the rest of compiling.
-FLAGS = (*toolchains.STRICT, "-O2", "-fno-unroll-loops", *(_WIDE if platform.machine() in ("x86_64", "AMD64") else ()))
+FLAGS = (*toolchains.STRICT, "-O2", "-fno-unroll-loops")
+# Compilers shun the wide registers for what they vectorise themselves, and would halve our vectors with it.
+NATIVE = (*toolchains.NATIVE, "-mprefer-vector-width=512") if toolchains.IS_X86 else ()
+GENERIC_LANES = 2
+"""Doubles in a vector of x86-64 and AArch64 without extensions."""
 
 
 class HandwrittenEngine:
     """An MLP of two layers in C, one sample a step."""
 
-    strict = True
-    error_bound = None
     typical_row_seconds = 1e-10
     typical_compile_row_seconds = 1e-8  # loops compile as fast, however often they run
     Value: Any = None
     nn: Any = None
 
-    def __init__(self, name: str, *, sparse: bool, idea: str, builds_on: str) -> None:
+    def __init__(
+        self, name: str, *, sparse: bool, idea: str, builds_on: str, generic: bool = False, fused: bool = False
+    ) -> None:
         self.name = name
         self.sparse = sparse
         self.idea = idea
         self.builds_on = builds_on
+        self.native = bool(NATIVE) and not generic
+        self.strict = not fused
+        self.error_bound = toolchains.FUSED_ERROR_BOUND if fused else None
+        # -mfma brings wider vectors along, which nobody asked for.
+        machine = NATIVE if self.native else (f"-DLANES={GENERIC_LANES}",)
+        self.flags = (*FLAGS, *machine, *(toolchains.FUSED if fused else ()))
 
     def check(self) -> None:
-        compiler()
+        tool = self.toolchain()
+        if not self.strict:
+            toolchains.check_fused(tool)
         interface()
+        _ = self.vector_doubles  # asks the compiler, which is not to happen while phases are timed
+
+    def toolchain(self) -> toolchains.Toolchain:
+        """The newest Clang, or the newest gcc where there is no Clang. Raises Unavailable where there is neither."""
+        return compiler()
+
+    @property
+    def vector_doubles(self) -> int:
+        """Doubles of the widest vector that the C names."""
+        if not self.native:
+            return GENERIC_LANES
+        defined = toolchains.macros(self.toolchain(), toolchains.NATIVE)
+        return next((lanes for macro, lanes in WIDTHS.items() if macro in defined), GENERIC_LANES)
 
     def supports(self, workload: Workload) -> Optional[str]:
         network = workload.network
@@ -79,10 +105,16 @@ class HandwrittenEngine:
         # Never kept among the objects: it compiles in less than a second.
         with contextlib.ExitStack() as stack:
             with clock.phase("compile"):
-                built = stack.enter_context(toolchains.build(compiler(), [source], FLAGS))
+                built = stack.enter_context(toolchains.build(self.toolchain(), [source], self.flags))
             with clock.phase("load"):
                 kernel = Library(str(built.path), workspace(network))
-        clock.sizes.update(source_bytes=len(source), object_bytes=built.size)
+        clock.sizes.update(
+            source_bytes=len(source),
+            object_bytes=built.size,
+            translation_units=1,
+            parallel_compilers=1,
+            vector_doubles=self.vector_doubles,
+        )
         program = Program(
             kernel,
             inputs=workload.row(0),
@@ -119,7 +151,7 @@ ENGINES = (
     HandwrittenEngine(
         "handwritten",
         sparse=False,
-        idea="no graph, but the C that a good engineer writes by hand for this MLP: neurons as lanes of vectors",
+        idea="C by hand: no graph, but what a good engineer writes for this MLP, neurons as lanes of vectors",
         builds_on="clang-O2",
     ),
     HandwrittenEngine(
@@ -129,3 +161,25 @@ ENGINES = (
         builds_on="handwritten",
     ),
 )
+
+SUFFIXES = Suffixes({"generic": "generic", "fma": "fma"}, {"native": ("it has -march=native already", "use {engine}")})
+
+
+def resolve(name: str) -> Optional[HandwrittenEngine]:
+    """One of the engines with suffixes; None where the name is none of theirs. Raises WrongSuffix."""
+    plain, rest = root(name, [engine.name for engine in ENGINES])
+    if not rest:
+        return None
+    taken = SUFFIXES.read(plain, rest)
+    changes = {
+        "generic": "compiled for every processor of this kind: no -march=native",
+        "fma": toolchains.FUSED_IDEA,
+    }
+    return HandwrittenEngine(
+        name,
+        sparse=next(engine.sparse for engine in ENGINES if engine.name == plain),
+        idea="; ".join(changes[choice] for choice in taken),
+        builds_on=plain,
+        generic="generic" in taken,
+        fused="fma" in taken,
+    )

@@ -11,6 +11,9 @@ from engines.api import Network
 LANES = 8
 """Doubles in the widest register; a block of neurons is a multiple of it."""
 
+WIDTHS = {"__AVX512F__": 8, "__AVX__": 4}
+"""What a compiler defines -> doubles in the widest vector, as the C decides it."""
+
 MOST_REGISTERS = 7
 """Sums of so many registers are kept at once: of half their width AVX has 16, and input and product need one each."""
 
@@ -62,7 +65,8 @@ TEXT = r"""
    x: inputs, then targets   p: parameters, neuron by neuron, weights before the bias   w: a struct network
    y: outputs   q: gradients of the parameters */
 
-#if defined __AVX512F__
+#if defined LANES /* the compiler was told */
+#elif defined __AVX512F__
 #define LANES 8
 #elif defined __AVX__
 #define LANES 4

@@ -1,14 +1,16 @@
 """The engines that compile recovered loops as C.
 
+Suffixes, in this order: `-generic` (no -march=native, so the vectors that every processor of the kind has) and `-fma`
+(fused multiply-add, not strict), as in `rerolled-clang-sparse-generic`.
+
 Clang would split vectors of 512 bits in two, unless told; gcc -O1 leaves out `vzeroupper`, without
 -fexpensive-optimizations, and every call of libm then pays for it.
 """
 
 from __future__ import annotations
 
-import platform
 from dataclasses import replace
-from typing import Any
+from typing import Any, Optional
 
 from engines.compiled import toolchains
 from engines.compiled.c_engines import CORES, CEngine
@@ -16,6 +18,7 @@ from engines.compiled.c_source import Source
 from engines.rerolled.c_loops import c_source
 from engines.rerolled.c_nest import Form
 from engines.rerolled.engine import Rerolled
+from engines.suffixes import Suffixes, root
 
 
 class RerolledC(Rerolled, CEngine):
@@ -23,25 +26,29 @@ class RerolledC(Rerolled, CEngine):
 
     def check(self) -> None:
         super().check()
-        self._native()
+        self._fitted()
 
     def generate(self, code: Any) -> Source:
-        return c_source(code, self._native())
+        return c_source(code, self._fitted())
 
-    def _native(self) -> Form:
-        """The form, with the vectors that this machine has."""
+    @property
+    def vector_doubles(self) -> int:
+        return self._fitted().width
+
+    def _fitted(self) -> Form:
+        """The form, with the vectors of the machine that it is compiled for."""
         form: Form = self.form
         if form.width == 1:
             return form
-        defined = toolchains.macros(toolchains.find(self.compiler), tuple(f for f in self.flags if f.startswith("-m")))
+        # -mfma brings wider vectors along, which nobody asked for.
+        asked = tuple(flag for flag in self.flags if flag.startswith("-m") and flag not in toolchains.FUSED)
+        defined = toolchains.macros(self.toolchain(), asked)
         width = next((width for macro, width in WIDTHS.items() if macro in defined), 2)
         return replace(form, width=width, registers=32 if width == 8 or "__aarch64__" in defined else 16)
 
 
-IS_X86 = platform.machine() in ("x86_64", "AMD64")
-NATIVE = ("-march=native",) if IS_X86 else ("-mcpu=native",)
-GCC = ("-O1", *NATIVE, "-fexpensive-optimizations")
-CLANG = (*NATIVE, *(("-mprefer-vector-width=512",) if IS_X86 else ()))
+NATIVE = (*toolchains.NATIVE, *(("-mprefer-vector-width=512",) if toolchains.IS_X86 else ()))
+GCC = ("-O1", *toolchains.NATIVE, "-fexpensive-optimizations")
 # Not -ffast-math: it would switch the whole process to flush-to-zero.
 FAST = ("-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math")
 
@@ -65,33 +72,78 @@ ENGINES = (
         "gcc",
         GCC,
         VECTORS,
+        native=True,
         idea="loops recovered from the scalar tape, in vectors, by gcc",
         builds_on="rerolled-tcc",
     ),
     _engine(
         "rerolled-clang",
         "clang",
-        ("-O1", *CLANG),
+        ("-O1", *NATIVE),
         VECTORS,
+        native=True,
         idea="loops recovered from the scalar tape, in vectors, by Clang",
         builds_on="rerolled-gcc",
     ),
     _engine(
         "rerolled-clang-sparse",
         "clang",
-        ("-O1", *CLANG),
+        ("-O1", *NATIVE),
         replace(VECTORS, sparse=True),
+        native=True,
         idea="and terms whose input is exactly 0 skipped at run time",
         builds_on="rerolled-clang",
     ),
     _engine(
         "rerolled-clang-fast",
         "clang",
-        ("-O2", *CLANG, *FAST),
+        ("-O2", *NATIVE, *FAST),
         VECTORS,
+        native=True,
         idea="and fused multiply-add, reassociated sums",
         builds_on="rerolled-clang",
         strict=False,
         error_bound=1e-9,
     ),
 )
+
+_HAS_NATIVE = {"native": ("it has -march=native already", "use {engine}")}
+VECTORISED = Suffixes({"generic": "generic", "fma": "fma"}, _HAS_NATIVE)
+SUFFIXES = {
+    "rerolled-tcc": Suffixes(
+        {},
+        {
+            "generic": ("it has no -march=native to leave out", "use rerolled-gcc-generic or rerolled-clang-generic"),
+            "fma": ("TCC has no such flag", "use rerolled-gcc-fma or rerolled-clang-fma"),
+        },
+    ),
+    "rerolled-gcc": VECTORISED,
+    "rerolled-clang": VECTORISED,
+    "rerolled-clang-sparse": VECTORISED,
+    "rerolled-clang-fast": Suffixes(
+        {"generic": "generic"}, {**_HAS_NATIVE, "fma": ("it fuses already", "use {engine}")}
+    ),
+}
+"""Engine -> the suffixes that it takes."""
+
+
+def resolve(name: str) -> Optional[RerolledC]:
+    """One of the engines with suffixes; None where the name is none of theirs. Raises WrongSuffix."""
+    plain, rest = root(name, SUFFIXES)
+    if not rest:
+        return None
+    taken = SUFFIXES[plain].read(plain, rest)
+    base = next(engine for engine in ENGINES if engine.name == plain)
+    flags, changes = base.flags, []
+    facts: dict[str, Any] = {"strict": base.strict, "error_bound": base.error_bound, "native": base.native}
+    if "generic" in taken:
+        flags = tuple(flag for flag in flags if flag not in NATIVE)
+        facts["native"] = False
+        changes.append("compiled for every processor of this kind: no -march=native")
+    if "fma" in taken:
+        flags += toolchains.FUSED
+        facts |= {"strict": False, "error_bound": toolchains.FUSED_ERROR_BOUND}
+        changes.append(toolchains.FUSED_IDEA)
+    # CEngine puts STRICT first by itself.
+    own = flags[len(toolchains.STRICT) :]
+    return _engine(name, base.compiler, own, base.form, idea="; ".join(changes), builds_on=plain, **facts)

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Optional
 
-from engines.graph.expr import ATOM_PRECEDENCE, INFIX, number
-from engines.rerolled.c_text import braced, calls, over, over_live, spell, spread, vector
+from engines.graph.expr import ATOM_PRECEDENCE, INFIX, calls, number
+from engines.rerolled.c_text import braced, over, over_live, spell, spread, vector
 from engines.rerolled.groups import Phase
 from engines.rerolled.loops import LANE_NAMES, TERM_NAMES, Access, Loop, Operand, Segment, Table, affine
 from engines.rerolled.nest import Stride

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from engines.graph.expr import ATOM_PRECEDENCE, INFIX, Apply, C, Expr, Literal, Text, number
+from engines.graph.expr import ATOM_PRECEDENCE, Apply, C, Expr, Literal, Text, number
 
 
 def spell(expr: Expr, leaves: Mapping[str, Text], width: int) -> Text:
@@ -25,15 +25,6 @@ def spell(expr: Expr, leaves: Mapping[str, Text], width: int) -> Text:
 
 
 _COMPARISONS = ("less", "greater")
-
-
-def calls(expr: Expr) -> Iterator[tuple[str, int]]:
-    """The libm functions that an expression calls, with how many arguments."""
-    if isinstance(expr, Apply):
-        if expr.primitive not in INFIX and expr.primitive != "where":
-            yield expr.primitive, len(expr.operands)
-        for operand in expr.operands:
-            yield from calls(operand)
 
 
 def vector(width: int) -> str:

@@ -1,4 +1,4 @@
-"""A C compiler's own account of where its seconds go: gcc's `-ftime-report`, Clang's `-ftime-trace`.
+"""A C compiler's account of where its seconds go (gcc's `-ftime-report`, Clang's `-ftime-trace`), and what it fused.
 
 The engine's C is made here, whatever the cell's interpreter, and compiled with the engine's own flags, one translation
 unit after the other: their sum is the subject. gcc's account leaves its assembler out, which is a program of its own;
@@ -11,6 +11,8 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -19,10 +21,11 @@ from datasets.idx import CorruptData
 from engines.api import Engine, Unavailable
 from engines.compiled import toolchains
 from engines.compiled.c_engines import CEngine
-from engines.compiled.c_source import Source
 from engines.compiled.toolchains import BuildFailed, Compiled, TookTooLong, Toolchain
 from engines.domain import DOMAIN_ERRORS
+from engines.graph.tape import Tape
 from harness import workloads
+from harness.profile.fused import Uncounted, fused
 from harness.profile.look import Look, NoProfile
 from harness.stages import trace
 from harness.workloads import Workload
@@ -62,22 +65,24 @@ def profile(look: Look) -> dict[str, Any]:
     try:
         engine.check()
         tool = toolchains.find(engine.compiler)
-        source = _source(engine, _workload(look, engine))
+        tape = _tape(engine, _workload(look, engine))
+        source = engine.generate(engine.lower(tape))
     except (Unavailable, datasets.Unavailable) as missing:
         raise NoProfile("skipped", missing.reason, missing.remedy) from None
     accounts: list[Account] = []
+    tally = Tally()
     preparations = 0
     # Another round takes no longer than what came before it: within half of the limit it ends within the limit.
     while not preparations or perf_counter() - start < min(look.seconds, look.timeout_seconds / 2):
         for unit in source.units:
             left = look.timeout_seconds - (perf_counter() - start)
-            accounts.append(_account(look, tool, unit, engine.flags, left))
+            accounts.append(_account(look, tool, unit, engine.flags, left, None if preparations else tally))
         preparations += 1
     total = sum(account.seconds for account in accounts)
     if total <= 0.0:
         raise NoProfile("skipped", f"{tool.family} was done before its own clock went on", "Look at a larger workload.")
     return {
-        "tool": f"{tool.family} {tool.version}",
+        "tool": str(tool),
         "flags": engine.flags,
         "units": len(source.units),
         "functions": sum(map(count_functions, source.units)),
@@ -86,11 +91,32 @@ def profile(look: Look) -> dict[str, Any]:
         "preparations": preparations,
         "worker_seconds": perf_counter() - start,
         "passes": shares(accounts),
+        **{f"fusable_{name}": count for name, count in engine.fusable(tape)._asdict().items()},
+        "fused_instructions": None if tally.reason else tally.instructions,
+        "fused_reason": tally.reason,
     }
 
 
-def _account(look: Look, tool: Toolchain, unit: str, flags: Sequence[str], seconds: float) -> Account:
-    """Of one translation unit, compiled in so many seconds at most. Raises NoProfile."""
+@dataclass
+class Tally:
+    """Fused instructions of some objects."""
+
+    instructions: int = 0
+    reason: str = ""
+    """Why there is no count."""
+
+    def add(self, path: Path) -> None:
+        """Count those of one more object."""
+        try:
+            self.instructions += fused(path)
+        except Uncounted as uncounted:
+            self.reason = str(uncounted)
+
+
+def _account(
+    look: Look, tool: Toolchain, unit: str, flags: Sequence[str], seconds: float, tally: Tally | None
+) -> Account:
+    """Of one translation unit, compiled in so many seconds at most; the tally gets its object. Raises NoProfile."""
     asked, read = REPORTS[tool.family]
     too_late = NoProfile(
         "timed-out",
@@ -101,7 +127,10 @@ def _account(look: Look, tool: Toolchain, unit: str, flags: Sequence[str], secon
         raise too_late
     try:
         with toolchains.compile_unit(tool, unit, [*flags, *asked], seconds=seconds) as compiled:
-            return read(compiled)
+            account = read(compiled)
+            if tally:
+                tally.add(compiled.path)
+            return account
     except TookTooLong:
         raise too_late from None
     except BuildFailed as failed:
@@ -126,8 +155,8 @@ def _workload(look: Look, engine: Engine) -> Workload:
     return workload
 
 
-def _source(engine: CEngine, workload: Workload) -> Source:
-    """The C of the workload's first step."""
+def _tape(engine: CEngine, workload: Workload) -> Tape:
+    """Of the workload's first step."""
     try:
         loss, inputs, parameters, outputs = trace(engine, workload)
     except CorruptData as error:
@@ -135,8 +164,7 @@ def _source(engine: CEngine, workload: Workload) -> Source:
         raise NoProfile("failed", reason, remedy) from None
     except DOMAIN_ERRORS as error:
         raise NoProfile("failed", f"the first step left the real numbers: {error}", "Lower the rate.") from None
-    tape = engine.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
-    return engine.generate(engine.lower(tape))
+    return engine.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
 
 
 _FUNCTION = re.compile(r"^\w[^;{}=]*\)\s*\{", re.MULTILINE)

@@ -58,7 +58,7 @@ def count(job: CountJob) -> CountOutcome:
         "status": "measured",
         "steps": portions[1] - portions[0],
         "counts": counts,
-        "compiler": f"{tool.family} {tool.version}",
+        "compiler": str(tool),
         "flags": list(compiled.flags),
     }
 

@@ -103,6 +103,11 @@ class Outcome(TypedDict, total=False):
     tape_rows: int
     source_bytes: int
     object_bytes: int
+    translation_units: int
+    parallel_compilers: int
+    vector_doubles: int
+    compiler: str
+    compiler_flags: list[str]
     looped_share: float
     losses: list[tuple[int, float]]
     parameters_sha256: str

@@ -82,10 +82,18 @@ def measure(runner: pyperf.Runner, job: Job) -> Outcome:
         "peak_bytes": peak_bytes(),
         "peak_compiler_bytes": compiler_bytes if "object_bytes" in trainer.sizes else 0,
         **trainer.sizes,  # type: ignore[typeddict-item]
+        **compiled_by(engine),
         # Steps are chosen first: of a fast engine there are many, and pairs of them all would take a while.
         "losses": [(step, trainer.losses[step]) for step in thin(range(len(trainer.losses)), LOSS_POINTS)],
         **proof.outcome(),
     }
+
+
+def compiled_by(engine: Any) -> Outcome:
+    """Which compiler an engine's C went through, and with which flags; nothing of an engine that compiles no C."""
+    if not hasattr(engine, "toolchain"):
+        return {}
+    return {"compiler": str(engine.toolchain()), "compiler_flags": list(engine.flags)}
 
 
 class Stretch:

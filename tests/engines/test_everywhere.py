@@ -15,6 +15,10 @@ from tests.engines.graphs import classifier
 from tests.engines.ladder import of_each_value
 
 ROOT = Path(__file__).parents[2]
+KINDS = {
+    *("BytecodeEngine", "PythonSourceEngine", "NumpyEngine"),
+    *("CEngine", "PublishedEngine", "ExtensionEngine", "RerolledC"),
+}
 INTERPRETED = [name for name in of_each_value() if engines.load(name).strict]
 
 
@@ -80,4 +84,4 @@ def test_a_kernel_of_each_kind_loads_and_trains(name):
 def test_there_is_a_kernel_of_each_kind():
     """Fail if a class of engines drops out of ONE_OF_EACH_KIND."""
     kinds = {type(engines.load(name)).__name__ for name in ONE_OF_EACH_KIND}
-    assert kinds == {"BytecodeEngine", "PythonSourceEngine", "CEngine", "ExtensionEngine", "NumpyEngine", "RerolledC"}
+    assert kinds == KINDS

@@ -148,6 +148,39 @@ def test_wrong_use_is_told_with_the_nearest_right_one(arguments, message, asked)
     assert not asked.runs.exists()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["run", "--engines", "tcc-native", "--interpreters", RUNNING],
+            "tcc takes no suffix -native: TCC has no such flag; use gcc-O1-native or clang-O1-native",
+        ),
+        (
+            ["show", "xor", "--engine", "clang-O1-nativ"],
+            "clang-O1 takes no suffix -nativ: there is no such suffix; did you mean clang-O1-native?",
+        ),
+        (
+            ["train", "xor", "--engine", "clang-O1-fma-native"],
+            "clang-O1 takes no suffix -fma-native: suffixes have a fixed order; use clang-O1-native-fma",
+        ),
+        (
+            ["profile", "--engines", "rerolled-clang-native"],
+            "rerolled-clang takes no suffix -native: it has -march=native already; use rerolled-clang",
+        ),
+        (
+            ["exec", "--engine", "baseline-native", __file__],
+            "baseline takes no suffix -native: only straight-line C of gcc and Clang takes it; "
+            "use gcc-O1-native or clang-O1-native",
+        ),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_wrong_suffix_is_one_line_with_the_remedy(arguments, message, asked):
+    result = asked(*arguments)
+    assert (result.returncode, result.stderr) == (2, f"zoomgrad: {message}\n")
+    assert not asked.runs.exists()
+
+
 def test_a_process_of_its_own_answers_as_the_one_that_answers_all(asked, zoomgrad, tmp_path):
     """What is asked here is what a user gets."""
     script = tmp_path / "told.py"

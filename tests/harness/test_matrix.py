@@ -46,10 +46,18 @@ def test_quick_adds_the_trade_off_and_the_headline_engines_on_the_others():
     assert triples(cells("quick")) == everywhere | headline
 
 
-def test_full_adds_the_published_table_and_what_it_was_first_compiled_with():
-    whole = product(matrix.SLOW_TO_COMPILE, MAIN, ["mnist-b1000"])
-    table = product(matrix.TRADE_OFF, MAIN, ["mnist-b1000"])
-    assert triples(cells("full")) == triples(cells("quick")) | table | whole
+def test_full_adds_the_published_table_in_the_published_form_and_every_straight_line_engine():
+    published = product([*matrix.TRADE_OFF, *matrix.PUBLISHED, "clang-O1-whole"], MAIN, ["mnist-b1000"])
+    straight = product(["gcc-O1", "gcc-O2", "clang-O2", "clang-O1-native"], MAIN, ["mnist"])
+    assert triples(cells("full")) == triples(cells("quick")) | published | straight
+
+
+def test_published_asks_a_compiler_where_values_should_live_and_no_jit():
+    forms = ("published", "whole", "whole-array", "whole-static", "whole-globals")
+    names = [f"clang-{level}-{form}" for level in ("O1", "O0") for form in forms]
+    assert triples(cells("published")) == product(names, ["cpython-3.13"], ["digits"])
+    named = cells("published", only_interpreters=["pypy-3.11"])
+    assert triples(named) == product(names, ["pypy-3.11"], ["digits"])
 
 
 def test_everything_is_everything():
@@ -177,7 +185,8 @@ def test_what_an_engine_refuses_takes_its_start_alone():
 
 
 @pytest.mark.parametrize(
-    ("engine", "workload", "once"), [("clang-O1-whole", "mnist", True), ("clang-O1", "digits", False)]
+    ("engine", "workload", "once"),
+    [("clang-O1-whole", "mnist", True), ("clang-O1-published", "mnist", True), ("clang-O1", "digits", False)],
 )
 def test_what_is_slow_to_compile_is_estimated_to_compile_in_the_first_block_only(engine, workload, once):
     cell = Cell(engine=engine, interpreter="cpython-3.13", workload=workload)

@@ -1,8 +1,11 @@
-"""How a worker finds the stretch that a value takes, by a clock of the test's own."""
+"""How a worker finds the stretch that a value takes, by a clock of the test's own; and what it tells of compilers."""
 
 import pytest
 
+import engines
+from engines.api import Unavailable
 from harness.worker import measure
+from results.record import Record
 
 COLD, WARM, COLD_STEPS = 1e-3, 1e-5, 1000
 
@@ -88,3 +91,20 @@ def test_every_pass_starts_anew(trainer):
     stretch.time()
     stretch.time()
     assert (trainer.restarts, trainer.steps) == (2, 16)
+
+
+@pytest.mark.parametrize("name", ["tcc", "clang-O1-published", "rerolled-gcc-generic", "handwritten", "tcc-extension"])
+def test_an_outcome_names_the_compiler_and_its_flags(name):
+    engine = engines.load(name)
+    try:
+        tool = engine.toolchain()
+    except Unavailable as missing:
+        pytest.skip(missing.reason)
+    told = measure.compiled_by(engine)
+    assert told == {"compiler": f"{tool.family} {tool.version}", "compiler_flags": list(engine.flags)}
+    assert told.keys() <= Record.model_fields.keys()
+
+
+@pytest.mark.parametrize("name", ["tuple", "python-source", "rerolled-numpy"])
+def test_what_compiles_no_c_names_none(name):
+    assert measure.compiled_by(engines.load(name)) == {}

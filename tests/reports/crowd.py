@@ -86,6 +86,14 @@ def record(cell, block):
             "source_bytes": 45 * rows,
             "object_bytes": 20 * rows,
         }
+    if row_bytes := COMPILER_ROW_BYTES.get(cell.engine.split("-")[0], 0):
+        compiled |= {
+            "translation_units": 12 if row_bytes > 900 else 1,
+            "parallel_compilers": 12 if row_bytes > 900 else 1,
+            "vector_doubles": 1,
+            "compiler": "clang 19.1.7",
+            "compiler_flags": ("-std=c99", "-ffp-contract=off", "-fno-builtin", "-O1"),
+        }
     strict = cell.engine != "baseline"
     return Record(
         **started,

@@ -76,9 +76,18 @@ def jit(where, *, last=0.01, loops=10, aborts=None, **fields):
     return made(JitProfile, where, first_step_seconds=0.5, last_step_seconds=last, aborts=aborts or {}, **values)
 
 
+FUSABLE = {
+    "fusable_forward": 39_750,
+    "fusable_backward": 39_810,
+    "fusable_forward_alone": 39_750,
+    "fusable_backward_alone": 39_760,
+}
+
+
 def compiler(where, seconds, functions, **passes):
     found = tuple(Pass(name=name, share=share) for name, share in passes.items())
-    return made(CompilerProfile, where, seconds=seconds, units=2, functions=functions, source_bytes=10**6, passes=found)
+    sizes = {"units": 2, "functions": functions, "source_bytes": 10**6}
+    return made(CompilerProfile, where, seconds=seconds, passes=found, fused_instructions=0, **sizes, **FUSABLE)
 
 
 def counted(where, step_instructions):

@@ -29,7 +29,7 @@ def test_a_line_holds_every_phase_their_total_and_the_sizes(crowded_table):
     shown = lines(crowded_table)["gcc-O2", "pypy-3.11"]
     assert list(shown) == [
         *("engine", "interpreter", "trace", "lower", "generate", "compile", "load", "total"),
-        *("rows", "source", "object", "compiler's peak", "in loops"),
+        *("rows", "source", "object", "compiler's peak", "in loops", "units"),
     ]
     assert shown["compile"] == "15.3 s"
     assert shown["total"] == "19.2 s"
@@ -42,6 +42,14 @@ def test_a_line_holds_every_phase_their_total_and_the_sizes(crowded_table):
 def test_the_share_in_loops_is_a_percentage(example):
     records = [example.measured(CELL, block, looped_share=0.99876) for block in range(3)]
     assert lines(changed(example, *records))["clang-O1", "cpython-3.13"]["in loops"] == "99.88%"
+
+
+def test_a_line_says_how_many_compilers_worked_on_how_many_units(example):
+    figures = {"translation_units": 4, "parallel_compilers": 2}
+    table = changed(example, *(example.measured(CELL, block, **figures) for block in range(3)))
+    (units,) = (row[-1] for row in phases(table).sheets[0].rows if row[0].text == "clang-O1")
+    assert (units.text, units.below) == ("4", "2 side by side")
+    assert "A speedup from the second core is not a speedup from splitting." in phases(table).lead
 
 
 def test_only_cells_that_compiled_have_a_line(crowded_table):

@@ -10,7 +10,7 @@ from reports import html, markdown
 from reports.build import build
 from reports.charts import charts
 from reports.collector import collectors, samples
-from reports.compilers import compilers
+from reports.compilers import compilers, split_form
 from reports.figures import Bar, share
 from reports.hottest import HOTTEST, RUNGS, hottest, ladders, ordinal, pages, quoted, rungs, top_lines
 from reports.instructions import change, instructions
@@ -218,6 +218,9 @@ def test_a_compilers_whole_form_stands_beside_its_split_form(looks):
     (only,) = compilers(looks).sheets
     assert [row[0].text for row in only.rows] == ["clang-O1", "clang-O1-whole"]
     assert [(figure.text, figure.below) for figure in only.rows[1][6:]] == [
+        ("79,560", "39,750 forward, 39,810 backward"),
+        ("79,510", "39,750 forward, 39,760 backward"),
+        ("0", ""),
         ("60 %", "Greedy Register Allocator"),
         ("10 %", "SROA"),
         *[("–", "")] * 3,
@@ -226,6 +229,55 @@ def test_a_compilers_whole_form_stands_beside_its_split_form(looks):
         f"On {NEW}, clang-O1-whole takes its compiler 15.0× the time of clang-O1: 60.0 s against 4.00 s. "
         "Greedy Register Allocator alone is 60 % of it, and 20 % of the split form.",
     )
+
+
+@pytest.mark.parametrize(
+    ("engine", "split"),
+    [
+        ("clang-O1-whole-static", "clang-O1"),
+        ("clang-O1-published-fma", "clang-O1-fma"),
+        ("clang-O1-whole-globals-native-fma", "clang-O1-native-fma"),
+        ("clang-O1-static", "clang-O1-static"),
+        ("rerolled-clang", "rerolled-clang"),
+    ],
+)
+def test_the_split_form_of_an_engine_has_all_its_other_suffixes(engine, split):
+    assert split_form(engine) == split
+
+
+def fusing(engine, instructions, reason=""):
+    made = looked.compiler(cell(engine), 2.0, 3, SROA=0.5)
+    counts = {"fusable_forward": 2000, "fusable_backward": 1500, "fusable_forward_alone": 1800}
+    taken = {"fusable_backward_alone": 1, "fused_instructions": instructions, "fused_reason": reason}
+    return made.model_copy(update={"flags": ("-O1", "-ffp-contract=fast"), **counts, **taken})
+
+
+def test_what_may_be_fused_and_what_is(looks):
+    (only,) = compilers(looks_at(fusing("clang-O1-fma", 1700), fusing("clang-O1-published-fma", 0))).sheets
+    row = dict(zip(only.headings, only.rows[0], strict=True))
+    assert (row["fusable"].text, row["fusable"].below) == ("3,500", "2,000 forward, 1,500 backward")
+    assert (row["alone"].text, row["alone"].below) == ("1,801", "1,800 forward, 1 backward")
+    assert row["fused"].text == "1,700"
+    found = "finds 3,500 fusable sums in a step, 2,000 of them forward and 1,801 of them alone; its object has"
+    assert only.notes[-2:] == (
+        f"clang-O1-fma {found} 1,700 multiply-add instructions.",
+        f"clang-O1-published-fma {found} 0 multiply-add instructions.",
+    )
+
+
+def test_an_older_profile_knows_nothing_of_it():
+    unknown = dict.fromkeys((*looked.FUSABLE, "fused_instructions"))
+    (only,) = compilers(looks_at(fusing("clang-O1-fma", 0).model_copy(update=unknown))).sheets
+    row = dict(zip(only.headings, only.rows[0], strict=True))
+    assert {row[name].text for name in ("fusable", "alone", "fused")} == {"–"}
+    assert only.notes == ()
+
+
+def test_where_nobody_counted_there_is_a_reason():
+    (only,) = compilers(looks_at(fusing("clang-O1-fma", None, "there is no objdump on PATH"))).sheets
+    assert dict(zip(only.headings, only.rows[0], strict=True))["fused"].text == "–"
+    assert only.notes[-2].endswith("alone; how many it fuses was not counted.")
+    assert only.notes[-1] == "Fused instructions were not counted: there is no objdump on PATH."
 
 
 # --- the chart ---------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from engines.columns import Column
 from engines.compiled import toolchains
 from engines.compiled.c_source import Form, Storage, c_source
 from engines.compiled.lower import lower
+from engines.compiled.published import published_source
 from engines.graph.ops import OPS
 from engines.graph.value import Value
 from tests.engines.compiled.compiling import compiled, engine_of, usable
@@ -21,44 +22,49 @@ from tests.engines.graphs import NAMED, Graph, classifier, side_by_side
 
 pytestmark = pytest.mark.host
 
-FORMS = [Form(piece=9, expression=4, storage=storage, units=2) for storage in Storage] + [Form(piece=0)]
+PUBLISHED = "published"
+FORMS = {
+    **{f"{s.name}-9": Form(piece=9, expression=4, storage=s, units=2) for s in Storage},
+    "locals-0": Form(piece=0),
+    PUBLISHED: PUBLISHED,
+}
 
 
-def code_of(graph, kinds, outputs=()):
-    """What is compiled, and the engine that does it."""
+def source_of(tape, form):
+    """The C in that form."""
+    return published_source(tape) if form == PUBLISHED else c_source(lower(tape), form)
+
+
+def tape_of(graph, kinds, outputs=()):
+    """What is compiled."""
     engine = engine_of("tcc", Form())
     leaves = [Value(x) for x in graph.numbers]
     values = graph.build(Value, leaves)
     chosen = {kind: [v for v, k in zip(leaves, kinds) if k == kind] for kind in ("input", "parameter")}
-    return lower(
-        engine.tape(
-            values[-1],
-            inputs=chosen["input"],
-            parameters=chosen["parameter"],
-            outputs=[values[index] for index in outputs],
-        )
+    return engine.tape(
+        values[-1], inputs=chosen["input"], parameters=chosen["parameter"], outputs=[values[i] for i in outputs]
     )
 
 
 everything = side_by_side(NAMED)
-CODES = {
-    "every program": lambda: code_of(everything, ["input", "parameter"] * len(everything.numbers), [0, 1]),
-    "a network": lambda: code_of(*classifier(), outputs=[0, 1, 2]),
-    "one parameter": lambda: code_of(Graph("p", (1.0,), lambda Value, leaves: leaves), ["parameter"]),
-    "one input": lambda: code_of(Graph("x", (1.0,), lambda Value, leaves: leaves), ["input"]),
-    "one constant": lambda: code_of(Graph("c", (1.0,), lambda Value, leaves: leaves), ["constant"], [0]),
+TAPES = {
+    "every program": lambda: tape_of(everything, ["input", "parameter"] * len(everything.numbers), [0, 1]),
+    "a network": lambda: tape_of(*classifier(), outputs=[0, 1, 2]),
+    "one parameter": lambda: tape_of(Graph("p", (1.0,), lambda Value, leaves: leaves), ["parameter"]),
+    "one input": lambda: tape_of(Graph("x", (1.0,), lambda Value, leaves: leaves), ["input"]),
+    "one constant": lambda: tape_of(Graph("c", (1.0,), lambda Value, leaves: leaves), ["constant"], [0]),
 }
 
 
-@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("tape", TAPES)
 @pytest.mark.parametrize("compiler", ["gcc", "clang", "tcc"])
-def test_no_compiler_warns(tmp_path, compiler, code):
+def test_no_compiler_warns(tmp_path, compiler, tape):
     """Each form is a file of its own, or two; one run of the compiler takes them all."""
     tool = toolchains.find(usable(engine_of(compiler, Form())).compiler)
     warnings = ["-Wall", "-Werror"] if compiler == "tcc" else ["-Wall", "-Wextra", "-Werror", "-pedantic"]
-    for index, form in enumerate(FORMS):
-        for number, unit in enumerate(c_source(CODES[code](), form).units):
-            (tmp_path / f"form{index}_unit{number}.c").write_text(unit, encoding="ascii")
+    for name, form in FORMS.items():
+        for number, unit in enumerate(source_of(TAPES[tape](), form).units):
+            (tmp_path / f"{name}_unit{number}.c").write_text(unit, encoding="ascii")
     for file in sorted(tmp_path.glob("*.c")) if compiler == "tcc" else ["*"]:
         files = [str(file)] if compiler == "tcc" else [str(path) for path in sorted(tmp_path.glob("*.c"))]
         command = [*tool.command, *toolchains.STRICT, *warnings, "-fPIC", "-c", *files]
@@ -66,9 +72,9 @@ def test_no_compiler_warns(tmp_path, compiler, code):
         assert (result.returncode, result.stdout + result.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.storage.name}-{form.piece}")
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_it_is_ascii_and_includes_nothing(form):
-    for unit in c_source(CODES["every program"](), form).units:
+    for unit in source_of(TAPES["every program"](), form).units:
         assert unit.isascii()
         assert "#" not in unit
 
@@ -78,7 +84,7 @@ def test_an_object_exports_what_is_called_and_no_more(tmp_path):
     if shutil.which("nm") is None:
         pytest.skip("nm is not installed: apt install binutils")
     tool = toolchains.find(usable(engine_of("gcc", Form())).compiler)
-    source = c_source(CODES["a network"](), Form(piece=9, units=2))
+    source = source_of(TAPES["a network"](), Form(piece=9, units=2))
     with toolchains.build(tool, source.units, toolchains.STRICT) as built:
         listed = subprocess.run(
             ["nm", "-D", "--defined-only", str(built.path)], capture_output=True, text=True, check=True
@@ -185,10 +191,10 @@ def sanitizing(tmp_path):
     return command
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.storage.name}-{form.piece}")
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_it_stays_within_its_buffers(tmp_path, sanitizing, form):
     graph, kinds = classifier()
-    source = c_source(code_of(graph, kinds, [0, 1, 2]), form)
+    source = source_of(tape_of(graph, kinds, [0, 1, 2]), form)
     start = [x for x, kind in zip(graph.numbers, kinds) if kind == "parameter"]
     main = MAIN % {
         "inputs": kinds.count("input"),
@@ -224,9 +230,10 @@ def test_constants_keep_their_digits(compiler):
     assert list(program.outputs) == list(NUMBERS)
 
 
-def test_every_op_of_the_table_is_declared():
+@pytest.mark.parametrize("form", [Form(), PUBLISHED], ids=["split", PUBLISHED])
+def test_every_op_of_the_table_is_declared(form):
     """All but C's own operators are functions of libm, which the text declares."""
-    text = "".join(c_source(CODES["every program"](), Form()).units)
+    text = "".join(source_of(TAPES["every program"](), form).units)
     for name in ("pow", "tanh", "exp", "log"):
         assert hasattr(math, name)
         assert f"double {name}(double" in text

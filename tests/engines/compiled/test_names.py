@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import engines
-from engines.api import UnknownName
+from engines.api import UnknownName, WrongSuffix
 from engines.compiled import c_engines, toolchains
 from engines.compiled.c_source import Form, Storage
 from engines.compiled.engine import Clock
@@ -14,47 +16,128 @@ from engines.graph.value import Value
 from tests.engines.compiled.compiling import usable
 
 NAMES = {
-    "tcc": ("tcc", None, {}),
-    "tcc-array": ("tcc", None, {"storage": Storage.array}),
-    "tcc-static": ("tcc", None, {"storage": Storage.static}),
-    "tcc-globals": ("tcc", None, {"storage": Storage.globals}),
-    "tcc-whole": ("tcc", None, {"piece": 0, "units": 1}),
-    "tcc-p1": ("tcc", None, {"piece": 1}),
-    "tcc-p50-array": ("tcc", None, {"piece": 50, "storage": Storage.array}),
-    "gcc-O0": ("gcc", "-O0", {}),
-    "gcc-O1-p50": ("gcc", "-O1", {"piece": 50}),
-    "gcc-12-O3": ("gcc-12", "-O3", {}),
-    "clang-14-O1": ("clang-14", "-O1", {}),
-    "clang-O1-whole": ("clang", "-O1", {"piece": 0, "units": 1}),
-    "clang-19-O2-whole-static": ("clang-19", "-O2", {"piece": 0, "units": 1, "storage": Storage.static}),
+    "tcc": ("tcc", (), {}),
+    "tcc-array": ("tcc", (), {"storage": Storage.array}),
+    "tcc-static": ("tcc", (), {"storage": Storage.static}),
+    "tcc-globals": ("tcc", (), {"storage": Storage.globals}),
+    "tcc-whole": ("tcc", (), {"piece": 0, "units": 1}),
+    "tcc-p1": ("tcc", (), {"piece": 1}),
+    "tcc-p50-array": ("tcc", (), {"piece": 50, "storage": Storage.array}),
+    "gcc-O0": ("gcc", ("-O0",), {}),
+    "gcc-O1-p50": ("gcc", ("-O1",), {"piece": 50}),
+    "gcc-12-O3": ("gcc-12", ("-O3",), {}),
+    "clang-14-O1": ("clang-14", ("-O1",), {}),
+    "clang-O1-whole": ("clang", ("-O1",), {"piece": 0, "units": 1}),
+    "clang-19-O2-whole-static": ("clang-19", ("-O2",), {"piece": 0, "units": 1, "storage": Storage.static}),
+    "clang-O1-native": ("clang", ("-O1", *toolchains.NATIVE), {}),
+    "gcc-O2-fma": ("gcc", ("-O2", *toolchains.FUSED), {}),
+    "clang-O1-whole-static-native-fma": (
+        "clang",
+        ("-O1", *toolchains.NATIVE, *toolchains.FUSED),
+        {"piece": 0, "units": 1, "storage": Storage.static},
+    ),
 }
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_says_it_all(name):
-    compiler, level, changes = NAMES[name]
+    compiler, flags, changes = NAMES[name]
     engine = engines.load(name)
     assert (engine.name, engine.compiler) == (name, compiler)
-    assert engine.flags == (*toolchains.STRICT, *([level] if level else []))
+    assert engine.flags == (*toolchains.STRICT, *flags)
     usual = vars(c_engines.FORMS[compiler.partition("-")[0]])
     assert engine.form == Form(**{**usual, **changes})
-    assert engine.strict
+    assert engine.native == ("native" in name)
+    assert engine.strict == ("fma" not in name) == (engine.error_bound is None)
     assert engine.idea
     assert engines.load(engine.builds_on), "what it builds on exists"
+
+
+@pytest.mark.parametrize("plain", ["tcc", "gcc-O1", "clang-O0", "clang-14-O1"])
+def test_the_published_form_takes_its_compilers_flags(plain):
+    engine = engines.load(f"{plain}-published")
+    assert isinstance(engine, c_engines.PublishedEngine)
+    assert (engine.flags, engine.builds_on) == (engines.load(plain).flags, plain)
+    assert "as first published" in engine.idea
+    assert all("first published" not in engines.load(f"{plain}-{other}").idea for other in ("whole", "whole-array"))
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        *("tcc-O1", "clang", "gcc", "gcc-12", "gcc-O9", "gcc-Os", "gcc-Ofast", "tcc-whole-p3", "tcc-p0", "tcc-p-1"),
-        *("gcc-O1-", "-O1", "gcc--O1", "gcc-O1-p", "gcc-O1-p12345678", "gcc-O1-heap", "gcc-O1-array-static", "GCC-O1"),
-        *("gcc-O1-array-p5", "icc-O1", "clang++-O1", "gcc-O1 ", " tcc", "tcc\n", "", "python-source-p0", "gcc-O1;ls"),
+        *("clang", "gcc", "gcc-12", "gcc-O9", "gcc-Os", "gcc-Ofast", "gcc-O1-", "-O1", "gcc--O1", "GCC-O1", "icc-O1"),
+        *("clang++-O1", "gcc-O1 ", " tcc", "tcc\n", "", "gcc-O1;ls", "rerolled", "native", "-native"),
     ],
 )
 def test_nonsense_is_unknown(name):
     with pytest.raises(UnknownName) as error:
         engines.load(name)
     assert repr(name) in str(error.value)
+
+
+WRONG = {
+    "tcc-native": "tcc takes no suffix -native: TCC has no such flag; use gcc-O1-native or clang-O1-native",
+    "tcc-fma": "tcc takes no suffix -fma: TCC has no such flag; use gcc-O2-fma or clang-O1-fma",
+    "clang-O1-nativ": "clang-O1 takes no suffix -nativ: there is no such suffix; did you mean clang-O1-native?",
+    "clang-O1-fma-native": (
+        "clang-O1 takes no suffix -fma-native: suffixes have a fixed order; use clang-O1-native-fma"
+    ),
+    "gcc-O1-array-p5": "gcc-O1 takes no suffix -array-p5: suffixes have a fixed order; use gcc-O1-p5-array",
+    "tcc-whole-p3": "tcc takes no suffix -p3: it has -whole already; use tcc-p3",
+    "tcc-whole-published": "tcc takes no suffix -published: it has -whole already; use tcc-published",
+    "clang-O1-published-static": (
+        "clang-O1-published takes no suffix -static: it has arrays of its own; use clang-O1-whole-static"
+    ),
+    "gcc-O1-generic": "gcc-O1 takes no suffix -generic: it has no -march=native to leave out; use gcc-O1",
+    "rerolled-tcc-generic": (
+        "rerolled-tcc takes no suffix -generic: it has no -march=native to leave out; "
+        "use rerolled-gcc-generic or rerolled-clang-generic"
+    ),
+    "rerolled-clang-native": (
+        "rerolled-clang takes no suffix -native: it has -march=native already; use rerolled-clang"
+    ),
+    "rerolled-clang-fma-generic": (
+        "rerolled-clang takes no suffix -fma-generic: suffixes have a fixed order; use rerolled-clang-generic-fma"
+    ),
+    "rerolled-clang-fast-fma": "rerolled-clang-fast takes no suffix -fma: it fuses already; use rerolled-clang-fast",
+    "rerolled-numpy-fma": (
+        "rerolled-numpy takes no suffix -fma: only C of gcc and Clang takes it; "
+        "use clang-O1-fma, rerolled-clang-fma or handwritten-fma"
+    ),
+    "handwritten-native": "handwritten takes no suffix -native: it has -march=native already; use handwritten",
+    "baseline-native": (
+        "baseline takes no suffix -native: only straight-line C of gcc and Clang takes it; "
+        "use gcc-O1-native or clang-O1-native"
+    ),
+    "tcc-O1": "tcc takes no suffix -O1: there is no such suffix; use tcc",
+    "python-source-p0": "python-source takes no suffix -p0: there is no such suffix; use python-source",
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_suffix_is_told_in_one_line(name):
+    with pytest.raises(WrongSuffix) as error:
+        engines.load(name)
+    assert str(error.value) == WRONG[name]
+
+
+@pytest.mark.parametrize(
+    "name", [*WRONG, *(f"{name}-{s}" for name in ("hoisted", "tcc-extension") for s in ("p5", "x"))]
+)
+def test_the_remedy_for_a_wrong_suffix_is_an_engine(name):
+    with pytest.raises(WrongSuffix) as error:
+        engines.load(name)
+    remedy = str(error.value).rpartition("; ")[2]
+    named = re.split(r", | or ", re.fullmatch(r"(?:use|did you mean) (.*?)\??", remedy)[1])
+    assert [engines.load(each).name for each in named] == named
+
+
+@pytest.mark.parametrize(
+    "name", ["tcc-p-1", "gcc-O1-p", "gcc-O1-p12345678", "gcc-O1-heap", "gcc-O1-array-static", "gcc-O1-whole-p0"]
+)
+def test_other_suffixes_are_wrong(name):
+    with pytest.raises(WrongSuffix):
+        engines.load(name)
 
 
 def test_a_slip_of_the_pen_names_the_nearest():

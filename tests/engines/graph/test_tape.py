@@ -10,6 +10,7 @@ import engines
 from engines.api import CyclicGraph
 from engines.compiled.c_source import Form, c_source
 from engines.compiled.lower import lower
+from engines.compiled.published import published_source
 from engines.graph.check import BrokenTape, check
 from engines.graph.linearize import linearize
 from engines.graph.ops import OPS
@@ -61,6 +62,12 @@ def test_c_in_several_units(golden):
     source = c_source(lower(optimize(mlp_tape())), Form(piece=12, expression=4, units=2))
     assert len(source.units) == 2
     golden("mlp-units.c", "\n/* --- the next unit --- */\n\n".join(source.units))
+
+
+@pytest.mark.parametrize("name", TAPES)
+def test_c_as_first_published(golden, name):
+    """A statement for each row and for each adjoint, so that it reads as the tape does."""
+    golden(f"{name}-published.c", "".join(published_source(optimize(TAPES[name]())).units))
 
 
 # --- canonical order ---------------------------------------------------------------------------------------------

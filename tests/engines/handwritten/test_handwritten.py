@@ -146,7 +146,8 @@ def test_it_says_what_its_making_took(name):
     assert (phases.pop("trace"), phases.pop("lower")) == (0.0, 0.0)
     assert set(phases) == {"generate", "compile", "load"}
     assert all(seconds > 0.0 for seconds in phases.values())
-    assert set(trainer.sizes) == {"source_bytes", "object_bytes"}
+    sizes = {"source_bytes", "object_bytes", "translation_units", "parallel_compilers", "vector_doubles"}
+    assert set(trainer.sizes) == sizes
     assert usable(name).source(workloads.load("xor")).startswith("#define INPUTS 2\n")
 
 

@@ -46,7 +46,7 @@ def tape_of_workload(workload):
 class Exactly(RerolledC):
     """C of that very form, whatever vectors the machine has: compilers split those that are too wide."""
 
-    def _native(self):
+    def _fitted(self):
         return self.form
 
 

@@ -243,6 +243,8 @@ double forward(const double *restrict x,
         ("clang-O1", "xor", "InstCombinePass"),
         ("clang-O1", "digits", "Greedy Register Allocator"),
         ("clang-O1-whole", "mlp-40x20x10", "Machine Instruction Scheduler"),
+        ("clang-O1-published", "xor", "InstCombinePass"),
+        ("clang-O1-whole-static", "xor", "InstCombinePass"),
         ("rerolled-clang", "digits", "InstCombinePass"),
     ],
 )
@@ -254,7 +256,7 @@ def test_a_real_compiler(look, engine, workload, well_known):
     found = valid(look(engine, workload), profile(look(engine, workload)))
     assert found.tool.startswith(engines.load(engine).compiler.partition("-")[0])
     assert found.flags == engines.load(engine).flags
-    assert found.units == 1 if "whole" in engine else found.units >= 1
+    assert found.units == 1 if "whole" in engine or "published" in engine else found.units >= 1
     assert found.functions > 5
     assert found.source_bytes > 1000
     assert found.seconds > 0
@@ -262,6 +264,28 @@ def test_a_real_compiler(look, engine, workload, well_known):
     names = [row.name for row in found.passes]
     assert well_known is None or well_known in names
     assert not {"RunPass", "RunLoopPass", "TOTAL"} & set(names)
+
+
+@pytest.mark.parametrize("engine", ["clang-O1-fma", "clang-O1-published-fma", "gcc-O2-fma", "rerolled-clang-fma"])
+def test_what_a_real_compiler_fuses(look, engine):
+    """At most what it may, where an instruction does one operation; and nothing unless it is told to."""
+    workload = "mlp-20x9x4"
+    found = {}
+    for name in (engine, engine.replace("-fma", "")):
+        try:
+            engines.load(name).check()
+        except Unavailable as missing:
+            pytest.skip(missing.reason)
+        found[name] = valid(look(name, workload), profile(look(name, workload)))
+        if found[name].fused_reason:
+            pytest.skip(found[name].fused_reason)
+    fused, plain = found.values()
+    assert plain.fused_instructions == 0 < fused.fused_instructions
+    assert fused.fusable_forward == plain.fusable_forward == 220, "a product for each weight"
+    assert fused.fusable_forward_alone <= fused.fusable_forward
+    # The update's own sums are not the step's.
+    updates = fused.fusable_backward if "published" in engine else 2
+    assert fused.fused_instructions <= fused.fusable_forward + fused.fusable_backward + updates
 
 
 def valid(look, fields):

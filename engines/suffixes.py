@@ -1,0 +1,88 @@
+"""Suffixes of engine names: `clang-O1-whole-native` is `clang-O1` with two choices changed.
+
+A family of engines says which choices it has, in a fixed order, so that an engine has one name. Any other suffix is a
+WrongSuffix, which tells in one line why, and what to use instead.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, NoReturn
+
+from engines.api import WrongSuffix
+
+
+class Known(NamedTuple):
+    """A suffix of some family."""
+
+    pattern: str
+    where: str
+    """Which engines take it."""
+    examples: str
+
+
+KNOWN = (
+    Known("native", "straight-line C of gcc and Clang", "gcc-O1-native or clang-O1-native"),
+    Known("generic", "C of recovered loops, or by hand,", "rerolled-gcc-generic or handwritten-generic"),
+    Known("fma", "C of gcc and Clang", "clang-O1-fma, rerolled-clang-fma or handwritten-fma"),
+    Known("whole|published", "straight-line C", "tcc-whole or clang-O1-published"),
+    Known("array|static|globals", "straight-line C", "tcc-array or clang-O1-whole-static"),
+    Known(r"p[1-9]\d{0,6}", "straight-line C and Python", "tcc-p50 or python-source-p50"),
+)
+
+_WORDS = ("native", "generic", "fma", "whole", "published", "array", "static", "globals")
+
+
+@dataclass(frozen=True)
+class Suffixes:
+    """The choices of a family of engines."""
+
+    choices: Mapping[str, str] = field(default_factory=dict)
+    """Choice -> regular expression. A name has at most one suffix of each, in this order."""
+    refusals: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Suffix that the family is asked for in vain -> why, and the remedy over {engine}."""
+
+    def read(self, engine: str, suffixes: str) -> dict[str, str]:
+        """Choice -> the suffix that the name has for it. Raises WrongSuffix.
+
+        engine: the name before the suffixes; suffixes: what follows its hyphen, or nothing.
+        """
+        taken: dict[str, str] = {}
+        for suffix in suffixes.split("-") if suffixes else ():
+            choice = next((name for name, pattern in self.choices.items() if re.fullmatch(pattern, suffix)), None)
+            if choice is None:
+                self._refuse(engine, suffix)
+            if choice in taken:
+                raise WrongSuffix(engine, suffix, f"it has -{taken[choice]} already", f"use {engine}-{suffix}")
+            taken[choice] = suffix
+        ordered = [taken[choice] for choice in self.choices if choice in taken]
+        if ordered != [*taken.values()]:
+            raise WrongSuffix(engine, suffixes, "suffixes have a fixed order", f"use {engine}-{'-'.join(ordered)}")
+        return taken
+
+    def _refuse(self, engine: str, suffix: str) -> NoReturn:
+        if suffix in self.refusals:
+            why, remedy = self.refusals[suffix]
+            raise WrongSuffix(engine, suffix, why, remedy.format(engine=engine))
+        known = next((known for known in KNOWN if re.fullmatch(known.pattern, suffix)), None)
+        if known:
+            raise WrongSuffix(engine, suffix, f"only {known.where} takes it", f"use {known.examples}")
+        nearest = [word for word in difflib.get_close_matches(suffix, _WORDS, n=3) if self._takes(word)]
+        remedy = f"did you mean {engine}-{nearest[0]}?" if nearest else f"use {engine}"
+        raise WrongSuffix(engine, suffix, "there is no such suffix", remedy)
+
+    def _takes(self, suffix: str) -> bool:
+        return any(re.fullmatch(pattern, suffix) for pattern in self.choices.values())
+
+
+def root(name: str, engines: Iterable[str]) -> tuple[str, str]:
+    """The longest of the engines that the name is, with suffixes or without, and its suffixes; both may be empty."""
+    plain = max((engine for engine in engines if f"{name}-".startswith(f"{engine}-")), key=len, default="")
+    return plain, name[len(plain) + 1 :] if plain else ""
+
+
+NONE = Suffixes()
+"""Of an engine that takes no suffixes."""

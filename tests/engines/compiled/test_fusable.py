@@ -1,0 +1,62 @@
+"""Sums that could be fused with a product, counted where a reader can count them too."""
+
+from __future__ import annotations
+
+import pytest
+
+import engines
+from engines.compiled.fusable import Fusable, fusable, fusable_as_published
+from engines.compiled.lower import lower
+from engines.graph.value import Value
+from engines.nn import bind, squared_error
+
+
+def tape_of(loss, inputs=(), parameters=(), outputs=()):
+    return engines.load("tcc").tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
+
+
+def test_the_example_of_the_docstring():
+    a, b, c, d, e = inputs = [Value(1.0) for _ in range(5)]
+    s = a * b + c
+    q = d * e
+    t = q + s
+    assert fusable(lower(tape_of(q * t, inputs))) == Fusable(2, 0, forward_alone=1, backward_alone=0)
+
+
+def test_a_product_that_something_else_reads_is_not_alone():
+    """The square's adjoint is a product: it is added to q's gradient, and multiplied into p's."""
+    x, p, q = Value(1.0), Value(2.0), Value(3.0)
+    assert fusable(lower(tape_of((x * p + q) ** 2, [x], [p, q]))) == Fusable(1, 2, 1, 1)
+    # tanh's derivative has a product in a difference, over its result.
+    assert fusable(lower(tape_of((x * p).tanh() + q, [x], [p, q]))).backward == 2
+
+
+def network(hidden=3):
+    model = bind(Value).MLP(2, [hidden, 1])
+    inputs = [Value(1.0) for _ in range(3)]
+    return tape_of(squared_error([model(inputs[:2])], inputs[2:]), inputs, model.parameters())
+
+
+def test_a_networks_weights_are_a_sum_each_way():
+    """Forward each of 9 weights' products joins a sum, and so does the target's. Backward each weight's adjoint does,
+    and each of 4 biases', which other adjoints read as well."""
+    assert fusable(lower(network())) == Fusable(10, 13, forward_alone=10, backward_alone=9)
+
+
+def test_the_published_form_keeps_every_product_and_adds_every_adjoint():
+    """Of the adjoints 9 go to weights, 3 to hidden values, 3 through a ReLU and 1 through the square."""
+    assert fusable_as_published(network()) == Fusable(10, 16, forward_alone=0, backward_alone=16)
+
+
+@pytest.mark.parametrize("name", ["clang-O1-published", "tcc-published"])
+def test_the_published_engine_counts_its_own_form(name):
+    tape = network()
+    assert engines.load(name).fusable(tape) == fusable_as_published(tape)
+    assert engines.load("rerolled-clang").fusable(tape) == fusable(lower(tape)), "what its loops stand for"
+
+
+def test_what_nobody_reads_backward_counts_forward_only():
+    """A row that only an output needs has no adjoints."""
+    x, p = Value(1.0), Value(2.0)
+    output = x * p + 1.0
+    assert fusable_as_published(tape_of(p * 3.0, [x], [p], [output])) == Fusable(1, 1, 0, 1)

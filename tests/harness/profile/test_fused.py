@@ -1,0 +1,56 @@
+"""Fused multiply-adds in an object, and why nobody counted them."""
+
+import shutil
+
+import pytest
+
+from engines.api import Unavailable
+from engines.compiled import toolchains
+from harness.profile import fused as counting
+from harness.profile.fused import Uncounted, count, fused
+
+LINES = """\
+0000000000000000 <forward>:
+       0:	vfmadd213sd %xmm0,%xmm1,%xmm2
+       5:	vfnmsub132pd (%rax),%zmm1,%zmm2
+       9:	fmadd	d0, d1, d2, d3
+       d:	fmla	v0.2d, v1.2d, v2.2d
+      11:	fmadd.d	fa0,fa1,fa2,fa3
+      15:	vmulsd %xmm0,%xmm1,%xmm2
+      19:	madd	x0, x1, x2, x3
+      1d:	call   0 <vfmadd213sd>
+      21:	fmul	v0.2d, v1.2d, v2.2d
+"""
+
+C = "double f(double a, double b, double c) { return a * b + c; }\n"
+
+
+def test_a_disassembly_of_each_processor():
+    assert count(LINES.splitlines()) == 5
+
+
+@pytest.mark.parametrize(("flags", "instructions"), [((), 0), (toolchains.FUSED, 1)])
+def test_a_real_object(flags, instructions):
+    try:
+        tool = toolchains.find("clang")
+        toolchains.check_fused(tool)
+    except Unavailable as missing:
+        pytest.skip(missing.reason)
+    if not any(map(shutil.which, counting.DISASSEMBLERS)):
+        pytest.skip("there is no objdump: apt install binutils")
+    with toolchains.compile_unit(tool, C, [*toolchains.STRICT, "-O1", *flags]) as compiled:
+        assert fused(compiled.path) == instructions
+
+
+def test_without_a_disassembler_there_is_a_reason(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Uncounted, match="no objdump or llvm-objdump on PATH: install binutils"):
+        fused(tmp_path / "unit.o")
+
+
+def test_what_is_no_object_has_no_count(tmp_path):
+    if shutil.which("objdump") is None:
+        pytest.skip("there is no objdump: apt install binutils")
+    (tmp_path / "unit.o").write_text("nothing of the kind")
+    with pytest.raises(Uncounted, match="ended with exit code"):
+        fused(tmp_path / "unit.o")

@@ -1,0 +1,56 @@
+"""Tables with engines of both kinds say who was compiled for this very processor."""
+
+import pytest
+
+from reports import markdown
+from reports.figures import Figure, Section, Sheet
+from reports.native import native_note, noted
+from reports.story import story
+from results.record import EngineFacts
+
+NOTE = "Compiled for this very processor (-march=native): rerolled-clang. The other engines are not."
+
+
+def facts(**native):
+    return {name.replace("_", "-"): EngineFacts(idea="", strict=True, native=value) for name, value in native.items()}
+
+
+@pytest.mark.parametrize(
+    ("native", "note"),
+    [
+        ({"tcc": False, "rerolled_clang": True}, (NOTE,)),
+        ({"tcc": False, "clang_O1": False}, ()),
+        ({"rerolled_gcc": True, "rerolled_clang": True}, ()),
+        ({"tcc": None, "rerolled_clang": None}, ()),
+        ({"tcc": None, "rerolled_clang": True}, ()),
+        ({}, ()),
+    ],
+)
+def test_a_note_where_there_are_both_and_all_is_known(native, note):
+    known = facts(**native)
+    assert native_note(known, known) == note
+
+
+def test_an_engine_is_found_in_headings_and_figures():
+    known = facts(tcc=False, rerolled_clang=True)
+    rows = ((Figure("tcc (within 1e-9)"), Figure("1 s")),)
+    sheets = (
+        Sheet("", 1, ("engine", "rerolled-clang"), rows, ("Another note.",)),
+        Sheet("", 1, ("engine", "of whom"), rows),
+    )
+    found = noted(Section("name", "title", "lead", sheets), known)
+    assert [sheet.notes for sheet in found.sheets] == [("Another note.", NOTE), ()]
+
+
+def test_every_table_of_a_report_that_compares_them_says_so(example):
+    natives = {"baseline": False, "tuple": False, "local-grads": False, "clang-O1": False, "rerolled-clang-fast": True}
+    engines = {name: known.model_copy(update={"native": natives[name]}) for name, known in example.run.engines.items()}
+    told = story(example.run.model_copy(update={"engines": engines}), example.records)
+    note = NOTE.replace("rerolled-clang", "rerolled-clang-fast")
+    assert told.headline.notes == (note,)
+    for section in (told.means, told.break_even, told.phases):
+        assert any(note in sheet.notes for sheet in section.sheets), section.name
+    assert all(note in listing.notes for listing in told.listings)
+    assert markdown.page(told).count(note.replace("_", "\\_")) >= 4
+    # An old run tells nothing of it.
+    assert story(example.run, example.records).headline.notes == ()
