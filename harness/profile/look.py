@@ -71,8 +71,9 @@ class Look:
     ) -> dict[str, Any]:
         """Have the cell worked on by a worker; gives its outcome.
 
-        seconds: how long, if not for the whole look; command: from the job's file to what runs `harness.worker.profile` on it; relative paths in it are in a
-        directory that is gone after this. Raises NoProfile with the worker's own reason.
+        command: from the job's file to what runs `harness.worker.profile` on it; relative paths in it are in a
+        directory that is gone after this. seconds: how long, if not for the whole look. Raises NoProfile with the
+        worker's own reason.
         """
         return self.answer(
             lambda outcome_file: {

@@ -7,6 +7,8 @@ from typing import Any
 from harness.profile.look import WORKER, Look, NoProfile, common
 from harness.worker import memory
 
+LONGER = 2.0
+"""Times the look: memory is judged by thirds of the time, and each needs some steps."""
 WARM_UP = 0.1
 """Of the time, or the first step where that is longer."""
 
@@ -15,7 +17,9 @@ def profile(look: Look) -> dict[str, Any]:
     """Resident bytes over the seconds since training began. Raises NoProfile where the system does not tell them."""
     if not memory.STATM.exists():
         raise NoProfile("skipped", f"there is no {memory.STATM}: the system does not tell it", "Look on Linux.")
-    outcome = look.work(lambda job: [str(look.python("worker")), *WORKER, str(job)], watch="memory")
+    outcome = look.work(
+        lambda job: [str(look.python("worker")), *WORKER, str(job)], watch="memory", seconds=LONGER * look.seconds
+    )
     return {
         **common(outcome),
         "tool": str(memory.STATM),
