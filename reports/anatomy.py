@@ -21,18 +21,18 @@ LABELS = {
     "collector": "garbage collector",
     "rest": "rest",
 }
-"""Part -> what a reader calls it."""
+"""Part -> what a sentence and the chart call it."""
 
 _LEAD = (
-    "What a step of an interpreted engine does with its time: each stage is timed apart, in seconds of one step, its "
-    "share of the step below. The parts add up to the step. The garbage collector interrupts every stage; its pauses "
-    "are taken out of the stage and stand in a column of their own. An engine that builds a graph for each step "
-    "computes while it builds: “forward” is what the same model and loss take over bare numbers, which have the same "
-    "operators and make one object an operation, but record no children, no operation and no function; “building the "
-    "graph” is the remainder of that stage. “Freeing it” is what dropping the last reference takes: on CPython "
-    "reference counting then frees what is in no cycle, and what only the collector can free is in the column of "
-    "the collector. “Rest” is reading rows, checking the loss, and the loop. The last column compares with steps of "
-    "the same process in which nothing was timed; noise can make it negative."
+    "What a step of an interpreted engine does with its time: each stage is timed apart, in seconds of one step, with "
+    "its share of the step below. The parts add up to the step. “Collector”: the garbage collector interrupts every "
+    "stage; its pauses are taken out of the stage and have a column of their own. “Build” and “forward”: an engine "
+    "that builds a graph for each step computes while it builds. “Forward” is what the same model and loss take over "
+    "bare numbers, which have the same operators and make one object an operation, but record no children, no "
+    "operation and no function; “build” is the remainder of that stage. “Order” is the topological sort. “Free” is "
+    "what dropping the last reference takes: on CPython reference counting then frees what is in no cycle, and what "
+    "only the collector can free is in its column. “Rest” is reading rows, checking the loss, and the loop. The last "
+    "column compares with steps of the same process in which nothing was timed; noise can make it negative."
 )
 
 
@@ -64,7 +64,7 @@ def anatomies(looks: Seen) -> Section | None:
         found.setdefault(profile.cell.workload, []).append(profile)
     if not found:
         return None
-    headings = ("interpreter", "engine", "a step", *LABELS.values(), "timing adds")
+    headings = ("interpreter", "engine", "a step", *PARTS, "timing adds")
     sheets = tuple(
         Sheet(workload, 2, headings, tuple(map(_row, profiles)), tuple(_prepared(profiles)))
         for workload, profiles in found.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from reports.figures import Figure, Section, Sheet, share, share_figure
+from reports.figures import Figure, Section, Sheet, share
 from reports.judges.finding import LADDER
 from reports.published_symbols import CUT, FORMER_NAMES, PUBLISHED, SOURCE, plain, published_share
 from reports.seen import EVALUATION, Seen
@@ -17,7 +17,7 @@ _LEAD = (
     "the interpreter, variant by variant. What a compiler appends to the name of a copy (.lto_priv.0) is dropped, and "
     f"copies are added up. Functions below {100 * CUT:g} %, where the published table is cut, in every column are left "
     "out. A function may be absent because a compiler has inlined it into its caller: deduce_unreachable into "
-    "gc_collect_main in some builds, visit_decref into deduce_unreachable in the published one."
+    "gc_collect_main in some builds, visit_decref, by its absence, in the published one."
 )
 
 
@@ -55,12 +55,11 @@ def _sheet(title: str, variants: Mapping[str, SymbolProfile]) -> Sheet:
         (name for name in names if largest[name] >= CUT and name not in published), key=lambda n: -largest[n]
     )
     shown = [*published, *others]
-    longest = max([*largest.values(), *(symbol.share for symbol in PUBLISHED)])
     rows = tuple(
         (
             Figure(name, mark="code"),
-            share_figure(published_share(name), "cpu", longest) if name in published else Figure(""),
-            *(share_figure(found[name], "cpu", longest) if name in found else Figure("") for found in shares.values()),
+            Figure(f"{100 * published_share(name):.2f} %" if name in published else ""),
+            *(Figure(share(found[name]) if name in found else "") for found in shares.values()),
         )
         for name in shown
     )
@@ -69,4 +68,6 @@ def _sheet(title: str, variants: Mapping[str, SymbolProfile]) -> Sheet:
         for engine, found in shares.items()
     )
     headings = ("function", "published, baseline", *variants)
-    return Sheet(title, 1, headings, rows, (f"What is left out adds up to {left_out}.",))
+    first, found = next(iter(shares.items()))
+    top = f"{title}: {published[0]} takes {share(found.get(published[0], 0.0))} of {first}"
+    return Sheet(top, 1, headings, rows, (f"What is left out adds up to {left_out}.",), folded=True)

@@ -15,7 +15,11 @@ ORDER = 13
 SUBJECT = "anatomy-of-a-step"
 
 _PARTS = {label: [label] for label in LABELS.values()}
-_COLOURS = {LABELS["collector"]: style.COLLECTOR, LABELS["rest"]: style.MUTED}
+_COLOURS = {
+    LABELS["free"]: style.shade("#009e73", 0.65),
+    LABELS["collector"]: style.COLLECTOR,
+    LABELS["rest"]: style.MUTED,
+}
 
 
 def title(table: pd.DataFrame) -> str:
