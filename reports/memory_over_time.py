@@ -16,7 +16,7 @@ _LEAD = (
     "preparation on. Where only the garbage collector can free a graph, memory is a saw-tooth: it goes up until a "
     "collection, whatever the program does. A leak shows in the floor, the least memory within a stretch of time: "
     "below are the floors of the first and of the last third of the time after the warm-up, which is the first step, "
-    "or the first tenth where that is longer."
+    "or the first quarter where that is longer: until then a heap grows to the size that it works with."
 )
 
 

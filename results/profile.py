@@ -204,7 +204,7 @@ class MemoryProfile(Profile):
 
     profiler: Literal["memory"] = "memory"
     warm_up_seconds: NonNegativeFloat = 0.0
-    """The first step, or the first tenth where that is longer: until then memory grows whatever comes later."""
+    """The first step, or the first quarter where that is longer: until then memory grows whatever comes later."""
     points: tuple[MemoryPoint, ...] = ()
     """In order of time: the lowest and the highest of each interval, so that teeth stay; the first and the last."""
 

@@ -30,7 +30,7 @@ def profile(
         Optional[str], typer.Option(help=f"Only these of {', '.join(PROFILERS)}; all but {', '.join(ON_DEMAND)}.")
     ] = None,
     seconds: Annotated[
-        float, typer.Option(min=0.5, help="How long each profiler looks at a cell; memory twice as long.")
+        float, typer.Option(min=0.5, help="How long each profiler looks at a cell; memory longer if steps are slow.")
     ] = 6.0,
     timeout: Annotated[Optional[float], typer.Option(min=1, help="Seconds a worker may take.")] = None,
     join: Annotated[

@@ -17,6 +17,10 @@ from harness.worker.watch import Watched, Watching
 
 SAMPLE_SECONDS = 0.01
 INTERVALS = 150
+ENOUGH_STEPS, LONGEST = 24, 4.0
+"""Where steps are slow, training goes on until there are so many, or for at most so many times as long: in its first
+steps a heap has not yet grown to the size that it works with.
+"""
 STATM = Path("/proc/self/statm")
 
 Point = tuple[float, int]
@@ -28,6 +32,7 @@ def memory(watched: Watched, watching: Watching) -> Iterator[None]:
     """Sample the process's resident bytes from before the first step to after the last one."""
     page = os.sysconf("SC_PAGE_SIZE")
     points: list[Point] = []
+    trainer, before = watching.trainer, len(watching.trainer.losses)
     ended = threading.Event()
     start = perf_counter()
 
@@ -45,12 +50,15 @@ def memory(watched: Watched, watching: Watching) -> Iterator[None]:
     sampler.start()
     try:
         yield
+        while len(trainer.losses) - before < ENOUGH_STEPS and perf_counter() - start < LONGEST * watching.seconds:
+            trainer.train(1)
     finally:
         ended.set()
         sampler.join()
         sample(file)
         os.close(file)
         watched["points"] = extremes(points, INTERVALS)
+        watched["steps"] = len(trainer.losses) - before
 
 
 def extremes(points: Sequence[Point], intervals: int) -> list[Point]:

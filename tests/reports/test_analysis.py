@@ -250,7 +250,7 @@ def test_the_hypothesis(seconds, verdict, said):
         (looked.memory(cell("baseline"), *looked.SAW), "does not hold", "changes by +0.0 %"),
         (looked.memory(cell("baseline"), 100, 100, 109, 109, 109, warm_up=0.0), "does not hold", "+9.0 %"),
         (looked.memory(cell("baseline"), 100, 100, 112, 112, 112, warm_up=0.0), "holds", "112 B"),
-        (looked.memory(cell("baseline"), *looked.RISING, steps=3), "not seen", "3 steps are too few"),
+        (looked.memory(cell("baseline"), *looked.RISING, steps=11), "not seen", "11 steps are too few"),
         (looked.memory(cell("baseline"), 5, warm_up=3.0), "not seen", "too few"),
     ],
 )

@@ -161,6 +161,16 @@ def test_memory_is_sampled_while_it_trains(job):
     assert all(resident > 0 for _, resident in points)
 
 
+@pytest.mark.skipif(not memory.STATM.exists(), reason="the system does not tell resident memory")
+def test_slow_steps_are_watched_for_longer(job):
+    for seconds, steps in ((60.0, memory.ENOUGH_STEPS), (0.0, 1)):
+        engine, workload, watched = engines.load("tuple"), workloads.load("xor"), {}
+        trainer = engine.prepare(workload)
+        with WATCHES["memory"](watched, Watching(trainer, workload, seconds, Path(job["folder"]))):
+            trainer.train(1)
+        assert watched["steps"] == len(trainer.losses) == steps
+
+
 def test_thinned_points_keep_the_teeth_of_a_saw():
     teeth = [(n / 1000, 50 + 100 * (n % 50 == 49)) for n in range(1000)]
     kept = memory.extremes(teeth, 20)
