@@ -32,8 +32,8 @@ def caption(table: pd.DataFrame) -> str:
     workload = f" on {table['workload'].iloc[0]}" if len(table) else ""
     return (
         f"Resident memory of the process while it trains{workload}. A saw-tooth is the garbage collector: memory goes "
-        "up until it runs. A leak would raise the floor, the lowest points, from left to right. A long straight line has "
-        "no reading in it: on CPython a collection lets no other thread run."
+        "up until it runs. A leak would raise the floor, the lowest points, from left to right. A long straight line "
+        "has no reading in it: on CPython a collection lets no other thread run."
     )
 
 

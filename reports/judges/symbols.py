@@ -44,26 +44,26 @@ def _of_published_symbols(looks: Seen, pair: Pair, names: Sequence[str]) -> Find
     profile = find(looks, pair, BASELINE, SymbolProfile)
     if profile is None:
         return missing(looks, pair, "perf", BASELINE)
-    shares = {name: _of_function(profile, name) for name in names}
-    called = {name: _name_here(profile, name) for name in names}
-    there = [name for name, part in shares.items() if part >= LEAST]
-    figures = " + ".join(f"{called[name]} {share(shares[name])}" for name in there)
-    if len(there) > 1:
-        figures += f" = {share(sum(shares.values()))}"
-    if not there:
-        reason = f"{' and '.join(names)} {'has' if len(names) == 1 else 'have'} no samples to speak of"
+    shares = {name: _of_function(profile, name) for name in COLLECTING}
+    absent = [name for name, part in shares.items() if part < LEAST]
+    if names[0] in absent:
+        reason = f"{names[0]} has no samples to speak of"
         collecting = [one for one in profile.symbols if one.group == COLLECTOR]
         if collecting:
             reason += f"; the collector's largest function is {plain(collecting[0].name)}, {share(collecting[0].share)}"
         return Finding(NOT_SEEN, reason=reason)
-    absent = [name for name in names if name not in there]
+    there = [name for name in names if name not in absent]
+    total = sum(shares[name] for name in names)
+    figures = " + ".join(f"{_name_here(profile, name)} {share(shares[name])}" for name in there)
+    if len(there) > 1:
+        figures += f" = {share(total)}"
     if absent:
         figures += f"; no samples in {' and '.join(absent)}: some builds inline such functions into {names[0]}"
     apart = {name: part for name in INLINED if (part := _of_function(profile, name)) >= LEAST}
     if apart and len(names) > 1:
         told = ", ".join(f"{name} {share(part)}" for name, part in apart.items())
         figures += f"; not counted, because the published build had inlined it: {told}"
-    return _near(sum(shares.values()), sum(map(published_share, names)), figures)
+    return _near(total, sum(map(published_share, names)), figures)
 
 
 def collector_takes_its_share(looks: Seen, pair: Pair) -> Finding:
