@@ -32,7 +32,8 @@ _LEAD = (
     "operation and no function; “build” is the remainder of that stage. “Order” is the topological sort. “Free” is "
     "what dropping the last reference takes: on CPython reference counting then frees what is in no cycle, and what "
     "only the collector can free is in its column. “Rest” is reading rows, checking the loss, and the loop. The last "
-    "column compares with steps of the same process in which nothing was timed; noise can make it negative."
+    "column compares with steps of the same process in which nothing was timed; where steps are few, "
+    "it is mostly noise, and may be negative."
 )
 
 
