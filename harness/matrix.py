@@ -135,7 +135,7 @@ PRESETS = {
         settings=Settings(timeout_seconds=600.0),
         parts=(
             Part(("mnist",), LADDER, everywhere=True),
-            Part(("mnist",), ("replay", "bytecode", "python-source", "rerolled-clang")),
+            Part(("mnist",), ("local-grads", "replay", "bytecode", "python-source", "rerolled-clang")),
             Part(
                 ("digits",),
                 (

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from reports.anatomy import anatomies
 from reports.claims import judge
 from reports.collector import collectors
 from reports.compilers import compilers
 from reports.hottest import hottest, ladders
 from reports.jit import jits
 from reports.markdown import environment
+from reports.memory_over_time import memories
 from reports.seen import Seen, seen
+from reports.symbol_ladder import symbol_ladder
 from results.profile import AnyProfile, LineProfile, SymbolProfile
 from results.record import Run
 
@@ -20,7 +23,9 @@ def analysis(run: Run, profiles: Iterable[AnyProfile]) -> str:
     looks = seen(run, profiles)
     template = environment().get_template("analysis.md.j2")
     processor = run.machine.get("processor", "")
-    evidence = [part(looks) for part in (collectors, ladders, hottest, jits, compilers)]
+    evidence = [
+        part(looks) for part in (anatomies, memories, collectors, symbol_ladder, ladders, hottest, jits, compilers)
+    ]
     return template.render(
         run=run,
         processor=processor,

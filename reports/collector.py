@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from reports.figures import Figure, Section, Sheet, share_figure
-from reports.seen import COLLECTOR, EVALUATION, Seen
+from reports.seen import COLLECTOR, EVALUATION, Seen, in_runs_order
 from results import units
 from results.profile import CollectorProfile, SymbolProfile
 
@@ -32,11 +32,7 @@ def samples(looks: Seen) -> pd.DataFrame:
         for group, part in profile.groups.items()
     ]
     table = pd.DataFrame(rows, columns=["engine", "interpreter", "workload", "is_variant", "group", "share"])
-    table["on_reference"] = table["interpreter"] == looks.run.reference_interpreter
-    for key, known in (("engine", looks.run.engines), ("interpreter", looks.run.interpreters)):
-        order = dict.fromkeys([*known, *table[key]])
-        table[key] = pd.Categorical(table[key], categories=list(order), ordered=True)
-    return table
+    return in_runs_order(table, looks.run)
 
 
 def collectors(looks: Seen) -> Section | None:

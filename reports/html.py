@@ -93,4 +93,6 @@ def _subjects(told: Story) -> dict[str, pd.DataFrame]:
         "growth": points(told.table),
         "across": told.across.rows if told.across else told.table.iloc[:0],
         "samples": told.profiled.samples if told.profiled else told.table.iloc[:0],
+        "anatomy-of-a-step": told.profiled.parts if told.profiled else told.table.iloc[:0],
+        "memory-over-time": told.profiled.points if told.profiled else told.table.iloc[:0],
     }

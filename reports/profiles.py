@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from reports import memory_over_time
 from reports.absence import Absence
+from reports.anatomy import anatomies, parts
 from reports.claims import claims
 from reports.collector import collectors, samples
 from reports.compilers import compilers
@@ -17,6 +19,7 @@ from reports.jit import jits
 from reports.native import noted
 from reports.outcome import MEASURED
 from reports.seen import Seen
+from reports.symbol_ladder import symbol_ladder
 from results import units
 
 KEY = (
@@ -35,13 +38,22 @@ class Profiled:
     lead: str
     key: tuple[tuple[str, str], ...]
     """Kinds of bars, and what they stand for."""
+    steps: tuple[Section, ...]
+    """Claims, and what a step does with time and memory; the chart of the same name follows its section."""
     lines: tuple[Section, ...]
-    """Parts by line of source; those by what interpreters and compilers tell of themselves follow the chart."""
+    """By line of source."""
+    symbols: tuple[Section, ...]
+    """By function of the interpreter, after the charts of samples."""
     accounts: tuple[Section, ...]
+    """What interpreters and compilers tell of themselves."""
     short: tuple[Section, ...]
     """What a summary keeps."""
     samples: pd.DataFrame
-    """Rows of the charts of perf's samples: of one workload, the one that perf saw most of."""
+    """Rows of the charts of perf's samples: of one workload, the one that perf saw most of. So are the next two."""
+    parts: pd.DataFrame
+    """Of the chart of a step's parts."""
+    points: pd.DataFrame
+    """Of the chart of memory over time."""
     absences: tuple[Absence, ...]
 
     @property
@@ -57,17 +69,22 @@ def profiled(looks: Seen) -> Profiled | None:
     if not looks.profiles:
         return None
     collector, jit = collectors(looks), jits(looks)
+    anatomy, memory = anatomies(looks), memory_over_time.memories(looks)
     return Profiled(
         lead=_lead(looks),
         key=KEY,
-        lines=_present(claims(looks), hottest(looks), ladders(looks), pages(looks)),
+        steps=_present(claims(looks), anatomy, memory),
+        lines=_present(hottest(looks), ladders(looks), pages(looks)),
+        symbols=_present(symbol_ladder(looks)),
         accounts=_present(
             collector,
             jit,
             *(noted(section, looks.run.engines) for section in (compilers(looks), instructions(looks)) if section),
         ),
-        short=_present(collector, top_lines(looks), jit),
+        short=_present(anatomy, memory, collector, top_lines(looks), jit),
         samples=_of_one_workload(samples(looks)),
+        parts=_of_one_workload(parts(looks)),
+        points=_of_one_workload(memory_over_time.points(looks)),
         absences=looks.absences(),
     )
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from urllib.parse import quote
 
+import pandas as pd
+
 from reports.absence import Absence, absences
 from reports.outcome import MEASURED
 from results.profile import AnyProfile, Profile
@@ -89,6 +91,16 @@ def seen(run: Run, profiles: Iterable[AnyProfile], files: Mapping[Cell, frozense
         return (*known, *names, profile.profiler)
 
     return Seen(run, tuple(sorted(profiles, key=place)), files or {})
+
+
+def in_runs_order(table: pd.DataFrame, run: Run) -> pd.DataFrame:
+    """The same rows, for charts: `engine` and `interpreter` are ordered categories in the run's order, `on_reference`
+    marks the reference CPython's rows.
+    """
+    table["on_reference"] = table["interpreter"] == run.reference_interpreter
+    for key, known in (("engine", run.engines), ("interpreter", run.interpreters)):
+        table[key] = pd.Categorical(table[key], categories=list(dict.fromkeys([*known, *table[key]])), ordered=True)
+    return table
 
 
 def flame_name(profiler: str) -> str:

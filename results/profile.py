@@ -141,6 +141,86 @@ class JitProfile(Profile):
     """What a step took at the end: the median of the last tenth."""
 
 
+PARTS: Final = ("build", "forward", "order", "backward", "update", "free", "collector", "rest")
+"""Of a step, in the order in which they happen; see AnatomyProfile."""
+ROUNDING: Final = 1e-6
+"""Relative error of a sum of parts."""
+
+
+class AnatomyProfile(Profile):
+    """Where the time of a step goes, by the stages of an interpreted engine's trainer.
+
+    `build` makes the graph, `forward` computes its data, `order` sorts it, `backward` computes gradients, `update` is
+    the batch's share of a step, `free` drops the graph, `collector` is the garbage collector's pauses, which are in
+    no other part, and `rest` is rows, checks and the loop. An engine that builds a graph for each step computes while
+    it builds: its `forward` is what the same model and loss take over bare numbers, and `build` is the remainder.
+    """
+
+    profiler: Literal["anatomy"] = "anatomy"
+    parts: dict[str, NonNegativeFloat] = Field(default_factory=dict)
+    """Seconds of a step by part, every one of PARTS; they add up to `step_seconds`."""
+    pauses: dict[str, NonNegativeFloat] = Field(default_factory=dict)
+    """The collector's seconds of a step by the part that they interrupted. `build` has those of `forward` too."""
+    step_seconds: NonNegativeFloat = 0.0
+    """Of a step whose stages are timed."""
+    plain_step_seconds: NonNegativeFloat = 0.0
+    """Of a step in the same process, warmed up, before anything was wrapped."""
+    preparation_seconds: NonNegativeFloat = 0.0
+    """What an engine does once: `replay` builds and orders its graph."""
+    forward_alone_seconds: NonNegativeFloat | None = None
+    """What bare numbers took. More than `forward` where it exceeded all of the engine's building. None for `replay`."""
+
+    @property
+    def overhead(self) -> float:
+        """What measuring adds to a step, as a share of it; negative where noise is larger."""
+        return self.step_seconds / self.plain_step_seconds - 1 if self.plain_step_seconds else float("nan")
+
+    def part(self, *names: str) -> float:
+        """Share of the step."""
+        return sum(self.parts[name] for name in names) / self.step_seconds
+
+    @model_validator(mode="after")
+    def _parts_add_up(self) -> AnatomyProfile:
+        if self.status != "measured":
+            return self
+        if set(self.parts) != set(PARTS):
+            raise ValueError(f"parts must be {', '.join(PARTS)}, not {', '.join(self.parts) or 'none'}")
+        total = sum(self.parts.values())
+        if not self.step_seconds or abs(total - self.step_seconds) > ROUNDING * self.step_seconds:
+            raise ValueError(f"parts add up to {total:g} s of a step of {self.step_seconds:g} s")
+        return self
+
+
+class MemoryPoint(Model):
+    """How much memory a process had at a moment."""
+
+    seconds: NonNegativeFloat
+    """Since training began."""
+    resident_bytes: NonNegativeInt
+
+
+class MemoryProfile(Profile):
+    """Resident memory while an engine trains, from after its preparation on."""
+
+    profiler: Literal["memory"] = "memory"
+    warm_up_seconds: NonNegativeFloat = 0.0
+    """The first step, or the first quarter where that is longer: until then memory grows whatever comes later."""
+    points: tuple[MemoryPoint, ...] = ()
+    """In order of time: the lowest and the highest of each interval, so that teeth stay; the first and the last."""
+
+    @property
+    def peak_bytes(self) -> int:
+        return max((point.resident_bytes for point in self.points), default=0)
+
+    def floor_bytes(self, third: int) -> int | None:
+        """Least memory in a third of the time after the warm-up, 0 for the first; None where no point fell in it."""
+        if not self.points:
+            return None
+        start, end = self.warm_up_seconds, self.points[-1].seconds
+        low, high = (start + (end - start) * part / 3 for part in (third, third + 1))
+        return min((one.resident_bytes for one in self.points if low <= one.seconds <= high), default=None)
+
+
 class Pass(Model):
     """A part of a compiler's work."""
 
@@ -189,7 +269,14 @@ COMPARABLE: Final = ("tool", "target", "compiler", "flags", "steps")
 """Fields that must be the same for two counts of instructions to be compared: a change of any changes the count."""
 
 AnyProfile = Annotated[
-    LineProfile | SymbolProfile | CollectorProfile | JitProfile | CompilerProfile | InstructionsProfile,
+    AnatomyProfile
+    | MemoryProfile
+    | LineProfile
+    | SymbolProfile
+    | CollectorProfile
+    | JitProfile
+    | CompilerProfile
+    | InstructionsProfile,
     Field(discriminator="profiler"),
 ]
 PROFILE: Final[TypeAdapter[AnyProfile]] = TypeAdapter(AnyProfile)

@@ -62,6 +62,20 @@ DEFECTS = (
         "engines/handwritten/test_handwritten.py::test_it_trains_as_the_reference_does[handwritten-xor-stretches1-3]",
     ),
     Defect(
+        "anatomy: the collector's pause also counts for the part that it interrupts",
+        "harness/worker/anatomy.py",
+        "            self._counted += seconds\n        else:",
+        "            pass\n        else:",
+        "harness/worker/test_profile.py::test_a_moment_belongs_to_one_part",
+    ),
+    Defect(
+        "claims: gc_collect_main is compared with our whole group of the collector",
+        "reports/judges/symbols.py",
+        "    return _near(total, sum(map(published_share, names)), figures)",
+        "    return _near(profile.groups.get(COLLECTOR, 0.0), sum(map(published_share, names)), figures)",
+        "reports/test_analysis.py::test_symbols_are_compared_with_symbols",
+    ),
+    Defect(
         "powers: PyPy's own x ** 2, which is x * x",
         "engines/derived.py",
         'power = _libm_power if sys.implementation.name == "pypy" else operator.pow',

@@ -1,7 +1,8 @@
 """The training contract over a Value class: row -> loss -> gradients -> update.
 
 Two trainers keep it: one builds the graph anew for every step, as micrograd does, the other builds it once and replays
-it. They share everything but how a step is taken.
+it. They share everything but how a step is taken. A step is a sequence of stages, a method each, so that a profiler can
+time them (`harness/worker/anatomy.py`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import math
 from array import array
 from collections.abc import Mapping
 from time import perf_counter
-from typing import Optional
+from typing import Any, ClassVar, Optional
 
 from engines.api import NonFiniteLoss, Workload
 from engines.arithmetic import check_arithmetic
@@ -21,9 +22,12 @@ from engines.nn import Networks
 class ScalarTrainer:
     """A model whose parameters are Values. Subclasses say how one step is taken."""
 
+    STAGES: ClassVar[tuple[str, ...]]
+    """Methods that a step calls one after the other; "update" follows the last step of a batch."""
+
     def __init__(self, nn: Networks, workload: Workload) -> None:
         self._workload = workload
-        self._leaf = nn.Neuron.Value
+        self.Value = nn.Neuron.Value
         self._model = workload.model(nn)
         self._parameters = self._model.parameters()
         self._start = self.parameters()
@@ -55,13 +59,13 @@ class ScalarTrainer:
                 raise NonFiniteLoss(step, loss)
             self.losses.append(loss)
             if (step + 1) % self._batch == 0:
-                self._update(self._workload.rate(step // self._batch))
+                self.update(self._workload.rate(step // self._batch))
 
     def _step(self, row: array[float]) -> float:
         """Forward and backward of one row; adds to the parameters' gradients and returns the loss."""
         raise NotImplementedError
 
-    def _update(self, rate: float) -> None:
+    def update(self, rate: float) -> None:
         batch = self._batch
         for p in self._parameters:
             p.data -= rate * p.grad / batch
@@ -74,28 +78,46 @@ class ScalarTrainer:
         return array("d", [p.grad for p in self._parameters])
 
     def predict(self, row: array[float]) -> array[float]:
-        inputs = [self._leaf(x) for x in row]
+        inputs = [self.Value(x) for x in row]
         return array("d", [o.data for o in self._workload.outputs(self._model, inputs)])
 
 
 class RebuildingTrainer(ScalarTrainer):
     """A new graph for every row."""
 
+    STAGES = ("build", "backward", "free", "update")
+
+    _loss: Any
+
     def _step(self, row: array[float]) -> float:
-        inputs = [self._leaf(x) for x in row]
-        loss = self._workload.loss(self._model, inputs, self._workload.outputs(self._model, inputs))
-        loss.backward()
-        value: float = loss.data
+        self.build(row)
+        self.backward()
+        value: float = self._loss.data
+        self.free()
         return value
+
+    def build(self, row: array[float]) -> None:
+        """Build the graph of a row, which computes its data on the way."""
+        inputs = [self.Value(x) for x in row]
+        self._loss = self._workload.loss(self._model, inputs, self._workload.outputs(self._model, inputs))
+
+    def backward(self) -> None:
+        self._loss.backward()
+
+    def free(self) -> None:
+        """Drop the only reference to the graph."""
+        self._loss = None
 
 
 class ReplayingTrainer(ScalarTrainer):
     """One graph for all rows: its Values know how to compute themselves again (`_forward`, `_backward`)."""
 
+    STAGES = ("forward", "backward", "update")
+
     def __init__(self, nn: Networks, workload: Workload) -> None:
         super().__init__(nn, workload)
         start = perf_counter()
-        self._inputs = [self._leaf(x) for x in workload.row(0)]
+        self._inputs = [self.Value(x) for x in workload.row(0)]
         try:
             self._outputs = workload.outputs(self._model, self._inputs)
             self._loss = workload.loss(self._model, self._inputs, self._outputs)
@@ -109,22 +131,26 @@ class ReplayingTrainer(ScalarTrainer):
         self._backward = [(v._backward, v) for v in reversed(order) if v._prev]
         self.phases = {"trace": perf_counter() - start}
 
-    def _run_forward(self, row: array[float]) -> None:
+    def predict(self, row: array[float]) -> array[float]:
+        self.forward(row)
+        return array("d", [o.data for o in self._outputs])
+
+    def _step(self, row: array[float]) -> float:
+        self.forward(row)
+        self.backward()
+        value: float = self._loss.data
+        return value
+
+    def forward(self, row: array[float]) -> None:
+        """Compute the data of every Value again, operands first."""
         for leaf, x in zip(self._inputs, row):
             leaf.data = x
         for forward, v in self._forward:
             forward(v)
 
-    def predict(self, row: array[float]) -> array[float]:
-        self._run_forward(row)
-        return array("d", [o.data for o in self._outputs])
-
-    def _step(self, row: array[float]) -> float:
-        self._run_forward(row)
+    def backward(self) -> None:
         for v in self._fresh:
             v.grad = 0.0
         self._loss.grad = 1.0
         for backward, v in self._backward:
             backward(v)
-        value: float = self._loss.data
-        return value

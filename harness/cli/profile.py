@@ -29,13 +29,18 @@ def profile(
     profilers: Annotated[
         Optional[str], typer.Option(help=f"Only these of {', '.join(PROFILERS)}; all but {', '.join(ON_DEMAND)}.")
     ] = None,
-    seconds: Annotated[float, typer.Option(min=0.5, help="How long each profiler looks at a cell.")] = 6.0,
+    seconds: Annotated[
+        float, typer.Option(min=0.5, help="How long each profiler looks at a cell; memory longer if steps are slow.")
+    ] = 6.0,
     timeout: Annotated[Optional[float], typer.Option(min=1, help="Seconds a worker may take.")] = None,
     join: Annotated[
         Optional[str], typer.Option("--run", help="The run whose report shows it: id or folder; the newest.")
     ] = None,
 ) -> None:
-    """Show where time and memory go: Scalene, perf, the collector, PyPy's JIT, the compilers. Never beside a timing."""
+    """Show where time and memory go: by stage of a step, by line (Scalene), by function (perf), over time.
+
+    Also what the collector, PyPy's JIT and the compilers tell of themselves. Never beside a timing.
+    """
     chosen = names(profilers) or [name for name in PROFILERS if name not in ON_DEMAND]
     for name in chosen:
         if name not in PROFILERS:

@@ -11,9 +11,10 @@ from functools import partial
 from pathlib import Path
 
 import engines
+from engines.interpreted.engine import InterpretedEngine
 from harness import interpreters, isolate
 from harness.interpreters import Interpreter, NoEnvironment
-from harness.profile import collector, compilers, instructions, jit, perf, scalene
+from harness.profile import anatomy, collector, compilers, instructions, jit, memory, perf, scalene
 from harness.profile.look import ENDING_SECONDS, Look, NoProfile, Profiler, Run
 from harness.schedule import NO_ENVIRONMENT_REMEDY, Plan
 from results.profile import PROFILE, AnyProfile
@@ -21,6 +22,8 @@ from results.record import Cell
 from results.store import Store
 
 PROFILERS: dict[str, Profiler] = {
+    "anatomy": anatomy.profile,
+    "memory": memory.profile,
     "collector": collector.profile,
     "scalene": scalene.profile,
     "perf": perf.profile,
@@ -36,9 +39,13 @@ ONCE = ("compiler", "instructions")
 
 def fits(name: str, cell: Cell, interpreter: Interpreter | None) -> bool:
     """Whether that profiler has anything to look at there; where it does, what is missing is told."""
-    compiles_c = hasattr(engines.load(cell.engine), "compiler")
+    engine = engines.load(cell.engine)
+    compiles_c, is_interpreted = hasattr(engine, "compiler"), isinstance(engine, InterpretedEngine)
     has_jit = interpreter.has_jit if interpreter else cell.interpreter.startswith("pypy")
     return {
+        # Stages of a step, and graphs that come and go, are what interpreted engines have.
+        "anatomy": is_interpreted,
+        "memory": is_interpreted,
         "scalene": not has_jit,
         "perf": True,
         "compiler": compiles_c,

@@ -66,12 +66,14 @@ class Look:
         command: Callable[[Path], Sequence[str]],
         *,
         watch: str = "nothing",
+        seconds: float | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
         """Have the cell worked on by a worker; gives its outcome.
 
         command: from the job's file to what runs `harness.worker.profile` on it; relative paths in it are in a
-        directory that is gone after this. Raises NoProfile with the worker's own reason.
+        directory that is gone after this. seconds: how long, if not for the whole look. Raises NoProfile with the
+        worker's own reason.
         """
         return self.answer(
             lambda outcome_file: {
@@ -79,7 +81,7 @@ class Look:
                 "workload": self.cell.workload,
                 "outcome_file": outcome_file,
                 "watch": watch,
-                "seconds": self.seconds,
+                "seconds": self.seconds if seconds is None else seconds,
                 "folder": str(self.folder),
             },
             command,

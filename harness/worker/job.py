@@ -121,7 +121,7 @@ class ProfileJob(TypedDict):
     workload: str
     outcome_file: str
     watch: str
-    """What the worker itself looks at: a key of `watch.WATCHES`."""
+    """What the worker itself looks at: a key of `profile.WATCHES`."""
     seconds: float
     """About how long."""
     folder: str

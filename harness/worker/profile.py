@@ -18,12 +18,22 @@ from typing import Any, NamedTuple, TextIO
 import engines
 from engines.api import Trainer
 from harness import workloads
+from harness.worker import anatomy, memory, watch
 from harness.worker.job import ProfileJob, ProfileOutcome, do_job, ready, thin
-from harness.worker.watch import WATCHES
+from harness.worker.watch import Watch, Watching
 
 PORTION_SECONDS = 0.05
 """Steps are taken in portions of about this time: a call each would be most of what a fast engine does."""
 STEP_POINTS = 200
+
+WATCHES: dict[str, Watch] = {
+    "nothing": watch.nothing,
+    "collector": watch.collector,
+    "jit": watch.jit,
+    "anatomy": anatomy.anatomy,
+    "memory": memory.memory,
+}
+"""What a job may ask to be watched for."""
 
 
 class Work(NamedTuple):
@@ -49,7 +59,8 @@ def profile(job: ProfileJob) -> ProfileOutcome:
         return {"status": "skipped", "reason": refusal, "remedy": "Choose another engine."}
     trainer = engine.prepare(workload)
     watched: dict[str, Any] = {}
-    with WATCHES[job["watch"]](watched, trainer, Path(job["folder"])), _looked_at():
+    watching = Watching(trainer, workload, job["seconds"], Path(job["folder"]))
+    with WATCHES[job["watch"]](watched, watching), _looked_at():
         # What the worker itself watches is training: a JIT would also tell of traces through our own compilers.
         prepares = job["watch"] == "nothing"
         done = exercise(engine, workload, trainer, job["seconds"], prepares=prepares)

@@ -1,6 +1,7 @@
 """What an interpreter knows of itself while an engine trains: its garbage collector, its just-in-time compiler.
 
-Each watch is a context manager over the work, and leaves what it saw in a plain dictionary.
+Each watch is a context manager over the work, and leaves what it saw in a plain dictionary. Others have a module of
+their own: `anatomy`, `memory`. `profile.WATCHES` lists them all.
 """
 
 from __future__ import annotations
@@ -15,25 +16,40 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from time import perf_counter
 from types import FrameType
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 from engines.api import Trainer
+from harness.workloads import Workload
 
 SAMPLE_SECONDS = 0.005
 
 Watched = dict[str, Any]
-Watch = Callable[[Watched, Trainer, Path], AbstractContextManager[None]]
-"""Over what it is to fill, the trainer that will train, and a folder for files."""
 
 
-def nothing(watched: Watched, trainer: Trainer, folder: Path) -> AbstractContextManager[None]:
+class Watching(NamedTuple):
+    """What a watch is given."""
+
+    trainer: Trainer
+    """The one that will train."""
+    workload: Workload
+    seconds: float
+    """About how long it will train."""
+    folder: Path
+    """For files that the watch leaves."""
+
+
+Watch = Callable[[Watched, Watching], AbstractContextManager[None]]
+"""Over what it is to fill, and what it is given."""
+
+
+def nothing(watched: Watched, watching: Watching) -> AbstractContextManager[None]:
     """Somebody else looks."""
     return nullcontext()
 
 
-def collector(watched: Watched, trainer: Trainer, folder: Path) -> AbstractContextManager[None]:
+def collector(watched: Watched, watching: Watching) -> AbstractContextManager[None]:
     """Count and time garbage collections, by generation."""
-    return _collector_of_pypy(watched) if hasattr(gc, "hooks") else _collector_of_cpython(watched, trainer)
+    return _collector_of_pypy(watched) if hasattr(gc, "hooks") else _collector_of_cpython(watched, watching.trainer)
 
 
 @contextmanager
@@ -107,7 +123,7 @@ def _collector_of_pypy(watched: Watched) -> Iterator[None]:
 
 
 @contextmanager
-def jit(watched: Watched, trainer: Trainer, folder: Path) -> Iterator[None]:
+def jit(watched: Watched, watching: Watching) -> Iterator[None]:
     """Ask PyPy how long it traced and compiled meanwhile, and sample where it is."""
     _compile_something()
     before = _jit_figures()
@@ -116,7 +132,7 @@ def jit(watched: Watched, trainer: Trainer, folder: Path) -> Iterator[None]:
         yield
     after = _jit_figures()
     watched.update({name: after[name] - before.get(name, 0) for name in after})
-    with (folder / "jit.folded").open("w", encoding="utf-8") as file:
+    with (watching.folder / "jit.folded").open("w", encoding="utf-8") as file:
         file.writelines(f"{stack} {count}\n" for stack, count in sorted(samples.items()))
 
 
@@ -160,7 +176,3 @@ def stack_of(frame: Optional[FrameType]) -> str:
         names.append(f"{frame.f_code.co_name} ({Path(frame.f_code.co_filename).name})")
         frame = frame.f_back
     return ";".join(reversed(names)) or "exercise"
-
-
-WATCHES: dict[str, Watch] = {"collector": collector, "jit": jit, "nothing": nothing}
-"""What a job may ask to be watched for."""

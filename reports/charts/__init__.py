@@ -19,9 +19,9 @@ class Chart(Protocol):
     ORDER: int
     SUBJECT: str
     """What its rows are: "headline", one workload's rows, measured or not; "trade-off", those of the published workload
-    where it was measured, else the same; "losses" and "sequences", that workload's
-    curves, see `reports.sequences`; "growth", see `reports.growth.points`; "samples", see `reports.collector.samples`;
-    "across", see `reports.across`.
+    where it was measured, else the same; "losses" and "sequences", that workload's curves, see `reports.sequences`;
+    "growth", see `reports.growth.points`; "samples", see `reports.collector.samples`; "anatomy-of-a-step", see
+    `reports.anatomy.parts`; "memory-over-time", see `reports.memory_over_time.points`; "across", see `reports.across`.
     """
 
     def title(self, table: pd.DataFrame) -> str:

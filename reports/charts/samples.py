@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable
-
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.colors import to_hex
-from matplotlib.patches import Patch
 
-from reports.charts import style
-from reports.charts.style import Colour
+from reports.charts import stacked, style
+from reports.charts.stacked import share_of
 from reports.figures import share
 from reports.seen import COLLECTOR
 from reports.table import in_order
@@ -22,10 +17,6 @@ SUBJECT = "samples"
 REST = "others"
 _NAMED = 9
 """Groups with a colour of their own, beside the collector."""
-_COLUMNS = 4
-"""Of the legend."""
-_LEAST = 0.05
-"""Share of a part that has room for its figure."""
 
 
 def title(table: pd.DataFrame) -> str:
@@ -38,8 +29,8 @@ def title(table: pd.DataFrame) -> str:
     rows = rows[rows["interpreter"] == interpreter]
     first = in_order(rows, "engine")[0]
     others = [engine for engine in in_order(rows[rows["is_variant"].astype(bool)], "engine") if engine != first]
-    text = f"The {COLLECTOR} takes {share(_share(rows, first, COLLECTOR))} of {first}'s samples on {interpreter}"
-    return f"{text}, {share(_share(rows, others[-1], COLLECTOR))} of {others[-1]}'s" if others else text
+    text = f"The {COLLECTOR} takes {share(share_of(rows, first, COLLECTOR))} of {first}'s samples on {interpreter}"
+    return f"{text}, {share(share_of(rows, others[-1], COLLECTOR))} of {others[-1]}'s" if others else text
 
 
 def caption(table: pd.DataFrame) -> str:
@@ -53,9 +44,7 @@ def caption(table: pd.DataFrame) -> str:
 
 def size(table: pd.DataFrame) -> tuple[float, float]:
     """Width and height in inches."""
-    bars = len(table[["engine", "interpreter"]].drop_duplicates())
-    legend_rows = -(-len(_parts(table)) // _COLUMNS)
-    return 8.4, 0.9 + 0.27 * (bars + 1.4 * len(in_order(table, "interpreter"))) + 0.24 * legend_rows
+    return stacked.size(table, _parts(table))
 
 
 def draw(table: pd.DataFrame, axes: Axes) -> None:
@@ -63,35 +52,9 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
     if table.empty:
         style.nothing_to_draw(axes, "perf saw nothing.")
         return
-    parts = _parts(table)
-    colours = _colours(parts)
-    heights: dict[float, str] = {}
-    height = 0.0
-    for interpreter in in_order(table, "interpreter"):
-        rows = table[table["interpreter"] == interpreter]
-        axes.annotate(interpreter, (0, height), (7, 0), textcoords="offset points", va="center", weight="bold")
-        for engine in in_order(rows, "engine"):
-            height += 1
-            heights[height] = engine
-            left = 0.0
-            for part, groups in parts.items():
-                width, colour = _share(rows, engine, *groups), colours[part]
-                axes.barh(height, width, left=left, height=0.72, color=colour, edgecolor=style.TEXT, linewidth=0.4)
-                if width >= _LEAST:
-                    colour = style.ink(colour)
-                    axes.text(
-                        left + width / 2, height, share(width), color=colour, ha="center", va="center", fontsize=8
-                    )
-                left += width
-        height += 1.4
-    axes.set_xlim(0, 1)
-    axes.set_ylim(height - 0.6, -0.7)
-    axes.set_yticks(list(heights), list(heights.values()))
-    axes.tick_params(axis="y", length=0)
-    axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])
-    axes.set_xlabel("of all samples")
-    style.bare(axes, "left", "bottom")
-    _legend(axes, colours)
+    stacked.draw_bars(
+        axes, table, _parts(table), {COLLECTOR: style.COLLECTOR, REST: style.MUTED}, label="of all samples"
+    )
 
 
 def _parts(table: pd.DataFrame) -> dict[str, list[str]]:
@@ -102,22 +65,3 @@ def _parts(table: pd.DataFrame) -> dict[str, list[str]]:
     parts = {group: [group] for group in ([COLLECTOR] if COLLECTOR in totals else []) + named[:_NAMED]}
     rest = [*named[_NAMED:], *([REST] if REST in totals else [])]
     return {**parts, REST: rest} if rest else parts
-
-
-def _colours(parts: Iterable[str]) -> dict[str, Colour | str]:
-    free = (colour for colour in map(style.series_colour, itertools.count()) if to_hex(colour) != style.COLLECTOR)
-    fixed: dict[str, Colour | str] = {COLLECTOR: style.COLLECTOR, REST: style.MUTED}
-    return {part: fixed.get(part) or next(free) for part in parts}
-
-
-def _legend(axes: Axes, colours: dict[str, Colour | str]) -> None:
-    handles = [
-        Patch(facecolor=colour, edgecolor=style.TEXT, linewidth=0.4, label=part) for part, colour in colours.items()
-    ]
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    figure.legend(handles=handles, loc="outside lower left", ncols=_COLUMNS, frameon=False, fontsize=8.5)
-
-
-def _share(rows: pd.DataFrame, engine: str, *groups: str) -> float:
-    return float(rows.loc[(rows["engine"] == engine) & rows["group"].isin(groups), "share"].sum())

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import engines
+from engines.interpreted.bare import Bare
 from tests.engines.graphs import REFERENCE, apply, bits, instructions, leaf_values
 from tests.engines.ladder import of_each_value
 from tests.engines.programs import PROGRAMS
@@ -40,6 +41,12 @@ def test_a_loose_engine_stays_within_its_bound(engine, program):
     bound = engines.load(engine).error_bound
     for x, y in zip(array("d", grads), array("d", expected_grads)):
         assert x == y or (x != x and y != y) or abs(x - y) <= bound * max(1.0, abs(y))
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_a_bare_number_computes_the_reference_data(program):
+    """It stands for the forward pass of every engine, so it must do the same arithmetic."""
+    assert bits([program(Bare)[1].data]) == bits([program(engines.load(REFERENCE).Value)[1].data])
 
 
 # --- random graphs -----------------------------------------------------------------------------------------------

@@ -6,6 +6,8 @@ Its figures are invented, but of the shapes that profiles have.
 from datetime import UTC, datetime
 
 from results.profile import (
+    PARTS,
+    AnatomyProfile,
     CollectorProfile,
     CompilerProfile,
     Generation,
@@ -13,6 +15,8 @@ from results.profile import (
     JitProfile,
     Line,
     LineProfile,
+    MemoryPoint,
+    MemoryProfile,
     Pass,
     Symbol,
     SymbolProfile,
@@ -21,9 +25,16 @@ from results.record import Cell, EngineFacts, InterpreterFacts, Run, WorkloadFac
 
 NOW = datetime(2026, 1, 15, 9, 30, tzinfo=UTC)
 OLD, NEW, PYPY = "cpython-3.9", "cpython-3.13", "pypy-3.11"
-WORKLOAD = "digits"
+WORKLOAD = "mnist"
 LADDER = ("baseline", "tuple", "slots", "hoisted")
-BUILDS_ON = {"tuple": "baseline", "slots": "tuple", "hoisted": "slots", "python-source": "hoisted", "clang-O1": "tuple"}
+BUILDS_ON = {
+    "tuple": "baseline",
+    "slots": "tuple",
+    "hoisted": "slots",
+    "replay": "hoisted",
+    "python-source": "hoisted",
+    "clang-O1": "tuple",
+}
 NASTY = "</code><script>window.ran = 1</script> | `x` *y*"
 """A line of source that a report must show and never run."""
 
@@ -69,6 +80,49 @@ def collector(where, share, left=2000.0, collected=500):
     )
     peak = None if left is None else 100_000
     return made(CollectorProfile, where, share=share, generations=generations, blocks_left=left, peak_blocks=peak)
+
+
+def anatomy(where, *, plain=0.9, pauses=None, preparation=0.0, **seconds):
+    """seconds: part -> seconds of a step; those that are not named take none."""
+    parts = {part: seconds.get(part, 0.0) for part in PARTS}
+    return made(
+        AnatomyProfile,
+        where,
+        parts=parts,
+        pauses=pauses or {},
+        step_seconds=sum(parts.values()),
+        plain_step_seconds=plain,
+        preparation_seconds=preparation,
+    )
+
+
+def dissected():
+    """The anatomy of the ladder's variants and of `replay`, on CPython and PyPy."""
+    common = {"forward": 0.1, "backward": 0.05, "update": 0.01, "rest": 0.01}
+    for index, engine in enumerate(LADDER):
+        collecting = 0.6 - 0.17 * index
+        yield anatomy(
+            cell(engine),
+            **common,
+            build=0.15,
+            order=0.2,
+            free=0.01 * index,
+            collector=collecting,
+            pauses={"build": 0.8 * collecting, "order": 0.2 * collecting},
+            plain=1.1 - 0.15 * index,
+        )
+        yield anatomy(cell(engine, PYPY), **common, build=0.2, order=0.1, collector=0.1, plain=0.5 - 0.13 * index)
+    yield anatomy(cell("replay"), forward=0.02, backward=0.03, update=0.005, plain=0.05, preparation=1.5)
+
+
+def memory(where, *resident, warm_up=1.0, steps=20):
+    """resident: bytes, a reading each second."""
+    points = tuple(MemoryPoint(seconds=n, resident_bytes=one) for n, one in enumerate(resident))
+    return made(MemoryProfile, where, points=points, warm_up_seconds=warm_up, steps=steps)
+
+
+SAW = tuple(10**7 * (5 + n % 3) for n in range(10))
+RISING = tuple(10**7 * (5 + n + n % 3) for n in range(10))
 
 
 def jit(where, *, last=0.01, loops=10, aborts=None, **fields):
@@ -119,18 +173,23 @@ def ladder(interpreter=NEW):
 def sampled(interpreter=NEW):
     """What perf saw of the ladder's variants."""
     for index, engine in enumerate(LADDER):
-        share = 0.41 - 0.06 * index
+        share = 0.88 if not index else 0.47 - 0.06 * index
         groups = {"garbage collector": share, "evaluation loop": 0.3, "calls": 0.1, "dictionaries": 0.05}
+        if not index:
+            groups |= {"evaluation loop": 0.06, "calls": 0.03, "dictionaries": 0.02}
         groups["others"] = 1 - sum(groups.values())
         found = {"visit_decref": 0.1, "func_traverse": 0.03 if index < 3 else 0.001}
         if index < 2:
             found["PyObject_VisitManagedDict.lto_priv.0"] = 0.02
+        if not index:
+            found |= {"gc_collect_main.lto_priv.0": 0.3, "gc_collect_main": 0.08, "deduce_unreachable": 0.28}
+            found["visit_reachable"] = 0.1
         yield symbols(cell(engine, interpreter), groups, found)
 
 
 def run():
     """Its run: planned, but not timed."""
-    engines = (*LADDER, "python-source", "clang-O1", "clang-O1-whole")
+    engines = (*LADDER, "replay", "python-source", "clang-O1", "clang-O1-whole")
     return Run(
         id="looked",
         created_at=NOW,
@@ -162,6 +221,10 @@ def profiles():
         compiler(cell("clang-O1"), 4.0, 400, **{"Greedy Register Allocator": 0.2, "SROA": 0.2}),
         *reversed(list(ladder())),
         *sampled(),
+        *dissected(),
+        memory(cell("baseline"), *RISING),
+        memory(cell("hoisted"), *SAW),
+        memory(cell("baseline", PYPY), *SAW),
         *(
             collector(cell(engine), 0.4 - 0.1 * index, collected=0 if engine == "hoisted" else 500)
             for index, engine in enumerate(LADDER)

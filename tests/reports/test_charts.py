@@ -80,6 +80,8 @@ def test_charts_are_found_in_their_folder():
             "memory",
             "warm_up",
             *GROWTH,
+            "anatomy",
+            "memory_over_time",
             "samples",
             "across",
             "history",

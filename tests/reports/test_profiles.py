@@ -7,17 +7,24 @@ from urllib.parse import unquote
 import pytest
 
 from reports import html, markdown
+from reports.anatomy import anatomies, parts
 from reports.build import build
 from reports.charts import charts
+from reports.claimed import CLAIMS
 from reports.collector import collectors, samples
 from reports.compilers import compilers, split_form
 from reports.figures import Bar, share
 from reports.hottest import HOTTEST, RUNGS, hottest, ladders, ordinal, pages, quoted, rungs, top_lines
 from reports.instructions import change, instructions
 from reports.jit import compiled, jits
+from reports.judges.accounts import generated_python_is_compiled
+from reports.judges.finding import of_skybison
+from reports.judges.lines import adding_and_multiplying_allocate
+from reports.memory_over_time import memories, points
 from reports.profiles import profiled
 from reports.seen import seen
 from reports.svg import drawing
+from reports.symbol_ladder import symbol_ladder
 from results.profile import CollectorProfile, InstructionsProfile, JitProfile, LineProfile, SymbolProfile
 from results.record import Cell
 from results.store import Store, Unreadable
@@ -64,10 +71,17 @@ def test_ordinal(number, text):
 
 
 def test_the_verdicts_stand_first_in_a_column_an_interpreter(looks):
-    (only,) = profiled(looks).lines[0].sheets
-    assert only.headings == ("claim", f"{OLD}, {WORKLOAD}", f"{NEW}, {WORKLOAD}", f"{PYPY}, {WORKLOAD}")
-    assert {tuple(texts(row)[1:]) for row in only.rows[:-1]} == {("not seen", "holds", "–")}
-    assert texts(only.rows[-1])[1:] == ["–", "–", "does not hold"]
+    (only,) = profiled(looks).steps[0].sheets
+    headings = [f"{name}, {WORKLOAD}" for name in (OLD, NEW, PYPY, "Skybison")]
+    assert only.headings == ("claim", *headings)
+    of_cpython, of_pypy = ("not seen", "holds", "–", "–"), ("–", "–", "holds", "–")
+    of_both, of_none = ("not seen", "holds", "holds", "–"), ("–", "–", "–", "cannot be judged here")
+    verdicts = {claim.judge: tuple(texts(row)[1:]) for claim, row in zip(CLAIMS, only.rows, strict=True)}
+    assert verdicts[generated_python_is_compiled] == ("–", "–", "does not hold", "–")
+    assert verdicts[adding_and_multiplying_allocate] == ("not seen", "does not hold", "–", "–")
+    assert {verdicts[of_skybison]} == {of_none}
+    others = {*verdicts.values()} - {of_none, verdicts[generated_python_is_compiled]}
+    assert others - {verdicts[adding_and_multiplying_allocate]} == {of_cpython, of_pypy, of_both}
 
 
 @pytest.mark.parametrize("source", ["x = 1", "y" * 60, "z" * 61])
@@ -172,7 +186,7 @@ def test_a_ladder_keeps_its_largest_lines():
 
 def test_collections_stand_beside_perfs_samples(looks):
     rows = [texts(row) for row in sheet(collectors(looks), WORKLOAD).rows]
-    assert rows[0] == [NEW, "baseline", "40 %", "41 %", "1,000 / 100 / 10", "15", "2,000", "100,000"]
+    assert rows[0] == [NEW, "baseline", "40 %", "88 %", "1,000 / 100 / 10", "15", "2,000", "100,000"]
     assert rows[-1] == [PYPY, "baseline", "10 %", "–", "1,000 / 100", "–", "–", "–"]
     assert sheet(collectors(looks)).rows[0][4].below == "generations 0 / 1 / 2"
 
@@ -196,16 +210,16 @@ def test_pypys_account_tells_what_was_given_up(looks):
     assert rows["python-source"][8].mark == "wraps steep"
     assert rows["baseline"][9].below == "first 500 ms, 12.5×"
     (sentence,) = section.notes
-    assert "blows the trace limit on python-source (digits) 7 times" in sentence
+    assert "blows the trace limit on python-source (mnist) 7 times" in sentence
     assert sentence.endswith("50.0× as fast; the same of others: baseline 12.5×.")
 
 
 @pytest.mark.parametrize(
     ("profile", "said"),
     [
-        ({"loops": 10}, "compiles python-source on digits: 10 loops and 5 bridges, no trace at the limit"),
+        ({"loops": 10}, "compiles python-source on mnist: 10 loops and 5 bridges, no trace at the limit"),
         ({"loops": 0}, "compiled nothing of python-source"),
-        ({"aborts": {"cut into segments": 1}}, "blows the trace limit on python-source (digits) 1 time"),
+        ({"aborts": {"cut into segments": 1}}, "blows the trace limit on python-source (mnist) 1 time"),
         ({"aborts": {"the frame escaped": 9}}, "compiles python-source"),
     ],
 )
@@ -283,6 +297,108 @@ def test_where_nobody_counted_there_is_a_reason():
 # --- the chart ---------------------------------------------------------------------------------------------------
 
 
+# --- steps, memory, symbols --------------------------------------------------------------------------------------
+
+
+def test_a_step_is_told_by_its_parts_in_seconds_and_shares(looks):
+    only = sheet(anatomies(looks), WORKLOAD)
+    assert only.headings[:2] == ("interpreter", "engine")
+    row = only.rows[0]
+    told = dict(zip(only.headings, [(figure.text, figure.below) for figure in row], strict=True))
+    assert texts(row)[:3] == [NEW, "baseline", "1.12 s"]
+    assert told["build"] == ("150 ms", "13 %")
+    assert told["collector"] == ("600 ms", "54 %")
+    assert told["free"] == ("0", "")
+    assert told["timing adds"] == ("+1.8 %", "")
+    (prepared,) = only.notes
+    assert prepared.startswith(f"replay builds and orders its graph once, before the first step: 1.50 s on {NEW}.")
+
+
+def test_the_lead_says_what_forward_and_building_are(looks):
+    lead = anatomies(looks).lead
+    assert "“Forward” is what the same model and loss take over bare numbers" in lead
+    assert "“build” is the remainder" in lead
+
+
+def test_an_unknown_plain_step_leaves_the_cost_of_timing_unknown():
+    row = sheet(anatomies(looks_at(looked.anatomy(cell("tuple"), build=1.0, plain=0.0)))).rows[0]
+    assert row[-1].text == "–"
+
+
+def test_memory_is_told_by_its_start_its_peak_and_its_floors(looks):
+    rows = sheet(memories(looks), WORKLOAD).rows
+    assert texts(rows[0]) == [NEW, "baseline", "50.0 MB", "150 MB", "70.0 MB", "130 MB", "20"]
+    assert rows[0][5].below == "+85.7 %"
+    assert texts(rows[1])[2:] == ["50.0 MB", "70.0 MB", "50.0 MB", "50.0 MB", "20"]
+
+
+def test_memory_that_was_hardly_sampled_has_no_floor():
+    row = sheet(memories(looks_at(looked.memory(cell("tuple"), 7, warm_up=2.0)))).rows[0]
+    assert (texts(row)[4:6], row[5].below) == (["–", "–"], "")
+
+
+def test_symbols_stand_beside_the_published_ones_rung_by_rung(looks):
+    only = sheet(symbol_ladder(looks), f"{WORKLOAD} on {NEW}")
+    assert only.folded
+    assert only.title.endswith(": gc_collect_main takes 38 % of baseline")
+    assert only.headings == ("function", "published, baseline", *LADDER)
+    rows = {row[0].text: texts(row)[1:] for row in only.rows}
+    assert list(rows)[:3] == ["gc_collect_main", "deduce_unreachable", "visit_reachable"]
+    assert rows["gc_collect_main"] == ["37.41 %", "38 %", "", "", ""], "copies are added up"
+    assert rows["func_traverse"] == ["2.04 %", "3.0 %", "3.0 %", "3.0 %", "0.1 %"]
+    assert rows["PyObject_VisitManagedDict"] == ["", "2.0 %", "2.0 %", "", ""]
+    assert rows["visit_decref"] == ["", "10 %", "10 %", "10 %", "10 %"]
+    assert only.notes == (
+        "What is left out adds up to 9.0 % of baseline, 85 % of tuple, 87 % of slots, 90 % of hoisted.",
+    )
+
+
+def test_a_symbol_below_the_cut_everywhere_is_left_out():
+    shares = {"small": 0.004, "large": 0.006, "collect": 0.2, "small.cold": 0.0009}
+    profile = looked.symbols(cell("baseline"), {"evaluation loop": 1.0}, shares)
+    rows = {row[0].text: texts(row)[2] for row in sheet(symbol_ladder(looks_at(profile))).rows}
+    assert rows["large"] == "0.6 %"
+    assert "small" not in rows
+    assert rows["gc_collect_main"] == "20 %", "by its newest name"
+
+
+def test_symbols_of_a_runtime_that_perf_does_not_know_are_no_ladder():
+    where = cell("baseline", PYPY)
+    assert symbol_ladder(looks_at(looked.symbols(where, {"PyPy's runtime": 1.0}, {"[unknown]": 1.0}))) is None
+
+
+# --- the charts --------------------------------------------------------------------------------------------------
+
+
+def drawn_texts(drawn):
+    root = ET.fromstring(str(drawn.svg).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1))
+    return [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_the_chart_of_a_step_parts_each_bar_and_tells_its_length(looks):
+    drawn = drawing("anatomy", charts()["anatomy"], parts(looks))
+    assert drawn.title == (
+        f"Most of a step of baseline on {NEW} goes to: garbage collector (54 %), then ordering it (18 %)"
+    )
+    found = drawn_texts(drawn)
+    assert {NEW, PYPY, "replay", "building the graph", "garbage collector", "1.12 s", "55.0 ms"} <= set(found)
+
+
+def test_the_chart_of_memory_has_a_panel_an_interpreter(looks):
+    drawn = drawing("memory_over_time", charts()["memory_over_time"], points(looks))
+    assert drawn.title == f"Memory is highest in baseline on {NEW}, with 150 MB"
+    found = drawn_texts(drawn)
+    assert {NEW, PYPY, "baseline", "hoisted", "seconds of training", "120 MB"} <= set(found)
+
+
+@pytest.mark.parametrize(("name", "rows"), [("anatomy", parts), ("memory_over_time", points)])
+def test_a_chart_of_nothing_says_so_and_is_the_same_bytes_each_time(looks, name, rows):
+    nothing = rows(looks_at())
+    assert "No " in charts()[name].title(nothing)
+    assert "</svg>" in drawing(name, charts()[name], nothing).svg
+    assert drawing(name, charts()[name], rows(looks)).svg == drawing(name, charts()[name], rows(looks)).svg
+
+
 def chart_of(looks):
     return drawing("samples", charts()["samples"], samples(looks))
 
@@ -305,7 +421,7 @@ def test_counts_are_compared_where_they_were_made_alike():
 
 def test_the_charts_title_is_the_finding(looks):
     assert (
-        chart_of(looks).title == f"The garbage collector takes 41 % of baseline's samples on {NEW}, 23 % of hoisted's"
+        chart_of(looks).title == f"The garbage collector takes 88 % of baseline's samples on {NEW}, 29 % of hoisted's"
     )
 
 
@@ -370,6 +486,9 @@ def test_the_page_holds_no_id_twice_and_fetches_nothing(looked_page):
     assert {
         "profiles",
         "claims",
+        "anatomy-of-a-step",
+        "memory-over-time",
+        "symbols",
         "hottest-lines",
         "line-ladder",
         "flame-graphs",
@@ -381,9 +500,11 @@ def test_the_page_holds_no_id_twice_and_fetches_nothing(looked_page):
     assert "<svg" not in looked_page.split('id="flame-graphs"')[0].split('id="hottest-lines"')[1]
 
 
-def test_the_short_form_has_three_tables(looks):
+def test_the_short_form_has_five_tables(looks):
     text = markdown.render(looks.run, [], looks)
-    assert re.findall("#### (Garbage.*|Hottest.*|PyPy's.*|The ladder.*)", text) == [
+    assert re.findall("#### (The anatomy.*|Memory.*|Garbage.*|Hottest.*|PyPy's.*|The ladder.*)", text) == [
+        f"The anatomy of a step: {WORKLOAD}",
+        f"Memory over time: {WORKLOAD}",
         f"Garbage collection: {WORKLOAD}",
         "Hottest line of each variant",
         f"PyPy's compiler: {WORKLOAD}",

@@ -7,7 +7,11 @@ import pytest
 
 from harness import interpreters, planning, profile
 from harness.interpreters import Missing, NoEnvironment
+from harness.profile import anatomy as anatomy_profiler
 from harness.profile.look import NoProfile
+from harness.worker import memory as worker_memory
+from results.profile import PARTS
+from results.record import Cell
 from results.store import Store
 
 ALL = list(profile.PROFILERS)
@@ -50,7 +54,7 @@ def test_profilers_by_cell(found, running):
     engines = ["tuple", "tcc", "gcc-O1"]
     chosen = plan_of(found, only_engines=engines, only_workloads=["xor"], only_interpreters=[running.name])
     by_engine = {name: [p for cell, p in profile.planned(chosen, ALL) if cell.engine == name] for name in engines}
-    assert by_engine["tuple"] == ["collector", "scalene", "perf"]
+    assert by_engine["tuple"] == ["anatomy", "memory", "collector", "scalene", "perf"]
     assert by_engine["gcc-O1"] == by_engine["tcc"] == ["scalene", "perf", "compiler", "instructions"]
 
 
@@ -62,7 +66,8 @@ def test_pypy_has_a_jit_and_no_scalene_and_what_is_compiled_is_looked_at_once(fo
     chosen = plan_of(found, only_engines=engines, only_workloads=["xor"], only_interpreters=[running.name, pypy])
     planned = profile.planned(chosen, ALL)
     on_pypy = [(cell.engine, p) for cell, p in planned if cell.interpreter == pypy]
-    assert on_pypy == [("tuple", "collector"), ("tuple", "perf"), ("tuple", "jit"), ("gcc-O1", "perf")]
+    of_tuple = [("tuple", name) for name in ("anatomy", "memory", "collector", "perf", "jit")]
+    assert on_pypy == [*of_tuple, ("gcc-O1", "perf")]
     assert [p for _, p in planned].count("compiler") == [p for _, p in planned].count("instructions") == 1
 
 
@@ -143,6 +148,53 @@ def test_a_real_collector(plan, store):
     *_, (_, _, seen) = profile.look_at(plan, store, ["collector"], 0.3)
     assert seen.status == "measured"
     assert seen.steps > 0
+
+
+@pytest.fixture(params=["this CPython", "the oldest CPython", "PyPy"])
+def on(request, found, running):
+    """The name of an interpreter, for what each of them tells otherwise."""
+    cpythons = [i.name for i in found if i.implementation == "cpython" and i.canonical]
+    names = {
+        "this CPython": running.name,
+        "the oldest CPython": min(cpythons, key=lambda name: int(name.rpartition(".")[2])),
+        "PyPy": next((i.name for i in found if i.has_jit), None),
+    }
+    if not names[request.param]:
+        pytest.skip("no PyPy on this machine")
+    return names[request.param]
+
+
+def test_a_real_anatomy_and_real_memory(found, tmp_path, on):
+    chosen = plan_of(found, only_engines=["hoisted"], only_workloads=["digits"], only_interpreters=[on])
+    store = Store.create(chosen.run, under=tmp_path)
+    anatomy, memory = (seen for *_, seen in profile.look_at(chosen, store, ["anatomy", "memory"], 0.6) if seen)
+    assert (anatomy.status, anatomy.reason, memory.status, memory.reason) == ("measured", "", "measured", "")
+    assert anatomy.part(*PARTS) == pytest.approx(1.0)
+    # The record's own measure of how much its two ways of timing a step differ.
+    assert anatomy.step_seconds * anatomy.steps == pytest.approx(anatomy.seconds, rel=0.01 + abs(anatomy.overhead))
+    assert anatomy.parts["build"] + anatomy.parts["forward"] > 0
+    assert anatomy.parts["order"] > 0
+    assert memory.peak_bytes >= max(memory.floor_bytes(0), memory.floor_bytes(2)) > 0
+    assert sorted(seen.profiler for seen in store.profiles()) == ["anatomy", "memory"]
+
+
+def test_memory_is_not_looked_at_where_the_system_does_not_tell_it(plan, store, monkeypatch):
+    monkeypatch.setattr(worker_memory, "STATM", Path("/nowhere/statm"))
+    *_, (_, _, seen) = profile.look_at(plan, store, ["memory"], 0.3)
+    assert (seen.status, seen.remedy) == ("skipped", "Look on Linux.")
+    assert "/nowhere/statm" in seen.reason
+
+
+def test_what_lies_between_the_clocks_is_the_rest():
+    parts = dict.fromkeys(PARTS, 1.0)
+    assert anatomy_profiler.fill(parts, 8.5) == {**parts, "rest": 1.5}
+    assert anatomy_profiler.fill(parts, 6.5) == {**parts, "rest": 0.0}
+
+
+@pytest.mark.parametrize("engine", ["bytecode", "tcc"])
+def test_only_interpreted_engines_have_stages(running, engine):
+    cell = Cell(engine=engine, interpreter=running.name, workload="xor")
+    assert not any(profile.fits(name, cell, running) for name in ("anatomy", "memory"))
 
 
 def test_a_real_jit(found, tmp_path):

@@ -5,14 +5,17 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 import engines
 from harness import workloads
+from harness.worker import anatomy, memory
 from harness.worker import profile as worker
-from harness.worker.watch import WATCHES, stack_of
+from harness.worker.profile import WATCHES
+from harness.worker.watch import Watching, stack_of
 
 ON_PYPY = sys.implementation.name == "pypy"
 
@@ -69,6 +72,115 @@ def test_the_collector_tells_its_generations(job):
     assert gc.isenabled()
 
 
+INTERPRETED = ("baseline", "tuple", "slots", "hoisted", "local-grads", "replay")
+
+
+@pytest.mark.parametrize("name", INTERPRETED)
+def test_the_parts_of_a_step_add_up(job, name):
+    outcome = worker.profile({**job, "engine": name, "watch": "anatomy"})
+    watched, step_seconds = outcome["watched"], outcome["seconds"] / outcome["steps"]
+    parts = watched["parts"]
+    assert tuple(parts) == anatomy.PARTS
+    assert all(seconds >= 0 for seconds in parts.values())
+    # Between two readings of the steps' clock lies only what the parts' own clock reads, and the loop around them.
+    assert sum(parts.values()) == pytest.approx(step_seconds, rel=0.05)
+    assert sum(watched["pauses"].values()) == pytest.approx(parts["collector"], abs=step_seconds / 20)
+    assert watched["plain_step_seconds"] > 0
+    rebuilds = name != "replay"
+    assert (parts["order"] > 0) == (watched["forward_alone_seconds"] is not None if rebuilds else False)
+    assert (watched["preparation_seconds"] > 0) == (not rebuilds)
+    assert min(parts["forward"], parts["backward"], parts["update"]) > 0 or ON_PYPY
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock of its own time, which only `passes` moves."""
+    now = [0.0]
+    monkeypatch.setattr(anatomy, "perf_counter", lambda: now[0])
+    made = anatomy.Clock()
+
+    def passes(seconds):
+        now[0] += seconds
+
+    return made, passes
+
+
+def test_a_moment_belongs_to_one_part(clock):
+    clock, passes = clock
+
+    def order():
+        passes(3.0)
+        passes(1.0)
+        clock.pause(1.0)
+
+    def backward():
+        passes(2.0)
+        clock.timed("order", order)()
+
+    def train():
+        passes(0.5)
+        clock.timed("backward", backward)()
+
+    clock.pause(9.0)  # before anything began
+    clock.timed("rest", train)()
+    found = {part: seconds for part, seconds in clock.attributed().items() if seconds}
+    assert found == {"rest": 0.5, "backward": 2.0, "order": 3.0, "collector": 1.0}
+    assert {part: seconds for part, seconds in clock.pauses.items() if seconds} == {"order": 1.0}
+
+
+@pytest.mark.parametrize(("late", "found"), [(2.0, {"order": 1.0}), (3.5, {})])
+def test_a_pause_that_is_told_late_fell_into_the_part_before(clock, late, found):
+    clock, passes = clock
+
+    def train():
+        clock.timed("order", lambda: passes(3.0))()
+        clock.timed("free", lambda: clock.pause(late))()
+
+    clock.timed("rest", train)()
+    attributed = clock.attributed()
+    assert {part: attributed[part] for part in ("order", "free") if attributed[part]} == found
+    assert sum(attributed.values()) == pytest.approx(3.0)
+
+
+def test_what_is_wrapped_is_unwrapped_if_training_fails(job):
+    engine, workload = engines.load("tuple"), workloads.load("xor")
+    trainer = engine.prepare(workload)
+    watching = Watching(trainer, workload, 0.0, Path(job["folder"]))
+    with pytest.raises(KeyboardInterrupt), WATCHES["anatomy"]({}, watching):
+        raise KeyboardInterrupt
+    assert "topo" not in vars(engine.Value)
+    assert not set(trainer.STAGES) & set(vars(trainer))
+
+
+@pytest.mark.skipif(not memory.STATM.exists(), reason="the system does not tell resident memory")
+def test_memory_is_sampled_while_it_trains(job):
+    outcome = worker.profile({**job, "watch": "memory", "workload": "digits", "seconds": 0.3})
+    points = outcome["watched"]["points"]
+    assert len(points) >= 3
+    assert points == sorted(points)
+    assert all(resident > 0 for _, resident in points)
+
+
+@pytest.mark.skipif(not memory.STATM.exists(), reason="the system does not tell resident memory")
+def test_slow_steps_are_watched_for_longer(job):
+    for seconds, steps in ((60.0, memory.ENOUGH_STEPS), (0.0, 1)):
+        engine, workload, watched = engines.load("tuple"), workloads.load("xor"), {}
+        trainer = engine.prepare(workload)
+        with WATCHES["memory"](watched, Watching(trainer, workload, seconds, Path(job["folder"]))):
+            trainer.train(1)
+        assert watched["steps"] == len(trainer.losses) == steps
+
+
+def test_thinned_points_keep_the_teeth_of_a_saw():
+    teeth = [(n / 1000, 50 + 100 * (n % 50 == 49)) for n in range(1000)]
+    kept = memory.extremes(teeth, 20)
+    assert len(kept) <= 42
+    assert (kept[0], kept[-1]) == (teeth[0], teeth[-1])
+    assert sum(resident == 150 for _, resident in kept) == 20
+    assert memory.extremes([], 20) == []
+    assert memory.extremes([(0.0, 7)], 20) == [(0.0, 7)]
+
+
 @pytest.mark.skipif(ON_PYPY, reason="PyPy does not count blocks of memory")
 def test_closures_leave_their_graph_to_the_collector_and_functions_of_the_module_do_not(job):
     left = {
@@ -111,10 +223,15 @@ def test_a_stack_begins_with_the_work():
 
 def test_nothing_stays_switched_on(tmp_path):
     before = list(getattr(gc, "callbacks", []))
-    trainer = engines.load("tuple").prepare(workloads.load("xor"))
-    with WATCHES["collector"]({}, trainer, tmp_path):
-        pass
-    assert getattr(gc, "callbacks", []) == before
+    engine, workload = engines.load("tuple"), workloads.load("xor")
+    trainer = engine.prepare(workload)
+    for name in ("collector", "anatomy", "memory"):
+        with WATCHES[name]({}, Watching(trainer, workload, 0.01, tmp_path)):
+            trainer.train(1)
+        assert getattr(gc, "callbacks", []) == before
+        assert "topo" not in vars(engine.Value)
+        assert not set(trainer.STAGES) & set(vars(trainer))
+        assert threading.active_count() == 1
 
 
 def test_generated_python_lies_in_a_file_where_that_is_asked(job, tmp_path, monkeypatch):
