@@ -47,7 +47,8 @@ def test_quick_adds_the_trade_off_and_the_headline_engines_on_the_others():
 
 
 def test_full_adds_the_published_table_in_the_published_form_and_every_straight_line_engine():
-    published = product([*matrix.TRADE_OFF, *matrix.PUBLISHED, "clang-O1-whole"], MAIN, ["mnist-b1000"])
+    published = product([*matrix.TRADE_OFF, "tcc-published", "clang-O0-published"], MAIN, ["mnist-b1000"])
+    published |= product(matrix.SLOW_TO_COMPILE, ["cpython-3.13"], ["mnist-b1000"])
     straight = product(["gcc-O1", "gcc-O2", "clang-O2", "clang-O1-native"], MAIN, ["mnist"])
     assert triples(cells("full")) == triples(cells("quick")) | published | straight
 

@@ -75,6 +75,13 @@ STRAIGHT_LINE = {
     **rows(),
 }
 
+PUBLISHED = {
+    "a lost gradient": (r"\n    grad\[\d+\] \+= [^;]*;", ""),
+    "a doubled loss": (r"losses\[step\] = data\[LOSS\]", "losses[step] = 2.0 * data[LOSS]"),
+    "an update one row late": (r"\+\+taken % batch == 0", "taken++ % batch == 0 && taken > 1"),
+    **rows(),
+}
+
 REROLLED = {
     "a lost gradient": (rf"({IN_TRAIN})        sinks\(w[^;]*;", r"\1"),
     "a doubled loss": (r"losses\[step\] = (w\[\d+\])", r"losses[step] = 2.0 * \1"),
@@ -145,6 +152,7 @@ FORMS = (
     Form("straight-line C", ("tcc", "clang-O0", "gcc-O1", "clang-O1-whole"), STRAIGHT_LINE),
     Form("straight-line C, other storage", ("tcc-array", "tcc-static", "tcc-globals"), STRAIGHT_LINE),
     Form("straight-line C as an extension module", ("tcc-extension",), STRAIGHT_LINE),
+    Form("the published C", ("tcc-published", "clang-O0-published"), PUBLISHED),
     Form("loops, an update after a batch", ("rerolled-tcc", "rerolled-gcc", "rerolled-clang"), REROLLED),
     Form("loops, an update in place", ("rerolled-clang",), IN_PLACE, "mlp-40x16x4"),
     Form("loops, an update deferred", ("rerolled-gcc", "rerolled-clang"), DEFERRED),
