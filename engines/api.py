@@ -135,7 +135,7 @@ class Engine(Protocol):
 
     @property
     def error_bound(self) -> Optional[float]:
-        """Where not strict: the largest |x - reference| / max(1, |reference|) after the proof's steps."""
+        """Where not strict: the largest |x - reference| / max(1, |reference|) in a proof, of at most 256 steps."""
 
     @property
     def native(self) -> bool:

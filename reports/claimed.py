@@ -10,6 +10,16 @@ from reports.figures import share
 from reports.hottest import HOTTEST
 from reports.jit import is_generated
 from reports.judges.accounts import counting_frees_the_graph, generated_python_is_compiled
+from reports.judges.compiling import (
+    ARRAYS,
+    FEW,
+    FUSING,
+    GLOBALS,
+    LONG,
+    arrays_are_slow_by_sroa,
+    fusing_is_unlikely,
+    globals_are_slow_by_registers,
+)
 from reports.judges.finding import ABOUT, LADDER, MARGIN, REMAINS, TOLERANCE, Finding, of_skybison
 from reports.judges.growth import GROWS, memory_goes_up
 from reports.judges.lines import (
@@ -220,5 +230,24 @@ CLAIMS = (
         generated_python_is_compiled,
         "pypy",
         is_generated,
+    ),
+    Claim(
+        "Clang -O1 over the arrays takes forever, and it looks like SROA. (A note in the post's source.)",
+        f"Holds where passes named SROA take at least {share(LONG)} of Clang's time over the published form.",
+        arrays_are_slow_by_sroa,
+        engines=ARRAYS.__eq__,
+    ),
+    Claim(
+        "With a global for each value, register allocation takes a long time, but not forever. (The same note.)",
+        f"Holds where register allocation takes at least {share(LONG)} of Clang's time.",
+        globals_are_slow_by_registers,
+        engines=GLOBALS.__eq__,
+    ),
+    Claim(
+        "The code of x * y and of xy + z does not often stand together, so a C compiler is unlikely to fuse them.",
+        "Holds where Clang, allowed to fuse, makes fewer multiply-add instructions of the published form than "
+        f"{share(FEW)} of the sums that have a product among their operands.",
+        fusing_is_unlikely,
+        engines=FUSING.__eq__,
     ),
 )

@@ -8,6 +8,14 @@ from reports.analysis import analysis
 from reports.claimed import CLAIMS
 from reports.claims import claims, judge
 from reports.judges.accounts import counting_frees_the_graph, generated_python_is_compiled
+from reports.judges.compiling import (
+    ARRAYS,
+    FUSING,
+    GLOBALS,
+    arrays_are_slow_by_sroa,
+    fusing_is_unlikely,
+    globals_are_slow_by_registers,
+)
 from reports.judges.finding import of_skybison
 from reports.judges.growth import memory_goes_up
 from reports.judges.lines import (
@@ -38,6 +46,7 @@ from reports.seen import seen
 from results.profile import (
     AnatomyProfile,
     CollectorProfile,
+    CompilerProfile,
     JitProfile,
     LineProfile,
     MemoryProfile,
@@ -382,6 +391,44 @@ def test_generated_python_is_compiled(profile, verdict, said):
     assert said in f"{finding.figures} {finding.reason}"
 
 
+def compiled(engine, fused=None, **passes):
+    fields = {"fusable_forward": 40, "fusable_backward": 60, "fused_instructions": fused}
+    return looked.compiler(cell(engine), 9.0, 3, **passes).model_copy(update=fields)
+
+
+@pytest.mark.parametrize(
+    ("claim", "profile", "verdict", "said"),
+    [
+        (arrays_are_slow_by_sroa, compiled(ARRAYS, SROAPass=0.7, GVN=0.2), "holds", "SROA takes 70 % of 9.00 s"),
+        (
+            arrays_are_slow_by_sroa,
+            compiled(ARRAYS, DSEPass=0.6, SROAPass=0.1),
+            "does not hold",
+            "the largest pass is DSEPass, with 60 %",
+        ),
+        (
+            globals_are_slow_by_registers,
+            compiled(GLOBALS, **{"Greedy Register Allocator": 0.4}),
+            "holds",
+            "register allocation takes 40 %",
+        ),
+        (
+            globals_are_slow_by_registers,
+            compiled(GLOBALS, Scheduler=0.9),
+            "does not hold",
+            "register allocation takes 0 %",
+        ),
+        (fusing_is_unlikely, compiled(FUSING, 49), "holds", "40 sums forward and 60 backward"),
+        (fusing_is_unlikely, compiled(FUSING, 50), "does not hold", "Clang fuses 50 % of them"),
+        (fusing_is_unlikely, compiled(FUSING), "not seen", "an older profile counted nothing"),
+    ],
+)
+def test_what_a_compiler_does_with_the_published_form(claim, profile, verdict, said):
+    finding = judged(claim, profile)
+    assert finding.verdict == verdict
+    assert said in f"{finding.figures} {finding.reason}"
+
+
 @pytest.mark.parametrize(
     ("before", "after", "verdict"),
     [(500, 0, "holds"), (500, 50, "holds"), (500, 200, "does not hold"), (0, 0, "not seen")],
@@ -398,8 +445,9 @@ def test_counting_frees_the_graph(before, after, verdict):
 )
 def test_what_was_not_seen_says_why(claim):
     where = PYPY if claim.interpreters == "pypy" else NEW
-    models = (LineProfile, SymbolProfile, CollectorProfile, JitProfile, AnatomyProfile, MemoryProfile)
-    missing = [looked.missing(model, cell(engine, where)) for model in models for engine in looked.run().engines]
+    models = (LineProfile, SymbolProfile, CollectorProfile, JitProfile, AnatomyProfile, MemoryProfile, CompilerProfile)
+    engines = (*looked.run().engines, ARRAYS, GLOBALS, FUSING)
+    missing = [looked.missing(model, cell(engine, where)) for model in models for engine in engines]
     finding = judged(claim.judge, *missing, pair=(where, WORKLOAD))
     assert (finding.verdict, finding.figures) == ("not seen", "")
     assert finding.reason == "skipped: perf is not installed"
