@@ -45,7 +45,7 @@ class Draw:
 
     hash_seed: int = 0
     padding: int = 0
-    """Bytes that its environment is larger by."""
+    """Bytes added to its environment."""
 
 
 @dataclass(frozen=True)

@@ -200,7 +200,7 @@ class Schedule:
         except NoVouching as nobody:
             return without_result(nobody.status, nobody.reason, nobody.remedy)
 
-        job = self._job(cell, block, vouching.reference, before)
+        job = self._job(cell, block, vouching, before)
         answer = self.isolate(
             "measure", python, job, timeout_seconds=self.plan.run.settings.timeout_seconds, draw=self._draw(block)
         )
@@ -250,15 +250,17 @@ class Schedule:
     def _draw(self, block: int) -> Draw:
         return Draw(block + 1, random.Random(f"{self.plan.run.seed} {block} padding").randrange(MOST_PADDING))
 
-    def _job(self, cell: Cell, block: int, reference: Cell, before: Record | None) -> Job:
+    def _job(self, cell: Cell, block: int, vouching: Vouching, before: Record | None) -> Job:
         settings = self.plan.run.settings
         interpreter = self.plan.interpreters[cell.interpreter]
         return {
             "engine": cell.engine,
             "workload": cell.workload,
             "interpreter": cell.interpreter,
-            "reference_folder": str(self.store.evidence_folder(reference).absolute()),
-            "reference_cell": reference.key,
+            "reference_folder": str(self.store.evidence_folder(vouching.reference).absolute()),
+            "reference_cell": vouching.reference.key,
+            "reference_steps": vouching.steps,
+            "reference_drills": list(vouching.drills),
             "outcome_file": "",
             "warmups": settings.jit_warmups if interpreter.has_jit else settings.warmups,
             "values": settings.values,

@@ -16,7 +16,8 @@ BEFORE_TIMING = (
 """What runs did that have no vouching."""
 WHILE_TIMING = (
     "A time is shown only if the losses, gradients and parameters of every timed value equal those of an engine that "
-    "vouches for them, over the same steps. Identical means that every double is the same."
+    "vouches for them, over the same steps, or lie within the error bound that the engine declares. Identical means "
+    "that every double is the same, except for the sign of a zero and the bits of a NaN."
 )
 
 
@@ -32,15 +33,19 @@ def _who(vouching: Vouching) -> str:
     names = " and ".join(one.cell.engine for one in others)
     reference = vouching.reference.engine
     passed_over = "".join(f" {one.engine} was passed over: {one.reason}." for one in vouching.passed_over)
+    together = _text(len(vouching.drills), vouching.steps)
     return (
         f"{vouching.workload}: {trusted.cell.engine} vouches for {names} over {_over(trusted)}. These vouch for each "
-        f"other over {_over(others[-1])}, and {reference} for every other engine.{passed_over}"
+        f"other over {together}, and {reference} for every other engine.{passed_over}"
     )
 
 
 def _over(voucher: Voucher) -> str:
-    drills, steps = units.count(len(voucher.drills), "drill"), voucher.steps
-    return f"{drills} and the first {f'{steps:,} steps' if steps > 1 else 'step'} of training"
+    return _text(len(voucher.drills), voucher.steps)
+
+
+def _text(drills: int, steps: int) -> str:
+    return f"{units.count(drills, 'drill')} and the first {f'{steps:,} steps' if steps > 1 else 'step'} of training"
 
 
 def _compared(vouchings: Sequence[Vouching], records: Sequence[Record]) -> Iterator[str]:

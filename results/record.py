@@ -93,13 +93,23 @@ class Vouching(Model):
     """Who vouches for the engines of a workload, the most trusted first."""
 
     workload: Name
-    vouchers: tuple[Voucher, ...]
+    vouchers: Annotated[tuple[Voucher, ...], Field(min_length=3)]
     passed_over: tuple[PassedOver, ...] = ()
 
     @property
     def reference(self) -> Cell:
         """The cell that all others are compared with."""
-        return self.vouchers[min(1, len(self.vouchers) - 1)].cell
+        return self.vouchers[1].cell
+
+    @property
+    def steps(self) -> int:
+        """Of the longest stretch that both engines after the first went through: what others may be compared over."""
+        return min(voucher.steps for voucher in self.vouchers[1:])
+
+    @property
+    def drills(self) -> tuple[str, ...]:
+        """The drills that both went through."""
+        return tuple(name for name in self.vouchers[1].drills if name in self.vouchers[2].drills)
 
 
 class LossPoint(Model):

@@ -154,6 +154,10 @@ class Store:
         write_atomically(path, vouching.model_dump_json(indent=1))
         return path
 
+    def forget_vouching(self, workload: str) -> None:
+        """Remove what `write_vouching` wrote."""
+        (self.folder / "vouching" / f"{workload}.json").unlink(missing_ok=True)
+
     def vouching(self, workload: str) -> Vouching | None:
         """Who vouches for the workload's engines; None where nobody was asked yet, and in older runs."""
         path = self.folder / "vouching" / f"{workload}.json"

@@ -78,6 +78,7 @@ class ScalarTrainer:
         return array("d", [p.grad for p in self._parameters])
 
     def predict(self, row: array[float]) -> array[float]:
+        check_arithmetic()
         inputs = [self.Value(x) for x in row]
         return array("d", [o.data for o in self._workload.outputs(self._model, inputs)])
 

@@ -56,22 +56,29 @@ MOST_STEPS = 1 << 18
 """Of a stretch. Engines that take less than a microsecond a step repeat it."""
 
 
+DIVERGES = "diverges"
+"""Name of the evidence of a training that met a loss that is not finite: the losses before it, and nothing else."""
+
+
 def drill(trainer: Trainer, workload: Workload, how: Drill) -> Evidence:
-    """Train as the drill says. Raises NonFiniteLoss."""
+    """Train as the drill says. If that diverges, there are no gradients and parameters, and fewer losses."""
     there = workload.columns()[0].rows
     trainer.restart(batch=how.batch, rows=None if how.rows is None else min(how.rows, there))
-    for steps in how.pieces:
-        trainer.train(steps)
+    try:
+        for steps in how.pieces:
+            trainer.train(steps)
+    except NonFiniteLoss:
+        return _diverged(trainer)
     return left_by(trainer)
 
 
 def stretches(
     trainer: Trainer, *, batch: int, seconds: float, steps: int = MOST_STEPS
-) -> Iterator[tuple[int, Evidence]]:
-    """The evidence of ever longer stretches, each the one before and as many steps again: (steps, evidence).
+) -> Iterator[tuple[str, Evidence]]:
+    """The evidence of ever longer stretches, each the one before and as many steps again, under their lengths.
 
-    The first is one step, however long it takes; then it ends before it would take longer than `seconds` or more than
-    `steps` steps, and before a loss that is not finite. Raises NonFiniteLoss where the first step's is not.
+    The first is one step, however long it takes. No stretch follows that would make it longer than `seconds` or
+    `steps` steps. A training that diverges ends with that evidence.
     """
     trainer.restart(batch=batch)
     start, taken = perf_counter(), 0
@@ -79,11 +86,14 @@ def stretches(
         try:
             trainer.train(max(1, taken))
         except NonFiniteLoss:
-            if not taken:
-                raise
+            yield DIVERGES, _diverged(trainer)
             return
         taken = len(trainer.losses)
-        yield taken, left_by(trainer)
+        yield str(taken), left_by(trainer)
+
+
+def _diverged(trainer: Trainer) -> Evidence:
+    return Evidence(array("d", trainer.losses), array("d"), array("d"))
 
 
 def left_by(trainer: Trainer) -> Evidence:
@@ -132,6 +142,11 @@ def write_evidence(folder: Path, evidence: Iterable[tuple[str, Evidence]]) -> li
     return list(index)
 
 
+def longest(names: Iterable[str]) -> int:
+    """Steps of the longest stretch among the names of evidence; 0 where there is none."""
+    return max((int(name) for name in names if name.isdigit()), default=0)
+
+
 class Witness:
     """The evidence in a folder, read piece by piece: arrays, which no garbage collector walks while others are timed.
 
@@ -148,7 +163,12 @@ class Witness:
     @property
     def steps(self) -> int:
         """Of the longest stretch."""
-        return max((int(name) for name in self._index if name.isdigit()), default=0)
+        return longest(self._index)
+
+    @property
+    def diverges_at(self) -> float:
+        """The step whose loss is not finite; infinity where the training did not get there."""
+        return self._index[DIVERGES][0] if DIVERGES in self._index else math.inf
 
     def evidence(self, name: str) -> Evidence:
         """That drill's, or that of the stretch of so many steps."""

@@ -26,6 +26,10 @@ class Job(TypedDict):
     reference_folder: str
     """Evidence of the engine that vouches for this one."""
     reference_cell: str
+    reference_steps: int
+    """Of the longest stretch that was vouched for."""
+    reference_drills: list[str]
+    """Drills that were."""
     outcome_file: str
     warmups: int
     values: int
@@ -68,8 +72,6 @@ class VouchOutcome(TypedDict, total=False):
     drills: list[str]
     steps: int
     """Of its longest stretch."""
-    seconds: float
-    """That training and comparing took."""
 
 
 class Mismatch(Exception):

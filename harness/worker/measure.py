@@ -49,15 +49,16 @@ def measure(runner: pyperf.Runner, job: Job) -> Outcome:
         return {"status": "skipped", "reason": refusal}
     trainer = engine.prepare(workload, objects=Path(job["objects"]))
     compiler_bytes = peak_bytes(of_children=True)
-    proof = prepare_proof(engine, trainer, workload, job["reference_folder"], job["reference_cell"])
+    proof = prepare_proof(engine, trainer, workload, job)
     stretch = Stretch(trainer, workload.batch, proof)
 
     stretch_seconds, passes = calibrate(stretch, job)
     # Collections come every few steps: without an offset of its own each process would time the same part of a cycle.
-    trainer.train(job["offset_steps"])
+    trainer.restart(batch=workload.batch)
+    trainer.train(min(job["offset_steps"], stretch.most_steps))
     # pyperf would calibrate in a process of its own, which would have to compile once more.
     runner.args.loops = stretch.steps * passes
-    if stretch_seconds > SLOW_STEP_SECONDS:
+    if stretch_seconds / stretch.steps > SLOW_STEP_SECONDS:
         runner.args.warmups, runner.args.values = 0, 1
     metadata: dict[str, Any] = {
         "zoomgrad_engine": job["engine"],
@@ -116,7 +117,7 @@ class Stretch:
     def prove(self) -> float:
         """The same, of a pass that is compared with the reference. Raises Mismatch."""
         seconds = self.time()
-        self._proof.stretch(self._trainer)
+        self._proof.stretch(self._trainer, self.steps)
         return seconds
 
 

@@ -18,7 +18,7 @@ from engines import Engine
 from engines.api import Trainer, Workload
 from engines.arithmetic import check_arithmetic
 from harness.worker.evidence import DRILLS, Evidence, Witness, compare, drill, left_by
-from harness.worker.job import Mismatch
+from harness.worker.job import Job, Mismatch
 
 MOST_BOUNDED_STEPS = 256
 """The longest stretch of an engine that declares an error bound. Training is chaotic: on `mnist`, what
@@ -28,13 +28,14 @@ MOST_BOUNDED_STEPS = 256
 class Proof:
     """Compares one engine with the reference, and keeps count of what was compared."""
 
-    def __init__(self, engine: Engine, witness: Witness, reference_cell: str) -> None:
+    def __init__(self, engine: Engine, job: Job) -> None:
         self._engine = engine
-        self._witness = witness
-        self._reference_cell = reference_cell
+        self._witness = Witness(Path(job["reference_folder"]))
+        self._reference_cell = job["reference_cell"]
+        self._drills = job["reference_drills"]
         self._known: dict[str, Evidence] = {}
         self._compared: tuple[bytes, ...] = ()
-        self.steps = witness.steps if engine.strict else min(witness.steps, MOST_BOUNDED_STEPS)
+        self.steps = job["reference_steps"] if engine.strict else min(job["reference_steps"], MOST_BOUNDED_STEPS)
         """Of the longest stretch that the engine can be compared over."""
         self.worst_error = 0.0
         self.identical = True
@@ -47,14 +48,14 @@ class Proof:
         """Take the trainer through every drill. Raises Mismatch."""
         start = perf_counter()
         for how in DRILLS:
-            if how.name in self._witness:
+            if how.name in self._drills:
                 self._compare(how.name, drill(trainer, workload, how), f"in the drill {how.name!r}")
         self.seconds += perf_counter() - start
 
-    def stretch(self, trainer: Trainer) -> None:
-        """Compare what the trainer has done since its restart: a stretch. Raises Mismatch."""
+    def stretch(self, trainer: Trainer, steps: int) -> None:
+        """Compare what the trainer has done since its restart: a stretch of so many steps. Raises Mismatch."""
         start = perf_counter()
-        self.stretch_steps = len(trainer.losses)
+        self.stretch_steps = steps
         self.stretches += 1
         found = left_by(trainer)
         self._compare(str(self.stretch_steps), found, f"within {self.stretch_steps:,} steps")
@@ -96,14 +97,14 @@ class Proof:
         }
 
 
-def prepare_proof(engine: Engine, trainer: Trainer, workload: Workload, folder: str, reference_cell: str) -> Proof:
-    """What stands before any timing: a processor in its default state, and every drill where something is compiled.
+def prepare_proof(engine: Engine, trainer: Trainer, workload: Workload, job: Job) -> Proof:
+    """Check before any timing that the processor is in its default state, and drill what is compiled.
 
     A step of an interpreted engine may take a second, and has no kernel that a drill could find: it is proven over the
     steps that are timed. Raises Mismatch and ChangedArithmetic.
     """
     check_arithmetic()
-    proof = Proof(engine, Witness(Path(folder)), reference_cell)
+    proof = Proof(engine, job)
     if engine.typical_compile_row_seconds:
         proof.drill(trainer, workload)
     return proof

@@ -5,19 +5,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from time import perf_counter
 
 from engines import NonFiniteLoss
 from engines.api import Trainer
 from engines.arithmetic import check_arithmetic
-from harness.worker.evidence import DRILLS, Evidence, Witness, compare, drill, stretches, write_evidence
+from harness.worker.evidence import (
+    DIVERGES,
+    DRILLS,
+    Evidence,
+    Witness,
+    compare,
+    drill,
+    longest,
+    stretches,
+    write_evidence,
+)
 from harness.worker.job import VouchJob, VouchOutcome, do_job, ready
 from harness.workloads import Workload
 
-SLOWER = 10
-"""All drills take about so many times as long as the first."""
+REMEDY = "One of them is wrong. Until it is known which, neither can vouch for others."
 
 
 def vouch(job: VouchJob) -> VouchOutcome:
@@ -27,42 +37,45 @@ def vouch(job: VouchJob) -> VouchOutcome:
         return {"status": "skipped", "reason": refusal}
     check_arithmetic()
     trainer = engine.prepare(workload)
-    witnesses = {cell: Witness(Path(folder)) for cell, folder in job["witnesses"].items()}
-    start = perf_counter()
-    found = []
-    for name, evidence in _evidence(trainer, workload, job):
-        for cell, witness in witnesses.items():
-            first = compare(evidence, witness.evidence(name))[1] if name in witness else ""
-            if first:
-                where = f"the first {int(name):,} steps" if name.isdigit() else f"the drill {name!r}"
-                return {
-                    "status": "failed",
-                    "reason": f"{job['engine']} and {cell} disagree over {where}: {first}",
-                    "remedy": "One of them computes wrongly; until it is known which, neither can vouch for others.",
-                    "disagrees": True,
-                }
-        found.append((name, evidence))
-    names = write_evidence(Path(job["folder"]), found)
-    return {
-        "status": "measured",
-        "drills": [name for name in names if not name.isdigit()],
-        "steps": max(int(name) for name in names if name.isdigit()),
-        "seconds": perf_counter() - start,
-    }
+    found = dict(_evidence(trainer, workload, job))
+    for cell, folder in job["witnesses"].items():
+        difference = _difference(found, Witness(Path(folder)))
+        if difference:
+            reason = f"{job['engine']} and {cell} disagree over {difference}"
+            return {"status": "failed", "reason": reason, "remedy": REMEDY, "disagrees": True}
+    steps = longest(found)
+    if not steps:
+        raise NonFiniteLoss(0, "not a finite number")
+    write_evidence(Path(job["folder"]), found.items())
+    return {"status": "measured", "drills": [how.name for how in DRILLS if how.name in found], "steps": steps}
 
 
 def _evidence(trainer: Trainer, workload: Workload, job: VouchJob) -> Iterator[tuple[str, Evidence]]:
     """That of the drills that there is time for, then that of the stretches."""
-    start = perf_counter()
+    start, taken = perf_counter(), 0
     for how in DRILLS:
-        try:
-            yield how.name, drill(trainer, workload, how)
-        except NonFiniteLoss:
-            continue  # at the workload's rate this training diverges: there is nothing to compare
-        if SLOWER * (perf_counter() - start) > job["seconds"]:
-            break
-    for steps, evidence in stretches(trainer, batch=workload.batch, seconds=job["seconds"], steps=job["steps"]):
-        yield str(steps), evidence
+        steps = sum(how.pieces)
+        if taken and (perf_counter() - start) / taken * steps > job["seconds"]:
+            continue
+        yield how.name, drill(trainer, workload, how)
+        taken += steps
+    yield from stretches(trainer, batch=workload.batch, seconds=job["seconds"], steps=job["steps"])
+
+
+def _difference(found: Mapping[str, Evidence], witness: Witness) -> str:
+    """Where the evidence and the witness's first differ; empty where they agree over all that they have in common."""
+    for name, evidence in found.items():
+        if name in witness and name != DIVERGES:
+            first = compare(evidence, witness.evidence(name))[1]
+            if first:
+                where = f"the first {int(name):,} steps" if name.isdigit() else f"the drill {name!r}"
+                return f"{where}: {first}"
+    # A training that diverges must diverge at the same step for both, if both got that far.
+    ours = len(found[DIVERGES].losses) if DIVERGES in found else math.inf
+    theirs = witness.diverges_at
+    if ours != theirs and (ours < witness.steps or theirs < longest(found) or max(ours, theirs) < math.inf):
+        return f"the step whose loss is not finite: {ours:g} and {theirs:g}"
+    return ""
 
 
 if __name__ == "__main__":

@@ -111,7 +111,8 @@ def test_nothing_is_proven_in_it(changed, tmp_path):
     assert Witness(tmp_path).steps == 4
     engine, workload = engines.load("slots"), workloads.load("xor")
     trainer = engine.prepare(workload)
-    proof = prepare_proof(engine, trainer, workload, str(tmp_path), "slots/here/xor")
+    reference = {"reference_folder": str(tmp_path), "reference_cell": "slots/here/xor"}
+    proof = prepare_proof(engine, trainer, workload, {**reference, "reference_steps": 4, "reference_drills": []})
     trainer.train(4)
     with changed() as message, pytest.raises(ChangedArithmetic, match=message):
-        proof.stretch(trainer)
+        proof.stretch(trainer, 4)

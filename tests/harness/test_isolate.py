@@ -26,6 +26,8 @@ def job(tmp_path):
         "interpreter": "cpython-3.13",
         "reference_folder": str(tmp_path / "evidence"),
         "reference_cell": "tuple/cpython-3.13/xor",
+        "reference_steps": 64,
+        "reference_drills": ["short", "single", "whole", "ragged"],
         "outcome_file": "",
         "warmups": 2,
         "values": 3,
@@ -119,7 +121,7 @@ def test_a_result_that_differs_in_the_last_bit_has_no_speed(part, job, reference
     index = max(i for i, x in enumerate(numbers) if x)
     numbers[index] *= 1 + 2**-52
     write_evidence(reference, [("2", found)])
-    answer = run("measure", job)
+    answer = run("measure", {**job, "reference_steps": 2})
     assert answer.outcome["status"] == "failed"
     assert f"{part}[{index}] is " in answer.outcome["reason"]
     assert "tuple/cpython-3.13/xor" in answer.outcome["reason"]

@@ -135,6 +135,7 @@ def test_a_worker_is_told_what_the_run_settled(tmp_path):
     assert {job["python"] for job in (trusted, first, second)} == {Path("/environments/cpython-3.13/bin/python")}
     assert {job["reference_folder"] for job in measures} == {first["folder"]}
     assert {job["reference_cell"] for job in measures} == {"tcc/cpython-3.13/xor"}
+    assert {(job["reference_steps"], *job["reference_drills"]) for job in measures} == {(64, "short")}
     assert {job["interpreter"]: job["warmups"] for job in measures} == {"cpython-3.13": 2, "pypy-3.9": 9}
     for job in measures:
         assert job["python"] == Path("/environments") / job["interpreter"] / "bin" / "python"
@@ -326,7 +327,7 @@ def test_a_reference_that_fails_says_why(tmp_path):
     _, store = vouched(
         tmp_path, {("vouch", "tuple"): {"status": "failed", "reason": "the worker was ended by SIGSEGV"}}
     )
-    assert store.records()[0].reason == "the worker was ended by SIGSEGV"
+    assert store.records()[0].reason.endswith("on xor: tuple: the worker was ended by SIGSEGV")
 
 
 def test_where_the_data_is_missing_cells_are_skipped_with_the_remedy(tmp_path):

@@ -18,6 +18,7 @@ from reports.hottest import HOTTEST, RUNGS, hottest, ladders, ordinal, pages, qu
 from reports.instructions import change, instructions
 from reports.jit import compiled, jits
 from reports.judges.accounts import generated_python_is_compiled
+from reports.judges.compiling import fusing_is_unlikely
 from reports.judges.finding import of_skybison
 from reports.judges.lines import adding_and_multiplying_allocate
 from reports.memory_over_time import memories, points
@@ -80,7 +81,9 @@ def test_the_verdicts_stand_first_in_a_column_an_interpreter(looks):
     assert verdicts[generated_python_is_compiled] == ("–", "–", "does not hold", "–")
     assert verdicts[adding_and_multiplying_allocate] == ("not seen", "does not hold", "–", "–")
     assert {verdicts[of_skybison]} == {of_none}
-    others = {*verdicts.values()} - {of_none, verdicts[generated_python_is_compiled]}
+    nobody_compiled = ("–", "–", "–", "–")
+    assert verdicts[fusing_is_unlikely] == nobody_compiled
+    others = {*verdicts.values()} - {of_none, nobody_compiled, verdicts[generated_python_is_compiled]}
     assert others - {verdicts[adding_and_multiplying_allocate]} == {of_cpython, of_pypy, of_both}
 
 

@@ -19,7 +19,7 @@ def vouching():
     four = ("short", "single", "whole", "ragged")
     return Vouching(
         workload="xor",
-        vouchers=(voucher("tuple", 1), voucher("tcc", 4096, four), voucher("gcc-O0", 4096, four)),
+        vouchers=(voucher("tuple", 1), voucher("tcc", 8192, four), voucher("gcc-O0", 4096, four)),
         passed_over=(PassedOver(engine="clang-O0", status="skipped", reason="there is no clang on PATH"),),
     )
 

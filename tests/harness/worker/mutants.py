@@ -21,7 +21,7 @@ from engines.compiled.python_kernel import PythonKernel
 from engines.interpreted.trainer import ScalarTrainer
 from engines.rerolled.numpy_loops import NumpyLoops
 from harness import workloads
-from harness.worker.evidence import Witness
+from harness.worker.evidence import DRILLS, Witness
 from harness.worker.job import Mismatch
 from harness.worker.proof import prepare_proof
 from harness.worker.vouch import vouch
@@ -229,10 +229,16 @@ def prove(engine, workload, folder):
     """As a measuring worker does: the drills, then the stretch. Raises Mismatch."""
     engine, workload = engines.load(engine), workloads.load(workload)
     trainer = engine.prepare(workload)
-    proof = prepare_proof(engine, trainer, workload, str(folder), "python-source")
+    job = {
+        "reference_folder": str(folder),
+        "reference_cell": "python-source",
+        "reference_steps": STEPS,
+        "reference_drills": [how.name for how in DRILLS],
+    }
+    proof = prepare_proof(engine, trainer, workload, job)
     trainer.restart(batch=workload.batch)
     trainer.train(STEPS)
-    proof.stretch(trainer)
+    proof.stretch(trainer, STEPS)
     return proof
 
 

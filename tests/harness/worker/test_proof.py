@@ -12,6 +12,7 @@ import engines
 from engines.interpreted.engine import InterpretedEngine
 from harness import workloads
 from harness.worker.evidence import (
+    DIVERGES,
     DRILLS,
     MOST_STEPS,
     SHORT,
@@ -24,7 +25,7 @@ from harness.worker.evidence import (
 )
 from harness.worker.job import Mismatch, read_json, run_job
 from harness.worker.proof import MOST_BOUNDED_STEPS, digest, prepare_proof
-from harness.worker.vouch import vouch
+from harness.worker.vouch import _difference, vouch
 from tests.engines.ladder import FAST_TO_COMPILE, runnable, willing
 
 
@@ -72,21 +73,33 @@ def witness(tmp_path_factory):
     @cache
     def make(workload, steps=4):
         folder = tmp_path_factory.mktemp(f"{workload}-{steps}") / "tuple"
-        outcome = vouch(job_for(folder, "tuple", workload, seconds=1e9, steps=steps))
+        seconds = 8.0 if workload == "moons" else 1e9  # its longer drills would take half a minute
+        outcome = vouch(job_for(folder, "tuple", workload, seconds=seconds, steps=steps))
         assert (outcome["status"], outcome["steps"]) == ("measured", steps)
         return folder
 
     return make
 
 
+def proof_job(folder, workload):
+    """What a measuring worker is told of the engine that vouches."""
+    return {
+        "reference_folder": str(folder),
+        "reference_cell": f"tuple/here/{workload}",
+        "reference_steps": Witness(folder).steps,
+        "reference_drills": [one.name for one in DRILLS if one.name in Witness(folder)],
+    }
+
+
 def prove(engine, workload, folder, steps):
     """As a measuring worker does it: what comes first, then a stretch."""
     engine, workload = engines.load(engine), workloads.load(workload)
     trainer = willing(engine.name, workload).prepare(workload)
-    proof = prepare_proof(engine, trainer, workload, str(folder), "tuple/here/" + workload.name)
+    proof = prepare_proof(engine, trainer, workload, proof_job(folder, workload.name))
+    steps = min(steps, proof.steps)
     trainer.restart(batch=workload.batch)
-    trainer.train(min(steps, proof.steps))
-    proof.stretch(trainer)
+    trainer.train(steps)
+    proof.stretch(trainer, steps)
     return proof
 
 
@@ -156,15 +169,15 @@ def test_each_pass_of_a_stretch_is_compared_anew(witness):
     workload = workloads.load("xor")
     engine = engines.load("slots")
     trainer = engine.prepare(workload)
-    proof = prepare_proof(engine, trainer, workload, str(witness("xor")), "tuple/here/xor")
+    proof = prepare_proof(engine, trainer, workload, proof_job(witness("xor"), "xor"))
     for _ in range(3):
         trainer.restart(batch=workload.batch)
         trainer.train(4)
-        proof.stretch(trainer)
+        proof.stretch(trainer, 4)
     assert (proof.stretches, proof.identical) == (3, True)
     trainer.losses[2] *= 1 + 2**-52
     with pytest.raises(Mismatch, match=r"losses\[2\]"):
-        proof.stretch(trainer)
+        proof.stretch(trainer, 4)
 
 
 def test_an_error_within_its_bound_passes_and_one_beyond_does_not(witness, tmp_path):
@@ -175,15 +188,15 @@ def test_an_error_within_its_bound_passes_and_one_beyond_does_not(witness, tmp_p
         found.losses[1] *= 1 + factor  # the first row of xor has no loss to speak of
         write_evidence(tmp_path, [("4", found)])
         trainer = engine.prepare(workload)
-        proof = prepare_proof(engine, trainer, workload, str(tmp_path), "tuple/here/xor")
+        proof = prepare_proof(engine, trainer, workload, proof_job(tmp_path, "xor"))
         trainer.train(4)
         if passes:
-            proof.stretch(trainer)
+            proof.stretch(trainer, 4)
             assert not proof.identical
             assert 0 < proof.worst_error < 1e-9
         else:
             with pytest.raises(Mismatch, match="an error of at most 1e-09"):
-                proof.stretch(trainer)
+                proof.stretch(trainer, 4)
 
 
 # Drills and stretches
@@ -224,10 +237,10 @@ def test_drills_meet_whole_and_ragged_groups_and_wrap_around_within_one():
 def test_a_stretch_is_each_power_of_two(engine):
     workload = workloads.load("xor")
     found = dict(stretches(engines.load(engine).prepare(workload), batch=workload.batch, seconds=1e9, steps=16))
-    assert list(found) == [1, 2, 4, 8, 16]
-    assert all(len(evidence.losses) == steps for steps, evidence in found.items())
-    assert any(found[2].gradients)  # within a batch
-    assert not any(found[4].gradients)
+    assert list(found) == ["1", "2", "4", "8", "16"]
+    assert all(len(evidence.losses) == int(steps) for steps, evidence in found.items())
+    assert any(found["2"].gradients)  # within a batch
+    assert not any(found["4"].gradients)
 
 
 def test_stretches_end_with_their_time():
@@ -256,10 +269,11 @@ class Diverging:
     parameters = gradients
 
 
-def test_stretches_end_before_a_loss_that_is_not_finite():
-    assert list(dict(stretches(Diverging(11), batch=1, seconds=1e9))) == [1, 2, 4, 8]
-    with pytest.raises(engines.NonFiniteLoss):
-        dict(stretches(Diverging(0), batch=1, seconds=1e9))
+def test_a_training_that_diverges_is_evidence_too():
+    found = dict(stretches(Diverging(11), batch=1, seconds=1e9))
+    assert list(found) == ["1", "2", "4", "8", DIVERGES]
+    assert len(found[DIVERGES].losses) == 11
+    assert list(dict(stretches(Diverging(0), batch=1, seconds=1e9))) == [DIVERGES]
 
 
 # Who vouches
@@ -281,6 +295,41 @@ def test_who_disagrees_does_not(witness, tmp_path, name):
     where = "the drill 'single'" if name == "single" else "the first 4 steps"
     assert outcome["reason"].startswith(f"bytecode and tuple/here/xor disagree over {where}: parameters[")
     assert not (tmp_path / "bytecode").exists()
+
+
+def diverging(folder, steps, at=None):
+    """Evidence of a training of ones that takes so many steps, or diverges at a step."""
+    write_evidence(folder, stretches(Diverging(1 << 30 if at is None else at), batch=1, seconds=1e9, steps=steps))
+    return Witness(folder)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "agree"),
+    [
+        ((16, None), (8, None), True),
+        ((16, 11), (16, 11), True),
+        ((16, 11), (8, None), True),  # the witness did not get that far
+        ((4, None), (16, 11), True),
+        ((16, 11), (16, None), False),
+        ((16, None), (16, 11), False),
+        ((16, 9), (16, 11), False),
+        ((16, 0), (1, None), False),
+    ],
+)
+def test_who_diverges_alone_disagrees(tmp_path, ours, theirs, agree):
+    found = dict(stretches(Diverging(1 << 30 if ours[1] is None else ours[1]), batch=1, seconds=1e9, steps=ours[0]))
+    difference = _difference(found, diverging(tmp_path, *theirs))
+    assert bool(difference) != agree
+    assert agree or "the step whose loss is not finite" in difference
+
+
+def test_a_trainer_that_takes_fewer_steps_than_it_was_asked_for_is_a_mismatch(witness):
+    engine, workload = engines.load("slots"), workloads.load("xor")
+    trainer = engine.prepare(workload)
+    proof = prepare_proof(engine, trainer, workload, proof_job(witness("xor"), "xor"))
+    trainer.train(2)
+    with pytest.raises(Mismatch, match="2 losses instead of 4"):
+        proof.stretch(trainer, 4)
 
 
 def test_drills_that_take_too_long_are_left_out(tmp_path):
