@@ -8,7 +8,8 @@ Method: "Compiling ML models to C for fun", section "Let's write a compiler". Ro
     grad[5] += data[3] * grad[7];
 
 Each pass is one function and no node or adjoint is optimised away. This form is what everything since is compared with;
-`-whole` isolates splitting. The published functions are global and take no buffers; `published_runtime` gives them a kernel's interface.
+`-whole` isolates splitting. The published functions are global and take no buffers; `published_runtime` gives them a
+kernel's interface.
 """
 
 from __future__ import annotations
