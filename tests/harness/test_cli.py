@@ -359,7 +359,8 @@ def test_a_cell_that_fails_is_exit_one_and_the_others_are_measured(zoomgrad, run
     assert result.returncode == 1, result.stdout + result.stderr
     failed, measured = Store(next(runs.iterdir())).records()
     assert (failed.status, measured.status) == ("timed-out", "measured")
-    assert failed.reason == "took longer than 6 s"
+    # `tuple` vouches for the engines of a workload before anything is timed.
+    assert failed.reason.endswith("tuple: took longer than 6 s"), failed.reason
     assert last_line(result).startswith("Open ")
 
 
