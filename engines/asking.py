@@ -1,0 +1,176 @@
+"""Programs of this machine: which ones PATH has, and one question to one of them.
+
+Anything may stand on PATH under the name of a compiler: a folder, a link to nothing, a script that hangs or writes
+without end. A question therefore has a limit of time and of output, and ends with all that the program started. What a
+program inherits is a short list: `CPATH`, `GCC_EXEC_PREFIX` or `LD_PRELOAD` would change what is compiled and measured.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import selectors
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from time import monotonic
+from typing import Any, NamedTuple, Optional, TypeVar
+
+ANSWER_SECONDS = 5.0
+"""A compiler says its version in milliseconds, one that starts through Python or xcrun in a second or two."""
+ANSWER_BYTES = 1 << 20
+"""A compiler's list of macros takes 20 kB."""
+
+INHERITED = (
+    *("HOME", "SYSTEMROOT", "TMPDIR", "XDG_CACHE_HOME"),
+    *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"),  # what a compiler or a shared build of Python may need to start at all
+    "DEVELOPER_DIR",  # which Xcode macOS's compilers come from
+    "ZOOMGRAD_RUN",  # marks the processes of a run
+)
+"""What programs inherit of the environment, besides the absolute folders of PATH."""
+
+OWN_SESSION: dict[str, Any] = {} if sys.platform == "win32" else {"start_new_session": True}
+_POLL_SECONDS = 0.05
+_SIDE_BY_SIDE = 32
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class NoAnswer(Exception):
+    """A program that can't be started, fails, or does not come to an end: why, in one line after its name."""
+
+
+class Skipped(NamedTuple):
+    """A program that is not used although its name asks for it."""
+
+    path: str
+    reason: str
+
+
+def folders() -> list[str]:
+    """The absolute folders of PATH: an empty or relative entry would mean whatever folder is the current one."""
+    return [folder for folder in os.get_exec_path() if Path(folder).is_absolute()]
+
+
+def on_path(pattern: str) -> Iterator[str]:
+    """Every file on PATH whose whole name matches, usable or not, in PATH's order."""
+    matches = re.compile(pattern, re.ASCII).fullmatch
+    for folder in folders():
+        with contextlib.suppress(OSError):  # missing, or closed to us
+            yield from sorted(str(path) for path in Path(folder).iterdir() if matches(path.name))
+
+
+def unusable(path: str) -> str:
+    """Why that file is not a program; empty where it may be one."""
+    try:
+        mode = Path(path).stat().st_mode
+    except OSError as error:
+        return "is a link to nothing" if Path(path).is_symlink() else f"can't be looked at ({error.strerror})"
+    if stat.S_ISDIR(mode):
+        return "is a folder"
+    if not stat.S_ISREG(mode):
+        return "is not a regular file"
+    return "" if os.access(path, os.X_OK) else "may not be executed"
+
+
+def which(name: str) -> Optional[str]:
+    """Absolute path of the first program of that name on PATH."""
+    return next((path for path in on_path(re.escape(name)) if not unusable(path)), None)
+
+
+def surroundings() -> dict[str, str]:
+    """The environment of a program: what INHERITED lists, PATH's absolute folders, messages in English."""
+    kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    return {**kept, "PATH": os.pathsep.join(folders()), "LC_ALL": "C"}
+
+
+def ask(
+    command: Sequence[str],
+    *,
+    seconds: Optional[float] = None,
+    most_bytes: int = ANSWER_BYTES,
+    errors: bool = True,
+    folder: Optional[Path] = None,
+) -> str:
+    """What the command writes, to stderr too where `errors`. Raises NoAnswer.
+
+    The command ends with its process group, at the latest after that many seconds (ANSWER_SECONDS) or bytes.
+    """
+    seconds = ANSWER_SECONDS if seconds is None else seconds
+    deadline = monotonic() + seconds
+    try:
+        process = subprocess.Popen(  # noqa: S603  (a list of arguments, which no shell reads)
+            command,
+            cwd=folder,
+            env=surroundings(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT if errors else subprocess.DEVNULL,
+            **OWN_SESSION,
+        )
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        raise NoAnswer(f"can't be started ({getattr(error, 'strerror', None) or error})") from None
+    with process:
+        try:
+            said = _read(process, deadline, most_bytes)
+            code = process.wait(max(0.0, deadline - monotonic()))
+        except (TimeoutError, subprocess.TimeoutExpired):
+            raise NoAnswer(f"gave no answer within {seconds:g} s") from None
+        finally:
+            _end(process)
+    text = said.decode(errors="replace")
+    if code:
+        raise NoAnswer(f"ended with {'signal' if code < 0 else 'exit code'} {abs(code)}: {one_line(text) or 'no word'}")
+    return text
+
+
+def _read(process: subprocess.Popen[bytes], deadline: float, most_bytes: int) -> bytes:
+    assert process.stdout is not None
+    pipe = process.stdout.fileno()
+    said = bytearray()
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        while True:
+            left = deadline - monotonic()
+            if left <= 0:
+                raise TimeoutError
+            if selector.select(min(left, _POLL_SECONDS)):
+                some = os.read(pipe, 1 << 16)
+                if not some:
+                    return bytes(said)
+                said += some
+                if len(said) > most_bytes:
+                    raise NoAnswer(f"wrote more than {most_bytes:,} bytes")
+            elif process.poll() is not None:
+                return bytes(said)  # it left a child behind, which holds the pipe open
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if sys.platform == "win32":
+            process.kill()
+        else:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def side_by_side(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """The function's results in order: one slow program does not keep the others waiting."""
+    from concurrent.futures import ThreadPoolExecutor  # here: a worker that asks nothing need not import it
+
+    waiting = list(items)
+    if len(waiting) < 2:
+        return [function(item) for item in waiting]
+    with ThreadPoolExecutor(min(len(waiting), _SIDE_BY_SIDE)) as pool:
+        return list(pool.map(function, waiting))
+
+
+def one_line(text: str, most: int = 300) -> str:
+    """The text as one line that a terminal may show: no control characters, and cut at its end."""
+    line = " ".join(text.split())
+    line = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in line)
+    return line if len(line) <= most else f"{line[:most]}…"

@@ -1,0 +1,173 @@
+"""What programs may do when they are asked: nothing of it holds up or ends who asks."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from engines import asking
+from engines.asking import NoAnswer, ask, on_path, one_line, side_by_side, surroundings, unusable, which
+
+if os.name != "posix":
+    pytest.skip("the programs are scripts, which need a POSIX system", allow_module_level=True)
+
+
+def script(path, text):
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def refusal(command, **limits):
+    with pytest.raises(NoAnswer) as error:
+        ask(command, **limits)
+    return str(error.value)
+
+
+def is_gone(process):
+    """Whether it ends; waits for a signal to arrive."""
+    for _ in range(500):
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return True
+        status = Path(f"/proc/{process}/stat")
+        if status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z":
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_an_answer(tmp_path):
+    program = script(tmp_path / "p", "echo said; echo besides >&2")
+    assert sorted(ask([program]).split()) == ["besides", "said"]
+    assert ask([program], errors=False) == "said\n"
+
+
+def test_nothing_to_read_and_a_folder_of_choice(tmp_path):
+    assert ask([script(tmp_path / "p", "cat; pwd -P")], folder=tmp_path).strip() == str(tmp_path.resolve())
+
+
+def test_bytes_that_are_no_text(tmp_path):
+    assert ask([script(tmp_path / "p", r"printf 'a\377b'")]) == "a\N{REPLACEMENT CHARACTER}b"
+
+
+def test_one_that_fails(tmp_path):
+    assert refusal([script(tmp_path / "p", r"printf 'no\033[2J'; exit 3")]) == (
+        "ended with exit code 3: no\N{REPLACEMENT CHARACTER}[2J"
+    )
+    assert refusal([script(tmp_path / "q", "kill -SEGV $$")]) == "ended with signal 11: no word"
+
+
+def test_one_that_hangs_is_ended_with_its_children(tmp_path):
+    program = script(tmp_path / "p", f'sleep 1000 & echo $! > "{tmp_path}/child"; wait')
+    assert refusal([program], seconds=0.5) == "gave no answer within 0.5 s"
+    assert is_gone(int((tmp_path / "child").read_text()))
+
+
+def test_one_that_closes_its_output_and_goes_on(tmp_path):
+    program = script(tmp_path / "p", f'echo $$ > "{tmp_path}/pid"; exec >&- 2>&-; exec sleep 1000')
+    assert refusal([program], seconds=0.5) == "gave no answer within 0.5 s"
+    assert is_gone(int((tmp_path / "pid").read_text()))
+
+
+def test_one_whose_child_holds_the_pipe_open_has_answered(tmp_path):
+    program = script(tmp_path / "p", f'sleep 1000 & echo $! > "{tmp_path}/child"; echo 1.0')
+    assert ask([program]) == "1.0\n"
+    assert is_gone(int((tmp_path / "child").read_text()))
+
+
+def test_one_that_writes_without_end(tmp_path):
+    assert refusal([script(tmp_path / "p", "exec yes")]) == "wrote more than 1,048,576 bytes"
+
+
+def test_what_can_not_be_started(tmp_path):
+    odd = tmp_path / "odd"
+    odd.write_text("#!/no/such/shell\n")
+    odd.chmod(0o755)
+    for command in ([str(odd)], [str(tmp_path)], [str(tmp_path / "nowhere")], ["a\0b"]):
+        assert refusal(command).startswith("can't be started (")
+
+
+def test_what_is_inherited(tmp_path, monkeypatch):
+    """Not what changes what a compiler makes, and never PATH's current folder."""
+    for name in ("CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH", "CFLAGS", "GIT_DIR"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.setenv("CCC_OVERRIDE_OPTIONS", "x-O1 +-O0")
+    monkeypatch.setenv("ZOOMGRAD_RUN", "the-run")
+    monkeypatch.setenv("PATH", os.pathsep.join(["", ".", "bin", *filter(None, os.environ["PATH"].split(os.pathsep))]))
+    program = script(tmp_path / "p", "env")
+    seen = dict(line.split("=", 1) for line in ask([program]).splitlines())
+    shells_own = {"PWD", "OLDPWD", "SHLVL", "_"}
+    assert set(seen) - shells_own <= {*asking.INHERITED, "PATH", "LC_ALL"}
+    assert (seen["ZOOMGRAD_RUN"], seen["LC_ALL"]) == ("the-run", "C")
+    assert all(map(os.path.isabs, seen["PATH"].split(os.pathsep)))
+    assert surroundings()["PATH"] == seen["PATH"]
+
+
+# --- what PATH has -----------------------------------------------------------------------------------------------
+
+
+def test_a_program_of_the_current_folder_is_none(tmp_path, monkeypatch):
+    script(tmp_path / "tool", "echo surprise")
+    monkeypatch.chdir(tmp_path)
+    for path in ("", ".", os.pathsep, "relative", f".{os.pathsep}/nowhere"):
+        monkeypatch.setenv("PATH", path)
+        assert which("tool") is None
+        assert list(on_path("tool")) == []
+
+
+def test_the_first_that_is_usable(tmp_path, monkeypatch):
+    folders = [tmp_path / name for name in "abcdef"]
+    for folder in folders:
+        folder.mkdir()
+    (folders[0] / "tool").mkdir()
+    (folders[1] / "tool").symlink_to("nowhere")
+    (folders[2] / "tool").symlink_to("tool")
+    Path(script(folders[3] / "tool", "")).chmod(0o644)
+    os.mkfifo(folders[4] / "tool", 0o755)
+    script(folders[5] / "tool", "")
+    monkeypatch.setenv("PATH", os.pathsep.join(["/nowhere", *map(str, folders)]))
+    assert list(on_path("to{1,2}l")) == [str(folder / "tool") for folder in folders]
+    assert [unusable(path) for path in on_path("tool")] == [
+        "is a folder",
+        "is a link to nothing",
+        "is a link to nothing",
+        "may not be executed",
+        "is not a regular file",
+        "",
+    ]
+    assert which("tool") == str(folders[5] / "tool")
+
+
+def test_results_come_in_order():
+    assert side_by_side(lambda n: n * n, range(100)) == [n * n for n in range(100)]
+    assert side_by_side(str, []) == []
+
+
+def test_slow_programs_are_waited_for_together(tmp_path):
+    """Each one waits for all others to have started."""
+    count = 8
+    programs = [
+        script(
+            tmp_path / f"p{n}",
+            f'touch "$0.started"; while [ $(ls "{tmp_path}" | grep -c started) -lt {count} ];'
+            " do sleep 0.02; done; echo done",
+        )
+        for n in range(count)
+    ]
+    assert side_by_side(lambda program: ask([program], seconds=60), programs) == ["done\n"] * count
+
+
+def test_one_line():
+    assert one_line("a\n b\t\x1b[31m\x00") == "a b \N{REPLACEMENT CHARACTER}[31m\N{REPLACEMENT CHARACTER}"
+    assert one_line("x" * 10, most=3) == "xxx…"
+
+
+def test_importing_it_needs_no_pool():
+    code = "import sys; import engines.asking; print('concurrent.futures' in sys.modules)"
+    assert ask([sys.executable, "-c", code], folder=Path(__file__).parent.parent.parent).strip() == "False"
