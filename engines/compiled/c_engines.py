@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from engines.api import WrongSuffix
+from engines.compiled import objects as kept_objects
 from engines.compiled import toolchains
 from engines.compiled.c_source import Form, Source, Storage, c_source
 from engines.compiled.engine import Clock, CompiledEngine
@@ -102,25 +103,37 @@ class CEngine(CompiledEngine):
             vector_doubles=self.vector_doubles,
         )
         tool = self.toolchain()
-        key = _key(tool, self.flags, source)
-        kept = toolchains.kept(objects, key) if objects else None
-        if kept:
-            clock.sizes["object_bytes"] = kept.size
-            kernel = self.load(kept, source)
-            clock.phases.clear()  # nothing was compiled: this block has no compile time
-            return kernel
         with contextlib.ExitStack() as stack:
+            key = self._key(tool, source) if objects else ""
+            kept = stack.enter_context(kept_objects.kept(objects, key)) if objects else None
+            if kept:
+                clock.sizes["object_bytes"] = kept.size
+                with toolchains.loading():
+                    kernel = self.load(kept, source)
+                clock.phases.clear()  # nothing was compiled: this block has no compile time
+                return kernel
             with clock.phase("compile"):
                 built = stack.enter_context(toolchains.build(tool, source.units, self.flags))
             clock.sizes["object_bytes"] = built.size
             if objects and sum(clock.phases.values()) > KEPT_FROM_SECONDS:
-                toolchains.keep(built, objects, key)
-            with clock.phase("load"):
+                kept_objects.keep(built, objects, key)
+            with clock.phase("load"), toolchains.loading():
                 return self.load(built, source)
 
     def load(self, built: toolchains.Built, source: Source) -> Kernel:
-        """The object as a kernel."""
+        """The object as a kernel. Raises OSError or ImportError where the system refuses it."""
         return Library(str(built.path), source.workspace)
+
+    @property
+    def abi(self) -> str:
+        """What else of an interpreter an object depends on; empty where it is called through cffi."""
+        return ""
+
+    def _key(self, tool: toolchains.Toolchain, source: Source) -> str:
+        """What an object is known by: all that it is made of, and the machine that it is made for."""
+        target = sorted(toolchains.macros(tool, self.flags))  # -march=native means another processor elsewhere
+        parts = [*tool.command, tool.version, *self.flags, *target, self.abi, *source.units]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
 class PublishedEngine(CEngine):
@@ -135,12 +148,6 @@ class PublishedEngine(CEngine):
 
     def fusable(self, tape: Tape) -> Fusable:
         return fusable_as_published(tape)
-
-
-def _key(tool: toolchains.Toolchain, flags: tuple[str, ...], source: Source) -> str:
-    """What an object is known by: all that it is made of."""
-    parts = [*tool.command, tool.version, *flags, *source.units]
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
 _NAME = re.compile(

