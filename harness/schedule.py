@@ -136,8 +136,7 @@ class Schedule:
 
     def clean_up(self) -> None:
         """Remove what only later blocks would have needed: shared objects and evidence, megabytes each."""
-        for cell in self.plan.run.cells:
-            shutil.rmtree(self.store.objects_folder(cell), ignore_errors=True)
+        self.store.remove_objects()
         for vouching in self.store.vouchings():
             for voucher in vouching.vouchers:
                 shutil.rmtree(self.store.evidence_folder(voucher.cell), ignore_errors=True)

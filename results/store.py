@@ -9,8 +9,8 @@
     <run>/profiles/run.json          the plan of who looked: facts of engines that the race may not have had
     <run>/profiles/<cell>/           what else a profiler left: Scalene's own page, stacks for a flame graph
     <run>/export/                    the run in other tools' formats
-    <run>/objects/<cell>/            a shared object that was slow to compile, for the cell's later blocks; private
 
+Shared objects that were slow to compile lie elsewhere, below OBJECTS: whoever hands on a run folder hands on no code.
 A record is written to a neighbour, flushed to the disk and renamed, so that an interrupted run never leaves half a file
 and nothing already measured is lost.
 """
@@ -18,6 +18,7 @@ and nothing already measured is lost.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -31,6 +32,9 @@ from results.record import Cell, Record, Run, Vouching
 
 RUNS = Path(os.environ.get("ZOOMGRAD_RUNS") or Path(__file__).parent / "runs")
 """Where runs are kept, unless told otherwise."""
+
+OBJECTS = Path(__file__).parent.parent / ".zoomgrad" / "objects"
+"""For compiled code that a run loads again: a folder a run, in this checkout, wherever the run's own folder is."""
 
 REFERENCE = Path(os.environ.get("ZOOMGRAD_REFERENCE") or Path(__file__).parent / "reference")
 """Committed runs, a folder a preset: what the gate holds a run against, and what the README shows."""
@@ -169,7 +173,17 @@ class Store:
 
     def objects_folder(self, cell: Cell) -> Path:
         """A cell's own: another's object would leave it without a compile time."""
-        return self.folder / "objects" / folder_name(cell)
+        return self._objects / folder_name(cell)
+
+    def remove_objects(self) -> None:
+        """Remove the objects of all cells."""
+        shutil.rmtree(self._objects, ignore_errors=True)
+
+    @property
+    def _objects(self) -> Path:
+        # By the folder's place, not by the run's id, which a stranger may have written.
+        folder = self.folder.resolve()
+        return OBJECTS / f"{folder.name}-{hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]}"
 
     def write_profile(self, profile: AnyProfile) -> Path:
         """Put a profile beside the records; a later look at the same cell takes its place."""

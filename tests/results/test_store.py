@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+import results.store as stores
 from results.profile import CollectorProfile
 from results.record import Cell, EngineFacts, InterpreterFacts, Record, Run
 from results.store import Store, Unreadable, latest, write_atomically
@@ -118,3 +119,22 @@ def test_profiles_come_back_with_the_facts_of_all_who_looked(store):
     assert store.profiles() == [profile]
     assert list(store.looker.engines) == ["slots", "hoisted"]
     assert store.run.engines == {}, "the race's own plan stays as it was"
+
+
+def test_objects_lie_apart_from_the_run_folder(store, tmp_path, monkeypatch):
+    """A run folder may be a stranger's, and so may the id in it; code from it would be anybody's."""
+    monkeypatch.setattr(stores, "OBJECTS", tmp_path / "ours")
+    folders = [store.objects_folder(cell) for cell in CELLS]
+    assert len(set(folders)) == len(CELLS)
+    assert all((tmp_path / "ours") in folder.parents and store.folder not in folder.parents for folder in folders)
+    (tmp_path / "elsewhere").mkdir()
+    same_id = Store.create(store.run, under=tmp_path / "elsewhere")
+    assert same_id.objects_folder(CELLS[0]) not in folders
+    link = tmp_path / "link"
+    link.symlink_to(store.folder)
+    assert Store(link).objects_folder(CELLS[0]) == folders[0], "the same run by another name"
+    for folder in (*folders, same_id.objects_folder(CELLS[0])):
+        folder.mkdir(parents=True)
+    store.remove_objects()
+    assert [path.exists() for path in folders] == [False, False]
+    assert same_id.objects_folder(CELLS[0]).exists()
