@@ -1,22 +1,19 @@
 """Every way to run a `Value` program, discovered from the files of this package.
 
 A module in a sub-package that defines `ENGINES` adds them, and one that defines `resolve(name)` adds all that its names
-stand for; nothing lists an engine a second time. Listing imports no third party: an engine imports what it needs in
-`check` or later.
+stand for; nothing lists an engine a second time. A file that is broken is left out, and `problems` says why. Listing
+imports no third party: an engine imports what it needs in `check` or later.
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-from collections.abc import Callable, Iterator
 from functools import cache
-from types import ModuleType
-from typing import Optional
 
+from engines import discovery
 from engines.api import Engine, NonFiniteLoss, Unavailable, UnknownName, WrongSuffix
 from engines.arithmetic import ChangedArithmetic
 from engines.columns import Column
+from engines.discovery import Problem
 from engines.suffixes import NONE, root
 
 __all__ = [
@@ -24,65 +21,44 @@ __all__ = [
     "Column",
     "Engine",
     "NonFiniteLoss",
+    "Problem",
     "Unavailable",
     "UnknownName",
     "WrongSuffix",
     "load",
     "names",
+    "problems",
 ]
 
 
 def names() -> tuple[str, ...]:
     """Names of all engines, each after the one that it builds on."""
-    return tuple(_ladder())
+    return tuple(_found().ladder)
 
 
 def load(name: str) -> Engine:
     """The engine of that name, whether or not this machine can run it (`Engine.check` tells).
 
-    Raises UnknownName, with the nearest names; WrongSuffix for an engine with a suffix that it does not take.
+    Raises UnknownName, with the nearest names and the files that are left out; WrongSuffix for an engine with a suffix
+    that it does not take.
     """
-    engines = _ladder()
-    if name in engines:
-        return engines[name]
-    for resolve in _resolvers():
-        engine = resolve(name)
-        if engine:
-            return engine
-    NONE.read(*root(name, engines))
-    raise UnknownName("engine", name, engines)
+    found = _found()
+    if name in found.ladder:
+        return found.ladder[name]
+    left_out = list(found.problems)
+    engine = discovery.resolve(name, found.resolvers, left_out)
+    if engine:
+        return engine
+    if not left_out:
+        NONE.read(*root(name, found.ladder))
+    raise UnknownName("engine", name, found.ladder, left_out=[str(problem) for problem in left_out])
+
+
+def problems() -> tuple[Problem, ...]:
+    """What is left out of the engines, and why: files that can't be imported, engines that can't be planned with."""
+    return _found().problems
 
 
 @cache
-def _ladder() -> dict[str, Engine]:
-    found = _discover()
-
-    def height(engine: Engine) -> int:
-        return 1 + height(found[engine.builds_on]) if engine.builds_on else 0
-
-    return {engine.name: engine for engine in sorted(found.values(), key=height)}
-
-
-def _discover() -> dict[str, Engine]:
-    found: dict[str, Engine] = {}
-    for module in _modules():
-        engines: tuple[Engine, ...] = getattr(module, "ENGINES", ())
-        for engine in engines:
-            if engine.name in found:
-                raise ValueError(f"{module.__name__}: a second engine named {engine.name!r}")
-            found[engine.name] = engine
-    return found
-
-
-@cache
-def _resolvers() -> list[Callable[[str], Optional[Engine]]]:
-    """What modules offer for names that follow a rule, as `clang-14-O1` does."""
-    return [module.resolve for module in _modules() if hasattr(module, "resolve")]
-
-
-def _modules() -> Iterator[ModuleType]:
-    for family in pkgutil.iter_modules(__path__, prefix=f"{__name__}."):
-        if family.ispkg:
-            package = importlib.import_module(family.name)
-            for module in pkgutil.iter_modules(package.__path__, prefix=f"{family.name}."):
-                yield importlib.import_module(module.name)
+def _found() -> discovery.Found:
+    return discovery.discover(__name__, list(__path__))

@@ -27,13 +27,17 @@ class Unavailable(Exception):
 
 
 class UnknownName(LookupError):
-    """A name that no engine, workload, interpreter or preset has; carries the nearest that exist."""
+    """A name that no engine, workload, interpreter or preset has; carries the nearest that exist.
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    left_out: what may have had that name, and why it is left out.
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], *, left_out: Sequence[str] = ()) -> None:
         known = list(known)
         nearest = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
         hint = f"Did you mean {' or '.join(nearest)}?" if nearest else f"Known: {', '.join(known)}."
-        super().__init__(f"there is no {kind} {name!r}\n  {hint}")
+        also = "".join(f"\n  Left out: {problem}" for problem in left_out)
+        super().__init__(f"there is no {kind} {name!r}\n  {hint}{also}")
         self.nearest = nearest
 
     def __str__(self) -> str:  # LookupError's own would do, KeyError's would show the repr

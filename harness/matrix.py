@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
-import datasets
 import engines
-from datasets.idx import CorruptData
+from engines import Engine
 from engines.api import UnknownName
 from engines.compiled.c_engines import KEPT_FROM_SECONDS
 from harness import workloads
@@ -17,6 +16,7 @@ from harness.interpreters import Interpreter
 from harness.vouching import CANDIDATES, TRUSTED, TRUSTED_SECONDS, TRUSTED_STEPS
 from harness.worker.evidence import DRILLS, MOST_STEPS
 from harness.worker.measure import JIT_SECONDS
+from harness.workloads import Workload
 from results.record import Cell, Settings
 
 HEADLINE = ("baseline", "tcc", "rerolled-gcc")
@@ -261,11 +261,11 @@ def tape_rows(name: str) -> int:
     # Other models follow no formula; they are small enough to be counted.
     try:
         row = workload.row(0)
-    except (datasets.Unavailable, CorruptData):
+        nn = engines.load("tuple").nn
+        model, inputs = workload.model(nn), [nn.Neuron.Value(x) for x in row]
+        return len(workload.loss(model, inputs, workload.outputs(model, inputs)).topo())
+    except Exception:  # whatever a workload does here, it does in its workers, which record the reason
         return 0
-    nn = engines.load("tuple").nn
-    model, inputs = workload.model(nn), [nn.Neuron.Value(x) for x in row]
-    return len(workload.loss(model, inputs, workload.outputs(model, inputs)).topo())
 
 
 DRILL_STEPS = sum(sum(drill.pieces) for drill in DRILLS)
@@ -304,6 +304,14 @@ SHARE_OF_PROOF = 0.15
 """Of a run's time; the timed stretches' comparisons take some more. A run of seconds takes what LEAST says."""
 
 
+def _refuses(engine: Engine, workload: Workload) -> bool:
+    """Whether the engine's worker will end at once; one whose `supports` fails does, and records the reason."""
+    try:
+        return bool(engine.supports(workload))
+    except Exception:
+        return True
+
+
 def cell_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | None, blocks: int) -> float:
     """About how long the workers of a cell take, those of all its blocks."""
     return sum(estimate_seconds(cell, settings, interpreter, block) for block in range(blocks))
@@ -318,7 +326,7 @@ def estimate_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | 
         return 0.0
     engine, rows = engines.load(cell.engine), tape_rows(cell.workload)
     startup = JIT_STARTUP_SECONDS if interpreter.has_jit else STARTUP_SECONDS
-    if engine.supports(workloads.load(cell.workload)):
+    if _refuses(engine, workloads.load(cell.workload)):
         return startup  # it says why not, and ends
     step = rows * engine.typical_row_seconds / (JIT_SPEEDUP if interpreter.has_jit else 1.0)
     compilation = rows * engine.typical_compile_row_seconds

@@ -2,42 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import datasets
 import engines
 from datasets.idx import CorruptData
 from engines.api import Unavailable
+from engines.asking import Skipped, one_line
+from engines.compiled import toolchains
+from engines.discovery import said
 from harness import display, interpreters, machine, workloads
 from harness.cli.app import app, out, say_next
 from harness.profile import instructions, perf
 from harness.profile.look import NoProfile
 
+Row = tuple[str, str, str]
+
 
 @app.command()
 def doctor() -> None:
     """What is installed, what is missing, and how to get it."""
-    found = interpreters.discover()
+    found, no_pythons = interpreters.survey()
     rows = [(f"interpreter {i.name}", "ready", str(i.path)) for i in found]
     rows += [(f"interpreter {m.name}", "missing", m.remedy) for m in interpreters.missing(found)]
-    for name in engines.names():
-        try:
-            engines.load(name).check()
-            rows.append((f"engine {name}", "ready", ""))
-        except Unavailable as missing:
-            rows.append((f"engine {name}", "missing", f"{missing.reason}. {missing.remedy}"))
-    for profiler, find in (("perf", perf.find), ("instructions", lambda: instructions.find()[0])):
-        try:
-            rows.append((f"profiler {profiler}", "ready", find()))
-        except NoProfile as none:
-            rows.append((f"profiler {profiler}", "missing", f"{none.reason}. {none.remedy}"))
-    for name, workload in workloads.WORKLOADS.items():
-        try:
-            workload.data()
-            rows.append((f"data of {name}", "ready", ""))
-        except datasets.Unavailable as missing:
-            rows.append((f"data of {name}", "missing", f"{missing.reason}. {missing.remedy}"))
-        except CorruptData as error:
-            rows.append((f"data of {name}", "wrong", str(error)))
+    rows += [state(f"engine {name}", _checked(name)) for name in engines.names()]
+    rows += [(f"engines of {problem.where}", "left out", problem.what) for problem in engines.problems()]
+    rows += [state("profiler perf", perf.find), state("profiler instructions", lambda: instructions.find()[0])]
+    rows += [state(f"data of {name}", _read(workload)) for name, workload in workloads.WORKLOADS.items()]
+    lacking = sum(state != "ready" for _, state, _ in rows)
+    rows += _skipped([*no_pythons, *toolchains.skipped()])
     out.print(display.table("zoomgrad doctor", ("what", "state", "where, or how to get it"), rows), "")
     out.print(display.table("machine", ("fact", "value"), machine.facts().items()), "")
-    lacking = sum(state != "ready" for _, state, _ in rows)
     say_next(f"{lacking} not ready: a run skips them, with the reason." if lacking else "All there: `zoomgrad run`.")
+
+
+def state(what: str, look: Callable[[], str]) -> Row:
+    """A row of the table: what the look finds, or what it raises, whatever that is."""
+    try:
+        return what, "ready", look()
+    except (Unavailable, datasets.Unavailable, NoProfile) as missing:
+        return what, "missing", f"{missing.reason}. {missing.remedy}"
+    except CorruptData as error:
+        return what, "wrong", str(error)
+    except (Exception, SystemExit) as error:
+        return what, "broken", said(error)
+
+
+def _checked(engine: str) -> Callable[[], str]:
+    def check() -> str:
+        engines.load(engine).check()
+        return ""
+
+    return check
+
+
+def _read(workload: workloads.Workload) -> Callable[[], str]:
+    def read() -> str:
+        workload.data()
+        return ""
+
+    return read
+
+
+def _skipped(programs: Iterable[Skipped]) -> list[Row]:
+    """Programs that something on this machine is named after, and that are not used."""
+    return [(f"program {one_line(program.path)}", "skipped", program.reason) for program in dict.fromkeys(programs)]

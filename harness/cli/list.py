@@ -35,4 +35,6 @@ def list_() -> None:
         ),
     ):
         out.print(part, "")
+    if engines.problems():
+        out.print(display.table("left out of the engines", ("file", "why"), engines.problems()), "")
     say_next("Race them: `zoomgrad run --preset smoke`.")

@@ -13,6 +13,7 @@ import typer
 from filelock import FileLock, Timeout
 
 import datasets
+import engines
 from datasets import fetch, mnist
 from datasets.idx import CorruptData
 from harness import display, interpreters, workloads
@@ -54,6 +55,7 @@ def measuring(plan: Plan, store: Store | None = None, then: str = "") -> Iterato
 
     then: the command that takes up what is to be done with the whole run.
     """
+    tell_left_out()
     with alone():
         store = store or Store.create(plan.run)
         try:
@@ -66,6 +68,12 @@ def measuring(plan: Plan, store: Store | None = None, then: str = "") -> Iterato
             resume = " && ".join(filter(None, [f"zoomgrad run --resume {plan.run.id}", then]))
             say_next(f"Interrupted; what was measured is on disk. Resume with: {resume}")
             raise typer.Exit(INTERRUPTED) from None
+
+
+def tell_left_out() -> None:
+    """One line for all engines that are broken: a run goes on without them."""
+    if engines.problems():
+        err.print(f"zoomgrad: left out: {'; '.join(map(str, engines.problems()))}", markup=False, soft_wrap=True)
 
 
 def fetch_data(names: Iterable[str]) -> None:

@@ -1,11 +1,13 @@
 """Engines are found from their files, in the ladder's order, without a third party."""
 
+import importlib
 import subprocess
 import sys
 
 import pytest
 
 import engines
+from engines import discovery
 from engines.api import UnknownName
 
 
@@ -33,3 +35,153 @@ def test_listing_imports_no_third_party():
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+# --- files that are broken ---------------------------------------------------------------------------------------
+
+PLAIN = """
+from engines.interpreted.engine import InterpretedEngine
+from engines.interpreted.tuple import Value
+
+
+def engine(name, builds_on="", **facts):
+    facts = {"idea": "none", "typical_row_seconds": 1e-6, **facts}
+    return InterpretedEngine(name, Value, builds_on=builds_on, **facts)
+
+
+"""
+GOOD = f"{PLAIN}ENGINES = (engine('good'), engine('better', 'good'))\n"
+
+
+@pytest.fixture
+def found(tmp_path, monkeypatch):
+    """`found({file: text})`: what is discovered in a package of these files, below a folder `mine`."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    package = f"probe_{abs(hash(tmp_path))}"
+
+    def discover(files):
+        for name, text in {"__init__.py": "", "mine/__init__.py": "", "mine/good.py": GOOD, **files}.items():
+            path = tmp_path / package / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        importlib.invalidate_caches()
+        return discovery.discover(package, [str(tmp_path / package)])
+
+    discover.package = package
+    return discover
+
+
+def test_no_file_of_the_project_is_left_out():
+    assert engines.problems() == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("def broken(:\n", "can't be imported: SyntaxError: "),
+        ("import no_such_module_at_all", "can't be imported: ModuleNotFoundError: No module named"),
+        ("1 / 0", "can't be imported: ZeroDivisionError: "),
+        ("import sys; sys.exit(3)", "can't be imported: SystemExit: 3"),
+        ("def f(): f()\nf()", "can't be imported: RecursionError: "),
+        ("raise type('Odd', (Exception,), {'__str__': lambda self: 1 / 0})", "can't be imported: Odd"),
+        ("raise Exception('\\x1b[2J' + 'x' * 10_000)", "can't be imported: Exception: \N{REPLACEMENT CHARACTER}[2Jxxx"),
+        ("ENGINES = 3", "its ENGINES are not a tuple of engines: int"),
+        ("ENGINES = 'tuple'", "its ENGINES are not a tuple of engines: str"),
+        ("ENGINES = (1, )", "None is not an engine's name"),
+        ("ENGINES = (type('E', (), {'name': property(lambda self: 1 / 0)})(),)", "an engine that can't say what it is"),
+        (f"{PLAIN}ENGINES = (engine('good'),)", ""),
+        (f"{PLAIN}ENGINES = (engine('twice'), engine('twice'))", "a second engine named 'twice'; the first one is in"),
+        (f"{PLAIN}ENGINES = (engine('child', 'nobody'),)", "child builds on 'nobody', which does not exist"),
+        (f"{PLAIN}ENGINES = (engine('a', 'b'), engine('b', 'a'))", "a builds on 'b', which builds in a circle"),
+        (f"{PLAIN}ENGINES = (engine('a', 'a'),)", "a builds on 'a', which builds in a circle"),
+        (f"{PLAIN}ENGINES = (engine('x', idea=None),)", "x: its idea is not text"),
+        (f"{PLAIN}ENGINES = (engine('x', strict=1),)", "x: its strict is neither True nor False"),
+        (f"{PLAIN}ENGINES = (engine('x', native=None),)", "x: its native is neither True nor False"),
+        (f"{PLAIN}ENGINES = (engine('x', strict=False),)", "x: an engine is strict, or has an error bound"),
+        (f"{PLAIN}ENGINES = (engine('x', strict=False, error_bound=float('nan')),)", "x: an engine is strict, or has"),
+        (f"{PLAIN}ENGINES = (engine('x', typical_row_seconds=float('nan')),)", "x: its typical_row_seconds is not"),
+        (f"{PLAIN}ENGINES = (engine('x', typical_row_seconds=float('inf')),)", "x: its typical_row_seconds is not"),
+        (f"{PLAIN}ENGINES = (engine('x', typical_row_seconds=-1.0),)", "x: its typical_row_seconds is not"),
+        (f"{PLAIN}ENGINES = (engine('x', typical_row_seconds='1'),)", "x: its typical_row_seconds is not"),
+        (f"{PLAIN}ENGINES = (engine('x', typical_compile_row_seconds=1e300),)", "x: its typical_compile_row_seconds"),
+        (f"{PLAIN}e = engine('x')\ne.supports = None\nENGINES = (e,)", "x: it has no supports"),
+    ],
+)
+def test_a_broken_file_is_left_out_and_named(found, text, what):
+    """And takes no other engine along."""
+    left = found({"mine/zz.py": text})
+    assert [name for name in left.ladder if name != "twice"] == ["good", "better"]
+    problems = [problem for problem in left.problems if problem.where == f"{found.package}/mine/zz.py"]
+    assert len(problems) == len(left.problems) >= 1
+    assert problems[0].what.startswith(what)
+    assert all(problem.what.isprintable() and len(problem.what) < 400 for problem in problems)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["..", ".", "", "a/b", "/a", "a b", "a--b", "-a", "a-", "a..b", "a\n", "a\0", "ä", "a\\b", "<b>", "a" * 101, 3],
+)
+def test_a_name_that_can_not_name_a_file_is_refused(found, name):
+    left = found({"mine/zz.py": f"{PLAIN}ENGINES = (engine({name!r}), engine('fine'))"})
+    assert "fine" in left.ladder
+    assert name not in left.ladder
+    (problem,) = left.problems
+    assert "is not an engine's name" in problem.what
+    assert problem.what.isprintable()
+
+
+def test_all_names_there_are_may_name_files():
+    for name in (*engines.names(), "clang-19-O1-p50-array", "rerolled-clang-sparse-generic"):
+        assert discovery.NAME.fullmatch(name)
+
+
+def test_a_broken_folder_is_left_out(found):
+    left = found({"other/__init__.py": "1 / 0", "other/engine.py": GOOD})
+    assert list(left.ladder) == ["good", "better"]
+    assert [str(problem) for problem in left.problems] == [
+        f"{found.package}/other: can't be imported: ZeroDivisionError: division by zero"
+    ]
+
+
+def test_what_builds_on_a_broken_engine_is_left_out_too(found):
+    left = found({"mine/zz.py": f"{PLAIN}ENGINES = (engine('a', 'b'), engine('b', 'nobody'), engine('c', 'good'))"})
+    assert list(left.ladder) == ["good", "better", "c"]
+    assert [problem.what.partition(" builds")[0] for problem in left.problems] == ["a", "b"]
+
+
+def test_the_first_of_two_that_share_a_name_stays(found):
+    left = found({"mine/zz.py": f"{PLAIN}ENGINES = (engine('good', idea='false'),)"})
+    assert left.ladder["good"].idea == "none"
+    assert left.problems[0].what.endswith(f"the first one is in {found.package}/mine/good.py")
+
+
+RESOLVES = f"{PLAIN}def resolve(name):\n    "
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        ("1 / 0", "its resolve('other') failed: ZeroDivisionError"),
+        ("return engine('another')", "its resolve('other') gives another"),
+        ("return 3", "None is not an engine's name"),
+        ("return engine(name, typical_row_seconds=-1.0)", "other: its typical_row_seconds is not"),
+    ],
+)
+def test_a_rule_for_names_that_fails_is_named_where_it_was_asked(found, body, what):
+    left = found(
+        {"mine/zz.py": RESOLVES + body, "mine/zzz.py": f"{RESOLVES}return engine(name) if name == 'x1' else None"}
+    )
+    assert left.problems == ()
+    problems = []
+    assert discovery.resolve("other", left.resolvers, problems) is None
+    assert problems[0].where.endswith("mine/zz.py")
+    assert problems[0].what.startswith(what)
+    assert discovery.resolve("x1", left.resolvers, []).name == "x1", "other rules still hold"
+
+
+def test_asking_for_what_may_be_left_out_names_the_file(found, monkeypatch):
+    monkeypatch.setattr(engines, "_found", lambda: found({"mine/broken.py": "def ("}))
+    with pytest.raises(UnknownName) as error:
+        engines.load("broken")
+    assert f"\n  Left out: {found.package}/mine/broken.py: can't be imported: SyntaxError" in str(error.value)
+    assert engines.load("better").builds_on == "good"

@@ -1,0 +1,149 @@
+"""Engines that people drop in, broken: every command goes on without them, and names them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+RUNNING = f"cpython-{sys.version_info[0]}.{sys.version_info[1]}"
+
+MISBEHAVING = """
+from engines.interpreted.engine import InterpretedEngine
+from engines.interpreted.tuple import Value
+
+
+class Misbehaving(InterpretedEngine):
+    def check(self):
+        if self.name == "bad-check":
+            raise ZeroDivisionError("check \\x1b[2J")
+        if self.name == "leaving":
+            raise SystemExit(3)
+
+    def supports(self, workload):
+        if self.name == "bad-supports":
+            raise KeyError("supports")
+        return None
+
+
+def engine(name, **facts):
+    return Misbehaving(name, Value, idea=f"{name}, which misbehaves", typical_row_seconds=1e-6, **facts)
+
+
+ENGINES = tuple(map(engine, ("bad-check", "leaving", "bad-supports", "..", "a/b"))) + (
+    engine("circle", builds_on="circle"),
+    engine("lost", builds_on="nobody"),
+)
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """A checkout with two engine files of somebody's own: its folder."""
+    folder = tmp_path_factory.mktemp("checkout")
+    (ROOT / ".zoomgrad").mkdir(exist_ok=True)
+    for part in ("datasets", "harness", "reports", "results", "requirements", ".zoomgrad"):
+        (folder / part).symlink_to(ROOT / part)
+    (folder / "engines").mkdir()
+    for part in (ROOT / "engines").iterdir():
+        if part.name != "__pycache__":
+            (folder / "engines" / part.name).symlink_to(part)
+    mine = folder / "engines" / "mine"
+    mine.mkdir()
+    (mine / "__init__.py").touch()
+    (mine / "broken.py").write_text("def broken(:\n")
+    (mine / "misbehaving.py").write_text(MISBEHAVING)
+    return folder
+
+
+@pytest.fixture
+def zoomgrad(project, tmp_path):
+    environment = {
+        **os.environ,
+        "ZOOMGRAD_RUNS": str(tmp_path / "runs"),
+        "ZOOMGRAD_LOCK": str(tmp_path / "lock"),
+        "COLUMNS": "300",
+        "PYTHONPATH": str(project),
+    }
+
+    def start(*arguments, command=("-m", "harness")):
+        return subprocess.run(
+            [sys.executable, *command, *arguments],
+            env=environment,
+            cwd=project,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+    return start
+
+
+def test_list_goes_on_and_names_them(zoomgrad):
+    result = zoomgrad("list")
+    assert result.returncode == 0, result.stderr
+    shown = result.stdout.partition("left out of the engines")
+    assert "baseline" in shown[0]
+    assert "bad-check" in shown[0]
+    assert "\nlost" not in shown[0]
+    assert "engines/mine/broken.py" in shown[2]
+    assert "SyntaxError" in shown[2]
+    assert "'..' is not an engine's name" in shown[2]
+    assert "'a/b' is not an engine's name" in shown[2]
+    assert "circle builds on 'circle', which builds in a circle" in shown[2]
+    assert "lost builds on 'nobody', which does not exist" in shown[2]
+
+
+def test_doctor_goes_on_and_names_them(zoomgrad):
+    result = zoomgrad("doctor")
+    assert result.returncode == 0, result.stderr
+    rows = {line.split("  ")[0].strip(): line for line in result.stdout.splitlines()}
+    assert "ready" in rows["engine tuple"]
+    assert "broken" in rows["engine bad-check"]
+    assert "ZeroDivisionError: check" in rows["engine bad-check"]
+    assert "broken" in rows["engine leaving"]
+    assert "SyntaxError" in rows["engines of engines/mine/broken.py"]
+    assert "left out" in rows["engines of engines/mine/broken.py"]
+    assert "\x1b" not in result.stdout
+
+
+def test_asking_for_one_by_name_names_the_file(zoomgrad):
+    for name in ("broken", "..", "lost"):
+        result = zoomgrad("run", "--engines", name, "--interpreters", RUNNING)
+        assert result.returncode == 2
+        assert result.stderr.startswith(f"zoomgrad: there is no engine '{name}'")
+        assert "Left out: engines/mine/broken.py: can't be imported: SyntaxError" in result.stderr
+        assert "Traceback" not in result.stderr
+
+
+PLAN = """
+import json, sys
+from harness import interpreters, planning
+plan = planning.plan("smoke", interpreters.discover(), command=[], only_engines=["tuple", "bad-supports", "bad-check"],
+                     only_workloads=["xor"], only_interpreters=[sys.argv[1]], budget_seconds=1e6)
+print(json.dumps([len(plan.run.cells), plan.total_seconds]))
+"""
+
+
+def test_a_plan_asks_engines_that_fail(zoomgrad):
+    result = zoomgrad(RUNNING, command=("-c", PLAN))
+    assert result.returncode == 0, result.stderr
+    cells, seconds = json.loads(result.stdout)
+    assert cells == 3
+    assert 0 < seconds < 1e6
+
+
+def test_a_run_goes_on_and_says_so_once(zoomgrad):
+    """What an engine raises in a worker is its record's reason."""
+    options = ("--preset", "smoke", "--workloads", "xor", "--interpreters", RUNNING, "--blocks", "1")
+    result = zoomgrad("run", "--engines", "bad-check,bad-supports,tuple", *options)
+    assert result.returncode == 1, result.stderr
+    (line,) = (line for line in result.stderr.splitlines() if "left out" in line)
+    assert line.startswith("zoomgrad: left out: engines/mine/broken.py: can't be imported: SyntaxError")
+    assert "Traceback" not in result.stderr
+    assert "ZeroDivisionError" in result.stdout
