@@ -15,6 +15,7 @@ import jinja2
 import pandas as pd
 
 from reports.charts import charts
+from reports.discovery import left_out
 from reports.growth import points
 from reports.history import History
 from reports.published import trade_off_workload
@@ -74,11 +75,12 @@ def _hash(script: str) -> str:
 def drawings(told: Story) -> list[Drawing]:
     """Every chart whose subject has rows; none where the plan is empty."""
     subjects = _subjects(told)
-    return [
-        drawing(name, chart, subjects[chart.SUBJECT])
-        for name, chart in charts().items()
-        if len(subjects.get(chart.SUBJECT, ()))
-    ]
+    drawn = []
+    for name, chart in charts().items():
+        with left_out(f"chart {name}"):
+            if len(subjects.get(chart.SUBJECT, ())):
+                drawn.append(drawing(name, chart, subjects[chart.SUBJECT]))
+    return drawn
 
 
 def _subjects(told: Story) -> dict[str, pd.DataFrame]:

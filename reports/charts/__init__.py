@@ -5,12 +5,12 @@ A chart reads the rows of its subject (`reports.html` knows them by name) and co
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from typing import Protocol, cast
 
 import pandas as pd
 from matplotlib.axes import Axes
+
+from reports.discovery import defining
 
 
 class Chart(Protocol):
@@ -39,6 +39,5 @@ class Chart(Protocol):
 
 def charts() -> dict[str, Chart]:
     """Every chart by its file's name, in order."""
-    modules = {info.name: importlib.import_module(f"{__name__}.{info.name}") for info in pkgutil.iter_modules(__path__)}
-    found = {name: cast(Chart, module) for name, module in modules.items() if hasattr(module, "draw")}
+    found = {name: cast(Chart, module) for name, module in defining(Chart, "draw", __name__, __path__).items()}
     return dict(sorted(found.items(), key=lambda item: (item[1].ORDER, item[0])))

@@ -6,12 +6,11 @@ without a result never becomes a number; a format that has no place for the reas
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
+from reports.discovery import defining
 from results.record import Cell, Record, Run
 
 
@@ -55,6 +54,8 @@ class Exporter(Protocol):
 
 def exporters() -> dict[str, Exporter]:
     """Every export by its name."""
-    names = sorted(info.name for info in pkgutil.iter_modules(__path__))
-    modules = {name.replace("_", "-"): importlib.import_module(f"{__name__}.{name}") for name in names}
-    return {name: cast(Exporter, module) for name, module in modules.items() if hasattr(module, "export")}
+    modules = {
+        name.replace("_", "-"): module
+        for name, module in sorted(defining(Exporter, "export", __name__, __path__).items())
+    }
+    return {name: cast(Exporter, module) for name, module in modules.items()}

@@ -1,0 +1,34 @@
+"""Files that are dropped into a folder of this package -> modules; a broken one is left out, with a warning."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import pkgutil
+import warnings
+from collections.abc import Iterable, Iterator
+from types import ModuleType
+
+
+def defining(protocol: type, key: str, package: str, path: Iterable[str]) -> dict[str, ModuleType]:
+    """The package's modules that define `key`, by their files' names; all else of the protocol must be there then."""
+    asked = {*protocol.__annotations__, *(name for name in vars(protocol) if not name.startswith("_"))}
+    found = {}
+    for info in pkgutil.iter_modules(path):
+        with left_out(f"{package.replace('.', '/')}/{info.name}.py"):
+            module = importlib.import_module(f"{package}.{info.name}")
+            lacking = sorted(name for name in asked if not hasattr(module, name))
+            if key not in lacking and lacking:
+                raise AttributeError(f"it has no {' and no '.join(lacking)}")
+            if not lacking:
+                found[info.name] = module
+    return found
+
+
+@contextlib.contextmanager
+def left_out(what: str) -> Iterator[None]:
+    """Whatever the block raises becomes a warning, which names what is left out."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        warnings.warn(f"{what} is left out: {type(error).__name__}: {error}", stacklevel=4)

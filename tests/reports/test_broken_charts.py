@@ -1,0 +1,63 @@
+"""Charts and exports that people drop in, broken: a report goes on without them, and says so."""
+
+import importlib
+import warnings
+
+import pytest
+
+from reports import html
+from reports.charts import Chart, charts
+from reports.discovery import defining, left_out
+from reports.exports import exporters
+from reports.story import story
+
+
+@pytest.fixture
+def told(example):
+    return story(example.run, example.records)
+
+
+WHOLE = "ORDER = 1\nSUBJECT = 'headline'\ntitle = caption = size = draw = lambda *_: None\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("def (", "SyntaxError"),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("import sys; sys.exit()", "SystemExit"),
+        ("def draw(): pass", "AttributeError: it has no ORDER and no SUBJECT and no caption"),
+    ],
+)
+def test_a_broken_file_is_left_out_with_a_warning(tmp_path, monkeypatch, text, what):
+    package = f"probe_{abs(hash(tmp_path))}"
+    (tmp_path / package).mkdir()
+    for name, content in (("__init__", ""), ("whole", WHOLE), ("helper", "x = 1"), ("broken", text)):
+        (tmp_path / package / f"{name}.py").write_text(content)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.invalidate_caches()
+    with pytest.warns(UserWarning, match=rf"{package}/broken\.py is left out: {what}"):
+        found = defining(Chart, "draw", package, [str(tmp_path / package)])
+    assert list(found) == ["whole"]
+
+
+def test_none_of_the_project_is_left_out(told):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        assert charts()
+        assert exporters()
+        assert html.drawings(told)
+
+
+def test_a_chart_that_can_not_be_drawn_leaves_the_others(told, monkeypatch):
+    whole = html.drawings(told)
+    broken = charts()[whole[0].name]
+    monkeypatch.setattr(broken, "draw", lambda table, axes: 1 / 0)
+    with pytest.warns(UserWarning, match=f"chart {whole[0].name} is left out: ZeroDivisionError"):
+        drawn = html.drawings(told)
+    assert [drawing.name for drawing in drawn] == [drawing.name for drawing in whole[1:]]
+
+
+def test_an_interrupt_is_none_of_it():
+    with pytest.raises(KeyboardInterrupt), left_out("this"):
+        raise KeyboardInterrupt
