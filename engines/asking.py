@@ -15,7 +15,7 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple, Optional, TypeVar
@@ -96,6 +96,7 @@ def ask(
     most_bytes: int = ANSWER_BYTES,
     errors: bool = True,
     folder: Optional[Path] = None,
+    environment: Optional[Mapping[str, str]] = None,
 ) -> str:
     """What the command writes, to stderr too where `errors`. Raises NoAnswer.
 
@@ -107,7 +108,7 @@ def ask(
         process = subprocess.Popen(  # noqa: S603  (a list of arguments, which no shell reads)
             command,
             cwd=folder,
-            env=surroundings(),
+            env=surroundings() if environment is None else environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT if errors else subprocess.DEVNULL,
@@ -125,7 +126,8 @@ def ask(
             _end(process)
     text = said.decode(errors="replace")
     if code:
-        raise NoAnswer(f"ended with {'signal' if code < 0 else 'exit code'} {abs(code)}: {one_line(text) or 'no word'}")
+        words = one_line(text)
+        raise NoAnswer(f"ended with {'signal' if code < 0 else 'exit code'} {abs(code)}{words and f': {words}'}")
     return text
 
 

@@ -6,21 +6,24 @@ searched as well, every candidate is asked what it is, and from here on an inter
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
 
 from filelock import FileLock
+from pydantic import AfterValidator, BaseModel, StringConstraints, TypeAdapter, ValidationError
 from uv import find_uv_bin
 
 from engines.api import UnknownName
+from engines.asking import NoAnswer, Skipped, ask, on_path, one_line, side_by_side, unusable
 
 ROOT = Path(__file__).parent.parent
 ENVIRONMENTS = ROOT / ".zoomgrad" / "environments"
@@ -31,7 +34,8 @@ CPYTHONS = tuple(range(9, 15))
 PYPY = "pypy-3.11"
 """The PyPy that is named when there is none."""
 
-PROBE_SECONDS = 20
+PROBE_SECONDS = 10.0
+UV_SECONDS = 30.0
 INSTALL_SECONDS = 600
 
 _PROBE = """
@@ -57,6 +61,22 @@ print(json.dumps({
 
 class NoEnvironment(Exception):
     """uv could not make a worker's environment: the end of what it said."""
+
+
+Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,30}$")]
+Version = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,4}(\.[0-9]{1,4}){2}([a-z][0-9]{1,4})?$")]
+Line = Annotated[str, StringConstraints(max_length=10_000), AfterValidator(lambda text: one_line(text, 10_000))]
+
+
+class Facts(BaseModel, strict=True):
+    """What a program answers to `_PROBE`: it may be any program, and answer anything."""
+
+    implementation: Word
+    version: Version
+    full_version: Line
+    free_threaded: bool
+    virtual: bool
+    build: dict[Literal["compiler", "configure", "cflags", "debug"], Line]
 
 
 @dataclass(frozen=True)
@@ -99,38 +119,62 @@ def discover() -> list[Interpreter]:
 
     Of several of one minor version the highest patch has the short name; others carry the full version.
     """
-    facts: dict[tuple[str, str, bool], dict[str, object]] = {}
-    seen: set[Path] = set()
-    for candidate in _candidates():
-        real = Path(os.path.realpath(candidate))
-        # A shim is one program for all versions: what it runs is found in its own folder.
-        if real in seen or real.name == "pyenv" or "shims" in candidate.parts:
-            continue
-        found = _probe(candidate)
-        if found and found["virtual"]:
-            continue  # not seen: its program is its base's, which may come later
-        seen.add(real)
-        if found and _supported(str(found["implementation"]), str(found["version"])):
-            key = (str(found["implementation"]), str(found["version"]), bool(found["free_threaded"]))
-            facts.setdefault(key, {**found, "path": candidate})
-    ordered = sorted(facts.values(), key=lambda f: (f["implementation"], _age(str(f["version"]))), reverse=True)
+    return survey()[0]
+
+
+def survey() -> tuple[list[Interpreter], list[Skipped]]:
+    """The same, and the programs that are named like an interpreter and are none, each with the reason."""
+    candidates = list(dict.fromkeys(_candidates()))
+    answers = _answers(candidates)
+    facts: dict[tuple[str, str, bool], tuple[Path, Facts]] = {}
+    skipped = []
+    for candidate in candidates:
+        answer = answers.get(candidate)
+        if isinstance(answer, NoAnswer):
+            skipped.append(Skipped(str(candidate), str(answer)))
+        elif answer and not answer.virtual and _supported(answer):
+            facts.setdefault((answer.implementation, answer.version, answer.free_threaded), (candidate, answer))
+    ordered = sorted(facts.values(), key=lambda found: (found[1].implementation, _age(found[1].version)), reverse=True)
     taken: set[str] = set()
     interpreters = []
-    for fact in ordered:
+    for path, fact in ordered:
         name = _name(fact, taken)
         taken.add(name)
         interpreters.append(
             Interpreter(
                 name=name,
-                path=Path(str(fact["path"])),
-                implementation=str(fact["implementation"]),
-                version=str(fact["version"]),
-                full_version=str(fact["full_version"]),
-                free_threaded=bool(fact["free_threaded"]),
-                build={key: value for key, value in dict(fact["build"]).items() if value},  # type: ignore[call-overload]
+                path=path,
+                implementation=fact.implementation,
+                version=fact.version,
+                full_version=fact.full_version,
+                free_threaded=fact.free_threaded,
+                build={key: value for key, value in fact.build.items() if value},
             )
         )
-    return sorted(interpreters, key=lambda i: (i.implementation, _age(i.version), i.name))
+    return sorted(interpreters, key=lambda i: (i.implementation, _age(i.version), i.name)), skipped
+
+
+def _answers(candidates: Sequence[Path]) -> dict[Path, Facts | NoAnswer]:
+    """What each program says of itself, all asked side by side; a program that has several names is asked once.
+
+    An environment's Python is a link to its base's, and says that it is virtual: then the next name is asked, too.
+    """
+    names: dict[Path, list[Path]] = {}
+    for candidate in candidates:
+        # A shim is one program for all versions: what it runs is found in its own folder.
+        real = Path(os.path.realpath(candidate))
+        if real.name != "pyenv" and "shims" not in candidate.parts:
+            names.setdefault(real, []).append(candidate)
+    answers: dict[Path, Facts | NoAnswer] = {}
+    while names:
+        asked = {real: paths[0] for real, paths in names.items()}
+        answers.update(zip(asked.values(), side_by_side(_probe, asked.values()), strict=True))
+        names = {real: paths[1:] for real, paths in names.items() if paths[1:] and _is_virtual(answers[paths[0]])}
+    return answers
+
+
+def _is_virtual(answer: Facts | NoAnswer) -> bool:
+    return isinstance(answer, Facts) and answer.virtual
 
 
 def missing(found: Iterable[Interpreter]) -> list[Missing]:
@@ -162,10 +206,8 @@ def reference(found: Iterable[Interpreter]) -> Interpreter:
 def fetch_pypy() -> bool:
     """Have uv install a PyPy; False where it can't, as without a network."""
     try:
-        subprocess.run(  # noqa: S603  (uv's own path, constant arguments)
-            [find_uv_bin(), "python", "install", PYPY], capture_output=True, check=True, timeout=INSTALL_SECONDS
-        )
-    except (subprocess.SubprocessError, OSError):
+        _uv("python", "install", PYPY)
+    except NoEnvironment:
         return False
     return True
 
@@ -195,65 +237,87 @@ def environment(interpreter: Interpreter, *, lock: str = "worker") -> Path:
 def _uv(*arguments: str) -> None:
     try:
         subprocess.run(  # noqa: S603  (a list of arguments, none of them read by a shell)
-            [find_uv_bin(), *arguments], capture_output=True, text=True, check=True, timeout=INSTALL_SECONDS
+            [_uv_path(), *arguments],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=True,
+            timeout=INSTALL_SECONDS,
         )
     except subprocess.CalledProcessError as error:
         raise NoEnvironment(f"uv {arguments[0]} failed: {_tail(error.stderr)}") from error
     except subprocess.TimeoutExpired as error:
         raise NoEnvironment(f"uv {arguments[0]} took longer than {INSTALL_SECONDS} s") from error
+    except OSError as error:
+        raise NoEnvironment(f"uv can't be started: {error}") from error
+
+
+def _uv_path() -> str:
+    """uv as its package has it; its name where the package has none, which then can't be started."""
+    try:
+        return find_uv_bin()
+    except FileNotFoundError:
+        return "uv"
 
 
 def _candidates() -> Iterator[Path]:
     """Programs that may be interpreters, best source first."""
-    pyenv = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser()
-    yield from sorted(pyenv.glob("versions/*/bin/python"))
-    for folder in os.get_exec_path():
-        names = re.compile(r"python(3(\.\d+t?)?)?|pypy(3(\.\d+)?)?")
-        # A folder of PATH may be missing or closed to us.
-        try:
-            programs = sorted(path for path in Path(folder).iterdir() if names.fullmatch(path.name))
-        except OSError:
-            continue
-        yield from programs
+    with contextlib.suppress(RuntimeError, OSError):  # there may be no home, and it may be closed to us
+        pyenv = Path(os.environ.get("PYENV_ROOT") or "~/.pyenv").expanduser()
+        if pyenv.is_absolute():
+            yield from sorted(pyenv.glob("versions/*/bin/python"))
+    yield from map(Path, on_path(r"python(3(\.\d{1,2}t?)?)?|pypy(3(\.\d{1,2})?)?"))
     base = getattr(sys, "_base_executable", None)
     if base:
         yield Path(base)
-    listing = subprocess.run(  # noqa: S603  (uv's own path, constant arguments)
-        [find_uv_bin(), "python", "list", "--only-installed", "--output-format", "json"],
-        # PATH was searched above; uv would start every program on it again, pyenv's shims among them, for a second.
-        env={**os.environ, "PATH": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    if listing.returncode == 0:
-        yield from (Path(entry["path"]) for entry in json.loads(listing.stdout))
+    yield from _uvs()
 
 
-def _probe(path: Path) -> dict[str, object] | None:
+def _uvs() -> list[Path]:
+    """What uv installed; nothing where uv can't tell."""
+    # PATH was searched above; uv would start every program on it again, pyenv's shims among them, for a second.
+    environment = {**os.environ, "PATH": ""}
+    command = [_uv_path(), "python", "list", "--only-installed", "--output-format", "json"]
     try:
-        answer = subprocess.run(  # noqa: S603  (a file that a search of known folders found)
-            [str(path), "-I", "-c", _PROBE], capture_output=True, text=True, check=True, timeout=PROBE_SECONDS
-        )
-        found: dict[str, object] = json.loads(answer.stdout)
-    except (subprocess.SubprocessError, OSError, ValueError):
-        return None
-    return found
+        answer = ask(command, seconds=UV_SECONDS, errors=False, environment=environment)
+        paths = [Path(found.path or "") for found in _LISTING.validate_json(answer)]
+        return [path for path in paths if path.is_absolute()]
+    except (NoAnswer, ValidationError):
+        return []
 
 
-def _supported(implementation: str, version: str) -> bool:
-    major, minor = _numbers(version)[:2]
-    if implementation == "cpython":
+class _Listed(BaseModel):
+    path: str | None = None
+
+
+_LISTING = TypeAdapter(list[_Listed])
+
+
+def _probe(path: Path) -> Facts | NoAnswer:
+    reason = unusable(str(path))
+    if reason:
+        return NoAnswer(reason)
+    try:
+        return Facts.model_validate_json(ask([str(path), "-I", "-c", _PROBE], seconds=PROBE_SECONDS, errors=False))
+    except NoAnswer as none:
+        return none
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, first["loc"])) or "its answer"
+        return NoAnswer(f"does not answer as a Python does ({one_line(field, 80)}: {one_line(first['msg'])})")
+
+
+def _supported(found: Facts) -> bool:
+    major, minor = _numbers(found.version)[:2]
+    if found.implementation == "cpython":
         return major == 3 and minor in CPYTHONS
-    return implementation == "pypy" and (major, minor) >= (3, 9)
+    return found.implementation == "pypy" and (major, minor) >= (3, 9)
 
 
-def _name(fact: dict[str, object], taken: set[str]) -> str:
-    implementation, version = str(fact["implementation"]), str(fact["version"])
-    suffix = "t" if fact["free_threaded"] else ""
-    short = f"{implementation}-{'.'.join(version.split('.')[:2])}{suffix}"
-    return f"{implementation}-{version}{suffix}" if short in taken else short
+def _name(fact: Facts, taken: set[str]) -> str:
+    suffix = "t" if fact.free_threaded else ""
+    short = f"{fact.implementation}-{'.'.join(fact.version.split('.')[:2])}{suffix}"
+    return f"{fact.implementation}-{fact.version}{suffix}" if short in taken else short
 
 
 def _numbers(version: str) -> tuple[int, ...]:

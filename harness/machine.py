@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 import platform
-import subprocess
+import re
 from pathlib import Path
 
 import psutil
 
 from engines.api import Unavailable
+from engines.asking import NoAnswer, ask, which
 from engines.compiled import toolchains
 from results import alike
+
+GIT_SECONDS = 20.0
+GIT_BYTES = 64 << 20
+COMMIT = re.compile("[0-9a-f]{7,64}")
 
 
 def facts() -> dict[str, str]:
@@ -41,19 +46,19 @@ def _compiler(family: str) -> str:
 def commit(folder: Path) -> str:
     """The checkout's commit, with `+` where files differ from it; empty outside a checkout."""
 
+    program = which("git")
+    if program is None:
+        return ""
+    # The checkout is ours, but a look at it needs neither its file watcher, which is any command, nor its lock.
+    options = [program, "--no-optional-locks", "-c", "core.fsmonitor=false"]
+
     def git(*arguments: str) -> str:
-        return subprocess.run(  # noqa: S603  (constant arguments)
-            ["git", *arguments],  # noqa: S607  (the user's own git)
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=20,
-        ).stdout.strip()
+        return ask([*options, *arguments], seconds=GIT_SECONDS, most_bytes=GIT_BYTES, errors=False, folder=folder)
 
     try:
-        return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain") else "")
-    except (subprocess.SubprocessError, OSError):
+        head = git("rev-parse", "--short=12", "HEAD").strip()
+        return f"{head}{'+' if git('status', '--porcelain').strip() else ''}" if COMMIT.fullmatch(head) else ""
+    except NoAnswer:
         return ""
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from typing import Any
 
 from engines.api import Unavailable
+from engines.asking import surroundings, which
 
 RENDER_SECONDS = 60
 
@@ -16,21 +16,26 @@ class Drawing(str):
 
     def svg(self) -> str:
         """The picture. Raises Unavailable where Graphviz is absent."""
-        program = shutil.which("dot")
+        program = which("dot")
         if program is None:
             raise Unavailable(
                 "the `dot` program is not on PATH", "Install Graphviz, for example `apt install graphviz`."
             )
         try:
             result = subprocess.run(  # noqa: S603  (an absolute path and a constant option; the source goes to stdin)
-                [program, "-Tsvg"], input=self.encode(), capture_output=True, check=True, timeout=RENDER_SECONDS
+                [program, "-Tsvg"],
+                input=self.encode(),
+                env=surroundings(),
+                capture_output=True,
+                check=True,
+                timeout=RENDER_SECONDS,
             )
-        except subprocess.SubprocessError as error:
+        except (subprocess.SubprocessError, OSError) as error:
             raise Unavailable(
                 f"Graphviz could not draw the {self.count(chr(10)):,} lines of this graph ({type(error).__name__})",
                 "Take the text or DOT, or a smaller graph.",
             ) from error
-        return result.stdout.decode()
+        return result.stdout.decode(errors="replace")
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         try:

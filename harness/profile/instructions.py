@@ -10,11 +10,10 @@ never set against each other.
 from __future__ import annotations
 
 import platform
-import shutil
-import subprocess
 from typing import Any
 
 from engines.api import Unavailable
+from engines.asking import NoAnswer, ask, one_line, which
 from harness.profile.look import Look, NoProfile
 from harness.worker import count
 from harness.worker.job import CountJob
@@ -62,11 +61,12 @@ def find() -> tuple[str, str]:
     try:
         count.Processor().close()
     except Unavailable as none:
-        program = shutil.which("valgrind")
+        program = which("valgrind")
         if not program:
             raise NoProfile("skipped", f"{none.reason}, and valgrind is not installed", REMEDY) from None
-        said = subprocess.run(  # noqa: S603  (a list of arguments)
-            [program, "--version"], capture_output=True, text=True, check=False, timeout=60
-        )
-        return said.stdout.strip().replace("valgrind-", "callgrind "), program
+        try:
+            version = one_line(ask([program, "--version"], errors=False), 80)
+        except NoAnswer as silent:
+            raise NoProfile("skipped", f"{none.reason}, and {program} {silent}", REMEDY) from None
+        return version.replace("valgrind-", "callgrind "), program
     return f"instructions:u on {platform.machine()}, Python's included", ""

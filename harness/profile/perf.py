@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from engines.asking import NoAnswer, ask, which
 from harness.profile.look import WORKER, Look, NoProfile, common
 from harness.profile.symbols import Frame, group_of
 from results.profile import Symbol
@@ -30,6 +30,7 @@ STACK_BYTES = 8192
 SYMBOLS = 200
 """Kept of a profile: with copies of a function apart, far more than have 0.5 %, where the published table is cut."""
 READING_SECONDS = 300.0
+PROBE_SECONDS = 20.0
 FEWEST = 50
 """Samples below which shares say nothing."""
 
@@ -136,17 +137,16 @@ def find() -> str:
     """Its path. Raises NoProfile where it is missing, or the system lets nobody look."""
     if sys.platform != "linux":
         raise NoProfile("skipped", "perf is Linux's own", "Look there.")
-    program = shutil.which("perf")
+    program = which("perf")
     if not program:
         raise NoProfile("skipped", "perf is not installed", REMEDY)
     with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
         command = [program, "record", "--quiet", "--event=cpu-clock", "--output=probe.data", "--", "true"]
-        probe = subprocess.run(  # noqa: S603  (a list of arguments)
-            command, cwd=folder, capture_output=True, text=True, check=False, timeout=60
-        )
-    if probe.returncode:
-        said = " ".join(probe.stderr.split())[:300]
-        raise NoProfile("skipped", f"perf may not look: {said}", "As root: `sysctl kernel.perf_event_paranoid=1`.")
+        try:
+            ask(command, seconds=PROBE_SECONDS, folder=Path(folder))
+        except NoAnswer as none:
+            remedy = "As root: `sysctl kernel.perf_event_paranoid=1`."
+            raise NoProfile("skipped", f"perf may not look: it {none}", remedy) from None
     return program
 
 

@@ -38,7 +38,7 @@ def test_svg():
 
 
 def test_without_dot_a_notebook_shows_text(monkeypatch):
-    monkeypatch.setattr(draw.shutil, "which", lambda name: None)
+    monkeypatch.setattr(draw, "which", lambda name: None)
     drawing = draw_dot(example())
     with pytest.raises(Unavailable, match="Install Graphviz"):
         drawing.svg()

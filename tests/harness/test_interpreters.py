@@ -1,5 +1,7 @@
 """Which Pythons are found, what they are called, and the environments made for them."""
 
+import json
+import os
 import platform
 import subprocess
 import sys
@@ -9,18 +11,28 @@ import pytest
 
 from engines.api import UnknownName
 from harness import interpreters
-from harness.interpreters import Interpreter, NoEnvironment, choose, discover, environment, missing, reference
+from harness.interpreters import (
+    Facts,
+    Interpreter,
+    NoEnvironment,
+    choose,
+    discover,
+    environment,
+    missing,
+    reference,
+    survey,
+)
 
 
 def fact(version, implementation="cpython", *, free_threaded=False, virtual=False):
-    return {
-        "implementation": implementation,
-        "version": version,
-        "full_version": f"{version} (main)",
-        "free_threaded": free_threaded,
-        "virtual": virtual,
-        "build": {"compiler": "GCC 12", "configure": ""},
-    }
+    return Facts(
+        implementation=implementation,
+        version=version,
+        full_version=f"{version} (main)",
+        free_threaded=free_threaded,
+        virtual=virtual,
+        build={"compiler": "GCC 12", "configure": ""},
+    )
 
 
 @pytest.fixture
@@ -30,7 +42,7 @@ def machine(monkeypatch):
     def pretend(programs):
         by_path = {Path(path): facts for path, facts in programs.items()}
         monkeypatch.setattr(interpreters, "_candidates", lambda: iter(by_path))
-        monkeypatch.setattr(interpreters, "_probe", by_path.get)
+        monkeypatch.setattr(interpreters, "_probe", by_path.__getitem__)
 
     return pretend
 
@@ -124,6 +136,125 @@ def test_versions_that_are_not_supported_are_passed_over(machine):
 def test_the_first_source_of_a_version_wins(machine):
     machine({"/pyenv/python": fact("3.11.7"), "/usr/python": fact("3.11.7")})
     assert [found.path for found in discover()] == [Path("/pyenv/python")]
+
+
+# What only looks like one
+
+
+def answering(path, text):
+    """A program that gives that answer to whatever it is asked."""
+    answer = path.with_name(f"{path.name}.answer")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    answer.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return program(path, f'#!/bin/sh\ncat "{answer}"\n')
+
+
+def with_facts(**changes):
+    return json.dumps({**fact("3.13.0").model_dump(), **changes})
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"\xff\xfe\xff",
+        "[]",
+        "null",
+        "3",
+        "{}",
+        with_facts(version="12..3"),
+        with_facts(version=3.13),
+        with_facts(version="3.13"),
+        with_facts(version="3.99999999999999999999.0"),
+        with_facts(version="3.13.0\n"),
+        with_facts(version="../../x"),
+        with_facts(implementation="../cpython"),
+        with_facts(implementation=None),
+        with_facts(virtual="no"),
+        with_facts(free_threaded=[]),
+        with_facts(full_version=["3.13"]),
+        with_facts(full_version="x" * 100_000),
+        with_facts(build=[]),
+        with_facts(build={"compiler": 3}),
+        with_facts(build={"unheard": "of"}),
+        "[" * 100_000,
+        "1" * 100_000,
+        "x" * (2 << 20),
+    ],
+)
+def test_an_answer_of_another_kind_is_skipped_with_the_reason(tmp_path, candidates, answer):
+    odd = answering(tmp_path / "python3.13", answer)
+    candidates(odd, base_python())
+    found, skipped = survey()
+    assert [i.path for i in found] == [base_python()]
+    assert [program.path for program in skipped] == [str(odd)]
+    assert skipped[0].reason.isprintable()
+    assert len(skipped[0].reason) < 500
+
+
+def test_an_answer_with_markup_and_controls_is_shown_as_text(tmp_path, candidates):
+    candidates(answering(tmp_path / "python3.13", with_facts(full_version="3.13 \x1b[2J")))
+    (found,) = discover()
+    assert found.full_version.isprintable()
+
+
+def test_what_is_no_program_is_skipped_with_the_reason(tmp_path, candidates, monkeypatch):
+    monkeypatch.setattr(interpreters, "PROBE_SECONDS", 0.5)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("nowhere")
+    (tmp_path / "text").write_text("no program")
+    programs = {
+        tmp_path / "folder": "is a folder",
+        tmp_path / "link": "is a link to nothing",
+        tmp_path / "text": "may not be executed",
+        program(tmp_path / "odd", "#!/no/such/shell\n"): "can't be started (",
+        program(tmp_path / "fails", "#!/bin/sh\nexit 3\n"): "ended with exit code 3",
+        program(tmp_path / "hangs", "#!/bin/sh\nexec sleep 1000\n"): "gave no answer within 0.5 s",
+        program(tmp_path / "endless", "#!/bin/sh\nexec yes\n"): "wrote more than 1,048,576 bytes",
+    }
+    candidates(*programs, base_python())
+    found, skipped = survey()
+    assert [i.path for i in found] == [base_python()]
+    assert [one.path for one in skipped] == [str(path) for path in programs]
+    assert all(one.reason.startswith(reason) for one, reason in zip(skipped, programs.values(), strict=True))
+
+
+def test_without_a_home_and_with_relative_folders_nothing_is_searched_by_surprise(tmp_path, monkeypatch):
+    program(tmp_path / "python3", f"#!/bin/sh\ntouch '{tmp_path}/ran'\n")
+    program(tmp_path / "versions" / "3.13" / "bin" / "python", f"#!/bin/sh\ntouch '{tmp_path}/ran'\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", os.pathsep.join(["", ".", os.environ["PATH"]]))
+    monkeypatch.setenv("PYENV_ROOT", ".")
+    assert discover()
+    monkeypatch.delenv("PYENV_ROOT")
+
+    def nobody(self):
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "expanduser", nobody)
+    assert discover()
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["exit 1", "exec sleep 1000", "exec yes", r"printf '\377'", "echo '[]'", "echo '[3]'", "echo '[{\"path\": 3}]'",
+     "echo '[{\"path\": null}]'", "echo '[{\"path\": \"relative\"}]'", "echo '{}'"],
+)  # fmt: skip
+def test_a_uv_that_misbehaves_lists_nothing(tmp_path, monkeypatch, text):
+    monkeypatch.setattr(interpreters, "UV_SECONDS", 0.5)
+    uv = program(tmp_path / "uv", f"#!/bin/sh\n{text}\n")
+    monkeypatch.setattr(interpreters, "find_uv_bin", lambda: str(uv))
+    assert interpreters._uvs() == []
+
+
+def test_without_uv(monkeypatch):
+    def missing():
+        raise FileNotFoundError("uv")
+
+    monkeypatch.setattr(interpreters, "find_uv_bin", missing)
+    monkeypatch.setenv("PATH", "")
+    assert interpreters._uvs() == []
+    assert not interpreters.fetch_pypy()
 
 
 # What it is called

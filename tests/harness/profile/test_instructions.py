@@ -73,7 +73,7 @@ def test_where_the_processor_counts_nothing_stands_between(look, monkeypatch):
 
 def test_where_nothing_counts_it_says_how_to_get_it(look, monkeypatch):
     monkeypatch.setattr(count, "Processor", no_counter)
-    monkeypatch.setattr(shutil, "which", lambda _: None)
+    monkeypatch.setattr(instructions, "which", lambda _: None)
     with pytest.raises(NoProfile, match="no counters, and valgrind is not installed") as none:
         instructions.profile(look("tcc"))
     assert (none.value.status, none.value.remedy) == ("skipped", instructions.REMEDY)

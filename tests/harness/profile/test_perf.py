@@ -1,6 +1,5 @@
 """perf's text, read; and perf itself, where it may look."""
 
-import shutil
 import sys
 from pathlib import Path
 
@@ -60,7 +59,7 @@ def test_folded_stacks_show_pythons_functions_and_what_the_innermost_called(tmp_
 
 
 def test_without_perf_there_is_a_remedy(monkeypatch):
-    monkeypatch.setattr(shutil, "which", lambda _: None)
+    monkeypatch.setattr(perf, "which", lambda _: None)
     monkeypatch.setattr(sys, "platform", "linux")
     with pytest.raises(NoProfile, match="not installed") as none:
         perf.find()
