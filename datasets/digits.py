@@ -26,7 +26,9 @@ REMEDY = "Restore it with git, or rebuild it with `python -m datasets.rebuild_di
 def load() -> Dataset:
     """1,797 images of 8 x 8 pixels, 0 to 16, in the order of their source; the last 360 are held out."""
     images, labels = idx.read_pair(
-        idx.Source(IMAGES_PATH, "digits", REMEDY), idx.Source(LABELS_PATH, "digits", REMEDY), CLASSES
+        idx.Source(IMAGES_PATH, "digits", REMEDY, IMAGES_SHA256),
+        idx.Source(LABELS_PATH, "digits", REMEDY, LABELS_SHA256),
+        CLASSES,
     )
     return Dataset(
         name="digits",

@@ -1,15 +1,18 @@
 """IDX file -> rows of bytes.
 
 The only module that knows the layout of MNIST's file format: a big-endian magic number, the count, for images their
-height and width, then one byte a pixel or label. A raw file is mapped, so that workers share its pages; a gzip'd one,
-told by its first bytes rather than its name, is inflated in memory. Whatever is not exactly one whole file is refused.
+height and width, then one byte a pixel or label. A file is read whole into memory of our own, where nobody can change
+it after it was verified; a gzip'd one, told by its first bytes rather than its name, is inflated there. Whatever is not
+exactly one whole regular file is refused: a FIFO would hold up its reader, and a device may go on without end.
 
 Yann LeCun, Corinna Cortes, Christopher J. C. Burges, "The MNIST database of handwritten digits", 1998.
 """
 
+import hashlib
 import math
 import mmap
 import os
+import stat
 import struct
 import zlib
 from pathlib import Path
@@ -17,6 +20,9 @@ from typing import NamedTuple
 
 # MNIST's training images, the largest file in use, are 47 MB.
 LARGEST_BYTES = 1 << 26
+
+_PACKING_BYTES = 1 << 16
+"""By which gzip data may be longer than what is in it: names, and a thousandth where nothing can be packed."""
 
 _GZIP = b"\x1f\x8b"
 
@@ -31,10 +37,16 @@ class Source(NamedTuple):
     path: Path
     dataset: str
     remedy: str
+    sha256: str = ""
+    """Of its bytes, inflated; any content will do where it is empty."""
 
     def corrupt(self, cause: str) -> CorruptData:
         """The error to raise, in full: `cause` continues a sentence that starts with the file's name."""
         return CorruptData(f"{self.dataset}: {self.path.name} {cause}\n  {self.remedy}")
+
+    def too_long(self, size: int, limit: int) -> CorruptData:
+        """The same for a file above its limit, in bytes."""
+        return self.corrupt(f"is {size:,} bytes long, {limit:,} at most are expected")
 
 
 class Images(NamedTuple):
@@ -88,18 +100,17 @@ def read_labels(source: Source, classes: int = 10) -> memoryview:
 
 
 def contents(source: Source, limit: int = LARGEST_BYTES) -> memoryview:
-    """All bytes of a file, read-only: mapped, or inflated if it is gzip'd.
+    """All bytes of a file, read-only, inflated if it is gzip'd.
 
-    Raises CorruptData for broken gzip data and above `limit` bytes, of which one more at most is ever inflated.
+    Raises CorruptData where it can't be read, for broken gzip data and above `limit` bytes, of which one more at most
+    is ever inflated; FileNotFoundError where there is no such file.
     """
-    with source.path.open("rb") as stream:
-        if stream.read(len(_GZIP)) == _GZIP:
-            return memoryview(_inflate(source, limit))
-        size = os.fstat(stream.fileno()).st_size
-        if size > limit:
-            raise source.corrupt(f"is {size:,} bytes long, {limit:,} at most are expected")
-        # An empty file can't be mapped.
-        return memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) if size else b"")
+    content = _read(source, limit)
+    if content[: len(_GZIP)] == _GZIP:
+        return memoryview(_inflate(source, content, limit))
+    if len(content) > limit:
+        raise source.too_long(len(content), limit)
+    return content
 
 
 def encode_images(pixels: bytes, height: int, width: int) -> bytes:
@@ -139,12 +150,63 @@ def _items(source: Source, kind: _Kind) -> "tuple[memoryview, tuple[int, ...]]":
         raise source.corrupt(
             f"holds more than the {count:,} {kind.items} its header says (they end at byte {end:,} of {size:,})"
         )
+    if source.sha256:
+        found = hashlib.sha256(content).hexdigest()
+        if found != source.sha256:
+            raise source.corrupt(f"is not the published file (SHA-256 {found[:8]}, expected {source.sha256[:8]})")
     return content[kind.header_bytes :], shape
 
 
-def _inflate(source: Source, limit: int) -> bytes:
+def _read(source: Source, limit: int) -> memoryview:
+    try:
+        # Else opening would wait for a FIFO's writer, or make a terminal ours.
+        descriptor = os.open(source.path, os.O_RDONLY | _AT_ONCE)
+    except OSError as error:
+        if not os.path.lexists(source.path):
+            raise
+        raise source.corrupt(f"can't be opened ({error.strerror})") from error
+    try:
+        facts = os.fstat(descriptor)
+        if not stat.S_ISREG(facts.st_mode):
+            raise source.corrupt(f"is a {_KINDS.get(stat.S_IFMT(facts.st_mode), 'special file')}, not a regular file")
+        if facts.st_size > limit + _PACKING_BYTES:
+            raise source.too_long(facts.st_size, limit)
+        return _filled(descriptor, facts.st_size)
+    except OSError as error:
+        raise source.corrupt(f"can't be read ({error.strerror})") from error
+    finally:
+        os.close(descriptor)
+
+
+def _filled(descriptor: int, size: int) -> memoryview:
+    """Up to `size` bytes from there, read-only."""
+    if not size:
+        return memoryview(b"")  # no memory is mapped for nothing
+    # Not bytes: an address for C is what a mapping has on every interpreter. Private: pages come in large ones.
+    memory = mmap.mmap(-1, size, **_PRIVATE)
+    taken = 0
+    with memoryview(memory) as whole, os.fdopen(os.dup(descriptor), "rb", buffering=0) as file:
+        while taken < size:
+            count = file.readinto(whole[taken:])
+            if not count:
+                break  # it became shorter meanwhile
+            taken += count
+    return memoryview(memory).toreadonly()[:taken]
+
+
+_AT_ONCE = sum(getattr(os, flag, 0) for flag in ("O_NONBLOCK", "O_CLOEXEC", "O_NOCTTY", "O_BINARY"))
+_PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_ANONYMOUS") else {}
+_KINDS = {
+    stat.S_IFIFO: "FIFO",
+    stat.S_IFSOCK: "socket",
+    stat.S_IFCHR: "device",
+    stat.S_IFBLK: "device",
+    stat.S_IFDIR: "folder",
+}
+
+
+def _inflate(source: Source, packed: memoryview, limit: int) -> bytes:
     # Not the gzip module: it reads ahead of what is asked, and can't say where the data was cut.
-    packed = source.path.read_bytes()
     inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
     try:
         content = inflater.decompress(packed, limit + 1)

@@ -1,8 +1,9 @@
 """MNIST: from $ZOOMGRAD_DATA into the cache, from the cache into a Dataset.
 
 The only module that knows the four files by their hashes, and where the cache is. A file enters the cache whole and
-verified, under a name that carries its hash, or not at all: a worker that finds the name maps the file and hashes
-nothing. Downloading is left to `datasets.fetch`, which workers don't have.
+verified, under a name that carries its hash, or not at all; it is verified again each time it is read, in 25 ms for
+47 MB: a flipped byte would train and measure something else. Downloading is left to `datasets.fetch`, which workers
+don't have.
 """
 
 import hashlib
@@ -28,7 +29,7 @@ class File(NamedTuple):
 
     @property
     def cached_name(self) -> str:
-        """Its name in the cache: to be there is to be verified."""
+        """Its name in the cache."""
         return f"{self.name}-{self.sha256[:8]}"
 
     @property
@@ -56,7 +57,7 @@ TEST = Split(
 
 
 def load() -> Dataset:
-    """The 60,000 training rows, mapped. Raises Unavailable, and CorruptData for a wrong file in $ZOOMGRAD_DATA."""
+    """The 60,000 training rows. Raises Unavailable, and CorruptData for a wrong file in the cache or $ZOOMGRAD_DATA."""
     dataset = _load("mnist", TRAIN)
     return dataset._replace(train_rows=dataset.rows)
 
@@ -85,14 +86,15 @@ def locate(file: File) -> Path:
 def find(file: File) -> Optional[Path]:
     """As `locate`, but None where it raises Unavailable for a file that is nowhere."""
     path = cache_folder() / file.cached_name
-    if path.exists():
+    if os.path.lexists(path):
         return path
-    data = os.environ.get("ZOOMGRAD_DATA")
-    if data:
-        for spelling in file.spellings:
-            candidate = Path(data).expanduser() / spelling
-            if candidate.exists():
-                return admit(file, candidate)
+    data = _folder_of("ZOOMGRAD_DATA")
+    if data and data.exists() and not data.is_dir():
+        raise Unavailable(f"mnist: ZOOMGRAD_DATA ({data}) is not a folder", "Point it at a folder with the four files.")
+    for candidate in (data / spelling for spelling in file.spellings) if data else ():
+        # One that is there and can't be read is shown, not passed over.
+        if os.path.lexists(candidate):
+            return admit(file, candidate)
     return None
 
 
@@ -102,8 +104,7 @@ def admit(file: File, candidate: Path) -> Path:
     Raises CorruptData for any other content, and Unavailable where the cache can't be written.
     """
     source = _source(candidate)
-    # A copy, not the mapping: what is stored must be what was hashed, whoever writes to the candidate meanwhile.
-    content = bytes(idx.contents(source, limit=file.size))
+    content = idx.contents(source, limit=file.size)
     found = hashlib.sha256(content).hexdigest()
     if found != file.sha256:
         # The reader names a cut or foreign file better than a hash does.
@@ -113,25 +114,47 @@ def admit(file: File, candidate: Path) -> Path:
         return _store(content, file.cached_name)
     except OSError as error:
         raise Unavailable(
-            f"mnist: the cache {cache_folder()} can't be written ({error.strerror})",
+            f"mnist: the cache {cache_folder()} can't be written ({error.strerror or error})",
             "Point ZOOMGRAD_CACHE at a folder that can be.",
         ) from error
 
 
 def cache_folder() -> Path:
-    """Under $ZOOMGRAD_CACHE, else $XDG_CACHE_HOME/zoomgrad, else ~/.cache/zoomgrad; it may not exist yet."""
-    own = os.environ.get("ZOOMGRAD_CACHE")
+    """Under $ZOOMGRAD_CACHE, else $XDG_CACHE_HOME/zoomgrad, else ~/.cache/zoomgrad; it may not exist yet.
+
+    Raises Unavailable where there is no home, and for a relative path.
+    """
+    own = _folder_of("ZOOMGRAD_CACHE")
     if own:
-        return Path(own).expanduser() / "mnist"
+        return own / "mnist"
     shared = Path(os.environ.get("XDG_CACHE_HOME", ""))
     # The XDG specification has relative paths ignored.
     if not shared.is_absolute():
-        shared = Path("~/.cache").expanduser()
+        shared = _expanded("~/.cache", "there is no home folder to keep a cache in (HOME)", "ZOOMGRAD_CACHE")
     return shared / "zoomgrad" / "mnist"
 
 
+def _folder_of(variable: str) -> Optional[Path]:
+    """The folder that an environment variable names; None where it is empty or not set."""
+    text = os.environ.get(variable)
+    # Workers run in other folders than whoever set it.
+    return _expanded(text, f"{variable} ({text}) is not an absolute path", variable) if text else None
+
+
+def _expanded(text: str, cause: str, variable: str) -> Path:
+    try:
+        # An empty HOME would make `~` the root on some interpreters.
+        path = Path() if text[0] == "~" and os.environ.get("HOME") == "" else Path(text).expanduser()
+    except RuntimeError:  # `~` of nobody
+        path = Path()
+    if not path.is_absolute():
+        raise Unavailable(f"mnist: {cause}", f"Point {variable} at a folder, by an absolute path.")
+    return path
+
+
 def _load(name: str, split: Split) -> Dataset:
-    images, labels = idx.read_pair(_source(locate(split.images)), _source(locate(split.labels)))
+    sources = [_source(locate(file), file.sha256) for file in split]
+    images, labels = idx.read_pair(sources[0], sources[1])
     return Dataset(
         name=name,
         features=images.pixels,
@@ -144,12 +167,12 @@ def _load(name: str, split: Split) -> Dataset:
     )
 
 
-def _source(path: Path) -> idx.Source:
+def _source(path: Path, sha256: str = "") -> idx.Source:
     remedy = f"Delete {path} and run `python -m datasets.fetch`, or point ZOOMGRAD_DATA at a whole copy."
-    return idx.Source(path, "mnist", remedy)
+    return idx.Source(path, "mnist", remedy, sha256)
 
 
-def _store(content: bytes, name: str) -> Path:
+def _store(content: memoryview, name: str) -> Path:
     folder = cache_folder()
     # Both levels: the mode of mkdir does not reach the parents it makes.
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

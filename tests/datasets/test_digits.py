@@ -98,3 +98,15 @@ def test_right_rows_in_another_order_are_refused(elsewhere, lines):
 def test_a_missing_source_is_named(tmp_path, capsys):
     assert rebuild_digits.main([str(tmp_path / "none")]) == 1
     assert str(tmp_path / "none") in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["IMAGES_PATH", "LABELS_PATH"])
+def test_other_digits_are_refused(tmp_path, monkeypatch, name):
+    """Well formed, and one pixel or label different."""
+    content = bytearray(gzip.decompress(getattr(digits, name).read_bytes()))
+    content[-1] ^= 1
+    path = tmp_path / "digits.gz"
+    path.write_bytes(gzip.compress(content))
+    monkeypatch.setattr(digits, name, path)
+    with pytest.raises(idx.CorruptData, match=r"digits: digits\.gz is not the published file"):
+        digits.load()

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import os
+import socket
 import stat
 import threading
 from pathlib import Path
@@ -44,7 +45,6 @@ def test_the_cache_needs_nothing_else(small, monkeypatch):
     monkeypatch.setenv("ZOOMGRAD_DATA", str(small.folder))
     mnist.ensure()
     monkeypatch.delenv("ZOOMGRAD_DATA")
-    monkeypatch.setattr(hashlib, "sha256", None)  # to be in the cache is to be verified
     assert mnist.load().rows == 3
 
 
@@ -188,3 +188,117 @@ def test_the_real_files_if_they_are_here():
     assert hashlib.sha256(train.features.obj).hexdigest() == mnist.TRAIN.images.sha256
     assert list(train.targets[:5]) == [5, 0, 4, 1, 9]
     assert list(test.targets[:5]) == [7, 2, 1, 0, 4]
+
+
+# --- the cache, whatever lies in it ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def filled(small, monkeypatch):
+    """A cache with all four files, and nowhere else to take them from."""
+    small.give()
+    monkeypatch.setenv("ZOOMGRAD_DATA", str(small.folder))
+    mnist.ensure()
+    monkeypatch.delenv("ZOOMGRAD_DATA")
+    return small
+
+
+@pytest.mark.parametrize("which", ["images", "labels"])
+def test_a_flipped_byte_in_the_cache_is_refused(filled, which):
+    """A label of 8 instead of 9 is a label still: only the hash tells."""
+    path = mnist.locate(getattr(mnist.TRAIN, which))
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(content)
+    message = refusal(idx.CorruptData, mnist.load)
+    assert message.startswith(f"mnist: {path.name} is not the published file (SHA-256 ")
+    assert message.endswith(
+        f"\n  Delete {path} and run `python -m datasets.fetch`, or point ZOOMGRAD_DATA at a whole copy."
+    )
+    path.unlink()
+    with pytest.raises(Unavailable):
+        mnist.load()
+
+
+def test_what_was_read_stays_as_it_was_verified(filled):
+    """A mapped file that shrinks ends the process by SIGBUS, and one that changes trains something else."""
+    path = mnist.locate(mnist.TRAIN.images)
+    train = mnist.load()
+    with path.open("r+b") as file:
+        file.write(bytes(28))
+        file.truncate(0)
+    assert bytes(train.features) == bytes(range(12))
+    with pytest.raises(TypeError):
+        train.features[0] = 1
+
+
+SPECIAL = {
+    "FIFO": os.mkfifo if hasattr(os, "mkfifo") else None,
+    "folder": os.mkdir,
+    "socket": lambda path: socket.socket(socket.AF_UNIX).bind(str(path)),
+    "device": lambda path: path.symlink_to("/dev/zero"),
+    "loop": lambda path: path.symlink_to(path.name),
+    "link to nothing": lambda path: path.symlink_to("nowhere"),
+}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="FIFOs and devices are POSIX's")
+@pytest.mark.parametrize("where", ["cache", "data"])
+@pytest.mark.parametrize("kind", SPECIAL)
+def test_what_is_no_file_neither_hangs_nor_ends_anything(filled, monkeypatch, kind, where):
+    if where == "cache":
+        path = mnist.locate(mnist.TRAIN.labels)
+    else:
+        path = filled.folder / f"{mnist.TRAIN.labels.name}.gz"
+        mnist.locate(mnist.TRAIN.labels).unlink()
+        monkeypatch.setenv("ZOOMGRAD_DATA", str(filled.folder))
+    path.unlink()
+    monkeypatch.chdir(path.parent)  # a socket's path must be short
+    SPECIAL[kind](Path(path.name) if kind == "socket" else path)
+    message = refusal(idx.CorruptData, mnist.load)
+    if kind in ("loop", "link to nothing") or (kind == "socket" and "opened" in message):
+        assert message.startswith(f"mnist: {path.name} can't be opened (")
+    else:
+        assert message.startswith(f"mnist: {path.name} is a {kind}, not a regular file\n  Delete {path} and run")
+
+
+def test_data_that_is_a_file(small, monkeypatch):
+    (small.folder / "file").touch()
+    monkeypatch.setenv("ZOOMGRAD_DATA", str(small.folder / "file"))
+    assert refusal(Unavailable, mnist.load) == (
+        f"mnist: ZOOMGRAD_DATA ({small.folder / 'file'}) is not a folder\n  Point it at a folder with the four files."
+    )
+
+
+@pytest.mark.parametrize("variable", ["ZOOMGRAD_DATA", "ZOOMGRAD_CACHE"])
+@pytest.mark.parametrize("path", ["data", ".", "~nobody-of-that-name/data"])
+def test_a_relative_path_is_refused(small, monkeypatch, variable, path):
+    """Workers run in other folders, and would look elsewhere."""
+    monkeypatch.setenv(variable, path)
+    assert refusal(Unavailable, mnist.load) == (
+        f"mnist: {variable} ({path}) is not an absolute path\n  Point {variable} at a folder, by an absolute path."
+    )
+
+
+def test_an_empty_variable_is_none(small, monkeypatch):
+    monkeypatch.setenv("ZOOMGRAD_DATA", "")
+    assert "nor is ZOOMGRAD_DATA set" in refusal(Unavailable, mnist.load)
+
+
+@pytest.mark.parametrize("home", [None, "", "relative"])
+def test_without_a_home(monkeypatch, home):
+    monkeypatch.delenv("ZOOMGRAD_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    if home is None:
+
+        def nobody(self):
+            raise RuntimeError("Could not determine home directory.")
+
+        monkeypatch.setattr(Path, "expanduser", nobody)
+    else:
+        monkeypatch.setenv("HOME", home)
+        monkeypatch.setenv("USERPROFILE", home)
+    assert refusal(Unavailable, mnist.load) == (
+        "mnist: there is no home folder to keep a cache in (HOME)\n"
+        "  Point ZOOMGRAD_CACHE at a folder, by an absolute path."
+    )
