@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import engines
+from engines import asking
 from engines.api import Unavailable
 from harness.profile import instructions
 from harness.profile.look import NoProfile
@@ -110,3 +111,18 @@ def test_a_count_is_the_same_again(engine, look, callgrind):
 
 def self_made(chosen, look):
     return {"profiler": "instructions", **look.common, **instructions.profile(chosen)}
+
+
+@pytest.mark.parametrize("text", ["exit 1", "exec sleep 1000", "exec yes"])
+def test_a_valgrind_that_misbehaves_is_skipped_with_the_reason(tmp_path, monkeypatch, text):
+    def refuse():
+        raise Unavailable("no counter", "")
+
+    program = tmp_path / "valgrind"
+    program.write_text(f"#!/bin/sh\n{text}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(asking, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(count, "Processor", refuse)
+    with pytest.raises(NoProfile, match=f"no counter, and {program} (ended|gave|wrote)"):
+        instructions.find()

@@ -111,3 +111,24 @@ def test_pypy_is_looked_at_too(look, usable):
         pytest.skip("no PyPy on this machine")
     found = perf.profile(look("tuple", "digits", seconds=1.0, interpreter=pypy))
     assert found["groups"].get("machine code of the JIT", 0) > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("echo 'no \033[2J access' >&2; exit 1", "perf may not look: it ended with exit code 1: no"),
+        ("exec sleep 1000", "perf may not look: it gave no answer within 0.5 s"),
+        ("exec yes", "perf may not look: it wrote more than"),
+    ],
+)
+@pytest.mark.skipif(sys.platform != "linux", reason="perf is Linux's own")
+def test_a_perf_that_misbehaves_is_skipped_with_the_reason(tmp_path, monkeypatch, text, what):
+    program = tmp_path / "perf"
+    program.write_text(f"#!/bin/sh\n{text}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(perf, "PROBE_SECONDS", 0.5)
+    with pytest.raises(NoProfile) as none:
+        perf.find()
+    assert none.value.reason.startswith(what)
+    assert none.value.reason.isprintable()
