@@ -6,11 +6,13 @@ mirror sends is untrusted until `mnist.admit` has verified it. `python -m datase
 
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import urlsplit
 
-from datasets import mnist
+from datasets import idx, mnist
 from datasets.dataset import Unavailable
 from datasets.idx import CorruptData
 
@@ -21,6 +23,7 @@ MIRRORS = (
 
 CONNECT_TIMEOUT_SECONDS = 10
 READ_TIMEOUT_SECONDS = 30
+DOWNLOAD_SECONDS = 600.0
 
 
 def fetch_mnist(mirrors: Sequence[str] = MIRRORS) -> None:
@@ -44,23 +47,51 @@ def _download(file: mnist.File, mirrors: Sequence[str]) -> None:
     # The downloader alone: pooch's own cache would keep what is not verified yet.
     downloader = pooch.HTTPDownloader(timeout=(CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS))
     failures = []
-    with tempfile.TemporaryDirectory() as folder:
-        packed = Path(folder) / f"{file.name}.gz"
-        for mirror in mirrors:
-            try:
-                downloader(mirror + packed.name, str(packed), None)
+    name = f"{file.name}.gz"
+    for mirror in mirrors:
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                packed = Path(folder) / name
+                with packed.open("wb") as stream:
+                    downloader(mirror + name, _Bounded(stream, file.size + idx.PACKING_BYTES), None)
                 mnist.admit(file, packed)
                 return
-            # What requests raises are OSErrors.
-            except (OSError, CorruptData) as error:
-                failures.append(f"{urlsplit(mirror).netloc}: {_cause(error)}")
+        # What requests raises are OSErrors, and ValueErrors where a mirror's answer is none of HTTP; so is CorruptData.
+        except (OSError, ValueError) as error:
+            failures.append(f"{urlsplit(mirror).netloc}: {_cause(error)}")
     raise Unavailable(
-        f"mnist: no mirror sent {packed.name} ({'; '.join(failures)})",
+        f"mnist: no mirror sent {name} ({'; '.join(failures)})",
         "Try again where there is a network, or point ZOOMGRAD_DATA at a folder with the four files.",
     )
 
 
+class _TooMuch(OSError):
+    """A mirror that goes on sending."""
+
+
+class _Bounded:
+    """A file for a download, which takes so many bytes at most, and for so long."""
+
+    def __init__(self, file: BinaryIO, most_bytes: int) -> None:
+        self._file = file
+        self._left = most_bytes
+        self._until = time.monotonic() + DOWNLOAD_SECONDS
+
+    def write(self, content: bytes) -> None:
+        self._left -= len(content)
+        if self._left < 0:
+            raise _TooMuch("sent more than the file is long")
+        if time.monotonic() > self._until:
+            raise _TooMuch(f"was not done after {DOWNLOAD_SECONDS:g} s")
+        self._file.write(content)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+
 def _cause(error: Exception) -> str:
+    if isinstance(error, _TooMuch):
+        return str(error)
     if isinstance(error, CorruptData):
         # Its remedy speaks of a file that is gone by now.
         return str(error).splitlines()[0].partition(": ")[2]

@@ -22,7 +22,7 @@ from typing import NamedTuple
 # MNIST's training images, the largest file in use, are 47 MB.
 LARGEST_BYTES = 1 << 26
 
-_PACKING_BYTES = 1 << 16
+PACKING_BYTES = 1 << 16
 """By which gzip data may be longer than what is in it: names, and a thousandth where nothing can be packed."""
 
 _GZIP = b"\x1f\x8b"
@@ -177,7 +177,7 @@ def _read(source: Source, limit: int) -> memoryview:
         facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode):
             raise source.corrupt(f"is a {_KINDS.get(stat.S_IFMT(facts.st_mode), 'special file')}, not a regular file")
-        if facts.st_size > limit + _PACKING_BYTES:
+        if facts.st_size > limit + PACKING_BYTES:
             raise source.too_long(facts.st_size, limit)
         return _filled(descriptor, facts.st_size)
     except OSError as error:

@@ -115,3 +115,68 @@ def test_command_line(small, serve, nobody, monkeypatch, capsys):
     monkeypatch.setattr(fetch.fetch_mnist, "__defaults__", ([serve(small.contents)],))
     assert fetch.main() == 0
     assert capsys.readouterr().out == f"MNIST is in {small.cache / 'mnist'}\n"
+
+
+@pytest.fixture
+def answering():
+    """`answering(sends)`: the address of a mirror that sends what that function yields, for as long as it does."""
+    listening = []
+
+    def start(sends):
+        server = socket.create_server(("127.0.0.1", 0))
+        listening.append(server)
+
+        def answer():
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                with connection:
+                    try:
+                        connection.recv(65536)
+                        for some in sends():
+                            connection.sendall(some)
+                    except OSError:
+                        pass
+
+        threading.Thread(target=answer, daemon=True).start()
+        return f"http://127.0.0.1:{server.getsockname()[1]}/"
+
+    yield start
+    for server in listening:
+        server.close()
+
+
+def endless():
+    yield b"HTTP/1.1 200 OK\r\n\r\n"
+    while True:
+        yield bytes(1 << 16)
+
+
+def test_a_mirror_that_sends_without_end_is_left(small, answering, serve):
+    fetch.fetch_mnist([answering(endless), serve(small.contents)])
+    assert len(small.cached()) == 4
+    (small.cache / "mnist" / mnist.TRAIN.images.cached_name).unlink()
+    with pytest.raises(Unavailable, match="sent more than the file is long"):
+        fetch.fetch_mnist([answering(endless)])
+
+
+def test_a_mirror_that_takes_too_long_is_left(small, answering, monkeypatch):
+    monkeypatch.setattr(fetch, "DOWNLOAD_SECONDS", -1.0)
+    with pytest.raises(Unavailable, match=r"was not done after -1 s"):
+        fetch.fetch_mnist([answering(endless)])
+
+
+@pytest.mark.parametrize(
+    "said", [b"", b"\xff\xfe", b"HTTP/9.9 x\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\nx"]
+)
+def test_a_mirror_that_speaks_no_http_is_left(small, answering, said):
+    with pytest.raises(Unavailable, match="no mirror sent"):
+        fetch.fetch_mnist([answering(lambda: [said])])
+
+
+def test_without_a_place_for_downloads(small, serve, monkeypatch, tmp_path):
+    monkeypatch.setattr(fetch.tempfile, "tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(Unavailable, match="no mirror sent"):
+        fetch.fetch_mnist([serve(small.contents)])
