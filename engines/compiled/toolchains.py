@@ -14,6 +14,7 @@ import platform
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -283,6 +284,7 @@ def build(
             _check_there(tool, objects)
             run([[*(linker or (*tool.command, *tool.link_flags)), "-o", str(target), *map(str, objects)]])
         _check_there(tool, [target])
+        _check_whole(tool, target)
         yield Built(target, target.stat().st_size)
 
 
@@ -300,6 +302,25 @@ def _linker(tool: Toolchain) -> tuple[str, ...]:
     """
     program = _asked_linker()[0] if sys.platform == "linux" and tool.family != "tcc" else ""
     return (program, "-shared", "-Bsymbolic") if program else ()
+
+
+def _check_whole(tool: Toolchain, file: Path) -> None:
+    """Raise BuildFailed for an ELF object whose last part, the table of sections, is not there.
+
+    On a full disk TCC cuts its object short and reports success; who loaded it would end by SIGBUS.
+    """
+    with file.open("rb") as stream:
+        header, size = stream.read(64), stream.seek(0, os.SEEK_END)
+    if len(header) < 64 or header[:4] != b"\x7fELF":
+        return
+    order = "<" if header[5] == 1 else ">"
+    offset_at, count_at, number = (0x28, 0x3A, "Q") if header[4] == 2 else (0x20, 0x2E, "I")
+    (offset,) = struct.unpack_from(f"{order}{number}", header, offset_at)
+    entry_bytes, entries = struct.unpack_from(f"{order}2H", header, count_at)
+    end = offset + entry_bytes * entries
+    if size < end:
+        name = Path(tool.command[0]).name
+        raise BuildFailed(f"{name} wrote {size:,} of {end:,} bytes of the object, and said that it was done", "", PLACE)
 
 
 @cache

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -519,6 +521,51 @@ def test_a_full_disk(compiler, full_disk):
     assert message.startswith("unit_0.c could not be written: ")
     assert os.strerror(errno.ENOSPC) in message
     assert "space left" in message.splitlines()[1]
+
+
+FULL = """
+import sys
+from engines.compiled.toolchains import BuildFailed, build, find
+for unit in ("/* " + "long " * 100_000 + "*/", "double big[10000] = {1.0};"):
+    try:
+        with build(find(sys.argv[1]), [unit], ()):
+            print("built")
+    except BuildFailed as error:
+        print("failed", str(error).replace(chr(10), " "))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root on Linux mounts a small disk")
+def test_a_disk_that_is_really_full(tmp_path):
+    """Of 64 KiB: too small for the one's C, and for the other's object."""
+    tool = find(usable("tcc").compiler)
+    root = Path(__file__).parent.parent.parent.parent
+    mount = f'mount -t tmpfs -o size=64k none "{tmp_path}" && TMPDIR="{tmp_path}" exec "$@"'
+    command = ["unshare", "--mount", "sh", "-c", mount, "sh", sys.executable, "-c", FULL, tool.family]
+    result = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    if "mount" in result.stderr:
+        pytest.skip(f"no disk can be mounted here: {result.stderr.strip()}")
+    written, compiled = result.stdout.splitlines()
+    assert written.startswith("failed unit_0.c could not be written: ")
+    assert os.strerror(errno.ENOSPC) in written
+    assert re.match(r"failed tcc wrote [\d,]+ of [\d,]+ bytes of the object", compiled) or "tcc ended" in compiled
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize("name", ["tcc", "gcc-O0", "clang-O0"])
+def test_an_object_that_is_cut_short_is_none(name, tmp_path):
+    """A compiler that does not look whether it could write."""
+    tool = find(usable(name).compiler)
+    with build(tool, ["double f(void) { return 1.0; }"], ()) as built:
+        whole = built.path.read_bytes()
+    (tmp_path / "whole").write_bytes(whole)
+    if not whole.startswith(b"\x7fELF"):
+        pytest.skip("objects are not ELF here")
+    toolchains._check_whole(tool, tmp_path / "whole")
+    for size in (64, len(whole) // 2, len(whole) - 1):
+        (tmp_path / "cut").write_bytes(whole[:size])
+        with pytest.raises(BuildFailed, match=f"wrote {size:,} of {len(whole):,} bytes of the object"):
+            toolchains._check_whole(tool, tmp_path / "cut")
 
 
 def test_words_without_end_are_kept_at_their_end(compiler, monkeypatch):
