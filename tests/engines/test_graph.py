@@ -1,5 +1,6 @@
 """How the graph prints and is drawn."""
 
+import os
 import shutil
 
 import pytest
@@ -41,5 +42,19 @@ def test_without_dot_a_notebook_shows_text(monkeypatch):
     monkeypatch.setattr(draw, "which", lambda name: None)
     drawing = draw_dot(example())
     with pytest.raises(Unavailable, match="Install Graphviz"):
+        drawing.svg()
+    assert drawing._repr_mimebundle_() == {"text/plain": str(drawing)}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the program is a script")
+@pytest.mark.parametrize("text", ["exit 1", "exec sleep 1000", "kill -SEGV $$"])
+def test_with_a_dot_that_misbehaves_a_notebook_shows_text(tmp_path, monkeypatch, text):
+    program = tmp_path / "dot"
+    program.write_text(f"#!/bin/sh\n{text}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/usr/bin{os.pathsep}/bin")
+    monkeypatch.setattr(draw, "RENDER_SECONDS", 0.5)
+    drawing = draw_dot(example())
+    with pytest.raises(Unavailable, match="Graphviz could not draw"):
         drawing.svg()
     assert drawing._repr_mimebundle_() == {"text/plain": str(drawing)}

@@ -8,6 +8,7 @@ import datasets
 import engines
 from engines.api import UnknownName
 from engines.compiled.c_engines import KEPT_FROM_SECONDS
+from engines.discovery import NAME
 from harness import matrix, workloads
 from harness.interpreters import Interpreter
 from results.record import Cell
@@ -170,6 +171,36 @@ def test_a_model_whose_data_are_missing_takes_no_time(monkeypatch):
     absent = replace(workloads.load("conv-2d"), name="absent", reader=missing)
     monkeypatch.setitem(workloads.WORKLOADS, "absent", absent)
     assert matrix.tape_rows("absent") == 0
+
+
+@pytest.mark.parametrize("part", ["reader", "build", "loss_of"])
+def test_a_workload_that_fails_takes_no_time(monkeypatch, part):
+    """Its workers say why."""
+
+    def fail(*_):
+        raise KeyError("no such row")
+
+    broken = replace(workloads.WORKLOADS["recurrent"], name="broken", **{part: fail})
+    monkeypatch.setitem(workloads.WORKLOADS, "broken", broken)
+    assert matrix.tape_rows("broken") == 0
+    matrix.tape_rows.cache_clear()
+
+
+def test_a_workloads_name_may_name_files():
+    assert all(NAME.fullmatch(name) for name in workloads.names())
+
+
+@pytest.mark.parametrize("answer", [KeyError("supports"), SystemError(), "no", 3, [], None, float("nan")])
+def test_whatever_an_engine_says_of_a_workload_there_is_an_estimate(monkeypatch, answer):
+    def supports(workload):
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(engines.load("slots"), "supports", supports, raising=False)
+    cell = Cell(engine="slots", interpreter="cpython-3.13", workload="xor")
+    here = Interpreter("cpython-3.13", None, "cpython", "3.13.0", "3.13.0", False, {})
+    assert 0 < matrix.estimate_seconds(cell, matrix.preset("smoke").settings, here, 0) < 1000
 
 
 def test_a_missing_interpreter_takes_no_time():

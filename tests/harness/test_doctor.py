@@ -1,0 +1,43 @@
+"""What `zoomgrad doctor` says of parts that fail while they are looked at."""
+
+import pytest
+
+import datasets
+from datasets.idx import CorruptData
+from engines.api import Unavailable
+from engines.asking import Skipped
+from harness.cli.doctor import _skipped, state
+from harness.profile.look import NoProfile
+
+
+@pytest.mark.parametrize(
+    ("error", "row"),
+    [
+        (Unavailable("no gcc", "Install it."), ("missing", "no gcc. Install it.")),
+        (datasets.Unavailable("no data", "Fetch it."), ("missing", "no data. Fetch it.")),
+        (NoProfile("skipped", "no perf", "Install it."), ("missing", "no perf. Install it.")),
+        (CorruptData("a byte is wrong"), ("wrong", "a byte is wrong")),
+        (ZeroDivisionError("by \x1b[2J"), ("broken", "ZeroDivisionError: by \N{REPLACEMENT CHARACTER}[2J")),
+        (SystemExit(3), ("broken", "SystemExit: 3")),
+        (MemoryError(), ("broken", "MemoryError")),
+        (RecursionError("deep"), ("broken", "RecursionError: deep")),
+    ],
+)
+def test_whatever_a_look_raises_is_a_row(error, row):
+    def look():
+        raise error
+
+    assert state("engine x", look) == ("engine x", *row)
+
+
+def test_an_interrupt_is_none():
+    def look():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        state("engine x", look)
+
+
+def test_programs_that_are_not_used_come_once_and_as_text():
+    gcc = Skipped("/odd\x1b[2J/gcc", "is a folder")
+    assert _skipped([gcc, gcc]) == [("program /odd\N{REPLACEMENT CHARACTER}[2J/gcc", "skipped", "is a folder")]
