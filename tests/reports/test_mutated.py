@@ -124,6 +124,17 @@ def test_a_changed_run_is_refused_or_told(small, tmp_path_factory, data):
         assert len(str(error)) < 2_000
 
 
+def test_engines_that_build_on_each_other_in_a_circle_are_told(small, tmp_path):
+    """Of a stranger's run; engines of ours can't."""
+    for name, content in small.items():
+        if name.name == "run.json":
+            facts = {engine: {**fact, "builds_on": "tuple"} for engine, fact in content["engines"].items()}
+            content = {**content, "engines": facts}
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(json.dumps(content))
+    told(tmp_path)
+
+
 def test_figures_at_the_bounds_of_the_schema_are_drawn(small, tmp_path):
     """Each record at another end of what the schema accepts: no ratio or logarithm of them breaks a chart."""
     ends = {
