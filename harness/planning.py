@@ -13,8 +13,8 @@ from harness.budget import fit
 from harness.interpreters import Interpreter, Missing
 from harness.schedule import Plan
 from results import alike
+from results.files import Unreadable
 from results.record import Cell, EngineFacts, InterpreterFacts, Run, WorkloadFacts
-from results.store import Unreadable
 
 
 def plan(

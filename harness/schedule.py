@@ -7,7 +7,6 @@ starts; a cell that brought no result is not tried again in later blocks, and ne
 from __future__ import annotations
 
 import random
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,9 +21,10 @@ from harness.isolate import MOST_PADDING, Draw, Isolate
 from harness.matrix import cell_seconds, estimate_seconds, vouching_seconds
 from harness.vouching import NoVouching, Vouchers
 from harness.worker.job import Job
+from results.files import write_atomically
 from results.precision import imprecise
 from results.record import Cell, Record, Run, Vouching
-from results.store import Store, write_atomically
+from results.store import Store
 
 NO_ENVIRONMENT_REMEDY = "Check the network, then start a new run."
 
@@ -139,7 +139,7 @@ class Schedule:
         self.store.remove_objects()
         for vouching in self.store.vouchings():
             for voucher in vouching.vouchers:
-                shutil.rmtree(self.store.evidence_folder(voucher.cell), ignore_errors=True)
+                self.store.remove(self.store.evidence_folder(voucher.cell))
 
     def _measure_all(self, planned: Sequence[tuple[int, Cell]]) -> int:
         """Measure what is not on disk; what was skipped is tried again, since it may be there by now.

@@ -17,6 +17,9 @@ from reports.symbol_ladder import symbol_ladder
 from results.profile import AnyProfile, LineProfile, SymbolProfile
 from results.record import Run
 
+HEADING = "# Do the published claims hold?"
+"""The first line of the template."""
+
 
 def analysis(run: Run, profiles: Iterable[AnyProfile]) -> str:
     """The analysis of a run; no figure in it is from anywhere but its profiles."""

@@ -6,15 +6,22 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from reports import html, markdown
+from reports.analysis import HEADING as ANALYSIS_HEADING
 from reports.analysis import analysis
+from reports.charts import charts
 from reports.flame import flame, folded
 from reports.history import History
 from reports.races import NEEDED, Race, race, same_run, speedups
 from reports.seen import STACKS, Seen, flame_name, seen
 from reports.story import Raced, Story, story
 from reports.svg import standalone
+from results.fields import printable
+from results.files import Unreadable, inside, read_text, write_atomically
 from results.record import Run
-from results.store import FACTS, Store, Unreadable, write_atomically
+from results.store import FACTS, Store
+
+CHARTS = "charts"
+MOST_STACK_BYTES = 64 * 2**20
 
 
 def build(store: Store) -> Path:
@@ -49,20 +56,20 @@ def write(store: Store, told: Story, into: Path | None = None) -> Path:
     """
     drawn = html.drawings(told)
     folder = into or store.folder
-    charts = folder / "charts"
-    charts.mkdir(parents=True, exist_ok=True)
-    for stale in {*charts.glob("*.svg")} - {charts / f"{drawing.name}.svg" for drawing in drawn}:
-        stale.unlink()
+    inside(folder, CHARTS).mkdir(parents=True, exist_ok=True)
+    # Only what a report may have left there: `into` is a folder of the user's, who may have other charts in it.
+    for name in charts().keys() - {drawing.name for drawing in drawn}:
+        inside(folder, CHARTS, f"{name}.svg").unlink(missing_ok=True)
     for drawing in drawn:
-        write_atomically(charts / f"{drawing.name}.svg", standalone(drawing))
-    looks = told.looks
+        write_atomically(inside(folder, CHARTS, f"{drawing.name}.svg"), standalone(drawing))
+    looks, written = told.looks, inside(folder, "analysis.md")
     if looks and looks.profiles:
         _draw_flames(store, looks)
-        write_atomically(folder / "analysis.md", analysis(looks.run, looks.profiles))
-    else:
-        (folder / "analysis.md").unlink(missing_ok=True)
-    write_atomically(folder / "report.md", markdown.page(told))
-    page = folder / ("index.html" if into else "report.html")
+        write_atomically(written, analysis(looks.run, looks.profiles))
+    elif written.is_file() and read_text(written).startswith(ANALYSIS_HEADING):
+        written.unlink()
+    write_atomically(inside(folder, "report.md"), markdown.page(told))
+    page = inside(folder, "index.html" if into else "report.html")
     write_atomically(page, html.page(told, drawn))
     return page
 
@@ -80,10 +87,10 @@ def gather(folder: Path) -> tuple[list[Race], list[str]]:
             try:
                 found = race(*_raced(Store(path)))
             except (Unreadable, OSError) as error:
-                left_out.append(f"{path.name} is left out: {error}")
+                left_out.append(printable(f"{path.name} is left out: {error}"))
                 continue
             if reason := _useless(found, races):
-                left_out.append(f"{path.name} is left out: {reason}")
+                left_out.append(printable(f"{path.name} is left out: {reason}"))
             else:
                 races.append(found)
     return races, left_out
@@ -97,8 +104,8 @@ def _useless(found: Race, before: Iterable[Race]) -> str:
 
 def write_history(folder: Path, told: History) -> Path:
     """Write history.html and history.md into a folder of runs; returns the page's path."""
-    write_atomically(folder / "history.md", markdown.history_page(told))
-    page = folder / "history.html"
+    write_atomically(inside(folder, "history.md"), markdown.history_page(told))
+    page = inside(folder, "history.html")
     write_atomically(page, html.history_page(told))
     return page
 
@@ -126,7 +133,7 @@ def _draw_flames(store: Store, looks: Seen) -> None:
             file = store.profile_folder(cell) / name
             profiler = name.removesuffix(STACKS)
             try:
-                stacks = folded(file.read_text(encoding="utf-8"))
+                stacks = folded(read_text(file, MOST_STACK_BYTES))
             except ValueError as error:
                 raise Unreadable(f"{file}: {error}\n  Remove the file, then look at the cell again.") from error
             write_atomically(file.with_name(flame_name(profiler)), flame(stacks, f"{cell}, by {profiler}"))

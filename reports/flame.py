@@ -55,12 +55,18 @@ class Box:
     share: float
 
 
+MOST_SAMPLES = 1e15
+"""On all stacks of one line. More are a mistake, and their sum might not be finite."""
+DEEPEST = 10_000
+"""Frames of a stack that are drawn: ten times as deep as Python recurses."""
+
+
 def folded(text: str) -> dict[str, float]:
     """Lines of `outer;inner COUNT` -> samples by stack. Raises ValueError with the line that has no count."""
     stacks: dict[str, float] = {}
     for line in filter(str.strip, text.splitlines()):
         stack, _, count = line.rpartition(" ")
-        if not _COUNT.fullmatch(count):
+        if not _COUNT.fullmatch(count) or float(count) > MOST_SAMPLES:
             raise ValueError(f"no count at the end of {line[-200:]!r}")
         stacks[stack] = stacks.get(stack, 0.0) + float(count)
     return stacks
@@ -117,7 +123,7 @@ def _merged(stacks: Mapping[str, float]) -> Frame:
             continue
         frame = root
         frame.total += count
-        for name in filter(None, stack.split(";")):
+        for name in list(filter(None, stack.split(";")))[:DEEPEST]:
             frame = frame.called.setdefault(name, Frame(name))
             frame.total += count
     return root

@@ -17,13 +17,13 @@ from reports.instructions import change
 from reports.outcome import MEASURED, UNSTEADY, Outcome, outcomes
 from results import stats, units
 from results.alike import same_machine, unlike_settings
+from results.files import Unreadable
 from results.limits import Limits
 from results.noise import Noise
 from results.profile import InstructionsProfile
 from results.record import BASELINE, Cell, Record, Run
 from results.samples import Blocks, baseline_of, common, compile_seconds, step_seconds
 from results.stats import Interval
-from results.store import Unreadable
 
 Word = Literal["wrong", "lost", "worse", "unsure", "same", "better", "new"]
 """From the worst on: the order of a table of verdicts."""

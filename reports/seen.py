@@ -56,8 +56,9 @@ class Seen:
 
     def is_variant(self, profile: Profile) -> bool:
         """Whether its engine is the baseline, or was made from it step by step without compiling anything."""
-        engine = profile.cell.engine
-        while engine != BASELINE and engine in self.run.engines:
+        engine, passed = profile.cell.engine, set[str]()
+        while engine != BASELINE and engine in self.run.engines.keys() - passed:
+            passed.add(engine)
             engine = self.run.engines[engine].builds_on
         return engine == BASELINE and not profile.preparations
 

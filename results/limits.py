@@ -17,8 +17,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, ValidationError
 
+from results.files import Unreadable
 from results.record import Cell
-from results.store import Unreadable
 
 Share = Annotated[float, Field(gt=0, le=100)]
 

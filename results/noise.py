@@ -7,24 +7,30 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import stdev
+from typing import Annotated, Final
 
-from pydantic import AwareDatetime
+from pydantic import Field
 
 from results import stats
 from results.alike import same_machine, unlike_settings
+from results.fields import CellKey, Moment, Name, OneLine
+from results.files import inside, read, write_atomically
 from results.record import Cell, Model, Record, Run
 from results.samples import baseline_of, common, step_seconds
-from results.store import RUNS, read, write_atomically
+from results.store import RUNS
+
+MOST: Final = 1e6
+"""A floor that no change exceeds."""
 
 
 class Noise(Model):
     """A machine's noise floor: an A/A measurement."""
 
-    machine: dict[str, str]
-    created_at: AwareDatetime
+    machine: dict[OneLine, OneLine]
+    created_at: Moment
     """Of the last run."""
-    runs: tuple[str, ...]
-    floors: dict[str, float]
+    runs: tuple[Name, ...]
+    floors: dict[CellKey, Annotated[float, Field(ge=0.0, le=MOST)]]
     """By a cell's key the change of its speedup that two runs exceed by chance once in twenty times: 0.04 for 4 %."""
 
     def floor(self, cell: Cell) -> float | None:
@@ -57,7 +63,7 @@ def noise(races: Sequence[tuple[Run, Iterable[Record]]]) -> Noise:
 
 def _floor(logs: Sequence[float]) -> float:
     """A difference of two runs has the variance of both; of so few runs it is known by Student's t."""
-    return math.expm1(stats.student(len(logs)) * math.sqrt(2) * stdev(logs))
+    return math.expm1(min(stats.student(len(logs)) * math.sqrt(2) * stdev(logs), math.log1p(MOST)))
 
 
 def _refuse_unlike(runs: Sequence[Run]) -> None:
@@ -89,4 +95,4 @@ def noise_of(run: Run, under: Path = RUNS) -> Noise | None:
 
 
 def _file(preset: str, under: Path) -> Path:
-    return under / f"noise-{preset}.json"
+    return inside(under, f"noise-{preset}.json")

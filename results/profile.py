@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import AwareDatetime, Field, NonNegativeFloat, NonNegativeInt, TypeAdapter, model_validator
+from pydantic import Field, TypeAdapter, model_validator
 
+from results.fields import Bytes, Count, Moment, OneLine, Seconds, Share, Text
 from results.record import Cell, Model
 
 PROFILE_VERSION: Final = 1
 
-Share = Annotated[float, Field(ge=0.0, le=1.0 + 1e-9)]
-"""Of one profile's samples or seconds."""
+Size = Annotated[float, Field(ge=0.0, le=2.0**60)]
+"""Bytes that were sampled, and so are no whole number."""
 
 
 class Profile(Model):
@@ -24,17 +25,17 @@ class Profile(Model):
     profile_version: Literal[1] = PROFILE_VERSION
     cell: Cell
     status: Literal["measured", "skipped", "failed", "timed-out"]
-    reason: str = ""
-    remedy: str = ""
-    started_at: AwareDatetime
-    worker_seconds: NonNegativeFloat = 0.0
-    tool: str = ""
+    reason: Text = ""
+    remedy: Text = ""
+    started_at: Moment
+    worker_seconds: Seconds = 0.0
+    tool: OneLine = ""
     """Name and version of what looked."""
-    steps: NonNegativeInt = 0
+    steps: Count = 0
     """Steps of training while it looked."""
-    seconds: NonNegativeFloat = 0.0
+    seconds: Seconds = 0.0
     """How long it looked."""
-    preparations: NonNegativeInt = 0
+    preparations: Count = 0
     """How often the engine was prepared meanwhile: Scalene and perf see what compiles do so half of the time."""
 
     @model_validator(mode="after")
@@ -47,18 +48,18 @@ class Profile(Model):
 class Line(Model):
     """A line of source, with its shares of the CPU time and what it allocates."""
 
-    file: str
+    file: OneLine
     """Relative to the project, with `/`."""
-    line: NonNegativeInt
-    source: str
+    line: Count
+    source: OneLine
     python: Share
     native: Share
     """In C that the line called, a garbage collection on its way included."""
     system: Share
-    allocated_bytes: NonNegativeFloat = 0.0
+    allocated_bytes: Size = 0.0
     """In all, however soon it was freed."""
-    peak_bytes: NonNegativeFloat = 0.0
-    copied_bytes_per_second: NonNegativeFloat = 0.0
+    peak_bytes: Size = 0.0
+    copied_bytes_per_second: Size = 0.0
 
     @property
     def cpu(self) -> float:
@@ -72,7 +73,7 @@ class LineProfile(Profile):
     python: Share = 0.0
     native: Share = 0.0
     system: Share = 0.0
-    peak_bytes: NonNegativeFloat = 0.0
+    peak_bytes: Size = 0.0
     lines: tuple[Line, ...] = ()
     """Every line with a sample of either kind, in the order of files and lines."""
 
@@ -80,10 +81,10 @@ class LineProfile(Profile):
 class Symbol(Model):
     """A function of the interpreter, the compiled object or the kernel, and the samples that ended in it."""
 
-    name: str
-    object: str
+    name: OneLine
+    object: OneLine
     """The library or program it lies in, without its folder."""
-    group: str
+    group: OneLine
     share: Share
 
 
@@ -91,8 +92,8 @@ class SymbolProfile(Profile):
     """perf's: samples by symbol, and by group of symbols."""
 
     profiler: Literal["perf"] = "perf"
-    samples: NonNegativeInt = 0
-    groups: dict[str, Share] = Field(default_factory=dict)
+    samples: Count = 0
+    groups: dict[OneLine, Share] = Field(default_factory=dict)
     """Group -> share; they add up to 1."""
     symbols: tuple[Symbol, ...] = ()
     """The most frequent, most frequent first."""
@@ -101,10 +102,10 @@ class SymbolProfile(Profile):
 class Generation(Model):
     """Collections of one generation of a garbage collector."""
 
-    name: str
-    collections: NonNegativeInt
-    seconds: NonNegativeFloat
-    collected: NonNegativeInt = 0
+    name: OneLine
+    collections: Count
+    seconds: Seconds
+    collected: Count = 0
     """Objects found unreachable; 0 where the interpreter does not count them."""
 
 
@@ -115,9 +116,9 @@ class CollectorProfile(Profile):
     share: Share = 0.0
     """Of the wall time of all steps."""
     generations: tuple[Generation, ...] = ()
-    blocks_left: float | None = None
+    blocks_left: Annotated[float, Field(ge=-(2.0**53), le=2.0**53)] | None = None
     """Blocks of memory that a step leaves to the collector: with it switched off they stay. None where not counted."""
-    peak_blocks: NonNegativeInt | None = None
+    peak_blocks: Count | None = None
     """Most blocks seen at the start of a collection, beyond those before the first step."""
 
 
@@ -129,15 +130,15 @@ class JitProfile(Profile):
     """Recording what the interpreter does."""
     backend: Share = 0.0
     """Turning traces into machine code, their optimisation included."""
-    loops: NonNegativeInt = 0
-    bridges: NonNegativeInt = 0
-    operations: NonNegativeInt = 0
+    loops: Count = 0
+    bridges: Count = 0
+    operations: Count = 0
     """That were recorded, in all traces."""
-    machine_code_bytes: NonNegativeInt = 0
-    aborts: dict[str, NonNegativeInt] = Field(default_factory=dict)
+    machine_code_bytes: Bytes = 0
+    aborts: dict[OneLine, Count] = Field(default_factory=dict)
     """Reason -> traces that were given up."""
-    first_step_seconds: NonNegativeFloat = 0.0
-    last_step_seconds: NonNegativeFloat = 0.0
+    first_step_seconds: Seconds = 0.0
+    last_step_seconds: Seconds = 0.0
     """What a step took at the end: the median of the last tenth."""
 
 
@@ -157,17 +158,17 @@ class AnatomyProfile(Profile):
     """
 
     profiler: Literal["anatomy"] = "anatomy"
-    parts: dict[str, NonNegativeFloat] = Field(default_factory=dict)
+    parts: dict[OneLine, Seconds] = Field(default_factory=dict)
     """Seconds of a step by part, every one of PARTS; they add up to `step_seconds`."""
-    pauses: dict[str, NonNegativeFloat] = Field(default_factory=dict)
+    pauses: dict[OneLine, Seconds] = Field(default_factory=dict)
     """The collector's seconds of a step by the part that they interrupted. `build` has those of `forward` too."""
-    step_seconds: NonNegativeFloat = 0.0
+    step_seconds: Seconds = 0.0
     """Of a step whose stages are timed."""
-    plain_step_seconds: NonNegativeFloat = 0.0
+    plain_step_seconds: Seconds = 0.0
     """Of a step in the same process, warmed up, before anything was wrapped."""
-    preparation_seconds: NonNegativeFloat = 0.0
+    preparation_seconds: Seconds = 0.0
     """What an engine does once: `replay` builds and orders its graph."""
-    forward_alone_seconds: NonNegativeFloat | None = None
+    forward_alone_seconds: Seconds | None = None
     """What bare numbers took. More than `forward` where it exceeded all of the engine's building. None for `replay`."""
 
     @property
@@ -194,16 +195,16 @@ class AnatomyProfile(Profile):
 class MemoryPoint(Model):
     """How much memory a process had at a moment."""
 
-    seconds: NonNegativeFloat
+    seconds: Seconds
     """Since training began."""
-    resident_bytes: NonNegativeInt
+    resident_bytes: Bytes
 
 
 class MemoryProfile(Profile):
     """Resident memory while an engine trains, from after its preparation on."""
 
     profiler: Literal["memory"] = "memory"
-    warm_up_seconds: NonNegativeFloat = 0.0
+    warm_up_seconds: Seconds = 0.0
     """The first step, or the first quarter where that is longer: until then memory grows whatever comes later."""
     points: tuple[MemoryPoint, ...] = ()
     """In order of time: the lowest and the highest of each interval, so that teeth stay; the first and the last."""
@@ -224,7 +225,7 @@ class MemoryProfile(Profile):
 class Pass(Model):
     """A part of a compiler's work."""
 
-    name: str
+    name: OneLine
     share: Share
 
 
@@ -232,22 +233,22 @@ class CompilerProfile(Profile):
     """A C compiler's own account of one preparation: `seconds` is what it says that it took, over all its processes."""
 
     profiler: Literal["compiler"] = "compiler"
-    flags: tuple[str, ...] = ()
-    units: NonNegativeInt = 0
+    flags: tuple[OneLine, ...] = ()
+    units: Count = 0
     """Translation units."""
-    functions: NonNegativeInt = 0
-    source_bytes: NonNegativeInt = 0
+    functions: Count = 0
+    source_bytes: Bytes = 0
     passes: tuple[Pass, ...] = ()
     """Largest first; what they leave is the rest."""
-    fusable_forward: NonNegativeInt | None = None
+    fusable_forward: Count | None = None
     """Sums of a step's forward pass with a product among their operands; None in an older profile."""
-    fusable_backward: NonNegativeInt | None = None
-    fusable_forward_alone: NonNegativeInt | None = None
+    fusable_backward: Count | None = None
+    fusable_forward_alone: Count | None = None
     """Those of them whose product nothing else reads or keeps."""
-    fusable_backward_alone: NonNegativeInt | None = None
-    fused_instructions: NonNegativeInt | None = None
+    fusable_backward_alone: Count | None = None
+    fused_instructions: Count | None = None
     """Fused multiply-adds in all objects; None where nobody counted. In a loop one of them does many operations."""
-    fused_reason: str = ""
+    fused_reason: Text = ""
     """Why nobody counted."""
 
 
@@ -255,14 +256,14 @@ class InstructionsProfile(Profile):
     """Instructions of a compiled step: no noise of the machine moves them. `steps` are those that were counted."""
 
     profiler: Literal["instructions"] = "instructions"
-    step_instructions: NonNegativeFloat = 0.0
+    step_instructions: Annotated[float, Field(ge=0.0, le=2.0**53)] = 0.0
     """Of the compiled code and what it calls, on average, with its share of the update. The processor's own counter
     knows no functions: its figure has Python's part in it, as `tool` tells."""
-    target: str = ""
+    target: OneLine = ""
     """The machine that the C was compiled for, where it was not this one: callgrind knows no AVX-512."""
-    compiler: str = ""
+    compiler: OneLine = ""
     """Name and version."""
-    flags: tuple[str, ...] = ()
+    flags: tuple[OneLine, ...] = ()
 
 
 COMPARABLE: Final = ("tool", "target", "compiler", "flags", "steps")

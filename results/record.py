@@ -8,15 +8,21 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import (
-    AwareDatetime,
-    BaseModel,
-    ConfigDict,
-    Field,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveFloat,
-    model_validator,
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, model_validator
+
+from results.fields import (
+    Blocks,
+    Bytes,
+    CellKey,
+    Count,
+    Moment,
+    Name,
+    OneLine,
+    PaceSeconds,
+    Seconds,
+    Share,
+    StepSeconds,
+    Text,
 )
 
 SCHEMA_VERSION: Final = 1
@@ -25,14 +31,18 @@ BASELINE: Final = "baseline"
 """The engine that speedups are over."""
 
 Status = Literal["measured", "skipped", "failed", "timed-out"]
-Name = Annotated[str, Field(pattern=r"^[^/\s-]+(-[^/\s-]+)*$")]
-"""A key. No slash, which joins three of them in a cell's key; no double hyphen, which joins them in file names."""
 
 
 class Model(BaseModel):
-    """Immutable, strict about unknown fields, and exact about floats: NaN and infinity survive a round trip."""
+    """Immutable, strict about unknown fields, and exact about floats: all survive a round trip.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+    NaN and infinity are refused, except by the fields that say so.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, ser_json_inf_nan="constants")
+
+
+AnyFloat = Annotated[float, Field(allow_inf_nan=True)]
 
 
 class Cell(Model):
@@ -53,17 +63,17 @@ class Cell(Model):
 class Proof(Model):
     """The gate of correctness: losses, gradients and parameters beside those of the cell that vouches for them."""
 
-    reference: str
+    reference: CellKey
     """Key of that cell."""
-    steps: NonNegativeInt
+    steps: Count
     """Of the longest training that was compared. In older runs: a few steps before anything was timed."""
-    stretches: NonNegativeInt = 0
+    stretches: Count = 0
     """Passes of the timed stretch that were compared, warm-ups included. 0 in older runs."""
-    seconds: NonNegativeFloat = 0.0
+    seconds: Seconds = 0.0
     """That the worker spent on it."""
     identical: bool
     """Whether every double is the same (NaN equals NaN, the sign of zero is free)."""
-    worst_error: NonNegativeFloat
+    worst_error: Annotated[AnyFloat, Field(ge=0.0)]
     """Largest |x - reference| / max(1, |reference|); infinite where only one of the two is finite."""
 
 
@@ -71,13 +81,13 @@ class Voucher(Model):
     """A cell that vouches for others, and who vouches for it."""
 
     cell: Cell
-    checked_by: tuple[str, ...] = ()
+    checked_by: tuple[CellKey, ...] = ()
     """Keys of the cells that its losses, gradients and parameters were compared with, and equal."""
-    drills: tuple[str, ...] = ()
+    drills: tuple[Name, ...] = ()
     """Short trainings that it went through."""
-    steps: NonNegativeInt
+    steps: Count
     """Of the longest stretch that it vouches for."""
-    worker_seconds: NonNegativeFloat = 0.0
+    worker_seconds: Seconds = 0.0
 
 
 class PassedOver(Model):
@@ -85,8 +95,8 @@ class PassedOver(Model):
 
     engine: Name
     status: Status
-    reason: str
-    remedy: str = ""
+    reason: Text
+    remedy: Text = ""
 
 
 class Vouching(Model):
@@ -95,6 +105,18 @@ class Vouching(Model):
     workload: Name
     vouchers: Annotated[tuple[Voucher, ...], Field(min_length=3)]
     passed_over: tuple[PassedOver, ...] = ()
+
+    @model_validator(mode="after")
+    def _each_checked_by_those_before(self) -> Vouching:
+        before: list[str] = []
+        for voucher in self.vouchers:
+            key = voucher.cell.key
+            if voucher.cell.workload != self.workload or key in before:
+                raise ValueError(f"{key} vouches for another workload than {self.workload}, or twice")
+            if not set(voucher.checked_by) <= set(before):
+                raise ValueError(f"{key} was checked by a cell that does not vouch before it")
+            before.append(key)
+        return self
 
     @property
     def reference(self) -> Cell:
@@ -115,8 +137,8 @@ class Vouching(Model):
 class LossPoint(Model):
     """A point of a loss curve."""
 
-    step: NonNegativeInt
-    loss: float
+    step: Count
+    loss: AnyFloat
 
 
 class Record(Model):
@@ -124,55 +146,55 @@ class Record(Model):
 
     schema_version: Literal[1] = SCHEMA_VERSION
     cell: Cell
-    block: NonNegativeInt
+    block: Blocks
     status: Status
-    reason: str = ""
+    reason: Text = ""
     """Why there is no result; empty where there is one."""
-    remedy: str = ""
+    remedy: Text = ""
     """What the reader can do about it: a command, where one exists."""
-    started_at: AwareDatetime
-    worker_seconds: NonNegativeFloat = 0.0
+    started_at: Moment
+    worker_seconds: Seconds = 0.0
     """Wall time of the whole worker, its start included: what the next run's estimate is made from."""
-    other_load: NonNegativeFloat = 0.0
+    other_load: Annotated[float, Field(ge=0.0, le=1e6)] = 0.0
     """Processors that others kept busy while the worker ran, on average, stolen time included: 0 on a quiet machine."""
 
-    phases: dict[str, NonNegativeFloat] = {}
+    phases: dict[OneLine, Seconds] = {}
     """Compile time in seconds by phase; empty for an engine that compiles nothing."""
-    warmup_step_seconds: tuple[PositiveFloat, ...] = ()
+    warmup_step_seconds: tuple[StepSeconds, ...] = ()
     """Seconds a step of each warm-up value, in order: the start of the run sequence."""
-    step_seconds: tuple[PositiveFloat, ...] = ()
+    step_seconds: tuple[StepSeconds, ...] = ()
     """Seconds a step of each timed value, in order."""
-    pace_seconds: tuple[PositiveFloat, ...] = ()
+    pace_seconds: tuple[PaceSeconds, ...] = ()
     """Seconds of a fixed piece of work around each of them: how fast the machine was just then. None in older runs."""
-    stretch_steps: NonNegativeInt = 0
+    stretch_steps: Count = 0
     """A value trains so many steps from the start, then the same again, until its time is full. 0 in older runs: it
     went on where the one before had ended."""
-    steps_per_value: NonNegativeInt = 0
+    steps_per_value: Count = 0
     """Steps of a value, all its stretches together."""
-    peak_bytes: NonNegativeInt = 0
+    peak_bytes: Bytes = 0
     """Largest resident set of the worker process."""
-    peak_compiler_bytes: NonNegativeInt = 0
+    peak_compiler_bytes: Bytes = 0
     """Largest resident set of any compiler that the worker ran; 0 where it ran none."""
-    tape_rows: NonNegativeInt = 0
+    tape_rows: Count = 0
     """Rows of the tape that was compiled: the size of the graph."""
-    source_bytes: NonNegativeInt = 0
+    source_bytes: Bytes = 0
     """Generated source text."""
-    object_bytes: NonNegativeInt = 0
+    object_bytes: Bytes = 0
     """The shared object that came of it."""
-    translation_units: NonNegativeInt = 0
+    translation_units: Count = 0
     """Files of C that were compiled apart; 0 where no C was compiled, or in an older run."""
-    parallel_compilers: NonNegativeInt = 0
+    parallel_compilers: Count = 0
     """How many of them were compiled at once: no more than there are cores. 0 where they did not run, or not told."""
-    vector_doubles: NonNegativeInt = 0
+    vector_doubles: Count = 0
     """Doubles of the widest vector that the C names; 1 for scalar code, in which a compiler may find vectors itself."""
-    compiler: str = ""
+    compiler: OneLine = ""
     """Name and version; empty where no C was compiled."""
-    compiler_flags: tuple[str, ...] = ()
-    looped_share: NonNegativeFloat = 0.0
+    compiler_flags: tuple[OneLine, ...] = ()
+    looped_share: Share = 0.0
     """Of all primitives the share that runs in recovered loops; 0 for an engine that recovers none."""
     losses: tuple[LossPoint, ...] = ()
     """The loss curve of the timed training, thinned, with its first and last step."""
-    parameters_sha256: str = ""
+    parameters_sha256: OneLine = ""
     """Digest of the parameters after the timed stretch, over doubles with the sign of zero dropped."""
     proof: Proof | None = None
 
@@ -192,8 +214,8 @@ class Record(Model):
 class EngineFacts(Model):
     """What a report says of an engine without importing it."""
 
-    idea: str
-    builds_on: str = ""
+    idea: OneLine
+    builds_on: Name | Literal[""] = ""
     strict: bool
     error_bound: float | None = None
     native: bool | None = None
@@ -203,18 +225,18 @@ class EngineFacts(Model):
 class WorkloadFacts(Model):
     """What a report says of a workload without importing it."""
 
-    description: str
-    steps_per_epoch: NonNegativeInt
-    samples_per_step: NonNegativeInt
-    batch: NonNegativeInt
+    description: OneLine
+    steps_per_epoch: Count
+    samples_per_step: Count
+    batch: Count
 
 
 class InterpreterFacts(Model):
     """What a report says of an interpreter."""
 
-    version: str
+    version: OneLine
     """As the interpreter prints it, on one line."""
-    build: dict[str, str] = {}
+    build: dict[OneLine, OneLine] = {}
     """Compiler, configure flags and the like."""
 
 
@@ -242,26 +264,32 @@ class Run(Model):
 
     schema_version: Literal[1] = SCHEMA_VERSION
     id: Name
-    created_at: AwareDatetime
-    command: tuple[str, ...]
-    preset: str
-    seed: int
+    created_at: Moment
+    command: tuple[Text, ...]
+    preset: Name
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)]
     """Seed of the shuffled order of cells within each block."""
-    blocks: NonNegativeInt
+    blocks: Blocks
     """Of every cell; those that `precision` wanted more of have more."""
-    precision: NonNegativeFloat = 0.0
+    precision: Share = 0.0
     """Relative half-width of a speedup's interval from which on a cell gets no further block; 0: none asked for."""
-    budget_seconds: NonNegativeFloat = 0.0
+    budget_seconds: Seconds = 0.0
     """What the whole run was to fit into; 0: no limit."""
     left_out: tuple[Cell, ...] = ()
     """Cells that did not fit."""
     settings: Settings = Settings()
     cells: tuple[Cell, ...]
-    reference_interpreter: str
+    reference_interpreter: Name
     """The reference CPython: hosts the reference engine, and is the base of the absolute speedup."""
-    engines: dict[str, EngineFacts]
+    engines: dict[Name, EngineFacts]
     """In the ladder's order."""
-    workloads: dict[str, WorkloadFacts]
-    interpreters: dict[str, InterpreterFacts]
-    machine: dict[str, str]
-    commit: str = ""
+    workloads: dict[Name, WorkloadFacts]
+    interpreters: dict[Name, InterpreterFacts]
+    machine: dict[OneLine, OneLine]
+    commit: OneLine = ""
+
+    @model_validator(mode="after")
+    def _every_cell_once(self) -> Run:
+        if len(set(self.cells)) < len(self.cells):
+            raise ValueError("a plan has each of its cells once")
+        return self

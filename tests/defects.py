@@ -333,9 +333,9 @@ DEFECTS = (
     ),
     Defect(
         "store: half a record, of a process that was killed, counts as one",
-        "results/store.py",
-        'yield from sorted((self.folder / "records").glob("[!.]*.json"))',
-        'yield from sorted((self.folder / "records").glob("*.json*"))',
+        "results/files.py",
+        'for path in sorted((root / part).glob("[!.]*.json"))',
+        'for path in sorted((root / part).glob("*.json*"))',
         "results/test_store.py",
     ),
     # --- statistics, the gate and the report ------------------------------------------------------------------------

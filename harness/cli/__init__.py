@@ -1,6 +1,6 @@
 """The command line. Each command is a file, and a straight line from its arguments to what it prints.
 
-Exit 0: done, nothing failed (a skip with a reason is no failure); 1: a cell or a check failed; 2: wrong use;
+Exit 0: done, nothing failed (a skip with a reason is no failure); 1: a cell, a check or the disk failed; 2: wrong use;
 130: interrupted, with the line that resumes. The last line always says what to do next.
 """
 
@@ -10,12 +10,15 @@ import signal
 import sys
 from importlib import import_module
 
+from pydantic import ValidationError
+
 import datasets
 from datasets.idx import CorruptData
 from engines.api import Unavailable, UnknownName
-from harness.cli.app import WRONG_USE, app, err
+from harness.cli.app import FAILED, WRONG_USE, app, complain
+from harness.cli.trouble import let_go_of_output, trouble
 from harness.interpreters import NoEnvironment
-from results.store import Unreadable
+from results.files import Unreadable, first_of
 
 COMMANDS = (
     "list",
@@ -43,8 +46,15 @@ def main() -> None:
     try:
         app()
     except (UnknownName, Unreadable, Unavailable, datasets.Unavailable, CorruptData, NoEnvironment) as error:
-        err.print(f"zoomgrad: {error}", markup=False, soft_wrap=True)
+        complain(str(error))
         sys.exit(WRONG_USE)
+    except ValidationError as error:
+        complain(f"{error.title}: {first_of(error)}\n  No record can hold that: choose another value.")
+        sys.exit(WRONG_USE)
+    except OSError as error:
+        complain(trouble(error))
+        let_go_of_output()
+        sys.exit(FAILED)
 
 
 def _interrupt(number: int, frame: object) -> None:

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from engines.api import UnknownName
+from results.fields import printable
 from results.store import RUNS, Store
 
 app = typer.Typer(
@@ -51,6 +52,12 @@ def short(path: Path) -> str:
     return str(path)
 
 
+def complain(text: str) -> None:
+    """Print what is wrong. It may quote names of files and their content: nothing of it reaches the terminal raw."""
+    with contextlib.suppress(OSError):  # standard error may be on the disk that is full
+        err.print(f"zoomgrad: {printable(text)}", markup=False, soft_wrap=True)
+
+
 def say_next(line: str) -> None:
     """Print the last line: what to do next."""
-    out.print(line, markup=False, soft_wrap=True)
+    out.print(printable(line), markup=False, soft_wrap=True)

@@ -22,11 +22,12 @@ from harness.schedule import Plan, Schedule
 from reports import gate, verdicts
 from reports.gate import Measured, Verdict
 from reports.outcome import MEASURED, outcomes
-from results import units
+from results import owned, units
+from results.files import Unreadable, inside, write_atomically
 from results.limits import Limits, read_limits
 from results.noise import noise_of
 from results.profile import InstructionsProfile
-from results.store import REFERENCE, Store, Unreadable, write_atomically
+from results.store import REFERENCE, Store
 
 
 @app.command()
@@ -76,7 +77,7 @@ def check(
         store, rerun = _measured(plan, judge, instructions)
     if update:
         _refuse_failed(store)
-        kept = store.keep_as(REFERENCE / store.run.preset)
+        kept = _keep(store)
         say_next(f"{store.run.id} is the reference of {store.run.preset} now: commit {short(kept.folder)}")
     elif reference:
         _tell(store, reference, judge(store), rerun)
@@ -85,7 +86,7 @@ def check(
 def _tell(store: Store, reference: Store, found: Sequence[Verdict], rerun: str) -> None:
     """Print the verdicts and keep them beside the run. Exits with 1 where one fails."""
     told = verdicts.judgement(store.run, reference.run, found, rerun)
-    page = store.folder / "check.md"
+    page = store.file("check.md")
     write_atomically(page, verdicts.page(told))
     out.print(display.table(f"gate: {told.run.id}", verdicts.HEADINGS, told.rows), "")
     out.print(told.sentence, told.note, "", sep="\n", markup=False)
@@ -178,12 +179,22 @@ def _refuse_failed(store: Store) -> None:
         )
 
 
+def _keep(store: Store) -> Store:
+    """Make the run its preset's reference; says which folder it takes the place of."""
+    folder = inside(REFERENCE, store.run.preset)
+    if folder.exists():
+        out.print(f"replacing {short(folder)}", markup=False, soft_wrap=True)
+    return store.keep_as(folder)
+
+
 def _reference(against: Optional[str], preset: str) -> Store:
     """The run to hold another against. Raises UnknownName, and Unreadable where the preset has no reference."""
     folder = Path(against) if against else REFERENCE
     if folder.name == "run.json":
         folder = folder.parent
-    for place in (folder, folder / preset):
+    if not against:
+        owned.recover(inside(REFERENCE, preset))
+    for place in (folder, inside(folder, preset)):
         if (place / "run.json").is_file():
             return Store(place)
     if against:

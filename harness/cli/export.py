@@ -9,10 +9,11 @@ from typing import Annotated, Optional
 import typer
 
 from engines.api import UnknownName
-from harness.cli.app import WRONG_USE, app, err, out, short, store_of
+from harness.cli.app import WRONG_USE, app, complain, err, out, short, store_of
 from reports.exports import Export, Material, NoExport, exporters
 from results import units
-from results.store import Store, latest, write_atomically
+from results.files import read_text, write_atomically
+from results.store import Store, latest
 
 EXPORTERS = exporters()
 
@@ -34,7 +35,7 @@ def export(
         made = exporter.export(material(store))
         path = _write(made, output, store.export_file(exporter.FILE))
     except NoExport as error:
-        err.print(f"zoomgrad: {error}", markup=False, soft_wrap=True)
+        complain(str(error))
         raise typer.Exit(WRONG_USE) from None
     said = err if path is None else out
     if made.left_out:
@@ -47,7 +48,7 @@ def material(store: Store) -> Material:
     """What exports are made from, as it lies on disk."""
     run = store.run
     files = {cell: store.pyperf_file(cell) for cell in run.cells}
-    suites = {cell: file.read_text(encoding="utf-8") for cell, file in files.items() if file.exists()}
+    suites = {cell: read_text(file) for cell, file in files.items() if file.exists()}
     return Material(run, tuple(store.records()), suites)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from harness import display
-from harness.cli.app import WRONG_USE, app, err, out, say_next, short
+from harness.cli.app import WRONG_USE, app, complain, out, say_next, short
 from reports import build
 from reports.history import change_figure, latest
 from reports.history import history as history_of
@@ -25,18 +25,17 @@ def history(
     """Show how speedups went from run to run, with their changes marked, machine by machine."""
     if not folder.is_dir() or (folder / "run.json").exists():
         what = "is a run, and no folder of runs" if folder.is_dir() else "no such folder"
-        err.print(f"zoomgrad: {short(folder)}: {what}", markup=False, soft_wrap=True)
-        err.print("  Name a folder that holds runs, or make some with `zoomgrad run`.", markup=False)
+        complain(f"{short(folder)}: {what}\n  Name a folder that holds runs, or make some with `zoomgrad run`.")
         raise typer.Exit(WRONG_USE)
     with out.status(f"reading {short(folder)}"):
         races, left_out = build.gather(folder)
         told = history_of(races, left_out)
     for line in left_out:
-        err.print(f"zoomgrad: {line}", markup=False, soft_wrap=True)
+        complain(line)
     if told is None:
         found = f"{units.count(len(races), 'run')} with speedups, and no cell measured twice on one machine"
-        err.print(f"zoomgrad: {short(folder)}: {found}", markup=False, soft_wrap=True)
-        err.print("  A history needs two runs: make another with `zoomgrad run`, or name their folder.", markup=False)
+        needs = "A history needs two runs: make another with `zoomgrad run`, or name their folder."
+        complain(f"{short(folder)}: {found}\n  {needs}")
         raise typer.Exit(WRONG_USE)
     page = build.write_history(folder, told)
     rows = [

@@ -10,8 +10,9 @@ import typer
 from harness import display, matrix, planning
 from harness.cli.app import app, out, say_next, short, store_of
 from harness.cli.measuring import discover, measuring
+from results.files import Unreadable
 from results.noise import keep_noise, noise
-from results.store import Store, Unreadable
+from results.store import Store
 
 
 @app.command("noise")

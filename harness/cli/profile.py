@@ -15,7 +15,8 @@ from harness.profile import ON_DEMAND, PROFILERS, look_at, planned
 from harness.schedule import Plan
 from reports import build
 from results import units
-from results.store import Store, Unreadable, latest
+from results.files import Unreadable
+from results.store import Store, latest
 
 LOOK_SECONDS = 6.0
 """What a profile takes beside its look: start, preparation, reading what was seen."""

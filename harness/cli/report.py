@@ -9,7 +9,7 @@ from typing import Annotated, Optional
 import typer
 
 from harness import display
-from harness.cli.app import WRONG_USE, app, err, out, say_next, short, store_of
+from harness.cli.app import WRONG_USE, app, complain, out, say_next, short, store_of
 from reports import build
 from reports.headline import UNPLANNED
 from reports.races import same_run
@@ -44,8 +44,7 @@ def _each_once(stores: Sequence[Store]) -> None:
         before = next((one for one in stores[:index] if same_run(one.run, store.run)), None)
         if before:
             places = " and ".join(short(one.folder) for one in (before, store))
-            err.print(f"zoomgrad: {places} are the same run", markup=False, soft_wrap=True)
-            err.print("  Name each run once: beside itself it would only agree.", markup=False)
+            complain(f"{places} are the same run\n  Name each run once: beside itself it would only agree.")
             raise typer.Exit(WRONG_USE)
 
 
@@ -81,5 +80,4 @@ def conclude(
 
 
 def _nothing_in_common(what: str) -> None:
-    err.print(f"zoomgrad: {what}", markup=False, soft_wrap=True)
-    err.print(f"  Both need {BASELINE} beside other engines, on the same interpreter and workload.", markup=False)
+    complain(f"{what}\n  Both need {BASELINE} beside other engines, on the same interpreter and workload.")

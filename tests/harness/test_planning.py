@@ -8,8 +8,8 @@ import engines
 from engines.api import UnknownName
 from harness import interpreters, machine, matrix, planning
 from harness.interpreters import Interpreter
+from results.files import Unreadable
 from results.record import Run
-from results.store import Unreadable
 
 
 def interpreter(name, version=None, full_version=None):

@@ -115,3 +115,9 @@ def test_widths_add_up(stacks):
             assert left + width <= right + 0.02
     if rows:
         assert rows[min(rows)] == [(0.0, WIDTH)]
+
+
+def test_samples_beyond_all_bounds_are_refused():
+    """Their sum would be infinite, and every share of it no number."""
+    with pytest.raises(ValueError, match="no count"):
+        folded("main 1e999")

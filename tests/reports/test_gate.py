@@ -8,11 +8,11 @@ import pytest
 
 from reports import verdicts
 from reports.gate import COMPILE_TIME, INSTRUCTIONS, SPEEDUP, Measured, judge, suspects
+from results.files import Unreadable
 from results.limits import Exemption, Limits
 from results.noise import Noise
 from results.profile import InstructionsProfile
 from results.record import Cell, EngineFacts, Proof, Record, Run, Settings
-from results.store import Unreadable
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 HERE, ELSEWHERE = {"processor": "a", "cores": "2"}, {"processor": "b", "cores": "2"}

@@ -131,7 +131,7 @@ def test_links_lead_to_what_lies_there_and_to_nothing_else(looks):
 
 
 def test_a_links_path_is_quoted():
-    odd = Cell(engine='a"b#c?%', interpreter=NEW, workload=WORKLOAD)
+    odd = Cell.model_construct(engine='a"b#c?%', interpreter=NEW, workload=WORKLOAD)
     looks = looks_at(looked.lines(odd, looked.line("x", 0.1)), files={odd: frozenset({"scalene.html"})})
     (link,) = hottest(looks).sheets[0].links
     assert not set(link.path) & set("\"'#?<> ")

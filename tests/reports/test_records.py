@@ -190,8 +190,8 @@ def page(example):
 
 @pytest.fixture(scope="module")
 def hostile(example):
-    """A run whose names and reasons are as bad as the schema lets them be."""
-    cell = Cell(engine=HOSTILE, interpreter="cpython-3.13", workload="mnist")
+    """A run whose reasons are as bad as the schema lets them be, and with a name as bad as it would be without one."""
+    cell = Cell.model_construct(engine=HOSTILE, interpreter="cpython-3.13", workload="mnist")
     run = example.run.model_copy(update={"cells": (cell, *example.run.cells[:3])})
     mean = [example.stopped(cell, block, "failed", reason) for block, reason in enumerate((*FORMULAS, example.nasty))]
     return replace(example, run=run, records=(*mean, *example.records))

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from results.files import Unreadable
 from results.limits import Limits, read_limits
 from results.record import Cell
-from results.store import Unreadable
 
 CELL = Cell(engine="clang-O1", interpreter="pypy-3.9", workload="xor")
 

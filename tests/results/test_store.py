@@ -1,14 +1,17 @@
 """Records on disk: whole or absent, back in the plan's order, and an unreadable one names its file and field."""
 
+import errno
 import os
 from datetime import UTC, datetime
 
 import pytest
 
 import results.store as stores
+from results import owned
+from results.files import Unreadable, write_atomically
 from results.profile import CollectorProfile
-from results.record import Cell, EngineFacts, InterpreterFacts, Record, Run
-from results.store import Store, Unreadable, latest, write_atomically
+from results.record import Cell, EngineFacts, InterpreterFacts, Record, Run, Voucher, Vouching
+from results.store import REFERENCE, Store, latest
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
 CELLS = tuple(Cell(engine=engine, interpreter="cpython-3.13", workload="xor") for engine in ("tuple", "baseline"))
@@ -138,3 +141,157 @@ def test_objects_lie_apart_from_the_run_folder(store, tmp_path, monkeypatch):
     store.remove_objects()
     assert [path.exists() for path in folders] == [False, False]
     assert same_id.objects_folder(CELLS[0]).exists()
+
+
+# Strangers' runs
+
+
+def vouching():
+    engines = ("tuple", "tcc", "bytecode")
+    cells = (CELLS[0].model_copy(update={"engine": engine}) for engine in engines)
+    return Vouching(workload="xor", vouchers=tuple(Voucher(cell=cell, steps=1) for cell in cells))
+
+
+def looked():
+    return CollectorProfile(cell=CELLS[0], status="measured", started_at=NOW)
+
+
+def test_a_second_run_of_the_same_name_says_so_and_leaves_the_first(store, tmp_path):
+    store.write(record(CELLS[0], 0))
+    with pytest.raises(Unreadable, match="a run of this name already"):
+        Store.create(store.run, under=tmp_path)
+    assert len(store.records()) == 1
+
+
+def test_a_run_that_could_not_begin_leaves_nothing(store, tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    other = store.run.model_copy(update={"id": "2025-01-02"})
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        Store.create(other, under=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["2025-01-01"]
+
+
+@pytest.mark.parametrize(
+    "name", ["copy.json", "tuple--cpython-3.13--xor--1.json", "baseline--cpython-3.13--xor--0.json"]
+)
+def test_a_record_under_another_name_is_refused(store, name):
+    path = store.write(record(CELLS[0], 0))
+    path.with_name(name).write_bytes(path.read_bytes())
+    with pytest.raises(Unreadable, match=r"holds what tuple--cpython-3\.13--xor--0\.json should hold"):
+        store.records()
+
+
+def test_a_record_of_a_cell_that_is_not_in_the_plan_is_refused(store):
+    store.write(record(CELLS[0].model_copy(update={"engine": "slots"}), 0))
+    with pytest.raises(Unreadable, match=r"the run has no cell slots/cpython-3\.13/xor"):
+        store.records()
+
+
+def test_a_vouching_or_a_profile_under_another_name_is_refused(store):
+    path = store.write_vouching(vouching())
+    path.rename(path.with_name("mnist.json"))
+    for read in (store.vouchings, lambda: store.vouching("mnist")):
+        with pytest.raises(Unreadable, match=r"holds what xor\.json should hold"):
+            read()
+    path = store.write_profile(looked())
+    path.rename(path.with_name("a.json"))
+    with pytest.raises(Unreadable, match="should hold"):
+        store.profiles()
+
+
+USES = {
+    "records": (lambda store: store.write(record(CELLS[0], 0)),),
+    "pyperf": (lambda store: store.pyperf_file(CELLS[0]),),
+    "vouching": (
+        lambda store: store.write_vouching(vouching()),
+        lambda store: store.forget_vouching("xor"),
+        lambda store: store.vouching("xor"),
+    ),
+    "evidence": (lambda store: store.evidence_folder(CELLS[0]),),
+    "profiles": (
+        lambda store: store.write_profile(looked()),
+        lambda store: store.write_looker(store.run),
+        lambda store: store.profile_folder(CELLS[0]),
+    ),
+    "export": (lambda store: store.export_file("a.csv"),),
+}
+
+
+@pytest.mark.parametrize("part", USES)
+def test_a_part_that_leads_elsewhere_is_neither_read_nor_written(store, tmp_path, part):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    if (store.folder / part).exists():
+        (store.folder / part).rmdir()
+    (store.folder / part).symlink_to(elsewhere)
+    for use in USES[part]:
+        with pytest.raises(Unreadable, match="leads out of"):
+            use(store)
+    assert not list(elsewhere.iterdir())
+
+
+def test_a_page_that_leads_elsewhere_is_not_written(store, tmp_path):
+    (store.folder / "check.md").symlink_to(tmp_path / "mine")
+    with pytest.raises(Unreadable, match="leads out of"):
+        store.file("check.md")
+
+
+# Removing
+
+
+def test_a_part_of_a_run_is_removed_and_no_link_is_followed(store, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("years of work")
+    folder = store.folder / "evidence" / "tuple--cpython-3.13--xor"
+    folder.mkdir(parents=True)
+    (folder / "mine").symlink_to(tmp_path / "mine")
+    store.remove(folder)
+    assert not folder.exists()
+    assert (tmp_path / "mine" / "thesis.tex").exists()
+
+
+def test_nothing_is_removed_from_a_folder_without_the_marker(store):
+    folder = store.folder / "evidence"
+    folder.mkdir()
+    (store.folder / owned.MARKER).unlink()
+    store.remove(folder)
+    assert folder.exists()
+
+
+def test_nothing_outside_the_run_is_removed(store, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (store.folder / "evidence").symlink_to(tmp_path / "mine")
+    for path in (store.folder / "evidence", store.folder / ".." / "mine"):
+        with pytest.raises(Unreadable, match="leads out of"):
+            store.remove(path)
+    with pytest.raises(ValueError, match="not in the subpath"):
+        store.remove(tmp_path / "mine")
+    assert (tmp_path / "mine").exists()
+
+
+def test_a_reference_keeps_all_that_is_read_of_a_run(store, tmp_path):
+    reference = tmp_path / "reference" / "smoke"
+    for block in (0, 1):
+        store.write(record(CELLS[0], block))
+        kept = store.keep_as(reference)
+        assert kept.records() == store.records()
+        assert kept.run == store.run
+        assert owned.is_marked(reference)
+    assert [path.name for path in reference.parent.iterdir()] == ["smoke"]
+
+
+def test_a_damaged_run_does_not_become_a_reference(store, tmp_path):
+    kept = store.keep_as(tmp_path / "smoke")
+    store.write(record(CELLS[0], 0)).write_text("{")
+    with pytest.raises(Unreadable):
+        store.keep_as(kept.folder)
+    assert kept.records() == []
+
+
+def test_the_projects_own_references_may_be_replaced():
+    found = [path.parent for path in REFERENCE.glob("*/run.json")]
+    assert found
+    assert all(map(owned.is_marked, found))

@@ -1,0 +1,65 @@
+"""Types of stored fields: anybody may have written a record, so names, texts and numbers have bounds.
+
+Whatever a model holds is safe to print, to make a path of and to compute with.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from datetime import UTC, datetime
+from typing import Annotated, Final
+
+from pydantic import AwareDatetime, BeforeValidator, Field
+
+LONGEST_NAME: Final = 72
+"""Three names, a block and a suffix make a file's name, which has at most 255 bytes on common file systems."""
+LONGEST_TEXT: Final = 10_000
+
+_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._+]*(-[A-Za-z0-9._+]+)*"
+
+Name = Annotated[str, Field(pattern=f"^{_NAME}$", max_length=LONGEST_NAME)]
+"""A key, and a part of paths. No slash, which joins three names in a cell's key; no double hyphen, which joins them in
+file names; a letter or a digit first, so that it is no `..`, no hidden file and no option."""
+CellKey = Annotated[str, Field(pattern=f"^{_NAME}/{_NAME}/{_NAME}$", max_length=3 * LONGEST_NAME + 2)]
+
+
+def printable(text: str) -> str:
+    """The text as a terminal may show it: escapes stand for control characters, except for tabs and ends of lines.
+
+    Also for those that change the direction of writing, and for halves of surrogate pairs, which no file can hold.
+    """
+    if not text.isascii() or not text.replace("\n", "").replace("\t", "").isprintable():
+        text = "".join(map(_shown, text))
+    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
+
+
+def _shown(character: str) -> str:
+    # C: control, format, surrogate, private, unassigned. Zl and Zp: separators of lines and paragraphs.
+    category = unicodedata.category(character)
+    if character in "\n\t" or (category[0] != "C" and category not in ("Zl", "Zp")):
+        return character
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def on_one_line(text: str) -> str:
+    """The same with spaces for tabs and ends of lines."""
+    return printable(text).replace("\n", " ").replace("\t", " ")
+
+
+Text = Annotated[str, BeforeValidator(lambda value: printable(value) if isinstance(value, str) else value)]
+OneLine = Annotated[str, BeforeValidator(lambda value: on_one_line(value) if isinstance(value, str) else value)]
+
+Seconds = Annotated[float, Field(ge=0.0, le=1e9)]
+"""Up to thirty years."""
+StepSeconds = Annotated[float, Field(ge=1e-10, le=1e6)]
+"""From a fraction of a processor's cycle to eleven days. Logarithms of ratios are taken, so it is never 0."""
+PaceSeconds = Annotated[float, Field(ge=1e-5, le=1e3)]
+"""Of some milliseconds of work."""
+Bytes = Annotated[int, Field(ge=0, le=2**60)]
+Count = Annotated[int, Field(ge=0, le=2**53)]
+"""A double holds every one exactly."""
+Blocks = Annotated[int, Field(ge=0, le=10_000)]
+Share = Annotated[float, Field(ge=0.0, le=1.0 + 1e-9)]
+"""Of a whole; rounding may take a sum of shares a little beyond it."""
+Moment = Annotated[AwareDatetime, Field(ge=datetime(1970, 1, 1, tzinfo=UTC), lt=datetime(2200, 1, 1, tzinfo=UTC))]
+"""Where time zones and pandas can still compute. A machine that lost its clock starts in 1970."""

@@ -1,0 +1,142 @@
+"""Files below a folder that anybody may have filled: stay inside, read plain files only, replace a file whole."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from results.fields import printable
+
+Stored = TypeVar("Stored")
+
+MOST_BYTES = 16 * 2**20
+"""Of a stored file. The largest record has 20 kB, the largest profile a megabyte."""
+MOST_CHARACTERS = 300
+"""That an error says of a file's content."""
+
+# A FIFO that nobody writes to would keep its reader waiting. Windows knows neither the flag nor FIFOs among files.
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+# A link that somebody put in the draft's place would be followed, and what it leads to overwritten.
+_DRAFT = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+
+
+class Unreadable(Exception):
+    """A stored file that is missing or does not fit the schema; says which file, which field and what to do."""
+
+
+def inside(root: Path, *parts: str) -> Path:
+    """The path of these parts below `root`.
+
+    Raises Unreadable where a link on the way leads out of `root`, and for what is neither a file nor a folder. `root`
+    itself may be a link: its user named it.
+    """
+    path = root.joinpath(*parts)
+    real, real_root = os.path.realpath(path), os.path.realpath(root)
+    if os.path.commonpath([real, real_root]) != real_root or real == real_root:
+        raise Unreadable(
+            f"{path}: leads out of {root}, to {real}\n"
+            "  Nothing there is read or changed. Remove the link, or ask whoever made the folder for plain files."
+        )
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        kind = path.stat().st_mode
+        if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+            raise Unreadable(f"{path}: neither a file nor a folder\n  Remove it.")
+    return path
+
+
+def folder_inside(root: Path, *parts: str) -> Path:
+    """The same for a folder that others write into by themselves: nothing that lies in it may lead elsewhere."""
+    folder = inside(root, *parts)
+    for path in folder.iterdir() if folder.is_dir() else ():
+        inside(root, *parts, path.name)
+    return folder
+
+
+def files_inside(root: Path, part: str) -> list[Path]:
+    """The JSON files of a folder in the order of their names; drafts, which begin with a dot, are left out."""
+    return [inside(root, part, path.name) for path in sorted((root / part).glob("[!.]*.json"))]
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write `content` so that a reader sees the old file or the new one, and a power cut keeps one of them.
+
+    Raises OSError, which names `path`; the old file stays as it is then.
+    """
+    draft = path.with_name(f".{secrets.token_hex(8)}.draft")
+    try:
+        try:
+            with os.fdopen(os.open(draft, _DRAFT, 0o666), "wb") as file:
+                file.write(content.encode() if isinstance(content, str) else content)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(path)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        if error.errno is not None:
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make what was renamed in it durable (POSIX); Windows can't open a folder."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
+    """The text of a plain file. Raises Unreadable for what is none, is absent, has more bytes, or is not UTF-8."""
+    try:
+        descriptor = os.open(path, _READ)
+    except FileNotFoundError as error:
+        raise Unreadable(f"{path}: no such file\n  A run folder holds run.json and a folder of records.") from error
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise Unreadable(f"{path}: not a file\n  Remove it, then resume the run it belongs to.")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            content = file.read(most_bytes + 1)
+    finally:
+        os.close(descriptor)
+    if len(content) > most_bytes:
+        raise Unreadable(f"{path}: more than {most_bytes:,} bytes, which zoomgrad never writes\n  Remove the file.")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"{path}: not UTF-8 text\n  Remove the file, then resume the run it belongs to.") from error
+
+
+def read(path: Path, model: type[Stored] | TypeAdapter[Stored]) -> Stored:
+    """Read and validate one stored file. Raises Unreadable, naming the file and the field that is wrong."""
+    adapter = model if isinstance(model, TypeAdapter) else TypeAdapter(model)
+    try:
+        return adapter.validate_json(read_text(path))
+    except ValidationError as error:
+        raise Unreadable(
+            f"{path}: {first_of(error)}\n"
+            "  The file was edited, cut short, or written by another version of zoomgrad. "
+            "Remove it and resume the run, or read it with the version that wrote it."
+        ) from error
+
+
+def first_of(error: ValidationError) -> str:
+    """The first field that is wrong, and why; not at length, since both may quote the file."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    field = ".".join(str(part) for part in first["loc"]) or "the file as a whole"
+    return f"{_short(field)}: {_short(first['msg'])}"
+
+
+def _short(text: str) -> str:
+    text = printable(text)
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"

@@ -1,0 +1,52 @@
+"""A small run on disk, as `zoomgrad run` would leave it."""
+
+from datetime import UTC, datetime
+
+from results.record import Cell, EngineFacts, InterpreterFacts, LossPoint, Proof, Record, Run, WorkloadFacts
+from results.store import Store
+
+NOW = datetime(2025, 1, 1, tzinfo=UTC)
+INTERPRETER = "cpython-3.13"
+STEPS = {"baseline": 1.0, "tuple": 0.8}
+
+
+def cell(engine):
+    return Cell(engine=engine, interpreter=INTERPRETER, workload="xor")
+
+
+def run(name, **fields):
+    values = {
+        "id": name,
+        "created_at": NOW,
+        "command": ("zoomgrad", "run"),
+        "preset": "smoke",
+        "seed": sum(name.encode()),
+        "blocks": 3,
+        "cells": tuple(cell(engine) for engine in STEPS),
+        "reference_interpreter": INTERPRETER,
+        "engines": {engine: EngineFacts(idea="", strict=True) for engine in STEPS},
+        "workloads": {
+            "xor": WorkloadFacts(description="2-[4,1], squared error", steps_per_epoch=4, samples_per_step=1, batch=4)
+        },
+        "interpreters": {INTERPRETER: InterpreterFacts(version="3.13.0")},
+        "machine": {"processor": "a"},
+    }
+    return Run(**{**values, **fields})
+
+
+def measured(engine, block, **fields):
+    values = {
+        "step_seconds": (STEPS[engine] * (1 + 0.01 * block),),
+        "losses": (LossPoint(step=0, loss=1.0),),
+        "proof": Proof(reference=cell("tuple").key, steps=4, identical=True, worst_error=0.0),
+    }
+    return Record(cell=cell(engine), block=block, status="measured", started_at=NOW, **{**values, **fields})
+
+
+def kept(folder, name="2025-01-01T000000-smoke", **fields):
+    """The store of such a run with all its records, in that folder of runs."""
+    store = Store.create(run(name, **fields), under=folder)
+    for engine in STEPS:
+        for block in range(store.run.blocks):
+            store.write(measured(engine, block))
+    return store

@@ -1,0 +1,181 @@
+"""Disks that are full, or that nobody may write to: one clear line, and all that was measured stays."""
+
+import shutil
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from results.store import Store
+from tests.harness.runs import STEPS, kept
+from tests.harness.test_cli import RUNNING, kept_in
+
+resource = pytest.importorskip("resource")
+
+
+def may_mount():
+    """Whether this process may mount a file system that nobody else sees."""
+    unshare = shutil.which("unshare")
+    command = "mount -t tmpfs -o size=64k tmpfs /mnt"
+    return bool(unshare) and not subprocess.run([unshare, "-m", "sh", "-c", command], capture_output=True).returncode
+
+
+mounting = pytest.mark.skipif(not may_mount(), reason="needs root on Linux, to mount a small disk")
+
+
+def told(ended, cause, code=1):
+    """It ended with one line, which names the cause, and what to do in the next."""
+    assert ended.returncode == code, ended.stdout + ended.stderr
+    assert "Traceback" not in ended.stderr
+    line, remedy = ended.stderr.splitlines()[-2:]
+    assert line.startswith("zoomgrad: ")
+    assert cause in line
+    assert remedy.startswith("  ")
+
+
+@pytest.fixture
+def limited(tmp_path):
+    """`limited(size, *arguments)`: `zoomgrad` where no file may have more bytes, as on a disk that fills up."""
+
+    def zoomgrad(size, *arguments):
+        return subprocess.run(
+            [sys.executable, "-m", "harness", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)),
+            **kept_in(tmp_path),
+        )
+
+    return zoomgrad
+
+
+@pytest.fixture
+def on_disk(tmp_path):
+    """`on_disk(script, *arguments)`: the finished process of a shell script with a small disk of its own, `$disk`."""
+
+    def run(script, *arguments, size="256k"):
+        disk = tmp_path / "disk"
+        disk.mkdir()
+        begin = (
+            f"set -e; disk={disk}; zoomgrad='{sys.executable} -m harness'; mount -t tmpfs -o size={size} tmpfs $disk\n"
+        )
+        return subprocess.run(
+            ["unshare", "-m", "sh", "-c", begin + textwrap.dedent(script), "sh", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            **kept_in(tmp_path),
+        )
+
+    return run
+
+
+def test_a_report_that_does_not_fit_keeps_the_one_before(limited, tmp_path):
+    store = kept(tmp_path)
+    page = store.folder / "report.html"
+    page.write_text("the one before")
+    before = store.records()
+    told(limited(4096, "report", store.folder), "File too large")
+    assert page.read_text() == "the one before"
+    assert store.records() == before
+    assert not list(store.folder.rglob("*.draft"))
+
+
+def test_a_reference_that_does_not_fit_keeps_the_one_before(limited, tmp_path):
+    reference = kept(tmp_path, "old").keep_as(tmp_path / "reference" / "smoke")
+    new = kept(tmp_path, "new")
+    told(limited(500, "check", new.folder, "--update"), "File too large")
+    assert reference.run.id == "old"
+    assert len(reference.records()) == 3 * len(STEPS)
+
+
+def test_a_file_that_cannot_be_written_is_one_line(limited, tmp_path):
+    one, another = (kept(tmp_path, name).folder for name in ("one", "another"))
+    told(limited(0, "noise", one, another), "File too large")
+    told(limited(0, "report", one), "File too large")
+    told(limited(0, "export", one, "--format", "csv", "--output", "absent/a.csv"), "absent", code=2)
+
+
+def test_runs_below_a_file_are_one_line(limited, tmp_path):
+    (tmp_path / "runs").write_text("")
+    told(limited(10**9, "noise", *(kept(tmp_path, name).folder for name in ("one", "another"))), "runs")
+
+
+@mounting
+def test_a_full_disk_keeps_every_record(on_disk, tmp_path):
+    store = kept(tmp_path)
+    ended = on_disk(
+        """
+        cp -r $1 $disk/run
+        head -c 1000000 /dev/zero > $disk/filler || true
+        $zoomgrad report $disk/run || code=$?
+        diff -r $1 $disk/run
+        exit $code
+        """,
+        store.folder,
+    )
+    told(ended, "No space left on device")
+
+
+@mounting
+def test_a_disk_that_is_read_only_is_one_line(on_disk, tmp_path):
+    store = kept(tmp_path)
+    ended = on_disk(
+        """
+        cp -r $1 $disk/run
+        mount -o remount,ro $disk
+        $zoomgrad report $disk/run || code=$?
+        exit $code
+        """,
+        store.folder,
+    )
+    told(ended, "Read-only file system")
+
+
+@mounting
+@pytest.mark.alone
+def test_a_run_whose_disk_fills_up_loses_no_record_and_goes_on(on_disk, tmp_path):
+    ended = on_disk(
+        f"""
+        export ZOOMGRAD_RUNS=$disk/runs
+        $zoomgrad run --engines baseline,tuple --workloads xor --interpreters {RUNNING} --blocks 6 --seed 1 &
+        while [ $(ls $disk/runs/*/records 2>/dev/null | wc -l) -lt 3 ]; do kill -0 $!; sleep 0.02; done
+        head -c 1000000000 /dev/zero > $disk/filler || true
+        code=0; wait $! || code=$?
+        cp -r $disk/runs $1
+        rm $disk/filler
+        $zoomgrad run --resume $(ls $disk/runs) >&2
+        cp -r $disk/runs $2
+        exit $code
+        """,
+        *(tmp_path / "full", tmp_path / "whole"),
+        size="20m",
+    )
+    assert ended.returncode in (1, 2), ended.stdout + ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert "No space left on device" in ended.stderr
+    full, whole = (Store(next((tmp_path / name).iterdir())) for name in ("full", "whole"))
+    assert 3 <= len(full.records()) < len(whole.records()) == 12
+    assert not list(full.folder.rglob("*.draft"))
+    again = whole.records()
+    assert all(record in again for record in full.records())
+
+
+@mounting
+def test_without_a_home_a_report_is_made(on_disk, tmp_path):
+    """HOME is not set, and the user is not in the list of users."""
+    store = kept(tmp_path)
+    ended = on_disk(
+        """
+        : > $disk/nobody
+        mount --bind $disk/nobody /etc/passwd
+        unset HOME
+        $zoomgrad report $1
+        $zoomgrad check $1 --update
+        """,
+        store.folder,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "Traceback" not in ended.stderr

@@ -1,0 +1,230 @@
+"""Runs that a stranger sent: commands neither write, remove nor show anything outside the folders they are for."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from results import owned
+from tests.harness.answering import Answering
+from tests.harness.runs import kept
+from tests.harness.test_cli import kept_in
+
+
+@pytest.fixture(scope="module")
+def zoomgrad(tmp_path_factory):
+    """`zoomgrad(*arguments)`: one process answers them all; its runs and references are in `zoomgrad.folder`."""
+    folder = tmp_path_factory.mktemp("strangers")
+    with Answering(**kept_in(folder)) as answering:
+        answering.folder = folder
+        yield answering
+
+
+@pytest.fixture
+def mine(tmp_path):
+    """A folder that is nobody else's business."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "thesis.tex").write_text("years of work")
+    yield folder
+    assert (folder / "thesis.tex").read_text() == "years of work"
+    assert [path.name for path in folder.iterdir()] == ["thesis.tex"]
+
+
+def claim(store, **fields):
+    """Have the run say something else of itself."""
+    file = store.folder / "run.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **fields}))
+
+
+def refused(result, *said):
+    assert result.returncode == 2, result.stdout + result.stderr
+    assert result.stderr.startswith("zoomgrad: "), result.stderr
+    for text in said:
+        assert text in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_preset_that_is_a_path_removes_nothing(zoomgrad, tmp_path, mine):
+    """`check --update` made the run its preset's reference by removing the folder of that name."""
+    store = kept(tmp_path)
+    for preset in (str(mine), "../mine", "..", "."):
+        claim(store, preset=preset)
+        refused(zoomgrad("check", store.folder, "--update"), "run.json: preset: ")
+
+
+def test_a_preset_that_is_a_path_writes_nothing(zoomgrad, tmp_path, mine):
+    """`noise` wrote its file to `<runs>/noise-<preset>.json`."""
+    stores = [kept(tmp_path, name) for name in ("one", "another")]
+    for store in stores:
+        claim(store, preset="x/../../mine/noise")
+    refused(zoomgrad("noise", *(store.folder for store in stores)), "run.json: preset: ")
+
+
+def test_an_engine_that_is_a_path_is_refused(zoomgrad, tmp_path):
+    store = kept(tmp_path)
+    claim(store, cells=[{"engine": "..", "interpreter": "cpython-3.13", "workload": "xor"}])
+    refused(zoomgrad("report", store.folder), "run.json: cells.0.engine: ")
+
+
+@pytest.mark.parametrize("where", ["folder", "link"])
+def test_a_reference_that_zoomgrad_did_not_make_is_not_replaced(zoomgrad, tmp_path, mine, where):
+    reference = zoomgrad.folder / "reference" / where
+    reference.parent.mkdir(exist_ok=True)
+    if where == "link":
+        reference.symlink_to(mine)
+    else:
+        reference.mkdir()
+        (reference / "run.json").write_text("{}")
+    store = kept(tmp_path, preset=where)
+    refused(zoomgrad("check", store.folder, "--update"), str(reference))
+    assert where == "link" or (reference / "run.json").read_text() == "{}"
+
+
+def test_a_reference_is_replaced_and_named(zoomgrad, tmp_path):
+    for name in ("one", "another"):
+        made = zoomgrad("check", kept(tmp_path, name).folder, "--update")
+        assert made.returncode == 0, made.stderr
+    assert "replacing reference/smoke\n" in made.stdout
+    assert owned.is_marked(zoomgrad.folder / "reference" / "smoke")
+    assert [path.name for path in (zoomgrad.folder / "reference").glob(".*")] == []
+
+
+@pytest.mark.parametrize("name", ["report.html", "report.md", "charts", "analysis.md"])
+def test_a_report_is_not_written_through_a_link(zoomgrad, tmp_path, mine, name):
+    store = kept(tmp_path)
+    (store.folder / name).symlink_to(mine if name == "charts" else mine / "thesis.tex")
+    refused(zoomgrad("report", store.folder), name, "leads out of")
+
+
+def test_a_verdict_is_not_written_through_a_link(zoomgrad, tmp_path, mine):
+    store, before = kept(tmp_path, "one"), kept(tmp_path, "another")
+    (store.folder / "check.md").symlink_to(mine / "thesis.tex")
+    refused(zoomgrad("check", store.folder, "--against", before.folder), "check.md", "leads out of")
+
+
+def test_a_history_is_not_written_through_a_link(zoomgrad, tmp_path, mine):
+    runs = tmp_path / "runs"
+    for name in ("one", "another"):
+        kept(runs, name)
+    (runs / "history.html").symlink_to(mine / "thesis.tex")
+    refused(zoomgrad("history", runs), "history.html", "leads out of")
+
+
+def test_an_export_is_not_written_through_a_link(zoomgrad, tmp_path, mine):
+    store = kept(tmp_path)
+    (store.folder / "export").symlink_to(mine)
+    refused(zoomgrad("export", store.folder, "--format", "csv"), "export", "leads out of")
+
+
+def test_a_record_that_is_a_link_to_a_secret_does_not_tell_it(zoomgrad, tmp_path):
+    store = kept(tmp_path)
+    (tmp_path / "key").write_text("-----BEGIN PRIVATE KEY-----")
+    (store.folder / "records" / "a.json").symlink_to(tmp_path / "key")
+    result = zoomgrad("report", store.folder)
+    refused(result, "leads out of")
+    assert "PRIVATE" not in result.stderr
+
+
+@pytest.mark.parametrize("kind", ["folder", "FIFO", "device"])
+def test_what_is_no_record_is_neither_waited_for_nor_a_traceback(zoomgrad, tmp_path, kind):
+    store = kept(tmp_path)
+    path = store.folder / "records" / "a.json"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "FIFO":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+    refused(zoomgrad("report", store.folder), "a.json")
+    refused(zoomgrad("check", store.folder, "--update"), "a.json")
+
+
+def test_no_escape_sequence_reaches_the_terminal(zoomgrad, tmp_path):
+    evil = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
+    runs = tmp_path / "runs"
+    stores = [kept(runs, name, command=("zoomgrad", evil)) for name in ("one", "another")]
+    for store in stores:
+        facts = {"processor": evil, "system": evil, "load at start": evil}
+        claim(
+            store, machine=facts, commit=evil, interpreters={"cpython-3.13": {"version": evil, "build": {evil: evil}}}
+        )
+        for path in (store.folder / "records").glob("tuple*"):
+            content = json.loads(path.read_text())
+            failed = {"status": "failed", "reason": evil, "remedy": evil, "step_seconds": [], "compiler": evil}
+            path.write_text(json.dumps({**content, **failed}))
+    kept(runs, "whole")
+    kept(runs, "whole-too")
+    (runs / f"x{evil}").mkdir()
+    (runs / f"x{evil}" / "run.json").write_text(json.dumps({evil: evil}))
+    one, another = (str(store.folder) for store in stores)
+    for arguments in (
+        ("report", one),
+        ("report", one, another),
+        ("report", runs / f"x{evil}"),
+        ("report", evil),
+        ("check", one, "--against", another),
+        ("check", one, "--update"),
+        ("noise", one, another),
+        ("history", runs),
+        *(("export", one, "--format", form, "--output", "-") for form in ("csv", "bencher", "pyperf")),
+    ):
+        result = zoomgrad(*arguments)
+        assert "Traceback" not in result.stderr, arguments
+        for text in (result.stdout, result.stderr):
+            assert not set(text) & set("\x1b\x07\x9b\u202e"), arguments
+
+
+def test_a_report_into_a_folder_of_mine_removes_nothing_of_mine(zoomgrad, tmp_path):
+    site = tmp_path / "site"
+    (site / "charts").mkdir(parents=True)
+    for name in ("charts/mine.svg", "analysis.md"):
+        (site / name).write_text("mine")
+    store = kept(tmp_path)
+    made = zoomgrad("report", store.folder, "--into", site)
+    assert made.returncode == 0, made.stderr
+    assert [(site / name).read_text() for name in ("charts/mine.svg", "analysis.md")] == ["mine", "mine"]
+    assert len(list((site / "charts").iterdir())) > 1
+
+
+def test_a_clock_set_back_breaks_no_report(zoomgrad, tmp_path):
+    """Records that began before their run did, and a newer run with an older name."""
+    runs = tmp_path / "runs"
+    for name, moment in (("2025-01-02", "2025-01-02T00:00:00Z"), ("2024-12-31", "2030-01-01T00:00:00Z")):
+        store = kept(runs, name)
+        claim(store, created_at=moment)
+    for arguments in (("report", store.folder), ("history", runs)):
+        result = zoomgrad(*arguments)
+        assert result.returncode == 0, result.stderr
+
+
+# Where the output goes
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["show", "xor"]])
+def test_a_reader_that_stops_reading_is_no_traceback(tmp_path, arguments):
+    command = [sys.executable, "-m", "harness", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kept_in(tmp_path))
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(timeout=60) == 1
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")  # noqa: PTH110
+def test_an_output_that_is_full_is_one_line(tmp_path):
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        ended = subprocess.run(
+            [sys.executable, "-m", "harness", "list"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            **kept_in(tmp_path),
+        )
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("zoomgrad: No space left on device\n  ")
+    assert "Traceback" not in ended.stderr
+    assert "Exception ignored" not in ended.stderr

@@ -1,0 +1,186 @@
+"""A valid run, changed in any one place: it is refused with one clear error, or its report renders."""
+
+import contextlib
+import json
+import math
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reports import build, gate, html, markdown
+from reports.analysis import analysis
+from reports.exports import Material, NoExport, exporters
+from reports.gate import Measured
+from reports.history import history
+from reports.races import race
+from results.files import Unreadable
+from results.limits import Limits
+from results.noise import noise
+from results.store import Store
+from tests.reports import looked
+
+NUMBERS = (0, -1, 1, 0.5, 1e-320, 1e-12, 1e-9, 1e5, 1e6, 1e9, 1e300, 10**18, 2**63, math.inf, -math.inf, math.nan, True)
+TEXTS = (
+    "",
+    "..",
+    "a/b",
+    "--",
+    "\x1b[2J",
+    "\u202e",
+    "<script>",
+    "x" * 20_000,
+    "2025-11-21T10:45:00Z",
+    "0001-01-01T00:00:00Z",
+)
+OTHERS = (None, [], {}, [[]], {"a": 1})
+WRONG = st.sampled_from((*NUMBERS, *TEXTS, *OTHERS))
+
+
+def places(value, path=()):
+    """Where a change can be made: the paths of all values in a JSON document."""
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield from places(inner, (*path, key))
+
+
+def changed(value, path, change):
+    """The document with `change` applied to the container and the key at the end of the path."""
+    copy = json.loads(json.dumps(value))
+    inner = copy
+    for key in path[:-1]:
+        inner = inner[key]
+    change(inner, path[-1])
+    return copy
+
+
+def replaced(wrong):
+    def change(container, key):
+        container[key] = wrong
+
+    return change
+
+
+def removed(container, key):
+    del container[key]
+
+
+def repeated(container, key):
+    if isinstance(container, list):
+        container.insert(0, container[key])
+    else:
+        container[f"{key}-again"] = container[key]
+
+
+CHANGES = st.one_of(st.just(removed), st.just(repeated), st.builds(replaced, WRONG))
+
+
+@pytest.fixture(scope="module")
+def small(example, tmp_path_factory):
+    """Documents of a small run with everything a folder may hold, by the path of their files."""
+    run = example.only(lambda cell: cell.workload == "mnist" and cell.interpreter != "cpython-3.11")
+    store = Store.create(run.run, under=tmp_path_factory.mktemp("small"))
+    for record in run.records:
+        store.write(record)
+    store.write_looker(looked.run())
+    for profile in looked.profiles():
+        store.write_profile(profile)
+    found = sorted(path for path in store.folder.rglob("*.json"))
+    return {path.relative_to(store.folder): json.loads(path.read_text()) for path in found}
+
+
+def told(folder):
+    """Make all that is made of a run's folder, except charts."""
+    store = Store(folder)
+    story = build.tell(store)
+    html.page(story, ())
+    markdown.page(story)
+    if story.looks and story.looks.profiles:
+        analysis(story.looks.run, story.looks.profiles)
+    material = Material(store.run, tuple(store.records()), {})
+    for name, exporter in exporters().items():
+        if name != "parquet":
+            with contextlib.suppress(NoExport):
+                exporter.export(material)
+    with contextlib.suppress(ValueError):  # of runs that differ, or have nothing in common
+        noise([(store.run, store.records()), (store.run.model_copy(update={"id": "another"}), store.records())])
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(data=st.data())
+def test_a_changed_run_is_refused_or_told(small, tmp_path_factory, data):
+    path = data.draw(st.sampled_from(sorted(small)))
+    place = data.draw(st.sampled_from([place for place in places(small[path]) if place]))
+    document = changed(small[path], place, data.draw(CHANGES))
+    folder = tmp_path_factory.mktemp("changed")
+    for name, content in {**small, path: document}.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(json.dumps(content))
+    try:
+        told(folder)
+    except Unreadable as error:
+        assert str(error).startswith(str(folder))
+        assert len(str(error)) < 2_000
+
+
+def test_engines_that_build_on_each_other_in_a_circle_are_told(small, tmp_path):
+    """Of a stranger's run; engines of ours can't."""
+    for name, content in small.items():
+        if name.name == "run.json":
+            facts = {engine: {**fact, "builds_on": "tuple"} for engine, fact in content["engines"].items()}
+            content = {**content, "engines": facts}
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(json.dumps(content))
+    told(tmp_path)
+
+
+def test_figures_at_the_bounds_of_the_schema_are_drawn(small, tmp_path):
+    """Each record at another end of what the schema accepts: no ratio or logarithm of them breaks a chart."""
+    ends = {
+        "step_seconds": ([1e-10, 1e6, 1e6], [1e6] * 3, [1e-10] * 3),
+        "warmup_step_seconds": ([1e-10] * 3, [1e6], []),
+        "pace_seconds": ([1e-5] * 3, [1e3, 1e-5, 1.0]),
+        "phases": ({"trace": 1e9}, {"compile": 1e-300, "trace": 0.0}, {}),
+        "peak_bytes": (0, 1, 2**60),
+        "peak_compiler_bytes": (2**60, 0),
+        "steps_per_value": (0, 2**53, 1),
+        "losses": ([{"step": 0, "loss": "NaN"}, {"step": 2**53, "loss": 1e308}], [{"step": 5, "loss": "-Infinity"}]),
+        "started_at": ("1970-01-01T00:00:00+00:00", "2199-12-31T00:00:00-11:00"),
+        "other_load": (1e6, 0.0),
+    }
+    for number, (name, content) in enumerate(small.items()):
+        if name.parent.name == "records" and content["status"] == "measured":
+            content = {**content, **{field: values[number % len(values)] for field, values in ends.items()}}
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(json.dumps(content))
+    assert Store(tmp_path).records()
+    told(tmp_path)
+    build.build(Store(tmp_path))
+
+
+def test_ratios_of_the_largest_and_the_least_times_are_judged(example):
+    """A speedup at one end in one run, and at the other end in the next: what changed, by 10^60 and more, is told."""
+
+    def race_of(name, seconds):
+        run = example.run.model_copy(update={"id": name, "seed": len(name)})
+        return run, [
+            example.measured(
+                record.cell, record.block, step_seconds=(seconds(record),) * 3, pace_seconds=(pace(record),) * 3
+            )
+            for record in example.records
+            if record.status == "measured"
+        ]
+
+    def pace(record):
+        return 1e3 if record.block % 2 else 1e-5
+
+    for extremes in ((1e-10, 1e6), (1e6, 1e-10)):
+        new, old = (
+            race_of(name, lambda record, ends=ends: ends[(record.cell.engine == "baseline") ^ (record.block == 1)])
+            for name, ends in (("new", extremes), ("old-one", extremes[::-1]))
+        )
+        assert gate.judge(Measured(*new, []), Measured(*old, []), Limits(), None)
+        told_of = history([race(*new), race(*old)])
+        html.history_page(told_of)
+        assert noise([new, old])

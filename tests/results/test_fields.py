@@ -1,0 +1,166 @@
+"""Names, texts and numbers of a record: what a path, a terminal and a logarithm can take."""
+
+import math
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+import engines
+from harness import interpreters, matrix, workloads
+from results.fields import LONGEST_NAME, LONGEST_TEXT, CellKey, Name, OneLine, StepSeconds, Text, printable
+from results.noise import Noise
+from results.record import Cell, LossPoint, Proof, Record, Run, Vouching
+
+NAME = TypeAdapter(Name)
+NOW = datetime(2025, 1, 1, tzinfo=UTC)
+CELL = {"engine": "tuple", "interpreter": "cpython-3.13", "workload": "xor"}
+RUN = {
+    "id": "2025-01-01T000000-smoke",
+    "created_at": NOW,
+    "command": (),
+    "preset": "smoke",
+    "seed": 1,
+    "blocks": 1,
+    "cells": (CELL,),
+    "reference_interpreter": "cpython-3.13",
+    "engines": {},
+    "workloads": {},
+    "interpreters": {},
+    "machine": {},
+}
+RECORD = {"cell": CELL, "block": 0, "status": "measured", "step_seconds": (0.1,), "started_at": NOW}
+
+NO_NAMES = (
+    *("", ".", "..", "../x", "/x", "a/b", "a\\b", "a\0", "a\n", "a b", "\x1b[2J", "<b>", "'", "$(x)"),
+    *(".hidden", "-option", "a--b", "a-", "é", "a" * (LONGEST_NAME + 1)),
+)
+
+
+@pytest.mark.parametrize("name", NO_NAMES)
+def test_what_might_leave_a_folder_or_break_a_key_is_no_name(name):
+    with pytest.raises(ValidationError):
+        NAME.validate_python(name)
+
+
+@pytest.mark.parametrize("name", NO_NAMES)
+@pytest.mark.parametrize(
+    "fields",
+    [
+        lambda name: {"id": name},
+        lambda name: {"preset": name},
+        lambda name: {"reference_interpreter": name},
+        lambda name: {"cells": ({**CELL, "engine": name},)},
+        lambda name: {"engines": {name: {"idea": "", "strict": True}}},
+        lambda name: {
+            "workloads": {name: {"description": "", "steps_per_epoch": 1, "samples_per_step": 1, "batch": 1}}
+        },
+        lambda name: {"interpreters": {name: {"version": ""}}},
+    ],
+    ids=["id", "preset", "reference", "cells", "engines", "workloads", "interpreters"],
+)
+def test_a_plan_holds_names_only(fields, name):
+    with pytest.raises(ValidationError):
+        Run.model_validate({**RUN, **fields(name)})
+
+
+def test_every_name_of_ours_is_one():
+    names = [*engines.names(), *workloads.WORKLOADS, *matrix.PRESETS, "cpython-3.14.0a7t", "2026-11-22T101010-quick"]
+    names += [found.name for found in interpreters.discover()]
+    names += ["mlp-784x1000x10", "random-dag", "rerolled-clang-sparse-fast-f32-threads"]
+    for name in names:
+        assert NAME.validate_python(name) == name
+
+
+def test_three_longest_names_make_a_file_name():
+    from results.store import file_name
+
+    name = "a" * LONGEST_NAME
+    assert len(file_name(Cell(engine=name, interpreter=name, workload=name), "instructions")) <= 255
+    TypeAdapter(CellKey).validate_python(f"{name}/{name}/{name}")
+
+
+@given(st.text(st.characters(exclude_categories=()), max_size=50))
+@example("\x1b[2J\x9b31m\u202e\ud800\x00\x7f\u2028")
+def test_no_text_of_a_record_reaches_a_terminal_raw(text):
+    shown = TypeAdapter(Text).validate_python(text)
+    assert all(character in "\n\t" or character.isprintable() or character.isspace() for character in shown)
+    assert not set(shown) & set("\x1b\x9b\r\x08\x7f\u202e\u2028")
+    assert shown.encode() is not None, "it can be written to a file"
+    assert printable(shown) == shown
+    assert not set(TypeAdapter(OneLine).validate_python(text)) & set("\n\t")
+
+
+def test_a_text_of_any_length_is_cut():
+    assert len(printable("\x1b" * LONGEST_TEXT * 2)) == LONGEST_TEXT
+    assert printable("a" * LONGEST_TEXT) == "a" * LONGEST_TEXT
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, 1e-320, 1e300, math.inf, -math.inf, math.nan])
+def test_a_step_takes_a_time_that_has_a_logarithm(seconds):
+    with pytest.raises(ValidationError):
+        TypeAdapter(StepSeconds).validate_python(seconds)
+    for field in ("step_seconds", "warmup_step_seconds", "pace_seconds"):
+        with pytest.raises(ValidationError):
+            Record.model_validate({**RECORD, field: (seconds,)})
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"phases": {"trace": math.inf}},
+        {"phases": {"trace": math.nan}},
+        {"phases": {"trace": -1.0}},
+        {"worker_seconds": math.inf},
+        {"other_load": 1e300},
+        {"block": 10**18},
+        {"peak_bytes": 2**70},
+        {"tape_rows": -1},
+        {"looped_share": 2.0},
+        {"started_at": "0001-01-01T00:00:00+14:00"},
+        {"started_at": "9999-12-31T23:59:59-12:00"},
+    ],
+    ids=str,
+)
+def test_a_number_out_of_bounds_is_refused(fields):
+    with pytest.raises(ValidationError):
+        Record.model_validate({**RECORD, **fields})
+
+
+def test_a_loss_and_an_error_may_be_infinite():
+    assert LossPoint(step=1, loss=math.inf).loss == math.inf
+    assert Proof(reference="a/b/c", steps=1, identical=False, worst_error=math.inf).worst_error == math.inf
+
+
+@pytest.mark.parametrize("floors", [{"tcc/cpython-3.13/xor": math.inf}, {"tcc/cpython-3.13/xor": -0.1}, {"../x": 0.1}])
+def test_a_noise_floor_is_a_number_of_a_cell(floors):
+    with pytest.raises(ValidationError):
+        Noise(machine={}, created_at=NOW, runs=("a", "b"), floors=floors)
+
+
+def test_a_plan_has_each_cell_once():
+    with pytest.raises(ValidationError, match="each of its cells once"):
+        Run.model_validate({**RUN, "cells": (CELL, CELL)})
+
+
+def voucher(engine, *checked_by, workload="xor"):
+    return {"cell": {**CELL, "engine": engine, "workload": workload}, "checked_by": checked_by, "steps": 8}
+
+
+FIRST, SECOND = "tuple/cpython-3.13/xor", "tcc/cpython-3.13/xor"
+
+
+@pytest.mark.parametrize(
+    "vouchers",
+    [
+        [voucher("tuple"), voucher("tcc", FIRST), voucher("clang-O0", FIRST, workload="mnist")],
+        [voucher("tuple"), voucher("tcc", FIRST), voucher("tcc", FIRST)],
+        [voucher("tuple", SECOND), voucher("tcc", FIRST), voucher("clang-O0", FIRST, SECOND)],
+    ],
+    ids=["another workload", "twice", "checked by one that comes later"],
+)
+def test_a_voucher_is_checked_by_those_before_it(vouchers):
+    with pytest.raises(ValidationError):
+        Vouching(workload="xor", vouchers=vouchers)

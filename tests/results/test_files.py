@@ -1,0 +1,170 @@
+"""Files that anybody may have put there: no link is followed out of the folder, nothing hangs, nothing is torn."""
+
+import contextlib
+import errno
+import os
+import socket
+import stat
+
+import pytest
+
+from results import files
+from results.files import MOST_BYTES, Unreadable, folder_inside, inside, read, read_text, write_atomically
+from results.record import Record, Run
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A folder; beside it lies a file that is none of its business."""
+    (tmp_path / "secret").write_text("mine")
+    (tmp_path / "root" / "records").mkdir(parents=True)
+    return tmp_path / "root"
+
+
+@pytest.mark.parametrize(
+    ("link", "to", "parts"),
+    [
+        ("records/a.json", "../../secret", ("records", "a.json")),
+        ("records/a.json", "/etc/passwd", ("records", "a.json")),
+        ("export", "..", ("export", "secret")),
+        ("export", "/", ("export", "etc")),
+        ("all", ".", ("all",)),
+        ("records/away", "/absent", ("records", "away")),
+    ],
+)
+def test_a_link_that_leads_out_is_refused(root, link, to, parts):
+    (root / link).symlink_to(to)
+    with pytest.raises(Unreadable, match="leads out of"):
+        inside(root, *parts)
+
+
+@pytest.mark.parametrize("part", ["..", "../secret", "/etc/passwd", ".", ""])
+def test_a_part_that_leads_out_is_refused(root, part):
+    with pytest.raises(Unreadable, match="leads out of"):
+        inside(root, part)
+
+
+def test_links_within_the_folder_and_to_the_folder_are_followed(root, tmp_path):
+    (root / "records" / "a.json").write_text("text")
+    (root / "b.json").symlink_to("records/a.json")
+    (tmp_path / "elsewhere").symlink_to(root)
+    assert read_text(inside(tmp_path / "elsewhere", "b.json")) == "text"
+
+
+def test_a_link_in_a_circle_is_no_traceback(root):
+    (root / "a.json").symlink_to("a.json")
+    with pytest.raises((Unreadable, OSError)):
+        read_text(inside(root, "a.json"))
+
+
+def test_a_folder_that_others_write_into_holds_no_link_that_leads_out(root):
+    folder_inside(root, "evidence", "absent")
+    (root / "evidence").mkdir()
+    (root / "evidence" / "32.doubles").symlink_to("../../secret")
+    with pytest.raises(Unreadable, match="leads out of"):
+        folder_inside(root, "evidence")
+
+
+def special(path, kind):
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "FIFO":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        # A socket's path has at most 108 bytes.
+        with contextlib.chdir(path.parent), socket.socket(socket.AF_UNIX) as one:
+            one.bind(path.name)
+
+
+@pytest.mark.parametrize("kind", ["folder", "FIFO", "device", "socket"])
+def test_what_is_no_file_is_neither_waited_for_nor_read(root, kind):
+    path = root / "run.json"
+    special(path, kind)
+    with pytest.raises((Unreadable, OSError)) as caught:
+        read(path, Run)
+    assert "run.json" in str(caught.value)
+    if kind != "folder":
+        with pytest.raises(Unreadable):
+            inside(root, "run.json")
+
+
+def test_a_file_that_nobody_could_have_written_is_refused_by_its_size(root):
+    with (root / "run.json").open("wb") as file:
+        file.truncate(MOST_BYTES * 1000)  # sparse: it takes no space
+    with pytest.raises(Unreadable, match="more than 16,777,216 bytes"):
+        read(root / "run.json", Run)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        '{"a":' * 100_000,
+        '{"seed": ' + "9" * 1_000_000 + "}",
+        '{"id": "\\ud800"}',
+        '{"status": "' + "secret" * 100_000 + '"}',
+        '{"' + "secret" * 100_000 + '": 1}',
+        "\0" * 100,
+    ],
+    ids=["lists", "objects", "digits", "surrogate", "long text", "long key", "zeros"],
+)
+@pytest.mark.parametrize("model", [Run, Record])
+def test_json_of_any_shape_is_one_short_error(root, text, model):
+    (root / "run.json").write_text(text)
+    with pytest.raises(Unreadable) as caught:
+        read(root / "run.json", model)
+    assert len(str(caught.value)) < 2_000
+
+
+def test_the_error_shows_no_escape_sequence(root):
+    (root / "run.json").write_text('{"\\u001b[2J": 1}')
+    with pytest.raises(Unreadable) as caught:
+        read(root / "run.json", Record)
+    assert "\x1b" not in str(caught.value)
+
+
+# Writing
+
+
+def test_a_planted_draft_is_not_followed(root, tmp_path, monkeypatch):
+    """Even one whose name was guessed."""
+    monkeypatch.setattr(files.secrets, "token_hex", lambda _: "guessed")
+    (root / ".guessed.draft").symlink_to(tmp_path / "secret")
+    with pytest.raises(OSError, match="File exists"):
+        write_atomically(root / "run.json", "text")
+    assert (tmp_path / "secret").read_text() == "mine"
+
+
+def test_a_file_is_written_with_the_users_own_mask(root):
+    mask = os.umask(0o027)
+    try:
+        write_atomically(root / "run.json", "text")
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE((root / "run.json").stat().st_mode) == 0o640
+
+
+def test_a_disk_that_fills_up_keeps_the_old_file_and_no_draft(root, monkeypatch):
+    write_atomically(root / "run.json", "old")
+
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"run\.json") as caught:
+        write_atomically(root / "run.json", "new")
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(root / "run.json"))
+    assert (root / "run.json").read_text() == "old"
+    assert sorted(path.name for path in root.iterdir()) == ["records", "run.json"]
+
+
+def test_an_interruption_leaves_no_draft(root, monkeypatch):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_atomically(root / "run.json", "new")
+    assert [path.name for path in root.iterdir()] == ["records"]
