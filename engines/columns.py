@@ -78,7 +78,7 @@ def columns(rows: Rows, inputs: int) -> tuple[Column, ...]:
     if width != inputs:
         raise ValueError(f"the columns make {width:,} inputs a row, the program takes {inputs:,}")
     counts = {column.rows for column in found}
-    if len(counts) > 1 or 0 in counts:
+    if len(counts) != 1 or 0 in counts:
         raise ValueError(f"every column must hold the same number of rows, one at least; they hold {sorted(counts)}")
     return found
 

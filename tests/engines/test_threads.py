@@ -102,13 +102,13 @@ def test_a_program_runs_in_one_thread_at_a_time(engine, name):
 
 def test_threads_that_all_use_one_program(engine, impatient):
     """Every call either runs alone or is refused."""
-    program, rows = square(engine), array("d", [1.0] * 50)
+    program, rows = square(engine), array("d", [1.0] * 20)
     refused = []
 
     def use():
-        for _ in range(50):
+        for _ in range(20):
             try:
-                assert list(program.train(rows, rate=0.0)) == [4.0] * 50
+                assert list(program.train(rows, rate=0.0)) == [4.0] * 20
                 program.set_input([1.0])
             except RuntimeError as error:
                 refused.append(str(error))
@@ -199,7 +199,7 @@ def test_no_thread_leaves_the_collector_off(impatient):
     engine = engines.load("bytecode")
 
     def make():
-        for _ in range(30):
+        for _ in range(10):
             p = Value(1.0)
             engine.compile(p * p, inputs=[], parameters=[p])
 

@@ -223,6 +223,8 @@ def test_without_inputs_there_is_no_row(engine):
     program = engine.compile(p * p, inputs=[], parameters=[p])
     with pytest.raises(ValueError, match="a column makes 0 inputs"):
         program.train(doubles(1.0), rate=0.1)
+    with pytest.raises(ValueError, match="every column must hold the same number of rows, one at least"):
+        program.train([], rate=0.1)
 
 
 # --- the caller's own buffers ------------------------------------------------------------------------------------
