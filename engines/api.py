@@ -102,7 +102,7 @@ class Workload(Protocol):
         """What the model is and how wrong it is measured to be; None where the model is no plain MLP."""
 
     def rate(self, update: int) -> float:
-        """Learning rate of that update, counted from 0."""
+        """Learning rate of that update, counted from 0: a finite number."""
 
     def row(self, step: int) -> array[float]:
         """The doubles of that step's input leaves; rows come in dataset order and wrap around."""
@@ -188,7 +188,8 @@ class Trainer(Protocol):
     def train(self, steps: int) -> None:
         """Take so many further steps. A partial batch's gradients persist.
 
-        Raises NonFiniteLoss, and ChangedArithmetic where the processor's state would change the bits.
+        Raises NonFiniteLoss, ValueError for a rate that is not finite, and ChangedArithmetic where the processor's
+        state would change the bits.
         """
 
     def restart(self, *, batch: int, rows: Optional[int] = None) -> None:

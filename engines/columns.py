@@ -6,6 +6,11 @@ from array import array
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional, Union
 
+from engines.arguments import finite, whole
+
+MOST_COLUMNS = 16
+"""Compiled code keeps a table for each column on its stack."""
+
 DOUBLES, BYTES, CLASSES = range(3)
 """What a column's buffer holds: doubles, bytes to be divided, or class labels to be spread out."""
 
@@ -51,9 +56,11 @@ Rows = Union[Column, Sequence[Column], "array[float]", bytes, memoryview]
 
 
 def columns(rows: Rows, inputs: int) -> tuple[Column, ...]:
-    """The rows as columns that make `inputs` inputs together.
+    """The rows as columns that make `inputs` inputs together, checked: widths are ints, and data can't change size.
 
-    Raises TypeError for what is no contiguous buffer of doubles or bytes, ValueError where sizes don't fit.
+    Data that is not `bytes` comes back as a memoryview of it, under which CPython's buffers can't be resized. PyPy's
+    can: there no other thread may resize them during a call. Raises TypeError for data that is not a contiguous buffer
+    of doubles or bytes, ValueError where sizes don't fit.
     """
     if isinstance(rows, Column):
         found: tuple[Column, ...] = (rows,)
@@ -61,25 +68,54 @@ def columns(rows: Rows, inputs: int) -> tuple[Column, ...]:
         found = tuple(rows)
     else:
         found = (Column(rows, inputs),)
-    for column in found:
-        _check(column)
+    if len(found) > MOST_COLUMNS:
+        raise ValueError(
+            f"there are {len(found):,} columns, and {MOST_COLUMNS} at most can be read\n"
+            "  Put inputs of one kind side by side in one buffer."
+        )
+    found = tuple(map(_checked, found))
     width = sum(column.width for column in found)
     if width != inputs:
         raise ValueError(f"the columns make {width:,} inputs a row, the program takes {inputs:,}")
     counts = {column.rows for column in found}
-    if len(counts) > 1 or 0 in counts:
+    if len(counts) != 1 or 0 in counts:
         raise ValueError(f"every column must hold the same number of rows, one at least; they hold {sorted(counts)}")
     return found
 
 
-def _check(column: Column) -> None:
+def check_labels(columns: Sequence[Column], first_row: int = 0, rows: Optional[int] = None) -> None:
+    """Raise ValueError where a class label is not below its column's width, in the rows from `first_row` on.
+
+    rows: how many, which wrap around; all unless given.
+    """
+    for column in columns:
+        if column.one_hot:
+            stop = len(column.data) if rows is None else first_row + rows
+            start = first_row if stop <= len(column.data) else 0
+            labels = bytes(column.data[start:stop])
+            beyond = labels.translate(None, bytes(range(min(column.width, 256))))
+            if beyond:
+                raise ValueError(
+                    f"row {start + labels.index(beyond[:1]):,} has the class label {beyond[0]}; "
+                    f"its column has {column.width} classes, counted from 0\n"
+                    "  Widen the column, or correct the label."
+                )
+
+
+def _checked(column: Column) -> Column:
     view = view_of(column.data, "a column", "dB")
-    if column.width < 1:
-        raise ValueError(f"a column makes {column.width} inputs; it must make one at least")
+    width = whole(column.width, "a column's width", 0)
+    if not width:
+        raise ValueError("a column makes 0 inputs; it must make one at least")
+    divisor = finite(column.divisor, "a column's divisor")
+    if not divisor:
+        raise ValueError("a column's divisor must not be 0")
     if column.one_hot and view.format != "B":
         raise TypeError("class labels must be bytes\n  Pass them as `bytes`, or as a memoryview of format 'B'.")
-    if not column.one_hot and len(view) % column.width:
-        raise ValueError(f"a column holds {len(view):,} items, which is no whole number of rows of {column.width:,}")
+    if not column.one_hot and len(view) % width:
+        raise ValueError(f"a column holds {len(view):,} items, which is no whole number of rows of {width:,}")
+    # What is in `bytes` stays as it is, and is read faster than through a view.
+    return Column(column.data if type(column.data) is bytes else view, width, divisor, bool(column.one_hot))
 
 
 def view_of(data: Any, name: str, formats: str, *, writable: bool = False, length: Optional[int] = None) -> memoryview:
@@ -89,7 +125,9 @@ def view_of(data: Any, name: str, formats: str, *, writable: bool = False, lengt
         view = memoryview(data)
     except TypeError:
         raise TypeError(f"{name} must be a buffer of {wanted}, not {type(data).__name__}\n  {_REMEDY}") from None
-    if view.format not in formats or view.ndim != 1 or not view.c_contiguous:
+    except (ValueError, BufferError) as error:
+        raise ValueError(f"{name} can't be read as a buffer: {error}\n  {_REMEDY}") from None
+    if view.format not in tuple(formats) or view.ndim != 1 or not view.c_contiguous:
         raise TypeError(
             f"{name} must be a flat, contiguous buffer of {wanted}; "
             f"its format is {view.format!r}, in {view.ndim} dimensions\n  {_REMEDY}"
@@ -97,7 +135,7 @@ def view_of(data: Any, name: str, formats: str, *, writable: bool = False, lengt
     if writable and view.readonly:
         raise TypeError(f"{name} must be writable, and this {type(data).__name__} is not\n  {_REMEDY}")
     if length is not None and len(view) != length:
-        raise ValueError(f"{name} must hold {length:,} {wanted}; it holds {len(view):,}")
+        raise ValueError(f"{name} must hold {length:,} {wanted}; it holds {len(view):,}\n  {_REMEDY}")
     return view
 
 

@@ -29,11 +29,20 @@ power = _libm_power if sys.implementation.name == "pypy" else operator.pow
 
 
 def check_exponent(exponent: object) -> None:
-    """micrograd's powers are constants; two Values would need `exp` and `log`. Raises TypeError."""
+    """micrograd's powers are constants; two Values would need `exp` and `log`.
+
+    Raises TypeError for what is not an int or a float, ValueError for infinity, NaN, and an int beyond all
+    floats.
+    """
     if not isinstance(exponent, (int, float)):
         raise TypeError(
             f"the exponent of ** must be an int or a float, not {exponent!r}\n"
             "  For a Value as exponent write (b * a.log()).exp()."
+        )
+    if not -sys.float_info.max <= exponent <= sys.float_info.max:
+        raise ValueError(
+            f"the exponent of ** must be a finite number, not {exponent!r}\n"
+            "  Powers are constants: check what it is computed from."
         )
 
 

@@ -39,6 +39,7 @@ BETWEEN = (
     "tests/engines/test_everywhere.py",
     "tests/engines/test_bits.py",
     "tests/engines/test_value.py",
+    "tests/engines/compiled/test_buffers.py",
     "tests/engines/compiled/test_extension.py",
     "tests/engines/compiled/test_program.py",
     "tests/engines/compiled/test_toolchains.py",

@@ -149,7 +149,7 @@ class Interpreter(PythonKernel):
         self._forward = _steps(bytecode.forward)
         self._backward = _steps(bytecode.backward)
 
-    def forward(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles) -> float:
+    def values(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles) -> float:
         code = self._code
         first = len(x) + len(p)
         w[: len(x)] = x
@@ -159,7 +159,7 @@ class Interpreter(PythonKernel):
         y[:] = [w[place] for place in code.outputs]
         return w[code.loss]
 
-    def backward(self, x: Doubles, p: Doubles, w: Doubles, q: Doubles) -> None:
+    def gradients(self, x: Doubles, p: Doubles, w: Doubles, q: Doubles) -> None:
         _execute(self._backward, w)
         for target, place in zip(self._code.targets, self._code.contributions):
             q[target] += w[place]

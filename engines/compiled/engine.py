@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import threading
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,8 @@ from time import perf_counter
 from typing import Any, Optional
 
 from engines.api import NonFiniteLoss, Workload
+from engines.arguments import whole
+from engines.columns import check_labels, columns
 from engines.compiled.lower import Code, lower
 from engines.compiled.program import Kernel, Program
 from engines.domain import DOMAIN_ERRORS, tell_domain_error
@@ -38,6 +41,37 @@ class Clock:
             yield
         finally:
             self.phases[name] += perf_counter() - start
+
+
+class Collector:
+    """The garbage collector, which rests while any thread compiles.
+
+    A graph is a million objects and no garbage: collections while it grows would find nothing, again and again.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._compilations = 0
+        self._was_enabled = False
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """No collection until the last of these blocks ends."""
+        with self._lock:
+            if not self._compilations:
+                self._was_enabled = gc.isenabled()
+                gc.disable()
+            self._compilations += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._compilations -= 1
+                if self._was_enabled and not self._compilations:
+                    gc.enable()
+
+
+COLLECTOR = Collector()
 
 
 class CompiledEngine(ValueEngine):
@@ -75,7 +109,7 @@ class CompiledEngine(ValueEngine):
         outputs: Values whose data each forward pass hands out. Raises what `linearize` raises, BrokenTape for a
         constant that is not finite, Unavailable where the compiler is missing, and BuildFailed where it fails.
         """
-        with _collector_paused():
+        with COLLECTOR.paused():
             return self._compile(Clock(), loss, inputs, parameters, outputs, None)
 
     def tape(
@@ -86,7 +120,7 @@ class CompiledEngine(ValueEngine):
 
     def prepare(self, workload: Workload, *, objects: Optional[Path] = None) -> CompiledTrainer:
         clock = Clock()
-        with _collector_paused():
+        with COLLECTOR.paused():
             with clock.phase("trace"):
                 try:
                     model = workload.model(self.nn)
@@ -130,22 +164,24 @@ class CompiledTrainer:
     def __init__(self, program: Program, workload: Workload) -> None:
         self._program = program
         self._workload = workload
-        self._all_columns = self._columns = workload.columns()
+        # Checked once, here: a step is too short for it.
+        self._all_columns = self._columns = columns(workload.columns(), len(program.inputs))
+        check_labels(self._columns)
         self._start = array("d", program.parameters)
-        self._batch = workload.batch
+        self._batch = whole(workload.batch, "batch", 1)
         self.phases: Mapping[str, float] = program.phases
         self.sizes: Mapping[str, float] = program.sizes
         self.losses = array("d")
 
     def restart(self, *, batch: int, rows: Optional[int] = None) -> None:
-        self._batch = batch
+        self._batch = whole(batch, "batch", 1)
         self._columns = self._all_columns if rows is None else tuple(column.first(rows) for column in self._all_columns)
         self.losses = array("d")
         self._program.parameters[:] = self._start
         self._program.reset()
 
     def train(self, steps: int) -> None:
-        taken = len(self.losses)
+        steps, taken = whole(steps, "steps", 0), len(self.losses)
         first_row = taken % self._columns[0].rows
         losses, failed = self._program.run(
             self._columns, self._workload.rate, self._batch, steps, first_row, update=taken // self._batch
@@ -164,15 +200,3 @@ class CompiledTrainer:
         self._program.set_input(row)
         self._program.forward()
         return array("d", self._program.outputs)
-
-
-@contextlib.contextmanager
-def _collector_paused() -> Iterator[None]:
-    """A graph is a million objects and no garbage: collections while it grows would find nothing, again and again."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

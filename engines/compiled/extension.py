@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from engines.api import Unavailable
-from engines.columns import Column
+from engines.columns import MOST_COLUMNS, Column
 from engines.compiled import toolchains
 from engines.compiled.c_engines import FORMS, CEngine
 from engines.compiled.c_source import Source, c_source
@@ -32,7 +32,7 @@ TOP = """\
 {limited}#define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-enum {{ WORKSPACE = {workspace}, OUTPUTS = {outputs} }};
+enum {{ WORKSPACE = {workspace}, OUTPUTS = {outputs}, MOST_COLUMNS = {most_columns} }};
 
 """
 
@@ -64,7 +64,9 @@ static int take_one(PyObject *object, const struct expected *wanted, Py_buffer *
         return -1;
     if (!view->format || view->format[0] != 'd' || view->format[1])
         PyErr_Format(PyExc_TypeError, "%s must hold doubles", wanted->name);
-    else if (view->len < wanted->length * (Py_ssize_t)sizeof(double))
+    else if (view->len && (size_t)view->buf % sizeof(double))
+        PyErr_Format(PyExc_ValueError, "%s must begin at a multiple of %d bytes", wanted->name, (int)sizeof(double));
+    else if (view->len / (Py_ssize_t)sizeof(double) < wanted->length) /* a product could wrap around */
         PyErr_Format(PyExc_ValueError, "%s must hold %zd doubles; it holds %zd", wanted->name, wanted->length,
                      view->len / (Py_ssize_t)sizeof(double));
     else
@@ -92,8 +94,6 @@ static int count_is(const char *name, Py_ssize_t found, Py_ssize_t wanted)
 }
 
 /* Columns: a tuple of (data, width, divisor, one_hot). Rows: how many each must hold, 0 to learn it from the first. */
-enum { MOST_COLUMNS = 16 };
-
 struct columns {
     struct column described[MOST_COLUMNS];
     Py_buffer views[MOST_COLUMNS];
@@ -118,8 +118,12 @@ static int take_column(PyObject *fields, struct column *described, Py_buffer *vi
     char format = view->format && !view->format[1] ? view->format[0] : view->format ? '?' : 'B';
     if ((format != 'd' && format != 'B') || (one_hot && format != 'B'))
         PyErr_SetString(PyExc_TypeError, "a column must hold doubles or bytes, and class labels are bytes");
-    else if (width < 1 || view->len % ((one_hot ? 1 : width) * view->itemsize))
+    else if (width < 1 || view->len / view->itemsize % (one_hot ? 1 : width))
         PyErr_SetString(PyExc_ValueError, "a column must hold a whole number of rows");
+    else if (width > INPUTS) /* a sum of wider ones could wrap around */
+        PyErr_Format(PyExc_ValueError, "columns must make %d inputs a row; one makes %zd", (int)INPUTS, width);
+    else if (format == 'd' && (size_t)view->buf % sizeof(double))
+        PyErr_Format(PyExc_ValueError, "a column of doubles must begin at a multiple of %d bytes", (int)sizeof(double));
     else {
         described->data = view->buf;
         described->width = width;
@@ -253,7 +257,7 @@ static PyObject *module_train(PyObject *self, PyObject *const *args, Py_ssize_t 
             return NULL;
     }
     Py_ssize_t first_row = numbers[0], steps = numbers[1], batch = numbers[2], taken = numbers[3];
-    if (steps < 0 || batch < 1 || taken < 0 || taken >= batch) {
+    if (steps < 0 || batch < 1 || taken < 0 || taken >= batch || steps > PY_SSIZE_T_MAX - taken) {
         PyErr_SetString(PyExc_ValueError, "steps must not be negative, batch at least 1, taken below batch");
         return NULL;
     }
@@ -308,15 +312,15 @@ class Extension:
     """Kernel over a loaded extension module."""
 
     def __init__(self, module: Any, workspace: int) -> None:
-        self.workspace = workspace
+        self._workspace = workspace
         self._module = module
         self.forward = module.forward
         self.backward = module.backward
         self.zero_grad = module.zero_grad
         self.update = module.update
 
-    def buffer(self, length: int) -> array[float]:
-        return array("d", bytes(8 * length))
+    def workspace(self) -> array[float]:
+        return array("d", bytes(8 * self._workspace))
 
     def set_input(self, x: Doubles, columns: Sequence[Column], row: int) -> None:
         self._module.set_input(x, tuple(columns), row)
@@ -337,12 +341,19 @@ class ExtensionEngine(CEngine):
                 "an extension module is CPython's; other interpreters only emulate its C API",
                 "Use `tcc`: the same C, called through cffi.",
             )
+        if LIMITED_API and sysconfig.get_config_var("Py_GIL_DISABLED"):
+            raise Unavailable(
+                "free-threaded Python has no limited API, and TCC compiles no other",
+                "Use `tcc`: the same C, called through cffi.",
+            )
         if not (_include() / "Python.h").is_file():
             raise Unavailable(f"there is no Python.h in {_include()}", "Install Python's headers, as in `python3-dev`.")
 
     def generate(self, code: Code) -> Source:
         source = c_source(code, self.form, title="A Value graph as a CPython extension module.", export="static ")
-        top = TOP.format(limited=LIMITED_API, workspace=source.workspace, outputs=len(code.outputs))
+        top = TOP.format(
+            limited=LIMITED_API, workspace=source.workspace, outputs=len(code.outputs), most_columns=MOST_COLUMNS
+        )
         (unit,) = source.units
         return source._replace(units=[top + unit + BOTTOM])
 

@@ -8,7 +8,8 @@ from functools import cache
 from typing import Any
 
 from engines.api import Unavailable
-from engines.columns import Column
+from engines.columns import DOUBLES, Column
+from engines.compiled.buffers import ALIGNMENT
 from engines.compiled.program import Buffers, Doubles, Stretch
 
 DECLARATIONS = """
@@ -40,12 +41,12 @@ class Library:
     """Kernel over a loaded object. Buffers are passed as they are; nothing is copied."""
 
     def __init__(self, path: str, workspace: int) -> None:
-        self.workspace = workspace
+        self._workspace = workspace
         self._ffi = interface()
         self._lib = self._ffi.dlopen(path)
 
-    def buffer(self, length: int) -> array[float]:
-        return array("d", bytes(8 * length))
+    def workspace(self) -> array[float]:
+        return array("d", bytes(8 * self._workspace))
 
     def set_input(self, x: Doubles, columns: Sequence[Column], row: int) -> None:
         described, _alive = self._columns(columns)
@@ -97,4 +98,9 @@ class Library:
         described = self._ffi.new("struct column[]", len(columns))
         for view, column, data in zip(described, columns, alive):
             view.data, view.width, view.divisor, view.kind = data, column.width, column.divisor, column.kind
+            if view.kind == DOUBLES and int(self._ffi.cast("uintptr_t", data)) % ALIGNMENT:
+                raise ValueError(
+                    f"a column of doubles must begin at a multiple of {ALIGNMENT} bytes\n"
+                    "  Slice a buffer of bytes at multiples of 8 before casting it to 'd'."
+                )
         return described, alive

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import threading
 from array import array
 from collections.abc import Mapping, MutableSequence, Sequence
 from typing import Any, Callable, NamedTuple, Optional, Protocol, Union
 
 from engines.api import NonFiniteLoss
+from engines.arguments import finite, finite_rate, whole
 from engines.arithmetic import check_arithmetic
-from engines.columns import Column, Rows, columns, view_of
+from engines.columns import Column, Rows, check_labels, columns
+from engines.compiled.buffers import Buffer
 
 Doubles = MutableSequence[float]
 Rate = Union[float, Callable[[int], float]]
 """A learning rate, or a schedule: the number of an update, counted from the start of the call, -> its rate."""
-
 
 Buffers = tuple[Doubles, Doubles, Doubles, Doubles, Doubles]
 """x, p, w, y, q."""
@@ -37,14 +40,11 @@ class Stretch(NamedTuple):
 class Kernel(Protocol):
     """Compiled code. It owns no buffers: x holds inputs, p parameters, w what the passes share, y outputs, q gradients.
 
-    Lengths and types are the caller's duty; `Program` sees to them.
+    Lengths and types are the caller's duty. `Program` checks them on each call, and no caller sees w.
     """
 
-    workspace: int
-    """How many doubles w has."""
-
-    def buffer(self, length: int) -> Doubles:
-        """Zeros, in the kind of buffer that this code likes best."""
+    def workspace(self) -> Doubles:
+        """A new w, in the kind of buffer that this code likes best."""
 
     def set_input(self, x: Doubles, columns: Sequence[Column], row: int) -> None: ...
     def forward(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles) -> float: ...
@@ -63,7 +63,11 @@ class Program:
     """A graph that runs without its Values. The numbers are those of the graph it came from, until they are set.
 
     Buffers may be the caller's own: assign a writable, contiguous buffer of doubles to `parameters` or `gradients`.
-    Whatever computes raises ChangedArithmetic where the processor's floating-point state would change the bits.
+    CPython then refuses to resize or release it; on PyPy, no other thread may do so during a call.
+
+    One thread at a time: a call during another one raises RuntimeError, and so does a schedule that calls the program
+    whose rate it gives. Whatever computes raises ChangedArithmetic where the processor's floating-point state would
+    change the bits.
     """
 
     def __init__(
@@ -81,92 +85,98 @@ class Program:
         self.sizes = sizes
         """`tape_rows`, and where there are such things `source_bytes`, `object_bytes` and `looped_share`."""
         self._kernel = kernel
-        self._x = kernel.buffer(len(inputs))
-        self._x[:] = array("d", inputs)
-        self._p = kernel.buffer(len(parameters))
-        self._p[:] = array("d", parameters)
-        self._w = kernel.buffer(kernel.workspace)
-        self._y = kernel.buffer(outputs)
-        self._q = kernel.buffer(len(parameters))
+        self._x = Buffer("inputs", inputs)
+        self._p = Buffer("parameters", parameters)
+        self._w = kernel.workspace()
+        self._y = Buffer("outputs", [0.0] * outputs)
+        self._q = Buffer("gradients", [0.0] * len(parameters))
+        self._alone = _Alone()
         self._ran_forward = False
         self._taken = 0
 
     @property
     def inputs(self) -> Doubles:
         """The row that the next pass sees."""
-        return self._x
+        return self._x.array  # type: ignore[no-any-return]
 
     @property
     def outputs(self) -> Doubles:
         """What the last forward pass gave, in the order of `compile`'s outputs."""
-        return self._y
+        return self._y.array  # type: ignore[no-any-return]
 
     @property
     def parameters(self) -> Doubles:
         """The parameters' data."""
-        return self._p
+        return self._p.array  # type: ignore[no-any-return]
 
     @parameters.setter
     def parameters(self, buffer: Any) -> None:
-        self._p = self._own("parameters", buffer, len(self._p))
+        self._assign(self._p, buffer)
 
     @property
     def gradients(self) -> Doubles:
         """The parameters' gradients, summed over the steps since the last update."""
-        return self._q
+        return self._q.array  # type: ignore[no-any-return]
 
     @gradients.setter
     def gradients(self, buffer: Any) -> None:
-        self._q = self._own("gradients", buffer, len(self._q))
+        self._assign(self._q, buffer)
 
-    def _own(self, name: str, buffer: Any, length: int) -> Doubles:
-        view_of(buffer, name, "d", writable=True, length=length)
-        self._ran_forward = False
-        owned: Doubles = buffer
-        return owned
+    def _assign(self, place: Buffer, buffer: Any) -> None:
+        with self._alone:
+            place.assign(buffer, {self._x, self._p, self._y, self._q} - {place})
+            self._ran_forward = False
 
     def set_input(self, row: Union[Rows, Sequence[float]]) -> None:
         """Take one row of inputs: a buffer of doubles, Columns that hold one row, or any sequence of numbers."""
         # A Column is a tuple itself.
         if isinstance(row, (list, tuple)) and not any(isinstance(part, Column) for part in (row, *row)):
             row = array("d", row)
-        found = columns(row, len(self._x))  # type: ignore[arg-type]
+        found = columns(row, self._x.length)  # type: ignore[arg-type]
         if found[0].rows != 1:
             raise ValueError(f"set_input takes one row, not {found[0].rows:,}\n  Hand many to `train`.")
-        check_arithmetic()
-        self._kernel.set_input(self._x, found, 0)
-        self._ran_forward = False
+        check_labels(found)
+        with self._alone:
+            check_arithmetic()
+            self._kernel.set_input(self._x.ready(), found, 0)
+            self._ran_forward = False
 
     def forward(self) -> float:
         """The loss of the row that was set; `outputs` has the rest."""
-        check_arithmetic()
-        loss = self._kernel.forward(self._x, self._p, self._w, self._y)
-        self._ran_forward = True
-        return loss
+        with self._alone:
+            check_arithmetic()
+            loss = self._kernel.forward(self._x.ready(), self._p.ready(), self._w, self._y.ready())
+            self._ran_forward = True
+            return loss
 
     def backward(self) -> None:
         """Add this row's gradients to `gradients`. Raises RuntimeError where forward has not seen the row."""
-        if not self._ran_forward:
-            raise RuntimeError("backward before forward\n  Call `forward()` after each `set_input` or new buffer.")
-        check_arithmetic()
-        self._kernel.backward(self._x, self._p, self._w, self._q)
+        with self._alone:
+            if not self._ran_forward:
+                raise RuntimeError("backward before forward\n  Call `forward()` after each `set_input` or new buffer.")
+            check_arithmetic()
+            self._kernel.backward(self._x.ready(), self._p.ready(), self._w, self._q.ready())
 
     def zero_grad(self) -> None:
         """Forget the gradients."""
-        self._kernel.zero_grad(self._q)
+        with self._alone:
+            self._kernel.zero_grad(self._q.ready())
 
     def update(self, rate: float, batch: int = 1) -> None:
         """`parameters -= rate * gradients / batch`; the gradients return to zero."""
-        check_arithmetic()
-        self._kernel.update(self._p, self._q, float(rate), _at_least_one(batch, "batch"))
-        self._ran_forward = False
-        self._taken = 0
+        rate, batch = finite(rate, "the rate"), whole(batch, "batch", 1)
+        with self._alone:
+            check_arithmetic()
+            self._kernel.update(self._p.ready(), self._q.ready(), rate, batch)
+            self._ran_forward = False
+            self._taken = 0
 
     def reset(self) -> None:
         """As before the first step, but for the parameters: no gradients, no partial batch."""
-        self.zero_grad()
-        self._ran_forward = False
-        self._taken = 0
+        with self._alone:
+            self._kernel.zero_grad(self._q.ready())
+            self._ran_forward = False
+            self._taken = 0
 
     def train(
         self, rows: Rows, *, rate: Rate, batch: int = 1, steps: Optional[int] = None, first_row: int = 0
@@ -174,38 +184,73 @@ class Program:
         """Forward and backward over the rows, an update after every `batch` steps; the loss of each step.
 
         steps: as many as there are rows unless told; rows wrap around. A partial batch's gradients persist until the
-        next call brings the rest. Raises NonFiniteLoss at the first loss that is not finite: its update is not applied.
+        next call brings the rest. Rows must not share memory with `parameters` or `gradients`. Raises ValueError for a
+        rate that is not finite and a class label beyond its column, before the first step, and NonFiniteLoss at the
+        first loss that is not finite: its update is not applied.
         """
-        losses, failed = self.run(columns(rows, len(self._x)), rate, batch, steps, first_row, update=0)
+        found = columns(rows, self._x.length)
+        batch = whole(batch, "batch", 1)
+        steps = found[0].rows if steps is None else whole(steps, "steps", 0)
+        first_row = whole(first_row, "first_row", 0, found[0].rows - 1)
+        check_labels(found, first_row, steps)
+        losses, failed = self.run(found, rate, batch, steps, first_row, update=0)
         if failed is not None:
             raise NonFiniteLoss(len(losses), failed)
         return losses
 
     def run(
-        self, rows: Sequence[Column], rate: Rate, batch: int, steps: Optional[int], first_row: int, update: int
+        self, rows: Sequence[Column], rate: Rate, batch: int, steps: int, first_row: int, update: int
     ) -> tuple[array[float], Optional[float]]:
-        """`train`, for a trainer: the finite losses, and the one after them that is not.
+        """`train`, for a trainer that has checked its columns and numbers: the finite losses, and the one after them.
 
         update: the next one's number.
         """
-        count = rows[0].rows
-        steps = count if steps is None else steps
-        if steps < 0 or not 0 <= first_row < count:
-            raise ValueError(f"{steps} steps from row {first_row} on, of {count:,} rows")
-        _at_least_one(batch, "batch")
-        check_arithmetic()
-        updates = range(update, update + (self._taken % batch + steps) // batch)
-        rates = array("d", map(rate, updates) if callable(rate) else [float(rate)] * len(updates))
-        losses = array("d", bytes(8 * steps))
-        buffers = (self._x, self._p, self._w, self._y, self._q)
-        stretch = Stretch(rows, first_row, steps, batch, self._taken % batch, rates, losses)
-        done = self._kernel.train(buffers, stretch)
-        self._ran_forward = False
-        self._taken = (self._taken + done) % batch
-        return losses[:done], losses[done] if done < steps else None
+        with self._alone:
+            check_arithmetic()
+            try:
+                losses = array("d", bytes(8 * steps))
+            except (MemoryError, OverflowError):
+                raise ValueError(
+                    f"there is no memory for the losses of {steps:,} steps\n  Train in several calls."
+                ) from None
+            count, waiting = rows[0].rows, self._taken % batch
+            rates = _rates(rate, range(update, update + (waiting + steps) // batch))
+            # Only PyPy lets a schedule resize the rows whose rates it gives.
+            if any(column.rows != count for column in rows):
+                raise BufferError("rows changed their length during a call\n  Leave them alone while they are read.")
+            buffers = (self._x.ready(), self._p.ready(), self._w, self._y.ready(), self._q.ready())
+            stretch = Stretch(rows, first_row, steps, batch, waiting, rates, losses)
+            done = self._kernel.train(buffers, stretch)
+            self._ran_forward = False
+            self._taken = (self._taken + done) % batch
+            return losses[:done], losses[done] if done < steps else None
 
 
-def _at_least_one(number: object, name: str) -> int:
-    if not isinstance(number, int) or number < 1:
-        raise ValueError(f"{name} must be a whole number, one at least, not {number!r}")
-    return number
+class _Alone:
+    """Raises RuntimeError for whoever comes while someone is in. To wait could be to wait for oneself."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            raise RuntimeError(
+                "this Program is running already: in another thread, or the schedule of its rates called it\n"
+                "  Compile the graph once for each thread; let a schedule give rates only."
+            )
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def _rates(rate: Rate, updates: range) -> array[float]:
+    """The rates of those updates. Raises TypeError and ValueError for the first that is not a finite number."""
+    if not callable(rate):
+        return array("d", [finite(rate, "the rate")]) * len(updates)
+    rates = [rate(update) for update in updates]
+    # One sum in place of a check for each: it is finite only where all of them are.
+    try:
+        are_finite = math.isfinite(sum(rates))
+    except (TypeError, OverflowError):
+        are_finite = False
+    return array("d", rates if are_finite else map(finite_rate, rates, updates))

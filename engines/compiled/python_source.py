@@ -43,12 +43,12 @@ class PythonSource(PythonKernel):
         self._backward: list[Callable[..., None]] = [namespace[piece.name] for piece in pieces.backward]
         self._loss: Callable[..., float] = namespace["loss"]
 
-    def forward(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles) -> float:
+    def values(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles) -> float:
         for piece in self._forward:
             piece(x, p, w, y)
         return self._loss(x, p, w)
 
-    def backward(self, x: Doubles, p: Doubles, w: Doubles, q: Doubles) -> None:
+    def gradients(self, x: Doubles, p: Doubles, w: Doubles, q: Doubles) -> None:
         for piece in self._backward:
             piece(x, p, w, q)
 

@@ -7,6 +7,7 @@ comparable bit for bit.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,6 +29,15 @@ def linearize(
     TypeError for what is not a recording Value, ValueError for an input or parameter that is no leaf or is named twice
     and for a constant that is not finite, CyclicGraph.
     """
+    with _WALKING:
+        return _linearize(loss, inputs, parameters, outputs)
+
+
+_WALKING = threading.Lock()
+"""Values carry their rows during a walk: threads that compile the same graph take turns."""
+
+
+def _linearize(loss: Value, inputs: Sequence[Value], parameters: Sequence[Value], outputs: Sequence[Value]) -> Tape:
     walk = _Walk()
     try:
         walk.name(INPUT, inputs)

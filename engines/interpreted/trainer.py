@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import Any, ClassVar, Optional
 
 from engines.api import NonFiniteLoss, Workload
+from engines.arguments import finite_rate
 from engines.arithmetic import check_arithmetic
 from engines.domain import DOMAIN_ERRORS, tell_domain_error
 from engines.nn import Networks
@@ -59,7 +60,8 @@ class ScalarTrainer:
                 raise NonFiniteLoss(step, loss)
             self.losses.append(loss)
             if (step + 1) % self._batch == 0:
-                self.update(self._workload.rate(step // self._batch))
+                number = step // self._batch
+                self.update(finite_rate(self._workload.rate(number), number))
 
     def _step(self, row: array[float]) -> float:
         """Forward and backward of one row; adds to the parameters' gradients and returns the loss."""

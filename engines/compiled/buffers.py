@@ -1,0 +1,100 @@
+"""A program's buffers: what C may write to, and why it can't write past the end.
+
+C knows addresses only. A buffer is exported through the buffer protocol while it is a program's, so CPython refuses to
+resize or release it. PyPy's buffers, NumPy's `resize(refcheck=False)` and `ctypes.resize` heed no export: whatever they
+could have changed is measured again on each call.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from engines.columns import view_of
+
+if TYPE_CHECKING:
+    Array = array[float]
+else:
+    Array = array  # which takes no subscript before CPython 3.12
+
+EXPORTS_PIN = sys.implementation.name == "cpython"
+"""Whether an array that is exported keeps its length."""
+
+ALIGNMENT = 8
+"""C may read doubles only at multiples of it."""
+
+
+class FixedArray(Array):
+    """Doubles that a program owns: an array whose numbers can be set, and whose length can't."""
+
+    __slots__ = ()
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if isinstance(key, slice):
+            value = value if isinstance(value, array) else array("d", list(value))
+            places = len(range(*key.indices(len(self))))
+            if len(value) != places:
+                raise ValueError(
+                    f"{len(value):,} numbers for {places:,} places of a program's buffer\n"
+                    "  Its length is fixed: assign one number for each place."
+                )
+            if not places:  # CPython takes it for a change of length
+                return
+        super().__setitem__(key, value)
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise BufferError(
+            "a program's buffer keeps its length, since compiled code knows its address\n"
+            "  Copy it first: `array.array('d', program.parameters)`."
+        )
+
+    __delitem__ = __iadd__ = __imul__ = _refuse
+    append = extend = insert = pop = remove = fromlist = frombytes = fromfile = _refuse
+
+
+class Buffer:
+    """One buffer of a program: its own until the caller assigns another one."""
+
+    def __init__(self, name: str, numbers: Iterable[float]) -> None:
+        self.name = name
+        self.array: Any = FixedArray("d", numbers)
+        """What the caller sees, and may write to."""
+        self.length = len(self.array)
+        self._view = memoryview(self.array)
+        self._is_fixed = EXPORTS_PIN
+
+    def assign(self, buffer: Any, others: Iterable[Buffer]) -> None:
+        """Use the caller's buffer: writable, contiguous doubles, apart from the program's others.
+
+        Raises TypeError and ValueError, and leaves everything as it was.
+        """
+        view = self._measured(buffer)
+        start = address(view)
+        if start % ALIGNMENT:
+            raise ValueError(
+                f"{self.name} must begin at a multiple of {ALIGNMENT} bytes\n"
+                "  Slice a buffer of bytes at multiples of 8 before casting it to 'd'."
+            )
+        for other in others:
+            theirs = address(other._view)
+            if start < theirs + other._view.nbytes and theirs < start + view.nbytes:
+                raise ValueError(
+                    f"{self.name} must not share memory with {other.name}\n  Assign buffers that do not overlap."
+                )
+        self.array, self._view, self._is_fixed = buffer, view, False
+
+    def ready(self) -> Any:
+        """The buffer for the call that begins now. Raises TypeError or ValueError where it has changed since."""
+        return self.array if self._is_fixed else self._measured(self.array)
+
+    def _measured(self, buffer: Any) -> memoryview:
+        return view_of(buffer, self.name, "d", writable=True, length=self.length)
+
+
+def address(view: memoryview) -> int:
+    """Where a writable view begins; 0 for an empty one."""
+    import ctypes
+
+    return ctypes.addressof(ctypes.c_char.from_buffer(view)) if view.nbytes else 0

@@ -1,0 +1,318 @@
+"""Buffers that a caller resizes, releases or hands over twice: an error, and never a read or write past the end."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import sys
+from array import array
+
+import pytest
+
+from engines.columns import MOST_COLUMNS, Column
+from engines.compiled.buffers import FixedArray
+from engines.graph.value import Value
+from tests.engines.compiled.compiling import ONE_OF_EACH_KIND, usable
+
+PINS = sys.implementation.name == "cpython"
+only_where_exports_pin = pytest.mark.skipif(not PINS, reason="only CPython's exports pin")
+
+
+@pytest.fixture(params=ONE_OF_EACH_KIND)
+def engine(request):
+    return usable(request.param)
+
+
+@pytest.fixture
+def program(engine):
+    """Loss x * v + w."""
+    x, v, w = Value(2.0), Value(0.5), Value(-1.0)
+    return engine.compile(x * v + w, inputs=[x], parameters=[v, w], outputs=[x * v])
+
+
+def doubles(*numbers):
+    return array("d", numbers)
+
+
+def computes(program):
+    """Whether the program still gives the right numbers, whose parameters are set here."""
+    program.parameters[0], program.parameters[1] = 0.5, -1.0
+    program.reset()
+    assert list(program.train(doubles(2.0, 4.0), rate=0.5, batch=2)) == [0.0, 1.0]
+    assert (list(program.parameters), list(program.gradients)) == ([-1.0, -1.5], [0.0, 0.0])
+    return True
+
+
+USES = {
+    "forward": lambda program: program.forward(),
+    "zero_grad": lambda program: program.zero_grad(),
+    "reset": lambda program: program.reset(),
+    "update": lambda program: program.update(0.1),
+    "train": lambda program: program.train(doubles(1.0), rate=0.1),
+}
+
+# --- the program's own buffers -----------------------------------------------------------------------------------
+
+RESIZES = {
+    "fewer": lambda buffer: buffer.__setitem__(slice(None), doubles(*buffer[1:])),
+    "more": lambda buffer: buffer.__setitem__(slice(0, 1), doubles(1.0, 2.0)),
+    "none": lambda buffer: buffer.__setitem__(slice(0, 1), doubles()),
+    "del": lambda buffer: buffer.__delitem__(slice(None)),
+    "del one": lambda buffer: buffer.__delitem__(0),
+    "append": lambda buffer: buffer.append(1.0),
+    "extend": lambda buffer: buffer.extend([1.0]),
+    "insert": lambda buffer: buffer.insert(0, 1.0),
+    "pop": lambda buffer: buffer.pop(),
+    "remove": lambda buffer: buffer.remove(buffer[0]),
+    "fromlist": lambda buffer: buffer.fromlist([1.0]),
+    "frombytes": lambda buffer: buffer.frombytes(bytes(8)),
+    "+=": lambda buffer: buffer.__iadd__(doubles(1.0)),
+    "*=": lambda buffer: buffer.__imul__(2),
+}
+
+
+@pytest.mark.parametrize("name", ["inputs", "outputs", "parameters", "gradients"])
+@pytest.mark.parametrize("how", RESIZES)
+def test_a_programs_buffer_keeps_its_length(program, name, how):
+    buffer = getattr(program, name)
+    before = list(buffer)
+    with pytest.raises((ValueError, BufferError), match="a program's buffer"):
+        RESIZES[how](buffer)
+    assert list(getattr(program, name)) == before
+    assert computes(program)
+
+
+@pytest.mark.parametrize("name", ["inputs", "outputs", "parameters", "gradients"])
+def test_even_by_a_method_of_its_base(program, name):
+    """PyPy's exports do not pin an array: the next call that would use it says so."""
+    buffer = getattr(program, name)
+    if PINS:
+        with pytest.raises(BufferError, match="cannot resize an array that is exporting buffers"):
+            array.append(buffer, 1.0)
+        assert computes(program)
+    else:
+        array.pop(buffer)
+        with pytest.raises(ValueError, match=f"{name} must hold {len(buffer) + 1} doubles; it holds {len(buffer)}"):
+            program.train(doubles(1.0), rate=0.1)
+
+
+def test_a_programs_buffer_is_an_array_otherwise(program):
+    buffer = program.parameters
+    assert isinstance(buffer, FixedArray)
+    assert (buffer[0], buffer[-1], list(buffer[:1]), list(buffer), len(buffer)) == (0.5, -1.0, [0.5], [0.5, -1.0], 2)
+    assert array("d", buffer) == buffer == doubles(0.5, -1.0)
+    buffer[0] = 3
+    buffer[1:] = [4]
+    assert list(buffer) == [3.0, 4.0]
+    buffer[:] = memoryview(doubles(5.0, 6.0))
+    buffer[::-1] = buffer[:]
+    buffer[1:1] = doubles()
+    assert list(buffer) == [6.0, 5.0]
+    memoryview(buffer)[0] = 7.0
+    assert program.forward() == 2.0 * 7.0 + 5.0
+
+
+# --- the caller's ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("name", ["parameters", "gradients"])
+def test_an_array_that_is_emptied_after_it_was_assigned(program, name, use):
+    mine = doubles(0.5, -1.0)
+    setattr(program, name, mine)
+    try:
+        del mine[:]
+    except BufferError:
+        assert PINS
+        USES[use](program)
+    else:
+        assert not PINS
+        if (name, use) not in {("parameters", "zero_grad"), ("parameters", "reset"), ("gradients", "forward")}:
+            with pytest.raises(ValueError, match=f"{name} must hold 2 doubles; it holds 0\n  "):
+                USES[use](program)
+    setattr(program, name, doubles(0.5, -1.0))
+    assert computes(program)
+
+
+@only_where_exports_pin
+def test_what_is_assigned_no_longer_is_free_again(program):
+    mine = doubles(0.5, -1.0)
+    program.parameters = mine
+    program.parameters = doubles(0.5, -1.0)
+    mine.append(1.0)
+    assert computes(program)
+
+
+@only_where_exports_pin
+@pytest.mark.parametrize("name", ["parameters", "gradients"])
+def test_whatever_holds_the_memory_can_not_let_it_go(program, name):
+    raw, mapped = bytearray(16), mmap.mmap(-1, mmap.PAGESIZE)
+    view = memoryview(raw).cast("d")
+    with memoryview(mapped) as whole:
+        part = whole[:16].cast("d")
+    lets_go = {
+        "a bytearray": (view, raw.clear),
+        "a mapping": (part, mapped.close),
+        "a mapping, resized": (part, lambda: mapped.resize(2 * mmap.PAGESIZE)),
+    }
+    for buffer, let_go in lets_go.values():
+        setattr(program, name, buffer)
+        with pytest.raises(BufferError, match="export"):
+            let_go()
+        assert computes(program)
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_view_that_is_released_after_it_was_assigned(program, use):
+    raw = bytearray(16)
+    program.parameters, program.gradients = (memoryview(raw).cast("d"), doubles(0.0, 0.0))
+    program.parameters.release()
+    if use in ("zero_grad", "reset"):
+        USES[use](program)
+    else:
+        with pytest.raises(ValueError, match=r"parameters can't be read as a buffer: operation forbidden on released"):
+            USES[use](program)
+    program.parameters = doubles(0.5, -1.0)
+    raw.clear()
+    assert computes(program)
+
+
+def test_a_released_view_is_refused(program):
+    view = memoryview(doubles(0.5, -1.0))
+    view.release()
+    with pytest.raises(ValueError, match=r"parameters can't be read as a buffer: operation forbidden on released"):
+        program.parameters = view
+    with pytest.raises(ValueError, match=r"a column can't be read as a buffer: operation forbidden on released"):
+        program.train(view, rate=0.1)
+    assert computes(program)
+
+
+def test_what_ctypes_resizes_is_measured_again(program):
+    """It heeds no export."""
+    mine = (ctypes.c_double * 2)(0.5, -1.0)
+    with pytest.raises(TypeError, match=r"its format is '<d'"):
+        program.parameters = mine
+    assert computes(program)
+
+
+def test_numpy(program):
+    np = pytest.importorskip("numpy")
+    refused = {
+        "reversed": (np.zeros(2)[::-1], TypeError),
+        "every second": (np.zeros(4)[::2], TypeError),
+        "0-d": (np.array(1.0), TypeError),
+        "2-d": (np.zeros((1, 2)), TypeError),
+        "big-endian": (np.zeros(2, ">d"), TypeError),
+        "floats of 4 bytes": (np.zeros(2, "f"), TypeError),
+        "a structure": (np.zeros(2, [("d", "d"), ("B", "B")]), TypeError),
+        "no format": (np.zeros(2, "V8"), TypeError),
+        "dates": (np.zeros(2, "M8[s]"), ValueError),
+        "objects": (np.zeros(2, object), TypeError),
+        "unaligned": (np.frombuffer(bytearray(24), np.uint8)[1:17].view("d"), TypeError),
+        "broadcast": (np.broadcast_to(1.0, 2), TypeError),
+    }
+    for why, (buffer, kind) in refused.items():
+        with pytest.raises(kind, match=r"parameters .*\n  .") as error:
+            program.parameters = buffer
+        assert str(error.value), why
+    read_only = np.zeros(2)
+    program.parameters = read_only
+    read_only.flags.writeable = False
+    with pytest.raises(TypeError, match="parameters must be writable"):
+        program.forward()
+    mine = np.array([0.5, -1.0])
+    program.parameters = mine
+    assert computes(program)
+    mine.resize(1000, refcheck=False)
+    with pytest.raises(ValueError, match="parameters must hold 2 doubles; it holds 1,000"):
+        program.forward()
+    mine.resize(2, refcheck=False)
+    assert computes(program)
+
+
+def test_doubles_at_an_odd_address_are_refused(program):
+    odd = memoryview(bytearray(24))[1:17].cast("d")
+    for name in ("parameters", "gradients"):
+        with pytest.raises(ValueError, match=rf"{name} must begin at a multiple of 8 bytes\n  Slice"):
+            setattr(program, name, odd)
+    assert computes(program)
+    try:
+        losses = program.train(memoryview(bytes(24))[1:17].cast("d"), rate=0.0)
+    except ValueError as error:
+        assert "must begin at a multiple of 8 bytes" in str(error)
+    else:
+        assert list(losses) == [-1.5, -1.5]
+
+
+def test_buffers_that_overlap_are_refused(program):
+    raw = bytearray(24)
+    first, second = (memoryview(raw)[at : at + 16].cast("d") for at in (0, 8))
+    program.parameters = first
+    for mine, other in ((first, "parameters"), (second, "parameters"), (memoryview(raw)[:16].cast("d"), "parameters")):
+        with pytest.raises(ValueError, match=f"gradients must not share memory with {other}\n  "):
+            program.gradients = mine
+    program.parameters = second  # which shares memory with the one that it replaces
+    assert computes(program)
+
+
+# --- columns -----------------------------------------------------------------------------------------------------
+
+
+@only_where_exports_pin
+def test_rows_keep_their_length_during_a_call(program):
+    rows = doubles(1.0, 2.0)
+
+    def rate(update):
+        with pytest.raises(BufferError, match="cannot resize"):
+            rows.append(3.0)
+        return 0.1
+
+    program.train(rows, rate=rate)
+    rows.append(3.0)
+    assert computes(program)
+
+
+@pytest.mark.skipif(PINS, reason="CPython's exports pin")
+def test_rows_that_lose_their_length_during_a_call(program):
+    rows = doubles(1.0, 2.0)
+
+    def rate(update):
+        del rows[:]
+        return 0.1
+
+    with pytest.raises(BufferError, match="rows changed their length during a call\n  Leave"):
+        program.train(rows, rate=rate)
+    assert computes(program)
+
+
+WRONG_COLUMNS = {
+    "a huge width": (Column(doubles(1.0), 2**63), ValueError, "a column's width must be a whole number"),
+    "a negative width": (Column(doubles(1.0), -1), ValueError, "a column's width must be a whole number"),
+    "a width that wraps around": (Column(bytes(8), 2**61), ValueError, "a column's width must be a whole number"),
+    "many labels": (Column(b"\0", 2**53, one_hot=True), ValueError, "make 9,007,199,254,740,992 inputs a row"),
+    "a fractional width": (Column(doubles(1.0), 1.0), ValueError, "a column's width must be a whole number"),
+    "no width": (Column(doubles(1.0), None), ValueError, "a column's width must be a whole number"),
+    "no rows": (Column(b"", 1), ValueError, "one at least"),
+    "divided by 0": (Column(b"1", 1, 0.0), ValueError, "a column's divisor must not be 0"),
+    "divided by NaN": (Column(b"1", 1, float("nan")), ValueError, "a column's divisor must be a finite number"),
+    "divided by infinity": (Column(b"1", 1, float("inf")), ValueError, "a column's divisor must be a finite number"),
+    "divided by a huge int": (Column(b"1", 1, 10**400), ValueError, "a column's divisor must be a finite number"),
+    "divided by text": (Column(b"1", 1, "2"), TypeError, "a column's divisor must be a number, not str"),
+    "thousands of columns": ([Column(b"1", 1)] * 5000, ValueError, f"5,000 columns, and {MOST_COLUMNS} at most"),
+}
+
+
+@pytest.mark.parametrize("why", WRONG_COLUMNS)
+def test_columns_that_can_not_be(program, why):
+    rows, kind, message = WRONG_COLUMNS[why]
+    for use in (program.set_input, lambda rows: program.train(rows, rate=0.1)):
+        with pytest.raises(kind, match=message):
+            use(rows)
+    assert computes(program)
+
+
+def test_as_many_columns_as_there_may_be(engine):
+    """Recovered loops keep a table of two kilobytes for each on their stack."""
+    xs = [Value(1.0) for _ in range(MOST_COLUMNS)]
+    program = engine.compile(sum(xs[1:], xs[0]), inputs=xs, parameters=[])
+    assert list(program.train([Column(bytes([n]), 1) for n in range(MOST_COLUMNS)], rate=0.1)) == [120.0]

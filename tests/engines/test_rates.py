@@ -1,0 +1,108 @@
+"""Learning rates that are not numbers: refused by every engine before anything is updated."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from fractions import Fraction
+
+import pytest
+
+import engines
+from engines.graph.value import Value
+from harness import workloads
+from tests.engines.compiled.compiling import ONE_OF_EACH_KIND, usable
+
+NOT_FINITE = [math.inf, -math.inf, math.nan, 10**400]
+NO_NUMBERS = ["0.1", None, 1j, [0.1]]
+ONE_OF_EACH_TRAINER = ("tuple", "local-grads", "replay", *ONE_OF_EACH_KIND, "handwritten")
+
+
+@pytest.fixture
+def program(request):
+    """Loss x * p."""
+    x, p = Value(1.0), Value(1.0)
+    return usable(request.param).compile(x * p, inputs=[x], parameters=[p])
+
+
+programs = pytest.mark.parametrize("program", ONE_OF_EACH_KIND, indirect=True)
+
+
+@programs
+@pytest.mark.parametrize("rate", [*NOT_FINITE, *NO_NUMBERS], ids=lambda rate: repr(rate)[:5])
+def test_a_program_refuses_it_on_whichever_step(program, rate):
+    kind, message = (ValueError, "a finite number, not") if rate in NOT_FINITE else (TypeError, "a number, not")
+    with pytest.raises(kind, match=f"the rate must be {message}"):
+        program.update(rate)
+    with pytest.raises(kind, match=f"the rate must be {message}"):
+        program.train(array("d", [1.0]), rate=rate)
+    for at in range(3):  # the last one's update shows in no loss
+        with pytest.raises(kind, match=f"the rate of update {at} must be {message}"):
+            program.train(array("d", [1.0]), rate=lambda update, at=at: rate if update == at else 0.1, steps=3)
+    assert (list(program.parameters), list(program.gradients)) == ([1.0], [0.0])
+
+
+@programs
+def test_numbers_of_all_kinds_are_rates(program):
+    for rate in (0, True, 0.5, Fraction(1, 2), -0.5, 1.7e308, 5e-324):
+        program.parameters[0] = 1.0
+        program.train(array("d", [1.0]), rate=rate)
+        assert list(program.parameters) == [1.0 - float(rate)]
+        program.parameters[0] = 1.0
+        program.train(array("d", [1.0]), rate=lambda update, rate=rate: rate)
+        assert list(program.parameters) == [1.0 - float(rate)]
+
+
+@programs
+def test_rates_whose_sum_is_infinite_are_finite(program):
+    rates = [1e308, 1e308, -1e308]
+    program.train(array("d", [0.0]), rate=rates.__getitem__, steps=3)
+    assert list(program.parameters) == [1.0]
+
+
+@programs
+def test_a_schedule_that_raises_changes_nothing(program):
+    def rate(update):
+        raise KeyError("no rate")
+
+    with pytest.raises(KeyError, match="no rate"):
+        program.train(array("d", [1.0]), rate=rate)
+    assert (list(program.parameters), list(program.gradients)) == ([1.0], [0.0])
+    assert list(program.train(array("d", [2.0]), rate=0.5)) == [2.0]
+
+
+class Spoiled:
+    """A workload whose second rate is that one."""
+
+    def __init__(self, workload, rate):
+        self._workload = workload
+        self._rate = rate
+        assert workload.batch == 4
+
+    def __getattr__(self, name):
+        return getattr(self._workload, name)
+
+    def rate(self, update):
+        return self._rate if update == 1 else 0.1
+
+
+@pytest.mark.parametrize("rate", NOT_FINITE[:3])
+@pytest.mark.parametrize("name", ONE_OF_EACH_TRAINER)
+def test_so_does_every_trainer(name, rate):
+    """On the last step, too, after which no loss could show it."""
+    trainer = usable(name).prepare(Spoiled(workloads.load("xor"), rate))
+    trainer.train(4)
+    before = list(trainer.parameters())
+    trainer.train(3)
+    with pytest.raises(ValueError, match=r"the rate of update 1 must be a finite number, not (inf|-inf|nan)"):
+        trainer.train(1)
+    assert list(trainer.parameters()) == before
+
+
+def test_every_interpreted_engine_shares_that_trainer():
+    """Or it would have to be named above."""
+    kinds = {type(engines.load(name).prepare(workloads.load("xor"))) for name in ("tuple", "local-grads", "replay")}
+    for name in engines.names():
+        engine = engines.load(name)
+        if not hasattr(engine, "compile") and engine.Value is not None:
+            assert type(engine.prepare(workloads.load("xor"))) in kinds

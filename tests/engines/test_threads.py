@@ -1,0 +1,208 @@
+"""Several threads: each with programs of its own, all over one graph, or by mistake all in one program."""
+
+from __future__ import annotations
+
+import gc
+import math
+import sys
+import threading
+from array import array
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import engines
+from engines.compiled.engine import COLLECTOR
+from engines.graph.value import Value
+from harness import workloads
+from tests.engines.compiled.compiling import ONE_OF_EACH_KIND, compiled, train_by_hand, training_difference, usable
+from tests.engines.graphs import bits, classifier
+
+THREADS = 4
+
+
+@pytest.fixture(params=ONE_OF_EACH_KIND)
+def engine(request):
+    return usable(request.param)
+
+
+@pytest.fixture
+def impatient():
+    """Threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def together(*functions):
+    """What they return, run at the same time."""
+    start = threading.Barrier(len(functions))
+
+    def run(function):
+        start.wait(timeout=60)
+        return function()
+
+    with ThreadPoolExecutor(len(functions)) as pool:
+        return [future.result(timeout=300) for future in [pool.submit(run, function) for function in functions]]
+
+
+# --- one program -------------------------------------------------------------------------------------------------
+
+
+def square(engine):
+    """Loss (x * p) ** 2."""
+    x, p = Value(1.0), Value(2.0)
+    return engine.compile((x * p) ** 2, inputs=[x], parameters=[p], outputs=[x * p])
+
+
+CALLS = {
+    "set_input": lambda program: program.set_input([3.0]),
+    "forward": lambda program: program.forward(),
+    "backward": lambda program: program.backward(),
+    "zero_grad": lambda program: program.zero_grad(),
+    "reset": lambda program: program.reset(),
+    "update": lambda program: program.update(0.1),
+    "train": lambda program: program.train(array("d", [1.0]), rate=0.1),
+    "parameters": lambda program: setattr(program, "parameters", array("d", [1.0])),
+    "gradients": lambda program: setattr(program, "gradients", array("d", [1.0])),
+}
+RUNNING = "this Program is running already: in another thread, or the schedule of its rates called it\n  Compile"
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_schedule_may_not_call_the_program_whose_rate_it_gives(engine, name):
+    program = square(engine)
+    with pytest.raises(RuntimeError, match=RUNNING):
+        program.train(array("d", [1.0]), rate=lambda update: CALLS[name](program))
+    assert (list(program.parameters), program.forward()) == ([2.0], 4.0), "and it runs again"
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_program_runs_in_one_thread_at_a_time(engine, name):
+    """A schedule that waits holds the first thread inside of a call."""
+    program, is_in, may_go_on = square(engine), threading.Event(), threading.Event()
+
+    def rate(update):
+        is_in.set()
+        assert may_go_on.wait(timeout=60)
+        return 0.25
+
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(program.train, array("d", [1.0]), rate=rate)
+        assert is_in.wait(timeout=60)
+        try:
+            with pytest.raises(RuntimeError, match=RUNNING):
+                CALLS[name](program)
+        finally:
+            may_go_on.set()
+        assert list(first.result(timeout=60)) == [4.0]
+    assert list(program.parameters) == [2.0 - 0.25 * 4.0]
+
+
+def test_threads_that_all_use_one_program(engine, impatient):
+    """Every call either runs alone or is refused."""
+    program, rows = square(engine), array("d", [1.0] * 20)
+    refused = []
+
+    def use():
+        for _ in range(20):
+            try:
+                assert list(program.train(rows, rate=0.0)) == [4.0] * 20
+                program.set_input([1.0])
+            except RuntimeError as error:
+                refused.append(str(error))
+
+    together(*[use] * THREADS)
+    assert all("running already" in why for why in refused)
+    assert program.forward() == 4.0
+
+
+# --- programs of their own ---------------------------------------------------------------------------------------
+
+
+def graph_of(engine):
+    graph, kinds = classifier()
+    leaves = [engine.Value(number) for number in graph.numbers]
+    loss = graph.build(engine.Value, leaves)[-1]
+    chosen = {kind: [v for v, k in zip(leaves, kinds) if k == kind] for kind in ("input", "parameter")}
+    return loss, chosen["input"], chosen["parameter"]
+
+
+def test_threads_compile_the_same_graph(engine, impatient):
+    loss, inputs, parameters = graph_of(engine)
+    rows = array("d", [0.1 * n for n in range(len(inputs) * 5)])
+
+    def make():
+        program = engine.compile(loss, inputs=inputs, parameters=parameters)
+        losses = program.train(rows, rate=0.1, batch=2, steps=20)
+        return bits(losses), bits(program.parameters), bits(program.gradients)
+
+    alone = make()
+    assert together(*[make] * THREADS) == [alone] * THREADS
+    assert {v._row for v in loss.topo()} == {-1}
+
+
+def test_threads_compile_and_train_graphs_of_their_own(engine, impatient):
+    graph, kinds = classifier()
+    rows, rates = [[0.1 * n * row for n in range(6)] for row in range(3)], [0.1] * 6
+    expected = train_by_hand(graph, kinds, graph.numbers, rows, rates, 2, 12)
+
+    def make():
+        found = compiled(engine, graph, kinds, graph.numbers)
+        return [training_difference(found, graph.numbers, rows, expected, rates, 2) for _ in range(3)]
+
+    assert together(*[make] * THREADS) == [[""] * 3] * THREADS
+
+
+@pytest.mark.parametrize("name", ["tuple", "replay", "python-source", "tcc", "tcc-extension", "rerolled-numpy"])
+def test_threads_train_workloads(name, impatient):
+    engine = usable(name)
+
+    def train():
+        workload = workloads.load("xor")
+        trainer = engine.prepare(workload)
+        trainer.restart(batch=3)
+        trainer.train(50)
+        return bits(trainer.losses), bits(trainer.parameters()), bits(trainer.gradients())
+
+    alone = train()
+    assert together(*[train] * THREADS) == [alone] * THREADS
+
+
+# --- what threads share ------------------------------------------------------------------------------------------
+
+
+def test_the_collector_runs_again_after_the_last_compilation():
+    """In whatever order they begin and end."""
+    assert gc.isenabled()
+    first, second = COLLECTOR.paused(), COLLECTOR.paused()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert not gc.isenabled(), "one still compiles"
+    second.__exit__(None, None, None)
+    assert gc.isenabled()
+
+
+def test_a_collector_that_was_off_stays_off():
+    gc.disable()
+    try:
+        with COLLECTOR.paused():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_no_thread_leaves_the_collector_off(impatient):
+    engine = engines.load("bytecode")
+
+    def make():
+        for _ in range(10):
+            p = Value(1.0)
+            engine.compile(p * p, inputs=[], parameters=[p])
+
+    together(*[make] * THREADS)
+    assert gc.isenabled()
+    assert math.isfinite(square(engine).forward())
