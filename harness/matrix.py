@@ -291,7 +291,7 @@ def vouch_seconds(cells: Sequence[Cell], run_seconds: float) -> float:
 def vouching_seconds(workload: str, settings: Settings) -> float:
     """About how long it takes until a workload is vouched for, by the reference and two engines that are compiled."""
     rows, reference, compiled = tape_rows(workload), engines.load(TRUSTED), engines.load(CANDIDATES[0])
-    interpreting = min(TRUSTED_SECONDS, TRUSTED_STEPS * rows * reference.typical_row_seconds)
+    interpreting = min(TRUSTED_SECONDS, settings.vouch_seconds, TRUSTED_STEPS * rows * reference.typical_row_seconds)
     preparing = COMPILER_SECONDS + rows * (compiled.typical_compile_row_seconds + reference.typical_row_seconds)
     training = min(settings.vouch_seconds, MOST_STEPS * rows * compiled.typical_row_seconds)
     return 3 * STARTUP_SECONDS + interpreting + 2 * (preparing + training)

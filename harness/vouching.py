@@ -25,7 +25,7 @@ CANDIDATES = ("tcc", "clang-O0", "gcc-O0", "python-source", "bytecode")
 
 TRUSTED_SECONDS = 4.0
 TRUSTED_STEPS = 1024
-"""About how long `tuple` trains for it, and how many steps at most."""
+"""About how long `tuple` trains for it, or as long as a candidate where that is less, and how many steps at most."""
 
 
 class NoVouching(Exception):
@@ -62,7 +62,7 @@ class Vouchers:
         most_seconds = self.timeout_seconds / 4  # the worker has to start, prepare and write, too
         # Evidence that is made anew is not what an earlier vouching was about, until this one is complete.
         self.store.forget_vouching(workload)
-        trusted = self._ask(TRUSTED, workload, (), min(TRUSTED_SECONDS, most_seconds), TRUSTED_STEPS)
+        trusted = self._ask(TRUSTED, workload, (), min(TRUSTED_SECONDS, self.seconds, most_seconds), TRUSTED_STEPS)
         if isinstance(trusted, PassedOver):
             raise NoVouching(trusted.status, _nobody(workload, [trusted]), trusted.remedy)
         found, passed_over = [trusted], []

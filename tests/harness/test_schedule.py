@@ -11,6 +11,7 @@ import pytest
 from harness.interpreters import Interpreter, Missing, NoEnvironment
 from harness.isolate import Answer
 from harness.schedule import MOST_BLOCKS, Plan, Schedule
+from harness.vouching import TRUSTED_SECONDS
 from harness.worker.evidence import MOST_STEPS
 from results.record import Cell, InterpreterFacts, Run, Settings
 from results.store import Store
@@ -271,6 +272,13 @@ def test_the_reference_vouches_for_two_and_they_for_each_other_and_for_all(tmp_p
         ("tcc", ("tuple/cpython-3.13/xor",), 64),
         ("clang-O0", ("tuple/cpython-3.13/xor", "tcc/cpython-3.13/xor"), 64),
     ]
+
+
+@pytest.mark.parametrize(("wanted", "trusted"), [(0.5, 0.5), (20.0, TRUSTED_SECONDS)])
+def test_the_reference_trains_no_longer_than_those_it_vouches_for(tmp_path, wanted, trusted):
+    """So that a run of seconds is not spent on vouching."""
+    workers, _ = vouched(tmp_path, settings=Settings(vouch_seconds=wanted))
+    assert [job["seconds"] for job in workers.jobs[:2]] == [trusted, wanted]
 
 
 NO_COMPILER = {"status": "skipped", "reason": "there is no such compiler on PATH", "remedy": "install one"}
