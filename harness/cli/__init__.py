@@ -14,6 +14,7 @@ import datasets
 from datasets.idx import CorruptData
 from engines.api import Unavailable, UnknownName
 from harness.cli.app import WRONG_USE, app, err
+from harness.containment.running import INTERRUPTS
 from harness.interpreters import NoEnvironment
 from results.store import Unreadable
 
@@ -39,7 +40,10 @@ for command in COMMANDS:
 
 def main() -> None:
     """Entry point of `zoomgrad`."""
-    signal.signal(signal.SIGTERM, _interrupt)  # ends as Ctrl-C does: with the workers, and with the line that resumes
+    for number in INTERRUPTS:
+        # A shell's background job ignores Ctrl-C, and `nohup` a hangup.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
     try:
         app()
     except (UnknownName, Unreadable, Unavailable, datasets.Unavailable, CorruptData, NoEnvironment) as error:
@@ -48,4 +52,7 @@ def main() -> None:
 
 
 def _interrupt(number: int, frame: object) -> None:
+    """End as Ctrl-C does: with the workers, and with the line that resumes. A second signal must not cut that short."""
+    for each in INTERRUPTS:
+        signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt
