@@ -1,16 +1,15 @@
 """One worker, one fresh process: starts it, limits it, and turns whatever happens into an outcome.
 
-The process boundary: tests put a fake in place of `Isolate` and script what a worker answers.
+The process boundary: tests put a fake in place of `Isolate` and script what a worker answers. What a real one answers
+is checked here (`harness/outcome.py`); how it is kept within its limits is the business of `harness/containment`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
+import re
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -19,15 +18,22 @@ from typing import Any, Literal, Protocol, cast
 
 import psutil
 
+from harness.containment import Finished, Limits, run
 from harness.interpreters import ROOT
+from harness.outcome import REMEDY, WrongOutcome, check_times, read_bounded, read_outcome
 from harness.worker.job import Job, VouchJob
+from harness.worker.lifeline import HARNESS, identity
 
 Task = Literal["measure", "vouch"]
+
+RUN = "ZOOMGRAD_RUN"
+"""Environment variable: the id of the run that a process works for."""
 
 KEPT = (
     *("HOME", "LANG", "LC_ALL", "PATH", "SYSTEMROOT", "TMPDIR"),
     *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"),  # what a shared build of Python may need to start at all
     *("XDG_CACHE_HOME", "ZOOMGRAD_CACHE", "ZOOMGRAD_DATA"),
+    RUN,
 )
 """All that a worker inherits of the environment: the rest would differ from machine to machine."""
 
@@ -35,8 +41,6 @@ PADDING = "ZOOMGRAD_PADDING"
 MOST_PADDING = 4096
 """Bytes: a page. Where the stack begins moves with the environment's size (Mytkowicz et al., "Producing wrong data
 without doing anything obviously wrong!", ASPLOS 2009)."""
-
-TAIL_CHARACTERS = 1500
 
 
 @dataclass(frozen=True)
@@ -62,9 +66,7 @@ class Answer:
 class Isolate(Protocol):
     """Runs one job in a process of its own; never raises for what a worker does."""
 
-    def __call__(
-        self, task: Task, python: Path, job: Job | VouchJob, *, timeout_seconds: float, draw: Draw
-    ) -> Answer: ...
+    def __call__(self, task: Task, python: Path, job: Job | VouchJob, *, limits: Limits, draw: Draw) -> Answer: ...
 
 
 def isolate(
@@ -72,13 +74,14 @@ def isolate(
     python: Path,
     job: Job | VouchJob,
     *,
-    timeout_seconds: float,
+    limits: Limits,
     draw: Draw,
     package: str = "harness.worker",
 ) -> Answer:
     """Run the job's worker, that module of the package, under `python`; its crash or silence is an outcome too."""
     environment = worker_environment(draw)
-    with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
+    # An engine may have put anything into the folder, or have removed it.
+    with tempfile.TemporaryDirectory(prefix="zoomgrad-", ignore_cleanup_errors=True) as folder:
         outcome_file = Path(folder) / "outcome.json"
         job_file, pyperf_file = Path(folder) / "job.json", Path(folder) / "pyperf.json"
         job_file.write_text(json.dumps({**job, "outcome_file": str(outcome_file)}), encoding="utf-8")
@@ -89,15 +92,26 @@ def isolate(
             # The worker sets the loops itself, once it has prepared. pyperf's own worker would lose the environment.
             command += ["--loops=1", f"--inherit-environ={','.join(environment)}", f"--output={pyperf_file}"]
         start, others = time.perf_counter(), _others_cpu_seconds()
-        code, output = run([*command, str(job_file)], environment, folder, timeout_seconds)
+        finished = run([*command, str(job_file)], environment, folder, limits)
         seconds = time.perf_counter() - start
         # A tick of the system's clock may fall on the wrong side.
         other_load = max(0.0, _others_cpu_seconds() - others) / seconds
-        outcome = outcome_of(outcome_file, code, output, timeout_seconds)
-        pyperf = pyperf_file.read_bytes() if pyperf_file.exists() else None
-    if task == "measure" and outcome["status"] == "measured" and pyperf is None:
-        outcome = {"status": "failed", "reason": f"pyperf kept no result: {output or 'it said nothing'}"}
-    return Answer(outcome, seconds, pyperf, other_load)
+        outcome, times = outcome_of(outcome_file, task, finished, limits, job["engine"]), None
+        if task == "measure" and outcome["status"] == "measured":
+            outcome, times = _with_times(outcome, pyperf_file, cast(Job, job), finished.output)
+    return Answer(outcome, seconds, times, other_load)
+
+
+def _with_times(outcome: dict[str, Any], file: Path, job: Job, output: str) -> tuple[dict[str, Any], bytes | None]:
+    """The outcome of a worker that measured, and pyperf's file; a failure where that is missing or wrong."""
+    try:
+        times = read_bounded(file)
+        if times is None:
+            raise WrongOutcome(f"pyperf kept no result: {output or 'it said nothing'}")
+        check_times(times, job["values"])
+    except WrongOutcome as wrong:
+        return {"status": "failed", "reason": str(wrong)}, None
+    return outcome, times
 
 
 def _others_cpu_seconds() -> float:
@@ -116,73 +130,42 @@ def worker_environment(draw: Draw) -> dict[str, str]:
     # NumPy's threads spin for a while after it is imported, on a core that something else is timed on.
     environment.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
     environment[PADDING] = "." * draw.padding
+    environment[HARNESS] = identity()
     return environment
 
 
-def run(command: list[str], environment: dict[str, str], folder: str, timeout_seconds: float) -> tuple[int | None, str]:
-    """Run in a session of its own, in that folder, and end all that it started.
-
-    Gives the exit code, None after a timeout, and the end of what the process wrote.
-    """
-    with (Path(folder) / "output.txt").open("w+b") as output:
-        process = subprocess.Popen(  # noqa: S603  (a list of arguments, none of them read by a shell)
-            command,
-            env=environment,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            # A group of its own: Ctrl-C reaches us alone, and pyperf's worker ends with its manager.
-            start_new_session=True,
-        )
-        code: int | None
-        try:
-            code = process.wait(timeout_seconds)
-        except subprocess.TimeoutExpired:
-            code = None
-        finally:
-            _end_group(process)
-        output.seek(0)
-        text = output.read().decode(errors="replace").strip()
-    return code, text if len(text) <= TAIL_CHARACTERS else f"…{text[-TAIL_CHARACTERS:]}"
-
-
-def _end_group(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        if sys.platform == "win32":
-            process.kill()
-        else:
-            os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    _end_session(process.pid)
-
-
-def _end_session(leader: int) -> None:
-    """What the worker started in groups of their own: a compiler that outlived it would load the next one's timing."""
-    for pid in psutil.pids() if hasattr(os, "getsid") else ():
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            if os.getsid(pid) == leader:
-                os.kill(pid, signal.SIGKILL)
-
-
-def outcome_of(file: Path, code: int | None, output: str, timeout_seconds: float) -> dict[str, Any]:
-    """What a worker wrote there, or the reason why it wrote nothing."""
-    if code is None:
-        return {
-            "status": "timed-out",
-            "reason": f"took longer than {timeout_seconds:g} s",
-            "remedy": "Give it longer with --timeout, or leave it out.",
-        }
-    if file.exists():
-        outcome: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+def outcome_of(file: Path, task: str, finished: Finished, limits: Limits, engine: str) -> dict[str, Any]:
+    """What the engine's worker wrote there, or the reason why that is nothing or can't be believed."""
+    if finished.code is None:
+        return limits.outcome(finished.limit)
+    try:
+        outcome = read_outcome(file, task)
+    except WrongOutcome as wrong:
+        return {"status": "failed", "reason": f"{engine}: {wrong}", "remedy": REMEDY}
+    if outcome and outcome["status"] == "measured":
         return outcome
-    return {"status": "failed", "reason": f"the worker {_how_it_ended(code)}: {output or 'it wrote nothing'}"}
+    if finished.limit:
+        return limits.outcome(finished.limit)
+    if outcome is None:
+        outcome = {
+            "status": "failed",
+            "reason": f"the worker {_how_it_ended(finished.code)}: {finished.output or 'it wrote nothing'}",
+        }
+    if outcome.get("limit") == "memory" or (outcome["status"] == "failed" and _NO_MEMORY.search(outcome["reason"])):
+        short = limits.outcome("memory")
+        return {**short, "reason": f"{short['reason']} ({outcome['reason']})"}
+    return outcome
+
+
+_NO_MEMORY = re.compile(r"\bMemoryError\b|(?i:out of memory)|virtual memory exhausted|std::bad_alloc")
+"""What interpreters and compilers say where an allocation fails: most of them can't be asked."""
 
 
 def _how_it_ended(code: int) -> str:
     if code >= 0:
-        # pyperf's manager reports its worker's death by signal as an exit code of its own; the output tells.
+        # pyperf's manager reports its worker's death by signal as an exit code of its own; the output has it.
         return f"ended with exit code {code} and no outcome"
-    with contextlib.suppress(ValueError):
+    try:
         return f"was ended by {signal.Signals(-code).name}"
-    return f"was ended by signal {-code}"
+    except ValueError:
+        return f"was ended by signal {-code}"

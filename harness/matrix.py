@@ -95,14 +95,14 @@ PRESETS = {
     "smoke": Preset(
         "one engine of each kind on the newest CPython and PyPy; five blocks, a minute and a half: what the gate runs",
         blocks=5,
-        settings=Settings(values=8, jit_warmups=2, value_seconds=0.05, timeout_seconds=60.0),
+        settings=Settings(values=8, jit_warmups=2, value_seconds=0.05, timeout_seconds=60.0, memory_bytes=8 << 30),
         # Not digits: a value of baseline's would be one step, with a collection in it or without.
         parts=(Part(("xor",), ("baseline", "hoisted", "tcc")), Part(("tour",), ("baseline", "rerolled-tcc"))),
     ),
     "quick": Preset(
         "every engine on the newest CPython and PyPy, few on the others; two blocks, up to ten minutes",
         blocks=2,
-        settings=Settings(value_seconds=0.25),
+        settings=Settings(value_seconds=0.25, memory_bytes=8 << 30),
         parts=(Part(("digits",)), Part(("mnist",), TRADE_OFF), Part(("digits",), HEADLINE, everywhere=True)),
     ),
     "full": Preset(
@@ -291,7 +291,7 @@ def vouch_seconds(cells: Sequence[Cell], run_seconds: float) -> float:
 def vouching_seconds(workload: str, settings: Settings) -> float:
     """About how long it takes until a workload is vouched for, by the reference and two engines that are compiled."""
     rows, reference, compiled = tape_rows(workload), engines.load(TRUSTED), engines.load(CANDIDATES[0])
-    interpreting = min(TRUSTED_SECONDS, TRUSTED_STEPS * rows * reference.typical_row_seconds)
+    interpreting = min(TRUSTED_SECONDS, settings.vouch_seconds, TRUSTED_STEPS * rows * reference.typical_row_seconds)
     preparing = COMPILER_SECONDS + rows * (compiled.typical_compile_row_seconds + reference.typical_row_seconds)
     training = min(settings.vouch_seconds, MOST_STEPS * rows * compiled.typical_row_seconds)
     return 3 * STARTUP_SECONDS + interpreting + 2 * (preparing + training)
@@ -315,6 +315,14 @@ def _refuses(engine: Engine, workload: Workload) -> bool:
 def cell_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | None, blocks: int) -> float:
     """About how long the workers of a cell take, those of all its blocks."""
     return sum(estimate_seconds(cell, settings, interpreter, block) for block in range(blocks))
+
+
+def _refuses(engine: engines.Engine, workload: workloads.Workload) -> bool:
+    """Whether the engine can't run the workload. One that fails to say fails in its worker, which tells why."""
+    try:
+        return bool(engine.supports(workload))
+    except Exception:  # an engine is anybody's code, and the other cells are to be measured
+        return True
 
 
 def estimate_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | None, block: int) -> float:

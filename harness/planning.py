@@ -28,13 +28,14 @@ def plan(
     everywhere: Sequence[str] = (),
     blocks: int | None = None,
     seed: int | None = None,
-    timeout_seconds: float | None = None,
     precision: float = 0.0,
     budget_seconds: float = 0.0,
+    **limits: float,
 ) -> Plan:
     """A new run's plan over the interpreters found. Raises UnknownName for a name that does not exist.
 
-    everywhere: what the preset takes for all interpreters; empty: all that are supported.
+    everywhere: what the preset takes for all interpreters; empty: all that are supported. limits: those of a worker,
+    fields of Settings, where they differ from the preset's.
     """
     chosen = matrix.preset(preset_name)
     missing = interpreters.missing(found)
@@ -47,9 +48,7 @@ def plan(
         only_workloads=only_workloads,
         only_interpreters=only_interpreters,
     )
-    settings = chosen.settings
-    if timeout_seconds is not None:
-        settings = settings.model_copy(update={"timeout_seconds": timeout_seconds})
+    settings = chosen.settings.model_copy(update=limits)
     blocks = chosen.blocks if blocks is None else blocks
     there = {interpreter.name: interpreter for interpreter in found}
     seconds = {cell: matrix.cell_seconds(cell, settings, there.get(cell.interpreter), blocks) for cell in cells}

@@ -6,6 +6,7 @@ starts; a cell that brought no result is not tried again in later blocks, and ne
 
 from __future__ import annotations
 
+import contextlib
 import random
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,18 +16,21 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pyperf
+from pydantic import ValidationError
 
+from harness.containment import Limits
 from harness.interpreters import Interpreter, Missing, NoEnvironment
-from harness.isolate import MOST_PADDING, Draw, Isolate
+from harness.isolate import MOST_PADDING, Answer, Draw, Isolate, Task
 from harness.matrix import cell_seconds, estimate_seconds, vouching_seconds
+from harness.outcome import REMEDY, first_error, read_bounded, read_times
 from harness.vouching import NoVouching, Vouchers
-from harness.worker.job import Job
+from harness.worker.job import Job, VouchJob
 from results.files import write_atomically
 from results.precision import imprecise
 from results.record import Cell, Record, Run, Vouching
 from results.store import Store
 
-NO_ENVIRONMENT_REMEDY = "Check the network, then start a new run."
+NO_ENVIRONMENT_REMEDY = "Check the network, then resume the run."
 
 MOST_BLOCKS = 60
 """That a run adds until it is precise: a speedup that is not by then, the machine won't let be."""
@@ -68,10 +72,14 @@ class Plan:
         """The estimate of all its blocks."""
         return cell_seconds(cell, self.run.settings, self.interpreters.get(cell.interpreter), self.run.blocks)
 
+    def vouching_seconds(self, workload: str) -> float:
+        """The estimate of finding out who vouches for the workload's engines."""
+        return vouching_seconds(workload, self.run.settings)
+
     @property
     def total_seconds(self) -> float:
         """The estimate of the whole run: vouching, then every cell."""
-        vouching = sum(vouching_seconds(name, self.run.settings) for name in self.run.workloads)
+        vouching = sum(self.vouching_seconds(name) for name in self.run.workloads)
         return vouching + sum(self.cell_seconds(cell) for cell in self.run.cells)
 
     def order(self) -> Iterator[tuple[int, Cell]]:
@@ -107,6 +115,10 @@ class Schedule:
     environment: Environment
     observer: Observer
     _vouched: dict[str, Vouching | NoVouching] = field(default_factory=dict)
+    _given_up: set[Cell] = field(default_factory=set)
+    """Cells that brought no result while this schedule ran."""
+    _vouching_seconds: float = 0.0
+    """What its vouching workers have taken."""
 
     def execute(self) -> None:
         """Measure what the store does not hold yet, then go on where the run asked for more precision."""
@@ -142,24 +154,30 @@ class Schedule:
                 self.store.remove(self.store.evidence_folder(voucher.cell))
 
     def _measure_all(self, planned: Sequence[tuple[int, Cell]]) -> int:
-        """Measure what is not on disk; what was skipped is tried again, since it may be there by now.
+        """Measure what is not on disk; gives how many records were written.
 
-        Gives how many records were written.
+        A cell for which no worker ran is tried again when a run is resumed: what it lacked may be there by now.
         """
-        records = [record for record in self.store.records() if record.status != "skipped"]
+        records = [record for record in self.store.records() if _is_final(record)]
         finished = {(record.block, record.cell) for record in records}
-        given_up = {record.cell for record in records if record.status != "measured"}
+        given_up = self._given_up | {record.cell for record in records if record.status != "measured"}
         measured = {record.cell: record for record in records if record.steps_per_value}
         todo = [point for point in planned if point not in finished]
+        vouching = {cell.workload for _, cell in todo} - self._vouched.keys()
+        estimates = {name: self.plan.vouching_seconds(name) for name in vouching}
+        progress = _Progress(
+            sum(self.plan.estimate_seconds(cell, block) for block, cell in todo) + sum(estimates.values())
+        )
         written = 0
-        progress = _Progress(sum(self.plan.estimate_seconds(cell, block) for block, cell in todo))
         for block, cell in todo:
-            estimate = self.plan.estimate_seconds(cell, block)
+            # The first cell of a workload waits until somebody vouches for it.
+            estimate = self.plan.estimate_seconds(cell, block) + estimates.pop(cell.workload, 0.0)
             if cell in given_up:
                 progress.left -= estimate
                 self.observer.abandoned()
                 continue
             self.observer.started(cell, block)
+            vouched_before = self._vouching_seconds
             record = self._measure(cell, block, measured.get(cell))
             self.store.write(record)
             written += 1
@@ -167,14 +185,16 @@ class Schedule:
                 measured[cell] = record
             else:
                 given_up.add(cell)
-            self.observer.finished(record, progress.seconds_left(estimate, record.worker_seconds))
+                self._given_up.add(cell)
+            seconds = record.worker_seconds + self._vouching_seconds - vouched_before
+            self.observer.finished(record, progress.seconds_left(estimate, seconds))
         return written
 
     def _measure(self, cell: Cell, block: int, before: Record | None) -> Record:
         """One worker for one cell: its record, whatever happens. before: that of an earlier block."""
         started_at = datetime.now(UTC)
 
-        def without_result(status: str, reason: str, remedy: str = "", seconds: float = 0.0) -> Record:
+        def without_result(status: str, reason: str, remedy: str = "", seconds: float = 0.0, limit: str = "") -> Record:
             return Record.model_validate(
                 {
                     "cell": cell,
@@ -182,6 +202,7 @@ class Schedule:
                     "status": status,
                     "reason": reason,
                     "remedy": remedy,
+                    "limit": limit,
                     "started_at": started_at,
                     "worker_seconds": seconds,
                 }
@@ -197,54 +218,74 @@ class Schedule:
         except NoEnvironment as error:
             return without_result("failed", str(error), NO_ENVIRONMENT_REMEDY)
         except NoVouching as nobody:
-            return without_result(nobody.status, nobody.reason, nobody.remedy)
+            return without_result(nobody.status, nobody.reason, nobody.remedy, limit=nobody.limit)
+        if before and before.stretch_steps > vouching.steps:
+            # Another stretch in one of the blocks would be another figure.
+            reason = f"its earlier blocks train {before.stretch_steps:,} steps a stretch, and {vouching.reference.key}"
+            return without_result("failed", f"{reason} vouches for {vouching.steps:,} now", "Start a new run.")
 
         job = self._job(cell, block, vouching, before)
-        answer = self.isolate(
-            "measure", python, job, timeout_seconds=self.plan.run.settings.timeout_seconds, draw=self._draw(block)
-        )
+        answer = self.isolate("measure", python, job, limits=Limits.of(self.plan.run.settings), draw=self._draw(block))
         outcome = answer.outcome
         if outcome["status"] != "measured" or answer.pyperf is None:
-            return without_result(outcome["status"], outcome["reason"], outcome.get("remedy", ""), answer.seconds)
+            return without_result(
+                outcome["status"],
+                outcome["reason"],
+                outcome.get("remedy", ""),
+                answer.seconds,
+                outcome.get("limit", ""),
+            )
         try:
             timed = _merge(answer.pyperf, block, self.store.pyperf_file(cell))
         except ValueError as error:
             reason = f"pyperf refuses to put this block with the others: {error}"
             return without_result("failed", reason, "Start a new run.", answer.seconds)
-        return Record.model_validate(
-            {
-                "cell": cell,
-                "block": block,
-                "started_at": started_at,
-                "worker_seconds": answer.seconds,
-                "other_load": answer.other_load,
-                "step_seconds": timed.get_values(),
-                "warmup_step_seconds": [seconds for run in timed.get_runs() for _, seconds in run.warmups],
-                **outcome,
-                "losses": [{"step": step, "loss": loss} for step, loss in outcome["losses"]],
-            }
-        )
+        try:
+            return Record.model_validate(
+                {
+                    **outcome,
+                    "losses": [{"step": step, "loss": loss} for step, loss in outcome["losses"]],
+                    "cell": cell,
+                    "block": block,
+                    "started_at": started_at,
+                    "worker_seconds": answer.seconds,
+                    "other_load": answer.other_load,
+                    "step_seconds": timed.get_values(),
+                    "warmup_step_seconds": [seconds for run in timed.get_runs() for _, seconds in run.warmups],
+                }
+            )
+        except ValidationError as error:
+            reason = f"{cell.engine}: its figures make no record: {first_error(error)}"
+            return without_result("failed", reason, REMEDY, answer.seconds)
 
     def _vouching(self, workload: str) -> Vouching:
         """Who vouches for the workload's engines, asked once. Raises NoVouching, and NoEnvironment."""
         if workload not in self._vouched:
             run = self.plan.run
             vouchers = Vouchers(
-                isolate=self.isolate,
+                isolate=self._isolate_for_vouching,
                 store=self.store,
                 interpreter=run.reference_interpreter,
                 python=lambda: self.environment(self.plan.interpreters[run.reference_interpreter]),
                 seconds=run.settings.vouch_seconds,
-                timeout_seconds=run.settings.timeout_seconds,
+                limits=Limits.of(run.settings),
             )
+            stretches = [record.stretch_steps for record in self.store.records() if record.cell.workload == workload]
             try:
-                self._vouched[workload] = vouchers.vouching(workload)
+                self._vouched[workload] = vouchers.vouching(workload, max(stretches, default=0))
             except NoVouching as nobody:
                 self._vouched[workload] = nobody
         found = self._vouched[workload]
         if isinstance(found, NoVouching):
             raise found
         return found
+
+    def _isolate_for_vouching(
+        self, task: Task, python: Path, job: Job | VouchJob, *, limits: Limits, draw: Draw
+    ) -> Answer:
+        answer = self.isolate(task, python, job, limits=limits, draw=draw)
+        self._vouching_seconds += answer.seconds
+        return answer
 
     def _draw(self, block: int) -> Draw:
         return Draw(block + 1, random.Random(f"{self.plan.run.seed} {block} padding").randrange(MOST_PADDING))
@@ -275,19 +316,29 @@ def _next_block(records: Sequence[Record]) -> int:
     return max((record.block for record in records), default=-1) + 1
 
 
+def _is_final(record: Record) -> bool:
+    """Whether a worker ran for it: else nobody vouched, or an interpreter, its environment or data were missing."""
+    return record.status != "skipped" and (record.status == "measured" or record.worker_seconds > 0.0)
+
+
 def _merge(pyperf_json: bytes, block: int, suite_file: Path) -> Any:
     """Put one process's pyperf result into its cell's suite file; gives that process's benchmark.
 
     Raises ValueError where pyperf holds that they don't belong together, as after a change of the host's name.
     """
+    added = read_times(pyperf_json)
+    added.update_metadata({BLOCK: block})
+    # A block whose record was lost is measured again, and must not count twice.
+    others = [run for run in _runs(suite_file) if run.get_metadata().get(BLOCK) != block]
     with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
-        draft = Path(folder) / "block.json"
-        draft.write_bytes(pyperf_json)
-        added = pyperf.Benchmark.load(str(draft))
-        added.update_metadata({BLOCK: block})
-        earlier = pyperf.Benchmark.load(str(suite_file)).get_runs() if suite_file.exists() else []
-        # A block whose record was lost is measured again, and must not count twice.
-        others = [run for run in earlier if run.get_metadata().get(BLOCK) != block]
+        draft = Path(folder) / "suite.json"
         pyperf.Benchmark([*others, *added.get_runs()]).dump(str(draft), replace=True)
         write_atomically(suite_file, draft.read_text(encoding="utf-8"))
     return added
+
+
+def _runs(suite_file: Path) -> list[Any]:
+    """What the suite has so far. One that can't be read begins anew: its times are in the records."""
+    with contextlib.suppress(Exception):  # pyperf raises errors of many types for a damaged file
+        return list(read_times(read_bounded(suite_file) or b"").get_runs())
+    return []

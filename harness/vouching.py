@@ -12,11 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.containment import Limits
 from harness.isolate import Draw, Isolate
-from harness.worker.evidence import INDEX, MOST_STEPS
-from harness.worker.job import VouchJob
+from harness.worker.evidence import MOST_STEPS, Witness
+from harness.worker.job import DamagedEvidence, VouchJob
 from results.record import Cell, PassedOver, Voucher, Vouching
-from results.store import Store
+from results.store import Store, Unreadable
 
 TRUSTED = "tuple"
 """Vouches first."""
@@ -25,17 +26,18 @@ CANDIDATES = ("tcc", "clang-O0", "gcc-O0", "python-source", "bytecode")
 
 TRUSTED_SECONDS = 4.0
 TRUSTED_STEPS = 1024
-"""About how long `tuple` trains for it, and how many steps at most."""
+"""About how long `tuple` trains for it, or as long as a candidate where that is less, and how many steps at most."""
 
 
 class NoVouching(Exception):
-    """Nobody can vouch for a workload: a record's status, reason and remedy."""
+    """Nobody can vouch for a workload: a record's status, reason and remedy, and the limit that was hit."""
 
-    def __init__(self, status: str, reason: str, remedy: str) -> None:
+    def __init__(self, status: str, reason: str, remedy: str, limit: str = "") -> None:
         super().__init__(reason)
         self.status = status
         self.reason = reason
         self.remedy = remedy
+        self.limit = limit
 
 
 @dataclass(frozen=True)
@@ -49,28 +51,34 @@ class Vouchers:
     """Of that interpreter's environment. Raises NoEnvironment."""
     seconds: float
     """About how long a candidate trains."""
-    timeout_seconds: float
+    limits: Limits
 
-    def vouching(self, workload: str) -> Vouching:
+    def vouching(self, workload: str, least_steps: int = 0) -> Vouching:
         """Who vouches for the workload's engines: what the run's folder says, else who does now.
 
+        least_steps: the longest stretch that the run has timed already, which later blocks must repeat.
         Raises NoVouching, and NoEnvironment.
         """
-        known = self.store.vouching(workload)
-        if known and (self.store.evidence_folder(known.reference) / INDEX).exists():
+        known = self._known(workload)
+        if known:
             return known
-        most_seconds = self.timeout_seconds / 4  # the worker has to start, prepare and write, too
+        timeout_seconds = self.limits.timeout_seconds
+        most_seconds = timeout_seconds / 4  # the worker has to start, prepare and write, too
         # Evidence that is made anew is not what an earlier vouching was about, until this one is complete.
         self.store.forget_vouching(workload)
-        trusted = self._ask(TRUSTED, workload, (), min(TRUSTED_SECONDS, most_seconds), TRUSTED_STEPS)
+        trusted, limit = self._ask(
+            TRUSTED, workload, (), min(TRUSTED_SECONDS, self.seconds, most_seconds), TRUSTED_STEPS
+        )
         if isinstance(trusted, PassedOver):
-            raise NoVouching(trusted.status, _nobody(workload, [trusted]), trusted.remedy)
+            raise NoVouching(trusted.status, _nobody(workload, [trusted]), trusted.remedy, limit)
         found, passed_over = [trusted], []
         for engine in CANDIDATES:
             # The second candidate goes as far as the first one went, if its time limit lets it.
             is_first = len(found) == 1
-            seconds = min(self.seconds, most_seconds) if is_first else self.timeout_seconds / 2
-            asked = self._ask(engine, workload, found, seconds, MOST_STEPS if is_first else found[-1].steps)
+            seconds = min(self.seconds, most_seconds) if is_first else timeout_seconds / 2
+            asked, _ = self._ask(engine, workload, found, seconds, MOST_STEPS if is_first else found[-1].steps)
+            if is_first and isinstance(asked, Voucher) and asked.steps < least_steps:
+                asked, _ = self._ask(engine, workload, found, timeout_seconds / 2, least_steps)
             if isinstance(asked, PassedOver):
                 passed_over.append(asked)
             else:
@@ -83,10 +91,25 @@ class Vouchers:
         self.store.write_vouching(vouching)
         return vouching
 
+    def _known(self, workload: str) -> Vouching | None:
+        """What the run's folder says, unless it is damaged: then it is made again."""
+        try:
+            known = self.store.vouching(workload)
+            if known is None or known.workload != workload:
+                return None
+            witness = Witness(self.store.evidence_folder(known.reference))
+            witness.check()
+        except (Unreadable, DamagedEvidence, OSError):
+            return None
+        is_complete = known.steps <= witness.steps and all(name in witness for name in known.drills)
+        return known if is_complete else None
+
     def _ask(
         self, engine: str, workload: str, witnesses: Sequence[Voucher], seconds: float, steps: int
-    ) -> Voucher | PassedOver:
-        """Have one engine vouch. Raises NoVouching where its numbers differ from a witness's."""
+    ) -> tuple[Voucher | PassedOver, str]:
+        """Have one engine vouch; gives the limit that it hit, too. Raises NoVouching where its numbers differ from a
+        witness's.
+        """
         cell = Cell(engine=engine, interpreter=self.interpreter, workload=workload)
         job: VouchJob = {
             "engine": engine,
@@ -97,21 +120,23 @@ class Vouchers:
             "seconds": seconds,
             "steps": steps,
         }
-        answer = self.isolate("vouch", self.python(), job, timeout_seconds=self.timeout_seconds, draw=Draw())
+        answer = self.isolate("vouch", self.python(), job, limits=self.limits, draw=Draw())
         outcome = answer.outcome
         if outcome.get("disagrees"):
             raise NoVouching("failed", outcome["reason"], outcome["remedy"])
         if outcome["status"] != "measured":
-            return PassedOver(
+            passed_over = PassedOver(
                 engine=engine, status=outcome["status"], reason=outcome["reason"], remedy=outcome.get("remedy", "")
             )
-        return Voucher(
+            return passed_over, outcome.get("limit", "")
+        voucher = Voucher(
             cell=cell,
             checked_by=tuple(witness.cell.key for witness in witnesses),
             drills=tuple(outcome["drills"]),
             steps=outcome["steps"],
             worker_seconds=answer.seconds,
         )
+        return voucher, ""
 
 
 def _nobody(workload: str, passed_over: Sequence[PassedOver]) -> str:

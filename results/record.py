@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, model_validator
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from results.fields import (
     Blocks,
@@ -152,6 +152,8 @@ class Record(Model):
     """Why there is no result; empty where there is one."""
     remedy: Text = ""
     """What the reader can do about it: a command, where one exists."""
+    limit: Literal["", "time", "memory", "output", "processes"] = ""
+    """What the worker took too much of, where it was ended for that."""
     started_at: Moment
     worker_seconds: Seconds = 0.0
     """Wall time of the whole worker, its start included: what the next run's estimate is made from."""
@@ -253,6 +255,12 @@ class Settings(Model):
     """A value takes as many steps as fill this time: long enough to hold garbage collections, not to dodge them."""
     timeout_seconds: PositiveFloat = 120.0
     """A worker that takes longer is ended, and its record says so."""
+    memory_bytes: PositiveInt = 16 << 30
+    """The same for memory: of all its processes where a cgroup counts it, else of each one's address space."""
+    output_bytes: PositiveInt = 16 << 20
+    """The same for what it prints."""
+    most_processes: PositiveInt = 512
+    """The same for how many of its processes there are at once: a compiler has two, and each core may have one."""
     vouch_seconds: PositiveFloat = 3.0
     """About how long an engine trains that vouches for the others: its steps are the most that a timed stretch has."""
     proof_steps: NonNegativeInt | None = None

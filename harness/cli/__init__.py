@@ -17,6 +17,7 @@ from datasets.idx import CorruptData
 from engines.api import Unavailable, UnknownName
 from harness.cli.app import FAILED, WRONG_USE, app, complain
 from harness.cli.trouble import let_go_of_output, trouble
+from harness.containment.running import INTERRUPTS
 from harness.interpreters import NoEnvironment
 from results.files import Unreadable, first_of
 
@@ -42,7 +43,10 @@ for command in COMMANDS:
 
 def main() -> None:
     """Entry point of `zoomgrad`."""
-    signal.signal(signal.SIGTERM, _interrupt)  # ends as Ctrl-C does: with the workers, and with the line that resumes
+    for number in INTERRUPTS:
+        # A shell's background job ignores Ctrl-C, and `nohup` a hangup.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
     try:
         app()
     except (UnknownName, Unreadable, Unavailable, datasets.Unavailable, CorruptData, NoEnvironment) as error:
@@ -58,4 +62,7 @@ def main() -> None:
 
 
 def _interrupt(number: int, frame: object) -> None:
+    """End as Ctrl-C does: with the workers, and with the line that resumes. A second signal must not cut that short."""
+    for each in INTERRUPTS:
+        signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt

@@ -15,7 +15,7 @@ import typer
 from harness import display, matrix, planning
 from harness.cli.app import FAILED, app, names, out, say_next, short, store_of
 from harness.cli.measuring import discover, measuring
-from harness.cli.options import share
+from harness.cli.options import Wait, share
 from harness.interpreters import ROOT
 from harness.profile import look_at
 from harness.schedule import Plan, Schedule
@@ -52,6 +52,7 @@ def check(
         typer.Option(parser=share, metavar="SHARE", help="Add blocks until every speedup is known to ±5%, say."),
     ] = None,
     update: Annotated[bool, typer.Option("--update", help="Make the run its preset's reference.")] = False,
+    wait: Wait = False,
 ) -> None:
     """Fail where a speedup surely fell below the reference's, a result is wrong or lost, or compiling takes longer."""
     only = {"--engines": engines_, "--workloads": workloads_, "--interpreters": interpreters_}
@@ -74,7 +75,7 @@ def check(
             only_interpreters=names(interpreters_),
             precision=until or 0.0,
         )
-        store, rerun = _measured(plan, judge, instructions)
+        store, rerun = _measured(plan, judge, instructions, wait)
     if update:
         _refuse_failed(store)
         kept = _keep(store)
@@ -110,13 +111,13 @@ def _refuse_contradictions(run: Optional[str], only: Sequence[str], how: Sequenc
         raise Unreadable(f"a reference has all of its preset's cells\n  Leave out {', '.join(only)}.")
 
 
-def _measured(plan: Plan, judge: Judge, instructions: bool) -> tuple[Store, str]:
+def _measured(plan: Plan, judge: Judge, instructions: bool, wait: bool) -> tuple[Store, str]:
     """A new run, suspects measured again; and what became of them."""
     if judge.reference:
         gate.refuse_incomparable(plan.run, judge.reference.run)
     out.print(display.plan_table(plan))
     out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, without suspects", "")
-    with measuring(plan, then=f"zoomgrad check {plan.run.id}") as schedule:
+    with measuring(plan, then=f"zoomgrad check {plan.run.id}", wait=wait) as schedule:
         schedule.execute()
         rerun = settle(schedule, judge)
         if instructions:

@@ -10,20 +10,19 @@ from pathlib import Path
 from typing import Optional
 
 import typer
-from filelock import FileLock, Timeout
 
 import datasets
 import engines
 from datasets import fetch, mnist
 from datasets.idx import CorruptData
-from harness import display, interpreters, workloads
+from harness import containment, display, interpreters, workloads
 from harness.cli.app import INTERRUPTED, WRONG_USE, err, out, say_next
 from harness.interpreters import ROOT, NoEnvironment
-from harness.isolate import isolate
+from harness.isolate import RUN, isolate
+from harness.lock import Busy, locked
 from harness.schedule import Plan, Schedule
+from harness.worker.lifeline import HARNESS, identity
 from results.store import Store
-
-MEASURING = ROOT / ".zoomgrad" / "measuring.lock"
 
 
 def discover(only: Collection[str] = ()) -> list[interpreters.Interpreter]:
@@ -50,15 +49,16 @@ def get_ready(plan: Plan) -> None:
 
 
 @contextlib.contextmanager
-def measuring(plan: Plan, store: Store | None = None, then: str = "") -> Iterator[Schedule]:
+def measuring(plan: Plan, store: Store | None = None, then: str = "", *, wait: bool = False) -> Iterator[Schedule]:
     """A schedule of that plan with nobody beside it, into that store or a new one. Ctrl-C says how to go on.
 
-    then: the command that takes up what is to be done with the whole run.
+    then: the command that takes up what is to be done with the whole run. wait: for another run's end.
     """
     tell_left_out()
-    with alone():
+    with alone(wait=wait):
         store = store or Store.create(plan.run)
         try:
+            os.environ[RUN] = plan.run.id
             get_ready(plan)
             with display.RunProgress(out, len(plan.run.cells) * plan.run.blocks) as progress:
                 schedule = Schedule(plan, store, isolate, interpreters.environment, progress)
@@ -84,13 +84,25 @@ def fetch_data(names: Iterable[str]) -> None:
 
 
 @contextlib.contextmanager
-def alone() -> Iterator[None]:
-    """Keep a second run from measuring at the same time: each would time the other's load."""
+def alone(*, wait: bool) -> Iterator[None]:
+    """Keep a second run of this machine from measuring at the same time, and end what one that died left behind.
+
+    wait: for the other run's end; else it ends this command.
+    """
+
+    def waiting(holder: str) -> None:
+        say_next(f"waiting for the end of another run{holder and f': {holder}'}")
+
     try:
-        with FileLock(MEASURING, timeout=0):
+        with locked(["zoomgrad", *sys.argv[1:]], waiting=waiting if wait else None):
+            left = containment.end_leftovers()
+            if left:
+                out.print(f"ended {left} {'process' if left == 1 else 'processes'} of a run that was killed")
             yield
-    except Timeout:
-        err.print("zoomgrad: another run is measuring\n  Wait for its end: two at a time would time each other's load.")
+    except Busy as busy:
+        problem = f"zoomgrad: another run is measuring{f': {busy}' if str(busy) else ''}"
+        remedy = "Wait for its end with --wait: two at a time would time each other's load."
+        err.print(f"{problem}\n  {remedy}", markup=False, soft_wrap=True)
         raise typer.Exit(WRONG_USE) from None
 
 
@@ -104,4 +116,4 @@ def python_of(name: Optional[str]) -> Path:
 def with_project() -> dict[str, str]:
     """The caller's environment, where a worker also finds this project, whichever interpreter it runs on."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), HARNESS: identity()}

@@ -10,6 +10,7 @@ import typer
 from harness import display, matrix, planning
 from harness.cli.app import app, out, say_next, short, store_of
 from harness.cli.measuring import discover, measuring
+from harness.cli.options import Wait
 from results.files import Unreadable
 from results.noise import keep_noise, noise
 from results.store import Store
@@ -22,11 +23,12 @@ def noise_(
     ] = None,
     preset: Annotated[str, typer.Option(help=f"What new runs measure: {', '.join(matrix.PRESETS)}.")] = "smoke",
     runs: Annotated[int, typer.Option(min=2, help="How many runs to make.")] = 4,
+    wait: Wait = False,
 ) -> None:
     """Measure this machine's noise floor: the same run several times, for the gate to know what a change is worth."""
     stores = [store_of(name) for name in runs_ or ()]
     if not stores:
-        stores = [_measured(preset, f"{number} of {runs}") for number in range(1, runs + 1)]
+        stores = [_measured(preset, f"{number} of {runs}", wait) for number in range(1, runs + 1)]
     try:
         floors = noise([(store.run, store.records()) for store in stores])
     except ValueError as error:
@@ -38,9 +40,9 @@ def noise_(
     say_next(f"The gate knows it from {short(path)}: `zoomgrad check`.")
 
 
-def _measured(preset: str, which: str) -> Store:
+def _measured(preset: str, which: str, wait: bool) -> Store:
     plan = planning.plan(preset, discover(), command=["zoomgrad", *sys.argv[1:]])
     out.print(f"run {which}: about {display.seconds_text(plan.total_seconds)}")
-    with measuring(plan) as schedule:
+    with measuring(plan, wait=wait) as schedule:
         schedule.execute()
     return schedule.store

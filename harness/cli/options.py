@@ -1,8 +1,12 @@
-"""What a user writes for a time or a share -> a number. Typer makes a BadParameter wrong use."""
+"""What a user writes for a time, a size or a share -> a number; and options that several commands have.
+
+Typer makes a BadParameter wrong use.
+"""
 
 from __future__ import annotations
 
 import re
+from typing import Annotated, Any, Optional
 
 import typer
 
@@ -22,6 +26,21 @@ def duration(text: str) -> float:
     return seconds
 
 
+_BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT]?)(?:I?B)?", re.IGNORECASE)
+
+
+def size(text: str) -> int:
+    """`8G`, `512M`, `1.5 GiB` or `65536` in bytes; units are powers of 1024."""
+    match = _SIZE.fullmatch(text.strip())
+    found = int(float(match[1]) * _BYTES[match[2].upper()]) if match else 0
+    if not match or found >= 1 << 62:
+        raise typer.BadParameter(f"{text!r} is no size; write 8G, 512M or 65536")
+    if not found:
+        raise typer.BadParameter("nothing fits into no bytes")
+    return found
+
+
 def share(text: str) -> float:
     """`5%` or `0.05` as a share of 1."""
     try:
@@ -31,3 +50,23 @@ def share(text: str) -> float:
     if not 0.0 < value < 1.0:
         raise typer.BadParameter(f"{text!r} is no share; write 5% or 0.05")
     return value
+
+
+Timeout = Annotated[Optional[float], typer.Option(min=1, help="Seconds a worker may take.")]
+Memory = Annotated[Optional[int], typer.Option(parser=size, metavar="SIZE", help="Memory a worker may take: 8G, say.")]
+Output = Annotated[Optional[int], typer.Option(parser=size, metavar="SIZE", help="What it may print: 16M, say.")]
+Processes = Annotated[Optional[int], typer.Option(min=2, help="Processes a worker may have at once.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait while another run of this machine is measuring.")]
+
+
+def limits(
+    timeout: float | None, memory: int | None = None, output: int | None = None, processes: int | None = None
+) -> dict[str, Any]:
+    """The fields of Settings that those options set."""
+    asked = {
+        "timeout_seconds": timeout,
+        "memory_bytes": memory,
+        "output_bytes": output,
+        "most_processes": processes,
+    }
+    return {name: value for name, value in asked.items() if value is not None}

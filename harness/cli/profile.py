@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated, Optional
 
@@ -11,6 +12,8 @@ from engines.api import UnknownName
 from harness import display, planning
 from harness.cli.app import FAILED, INTERRUPTED, app, names, out, say_next, short, store_of
 from harness.cli.measuring import alone, discover, get_ready
+from harness.cli.options import Memory, Output, Processes, Timeout, Wait, limits
+from harness.isolate import RUN
 from harness.profile import ON_DEMAND, PROFILERS, look_at, planned
 from harness.schedule import Plan
 from reports import build
@@ -33,10 +36,14 @@ def profile(
     seconds: Annotated[
         float, typer.Option(min=0.5, help="How long each profiler looks at a cell; memory longer if steps are slow.")
     ] = 6.0,
-    timeout: Annotated[Optional[float], typer.Option(min=1, help="Seconds a worker may take.")] = None,
+    timeout: Timeout = None,
+    memory: Memory = None,
+    output: Output = None,
+    processes: Processes = None,
     join: Annotated[
         Optional[str], typer.Option("--run", help="The run whose report shows it: id or folder; the newest.")
     ] = None,
+    wait: Wait = False,
 ) -> None:
     """Show where time and memory go: by stage of a step, by line (Scalene), by function (perf), over time.
 
@@ -56,15 +63,16 @@ def profile(
         only_interpreters=names(interpreters_),
         everywhere=planning.looked_at(found),
         blocks=0,
-        timeout_seconds=timeout,
+        **limits(timeout, memory, output, processes),
     )
     todo = planned(plan, chosen)
     estimate = display.seconds_text(len(todo) * (seconds + LOOK_SECONDS))
     out.print(
         f"{units.count(len(todo), 'profile')} of {units.count(len(plan.run.cells), 'cell')}, about {estimate}", ""
     )
-    with alone():
+    with alone(wait=wait):
         store = store_of(join) if join else newest_or(plan)
+        os.environ[RUN] = store.run.id
         get_ready(plan)
         failed = False
         try:

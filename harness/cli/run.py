@@ -10,7 +10,7 @@ import typer
 from harness import display, matrix, planning
 from harness.cli.app import FAILED, app, names, out, store_of
 from harness.cli.measuring import discover, measuring
-from harness.cli.options import duration, share
+from harness.cli.options import Memory, Output, Processes, Timeout, Wait, duration, limits, share
 from harness.cli.report import conclude
 
 
@@ -24,7 +24,10 @@ def run(
     seed: Annotated[
         Optional[int], typer.Option(help="Seed of the shuffled order; drawn and recorded if absent.")
     ] = None,
-    timeout: Annotated[Optional[float], typer.Option(min=1, help="Seconds a worker may take.")] = None,
+    timeout: Timeout = None,
+    memory: Memory = None,
+    output: Output = None,
+    processes: Processes = None,
     until: Annotated[
         Optional[float],
         typer.Option(parser=share, metavar="SHARE", help="Add blocks until every speedup is known to ±5%, say."),
@@ -34,6 +37,7 @@ def run(
         typer.Option(parser=duration, metavar="TIME", help="Leave out the dearest cells, to fit into 10m, say."),
     ] = None,
     resume: Annotated[Optional[str], typer.Option(help="Go on with this run: its id or its folder.")] = None,
+    wait: Wait = False,
 ) -> None:
     """Measure cells in fresh processes; ends with the headline table and the report."""
     if resume:
@@ -49,13 +53,13 @@ def run(
             only_interpreters=only_interpreters,
             blocks=blocks,
             seed=seed,
-            timeout_seconds=timeout,
+            **limits(timeout, memory, output, processes),
             precision=until or 0.0,
             budget_seconds=budget or 0.0,
         )
     out.print(display.plan_table(plan))
     out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, without making environments", "")
-    with measuring(plan, store_of(resume) if resume else None) as schedule:
+    with measuring(plan, store_of(resume) if resume else None, wait=wait) as schedule:
         schedule.execute()
     conclude(schedule.store)
     if any(record.status in ("failed", "timed-out") for record in schedule.store.records()):

@@ -12,7 +12,12 @@ import engines
 from harness import display, workloads
 from harness.cli.app import FAILED, INTERRUPTED, Engine, OnInterpreter, app, err, out, say_next
 from harness.cli.measuring import fetch_data, python_of, with_project
-from harness.worker.train import Settings
+from harness.containment import descendants
+from harness.containment.running import end, uninterrupted
+from harness.worker.train import Event, Settings
+
+LINE_CHARACTERS = 1 << 20
+"""Of a worker's line that are read at once; an event has a few thousand."""
 
 
 @app.command()
@@ -37,21 +42,40 @@ def train(
     fetch_data([workload])
     command = [str(python_of(interpreter)), "-m", "harness.worker.train", json.dumps(settings)]
     progress = display.TrainingProgress(out)
+    descendants.adopt_orphans()
+    known = descendants.children()
     with subprocess.Popen(  # noqa: S603  (a list of arguments)
-        command, stdout=subprocess.PIPE, text=True, env=with_project(), start_new_session=True
+        command, stdout=subprocess.PIPE, text=True, errors="replace", env=with_project(), start_new_session=True
     ) as worker:
         try:
-            for line in worker.stdout or ():
-                progress.show(json.loads(line))
+            assert worker.stdout
+            while line := worker.stdout.readline(LINE_CHARACTERS):
+                event = _event(line)
+                if event:
+                    progress.show(event)
+                else:
+                    err.print(line.rstrip(), markup=False, soft_wrap=True)  # an engine's own words
+            worker.wait()
         except KeyboardInterrupt:
-            worker.terminate()
             raise typer.Exit(INTERRUPTED) from None
         finally:
-            progress.close()
+            with uninterrupted():
+                code = worker.poll()
+                end(worker, known)  # a compiler that it started has a group of its own
+                progress.close()
     for failure in progress.failures:
         err.print(f"zoomgrad: {failure}", markup=False, soft_wrap=True)
     if repeats > 1 and progress.ends:
         out.print(*display.distribution_lines(progress.ends), sep="\n")
-    if progress.failures or worker.returncode:
+    if progress.failures or code:
         raise typer.Exit(FAILED)
     say_next(f"Race the engines on it: `zoomgrad run --workloads {workload}`.")
+
+
+def _event(line: str) -> Event | None:
+    """What the worker tells in that line; None where it is something else that the worker, or its engine, printed."""
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None

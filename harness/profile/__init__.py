@@ -6,14 +6,19 @@ Profiling is apart from timing: other processes, other records. A profiler is a 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from pydantic import ValidationError
+
 import engines
 from engines.interpreted.engine import InterpretedEngine
-from harness import interpreters, isolate
+from harness import containment, interpreters
+from harness.containment import Limits
 from harness.interpreters import Interpreter, NoEnvironment
+from harness.outcome import first_error
 from harness.profile import anatomy, collector, compilers, instructions, jit, memory, perf, scalene
 from harness.profile.look import ENDING_SECONDS, Look, NoProfile, Profiler, Run
 from harness.schedule import NO_ENVIRONMENT_REMEDY, Plan
@@ -69,7 +74,7 @@ def planned(plan: Plan, profilers: Sequence[str]) -> list[tuple[Cell, str]]:
 
 
 def look_at(
-    plan: Plan, store: Store, profilers: Sequence[str], seconds: float, *, run: Run = isolate.run
+    plan: Plan, store: Store, profilers: Sequence[str], seconds: float, *, run: Run = containment.run
 ) -> Iterator[tuple[Cell, str, AnyProfile | None]]:
     """Each cell under each profiler that fits: first the cell with None, then with its profile, which is stored."""
     store.write_looker(plan.run)
@@ -87,13 +92,14 @@ def _profile(plan: Plan, store: Store, cell: Cell, name: str, seconds: float, ru
     try:
         if absent:
             raise NoProfile("skipped", absent.reason, absent.remedy)
+        limits = Limits.of(plan.run.settings)
         look = Look(
             cell=cell,
             engine=engines.load(cell.engine),
             interpreter=plan.interpreters[cell.interpreter],
             python=partial(_python, plan.interpreters[cell.interpreter]),
             seconds=seconds,
-            timeout_seconds=max(plan.run.settings.timeout_seconds, seconds + ENDING_SECONDS),
+            limits=replace(limits, timeout_seconds=max(limits.timeout_seconds, seconds + ENDING_SECONDS)),
             folder=store.profile_folder(cell),
             run=run,
         )
@@ -104,7 +110,11 @@ def _profile(plan: Plan, store: Store, cell: Cell, name: str, seconds: float, ru
         seen = {"status": "failed", "reason": str(error), "remedy": NO_ENVIRONMENT_REMEDY}
     except Exception as error:  # a profiler's failure is a profile, whatever it is: it never stops the others
         seen = {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
-    return PROFILE.validate_python({**common, **seen})
+    try:
+        return PROFILE.validate_python({**common, **seen})
+    except ValidationError as error:  # an engine's figures, or a tool's, which no profile has room for
+        reason = f"{cell.engine}: what {name} saw is wrong: {first_error(error)}"
+        return PROFILE.validate_python({**common, "status": "failed", "reason": reason})
 
 
 def _python(interpreter: Interpreter, lock: str) -> Path:

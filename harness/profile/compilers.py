@@ -73,9 +73,9 @@ def profile(look: Look) -> dict[str, Any]:
     tally = Tally()
     preparations = 0
     # Another round takes no longer than what came before it: within half of the limit it ends within the limit.
-    while not preparations or perf_counter() - start < min(look.seconds, look.timeout_seconds / 2):
+    while not preparations or perf_counter() - start < min(look.seconds, look.limits.timeout_seconds / 2):
         for unit in source.units:
-            left = look.timeout_seconds - (perf_counter() - start)
+            left = look.limits.timeout_seconds - (perf_counter() - start)
             accounts.append(_account(look, tool, unit, engine.flags, left, None if preparations else tally))
         preparations += 1
     total = sum(account.seconds for account in accounts)
@@ -120,7 +120,7 @@ def _account(
     asked, read = REPORTS[tool.family]
     too_late = NoProfile(
         "timed-out",
-        f"took longer than {look.timeout_seconds:g} s",
+        f"took longer than {look.limits.timeout_seconds:g} s",
         "Give it longer with --timeout, or choose a smaller workload.",
     )
     if seconds <= 0:

@@ -44,7 +44,7 @@ def profile(look: Look) -> dict[str, Any]:
 
     under = (program, "--tool=callgrind", "--quiet", "--instr-atstart=no", f"--callgrind-out-file={dump}")
     python = str(look.python("worker"))
-    outcome = look.answer(job, lambda job: [*(under if program else ()), python, *WORKER, str(job)])
+    outcome = look.answer("count", job, lambda job: [*(under if program else ()), python, *WORKER, str(job)])
     fewer, more = outcome["counts"]
     if more <= fewer:
         raise NoProfile("failed", f"{tool} saw no call of compiled code", "Report it, with the version of valgrind.")

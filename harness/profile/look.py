@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from engines.api import Engine
-from harness import isolate
+from harness import containment, isolate
+from harness.containment import Finished, Limits
 from harness.interpreters import ROOT, Interpreter
 from harness.worker.job import CountJob, ProfileJob
 from results.record import Cell
@@ -37,11 +38,9 @@ class NoProfile(Exception):
 
 
 class Run(Protocol):
-    """Runs a command: the process boundary, where tests put a fake. `isolate.run` is the real one."""
+    """Runs a command: the process boundary, where tests put a fake. `containment.run` is the real one."""
 
-    def __call__(
-        self, command: list[str], environment: dict[str, str], folder: str, timeout_seconds: float
-    ) -> tuple[int | None, str]: ...
+    def __call__(self, command: list[str], environment: dict[str, str], folder: str, limits: Limits) -> Finished: ...
 
 
 @dataclass(frozen=True)
@@ -55,11 +54,11 @@ class Look:
     """Lock -> the Python of the interpreter's environment with what that lock lists. Raises NoEnvironment."""
     seconds: float
     """How long to look."""
-    timeout_seconds: float
-    """A worker that takes longer is ended."""
+    limits: Limits
+    """A worker that takes more is ended."""
     folder: Path
     """The cell's own, for what is kept beside the profile."""
-    run: Run = isolate.run
+    run: Run = containment.run
 
     def work(
         self,
@@ -76,6 +75,7 @@ class Look:
         worker's own reason.
         """
         return self.answer(
+            "profile",
             lambda outcome_file: {
                 "engine": self.cell.engine,
                 "workload": self.cell.workload,
@@ -90,25 +90,29 @@ class Look:
 
     def answer(
         self,
+        task: str,
         job: Callable[[str], ProfileJob | CountJob],
         command: Callable[[Path], Sequence[str]],
         *,
         environment: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """Have a worker do any job; gives its outcome. job: from the outcome's file to the job. Otherwise as `work`."""
-        with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
+        """Have a worker do any job; gives its outcome. Otherwise as `work`.
+
+        task: the name of the worker's module. job: from the outcome's file to the job.
+        """
+        with tempfile.TemporaryDirectory(prefix="zoomgrad-", ignore_cleanup_errors=True) as folder:
             outcome_file = Path(folder) / "outcome.json"
             job_file = Path(folder) / "job.json"
             job_file.write_text(json.dumps(job(str(outcome_file))), encoding="utf-8")
             self.folder.mkdir(parents=True, exist_ok=True)
             surroundings = {**isolate.worker_environment(DRAW), **(environment or {})}
             start = time.perf_counter()
-            code, output = self.run(list(command(job_file)), surroundings, folder, self.timeout_seconds)
+            finished = self.run(list(command(job_file)), surroundings, folder, self.limits)
             seconds = time.perf_counter() - start
-            outcome = isolate.outcome_of(outcome_file, code, output, self.timeout_seconds)
+            outcome = isolate.outcome_of(outcome_file, task, finished, self.limits, self.cell.engine)
         if outcome["status"] != "measured":
             raise NoProfile(outcome["status"], outcome["reason"], outcome.get("remedy", ""))
-        return {**outcome, "worker_seconds": seconds, "output": output}
+        return {**outcome, "worker_seconds": seconds, "output": finished.output}
 
 
 WORKER = ("-m", "harness.worker.profile")

@@ -10,10 +10,12 @@ import json
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from harness import isolate
+from harness.containment import Limits
 from harness.interpreters import ROOT
 from harness.profile.look import DRAW, WORKER, Look, NoProfile, common
 from results.profile import Line
@@ -49,7 +51,7 @@ def profile(look: Look) -> dict[str, Any]:
         found = json.loads(file.read_text(encoding="utf-8"))
         _keep_page(look, python, file)
         command = [str(python), "-c", "import importlib.metadata as m; print(m.version('scalene'))"]
-        version = look.run(command, isolate.worker_environment(DRAW), folder, PAGE_SECONDS)[1]
+        version = look.run(command, isolate.worker_environment(DRAW), folder, _for_pages(look)).output
     lines = tuple(_lines(found))
     if not lines:
         raise NoProfile("failed", "Scalene saw no line of the project", "Give it longer with --seconds.")
@@ -108,10 +110,14 @@ def _frame(text: str) -> str:
     return f"{function.replace(';', ',')} ({Path(file).name}:{line})"
 
 
+def _for_pages(look: Look) -> Limits:
+    return replace(look.limits, timeout_seconds=PAGE_SECONDS)
+
+
 def _keep_page(look: Look, python: Path, file: Path) -> None:
     """Have Scalene write its own page; a profile without one is a profile."""
     command = [str(python), "-m", "scalene", "view", "--standalone", str(file)]
-    look.run(command, isolate.worker_environment(DRAW), str(file.parent), PAGE_SECONDS)
+    look.run(command, isolate.worker_environment(DRAW), str(file.parent), _for_pages(look))
     page = file.parent / "scalene-profile.html"
     if page.exists():
         (look.folder / PAGE).write_bytes(page.read_bytes())

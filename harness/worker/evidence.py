@@ -9,16 +9,18 @@ its evidence of both into a folder; every other engine's is compared with it.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import math
+import re
 from array import array
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from time import perf_counter
-from typing import NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
 from engines.api import NonFiniteLoss, Trainer, Workload
-from harness.worker.job import write_json
+from harness.worker.job import DamagedEvidence, write_json
 
 
 class Evidence(NamedTuple):
@@ -124,20 +126,22 @@ def compare(found: Evidence, reference: Evidence) -> tuple[float, str]:
 # --- the folder ----------------------------------------------------------------------------------------------------
 
 INDEX = "index.json"
-"""Written last: a folder without it is one that nobody finished."""
+"""Written last: a folder without it is one that nobody finished. Lengths and SHA-256 of each piece of evidence."""
+
+MOST_INDEX_BYTES = 1 << 20
+_NAME = re.compile(r"[a-z0-9]{1,20}")
 
 
 def write_evidence(folder: Path, evidence: Iterable[tuple[str, Evidence]]) -> list[str]:
     """Write each piece of evidence under its name; gives the names. Doubles as they lie in memory: this machine's."""
     folder.mkdir(parents=True, exist_ok=True)
-    index: dict[str, list[int]] = {}
+    index: dict[str, dict[str, Any]] = {}
     with contextlib.suppress(FileNotFoundError):
         (folder / INDEX).unlink()
     for name, parts in evidence:
-        with (folder / f"{name}.doubles").open("wb") as file:
-            for part in parts:
-                part.tofile(file)
-        index[name] = [len(part) for part in parts]
+        content = b"".join(part.tobytes() for part in parts)
+        (folder / f"{name}.doubles").write_bytes(content)
+        index[name] = {"lengths": [len(part) for part in parts], "sha256": hashlib.sha256(content).hexdigest()}
     write_json(str(folder / INDEX), index)
     return list(index)
 
@@ -150,12 +154,12 @@ def longest(names: Iterable[str]) -> int:
 class Witness:
     """The evidence in a folder, read piece by piece: arrays, which no garbage collector walks while others are timed.
 
-    Raises FileNotFoundError where nobody finished it.
+    Raises FileNotFoundError where nobody finished it, and DamagedEvidence where it is not what was written.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._index: dict[str, list[int]] = json.loads((folder / INDEX).read_text(encoding="utf-8"))
+        self._index = _read_index(folder / INDEX)
 
     def __contains__(self, name: str) -> bool:
         return name in self._index
@@ -168,14 +172,59 @@ class Witness:
     @property
     def diverges_at(self) -> float:
         """The step whose loss is not finite; infinity where the training did not get there."""
-        return self._index[DIVERGES][0] if DIVERGES in self._index else math.inf
+        return self._index[DIVERGES][0][0] if DIVERGES in self._index else math.inf
+
+    def check(self) -> None:
+        """Read all of it. Raises DamagedEvidence."""
+        for name in self._index:
+            self.evidence(name)
 
     def evidence(self, name: str) -> Evidence:
-        """That drill's, or that of the stretch of so many steps."""
-        parts = []
-        with (self._folder / f"{name}.doubles").open("rb") as file:
-            for length in self._index[name]:
-                part = array("d")
-                part.fromfile(file, length)
-                parts.append(part)
-        return Evidence(*parts)
+        """That drill's, or that of the stretch of so many steps. Raises DamagedEvidence."""
+        if name not in self._index:
+            raise _damaged(self._folder / INDEX, f"has nothing of {name!r}")
+        lengths, digest = self._index[name]
+        file = self._folder / f"{name}.doubles"
+        try:
+            with file.open("rb") as opened:
+                # No more than there should be, however much there is.
+                content = opened.read(8 * sum(lengths) + 1)
+        except (OSError, MemoryError) as error:
+            raise _damaged(file, f"can't be read: {error}") from None
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise _damaged(file, "is not what was written")
+        doubles = array("d")
+        doubles.frombytes(content)
+        ends = [sum(lengths[: number + 1]) for number in range(len(lengths))]
+        return Evidence(*(doubles[end - length : end] for length, end in zip(lengths, ends)))
+
+
+def _read_index(file: Path) -> dict[str, tuple[list[int], str]]:
+    """Lengths and digest by name. Raises FileNotFoundError, and DamagedEvidence."""
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(MOST_INDEX_BYTES + 1)
+        index: Any = json.loads(content) if len(content) <= MOST_INDEX_BYTES else None
+    except (ValueError, RecursionError):
+        index = None
+    found: dict[str, tuple[list[int], str]] = {}
+    for name, piece in index.items() if isinstance(index, dict) else [("", None)]:
+        lengths = piece.get("lengths") if isinstance(piece, dict) else None
+        digest = piece.get("sha256") if isinstance(piece, dict) else None
+        is_right = (
+            _NAME.fullmatch(name)
+            and isinstance(lengths, list)
+            and len(lengths) == len(Evidence._fields)
+            and all(type(length) is int and 0 <= length < 1 << 32 for length in lengths)
+        )
+        if not is_right or not isinstance(lengths, list) or not isinstance(digest, str):
+            raise _damaged(file, "is no index of evidence")
+        found[name] = (lengths, digest)
+    return found
+
+
+def _damaged(file: Path, how: str) -> DamagedEvidence:
+    return DamagedEvidence(
+        f"{file.parent.name}/{file.name} {how}\n"
+        "  Remove the run's evidence folder, then resume the run: it is made again."
+    )

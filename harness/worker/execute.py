@@ -13,6 +13,7 @@ from types import ModuleType
 import engines
 from engines.api import Engine, Unavailable
 from engines.graph.draw import draw_dot
+from harness.worker.lifeline import end_with_the_harness
 
 WRONG_USE = 2
 
@@ -48,6 +49,7 @@ def execute(engine: Engine, script: str, arguments: list[str]) -> None:
 
 def main() -> None:
     """Run the script that the arguments name, or tell why the engine can't."""
+    end_with_the_harness()
     try:
         engine = able(sys.argv[1])
     except Unavailable as missing:

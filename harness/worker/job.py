@@ -14,6 +14,8 @@ import engines
 from datasets.idx import CorruptData
 from engines import ChangedArithmetic, Engine, NonFiniteLoss, Unavailable
 from harness import workloads
+from harness.worker.figures import Misbehaved, refusal
+from harness.worker.lifeline import end_with_the_harness
 from harness.workloads import Workload
 
 
@@ -78,24 +80,33 @@ class Mismatch(Exception):
     """An engine gave other numbers than the reference: by how much, and where first."""
 
 
+class DamagedEvidence(Exception):
+    """Evidence that is not what was written: where, what is wrong, and what to do."""
+
+
 def ready(engine_name: str, workload_name: str) -> tuple[Engine, Workload, Optional[str]]:
     """Both, the engine able to run here and the data there; and why the one can't run the other, where it can't.
 
-    Raises UnknownName, and Unavailable of the engine or of the data.
+    Raises UnknownName, Unavailable of the engine or of the data, and Misbehaved.
     """
     engine = engines.load(engine_name)
     engine.check()
     workload = workloads.load(workload_name)
     workload.data()
-    return engine, workload, engine.supports(workload)
+    return engine, workload, refusal(engine, workload)
 
 
 class Outcome(TypedDict, total=False):
-    """What a worker found. `status` is `measured`, `skipped` or `failed`; the other keys are Record's."""
+    """What a worker found. `status` is `measured`, `skipped` or `failed`; the other keys are Record's.
+
+    `harness/outcome.py` has the types and ranges that the harness insists on.
+    """
 
     status: str
     reason: str
     remedy: str
+    limit: str
+    """`memory` where that ran out."""
     phases: dict[str, float]
     stretch_steps: int
     steps_per_value: int
@@ -202,6 +213,7 @@ def thin(points: Sequence[Any], most: int) -> Sequence[Any]:
 
 def do_job(work: Callable[[Any], Mapping[str, Any]]) -> None:
     """A worker's whole life: the job that the first argument names, its outcome, an exit code."""
+    end_with_the_harness()
     job = read_json(sys.argv[1])
     if not run_job(job["outcome_file"], lambda: work(job)):
         sys.exit(1)
@@ -214,11 +226,12 @@ def run_job(outcome_file: str, work: Callable[[], Mapping[str, Any]]) -> bool:
         outcome = work()
     except (Unavailable, datasets.Unavailable) as missing:
         outcome = {"status": "skipped", "reason": missing.reason, "remedy": missing.remedy}
-    except (NonFiniteLoss, CorruptData, ChangedArithmetic, Mismatch) as error:
+    except (NonFiniteLoss, CorruptData, ChangedArithmetic, Mismatch, Misbehaved, DamagedEvidence) as error:
         reason, _, remedy = str(error).partition("\n  ")
         outcome = {"status": "failed", "reason": reason, "remedy": remedy}
     except MemoryError:
-        outcome = {"status": "failed", "reason": "out of memory", "remedy": "Choose a smaller workload."}
+        # The harness knows the limit, and how to raise it.
+        outcome = {"status": "failed", "reason": "out of memory", "limit": "memory"}
     except Exception as error:  # a worker's failure is a record, whatever it is
         where = traceback.extract_tb(error.__traceback__)[-1]
         at = f"{Path(where.filename).name}:{where.lineno}"

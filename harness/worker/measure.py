@@ -16,7 +16,9 @@ from typing import Any
 import pyperf
 
 from engines.api import Trainer
+from harness.worker import figures
 from harness.worker.job import Job, Outcome, read_job, ready, run_job, thin
+from harness.worker.lifeline import end_with_the_harness
 from harness.worker.pace import HAS_JIT, around, pace
 from harness.worker.proof import Proof, prepare_proof
 
@@ -31,7 +33,11 @@ LOSS_POINTS = 100
 
 
 def main(module: str = "harness.worker.measure") -> None:
-    """pyperf's manager, or its worker when pyperf started `module`, which is to call this again."""
+    """pyperf's manager, or its worker when pyperf started `module`, which is to call this again.
+
+    Both end with their parents: the worker with the manager, and that with the harness.
+    """
+    end_with_the_harness()
     runner = pyperf.Runner(program_args=("-m", module), add_cmdline_args=_pass_job_on)
     runner.argparser.add_argument("job")
     args = runner.parse_args()
@@ -43,11 +49,15 @@ def main(module: str = "harness.worker.measure") -> None:
 
 
 def measure(runner: pyperf.Runner, job: Job) -> Outcome:
-    """Everything that the worker does. Raises Mismatch: a time is told only if every timed value was proven."""
+    """Everything that the worker does.
+
+    Raises Mismatch: a time is told only if every timed value was proven; and Misbehaved.
+    """
     engine, workload, refusal = ready(job["engine"], job["workload"])
     if refusal:
         return {"status": "skipped", "reason": refusal}
     trainer = engine.prepare(workload, objects=Path(job["objects"]))
+    phases, sizes = figures.phases(engine, trainer), figures.sizes(engine, trainer)
     compiler_bytes = peak_bytes(of_children=True)
     proof = prepare_proof(engine, trainer, workload, job)
     stretch = Stretch(trainer, workload.batch, proof)
@@ -63,7 +73,7 @@ def measure(runner: pyperf.Runner, job: Job) -> Outcome:
     metadata: dict[str, Any] = {
         "zoomgrad_engine": job["engine"],
         "zoomgrad_interpreter": job["interpreter"],
-        **{f"zoomgrad_{phase}_seconds": seconds for phase, seconds in trainer.phases.items()},
+        **{f"zoomgrad_{phase}_seconds": seconds for phase, seconds in phases.items()},
     }
     pace()  # A JIT compiles it meanwhile.
     paces = [pace()]
@@ -76,13 +86,13 @@ def measure(runner: pyperf.Runner, job: Job) -> Outcome:
     runner.bench_time_func(job["workload"], time_value, metadata=metadata)
     return {
         "status": "measured",
-        "phases": dict(trainer.phases),
+        "phases": phases,
         "stretch_steps": stretch.steps,
         "steps_per_value": stretch.steps * passes,
         "pace_seconds": around(paces)[-runner.args.values :],
         "peak_bytes": peak_bytes(),
-        "peak_compiler_bytes": compiler_bytes if "object_bytes" in trainer.sizes else 0,
-        **trainer.sizes,  # type: ignore[typeddict-item]
+        "peak_compiler_bytes": compiler_bytes if "object_bytes" in sizes else 0,
+        **sizes,  # type: ignore[typeddict-item]
         **compiled_by(engine),
         # Steps are chosen first: of a fast engine there are many, and pairs of them all would take a while.
         "losses": [(step, trainer.losses[step]) for step in thin(range(len(trainer.losses)), LOSS_POINTS)],

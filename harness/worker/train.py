@@ -21,6 +21,7 @@ from datasets.idx import CorruptData
 from engines import NonFiniteLoss, Unavailable
 from engines.api import Trainer
 from harness.worker.job import ready
+from harness.worker.lifeline import end_with_the_harness
 from harness.workloads import Workload
 
 REPORT_SECONDS = 0.2
@@ -172,6 +173,7 @@ def _portions(trainer: Trainer, steps: int) -> Iterator[float]:
 
 def main() -> None:
     """Print the events of the training that the first argument describes."""
+    end_with_the_harness()
     try:
         for event in train(json.loads(sys.argv[1])):
             print(json.dumps(event), flush=True)

@@ -1,5 +1,6 @@
 """The command line as its users start it: real processes, real workers, a short selection."""
 
+import contextlib
 import itertools
 import os
 import re
@@ -10,13 +11,16 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import psutil
 import pyperf
 import pytest
-from filelock import FileLock
 
 import engines
 from harness import interpreters
-from harness.cli.measuring import MEASURING
+from harness.cli.options import size
+from harness.isolate import RUN
+from harness.lock import LOCK, locked
+from harness.worker.lifeline import HARNESS
 from results.store import Store
 from tests.engines.ladder import of_each_value
 from tests.engines.programs import MICROGRAD_README
@@ -47,6 +51,7 @@ def kept_in(folder):
         **os.environ,
         "ZOOMGRAD_RUNS": str(folder / "runs"),
         "ZOOMGRAD_REFERENCE": str(folder / "reference"),
+        LOCK: str(folder / "measuring.lock"),  # a real run is not in these tests' way, nor they in its
         "COLUMNS": "200",
         "PYTHONPATH": str(ROOT),
     }
@@ -408,12 +413,136 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(command, zoomgrad, runs):
     assert (store.folder / "report.html").exists()
 
 
-@pytest.mark.alone
-def test_a_second_run_does_not_measure_beside_the_first(zoomgrad):
-    with FileLock(MEASURING):
-        result = zoomgrad("run", "--engines", "tuple", "--workloads", "xor", "--interpreters", RUNNING, "--blocks", 1)
+ONE_CELL = ("--engines", "tuple", "--workloads", "xor", "--interpreters", RUNNING, "--blocks", 1)
+
+
+@pytest.mark.parametrize("arguments", [("run", *ONE_CELL), ("profile", *ONE_CELL[:-2])])
+def test_a_second_run_does_not_measure_beside_the_first(zoomgrad, arguments, tmp_path, monkeypatch):
+    monkeypatch.setenv(LOCK, str(tmp_path / "measuring.lock"))
+    with locked(["zoomgrad", "run", "--preset", "full"]):
+        result = zoomgrad(*arguments)
     assert result.returncode == 2
-    assert "another run is measuring" in result.stderr
+    assert f"another run is measuring: pid {os.getpid()} (" in result.stderr
+    assert "`zoomgrad run --preset full`" in result.stderr
+    assert "--wait" in result.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.alone
+def test_a_run_that_waits_starts_when_the_other_has_ended(command, runs, tmp_path, monkeypatch):
+    monkeypatch.setenv(LOCK, str(tmp_path / "measuring.lock"))
+    with locked(["zoomgrad", "noise"]):
+        process = subprocess.Popen(
+            **command("run", "--preset", "smoke", *ONE_CELL, "--wait"), stdout=subprocess.PIPE, text=True
+        )
+        line = next(line for line in process.stdout if "waiting" in line)
+        assert f"waiting for the end of another run: pid {os.getpid()} (" in line
+        assert not runs.exists()
+    output = process.communicate(timeout=120)[0]
+    assert process.returncode == 0, output
+    assert "waiting" not in output
+    assert [record.status for record in Store(next(runs.iterdir())).records()] == ["measured"]
+
+
+def marked(run):
+    """Processes that work for that run."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get(RUN) == run and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("numbers", [[signal.SIGINT] * 3, [signal.SIGTERM, signal.SIGINT], [signal.SIGHUP] * 2])
+def test_signals_in_quick_succession_leave_no_process_and_lose_no_record(command, runs, numbers):
+    process = subprocess.Popen(
+        **command("run", "--preset", "smoke", *ONE_CELL[:-2], "--blocks", 9),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    while not list(runs.glob("*/records/[!.]*.json")):
+        assert process.poll() is None, process.stdout.read()
+        time.sleep(0.02)
+    kept = list(runs.glob("*/records/[!.]*.json"))
+    for number in numbers:
+        process.send_signal(number)
+        time.sleep(0.005)
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode == 130, output
+    assert "Traceback" not in output
+    (folder,) = runs.iterdir()
+    assert {record.status for record in Store(folder).records()} == {"measured"}
+    assert all(path.exists() for path in kept)
+    assert not marked(folder.name)
+
+
+@pytest.mark.alone
+def test_a_harness_that_is_killed_leaves_no_process_beside_the_run_that_resumes(command, zoomgrad, runs):
+    process = subprocess.Popen(**command("run", "--preset", "smoke", *ONE_CELL[:-2], "--blocks", 3))
+    while not list(runs.glob("*/records/[!.]*.json")):
+        assert process.poll() is None
+        time.sleep(0.02)
+    (folder,) = runs.iterdir()
+    while not marked(folder.name):
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    # As a compiler would stay, which nobody tells that the harness died.
+    dead = psutil.Popen(
+        [sys.executable, "-c", "import time; time.sleep(600)"],
+        env={**os.environ, RUN: folder.name, HARNESS: f"{process.pid}-1"},
+    )
+    try:
+        result = zoomgrad("run", "--resume", folder.name)
+        assert result.returncode == 0, result.stdout + result.stderr
+        assert re.search(r"ended \d+ process(es)? of a run that was killed", result.stdout), result.stdout
+        assert not dead.is_running() or dead.status() == psutil.STATUS_ZOMBIE
+    finally:
+        dead.kill()
+    assert not marked(folder.name)
+    assert [record.status for record in Store(folder).records()] == ["measured"] * 3
+
+
+@pytest.mark.alone
+def test_limits_are_kept_with_the_run_and_a_hit_one_is_in_the_record(zoomgrad, runs):
+    limits = ("--memory", "150M", "--output", "1M", "--processes", 99, "--timeout", 50)
+    result = zoomgrad("run", "--preset", "smoke", *ONE_CELL[:2], "--workloads", "mnist", *ONE_CELL[4:], *limits)
+    assert result.returncode == 1, result.stdout + result.stderr
+    store = Store(next(runs.iterdir()))
+    settings = store.run.settings
+    assert (settings.memory_bytes, settings.output_bytes) == (150 << 20, 1 << 20)
+    assert (settings.most_processes, settings.timeout_seconds) == (99, 50)
+    (record,) = store.records()
+    assert (record.status, record.limit) == ("failed", "memory"), record
+    assert "150 MiB" in record.reason
+    assert "--memory" in record.remedy
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("run", "--memory", "much"), "'much' is no size; write 8G, 512M or 65536"),
+        (("run", "--memory", "-1G"), "no size"),
+        (("run", "--output", "0"), "nothing fits into no bytes"),
+        (("run", "--memory", "99999999999T"), "no size"),
+        (("run", "--processes", "1"), "--processes"),
+    ],
+)
+def test_a_size_that_is_none_is_refused(asked, arguments, said):
+    result = asked(*arguments)
+    assert result.returncode == 2
+    assert said in " ".join(result.stderr.replace("│", "").split())
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("8G", 8 << 30), ("512 MiB", 512 << 20), ("1.5k", 1536), ("65536", 65536), ("2TB", 2 << 40)]
+)
+def test_a_size_is_in_bytes(text, count):
+    assert size(text) == count
 
 
 def test_a_script_killed_by_a_signal_ends_as_in_a_shell(asked, tmp_path):

@@ -12,8 +12,12 @@ import psutil
 import pyperf
 import pytest
 
-from harness.isolate import KEPT, PADDING, TAIL_CHARACTERS, Draw, isolate
+from harness.containment import Limits
+from harness.containment.running import TAIL_CHARACTERS
+from harness.isolate import KEPT, PADDING, Draw, isolate
 from harness.worker.evidence import Witness, write_evidence
+from harness.worker.lifeline import HARNESS
+from tests.harness.workers import MEASURED
 
 PYTHON = Path(sys.executable)  # the tests' own environment has pyperf
 
@@ -54,7 +58,7 @@ def vouching(tmp_path):
 
 
 def run(task, job, *, python=PYTHON, timeout_seconds=60.0):
-    return isolate(task, python, job, timeout_seconds=timeout_seconds, draw=Draw(1, 100))
+    return isolate(task, python, job, limits=Limits(timeout_seconds), draw=Draw(1, 100))
 
 
 @pytest.fixture
@@ -177,7 +181,7 @@ def test_output_that_is_no_text_is_no_obstacle(job, stand_in):
 def test_measuring_without_times_is_a_failure(job, stand_in):
     python = stand_in(
         "job = json.load(open(sys.argv[-1]))\n"
-        "open(job['outcome_file'], 'w').write(json.dumps({'status': 'measured'}))\n"
+        f"open(job['outcome_file'], 'w').write({json.dumps(MEASURED)!r})\n"
         "print('no space left')"
     )
     answer = run("measure", job, python=python)
@@ -231,9 +235,10 @@ def test_an_interrupt_ends_the_worker_too(job, stand_in, tmp_path):
     pids_file = tmp_path / "pids"
     python = stand_in(FAMILY.replace("PIDS", str(pids_file)) + "time.sleep(600)")
     text = (
-        "import json, signal, sys; from pathlib import Path; from harness.isolate import Draw, isolate\n"
+        "import json, signal, sys; from pathlib import Path; from harness.containment import Limits\n"
+        "from harness.isolate import Draw, isolate\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background jobs ignore it
-        "isolate('vouch', Path(sys.argv[1]), json.loads(sys.argv[2]), timeout_seconds=600, draw=Draw())"
+        "isolate('vouch', Path(sys.argv[1]), json.loads(sys.argv[2]), limits=Limits(600), draw=Draw())"
     )
     caller = subprocess.Popen([sys.executable, "-c", text, python, json.dumps(job)], stderr=subprocess.PIPE, text=True)
     wait_for(pids_file.exists)
@@ -259,6 +264,7 @@ def test_a_worker_sees_only_what_is_kept_of_the_environment(job, stand_in, monke
         "PYTHONHASHSEED",
         "PYTHONNOUSERSITE",
         PADDING,
+        HARNESS,
         "OMP_NUM_THREADS",
         "OPENBLAS_NUM_THREADS",
     }

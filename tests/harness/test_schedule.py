@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pyperf
@@ -11,6 +12,7 @@ import pytest
 from harness.interpreters import Interpreter, Missing, NoEnvironment
 from harness.isolate import Answer
 from harness.schedule import MOST_BLOCKS, Plan, Schedule
+from harness.vouching import TRUSTED_SECONDS
 from harness.worker.evidence import MOST_STEPS
 from results.record import Cell, InterpreterFacts, Run, Settings
 from results.store import Store
@@ -139,7 +141,7 @@ def test_a_worker_is_told_what_the_run_settled(tmp_path):
     assert {job["interpreter"]: job["warmups"] for job in measures} == {"cpython-3.13": 2, "pypy-3.9": 9}
     for job in measures:
         assert job["python"] == Path("/environments") / job["interpreter"] / "bin" / "python"
-        assert (job["values"], job["value_seconds"], job["timeout"]) == (4, 0.5, 33)
+        assert (job["values"], job["value_seconds"], job["limits"].timeout_seconds) == (4, 0.5, 33)
 
 
 def test_later_blocks_take_the_stretch_that_the_first_one_found(tmp_path):
@@ -194,6 +196,17 @@ def test_the_time_left_ends_at_nothing(tmp_path):
     _, observer = execute(plan(), Workers(tmp_path, answers), tmp_path)
     assert observer.left[-1] == pytest.approx(0.0, abs=1e-9)
     assert observer.left == sorted(observer.left, reverse=True)
+
+
+def test_the_time_left_counts_who_vouches(tmp_path):
+    workers = Workers(tmp_path)
+    cells = (cell("tuple"), cell("tuple", workload="tour"))
+    the_plan = plan(cells=cells, blocks=1)
+    _, observer = execute(the_plan, workers, tmp_path)
+    second = next(c for _, c in list(the_plan.order())[1:])
+    waiting = the_plan.vouching_seconds(second.workload)
+    assert observer.left[0] > the_plan.estimate_seconds(second, 0) + waiting / 2
+    assert observer.left[1] == pytest.approx(0.0, abs=1e-9)
 
 
 # What brings no result
@@ -273,6 +286,13 @@ def test_the_reference_vouches_for_two_and_they_for_each_other_and_for_all(tmp_p
     ]
 
 
+@pytest.mark.parametrize(("wanted", "trusted"), [(0.5, 0.5), (20.0, TRUSTED_SECONDS)])
+def test_the_reference_trains_no_longer_than_those_it_vouches_for(tmp_path, wanted, trusted):
+    """So that a run of seconds is not spent on vouching."""
+    workers, _ = vouched(tmp_path, settings=Settings(vouch_seconds=wanted))
+    assert [job["seconds"] for job in workers.jobs[:2]] == [trusted, wanted]
+
+
 NO_COMPILER = {"status": "skipped", "reason": "there is no such compiler on PATH", "remedy": "install one"}
 
 
@@ -345,6 +365,160 @@ def test_evidence_that_is_gone_is_made_again(tmp_path):
     lost.unlink()
     workers, _ = vouched(tmp_path)
     assert [job["task"] for job in workers.jobs] == ["vouch"] * 3 + ["measure"]
+
+
+def damage_content(folder):
+    path = folder / "64.doubles"
+    content = path.read_bytes()
+    path.write_bytes(bytes([content[0] ^ 1]) + content[1:])
+
+
+def damage_index(folder):
+    (folder / "index.json").write_text('{"64": ')
+
+
+def shorten(folder):
+    (folder / "64.doubles").write_bytes(b"")
+
+
+def lose_a_piece(folder):
+    (folder / "short.doubles").unlink()
+
+
+@pytest.mark.parametrize("damage", [damage_content, damage_index, shorten, lose_a_piece])
+def test_evidence_that_is_damaged_is_made_again(tmp_path, damage):
+    _, store = vouched(tmp_path)
+    damage(store.evidence_folder(cell("tcc")))
+    next((store.folder / "records").iterdir()).unlink()
+    workers, store = vouched(tmp_path)
+    assert [job["task"] for job in workers.jobs] == ["vouch"] * 3 + ["measure"]
+    assert set(statuses(store).values()) == {"measured"}
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"workload": 3}'])
+def test_a_vouching_that_is_damaged_is_made_again(tmp_path, text):
+    _, store = vouched(tmp_path)
+    (store.folder / "vouching" / "xor.json").write_text(text)
+    next((store.folder / "records").iterdir()).unlink()
+    workers, store = vouched(tmp_path)
+    assert [job["task"] for job in workers.jobs] == ["vouch"] * 3 + ["measure"]
+    assert store.vouching("xor").reference == cell("tcc")
+
+
+def test_a_vouching_of_another_workload_is_no_vouching(tmp_path):
+    _, store = vouched(tmp_path)
+    path = store.folder / "vouching" / "xor.json"
+    path.write_text(path.read_text().replace('"workload": "xor"', '"workload": "tour"'))
+    next((store.folder / "records").iterdir()).unlink()
+    workers, _ = vouched(tmp_path)
+    assert [job["task"] for job in workers.jobs] == ["vouch"] * 3 + ["measure"]
+
+
+def test_who_vouches_again_goes_as_far_as_what_was_timed(tmp_path):
+    """Each block of a cell trains the same stretch, whatever the machine's load while somebody vouches again."""
+    store, _ = execute(plan(cells=CELLS[:1], blocks=2), Workers(tmp_path), tmp_path)
+    shutil.rmtree(store.evidence_folder(cell("tcc")))
+    (store.folder / "records" / "baseline--cpython-3.13--xor--1.json").unlink()
+    workers = Workers(tmp_path)
+
+    def slower_at_first():
+        asked_again = any(job["engine"] == "tcc" for job in workers.jobs)
+        workers.vouched_steps = 64 if asked_again else 16
+
+    workers.before_each = slower_at_first
+    execute(plan(cells=CELLS[:1], blocks=2), workers, tmp_path)
+    assert [job["engine"] for job in workers.jobs] == ["tuple", "tcc", "tcc", "clang-O0", "baseline"]
+    assert workers.jobs[2]["steps"] == 25  # of the block that was timed
+    assert {record.stretch_steps for record in store.records()} == {25}
+
+
+def test_a_stretch_that_nobody_vouches_for_any_more_is_not_replaced_by_another(tmp_path):
+    store, _ = execute(plan(cells=CELLS[:1], blocks=2), Workers(tmp_path), tmp_path)
+    shutil.rmtree(store.evidence_folder(cell("tcc")))
+    (store.folder / "records" / "baseline--cpython-3.13--xor--1.json").unlink()
+    workers = Workers(tmp_path)
+    workers.vouched_steps = 16
+    execute(plan(cells=CELLS[:1], blocks=2), workers, tmp_path)
+    assert workers.measured == []
+    assert statuses(store) == {("baseline", 0): "measured", ("baseline", 1): "failed"}
+    assert "25 steps a stretch, and tcc/cpython-3.13/xor vouches for 16 now" in store.records()[1].reason
+
+
+def test_a_vouching_that_failed_is_tried_again_when_the_run_is_resumed(tmp_path):
+    why = {"status": "failed", "reason": "the worker was ended by SIGSEGV"}
+    workers, store = vouched(tmp_path, {("vouch", "tuple"): why})
+    assert statuses(store) == {("baseline", 0): "failed"}
+    assert len(workers.jobs) == 1, "but only then"
+    _, store = vouched(tmp_path)
+    assert statuses(store) == {("baseline", 0): "measured"}
+
+
+def test_the_limit_that_a_voucher_hit_is_in_the_record(tmp_path):
+    why = {"status": "timed-out", "reason": "took longer than 6 s", "limit": "time"}
+    _, store = vouched(tmp_path, {("vouch", "tuple"): why})
+    assert store.records()[0].limit == "time"
+
+
+# What a worker has no say in
+
+
+BAD = [
+    ("phases", {"compile": float("nan")}, "phases.compile"),
+    ("phases", {"compile": -1.0}, "phases.compile"),
+    ("peak_bytes", -1, "peak_bytes"),
+    ("rows", 3, "rows"),
+    ("pace_seconds", [0.1], "pace_seconds"),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "said"), BAD, ids=[f"{field}-{value}" for field, value, _ in BAD])
+def test_figures_that_make_no_record_are_a_failed_record_that_names_them(tmp_path, field, value, said):
+    """The process boundary has looked at them; this is what is left should it have missed something."""
+
+    class Lying(Workers):
+        def __call__(self, task, python, job, **rest):
+            answer = super().__call__(task, python, job, **rest)
+            return replace(answer, outcome={**answer.outcome, field: value}) if lies(task, job) else answer
+
+    def lies(task, job):
+        return task == "measure" and job["engine"] == "slots"
+
+    store, _ = execute(plan(blocks=1), Lying(tmp_path), tmp_path)
+    (failed,) = [record for record in store.records() if record.status != "measured"]
+    assert (failed.cell, failed.status) == (cell("slots"), "failed")
+    assert said in failed.reason
+    again = Lying(tmp_path)
+    execute(plan(blocks=1), again, tmp_path)
+    assert again.jobs == []
+
+
+def test_a_worker_has_no_say_in_whose_record_it_is_and_what_it_took(tmp_path):
+    class Lying(Workers):
+        def __call__(self, task, python, job, **rest):
+            answer = super().__call__(task, python, job, **rest)
+            mine = {"cell": cell("tuple").model_dump(), "block": 7, "step_seconds": [1e-9], "worker_seconds": 0.0}
+            return replace(answer, outcome={**answer.outcome, **mine}) if task == "measure" else answer
+
+    store, _ = execute(plan(cells=CELLS[:1], blocks=1), Lying(tmp_path), tmp_path)
+    (record,) = store.records()
+    assert (record.cell, record.block, record.step_seconds) == (CELLS[0], 0, (0.1, 0.2))
+    assert record.worker_seconds == 2.0
+
+
+def test_the_limit_that_was_hit_is_in_the_record(tmp_path):
+    why = {"status": "failed", "reason": "wrote more than 16 MiB of output", "limit": "output"}
+    store, _ = execute(plan(cells=CELLS[:1], blocks=1), Workers(tmp_path, {"baseline": why}), tmp_path)
+    assert store.records()[0].limit == "output"
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", "{}", '{"version": "1.0", "benchmarks": [{}]}'])
+def test_a_suite_that_is_damaged_begins_anew(tmp_path, text):
+    store, _ = execute(plan(cells=CELLS[:1], blocks=1), Workers(tmp_path), tmp_path)
+    store.pyperf_file(CELLS[0]).write_text(text)
+    execute(plan(cells=CELLS[:1], blocks=2), Workers(tmp_path), tmp_path)
+    assert statuses(store) == {("baseline", 0): "measured", ("baseline", 1): "measured"}
+    (process,) = pyperf.Benchmark.load(str(store.pyperf_file(CELLS[0]))).get_runs()
+    assert list(process.values) == [1.1, 1.2]
 
 
 # Blocks that do not belong together

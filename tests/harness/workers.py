@@ -1,11 +1,33 @@
 """A fake at the process boundary: workers whose answers are scripted."""
 
+from array import array
 from pathlib import Path
 
 import pyperf
 
 from harness.isolate import Answer
-from harness.worker.evidence import write_evidence
+from harness.worker.evidence import Evidence, write_evidence
+
+MEASURED = {
+    "status": "measured",
+    "phases": {},
+    "stretch_steps": 8,
+    "steps_per_value": 8,
+    "pace_seconds": [0.01, 0.01],
+    "peak_bytes": 1000,
+    "peak_compiler_bytes": 0,
+    "losses": [(0, 4.0), (7, 2.0)],
+    "parameters_sha256": "0" * 64,
+    "proof": {
+        "reference": "tcc/cpython-3.13/xor",
+        "steps": 8,
+        "stretches": 3,
+        "seconds": 0.5,
+        "identical": True,
+        "worst_error": 0.0,
+    },
+}
+"""What a real worker that compiles nothing answers."""
 
 
 def pyperf_json(tmp_path, step_seconds, **metadata):
@@ -31,12 +53,13 @@ class Workers:
         self.jobs = []
         self.seen = []
         self.before_each = lambda: None
+        self.vouched_steps = 64
         self.seconds = lambda engine, block: [0.1 + block, 0.2 + block]
 
-    def __call__(self, task, python, job, *, timeout_seconds, draw):
+    def __call__(self, task, python, job, *, limits, draw):
         self.before_each()
         drawn = {"hash_seed": draw.hash_seed, "padding": draw.padding}
-        self.jobs.append({"task": task, "python": python, "timeout": timeout_seconds, **drawn, **job})
+        self.jobs.append({"task": task, "python": python, "limits": limits, **drawn, **job})
         key = job["engine"] if task == "measure" else ("vouch", job["engine"])
         answer = self.answers.get(key)
         if isinstance(answer, BaseException):
@@ -44,8 +67,10 @@ class Workers:
         if answer:
             return Answer(answer, 1.5)
         if task == "vouch":
-            write_evidence(Path(job["folder"]), [])
-            return Answer({"status": "measured", "drills": ["short"], "steps": min(job["steps"], 64)}, 1.0)
+            steps = min(job["steps"], self.vouched_steps)
+            numbers = Evidence(array("d", [1.0]), array("d", [2.0]), array("d", [3.0]))
+            write_evidence(Path(job["folder"]), [(name, numbers) for name in ("short", str(steps))])
+            return Answer({"status": "measured", "drills": ["short"], "steps": steps}, 1.0)
         block = draw.hash_seed - 1
         outcome = {
             "status": "measured",

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 import engines
-from harness import interpreters, isolate
+from harness import containment, interpreters
+from harness.containment import Limits
 from harness.profile.look import Look
 from results.record import Cell
 
@@ -30,7 +31,9 @@ class MakeLook:
         self._running = running
         self.common = {}
 
-    def __call__(self, engine, workload="xor", *, seconds=0.3, timeout_seconds=90.0, interpreter=None, run=isolate.run):
+    def __call__(
+        self, engine, workload="xor", *, seconds=0.3, timeout_seconds=90.0, interpreter=None, run=containment.run
+    ):
         chosen = interpreter or self._running
         cell = Cell(engine=engine, interpreter=chosen.name, workload=workload)
         self.common = {"cell": cell, "status": "measured", "started_at": datetime.now(UTC)}
@@ -38,7 +41,7 @@ class MakeLook:
         def python(lock):
             return interpreters.environment(chosen, lock=lock)
 
-        return Look(cell, engines.load(engine), chosen, python, seconds, timeout_seconds, self.folder, run)
+        return Look(cell, engines.load(engine), chosen, python, seconds, Limits(timeout_seconds), self.folder, run)
 
     @property
     def has_symbols(self):

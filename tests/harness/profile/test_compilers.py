@@ -11,6 +11,7 @@ import engines
 from engines.api import Unavailable
 from engines.compiled import toolchains
 from engines.compiled.toolchains import Toolchain
+from harness.containment import Limits
 from harness.profile import compilers
 from harness.profile.compilers import Account, NoAccount, clang_account, count_functions, gcc_account, profile, shares
 from harness.profile.look import Look, NoProfile
@@ -27,7 +28,7 @@ def look(tmp_path, monkeypatch):
 
     def make(engine, workload="xor", *, seconds=0.0, timeout_seconds=60.0):
         cell = Cell(engine=engine, interpreter="cpython-3.13", workload=workload)
-        return Look(cell, engines.load(engine), None, None, seconds, timeout_seconds, tmp_path / "kept")
+        return Look(cell, engines.load(engine), None, None, seconds, Limits(timeout_seconds), tmp_path / "kept")
 
     yield make
     assert not list(temporary.iterdir())

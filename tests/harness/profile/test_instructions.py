@@ -9,6 +9,7 @@ import pytest
 import engines
 from engines import asking
 from engines.api import Unavailable
+from harness.containment import Finished
 from harness.profile import instructions
 from harness.profile.look import NoProfile
 from harness.worker import count
@@ -34,11 +35,11 @@ class Answers:
         self.outcome.update(outcome)
         self.command, self.job = [], {}
 
-    def __call__(self, command, environment, folder, timeout_seconds):
+    def __call__(self, command, environment, folder, limits):
         self.command = command
         self.job = json.loads((Path(folder) / "job.json").read_text())
         (Path(folder) / "outcome.json").write_text(json.dumps(self.outcome))
-        return 0, ""
+        return Finished(0, "")
 
 
 @pytest.fixture
@@ -86,8 +87,8 @@ def test_a_counter_that_saw_nothing_is_a_failure(look, callgrind):
 
 
 def test_a_worker_that_dies_is_told(look, callgrind):
-    def dies(command, environment, folder, timeout_seconds):
-        return -4, "Illegal instruction"
+    def dies(command, environment, folder, limits):
+        return Finished(-4, "Illegal instruction")
 
     with pytest.raises(NoProfile, match="SIGILL") as none:
         instructions.profile(look("tcc", run=dies))

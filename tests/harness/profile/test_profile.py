@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness import interpreters, planning, profile
+from harness.containment import Finished
 from harness.interpreters import Missing, NoEnvironment
 from harness.profile import anatomy as anatomy_profiler
 from harness.profile.look import NoProfile
@@ -43,11 +44,11 @@ class Fake:
         self.outcome = {"steps": 4, "seconds": 2.0, "preparations": 0, "pid": 1, "step_seconds": [0.5], **outcome}
         self.commands, self.jobs = [], []
 
-    def __call__(self, command, environment, folder, timeout_seconds):
+    def __call__(self, command, environment, folder, limits):
         self.commands.append(command)
         self.jobs.append(json.loads((Path(folder) / "job.json").read_text()))
         (Path(folder) / "outcome.json").write_text(json.dumps(self.outcome))
-        return 0, ""
+        return Finished(0, "")
 
 
 def test_profilers_by_cell(found, running):
@@ -91,7 +92,7 @@ def test_what_a_worker_saw_is_stored(plan, store):
     assert fake.commands[0][1:3] == ["-m", "harness.worker.profile"]
 
 
-@pytest.mark.parametrize("status", ["skipped", "failed", "timed-out"])
+@pytest.mark.parametrize("status", ["skipped", "failed"])
 def test_a_worker_without_a_result_is_a_profile_with_a_reason(plan, store, status):
     fake = Fake(status=status, reason="no such thing", remedy="make one")
     *_, (_, _, seen) = profile.look_at(plan, store, ["collector"], 2.0, run=fake)

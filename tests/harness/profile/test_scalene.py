@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.containment import Finished
 from harness.interpreters import ROOT
 from harness.profile import scalene
 from harness.profile.look import NoProfile
@@ -50,10 +51,10 @@ class Fake:
     def __init__(self, output=""):
         self.output = output
 
-    def __call__(self, command, environment, folder, timeout_seconds):
+    def __call__(self, command, environment, folder, limits):
         outcome = {"status": "measured", "steps": 3, "seconds": 0.25, "preparations": 0, "pid": 1, "watched": {}}
         (Path(folder) / "outcome.json").write_text(json.dumps({**outcome, "step_seconds": [0.1]}))
-        return 0, self.output
+        return Finished(0, self.output)
 
 
 def test_too_short_a_run_writes_no_file_and_exits_with_0(look):

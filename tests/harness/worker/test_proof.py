@@ -23,7 +23,7 @@ from harness.worker.evidence import (
     stretches,
     write_evidence,
 )
-from harness.worker.job import Mismatch, read_json, run_job
+from harness.worker.job import DamagedEvidence, Mismatch, read_json, run_job
 from harness.worker.proof import MOST_BOUNDED_STEPS, digest, prepare_proof
 from harness.worker.vouch import _difference, vouch
 from tests.engines.ladder import FAST_TO_COMPILE, runnable, willing
@@ -365,3 +365,49 @@ def test_what_is_missing_is_a_skip_with_its_remedy(tmp_path):
 
     assert not run_job(file, missing)
     assert read_json(file) == {"status": "skipped", "reason": "no compiler", "remedy": "apt install tcc"}
+
+
+NUMBERS = Evidence(array("d", [1.0, 2.0]), array("d", [3.0]), array("d", [4.0]))
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        "",
+        "[]",
+        "[" * 100_000,
+        "7",
+        '{"4": 3}',
+        '{"4": {"lengths": [2, 1, 1]}}',
+        '{"4": {"lengths": [2, 1], "sha256": ""}}',
+        '{"4": {"lengths": [2, 1, -1], "sha256": ""}}',
+        '{"4": {"lengths": [2, 1, 1e400], "sha256": ""}}',
+        '{"4": {"lengths": [2, 1, 99999999999999999999], "sha256": ""}}',
+        '{"../4": {"lengths": [2, 1, 1], "sha256": ""}}',
+        '{"4": {"lengths": [2, 1, 1], "sha256": 3}}',
+        " " * (2 << 20),
+    ],
+)
+def test_an_index_that_is_none_is_told(tmp_path, index):
+    write_evidence(tmp_path, [("4", NUMBERS)])
+    (tmp_path / "index.json").write_text(index)
+    with pytest.raises(DamagedEvidence, match=r"index\.json is no index of evidence\n  Remove"):
+        Witness(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * 31, b"x" * 32, b"x" * 33, None])
+def test_evidence_that_is_not_what_was_written_is_told(tmp_path, content):
+    write_evidence(tmp_path, [("4", NUMBERS)])
+    witness = Witness(tmp_path)
+    witness.check()
+    assert witness.evidence("4") == NUMBERS
+    path = tmp_path / "4.doubles"
+    path.write_bytes(content) if content is not None else path.unlink()
+    with pytest.raises(DamagedEvidence, match=r"4\.doubles "):
+        witness.check()
+
+
+def test_evidence_that_nobody_wrote_is_told(tmp_path):
+    write_evidence(tmp_path, [("4", NUMBERS)])
+    with pytest.raises(DamagedEvidence, match="has nothing of '8'"):
+        Witness(tmp_path).evidence("8")

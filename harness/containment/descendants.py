@@ -1,0 +1,97 @@
+"""What a worker started and did not end: found and killed once the worker has ended.
+
+A worker begins a session, whose id its descendants share, and the environment variable `ZOOMGRAD_HARNESS` marks them.
+One that calls `setsid` and forks twice leaves the session. On Linux the harness is a *subreaper*: an orphan becomes a
+child of the harness, which kills and reaps it. On other systems the session and the mark have to do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import Collection, Iterator
+
+import psutil
+
+from harness.worker.lifeline import HARNESS, lives
+
+PR_SET_CHILD_SUBREAPER = 36
+ENDING_SECONDS = 10.0
+"""How long the system may take to end what was killed."""
+
+
+def adopt_orphans() -> None:
+    """Make this process the parent of its descendants' orphans, for as long as it lives. Linux only."""
+    if sys.platform == "linux":
+        import ctypes  # the other systems need not load it
+
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1), 0, 0, 0)
+
+
+def children() -> set[int]:
+    """Processes whose parent this one is, zombies included. A scan of all processes: never while a worker times."""
+    return {child.pid for child in psutil.Process().children()}
+
+
+def end_orphans(known: Collection[int]) -> None:
+    """Kill and reap every child that is not among the known ones, and what becomes a child when those die.
+
+    known: children of the harness that no worker started.
+    """
+    if sys.platform != "linux":
+        return
+    until = time.monotonic() + ENDING_SECONDS
+    while time.monotonic() < until:
+        strays = children() - set(known)
+        if not strays:
+            return
+        for pid in strays:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(OSError):
+                os.waitpid(pid, os.WNOHANG)
+        time.sleep(0.002)
+
+
+def end_session(leader: int) -> None:
+    """Kill the members of that session: a compiler has a group of its own, and would load the next one's timing."""
+    for pid in psutil.pids() if hasattr(os, "getsid") else ():
+        with contextlib.suppress(OSError):
+            if os.getsid(pid) == leader:
+                os.kill(pid, signal.SIGKILL)
+
+
+def end_leftovers() -> int:
+    """End the processes of this user that work for a harness which has died; gives how many there were.
+
+    They have the harness's identity in their environment, which nobody but the same user can write.
+    """
+    ended: set[int] = set()
+    until = time.monotonic() + ENDING_SECONDS
+    while time.monotonic() < until:
+        leftovers = list(_leftovers())
+        if not leftovers:
+            break
+        for process in leftovers:
+            ended.add(process.pid)
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        psutil.wait_procs(leftovers, timeout=1.0)
+    return len(ended)
+
+
+def _leftovers() -> Iterator[psutil.Process]:
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.pid == os.getpid() or (hasattr(os, "getuid") and process.uids().real != os.getuid()):
+                continue
+            mark = process.environ().get(HARNESS, "")
+            if _IDENTITY.fullmatch(mark) and not lives(mark) and process.status() != psutil.STATUS_ZOMBIE:
+                yield process
+
+
+_IDENTITY = re.compile(r"[1-9]\d{0,9}-\d+")

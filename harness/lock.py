@@ -1,0 +1,152 @@
+"""One timing run per machine: a lock that every checkout and every user shares.
+
+The lock is `flock` on a file outside all checkouts. The system releases it when its holder dies, however that happens,
+and the file stays: to remove it would let two runs hold two files of one name. The file says who holds the lock. Any
+user may have written that, so it is shortened and printed as plain text.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import json
+import os
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+LOCK = "ZOOMGRAD_LOCK"
+"""Environment variable: another file to lock."""
+
+MOST_BYTES = 4096
+"""Of what a holder says of itself."""
+
+
+class Busy(Exception):
+    """Somebody else is measuring: who, as far as they said."""
+
+
+def lock_file() -> Path:
+    """The file that all runs of this machine lock. Not in TMPDIR, which is another folder for every user on macOS."""
+    named = os.environ.get(LOCK)
+    if named:
+        return Path(named)
+    common = os.environ.get("ALLUSERSPROFILE", "C:\\ProgramData") if sys.platform == "win32" else "/tmp"  # noqa: S108
+    return Path(common) / "zoomgrad-measuring.lock"
+
+
+@contextlib.contextmanager
+def locked(command: Sequence[str], *, waiting: Callable[[str], None] | None = None) -> Iterator[None]:
+    """Hold the machine's lock, for that command.
+
+    waiting: is told once who holds the lock, which is then waited for. None: raises Busy instead. Raises OSError where
+    the file can't be opened or is not one to lock.
+    """
+    if sys.platform == "win32":
+        with _locked_on_windows(waiting):
+            yield
+        return
+    import fcntl  # POSIX's own
+
+    file = _open(lock_file())
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = _holder(file)
+            if waiting is None:
+                raise Busy(holder) from None
+            waiting(holder)
+            fcntl.flock(file, fcntl.LOCK_EX)  # sleeps, and Ctrl-C ends it
+        _write(file, _introduction(command))
+        try:
+            yield
+        finally:
+            _write(file, b"")
+    finally:
+        os.close(file)
+
+
+def _open(path: Path) -> int:
+    """Open the lock's file, or create it for everybody. Raises OSError."""
+    # /tmp is anybody's: no link is followed, and no FIFO waited for. Workers do not inherit the descriptor.
+    flags = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    while True:
+        try:
+            # Without O_CREAT: Linux refuses that for another user's file in a sticky folder (fs.protected_regular).
+            file = os.open(path, os.O_RDWR | flags)
+        except FileNotFoundError:
+            try:
+                file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | flags, 0o666)
+            except FileExistsError:
+                continue  # somebody was faster
+            with contextlib.suppress(OSError):
+                os.fchmod(file, 0o666)  # whatever the umask: the next user writes into it, too
+        except PermissionError:
+            file = os.open(path, os.O_RDONLY | flags)  # enough for a lock; who holds it stays untold
+        break
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(f"{path} is not a file that can be locked")
+    return file
+
+
+def _write(file: int, text: bytes) -> None:
+    # A second name would be a file of ours that somebody linked here, for us to overwrite.
+    with contextlib.suppress(OSError):
+        if os.fstat(file).st_nlink <= 1:
+            os.ftruncate(file, 0)
+            os.pwrite(file, text, 0)
+
+
+def _introduction(command: Sequence[str]) -> bytes:
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    facts = {
+        "pid": os.getpid(),
+        "user": user,
+        "since": time.strftime("%H:%M"),
+        "command": " ".join(command)[:500],
+        "folder": str(Path.cwd())[:500],
+    }
+    return json.dumps(facts).encode()
+
+
+def _holder(file: int) -> str:
+    """`pid 123 (ada, since 10:02, `zoomgrad run` in /home/ada)`; empty where nobody said that."""
+    try:
+        facts = json.loads(os.pread(file, MOST_BYTES, 0))
+        pid, user, since, command, folder = (
+            _plain(str(facts[name])) for name in ("pid", "user", "since", "command", "folder")
+        )
+    except (OSError, ValueError, RecursionError, LookupError, TypeError):
+        return ""
+    return f"pid {pid} ({user}, since {since}, `{command}` in {folder})"
+
+
+def _plain(text: str) -> str:
+    """Shortened, and without what a terminal would obey."""
+    shown = "".join(character if character.isprintable() else "?" for character in text)
+    return shown if len(shown) <= 200 else f"{shown[:200]}…"
+
+
+@contextlib.contextmanager
+def _locked_on_windows(waiting: Callable[[str], None] | None) -> Iterator[None]:
+    lock = FileLock(lock_file(), timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        if waiting is None:
+            raise Busy("") from None
+        waiting("")
+        lock.acquire(timeout=-1)
+    try:
+        yield
+    finally:
+        lock.release()

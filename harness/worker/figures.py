@@ -1,0 +1,81 @@
+"""What an engine says of itself, checked where the engine can be named: its refusal, its phases, its sizes.
+
+The harness checks the outcome once more, and knows only the field.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Optional
+
+from engines.api import Engine, Trainer, Workload
+
+SHARES = ("looped_share",)
+COUNTS = (*("tape_rows", "source_bytes", "object_bytes", "translation_units", "parallel_compilers", "vector_doubles"),)
+"""All that a trainer's `sizes` may hold."""
+
+
+class Misbehaved(Exception):
+    """An engine that broke the protocol of `engines.api`: how, and what to do."""
+
+
+def refusal(engine: Engine, workload: Workload) -> Optional[str]:
+    """Why it can't run the workload, None where it can. Raises Misbehaved for any other answer."""
+    answer: Any = engine.supports(workload)
+    if answer is None or (isinstance(answer, str) and answer):
+        return answer
+    raise Misbehaved(
+        f"{engine.name}: supports() returned {_shown(answer)}\n"
+        "  It must return None, or the reason as a string: mend the engine."
+    )
+
+
+def phases(engine: Engine, trainer: Trainer) -> dict[str, float]:
+    """Seconds by phase. Raises Misbehaved unless they are finite and not negative."""
+    found = _items(engine, "phases", trainer.phases)
+    for name, seconds in found.items():
+        if not _is_number(seconds) or not 0.0 <= seconds < math.inf:
+            raise Misbehaved(
+                f"{engine.name}: the engine's phases hold {_shown(seconds)} for {name!r}\n"
+                "  Seconds are finite and not negative: mend the engine."
+            )
+    return {name: float(seconds) for name, seconds in found.items()}
+
+
+def sizes(engine: Engine, trainer: Trainer) -> dict[str, Any]:
+    """The figures of what was compiled. Raises Misbehaved for an unknown one, or one out of range."""
+    found = _items(engine, "sizes", trainer.sizes)
+    for name, size in found.items():
+        if name not in COUNTS and name not in SHARES:
+            raise Misbehaved(
+                f"{engine.name}: the engine's sizes hold {name!r}, which no record has\n"
+                f"  Known: {', '.join((*COUNTS, *SHARES))}. Mend the engine, or add a field to results/record.py."
+            )
+        is_in_range = _is_number(size) and 0 <= size <= (1 if name in SHARES else 1 << 62)
+        if not is_in_range or (name in COUNTS and size != int(size)):
+            raise Misbehaved(
+                f"{engine.name}: the engine's sizes hold {_shown(size)} for {name!r}\n"
+                "  Counts are whole and not negative, shares are at most 1: mend the engine."
+            )
+    return {name: float(size) if name in SHARES else int(size) for name, size in found.items()}
+
+
+def _items(engine: Engine, what: str, mapping: Any) -> dict[str, Any]:
+    try:
+        found = dict(mapping)
+    except (TypeError, ValueError):
+        found = {None: None}
+    if not all(isinstance(name, str) for name in found):
+        raise Misbehaved(
+            f"{engine.name}: the engine's {what} are {_shown(mapping)}\n"
+            "  They must map names to numbers: mend the engine."
+        )
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _shown(value: Any) -> str:
+    return repr(value)[:80]

@@ -1,0 +1,33 @@
+"""`harness.worker.measure` with an engine that misbehaves: the job's `misbehaviour` is Python, run before the worker.
+
+It finds `engine`, `job` and `prepared(change)`, which has `change(trainer)` called after the engine has prepared.
+"""
+
+import sys
+
+import engines
+from harness.worker import measure
+from harness.worker.job import read_json
+
+MODULE = "tests.harness.misbehaving.measure"
+
+
+def misbehave(job):
+    engine = engines.load(job["engine"])
+    prepare = engine.prepare
+
+    def prepared(change):
+        def prepare_and_change(workload, *, objects=None):
+            trainer = prepare(workload, objects=objects)
+            change(trainer)
+            return trainer
+
+        engine.prepare = prepare_and_change
+
+    exec(job["misbehaviour"], {"engine": engine, "job": job, "prepared": prepared})
+
+
+if __name__ == "__main__":
+    if "--worker" in sys.argv:  # not pyperf's manager
+        misbehave(read_json(sys.argv[-1]))
+    measure.main(MODULE)

@@ -1,0 +1,275 @@
+"""How a worker is contained: cgroups, leftovers of a harness that died, signals that wait."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness import containment
+from harness.containment import Limits, cgroup, descendants
+from harness.containment.limits import size
+from harness.containment.running import uninterrupted
+from harness.worker.lifeline import HARNESS, end_with_the_harness, identity, lives
+from tests.harness.test_misbehaving import is_running, wait_for
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="Linux's own")
+
+# Where a group can be made
+
+ROOT_LINE = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n"
+
+
+@linux
+@pytest.mark.parametrize(
+    ("mounts", "membership", "found"),
+    [
+        # cgroup v2 alone, in a systemd user session
+        (
+            "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n",
+            "0::/user.slice/app.slice/term.scope\n",
+            ["/sys/fs/cgroup/user.slice/app.slice/term.scope", "/sys/fs/cgroup/user.slice/app.slice"],
+        ),
+        # hybrid: the controllers are v1's
+        (
+            ROOT_LINE + "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+            "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
+            "4:memory:/elsewhere\n0::/\n",
+            ["/sys/fs/cgroup/unified"],
+        ),
+        # a mount that begins below the hierarchy's root; a space in its name
+        (
+            "30 23 0:26 /pods/a /cgroup\\040here rw - cgroup2 cgroup2 rw\n",
+            "0::/pods/a/b\n",
+            ["/cgroup here/b", "/cgroup here"],
+        ),
+        ("30 23 0:26 /pods/a /cgroup rw - cgroup2 cgroup2 rw\n", "0::/pods/a\n", ["/cgroup"]),
+        # our group is not below what is mounted
+        ("30 23 0:26 /pods/a /cgroup rw - cgroup2 cgroup2 rw\n", "0::/pods/ab\n", []),
+        ("30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "0::/../../elsewhere\n", []),
+        # v1 alone
+        (ROOT_LINE, "4:memory:/x\n", []),
+        ("", "", []),
+        ("nonsense - cgroup2 \n", "0::/x\n", []),
+    ],
+)
+def test_the_folders_that_a_group_may_be_made_in(mounts, membership, found):
+    assert cgroup.places(mounts, membership) == [Path(path) for path in found]
+
+
+def test_a_group_is_limited_where_the_controllers_are_there(tmp_path):
+    for name in ("memory.max", "pids.max", "cgroup.procs"):
+        (tmp_path / name).touch()
+    group = cgroup.Group(tmp_path)
+    group.limit(1 << 30, 99)
+    assert (group.limits_memory, group.limits_processes) == (True, True)
+    assert (tmp_path / "memory.max").read_text() == str(1 << 30)
+    assert (tmp_path / "pids.max").read_text() == "99"
+    assert not (tmp_path / "memory.swap.max").exists(), "a kernel without swap has no such file"
+    assert group.limit_hit == ""
+    (tmp_path / "pids.events").write_text("max 3\n")
+    assert group.limit_hit == "processes"
+    (tmp_path / "memory.events").write_text("low 0\nhigh 0\nmax 8\noom 2\noom_kill 1\n")
+    assert group.limit_hit == "memory"
+
+
+@pytest.fixture
+def group():
+    made = cgroup.make()
+    if made is None:
+        pytest.skip("no control group can be made here")
+    yield made
+    made.end()
+
+
+SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
+
+
+def test_a_group_ends_all_its_members_and_is_gone(group):
+    children = [subprocess.Popen(SLEEP, start_new_session=True) for _ in range(3)]
+    for child in children:
+        group.add(child.pid)
+    assert group.size() == 3
+    group.end()
+    assert {child.wait(timeout=10) for child in children} == {-signal.SIGKILL}
+    assert not group.folder.exists()
+
+
+def test_groups_of_a_harness_that_died_are_ended_and_others_are_not(group):
+    child, mine = subprocess.Popen(SLEEP), subprocess.Popen(SLEEP)
+    dead = subprocess.Popen([sys.executable, "-c", "pass"])
+    dead.wait()
+    left = group.folder.with_name(f"zoomgrad-{dead.pid}-1-0")
+    foreign = group.folder.with_name("zoomgrad-of-somebody-else")
+    left.mkdir()
+    foreign.mkdir()
+    try:
+        cgroup.Group(left).add(child.pid)
+        group.add(mine.pid)
+        cgroup.end_leftovers()
+        assert child.wait(timeout=10) == -signal.SIGKILL
+        assert not left.exists()
+        assert foreign.exists()
+        assert mine.poll() is None
+    finally:
+        child.kill()
+        mine.kill()
+        mine.wait()
+        foreign.rmdir()
+
+
+# Who a process works for
+
+
+def test_an_identity_is_of_one_process_at_one_time():
+    child = subprocess.Popen(SLEEP)
+    try:
+        mark = identity(child.pid)
+        assert lives(identity())
+        assert lives(mark)
+        if sys.platform == "linux":
+            assert not lives(f"{child.pid}-1"), "another process had that pid before"
+        child.kill()
+        wait_for(lambda: psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE)
+        assert not lives(mark) or sys.platform != "linux", "a zombie that nobody has waited for"
+    finally:
+        child.kill()
+        child.wait()
+    assert not lives(mark)
+    with pytest.raises(ProcessLookupError):
+        identity(child.pid)
+
+
+@pytest.mark.parametrize("text", ["", "-", "1", "x-1", "-1-1", "0-0", "99999999999999999999-1", "²-1", "1-", "1 -1"])
+def test_a_text_that_is_no_identity_names_nobody(text):
+    assert not lives(text)
+
+
+def marked(mark, **options):
+    return subprocess.Popen(SLEEP, env={**os.environ, HARNESS: mark}, **options)
+
+
+def test_what_a_harness_that_died_left_behind_is_ended_and_nothing_else():
+    dead = subprocess.Popen([sys.executable, "-c", "pass"])
+    dead.wait()
+    left = marked(f"{dead.pid}-1", start_new_session=True)
+    others = [marked(identity()), marked("nonsense"), marked("12-x"), subprocess.Popen(SLEEP)]
+    try:
+        assert containment.end_leftovers() >= 1
+        assert not is_running(left.pid)
+        assert all(other.poll() is None for other in others)
+    finally:
+        for process in (left, *others):
+            process.kill()
+            process.wait()
+
+
+@linux
+def test_orphans_are_ended_and_known_children_are_not():
+    descendants.adopt_orphans()
+    known = subprocess.Popen(SLEEP)
+    before = descendants.children()
+    assert known.pid in before
+    orphaning = (
+        "import os, time\nif os.fork(): os._exit(0)\nos.setsid()\nprint(os.getpid(), flush=True)\ntime.sleep(600)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", orphaning], stdout=subprocess.PIPE, text=True)
+    orphan = int(parent.stdout.readline())
+    parent.wait()
+    try:
+        wait_for(lambda: orphan in descendants.children())
+        descendants.end_orphans(before)
+        assert not psutil.pid_exists(orphan), "killed, and reaped"
+        assert known.poll() is None
+    finally:
+        known.kill()
+        known.wait()
+        parent.stdout.close()
+
+
+@linux
+def test_a_process_asks_to_be_killed_when_its_parent_dies():
+    child = (
+        "from harness.worker.lifeline import end_with_the_harness; import os, time\n"
+        "end_with_the_harness(); print(os.getpid(), flush=True); time.sleep(600)"
+    )
+    parent = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {child!r}]); time.sleep(600)"
+    running = subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True)
+    pid = int(running.stdout.readline())
+    running.kill()
+    running.wait()
+    running.stdout.close()
+    wait_for(lambda: not is_running(pid))
+
+
+def test_nobody_is_ended_whose_harness_lives(monkeypatch):
+    code = "from harness.worker.lifeline import end_with_the_harness as end; end(); print('lives')"
+    environment = {**os.environ, HARNESS: identity()}
+    assert subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True).stdout == b"lives\n"
+    assert end_with_the_harness.__module__ == "harness.worker.lifeline"
+
+
+# One command
+
+
+def test_a_command_that_does_not_start_leaves_nothing(tmp_path):
+    places = cgroup.places()
+    before = {path for place in places for path in place.glob(f"zoomgrad-{identity()}-*")}
+    with pytest.raises(FileNotFoundError):
+        containment.run([str(tmp_path / "absent")], {}, str(tmp_path), Limits(10.0))
+    assert {path for place in places for path in place.glob(f"zoomgrad-{identity()}-*")} == before
+
+
+def test_a_worker_inherits_no_descriptor(tmp_path):
+    file = os.open(tmp_path, os.O_RDONLY)
+    os.set_inheritable(file, True)
+    try:
+        code = f"import os\ntry: os.fstat({file})\nexcept OSError: print('closed')"
+        finished = containment.run([sys.executable, "-c", code], {}, str(tmp_path), Limits(60.0))
+    finally:
+        os.close(file)
+    assert finished == (0, "closed", "")
+
+
+@pytest.fixture
+def interruptible():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_signal_waits_until_the_block_has_ended(interruptible):
+    done = []
+    with pytest.raises(KeyboardInterrupt), uninterrupted():
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        done.append("the whole block")
+    assert done == ["the whole block"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_in_another_thread_nothing_waits():
+    failures = []
+
+    def block():
+        try:
+            with uninterrupted():
+                pass
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=block)
+    thread.start()
+    thread.join()
+    assert not failures
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(8 << 30, "8 GiB"), (3 << 19, "1.5 MiB"), (2048, "2 KiB"), (300, "300 bytes")]
+)
+def test_a_size_is_written_as_people_write_it(count, text):
+    assert size(count) == text

@@ -1,0 +1,462 @@
+"""Engines that misbehave, in real workers: each is one outcome that says what was wrong, and leaves no process."""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from array import array
+from pathlib import Path
+
+import pyperf
+import pytest
+
+from harness import containment
+from harness.containment import Limits, cgroup
+from harness.isolate import Draw, isolate
+from harness.outcome import MOST_BYTES
+from harness.worker.evidence import Evidence, write_evidence
+from tests.harness.workers import MEASURED
+
+PYTHON = Path(sys.executable)
+ROOT = Path(__file__).parent.parent.parent
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def evidence(tmp_path_factory):
+    """What `tuple` computes on xor, as itself."""
+    folder = tmp_path_factory.mktemp("evidence")
+    job = {
+        "engine": "tuple",
+        "workload": "xor",
+        "outcome_file": "",
+        "witnesses": {},
+        "folder": str(folder),
+        "seconds": 0.1,
+        "steps": 8,
+    }
+    answer = isolate("vouch", PYTHON, job, limits=Limits(60.0), draw=Draw())
+    assert answer.outcome["status"] == "measured", answer
+    return folder
+
+
+@pytest.fixture
+def job(evidence, tmp_path):
+    return {
+        "engine": "tuple",
+        "workload": "xor",
+        "interpreter": "cpython-3.13",
+        "reference_folder": str(evidence),
+        "reference_cell": "tuple/cpython-3.13/xor",
+        "reference_steps": 8,
+        "reference_drills": ["short"],
+        "outcome_file": "",
+        "warmups": 1,
+        "values": 2,
+        "value_seconds": 0.001,
+        "offset_steps": 0,
+        "objects": str(tmp_path / "objects"),
+        "stretch_steps": 0,
+        "steps_per_value": 0,
+    }
+
+
+@pytest.fixture
+def misbehaving(job):
+    """`misbehaving(text, **limits)`: the answer of a worker whose engine does that."""
+
+    def measure(text, *, seconds=20.0, **limits):
+        asked = {**job, "misbehaviour": text}
+        package = "tests.harness.misbehaving"
+        return isolate("measure", PYTHON, asked, limits=Limits(seconds, **limits), draw=Draw(1), package=package)
+
+    return measure
+
+
+def test_an_engine_that_behaves_is_measured(misbehaving):
+    answer = misbehaving("pass")
+    assert answer.outcome["status"] == "measured", answer
+    assert answer.outcome.keys() <= MEASURED.keys()
+
+
+# What an engine says of itself
+
+
+def changed(name, value):
+    return f"prepared(lambda trainer: setattr(trainer, {name!r}, {value}))"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("phases", "{'compile': float('nan')}", "tuple: the engine's phases hold nan for 'compile'"),
+        ("phases", "{'compile': float('inf')}", "tuple: the engine's phases hold inf for 'compile'"),
+        ("phases", "{'compile': -1.0}", "tuple: the engine's phases hold -1.0 for 'compile'"),
+        ("phases", "{'compile': 'long'}", "tuple: the engine's phases hold 'long' for 'compile'"),
+        ("phases", "{3: 1.0}", "tuple: the engine's phases are {3: 1.0}"),
+        ("phases", "7", "tuple: the engine's phases are 7"),
+        ("sizes", "{'rows': 3}", "tuple: the engine's sizes hold 'rows', which no record has"),
+        ("sizes", "{'step_seconds': 3}", "tuple: the engine's sizes hold 'step_seconds', which no record has"),
+        ("sizes", "{'tape_rows': -3}", "tuple: the engine's sizes hold -3 for 'tape_rows'"),
+        ("sizes", "{'tape_rows': 0.5}", "tuple: the engine's sizes hold 0.5 for 'tape_rows'"),
+        ("sizes", "{'tape_rows': True}", "tuple: the engine's sizes hold True for 'tape_rows'"),
+        ("sizes", "{'looped_share': float('nan')}", "tuple: the engine's sizes hold nan for 'looped_share'"),
+    ],
+)
+def test_figures_that_are_none_are_a_failure_that_names_them(misbehaving, name, value, said):
+    outcome = misbehaving(changed(name, value)).outcome
+    assert (outcome["status"], outcome["reason"]) == ("failed", said)
+    assert "mend the engine" in outcome["remedy"].lower()
+
+
+@pytest.mark.parametrize(("answer", "shown"), [("True", "True"), ("''", "''"), ("['no']", "['no']")])
+def test_a_refusal_is_a_reason_or_nothing(misbehaving, answer, shown):
+    outcome = misbehaving(f"engine.supports = lambda workload: {answer}").outcome
+    assert (outcome["status"], outcome["reason"]) == ("failed", f"tuple: supports() returned {shown}")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("raise SystemExit(3)", "failed with exit code 3"),
+        ("raise KeyboardInterrupt", "failed with exit code -2"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "failed with exit code -11"),
+        ("import sys; sys.stdout.close(); sys.exit(4)", "failed with exit code 4"),
+    ],
+)
+def test_an_engine_that_ends_its_process_is_told(misbehaving, text, said):
+    outcome = misbehaving(f"def end(trainer):\n    {text}\nprepared(end)").outcome
+    assert outcome["status"] == "failed"
+    assert said in outcome["reason"]
+
+
+def test_an_engine_that_stops_itself_is_out_of_time(misbehaving):
+    stop = "import os, signal; prepared(lambda trainer: os.kill(os.getpid(), signal.SIGSTOP))"
+    outcome = misbehaving(stop, seconds=4.0).outcome
+    assert (outcome["status"], outcome["limit"]) == ("timed-out", "time")
+
+
+# What an engine writes into its worker's files
+
+REPLACE = """
+import atexit, json, os
+def replace():
+    path = job["outcome_file"]
+    outcome = json.load(open(path))
+    {}
+atexit.register(replace)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("open(path, 'w').write('no JSON')", "the file as a whole: Invalid JSON"),
+        ("open(path, 'w').write('{\"status\": \"meas')", "the file as a whole: Invalid JSON"),
+        ("open(path, 'w').write('')", "the file as a whole: Invalid JSON"),
+        ("open(path, 'w').write('[' * 100_000)", "the file as a whole: Invalid JSON"),
+        ("open(path, 'w').write('[1]')", "the file as a whole: "),
+        ("open(path, 'w').write('9' * 100_000)", "the file as a whole: "),
+        ("json.dump({**outcome, 'status': 'great'}, open(path, 'w'))", "the file as a whole: "),
+        ("json.dump({'status': 'failed'}, open(path, 'w'))", "reason: Field required"),
+        ("json.dump({**outcome, 'cell': 'mine'}, open(path, 'w'))", "cell: Extra inputs are not permitted"),
+        ("json.dump({**outcome, 'block': 7}, open(path, 'w'))", "block: Extra inputs are not permitted"),
+        ("json.dump({**outcome, 'step_seconds': [1e-9]}, open(path, 'w'))", "step_seconds: Extra inputs"),
+        ("json.dump({**outcome, 'peak_bytes': 'many'}, open(path, 'w'))", "peak_bytes: Input should be a valid int"),
+        ("json.dump({**outcome, 'peak_bytes': 10**30}, open(path, 'w'))", "peak_bytes: "),
+        ("json.dump({**outcome, 'pace_seconds': [float('nan')]}, open(path, 'w'))", "pace_seconds.0: "),
+        ("json.dump({**outcome, 'phases': {'x': float('nan')}}, open(path, 'w'))", "phases.x: "),
+        ("json.dump({**outcome, 'losses': 3}, open(path, 'w'))", "losses: "),
+        ("outcome['proof']['steps'] = 0; json.dump(outcome, open(path, 'w'))", "proof.steps: "),
+        (f"open(path, 'ab').truncate({MOST_BYTES + 1})", "its outcome.json has more than 16 MiB"),
+        ("os.remove(path); os.mkfifo(path)", "its outcome.json is not a file"),
+        ("os.remove(path); os.mkdir(path)", "its outcome.json is not a file"),
+        ("os.remove(path); os.symlink('/etc/passwd', path)", "its outcome.json can't be read"),
+        ("import shutil; shutil.rmtree(os.path.dirname(path))", "no outcome"),
+    ],
+)
+def test_an_outcome_that_is_none_is_a_failure_that_names_the_engine_and_the_field(misbehaving, text, said):
+    answer = misbehaving(REPLACE.format(text))
+    assert answer.outcome["status"] == "failed"
+    assert said in answer.outcome["reason"]
+    assert "tuple: its outcome" in answer.outcome["reason"] or "outcome.json" in said or said == "no outcome"
+    assert answer.pyperf is None
+    assert len(answer.outcome["reason"]) < 5000
+
+
+def test_a_reason_is_kept_at_a_readable_length(misbehaving):
+    text = "json.dump({'status': 'failed', 'reason': 'x' * 10**6}, open(path, 'w'))"
+    reason = misbehaving(REPLACE.format(text)).outcome["reason"]
+    assert reason.startswith("xxx")
+    assert len(reason) < 5000
+
+
+@pytest.fixture
+def stand_in(tmp_path):
+    """`stand_in(text)`: a program that is started as the interpreter, and is this Python script."""
+
+    def make(text):
+        program = tmp_path / "stand-in"
+        program.write_text(f"#!{sys.executable}\nimport json, os, signal, subprocess, sys, time\n{text}\n")
+        program.chmod(0o755)
+        return program
+
+    return make
+
+
+def times(*values, warmups=()):
+    """Pyperf's file of these seconds."""
+    loops = [(1, seconds) for seconds in warmups]
+    run = pyperf.Run(values, warmups=loops, metadata={"name": "xor"}, collect_metadata=False)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "times.json"
+        pyperf.Benchmark([run]).dump(str(file))
+        return file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("no JSON", "pyperf can't read the times: "),
+        ("[]", "pyperf can't read the times: "),
+        ("{}", "pyperf can't read the times: "),
+        ('{"version": "1.0", "benchmarks": [{"runs": [{"values": ["x"]}]}]}', "pyperf can't read the times: "),
+        (times(0.1, 0.2, 0.3), "pyperf's file has 3 times instead of 2"),
+        (times(0.1, 0.25).replace("0.25", "NaN"), "a time is nan s"),
+        (times(0.1, 0.25).replace("0.25", "Infinity"), "a time is inf s"),
+        (times(0.1, 0.25).replace("0.25", "-1.0"), "a time is -1.0 s"),
+        (times(0.1, 0.2, warmups=[0.75]).replace("0.75", "-1.0"), "a time is -1.0 s"),
+    ],
+)
+def test_times_that_are_none_are_a_failure(job, stand_in, content, said):
+    python = stand_in(
+        "job = json.load(open(sys.argv[-1]))\n"
+        f"open(job['outcome_file'], 'w').write({json.dumps(MEASURED)!r})\n"
+        "(output,) = [a.partition('=')[2] for a in sys.argv if a.startswith('--output=')]\n"
+        f"open(output, 'w').write({content!r})"
+    )
+    answer = isolate("measure", python, job, limits=Limits(60.0), draw=Draw())
+    assert answer.outcome["status"] == "failed", answer
+    # pyperf itself refuses some of them, in its own words.
+    assert said in answer.outcome["reason"] or "pyperf can't read the times" in answer.outcome["reason"]
+    assert answer.pyperf is None
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [
+        ({"status": "measured", "drills": "short", "steps": 3}, "drills: "),
+        ({"status": "measured", "drills": ["short"], "steps": -1}, "steps: "),
+        ({"status": "measured", "drills": ["short"]}, "steps: Field required"),
+        ({"status": "measured", "drills": [], "steps": 3, "cell": "mine"}, "cell: "),
+    ],
+)
+def test_a_vouching_that_is_none_is_a_failure(job, stand_in, outcome, said):
+    python = stand_in(
+        f"job = json.load(open(sys.argv[-1]))\nopen(job['outcome_file'], 'w').write({json.dumps(outcome)!r})"
+    )
+    found = isolate("vouch", python, job, limits=Limits(60.0), draw=Draw()).outcome
+    assert found["status"] == "failed"
+    assert found["reason"].startswith(f"tuple: its outcome is wrong: {said}")
+
+
+# Limits
+
+
+def test_output_beyond_the_limit_ends_the_worker(misbehaving):
+    write = "import os\nwhile True: os.write(1, b'x' * 65536 + b'the end')"
+    outcome = misbehaving(write, output_bytes=4 * MIB).outcome
+    assert (outcome["status"], outcome["limit"]) == ("failed", "output")
+    assert outcome["reason"] == "wrote more than 4 MiB of output"
+    assert "--output" in outcome["remedy"]
+
+
+def test_output_below_it_is_nobodys_business(misbehaving):
+    write = "import os\nfor _ in range(16): os.write(1, b'x' * 65536)"
+    assert misbehaving(write, output_bytes=4 * MIB).outcome["status"] == "measured"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits a process's memory from outside")
+def test_memory_beyond_the_limit_is_told_as_that(misbehaving):
+    hog = "hoard = []\nprepared(lambda trainer: [hoard.append(bytearray(1 << 24)) for _ in range(1 << 20)])"
+    outcome = misbehaving(hog, memory_bytes=1 << 30).outcome
+    assert (outcome["status"], outcome["limit"]) == ("failed", "memory")
+    assert outcome["reason"].startswith("ran out of memory: its limit is 1 GiB")
+    assert "--memory" in outcome["remedy"]
+
+
+def test_a_memory_error_is_the_limit_of_memory(misbehaving):
+    outcome = misbehaving("def fail(trainer): raise MemoryError\nprepared(fail)").outcome
+    assert (outcome["status"], outcome["limit"]) == ("failed", "memory")
+
+
+SLEEPERS = """
+import os, time
+def sleepers(trainer):
+    for _ in range(40):
+        if not os.fork():
+            time.sleep(600)
+    time.sleep(600)
+prepared(sleepers)
+"""
+
+
+@pytest.mark.parametrize("with_group", [True, False])
+def test_processes_beyond_the_limit_end_the_worker(misbehaving, with_group, monkeypatch):
+    if not with_group:
+        monkeypatch.setattr(cgroup, "make", lambda: None)
+        monkeypatch.setattr("harness.containment.running.SCANNING_SECONDS", 1.0)
+    outcome = misbehaving(SLEEPERS, most_processes=20).outcome
+    assert (outcome["status"], outcome["limit"]) == ("failed", "processes")
+    assert outcome["reason"] == "had more than 20 processes"
+    assert "--processes" in outcome["remedy"]
+
+
+def test_a_timeout_is_the_limit_of_time(misbehaving):
+    outcome = misbehaving("while True: pass", seconds=2.0).outcome
+    assert (outcome["status"], outcome["limit"]) == ("timed-out", "time")
+
+
+# Processes that try to stay
+
+
+def is_running(pid):
+    """Whether the process is there and not a zombie that nobody has waited for."""
+    stat = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True).stdout.strip()
+    return bool(stat) and not stat.startswith("Z")
+
+
+def wait_for(condition, seconds=30):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "waited in vain"
+        time.sleep(0.02)
+
+
+STAYING = {
+    "session": """
+if not os.fork():
+    os.setsid()
+    stay()
+""",
+    "double fork": """
+if not os.fork():
+    os.setsid()
+    if not os.fork():
+        stay()
+    os._exit(0)
+os.wait()
+""",
+    "deaf": """
+if not os.fork():
+    os.setsid()
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT): signal.signal(number, signal.SIG_IGN)
+    if not os.fork(): stay()
+    os._exit(0)
+""",
+    "family": """
+if not os.fork():
+    os.setsid()
+    for _ in range(3):
+        os.fork()
+    if os.getpid() != os.getsid(0): os.setpgid(0, 0)
+    stay()
+""",
+}
+
+STAY = """
+import os, signal, time
+def stay():
+    os.closerange(0, 64)  # whoever reads the worker's pipes would wait for its end
+    with open(f"{FOLDER}/{os.getpid()}.draft", "w"): pass
+    os.rename(f"{FOLDER}/{os.getpid()}.draft", f"{FOLDER}/{os.getpid()}")
+    time.sleep(600)
+def fork(trainer):
+HOW
+    while len([name for name in os.listdir(FOLDER) if name.isdigit()]) < COUNT: time.sleep(0.01)
+prepared(fork)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process can leave its session for good")
+@pytest.mark.parametrize("with_group", [True, False])
+@pytest.mark.parametrize("how", STAYING)
+def test_what_leaves_the_session_ends_with_the_worker(misbehaving, how, with_group, tmp_path, monkeypatch):
+    if not with_group:
+        monkeypatch.setattr(cgroup, "make", lambda: None)
+    folder = tmp_path / "pids"
+    folder.mkdir()
+    count = 8 if how == "family" else 1
+    text = STAY.replace("HOW", "".join(f"    {line}\n" for line in STAYING[how].splitlines()))
+    answer = misbehaving(text.replace("FOLDER", repr(str(folder))).replace("COUNT", str(count)))
+    pids = [int(path.name) for path in folder.iterdir()]
+    assert answer.outcome["status"] == "measured", answer
+    assert len(pids) == count
+    # At once, not in a while: the next worker would be timed beside it.
+    assert not any(is_running(pid) for pid in pids)
+
+
+HARNESS = """
+import json, sys
+from pathlib import Path
+from harness import containment
+from harness.containment import Limits, cgroup
+from harness.isolate import Draw, isolate
+if sys.argv[2] == "without":
+    cgroup.make = lambda: None
+print("started", flush=True)
+isolate("measure", Path(sys.executable), json.loads(sys.argv[1]), limits=Limits(600), draw=Draw(),
+        package="tests.harness.misbehaving")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent died")
+@pytest.mark.parametrize("group", ["with", "without"])
+def test_no_worker_outlives_a_harness_that_is_killed(job, tmp_path, group):
+    """Neither pyperf's manager nor the worker that it started."""
+    file = tmp_path / "pids"
+    text = (
+        "import os, time\ndef sleep(trainer):\n"
+        f"    open({str(file) + '.draft'!r}, 'w').write(f'{{os.getppid()}} {{os.getpid()}}')\n"
+        f"    os.rename({str(file) + '.draft'!r}, {str(file)!r})\n    time.sleep(600)\nprepared(sleep)"
+    )
+    harness = subprocess.Popen(
+        [sys.executable, "-c", HARNESS, json.dumps({**job, "misbehaviour": text}), group], cwd=ROOT
+    )
+    try:
+        wait_for(file.exists)
+    finally:
+        harness.send_signal(signal.SIGKILL)
+        harness.wait()
+    pids = [int(pid) for pid in file.read_text().split()]
+    assert len(pids) == 2
+    wait_for(lambda: not any(is_running(pid) for pid in pids), seconds=10)
+    containment.end_leftovers()
+    assert not [folder for place in cgroup.places() for folder in place.glob(f"zoomgrad-{harness.pid}-*")]
+
+
+def test_a_worker_whose_harness_died_before_it_began_ends(job, tmp_path):
+    dead = subprocess.Popen([sys.executable, "-c", "pass"])
+    dead.wait()
+    outcome = tmp_path / "outcome.json"
+    job_file = tmp_path / "job.json"
+    job_file.write_text(json.dumps({**job, "outcome_file": str(outcome)}))
+    environment = {**os.environ, "ZOOMGRAD_HARNESS": f"{dead.pid}-1", "PYTHONPATH": str(ROOT)}
+    worker = subprocess.run([sys.executable, "-m", "harness.worker.vouch", job_file], env=environment, timeout=60)
+    assert worker.returncode == 1
+    assert not outcome.exists()
+
+
+def test_evidence_that_is_damaged_is_told(job, tmp_path):
+    numbers = Evidence(array("d", [1.0]), array("d", [2.0]), array("d", [math.pi]))
+    write_evidence(tmp_path / "evidence", [("1", numbers)])
+    (tmp_path / "evidence" / "1.doubles").write_bytes(b"short")
+    asked = {**job, "reference_folder": str(tmp_path / "evidence"), "reference_steps": 1}
+    outcome = isolate("measure", PYTHON, asked, limits=Limits(60.0), draw=Draw()).outcome
+    assert outcome["status"] == "failed"
+    assert outcome["reason"] == "evidence/1.doubles is not what was written"
+    assert "resume" in outcome["remedy"]
