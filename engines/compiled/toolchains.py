@@ -37,10 +37,10 @@ BYTES = 16 << 30
 TAIL_CHARACTERS = 800
 
 LARGEST_FILE_BYTES = 4 << 30
-"""A compiler may write files so large; it is ended if it does not stop."""
+"""Largest file that a compiler may write: what it says goes into a file, too."""
 
 LOG_BYTES = 16 << 20
-"""What is kept of a compiler's words, from their end."""
+"""So much of what a compiler says is read, from its end."""
 
 DISK_TROUBLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
@@ -138,9 +138,12 @@ def find(name: str) -> Toolchain:
     found = [tool for tool in _candidates(family) if not version or tool.version.split(".")[0] == version]
     if not found:
         there = ", ".join(map(str, _candidates(family)))
+        also = (
+            " `zoomgrad doctor` says what else is named so, and why it is not used." if _survey(family).skipped else ""
+        )
         raise Unavailable(
             f"there is no {f'{family} {version}' if version else family} on PATH{f', only {there}' if there else ''}",
-            _INSTALL[family].replace(f" {family}`", f" {name}`"),
+            _INSTALL[family].replace(f" {family}`", f" {name}`") + also,
         )
     newest = max(found, key=lambda tool: [int(part) for part in tool.version.split(".")])
     _linker(newest)  # is asked once, and now: not while a compilation is timed

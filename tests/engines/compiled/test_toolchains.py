@@ -428,6 +428,13 @@ def test_a_compiler_of_the_current_folder_is_not_run(path, tmp_path, monkeypatch
     assert not (tmp_path / "ran").exists()
 
 
+def test_where_none_is_usable_doctor_is_named(path):
+    path("gcc", "hello")
+    with pytest.raises(Unavailable) as error:
+        find("gcc")
+    assert "`zoomgrad doctor` says what else is named so" in error.value.remedy
+
+
 def test_a_gcc_that_is_clang_is_nothing_to_complain_about(path):
     path("gcc", APPLE.format("15.0.0"))
     assert toolchains.skipped() == []
