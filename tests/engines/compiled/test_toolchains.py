@@ -428,6 +428,26 @@ def test_a_compiler_of_the_current_folder_is_not_run(path, tmp_path, monkeypatch
     assert not (tmp_path / "ran").exists()
 
 
+def test_the_first_of_a_name_that_answers(path, tmp_path, monkeypatch):
+    """A broken one does not hide the next; a sound one does, as a shell would have it."""
+    folders = [Path(os.environ["PATH"])] + [tmp_path / name for name in "abc"]
+    for folder, text in zip(
+        folders, ["exit 1", "echo hello", *(f"echo '{GCC.format(v)}'" for v in ("11.1.0", "12.2.0"))]
+    ):
+        folder.mkdir(exist_ok=True)
+        script(folder / "gcc", text)
+    monkeypatch.setenv("PATH", os.pathsep.join(map(str, folders)))
+    assert find("gcc") == Toolchain("gcc", (str(tmp_path / "b" / "gcc"),), "11.1.0")
+    assert [skipped.path for skipped in toolchains.skipped()] == [str(folder / "gcc") for folder in folders[:2]]
+
+
+def test_where_none_is_usable_doctor_is_named(path):
+    path("gcc", "hello")
+    with pytest.raises(Unavailable) as error:
+        find("gcc")
+    assert "`zoomgrad doctor` says what else is named so" in error.value.remedy
+
+
 def test_a_gcc_that_is_clang_is_nothing_to_complain_about(path):
     path("gcc", APPLE.format("15.0.0"))
     assert toolchains.skipped() == []
