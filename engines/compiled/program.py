@@ -63,7 +63,7 @@ class Program:
     """A graph that runs without its Values. The numbers are those of the graph it came from, until they are set.
 
     Buffers may be the caller's own: assign a writable, contiguous buffer of doubles to `parameters` or `gradients`.
-    CPython then refuses to resize or release it; on PyPy, no other thread may do so during a call.
+    CPython then refuses to resize it; on PyPy, no other thread may do so during a call.
 
     One thread at a time: a call during another one raises RuntimeError, and so does a schedule that calls the program
     whose rate it gives. Whatever computes raises ChangedArithmetic where the processor's floating-point state would
@@ -216,7 +216,7 @@ class Program:
             count, waiting = rows[0].rows, self._taken % batch
             rates = _rates(rate, range(update, update + (waiting + steps) // batch))
             # Only PyPy lets a schedule resize the rows whose rates it gives.
-            if any(column.rows != count for column in rows):
+            if callable(rate) and any(column.rows != count for column in rows):
                 raise BufferError("rows changed their length during a call\n  Leave them alone while they are read.")
             buffers = (self._x.ready(), self._p.ready(), self._w, self._y.ready(), self._q.ready())
             stretch = Stretch(rows, first_row, steps, batch, waiting, rates, losses)
