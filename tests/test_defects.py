@@ -22,7 +22,7 @@ PASSED, FAILED = 0, 1
 def checkout(tmp_path_factory):
     """A copy of the sources, in which defects can be sown."""
     folder = tmp_path_factory.mktemp("defects") / "checkout"
-    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".*", "runs", "report", "__pycache__"))
+    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".[!z]*", ".zoomgrad", "runs", "report", "__pycache__"))
     return folder
 
 
