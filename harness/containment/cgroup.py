@@ -65,7 +65,7 @@ class Group:
         return "processes" if self._events("pids.events").get("max") else ""
 
     def size(self) -> int:
-        """Processes that are members now. One small read of the kernel's: about 20 µs."""
+        """Processes that are members now. One small read of the kernel's: about 40 µs."""
         return len(self._members())
 
     def end(self) -> None:

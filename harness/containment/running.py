@@ -26,7 +26,7 @@ TAIL_CHARACTERS = 1500
 """What is kept of the end of a worker's output."""
 
 COUNTING_SECONDS, SCANNING_SECONDS = 1.0, 10.0
-"""Between two counts of processes: the members of a cgroup are one read of about 20 µs, but the descendants without one
+"""Between two counts of processes: the members of a cgroup are one read of about 40 µs, but the descendants without one
 are a scan of all processes, a few milliseconds. Either way it is less than a thousandth of the time."""
 
 INTERRUPTS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
