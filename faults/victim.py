@@ -7,7 +7,9 @@ that misbehave are found beside the others, here and in workers.
 from __future__ import annotations
 
 import functools
+import os
 import sys
+from pathlib import Path
 from unittest import mock
 
 from faults import planted
@@ -24,7 +26,7 @@ def run() -> None:
         planted.plant()
         arguments = arguments[1:]
 
-    from harness import matrix
+    from harness import machine, matrix
     from harness.cli import main, measuring
     from harness.isolate import isolate
     from harness.matrix import Part, Preset
@@ -38,6 +40,10 @@ def run() -> None:
     )
     if bad:
         mock.patch.object(measuring, "isolate", functools.partial(isolate, package="faults.worker")).start()
+    # Whoever edits the checkout meanwhile would make each resumed run refuse to go on.
+    mock.patch.object(machine, "commit", lambda folder: "faults").start()
+    # Where the lock does not follow the environment yet.
+    mock.patch.object(measuring, "MEASURING", Path(os.environ["ZOOMGRAD_LOCK"]), create=True).start()
     mock.patch.dict(matrix.PRESETS, {"faults": preset}).start()
     mock.patch.object(matrix, "LEAST_VOUCH_SECONDS", VOUCH_SECONDS).start()
     sys.argv = ["zoomgrad", *arguments]

@@ -238,7 +238,10 @@ def _compare_training(engine: Any, cases: Sequence[Case], tally: Tally) -> None:
     if expected.failed is not None and not expected.losses:
         return
     found = compiled(engine, one.graph, one.kinds, one.rows[0])
-    told = training_difference(found, one.rows[0], rows, expected, RATES, BATCH)
+    try:
+        told = training_difference(found, one.rows[0], rows, expected, RATES, BATCH)
+    except NonFiniteLoss as error:
+        told = str(error)
     if told:
         tally.count("mismatches", f"{engine.name}, {len(cases)} graphs that train together: {told[:500]}")
 
