@@ -15,6 +15,9 @@ from unittest import mock
 from faults import planted
 
 VOUCH_SECONDS = 0.1
+SETTINGS = {"values": 2, "warmups": 1, "value_seconds": 0.02, "timeout_seconds": 60.0}
+LIMITS = {"memory_bytes": 2 << 30, "most_processes": 64}
+"""Less than what the engines take that take too much."""
 
 
 def run() -> None:
@@ -32,10 +35,11 @@ def run() -> None:
     from harness.matrix import Part, Preset
     from results.record import Settings
 
+    limits = {name: number for name, number in LIMITS.items() if name in Settings.model_fields}
     preset = Preset(
         "what the fault campaign disturbs: seconds",
         blocks=2,
-        settings=Settings(values=2, warmups=1, value_seconds=0.02, timeout_seconds=60.0),
+        settings=Settings.model_validate({**SETTINGS, **limits}),
         parts=(Part(("xor",), ("tuple", "tcc")),),
     )
     if bad:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from faults.kinds import Batch
-from faults.planted.misbehaving.every_way import EXPECTED
+from faults.planted.misbehaving.every_way import EXPECTED, LIMITS
 from faults.runs import RUN_SECONDS, check_alone, check_complete, check_kept, check_said, check_whole, on_disk
 from faults.sandbox import Sandbox, descendants, end_descendants, is_worker
 from faults.tally import Tally
@@ -47,6 +47,9 @@ def _try(sandbox: Sandbox, name: str, expected: set[str], seed: int, tally: Tall
         wanted = {"measured"} if record.cell.engine == GOOD else expected
         if record.status not in wanted:
             tally.count("mismatches", f"{name}: {record.cell} is {record.status}: {record.reason[:300]}")
+        limit = getattr(record, "limit", None)  # of records that tell
+        if record.cell.engine == name and limit is not None and limit not in LIMITS.get(name, {"", "time"}):
+            tally.count("mismatches", f"{name}: its record names the limit {limit!r}: {record.reason[:300]}")
         if record.cell.engine == name and record.status != "measured" and not record.reason.strip():
             tally.count("mismatches", f"{name}: its record gives no reason")
     if store:

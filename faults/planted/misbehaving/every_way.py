@@ -29,8 +29,8 @@ from engines.interpreted.tuple import Value
 SLEEP = "import time; time.sleep(600)"
 MOST_CHILDREN = 200
 OUTPUT_BYTES = 1 << 30
-MEMORY_BYTES = 6 << 30
-"""More than a run of the campaign permits."""
+MEMORY_BYTES = 4 << 30
+"""Each more than a run of the campaign permits."""
 
 
 # --- what goes wrong at a moment -------------------------------------------------------------------------------------
@@ -340,3 +340,16 @@ EXPECTED: dict[str, set[str]] = {
     **{f"bad-{name}": {"failed", "skipped"} for name in SUPPORTS},
 }
 """Engine -> what its record may say."""
+
+LIMITS: dict[str, set[str]] = {
+    _name(act, moment): limits
+    for act, limits in (
+        *((act, {"time"}) for act in (loop, sleep, stop, deaf_loop)),
+        (output, {"output"}),
+        (memory, {"memory"}),
+        # A process that may not be made is an error of the engine's own, where a cgroup counts processes.
+        (fork_bomb, {"processes", ""}),
+    )
+    for moment in ("prepare", "train")
+}
+"""Engine -> the limit that its record may name."""
