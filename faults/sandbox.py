@@ -35,6 +35,9 @@ DECOYS = ("home/notes.txt", "home/.config/settings", "tmp/somebody-elses", "cach
 GRACE_SECONDS = 10.0
 """A process that was killed takes a moment to go."""
 
+EMPTY_LOOKS = 3
+"""A process that forks and ends while the list is made is not on it, nor is its child: one look is not enough."""
+
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -61,11 +64,13 @@ def descendants(wanted: Callable[[psutil.Process], bool] = lambda process: True)
 def end_descendants() -> None:
     """Kill them all, also those that they start meanwhile, and those that are stopped."""
     until = time.monotonic() + GRACE_SECONDS
-    while (left := descendants()) and time.monotonic() < until:
+    empty = 0
+    while empty < EMPTY_LOOKS and time.monotonic() < until:
+        left = descendants()
+        empty = 0 if left else empty + 1
         kill(left)
         reap()
         time.sleep(0.01)
-    reap()
 
 
 def kill(processes: Sequence[psutil.Process]) -> None:
@@ -88,10 +93,12 @@ def reap() -> None:
 def left_over(wanted: Callable[[psutil.Process], bool] = lambda process: True) -> list[str]:
     """Descendants that are there after the grace: pid and command of each."""
     until = time.monotonic() + GRACE_SECONDS
+    empty = 0
     while True:
         reap()
         left = descendants(wanted)
-        if not left or time.monotonic() > until:
+        empty = 0 if left else empty + 1
+        if empty == EMPTY_LOOKS or time.monotonic() > until:
             return [_described(process) for process in left]
         time.sleep(0.05)
 
