@@ -236,7 +236,7 @@ counts is that nothing of it is left."""
 # --- what is wrong in what it tells or computes ----------------------------------------------------------------------
 
 STEPS_BEFORE = 5
-"""Of a call that trains rightly."""
+"""That are taken rightly: in all before an act, and in each stretch before a wrong result."""
 
 
 class Trainer(RebuildingTrainer):
@@ -310,9 +310,13 @@ class Misbehaving(InterpretedEngine):
             return trainer
         train, act = trainer.train, self._act
 
+        taken = 0
+
         def train_and_act(steps: int) -> None:
+            nonlocal taken
             train(steps)
-            if len(trainer.losses) > STEPS_BEFORE:
+            taken += steps
+            if taken > STEPS_BEFORE:
                 act()
 
         trainer.train = train_and_act  # type: ignore[method-assign]
@@ -340,6 +344,9 @@ EXPECTED: dict[str, set[str]] = {
     **{f"bad-{name}": {"failed", "skipped"} for name in SUPPORTS},
 }
 """Engine -> what its record may say."""
+
+LATE = {f"bad-{wrong}" for wrong in WRONG}
+"""Engines whose first steps of a stretch are right."""
 
 LIMITS: dict[str, set[str]] = {
     _name(act, moment): limits
