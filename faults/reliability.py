@@ -28,7 +28,7 @@ that misbehave, damages files, and compiles random graphs. This page is generate
 Each row is a kind of fault. A *try* is one fault in a scratch tree of its own. The other columns count what went wrong
 in all tries together; each must be 0.
 
-- *Records lost*: a record that was on disk before the fault is gone or another afterwards, or a resumed run is not
+- *Records lost*: a result that was on disk before the fault is gone or another afterwards, or a resumed run is not
   complete.
 - *Records torn*: a file of a run that can't be read after the fault.
 - *Crashes*: a traceback, a signal, an exception that is not one of the documented ones, an unexpected exit code, or a

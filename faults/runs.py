@@ -47,13 +47,21 @@ def check_whole(store: Store | None, tally: Tally, where: str) -> None:
 
 
 def check_kept(store: Store | None, before: Files, tally: Tally, where: str) -> None:
-    """What was on disk before is there, bit for bit, and in pyperf's suites."""
+    """What was measured before is there, bit for bit, and in pyperf's suites.
+
+    A record that tells why there is no result must be there, too; a resumed run may have replaced it by a result.
+    """
     for path, content in before.items():
-        if not path.exists() or path.read_bytes() != content:
-            tally.count("lost", f"{where}: {path.name} is {'gone' if not path.exists() else 'another'}")
+        if not path.exists():
+            tally.count("lost", f"{where}: {path.name} is gone")
             continue
-        record = Record.model_validate_json(content)
-        if store and record.status == "measured":
+        try:
+            record = Record.model_validate_json(content)
+        except ValueError:
+            continue  # it was torn before, and counted as that
+        if record.status == "measured" and path.read_bytes() != content:
+            tally.count("lost", f"{where}: {path.name} is another")
+        elif store and record.status == "measured":
             suite = pyperf.Benchmark.load(str(store.pyperf_file(record.cell)))
             if record.block not in {run.get_metadata().get(BLOCK) for run in suite.get_runs()}:
                 tally.count("lost", f"{where}: block {record.block} is not in {store.pyperf_file(record.cell).name}")
