@@ -1,0 +1,170 @@
+"""A disk that fills up or becomes read-only in the middle of a run; then it has space again, and the run is resumed.
+
+Each batch mounts its own tmpfs in a mount namespace that no other process sees. Where that is not permitted, only a
+limit on the size of a file is left (`RLIMIT_FSIZE`), beyond which each write fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+from faults.kinds import Batch
+from faults.runs import (
+    RUN_SECONDS,
+    check_alone,
+    check_complete,
+    check_kept,
+    check_said,
+    check_whole,
+    on_disk,
+)
+from faults.sandbox import Sandbox, Victim, descendants, end_descendants
+from faults.tally import Tally
+
+NAME = "disks"
+FAULTS = "a disk that is full or read-only from a random moment on, then has space again; then a resume"
+UNIT = "a disk"
+TRIES = 6
+BATCHES = 10
+SECONDS = 900.0
+
+SPAN_SECONDS = 7.0
+"""About how long a run takes; a moment after its end disturbs the report, or nothing."""
+DISK_BYTES = 64 << 20
+MOST_SPACE_LEFT = 64 << 10
+CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
+MAY_FAIL = {0, 1, 2}
+"""Exit codes of a run whose disk failed: a worker that could not write is a failed record, the harness's own line a 2.
+Nothing fails where all was written before."""
+
+
+def lacks() -> str:
+    """Why it can't run here; empty where it can."""
+    return "" if sys.platform == "linux" else "tmpfs and limits of a running process are Linux's"
+
+
+def run(batch: Batch, tally: Tally) -> None:
+    """Some disks that fail, each way in turn."""
+    ways: tuple[str, ...] = ("full", "read-only", "limit")
+    refused = _unshare()
+    if refused:
+        tally.remarks.append(f"only a limit on the size of files, since no tmpfs can be mounted here ({refused})")
+        ways = ("limit",)
+    for number in range(TRIES):
+        way = ways[number % len(ways)]
+        rng = batch.rng(number)
+        _try(batch.folder / str(number), way, rng, tally, f"{way} {number}")
+        tally.tries += 1
+
+
+def _try(folder: Path, way: str, rng: random.Random, tally: Tally, where: str) -> None:
+    # A disk with a file that is open for writing can't become read-only, and temporary files are open most of the time.
+    disk = folder / "runs" if way == "read-only" or rng.random() < 0.5 else folder
+    disk.mkdir(parents=True)
+    if way != "limit":
+        _mount("-t", "tmpfs", "-o", f"size={DISK_BYTES},mode=700", "zoomgrad-faults", str(disk))
+    try:
+        sandbox = Sandbox(folder)
+        victim = sandbox.run("tuple,tcc", rng.randrange(1 << 32))
+        if victim.wait_until(rng.random() * SPAN_SECONDS):
+            how = {"full": _full, "read-only": _read_only, "limit": _limit}[way]
+            how(sandbox, victim, disk, rng, tally, where)
+        else:
+            _then_resume(sandbox, victim, tally, where)
+        check_alone(sandbox, tally, where)
+    finally:
+        end_descendants()
+        if way != "limit":
+            _umount(disk)
+
+
+def _full(sandbox: Sandbox, victim: Victim, disk: Path, rng: random.Random, tally: Tally, where: str) -> None:
+    ballast = disk / "ballast"
+    left = rng.randrange(MOST_SPACE_LEFT)
+    _fill(ballast, left)
+    _then_resume(sandbox, victim, tally, f"{where}, {left:,} bytes left", ballast.unlink)
+
+
+def _read_only(sandbox: Sandbox, victim: Victim, disk: Path, rng: random.Random, tally: Tally, where: str) -> None:
+    def repair() -> None:
+        _mount("-o", "remount,rw", str(disk))
+
+    def change() -> bool:
+        return not _mount_code("-o", "remount,ro", str(disk))
+
+    victim.wait_until(SPAN_SECONDS, change)
+    _then_resume(sandbox, victim, tally, where, repair)
+
+
+def _limit(sandbox: Sandbox, victim: Victim, disk: Path, rng: random.Random, tally: Tally, where: str) -> None:
+    size = rng.randrange(200_000)
+    for process in [psutil.Process(victim.process.pid), *descendants()]:
+        with contextlib.suppress(psutil.Error):
+            process.rlimit(psutil.RLIMIT_FSIZE, (size, size))
+    _then_resume(sandbox, victim, tally, f"{where}, {size:,} bytes")
+
+
+def _then_resume(
+    sandbox: Sandbox, victim: Victim, tally: Tally, where: str, repair: Callable[[], object] = lambda: None
+) -> None:
+    """Wait for the end, check what is left, give the disk its space back, resume."""
+    code = victim.wait(RUN_SECONDS)
+    store = sandbox.store()
+    before = on_disk(store)
+    repair()
+    check_said(victim, code, MAY_FAIL, tally, where)
+    check_whole(store, tally, where)
+    resumed = sandbox.start("run", "--resume", store.run.id) if store else sandbox.run("tuple,tcc", 1)
+    check_said(resumed, resumed.wait(RUN_SECONDS), {0, 1}, tally, f"{where}, resumed")
+    store = sandbox.store()
+    check_whole(store, tally, f"{where}, resumed")
+    check_kept(store, before, tally, f"{where}, resumed")
+    check_complete(store, tally, f"{where}, resumed", failures=True)
+
+
+def _fill(ballast: Path, left: int) -> None:
+    """Leave so many bytes of the disk."""
+    stat = os.statvfs(ballast.parent)
+    free = stat.f_bavail * stat.f_frsize
+    with contextlib.suppress(OSError), ballast.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, max(1, free - left))
+
+
+# --- mounts that nobody else sees ------------------------------------------------------------------------------------
+
+
+def _unshare() -> str:
+    """Get a mount namespace of this process's own; else why not."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    uid, gid = os.getuid(), os.getgid()
+    if libc.unshare(CLONE_NEWNS if uid == 0 else CLONE_NEWNS | CLONE_NEWUSER):
+        return f"unshare: {os.strerror(ctypes.get_errno())}"
+    try:
+        if uid:
+            for name, text in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
+                Path(f"/proc/self/{name}").write_text(text, encoding="ascii")
+        _mount("--make-rprivate", "/")
+    except (OSError, subprocess.SubprocessError) as error:
+        return str(error)
+    return ""
+
+
+def _mount(*arguments: str) -> None:
+    subprocess.run(["mount", *arguments], check=True, capture_output=True, timeout=60)  # noqa: S603, S607
+
+
+def _mount_code(*arguments: str) -> int:
+    return subprocess.run(["mount", *arguments], check=False, capture_output=True, timeout=60).returncode  # noqa: S603, S607
+
+
+def _umount(folder: Path) -> None:
+    subprocess.run(["umount", "--lazy", str(folder)], check=False, capture_output=True, timeout=60)  # noqa: S603, S607
