@@ -29,7 +29,7 @@ INHERITED = (
     *("HOME", "SYSTEMROOT", "TMPDIR", "XDG_CACHE_HOME"),
     *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"),  # what a compiler or a shared build of Python may need to start at all
     "DEVELOPER_DIR",  # which Xcode macOS's compilers come from
-    "ZOOMGRAD_RUN",  # marks the processes of a run
+    *("ZOOMGRAD_RUN", "ZOOMGRAD_HARNESS"),  # mark the processes of a run
 )
 """What programs inherit of the environment, besides the absolute folders of PATH."""
 

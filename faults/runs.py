@@ -11,8 +11,9 @@ import pyperf
 from faults.sandbox import Sandbox, Victim, left_over
 from faults.tally import Tally
 from harness.schedule import BLOCK
+from results.files import Unreadable, read
 from results.record import Record, Vouching
-from results.store import Store, Unreadable, read
+from results.store import Store
 
 RUN_SECONDS = 90.0
 """A run takes a few; beside a busy machine some more."""

@@ -7,9 +7,7 @@ that misbehave are found beside the others, here and in workers.
 from __future__ import annotations
 
 import functools
-import os
 import sys
-from pathlib import Path
 from unittest import mock
 
 from faults import planted
@@ -35,19 +33,16 @@ def run() -> None:
     from harness.matrix import Part, Preset
     from results.record import Settings
 
-    limits = {name: number for name, number in LIMITS.items() if name in Settings.model_fields}
     preset = Preset(
         "what the fault campaign disturbs: seconds",
         blocks=2,
-        settings=Settings.model_validate({**SETTINGS, **limits}),
+        settings=Settings.model_validate({**SETTINGS, **LIMITS}),
         parts=(Part(("xor",), ("tuple", "tcc")),),
     )
     if bad:
         mock.patch.object(measuring, "isolate", functools.partial(isolate, package="faults.worker")).start()
     # Whoever edits the checkout meanwhile would make each resumed run refuse to go on.
     mock.patch.object(machine, "commit", lambda folder: "faults").start()
-    # Where the lock does not follow the environment yet.
-    mock.patch.object(measuring, "MEASURING", Path(os.environ["ZOOMGRAD_LOCK"]), create=True).start()
     mock.patch.dict(matrix.PRESETS, {"faults": preset}).start()
     mock.patch.object(matrix, "LEAST_VOUCH_SECONDS", VOUCH_SECONDS).start()
     sys.argv = ["zoomgrad", *arguments]

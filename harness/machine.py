@@ -13,6 +13,7 @@ from engines.api import Unavailable
 from engines.asking import NoAnswer, ask, which
 from engines.compiled import toolchains
 from results import alike
+from results.fields import on_one_line
 
 GIT_SECONDS = 20.0
 GIT_BYTES = 64 << 20
@@ -33,7 +34,8 @@ def facts() -> dict[str, str]:
         "load at start": ", ".join(f"{load:.2f}" for load in os.getloadavg()) if hasattr(os, "getloadavg") else "",
     }
     found |= {family: _compiler(family) for family in alike.COMPILERS}
-    return {name: value for name, value in found.items() if value.strip()}
+    # As a record keeps it: a resumed run compares the two.
+    return {name: on_one_line(value) for name, value in found.items() if value.strip()}
 
 
 def _compiler(family: str) -> str:

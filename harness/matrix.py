@@ -317,14 +317,6 @@ def cell_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | None
     return sum(estimate_seconds(cell, settings, interpreter, block) for block in range(blocks))
 
 
-def _refuses(engine: engines.Engine, workload: workloads.Workload) -> bool:
-    """Whether the engine can't run the workload. One that fails to say fails in its worker, which tells why."""
-    try:
-        return bool(engine.supports(workload))
-    except Exception:  # an engine is anybody's code, and the other cells are to be measured
-        return True
-
-
 def estimate_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | None, block: int) -> float:
     """About how long the worker for that cell takes in that block; 0 where its interpreter is missing.
 

@@ -16,8 +16,9 @@ from harness.containment import Limits
 from harness.isolate import Draw, Isolate
 from harness.worker.evidence import MOST_STEPS, Witness
 from harness.worker.job import DamagedEvidence, VouchJob
+from results.files import Unreadable
 from results.record import Cell, PassedOver, Voucher, Vouching
-from results.store import Store, Unreadable
+from results.store import Store
 
 TRUSTED = "tuple"
 """Vouches first."""

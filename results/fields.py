@@ -51,6 +51,8 @@ OneLine = Annotated[str, BeforeValidator(lambda value: on_one_line(value) if isi
 
 Seconds = Annotated[float, Field(ge=0.0, le=1e9)]
 """Up to thirty years."""
+Limit = Annotated[float, Field(gt=0.0, le=1e7)]
+"""Seconds, four months at most: what a system call takes for a timeout."""
 StepSeconds = Annotated[float, Field(ge=1e-10, le=1e6)]
 """From a fraction of a processor's cycle to eleven days. Logarithms of ratios are taken, so it is never 0."""
 PaceSeconds = Annotated[float, Field(ge=1e-5, le=1e3)]

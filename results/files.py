@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -43,10 +44,16 @@ def inside(root: Path, *parts: str) -> Path:
             f"{path}: leads out of {root}, to {real}\n"
             "  Nothing there is read or changed. Remove the link, or ask whoever made the folder for plain files."
         )
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+    try:
         kind = path.stat().st_mode
-        if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
-            raise Unreadable(f"{path}: neither a file nor a folder\n  Remove it.")
+    except (FileNotFoundError, NotADirectoryError):
+        return path
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        kind = stat.S_IFLNK
+    if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+        raise Unreadable(f"{path}: neither a file nor a folder\n  Remove it.")
     return path
 
 
@@ -100,7 +107,7 @@ def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
     """The text of a plain file. Raises Unreadable for what is none, is absent, has more bytes, or is not UTF-8."""
     try:
         descriptor = os.open(path, _READ)
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise Unreadable(f"{path}: no such file\n  A run folder holds run.json and a folder of records.") from error
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from results.fields import (
     Blocks,
     Bytes,
     CellKey,
     Count,
+    Limit,
     Moment,
     Name,
     OneLine,
@@ -245,25 +246,25 @@ class InterpreterFacts(Model):
 class Settings(Model):
     """How each worker measures: stored with the run, so that resuming it measures alike."""
 
-    values: NonNegativeInt = 3
+    values: Blocks = 3
     """Timed values a process."""
-    warmups: NonNegativeInt = 1
+    warmups: Blocks = 1
     """Values before them that are kept but not counted."""
-    jit_warmups: NonNegativeInt = 4
+    jit_warmups: Blocks = 4
     """The same under a just-in-time compiler, whose first steps run interpreted."""
-    value_seconds: PositiveFloat = 0.4
+    value_seconds: Limit = 0.4
     """A value takes as many steps as fill this time: long enough to hold garbage collections, not to dodge them."""
-    timeout_seconds: PositiveFloat = 120.0
+    timeout_seconds: Limit = 120.0
     """A worker that takes longer is ended, and its record says so."""
-    memory_bytes: PositiveInt = 16 << 30
+    memory_bytes: Bytes = 16 << 30
     """The same for memory: of all its processes where a cgroup counts it, else of each one's address space."""
-    output_bytes: PositiveInt = 16 << 20
+    output_bytes: Bytes = 16 << 20
     """The same for what it prints."""
-    most_processes: PositiveInt = 512
+    most_processes: Count = 512
     """The same for how many of its processes there are at once: a compiler has two, and each core may have one."""
-    vouch_seconds: PositiveFloat = 3.0
+    vouch_seconds: Limit = 3.0
     """About how long an engine trains that vouches for the others: its steps are the most that a timed stretch has."""
-    proof_steps: NonNegativeInt | None = None
+    proof_steps: Count | None = None
     """Of older runs: steps that were compared before anything was timed. None: all that is timed is compared."""
 
 

@@ -445,6 +445,9 @@ def _limit(pid: int, most_bytes: int) -> None:
 
         for kind, most in ((resource.RLIMIT_AS, most_bytes), (resource.RLIMIT_FSIZE, LARGEST_FILE_BYTES)):
             with contextlib.suppress(OSError, ValueError):
+                hard = resource.prlimit(pid, kind)[1]
+                # A worker's own limit may be lower. Root could raise it, and must not.
+                most = most if hard == resource.RLIM_INFINITY else min(most, hard)
                 resource.prlimit(pid, kind, (most, most))
 
 

@@ -27,10 +27,11 @@ from faults.mutate import damage_bytes, damage_json
 from faults.tally import Tally
 from harness.interpreters import ROOT
 from reports import build
+from results.files import Unreadable, read
 from results.noise import Noise
 from results.profile import PROFILE
 from results.record import Record, Run, Vouching
-from results.store import Store, Unreadable, read
+from results.store import Store
 
 NAME = "inputs"
 FAULTS = "damaged IDX files, records, plans, vouchings, profiles and run folders; some folders go through the report"

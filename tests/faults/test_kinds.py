@@ -111,7 +111,6 @@ def test_a_disk_is_filled_and_becomes_read_only_where_nobody_else_sees_it(tmp_pa
 
 def test_damaged_files_are_accepted_or_refused(batch, monkeypatch):
     monkeypatch.setattr(inputs, "TRIES", 300)
-    monkeypatch.setattr(inputs, "FOLDER_EVERY", 301)  # one folder: the campaign has the time for more
     monkeypatch.setattr(inputs, "_limit_memory", lambda: None)  # it would hold for the tests after this one
     tally = Tally()
     inputs.run(batch, tally)

@@ -26,9 +26,10 @@ from reports.profiles import profiled
 from reports.seen import seen
 from reports.svg import drawing
 from reports.symbol_ladder import symbol_ladder
+from results.files import Unreadable
 from results.profile import CollectorProfile, InstructionsProfile, JitProfile, LineProfile, SymbolProfile
 from results.record import Cell
-from results.store import Store, Unreadable
+from results.store import Store
 from tests.reports import looked
 from tests.reports.looked import CHILDREN, CREATION, GRADIENT, LADDER, NASTY, NEW, OLD, PYPY, WORKLOAD, cell
 

@@ -168,3 +168,15 @@ def test_an_interruption_leaves_no_draft(root, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         write_atomically(root / "run.json", "new")
     assert [path.name for path in root.iterdir()] == ["records"]
+
+
+def test_a_link_to_itself_is_refused(root):
+    (root / "records" / "a.json").symlink_to("a.json")
+    with pytest.raises(Unreadable, match="neither a file nor a folder"):
+        inside(root, "records", "a.json")
+
+
+def test_a_file_in_place_of_the_run_folder_is_refused(root):
+    (root / "run").write_text("")
+    with pytest.raises(Unreadable, match="no such file"):
+        read(root / "run" / "run.json", Run)

@@ -617,3 +617,19 @@ def test_control_characters_of_a_compiler_do_not_reach_the_terminal(compiler):
 def test_an_object_that_the_system_refuses_is_a_failed_build(compiler):
     with pytest.raises(BuildFailed, match="the object can't be loaded"), toolchains.loading():
         raise OSError("failed to map segment from shared object")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="`prlimit` is Linux's")
+def test_a_compiler_keeps_the_memory_limit_of_its_worker():
+    """Root could raise it."""
+    import resource
+
+    lower = 1 << 30
+    sleeper = subprocess.Popen(["sleep", "60"])
+    try:
+        resource.prlimit(sleeper.pid, resource.RLIMIT_AS, (lower, lower))
+        toolchains._limit(sleeper.pid, 4 * lower)
+        assert resource.prlimit(sleeper.pid, resource.RLIMIT_AS) == (lower, lower)
+    finally:
+        sleeper.kill()
+        sleeper.wait()
