@@ -33,7 +33,7 @@ INHERITED = (
 )
 """What programs inherit of the environment, besides the absolute folders of PATH."""
 
-OWN_SESSION: dict[str, Any] = {} if sys.platform == "win32" else {"start_new_session": True}
+_OWN_SESSION: dict[str, Any] = {} if sys.platform == "win32" else {"start_new_session": True}
 _POLL_SECONDS = 0.05
 _SIDE_BY_SIDE = 32
 
@@ -42,7 +42,7 @@ Result = TypeVar("Result")
 
 
 class NoAnswer(Exception):
-    """A program that can't be started, fails, or does not come to an end: why, in one line after its name."""
+    """A program that can't be started, fails, or does not end; the text says why, in one line that follows its name."""
 
 
 class Skipped(NamedTuple):
@@ -105,9 +105,9 @@ def ask(
     folder: Optional[Path] = None,
     environment: Optional[Mapping[str, str]] = None,
 ) -> str:
-    """What the command writes, to stderr too where `errors`. Raises NoAnswer.
+    """The command's output, with stderr if `errors`. Raises NoAnswer.
 
-    The command ends with its process group, at the latest after that many seconds (ANSWER_SECONDS) or bytes.
+    The command and its process group are killed after `seconds` (default ANSWER_SECONDS) or `most_bytes`.
     """
     seconds = ANSWER_SECONDS if seconds is None else seconds
     deadline = monotonic() + seconds
@@ -119,7 +119,7 @@ def ask(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT if errors else subprocess.DEVNULL,
-            **OWN_SESSION,
+            **_OWN_SESSION,
         )
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         raise NoAnswer(f"can't be started ({getattr(error, 'strerror', None) or error})") from None
@@ -130,7 +130,7 @@ def ask(
         except (TimeoutError, subprocess.TimeoutExpired):
             raise NoAnswer(f"gave no answer within {seconds:g} s") from None
         finally:
-            _end(process)
+            end_group(process)
     text = said.decode(errors="replace")
     if code:
         words = one_line(text)
@@ -159,12 +159,30 @@ def _read(process: subprocess.Popen[bytes], deadline: float, most_bytes: int) ->
                 return bytes(said)  # it left a child behind, which holds the pipe open
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end_group(process: subprocess.Popen[Any]) -> None:
+    """Kill a process and its group, which outlives its leader: a driver that died may leave its compiler behind."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if sys.platform == "win32":
             process.kill()
         else:
             os.killpg(process.pid, signal.SIGKILL)
+
+
+def lower_limits(pid: int, **most: int) -> None:
+    """Lower a process's limits, which are named as in `resource` without `RLIMIT_`. Linux only.
+
+    From outside: code between fork and exec would have to be safe in any process.
+    """
+    with contextlib.suppress(ImportError, AttributeError):
+        import resource
+
+        for name, wanted in most.items():
+            with contextlib.suppress(OSError, ValueError):  # it has ended already
+                kind = getattr(resource, f"RLIMIT_{name}")
+                hard = resource.prlimit(pid, kind)[1]
+                # Its limit may be lower already. Root could raise it, and must not.
+                value = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+                resource.prlimit(pid, kind, (value, value))
 
 
 def side_by_side(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:

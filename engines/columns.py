@@ -86,7 +86,7 @@ def columns(rows: Rows, inputs: int) -> tuple[Column, ...]:
 def check_labels(columns: Sequence[Column], first_row: int = 0, rows: Optional[int] = None) -> None:
     """Raise ValueError where a class label is not below its column's width, in the rows from `first_row` on.
 
-    rows: how many, which wrap around; all unless given.
+    rows: how many to check, by default all. Where they wrap around, every row is checked.
     """
     for column in columns:
         if column.one_hot:
@@ -113,7 +113,7 @@ def _checked(column: Column) -> Column:
     if column.one_hot and view.format != "B":
         raise TypeError("class labels must be bytes\n  Pass them as `bytes`, or as a memoryview of format 'B'.")
     if not column.one_hot and len(view) % width:
-        raise ValueError(f"a column holds {len(view):,} items, which is no whole number of rows of {width:,}")
+        raise ValueError(f"a column holds {len(view):,} items, which is not a whole number of rows of {width:,}")
     # What is in `bytes` stays as it is, and is read faster than through a view.
     return Column(column.data if type(column.data) is bytes else view, width, divisor, bool(column.one_hot))
 

@@ -20,9 +20,10 @@ from engines.asking import one_line
 
 NAME = re.compile(r"[A-Za-z0-9]+([._+-][A-Za-z0-9]+)*", re.ASCII)
 """What an engine may be called: its name becomes a part of files' names, where `--` separates the parts."""
-MOST_CHARACTERS = 100
+MOST_CHARACTERS = 72
+"""As in `results.fields.LONGEST_NAME`, which engines can't import."""
 MOST_ROW_SECONDS = 3600.0
-"""An estimate beyond is none: the longest plan still has a time."""
+"""A larger estimate is refused, so that a plan always has a finite time."""
 
 Resolve = Callable[[str], Optional[Engine]]
 
@@ -138,9 +139,8 @@ def _in_order(found: dict[str, tuple[str, Engine]], problems: list[Problem]) -> 
         waiting = {name: entry for name, entry in waiting.items() if name not in step}
     for where, engine in waiting.values():
         base = one_line(repr(engine.builds_on), 80)
-        why = "in a circle, or is left out itself" if engine.builds_on in waiting else "does not exist"
-        link = f"builds on {base}, which builds" if engine.builds_on in waiting else f"builds on {base}, which"
-        problems.append(Problem(where, f"{engine.name} {link} {why}"))
+        reason = "is part of a cycle or is itself left out" if engine.builds_on in waiting else "does not exist"
+        problems.append(Problem(where, f"{engine.name} builds on {base}, which {reason}"))
     return ladder
 
 

@@ -20,8 +20,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
 
     run = commands.add_parser("run", help="do what is not done yet; goes on where it ended")
-    run.add_argument("kinds", nargs="*", metavar="KIND", help=f"{', '.join(kinds.NAMES)}; all unless told")
-    run.add_argument("--share", type=_share, default=1.0, help="of each kind's batches; 1 unless told")
+    run.add_argument("kinds", nargs="*", metavar="KIND", help=f"{', '.join(kinds.NAMES)}; default: all")
+    run.add_argument("--share", type=_share, default=1.0, help="of each kind's batches; default: 1")
     run.add_argument("--seed", type=int, default=1)
     run.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="batches side by side")
     run.add_argument("--fresh", action="store_true", help="forget what was done before")
@@ -70,10 +70,10 @@ def _run(names: Sequence[str], chosen: argparse.Namespace) -> int:
         batches = [done for done in finished if done.kind == name]
         tally = total(done.tally for done in batches)
         failures += tally.failures
-        share = len(batches) / kinds.load(name).BATCHES
+        percent = 100 * len(batches) // kinds.load(name).BATCHES
         skipped = next((done.skipped for done in batches if done.skipped), "")
         found = ", ".join(f"{getattr(tally, each)} {label}" for each, label in COUNTS.items() if getattr(tally, each))
-        _print(f"{name}: {share:.0%} done, {tally.tries:,} tries: {found or skipped or 'nothing went wrong'}")
+        _print(f"{name}: {percent} % done, {tally.tries:,} tries: {found or skipped or 'nothing went wrong'}")
     _print("Write the table: python -m faults report" if not failures else "Each failure names its command above.")
     return 1 if failures else 0
 

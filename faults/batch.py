@@ -9,8 +9,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from faults import kinds
-from faults.sandbox import end_descendants, keep_descendants
+from faults.sandbox import end_descendants
 from faults.tally import Tally
+from harness.containment.descendants import adopt_orphans
 
 
 def main() -> None:
@@ -18,7 +19,7 @@ def main() -> None:
     name, index, seed, folder = sys.argv[1:]
     kind = kinds.load(name)
     skipped = kind.lacks()
-    keep_descendants()
+    adopt_orphans()
     signal.signal(signal.SIGTERM, _end)
     work = Path(folder) / "work"
     work.mkdir()

@@ -22,8 +22,8 @@ MACHINE = ("processor", "cores", "memory", "system", "libc", "gcc", "clang", "tc
 TOP = """\
 # Reliability
 
-The fault campaign does to zoomgrad what users, machines and strangers do: it kills runs, fills up disks, brings engines
-that misbehave, damages files, and compiles random graphs. This page is generated: `python -m faults report`.
+The fault campaign does to zoomgrad what users, machines and strangers might do: it kills runs, fills disks, runs
+engines that misbehave, damages files, and compiles random graphs. This page is generated: `python -m faults report`.
 
 Each row is a kind of fault. A *try* is one fault in a scratch tree of its own. The other columns count what went wrong
 in all tries together; each must be 0.
@@ -78,14 +78,15 @@ def _row(name: str, batches: Sequence[Done]) -> list[str]:
     kind = kinds.load(name)
     done = [batch for batch in batches if not batch.skipped]
     tally = total(batch.tally for batch in done)
-    share = len(done) / kind.BATCHES
     counts = [f"{getattr(tally, count):,}" for count in COUNTS]
-    return [f"`{name}`", kind.FAULTS, _percent(share), f"{tally.tries:,}", *(counts if done else ["" for _ in counts])]
-
-
-def _percent(share: float) -> str:
-    """Rounded, but never to 100 % where something is missing."""
-    return f"{int(share * 100)} %"
+    # The share is rounded down: 100 % means complete.
+    return [
+        f"`{name}`",
+        kind.FAULTS,
+        f"{100 * len(done) // kind.BATCHES} %",
+        f"{tally.tries:,}",
+        *(counts if done else ["" for _ in counts]),
+    ]
 
 
 def _notes(found: Mapping[str, Sequence[Done]]) -> list[str]:

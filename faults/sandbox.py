@@ -7,7 +7,6 @@ descendants, whichever session, name or environment it has.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import subprocess
@@ -38,16 +37,8 @@ GRACE_SECONDS = 10.0
 EMPTY_LOOKS = 3
 """A process that forks and ends while the list is made is not on it, nor is its child: one look is not enough."""
 
-PR_SET_CHILD_SUBREAPER = 36
-
 
 # --- processes -------------------------------------------------------------------------------------------------------
-
-
-def keep_descendants() -> None:
-    """Have orphans among our descendants become our children, where the system can."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def descendants(wanted: Callable[[psutil.Process], bool] = lambda process: True) -> list[psutil.Process]:

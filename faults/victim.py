@@ -11,11 +11,13 @@ import sys
 from unittest import mock
 
 from faults import planted
+from results.record import Settings
 
 VOUCH_SECONDS = 0.1
-SETTINGS = {"values": 2, "warmups": 1, "value_seconds": 0.02, "timeout_seconds": 60.0}
-LIMITS = {"memory_bytes": 2 << 30, "most_processes": 64}
-"""Less than what the engines take that take too much."""
+SETTINGS = Settings(
+    values=2, warmups=1, value_seconds=0.02, timeout_seconds=60.0, memory_bytes=2 << 30, most_processes=64
+)
+"""Limits below what the greedy engines take."""
 
 
 def run() -> None:
@@ -31,12 +33,11 @@ def run() -> None:
     from harness.cli import main, measuring
     from harness.isolate import isolate
     from harness.matrix import Part, Preset
-    from results.record import Settings
 
     preset = Preset(
         "what the fault campaign disturbs: seconds",
         blocks=2,
-        settings=Settings.model_validate({**SETTINGS, **LIMITS}),
+        settings=SETTINGS,
         parts=(Part(("xor",), ("tuple", "tcc")),),
     )
     if bad:

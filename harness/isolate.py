@@ -18,6 +18,7 @@ from typing import Any, Literal, Protocol, cast
 
 import psutil
 
+from engines.asking import INHERITED
 from harness.containment import Finished, Limits, run
 from harness.interpreters import ROOT
 from harness.outcome import REMEDY, WrongOutcome, check_times, read_bounded, read_outcome
@@ -30,10 +31,8 @@ RUN = "ZOOMGRAD_RUN"
 """Environment variable: the id of the run that a process works for."""
 
 KEPT = (
-    *("HOME", "LANG", "LC_ALL", "PATH", "SYSTEMROOT", "TMPDIR"),
-    *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"),  # what a shared build of Python may need to start at all
-    *("XDG_CACHE_HOME", "ZOOMGRAD_CACHE", "ZOOMGRAD_DATA"),
-    RUN,
+    *("LANG", "LC_ALL", "PATH", "ZOOMGRAD_CACHE", "ZOOMGRAD_DATA"),
+    *INHERITED,  # so that compilers have it, too
 )
 """All that a worker inherits of the environment: the rest would differ from machine to machine."""
 

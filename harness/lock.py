@@ -1,8 +1,8 @@
 """One timing run per machine: a lock that every checkout and every user shares.
 
 The lock is `flock` on a file outside all checkouts. The system releases it when its holder dies, however that happens,
-and the file stays: to remove it would let two runs hold two files of one name. The file says who holds the lock. Any
-user may have written that, so it is shortened and printed as plain text.
+and the file is never removed: otherwise two runs could lock two files of the same name. The file says who holds the
+lock. Any user may have written that, so it is shortened and printed as plain text.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from engines.asking import one_line
+
 LOCK = "ZOOMGRAD_LOCK"
 """Environment variable: another file to lock."""
 
@@ -27,7 +29,7 @@ MOST_BYTES = 4096
 
 
 class Busy(Exception):
-    """Somebody else is measuring: who, as far as they said."""
+    """Another run is measuring. The text names its holder, if known."""
 
 
 def lock_file() -> Path:
@@ -43,8 +45,8 @@ def lock_file() -> Path:
 def locked(command: Sequence[str], *, waiting: Callable[[str], None] | None = None) -> Iterator[None]:
     """Hold the machine's lock, for that command.
 
-    waiting: is told once who holds the lock, which is then waited for. None: raises Busy instead. Raises OSError where
-    the file can't be opened or is not one to lock.
+    waiting: called once with the lock's holder; then this waits for the lock. None: raise Busy instead. Raises OSError
+    where the file can't be opened or is not one to lock.
     """
     if sys.platform == "win32":
         with _locked_on_windows(waiting):
@@ -87,7 +89,7 @@ def _open(path: Path) -> int:
             with contextlib.suppress(OSError):
                 os.fchmod(file, 0o666)  # whatever the umask: the next user writes into it, too
         except PermissionError:
-            file = os.open(path, os.O_RDONLY | flags)  # enough for a lock; who holds it stays untold
+            file = os.open(path, os.O_RDONLY | flags)  # enough for a lock, but we can't write our name
         break
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
@@ -123,17 +125,11 @@ def _holder(file: int) -> str:
     try:
         facts = json.loads(os.pread(file, MOST_BYTES, 0))
         pid, user, since, command, folder = (
-            _plain(str(facts[name])) for name in ("pid", "user", "since", "command", "folder")
+            one_line(str(facts[name]), 200) for name in ("pid", "user", "since", "command", "folder")
         )
     except (OSError, ValueError, RecursionError, LookupError, TypeError):
         return ""
     return f"pid {pid} ({user}, since {since}, `{command}` in {folder})"
-
-
-def _plain(text: str) -> str:
-    """Shortened, and without what a terminal would obey."""
-    shown = "".join(character if character.isprintable() else "?" for character in text)
-    return shown if len(shown) <= 200 else f"{shown[:200]}…"
 
 
 @contextlib.contextmanager

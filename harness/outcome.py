@@ -15,11 +15,10 @@ from typing import Annotated, Any, Literal
 import pyperf
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from results.fields import Bytes, Count, OneLine, Seconds, Share, Text
+
 MOST_BYTES = 16 << 20
 """Of a file that a worker leaves; the largest real ones have some 10 KB."""
-
-MOST_TEXT = 4000
-"""Characters of a reason that are kept."""
 
 REMEDY = "Mend the engine."
 
@@ -28,10 +27,7 @@ class WrongOutcome(Exception):
     """A worker's file that is not what it should be: which, and how."""
 
 
-Count = Annotated[int, Field(ge=0, lt=1 << 63)]
-Positive = Annotated[int, Field(ge=1, lt=1 << 63)]
-Seconds = Annotated[float, Field(ge=0)]
-Text = Annotated[str, Field(max_length=1000)]
+Positive = Annotated[int, Field(ge=1, le=2**53)]
 
 
 class _Told(BaseModel):
@@ -43,7 +39,7 @@ class _Told(BaseModel):
 class _Proof(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
-    reference: Text
+    reference: OneLine
     steps: Positive
     stretches: Positive
     seconds: Seconds
@@ -54,21 +50,21 @@ class _Proof(BaseModel):
 class Measured(_Told):
     """Of a worker that measured; the fields of `harness.worker.job.Outcome`."""
 
-    phases: dict[Text, Seconds]
+    phases: dict[OneLine, Seconds]
     stretch_steps: Positive
     steps_per_value: Positive
     pace_seconds: list[Annotated[float, Field(gt=0)]]
-    peak_bytes: Count
-    peak_compiler_bytes: Count
+    peak_bytes: Bytes
+    peak_compiler_bytes: Bytes
     tape_rows: Count = 0
-    source_bytes: Count = 0
-    object_bytes: Count = 0
+    source_bytes: Bytes = 0
+    object_bytes: Bytes = 0
     translation_units: Count = 0
     parallel_compilers: Count = 0
     vector_doubles: Count = 0
-    compiler: Text = ""
-    compiler_flags: list[Text] = []
-    looped_share: Annotated[float, Field(ge=0, le=1)] = 0.0
+    compiler: OneLine = ""
+    compiler_flags: list[OneLine] = []
+    looped_share: Share = 0.0
     losses: list[tuple[Count, float]]
     parameters_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     proof: _Proof
@@ -77,7 +73,7 @@ class Measured(_Told):
 class Vouched(_Told):
     """Of a worker that vouches; the fields of `VouchOutcome`."""
 
-    drills: list[Text]
+    drills: list[OneLine]
     steps: Positive
 
 
@@ -97,8 +93,8 @@ class Counted(_Told):
 
     steps: Positive
     counts: Annotated[list[Seconds], Field(min_length=2, max_length=2)]
-    compiler: Text
-    flags: list[Text]
+    compiler: OneLine
+    flags: list[OneLine]
 
 
 class NoResult(BaseModel):
@@ -107,8 +103,8 @@ class NoResult(BaseModel):
     model_config = ConfigDict(strict=True)
 
     status: Literal["skipped", "failed"]
-    reason: Annotated[str, Field(min_length=1)]
-    remedy: str = ""
+    reason: Annotated[Text, Field(min_length=1)]
+    remedy: Text = ""
     disagrees: bool = False
     """Of a worker that vouches: it failed because its numbers differ from a witness's."""
     limit: Literal["", "memory"] = ""
@@ -133,9 +129,6 @@ def read_outcome(file: Path, task: str) -> dict[str, Any] | None:
     except ValidationError as error:
         raise WrongOutcome(f"its outcome is wrong: {first_error(error)}") from None
     told: dict[str, Any] = outcome.model_dump(exclude_unset=True)
-    for name in ("reason", "remedy"):
-        if len(told.get(name, "")) > MOST_TEXT:
-            told[name] = f"{told[name][:MOST_TEXT]}…"
     return told
 
 

@@ -14,7 +14,7 @@ from harness.interpreters import Interpreter, Missing
 from harness.schedule import Plan
 from results import alike
 from results.files import Unreadable
-from results.record import Cell, EngineFacts, InterpreterFacts, Run, WorkloadFacts
+from results.record import Cell, EngineFacts, InterpreterFacts, Run, Settings, WorkloadFacts
 
 
 def plan(
@@ -48,7 +48,8 @@ def plan(
         only_workloads=only_workloads,
         only_interpreters=only_interpreters,
     )
-    settings = chosen.settings.model_copy(update=limits)
+    # Validated, or the run could not be read again.
+    settings = Settings.model_validate({**chosen.settings.model_dump(), **limits})
     blocks = chosen.blocks if blocks is None else blocks
     there = {interpreter.name: interpreter for interpreter in found}
     seconds = {cell: matrix.cell_seconds(cell, settings, there.get(cell.interpreter), blocks) for cell in cells}

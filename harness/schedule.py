@@ -170,12 +170,13 @@ class Schedule:
         )
         written = 0
         for block, cell in todo:
-            # The first cell of a workload waits until somebody vouches for it.
-            estimate = self.plan.estimate_seconds(cell, block) + estimates.pop(cell.workload, 0.0)
+            estimate = self.plan.estimate_seconds(cell, block)
             if cell in given_up:
                 progress.left -= estimate
                 self.observer.abandoned()
                 continue
+            # The first cell of a workload waits until somebody vouches for it.
+            estimate += estimates.pop(cell.workload, 0.0)
             self.observer.started(cell, block)
             vouched_before = self._vouching_seconds
             record = self._measure(cell, block, measured.get(cell))

@@ -27,7 +27,7 @@ CANDIDATES = ("tcc", "clang-O0", "gcc-O0", "python-source", "bytecode")
 
 TRUSTED_SECONDS = 4.0
 TRUSTED_STEPS = 1024
-"""About how long `tuple` trains for it, or as long as a candidate where that is less, and how many steps at most."""
+"""Time limit of `tuple`'s training, unless a candidate's is shorter, and its most steps."""
 
 
 class NoVouching(Exception):
@@ -96,7 +96,7 @@ class Vouchers:
         """What the run's folder says, unless it is damaged: then it is made again."""
         try:
             known = self.store.vouching(workload)
-            if known is None or known.workload != workload:
+            if known is None:
                 return None
             witness = Witness(self.store.evidence_folder(known.reference))
             witness.check()
@@ -108,8 +108,9 @@ class Vouchers:
     def _ask(
         self, engine: str, workload: str, witnesses: Sequence[Voucher], seconds: float, steps: int
     ) -> tuple[Voucher | PassedOver, str]:
-        """Have one engine vouch; gives the limit that it hit, too. Raises NoVouching where its numbers differ from a
-        witness's.
+        """Have one engine vouch; gives its voucher and the limit that it hit.
+
+        Raises NoVouching where its numbers differ from a witness's.
         """
         cell = Cell(engine=engine, interpreter=self.interpreter, workload=workload)
         job: VouchJob = {

@@ -18,15 +18,15 @@ LONGEST_TEXT: Final = 10_000
 _NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._+]*(-[A-Za-z0-9._+]+)*"
 
 Name = Annotated[str, Field(pattern=f"^{_NAME}$", max_length=LONGEST_NAME)]
-"""A key, and a part of paths. No slash, which joins three names in a cell's key; no double hyphen, which joins them in
-file names; a letter or a digit first, so that it is no `..`, no hidden file and no option."""
+"""A key, and a part of paths. No slash, because slashes join names in a cell's key; no double hyphen, because it joins
+them in file names. It starts with a letter or a digit, so it can't be `..`, a hidden file or an option."""
 CellKey = Annotated[str, Field(pattern=f"^{_NAME}/{_NAME}/{_NAME}$", max_length=3 * LONGEST_NAME + 2)]
 
 
 def printable(text: str) -> str:
-    """The text as a terminal may show it: escapes stand for control characters, except for tabs and ends of lines.
+    """The text as a terminal may show it: control characters are escaped, except tabs and newlines.
 
-    Also for those that change the direction of writing, and for halves of surrogate pairs, which no file can hold.
+    Characters that change the writing direction and lone surrogates, which no file can hold, are escaped too.
     """
     if not text.isascii() or not text.replace("\n", "").replace("\t", "").isprintable():
         text = "".join(map(_shown, text))

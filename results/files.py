@@ -17,9 +17,9 @@ from results.fields import printable
 Stored = TypeVar("Stored")
 
 MOST_BYTES = 16 * 2**20
-"""Of a stored file. The largest record has 20 kB, the largest profile a megabyte."""
+"""Largest stored file that is read. The largest record has 20 kB, the largest profile a megabyte."""
 MOST_CHARACTERS = 300
-"""That an error says of a file's content."""
+"""How much of a file's content an error quotes."""
 
 # A FIFO that nobody writes to would keep its reader waiting. Windows knows neither the flag nor FIFOs among files.
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -34,8 +34,8 @@ class Unreadable(Exception):
 def inside(root: Path, *parts: str) -> Path:
     """The path of these parts below `root`.
 
-    Raises Unreadable where a link on the way leads out of `root`, and for what is neither a file nor a folder. `root`
-    itself may be a link: its user named it.
+    Raises Unreadable where a link on the way leads out of `root`, and where the path is neither a file nor a
+    folder. `root` itself may be a link, because the user chose it.
     """
     path = root.joinpath(*parts)
     real, real_root = os.path.realpath(path), os.path.realpath(root)
@@ -104,7 +104,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
-    """The text of a plain file. Raises Unreadable for what is none, is absent, has more bytes, or is not UTF-8."""
+    """The text of a regular file. Raises Unreadable if it is missing, not a regular file, too large, or not UTF-8."""
     try:
         descriptor = os.open(path, _READ)
     except (FileNotFoundError, NotADirectoryError) as error:

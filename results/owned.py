@@ -1,4 +1,4 @@
-"""Folders that zoomgrad made, and so may remove: each has a marker. A folder without one is somebody else's.
+"""Folders that zoomgrad made, and so may remove. Each has a marker; a folder without one belongs to somebody else.
 
     <runs>/<run>/.zoomgrad-run       a run's
     <reference>/<preset>/.zoomgrad-run
@@ -9,7 +9,7 @@ A folder is replaced in three steps, each of which leaves the old or the new one
     .<name>.old    the old one is put aside, and the new one takes its place
                    the old one is removed
 
-Whoever comes next calls `recover`, which undoes or ends what was interrupted.
+The next command calls `recover`, which undoes or completes an interrupted replacement.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def mark(folder: Path, run_id: str) -> None:
 
 
 def is_marked(folder: Path) -> bool:
-    """Whether zoomgrad made the folder, which is no link."""
+    """Whether zoomgrad made the folder. False for a link."""
     try:
         return not folder.is_symlink() and read_text(inside(folder, MARKER)).startswith(f"{_FIRST_LINE}\n")
     except (Unreadable, OSError):
@@ -40,7 +40,7 @@ def is_marked(folder: Path) -> bool:
 def remove(folder: Path) -> None:
     """Remove a marked folder with all that is in it; links in it are removed, and not followed.
 
-    The marker goes last, so that a removal that was interrupted can be taken up.
+    The marker goes last, so that an interrupted removal can be continued.
     """
     for path in folder.iterdir():
         if path.is_dir() and not path.is_symlink():
@@ -78,7 +78,7 @@ def replace(folder: Path) -> None:
 
 
 def recover(folder: Path) -> None:
-    """Undo a replacement of `folder` that did not get so far as to put the new one in its place; end one that did."""
+    """Undo an interrupted replacement of `folder`, or complete it if the new folder is already in place."""
     old, new = _old(folder), _new(folder)
     if is_marked(old):
         if folder.exists():
@@ -92,7 +92,7 @@ def recover(folder: Path) -> None:
 def _refuse_others(folder: Path) -> None:
     if (folder.exists() or folder.is_symlink()) and not is_marked(folder) and not _is_empty(folder):
         raise Unreadable(
-            f"{folder}: not a folder that zoomgrad made (it has no {MARKER}), so that it is not replaced\n"
+            f"{folder}: zoomgrad did not make this folder (it has no {MARKER}), so it does not replace it\n"
             "  Move it away, then try again."
         )
 

@@ -256,9 +256,9 @@ class Settings(Model):
     """A value takes as many steps as fill this time: long enough to hold garbage collections, not to dodge them."""
     timeout_seconds: Limit = 120.0
     """A worker that takes longer is ended, and its record says so."""
-    memory_bytes: Bytes = 16 << 30
+    memory_bytes: Annotated[Bytes, Field(gt=0)] = 16 << 30
     """The same for memory: of all its processes where a cgroup counts it, else of each one's address space."""
-    output_bytes: Bytes = 16 << 20
+    output_bytes: Annotated[Bytes, Field(gt=0)] = 16 << 20
     """The same for what it prints."""
     most_processes: Count = 512
     """The same for how many of its processes there are at once: a compiler has two, and each core may have one."""

@@ -132,7 +132,7 @@ class Store:
     def remove(self, folder: Path) -> None:
         """Remove a folder within this run's with all that is in it; links are not followed.
 
-        Leaves it where the run's folder has no marker, as that of an older run has none. Raises Unreadable.
+        Does nothing if the run's folder has no marker, as in older runs. Raises Unreadable.
         """
         path = inside(self.folder, *folder.relative_to(self.folder).parts)
         if owned.is_marked(self.folder):

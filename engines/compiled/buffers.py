@@ -1,8 +1,8 @@
 """A program's buffers: what C may write to, and why it can't write past the end.
 
 C knows addresses only. A buffer is exported through the buffer protocol while it is a program's, so CPython refuses to
-resize or release it. PyPy's buffers, NumPy's `resize(refcheck=False)` and `ctypes.resize` heed no export: whatever they
-could have changed is measured again on each call.
+resize or release it. PyPy's buffers, NumPy's `resize(refcheck=False)` and `ctypes.resize` ignore exports, so a buffer
+that the caller assigned is checked again on each call.
 """
 
 from __future__ import annotations

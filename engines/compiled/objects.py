@@ -106,7 +106,7 @@ def _read(directory: int, name: str) -> bytes:
         promised = file.read(_HASH_CHARACTERS + 1)
         content = file.read(LARGEST_BYTES)
     if promised != f"{hashlib.sha256(content).hexdigest()}\n".encode():
-        raise _Unsound("other bytes than its hash says")
+        raise _Unsound("its bytes do not match its hash")
     return content
 
 

@@ -29,18 +29,18 @@ from engines import asking
 from engines.api import Unavailable
 
 SECONDS = 1800.0
-"""A compiler may take so long, unless told."""
+"""Default time limit for a compiler, in seconds."""
 
 BYTES = 16 << 30
-"""And so much address space: Clang 19 -O1 took 5.9 GB for one function of 120,000 rows."""
+"""Default limit of its address space: Clang 19 -O1 took 5.9 GB for one function of 120,000 rows."""
 
 TAIL_CHARACTERS = 800
 
 LARGEST_FILE_BYTES = 4 << 30
-"""Largest file that a compiler may write: what it says goes into a file, too."""
+"""Largest file that a compiler may write, its output included."""
 
 LOG_BYTES = 16 << 20
-"""So much of what a compiler says is read, from its end."""
+"""How much of a compiler's output is read, from the end."""
 
 DISK_TROUBLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
@@ -386,7 +386,7 @@ class _Limits:
         def end_all() -> None:
             late.set()
             for process in processes:
-                _kill_group(process)
+                asking.end_group(process)
 
         # A `wait` with a timeout sleeps up to 50 ms at a time, which is half of a short build.
         timer = threading.Timer(self.seconds, end_all)
@@ -416,7 +416,7 @@ class _Limits:
         finally:
             timer.cancel()
             for process in processes:
-                _kill_group(process)
+                asking.end_group(process)
                 process.wait()
 
     def _start(self, command: Sequence[str], output: int) -> subprocess.Popen[bytes]:
@@ -430,25 +430,12 @@ class _Limits:
             env={**asking.surroundings(), "TMPDIR": str(self.folder)},
             **_OWN_GROUP,
         )
-        _limit(process.pid, self.most_bytes)
+        asking.lower_limits(process.pid, AS=self.most_bytes, FSIZE=LARGEST_FILE_BYTES)
         return process
 
 
 # A group, so that a driver's children end with it; not a session, so that who ends our whole session ends them too.
 _OWN_GROUP: dict[str, Any] = {"process_group": 0} if sys.version_info >= (3, 11) else {"preexec_fn": os.setpgrp}
-
-
-def _limit(pid: int, most_bytes: int) -> None:
-    """Where the system can do it from outside: code between fork and exec would have to be safe in any process."""
-    with contextlib.suppress(ImportError, AttributeError):
-        import resource
-
-        for kind, most in ((resource.RLIMIT_AS, most_bytes), (resource.RLIMIT_FSIZE, LARGEST_FILE_BYTES)):
-            with contextlib.suppress(OSError, ValueError):
-                hard = resource.prlimit(pid, kind)[1]
-                # A worker's own limit may be lower. Root could raise it, and must not.
-                most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-                resource.prlimit(pid, kind, (most, most))
 
 
 def _how_it_ended(code: int) -> str:
@@ -464,12 +451,6 @@ def _end_of(log: Path) -> str:
     with log.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_BYTES))
         return file.read().decode(errors="replace")
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    # A driver that died itself may have left the compiler proper behind: the group outlives its leader.
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _name(process: subprocess.Popen[bytes]) -> str:

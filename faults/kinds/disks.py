@@ -43,8 +43,8 @@ DISK_BYTES = 64 << 20
 MOST_SPACE_LEFT = 64 << 10
 CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
 MAY_FAIL = {0, 1, 2}
-"""Exit codes of a run whose disk failed: a worker that could not write is a failed record, the harness's own line a 2.
-Nothing fails where all was written before."""
+"""Exit codes of a run whose disk failed: 1 for a failed record or an error of the disk, 2 for a file that can't be
+read, 0 if everything had been written by then."""
 
 
 def lacks() -> str:

@@ -50,9 +50,8 @@ def _try(sandbox: Sandbox, name: str, expected: set[str], seed: int, tally: Tall
             wanted = {*wanted, "measured"}
         if record.status not in wanted:
             tally.count("mismatches", f"{name}: {record.cell} is {record.status}: {record.reason[:300]}")
-        limit = getattr(record, "limit", None)  # of records that tell
-        if record.cell.engine == name and limit is not None and limit not in LIMITS.get(name, {"", "time"}):
-            tally.count("mismatches", f"{name}: its record names the limit {limit!r}: {record.reason[:300]}")
+        if record.cell.engine == name and record.limit not in LIMITS.get(name, {"", "time"}):
+            tally.count("mismatches", f"{name}: its record names the limit {record.limit!r}: {record.reason[:300]}")
         if record.cell.engine == name and record.status != "measured" and not record.reason.strip():
             tally.count("mismatches", f"{name}: its record gives no reason")
     if store:

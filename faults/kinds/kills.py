@@ -147,4 +147,4 @@ def _resume(sandbox: Sandbox, engines: str, seed: int, again: float, tally: Tall
 def _plant_draft(before: Files) -> None:
     """Half a record under a draft's name, as a kill between writing and renaming leaves it."""
     for path, content in list(before.items())[:1]:
-        path.with_name(f".{path.name}.1").write_bytes(content[: len(content) // 2])
+        path.with_name(".0123456789abcdef.draft").write_bytes(content[: len(content) // 2])

@@ -54,7 +54,7 @@ def check(
     update: Annotated[bool, typer.Option("--update", help="Make the run its preset's reference.")] = False,
     wait: Wait = False,
 ) -> None:
-    """Fail where a speedup surely fell below the reference's, a result is wrong or lost, or compiling takes longer."""
+    """Fail if a speedup regressed against the reference, a result is wrong or missing, or compiling takes longer."""
     only = {"--engines": engines_, "--workloads": workloads_, "--interpreters": interpreters_}
     how = {"--preset": preset, "--until": until, "--instructions": instructions}
     _refuse_contradictions(run_, _given(only), _given(how), update)

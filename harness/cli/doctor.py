@@ -25,43 +25,28 @@ def doctor() -> None:
     found, no_pythons = interpreters.survey()
     rows = [(f"interpreter {i.name}", "ready", str(i.path)) for i in found]
     rows += [(f"interpreter {m.name}", "missing", m.remedy) for m in interpreters.missing(found)]
-    rows += [state(f"engine {name}", _checked(name)) for name in engines.names()]
+    rows += [state(f"engine {name}", engines.load(name).check) for name in engines.names()]
     rows += [(f"engines of {problem.where}", "left out", problem.what) for problem in engines.problems()]
     rows += [state("profiler perf", perf.find), state("profiler instructions", lambda: instructions.find()[0])]
-    rows += [state(f"data of {name}", _read(workload)) for name, workload in workloads.WORKLOADS.items()]
-    lacking = sum(state != "ready" for _, state, _ in rows)
+    rows += [state(f"data of {name}", workload.data) for name, workload in workloads.WORKLOADS.items()]
+    lacking = sum(row[1] != "ready" for row in rows)
     rows += _skipped([*no_pythons, *toolchains.skipped()])
     out.print(display.table("zoomgrad doctor", ("what", "state", "where, or how to get it"), rows), "")
     out.print(display.table("machine", ("fact", "value"), machine.facts().items()), "")
     say_next(f"{lacking} not ready: a run skips them, with the reason." if lacking else "All there: `zoomgrad run`.")
 
 
-def state(what: str, look: Callable[[], str]) -> Row:
-    """A row of the table: what the look finds, or what it raises, whatever that is."""
+def state(what: str, look: Callable[[], object]) -> Row:
+    """A row of the table: the text that the look gives, or what it raises, whatever that is."""
     try:
-        return what, "ready", look()
+        found = look()
+        return what, "ready", found if isinstance(found, str) else ""
     except (Unavailable, datasets.Unavailable, NoProfile) as missing:
         return what, "missing", f"{missing.reason}. {missing.remedy}"
     except CorruptData as error:
         return what, "wrong", str(error)
     except (Exception, SystemExit) as error:
         return what, "broken", said(error)
-
-
-def _checked(engine: str) -> Callable[[], str]:
-    def check() -> str:
-        engines.load(engine).check()
-        return ""
-
-    return check
-
-
-def _read(workload: workloads.Workload) -> Callable[[], str]:
-    def read() -> str:
-        workload.data()
-        return ""
-
-    return read
 
 
 def _skipped(programs: Iterable[Skipped]) -> list[Row]:

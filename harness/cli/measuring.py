@@ -16,7 +16,7 @@ import engines
 from datasets import fetch, mnist
 from datasets.idx import CorruptData
 from harness import containment, display, interpreters, workloads
-from harness.cli.app import INTERRUPTED, WRONG_USE, err, out, say_next
+from harness.cli.app import INTERRUPTED, WRONG_USE, complain, out, say_next
 from harness.interpreters import ROOT, NoEnvironment
 from harness.isolate import RUN, isolate
 from harness.lock import Busy, locked
@@ -73,7 +73,7 @@ def measuring(plan: Plan, store: Store | None = None, then: str = "", *, wait: b
 def tell_left_out() -> None:
     """One line for all engines that are broken: a run goes on without them."""
     if engines.problems():
-        err.print(f"zoomgrad: left out: {'; '.join(map(str, engines.problems()))}", markup=False, soft_wrap=True)
+        complain(f"left out: {'; '.join(map(str, engines.problems()))}")
 
 
 def fetch_data(names: Iterable[str]) -> None:
@@ -100,9 +100,9 @@ def alone(*, wait: bool) -> Iterator[None]:
                 out.print(f"ended {left} {'process' if left == 1 else 'processes'} of a run that was killed")
             yield
     except Busy as busy:
-        problem = f"zoomgrad: another run is measuring{f': {busy}' if str(busy) else ''}"
+        holder = f": {busy}" if str(busy) else ""
         remedy = "Wait for its end with --wait: two at a time would time each other's load."
-        err.print(f"{problem}\n  {remedy}", markup=False, soft_wrap=True)
+        complain(f"another run is measuring{holder}\n  {remedy}")
         raise typer.Exit(WRONG_USE) from None
 
 

@@ -19,10 +19,10 @@ def duration(text: str) -> float:
     squeezed = text.replace(" ", "")
     parts = _PART.findall(squeezed)
     if not parts or _PART.sub("", squeezed):
-        raise typer.BadParameter(f"{text!r} is no time; write 90s, 10m or 1h30m")
+        raise typer.BadParameter(f"{text!r} is not a time; write 90s, 10m or 1h30m")
     seconds = sum(float(number) * _UNITS[unit or "s"] for number, unit in parts)
     if not seconds:
-        raise typer.BadParameter("nothing fits into no time")
+        raise typer.BadParameter("must be more than 0")
     return seconds
 
 
@@ -35,9 +35,9 @@ def size(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     found = int(float(match[1]) * _BYTES[match[2].upper()]) if match else 0
     if not match or found >= 1 << 62:
-        raise typer.BadParameter(f"{text!r} is no size; write 8G, 512M or 65536")
+        raise typer.BadParameter(f"{text!r} is not a size; write 8G, 512M or 65536")
     if not found:
-        raise typer.BadParameter("nothing fits into no bytes")
+        raise typer.BadParameter("must be more than 0")
     return found
 
 
@@ -48,7 +48,7 @@ def share(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0.0 < value < 1.0:
-        raise typer.BadParameter(f"{text!r} is no share; write 5% or 0.05")
+        raise typer.BadParameter(f"{text!r} is not a share; write 5% or 0.05")
     return value
 
 

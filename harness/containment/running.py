@@ -1,4 +1,4 @@
-"""Runs one command within limits; when it ends, however that comes about, nothing that it started is left.
+"""Runs one command within limits, and ends everything that it started, however the command ends.
 
 While a worker times, the harness sleeps: the system wakes it when the worker ends, writes or is out of time. Only where
 nothing else limits the number of processes does it count them, as rarely as `COUNTING_SECONDS` says.
@@ -19,6 +19,7 @@ from typing import IO, Any, NamedTuple
 
 import psutil
 
+from engines.asking import end_group, lower_limits
 from harness.containment import cgroup, descendants
 from harness.containment.limits import Limits
 
@@ -70,7 +71,9 @@ def run(command: list[str], environment: dict[str, str], folder: str, limits: Li
         # needs milliseconds until it can start anything.
         if group:
             group.add(process.pid)
-        _limit(process.pid, None if group and group.limits_memory else limits.memory_bytes)
+        # Its address space is limited only where nothing else limits its memory. No core is dumped.
+        address_space = {} if group and group.limits_memory else {"AS": limits.memory_bytes}
+        lower_limits(process.pid, CORE=0, **address_space)
         assert process.stdout
         output = _Output(process.stdout, limits.output_bytes, process.kill)
         limit = _wait(process, group, limits)
@@ -168,31 +171,13 @@ def _count(pid: int, group: cgroup.Group | None) -> int:
         return 0
 
 
-def _limit(pid: int, memory_bytes: int | None) -> None:
-    """Limit that process's address space where nothing else limits its memory, and have it dump no core."""
-    if sys.platform == "linux":
-        import resource
-
-        _, hard = resource.prlimit(pid, resource.RLIMIT_AS)
-        wanted = {resource.RLIMIT_CORE: 0}
-        if memory_bytes is not None:
-            wanted[resource.RLIMIT_AS] = memory_bytes if hard == resource.RLIM_INFINITY else min(memory_bytes, hard)
-        for which, most in wanted.items():
-            with contextlib.suppress(OSError, ValueError):  # it has ended already
-                resource.prlimit(pid, which, (most, most))
-
-
 def end(process: subprocess.Popen[Any] | None, known: set[int], group: cgroup.Group | None = None) -> None:
     """Kill and reap a process that began a session, and all that it started.
 
     known: children of the harness that were there before it.
     """
     if process:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            if sys.platform == "win32":
-                process.kill()
-            else:
-                os.killpg(process.pid, signal.SIGKILL)
+        end_group(process)
     if group:
         group.end()
     if process:

@@ -51,7 +51,7 @@ def sizes(engine: Engine, trainer: Trainer) -> dict[str, Any]:
                 f"{engine.name}: the engine's sizes hold {name!r}, which no record has\n"
                 f"  Known: {', '.join((*COUNTS, *SHARES))}. Mend the engine, or add a field to results/record.py."
             )
-        is_in_range = _is_number(size) and 0 <= size <= (1 if name in SHARES else 1 << 62)
+        is_in_range = _is_number(size) and 0 <= size <= (1 if name in SHARES else 2**53)
         if not is_in_range or (name in COUNTS and size != int(size)):
             raise Misbehaved(
                 f"{engine.name}: the engine's sizes hold {_shown(size)} for {name!r}\n"

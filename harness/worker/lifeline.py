@@ -1,10 +1,10 @@
-"""Ends a worker when the harness dies: the first thing that every worker does.
+"""Ends a worker when its harness dies. Every worker calls `end_with_the_harness` first.
 
-The harness may be killed at any moment, and a worker that goes on disturbs the next run's timings. Linux sends a signal
-to a process whose parent has died, if it asked for that. The wish is not inherited, so pyperf's manager and the worker
-that it starts each ask for themselves: when the harness dies, the manager is killed, and then the worker.
+The harness may be killed at any moment, and a worker that went on would disturb the next run's timings. On Linux a
+process can ask for a signal when its parent dies. Child processes do not inherit this setting, so pyperf's manager and
+its worker each set it: when the harness dies, the manager is killed, and then the worker.
 
-The signal comes when the *thread* ends that started the process. The harness starts workers from its main thread.
+The signal is sent when the *thread* that started the process ends. The harness starts workers from its main thread.
 """
 
 from __future__ import annotations

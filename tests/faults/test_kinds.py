@@ -28,7 +28,7 @@ def alone(text, *arguments):
     command = [
         sys.executable,
         "-c",
-        f"from faults.sandbox import keep_descendants; keep_descendants(); {text}",
+        f"from harness.containment.descendants import adopt_orphans; adopt_orphans(); {text}",
         *arguments,
     ]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)

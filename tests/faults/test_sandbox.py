@@ -14,10 +14,11 @@ from results.store import REFERENCE, Store
 
 DAEMON = """
 import os, subprocess, sys, time
-from faults.sandbox import descendants, end_descendants, keep_descendants, left_over
+from faults.sandbox import descendants, end_descendants, left_over
+from harness.containment.descendants import adopt_orphans
 import faults.sandbox
 faults.sandbox.GRACE_SECONDS = 0.5
-keep_descendants()
+adopt_orphans()
 hidden = '''
 import os, sys, time
 if os.fork():

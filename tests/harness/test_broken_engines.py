@@ -95,7 +95,7 @@ def test_list_goes_on_and_names_them(zoomgrad):
     assert "SyntaxError" in shown[2]
     assert "'..' is not an engine's name" in shown[2]
     assert "'a/b' is not an engine's name" in shown[2]
-    assert "circle builds on 'circle', which builds in a circle" in shown[2]
+    assert "circle builds on 'circle', which is part of a cycle" in shown[2]
     assert "lost builds on 'nobody', which does not exist" in shown[2]
 
 

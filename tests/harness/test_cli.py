@@ -525,9 +525,9 @@ def test_limits_are_kept_with_the_run_and_a_hit_one_is_in_the_record(zoomgrad, r
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("run", "--memory", "much"), "'much' is no size; write 8G, 512M or 65536"),
+        (("run", "--memory", "much"), "'much' is not a size; write 8G, 512M or 65536"),
         (("run", "--memory", "-1G"), "no size"),
-        (("run", "--output", "0"), "nothing fits into no bytes"),
+        (("run", "--output", "0"), "must be more than 0"),
         (("run", "--memory", "99999999999T"), "no size"),
         (("run", "--processes", "1"), "--processes"),
     ],
@@ -630,9 +630,9 @@ def test_the_gate_makes_a_reference_on_purpose_only_and_holds_runs_against_it(zo
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("run", "--until", "5"), "'5' is no share; write 5% or 0.05"),
-        (("run", "--until", "much"), "'much' is no share"),
-        (("run", "--budget", "soon"), "'soon' is no time; write 90s, 10m or 1h30m"),
+        (("run", "--until", "5"), "'5' is not a share; write 5% or 0.05"),
+        (("run", "--until", "much"), "'much' is not a share"),
+        (("run", "--budget", "soon"), "'soon' is not a time; write 90s, 10m or 1h30m"),
         (("run", "--budget", "1s", "--interpreters", RUNNING), "no cell fits into 1 s"),
     ],
 )

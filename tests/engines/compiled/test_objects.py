@@ -142,7 +142,7 @@ def test_a_truncated_one(folder, built, length):
     """Its hash torn, or its bytes."""
     keep(built, folder, "key")
     os.truncate(folder / "key.object", length)
-    refused(folder, "other bytes than its hash says")
+    refused(folder, "its bytes do not match its hash")
 
 
 @pytest.mark.parametrize("at", [0, 63, 64, 65, 73])
@@ -152,20 +152,20 @@ def test_a_flipped_bit(folder, built, at):
     held = bytearray(path.read_bytes())
     held[at] ^= 1
     path.write_bytes(held)
-    refused(folder, "other bytes than its hash says")
+    refused(folder, "its bytes do not match its hash")
 
 
 def test_a_plain_object_without_a_hash(folder, built):
     keep(built, folder, "key")
     (folder / "key.object").write_bytes(b"\x7fELF, say")
-    refused(folder, "other bytes than its hash says")
+    refused(folder, "its bytes do not match its hash")
 
 
 def test_one_that_grew(folder, built):
     keep(built, folder, "key")
     with (folder / "key.object").open("ab") as file:
         file.write(b"x")
-    refused(folder, "other bytes than its hash says")
+    refused(folder, "its bytes do not match its hash")
 
 
 def test_a_link(tmp_path, folder, built):

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from engines import asking
 from engines.api import Unavailable
 from engines.compiled import toolchains
 from engines.compiled.toolchains import (
@@ -628,7 +629,7 @@ def test_a_compiler_keeps_the_memory_limit_of_its_worker():
     sleeper = subprocess.Popen(["sleep", "60"])
     try:
         resource.prlimit(sleeper.pid, resource.RLIMIT_AS, (lower, lower))
-        toolchains._limit(sleeper.pid, 4 * lower)
+        asking.lower_limits(sleeper.pid, AS=4 * lower)
         assert resource.prlimit(sleeper.pid, resource.RLIMIT_AS) == (lower, lower)
     finally:
         sleeper.kill()
