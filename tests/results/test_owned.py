@@ -52,7 +52,7 @@ def test_a_folder_that_somebody_else_made_stays(tmp_path, disguise):
         mine = folder
         if disguise != "none":
             (folder / owned.MARKER).write_text("" if disguise == "empty" else "another program\n")
-    with pytest.raises(Unreadable, match="not a folder that zoomgrad made"):
+    with pytest.raises(Unreadable, match="did not make this folder"):
         made(folder, "new")
     assert (mine / "thesis.tex").read_text() == "years of work"
 
