@@ -6,6 +6,7 @@ is checked here (`harness/outcome.py`); how it is kept within its limits is the 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -63,7 +64,7 @@ class Answer:
 
 
 class Isolate(Protocol):
-    """Runs one job in a process of its own; never raises for what a worker does."""
+    """Runs one job in a process of its own; never raises for what a worker does. Raises OSError for a full disk."""
 
     def __call__(self, task: Task, python: Path, job: Job | VouchJob, *, limits: Limits, draw: Draw) -> Answer: ...
 
@@ -98,6 +99,8 @@ def isolate(
         outcome, times = outcome_of(outcome_file, task, finished, limits, job["engine"]), None
         if task == "measure" and outcome["status"] == "measured":
             outcome, times = _with_times(outcome, pyperf_file, cast(Job, job), finished.output)
+        if outcome["status"] != "measured":
+            _refuse_full_disk(Path(folder))
     return Answer(outcome, seconds, times, other_load)
 
 
@@ -111,6 +114,18 @@ def _with_times(outcome: dict[str, Any], file: Path, job: Job, output: str) -> t
     except WrongOutcome as wrong:
         return {"status": "failed", "reason": str(wrong)}, None
     return outcome, times
+
+
+def _refuse_full_disk(folder: Path) -> None:
+    """Raise OSError where the disk has no space left: then a worker that failed says nothing of its engine.
+
+    No record is written, so that the run measures the cell once it is resumed.
+    """
+    try:
+        (folder / "space").write_bytes(bytes(1 << 16))
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
 
 
 def _others_cpu_seconds() -> float:

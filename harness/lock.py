@@ -52,18 +52,13 @@ def locked(command: Sequence[str], *, waiting: Callable[[str], None] | None = No
         with _locked_on_windows(waiting):
             yield
         return
-    import fcntl  # POSIX's own
-
     file = _open(lock_file())
     try:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = _holder(file)
-            if waiting is None:
-                raise Busy(holder) from None
-            waiting(holder)
-            fcntl.flock(file, fcntl.LOCK_EX)  # sleeps, and Ctrl-C ends it
+        _lock(file, waiting)
+        while not _is_the_lock(file):  # somebody removed it while we waited
+            os.close(file)
+            file = _open(lock_file())
+            _lock(file, waiting)
         _write(file, _introduction(command))
         try:
             yield
@@ -71,6 +66,27 @@ def locked(command: Sequence[str], *, waiting: Callable[[str], None] | None = No
             _write(file, b"")
     finally:
         os.close(file)
+
+
+def _lock(file: int, waiting: Callable[[str], None] | None) -> None:
+    import fcntl  # POSIX's own
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = _holder(file)
+        if waiting is None:
+            raise Busy(holder) from None
+        waiting(holder)
+        fcntl.flock(file, fcntl.LOCK_EX)  # sleeps, and Ctrl-C ends it
+
+
+def _is_the_lock(file: int) -> bool:
+    """Whether others who open the lock's file open this one."""
+    try:
+        return os.path.samestat(os.fstat(file), lock_file().stat())
+    except OSError:
+        return False
 
 
 def _open(path: Path) -> int:

@@ -334,6 +334,7 @@ def _merge(pyperf_json: bytes, block: int, suite_file: Path) -> Any:
     with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
         draft = Path(folder) / "suite.json"
         pyperf.Benchmark([*others, *added.get_runs()]).dump(str(draft), replace=True)
+        suite_file.parent.mkdir(exist_ok=True)  # git keeps no empty folder
         write_atomically(suite_file, draft.read_text(encoding="utf-8"))
     return added
 

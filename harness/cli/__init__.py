@@ -6,6 +6,7 @@ Exit 0: done, nothing failed (a skip with a reason is no failure); 1: a cell, a 
 
 from __future__ import annotations
 
+import io
 import signal
 import sys
 from importlib import import_module
@@ -43,6 +44,9 @@ for command in COMMANDS:
 
 def main() -> None:
     """Entry point of `zoomgrad`."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that does not know `µ`
     for number in INTERRUPTS:
         # A shell's background job ignores Ctrl-C, and `nohup` a hangup.
         if signal.getsignal(number) is not signal.SIG_IGN:

@@ -64,6 +64,8 @@ def _write(made: Export, output: str | None, beside: Path) -> Path | None:
     try:
         if not output:
             path.parent.mkdir(exist_ok=True)
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            raise NoExport(f"{path} is a link, or not a file", "Name a plain file, or print with `--output -`.")
         write_atomically(path, made.content)
     except OSError as error:
         raise NoExport(f"{path} can't be written: {error.strerror}", "Name another file with --output.") from error

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from harness import display
 from harness.cli.app import WRONG_USE, app, complain, out, say_next, short
@@ -13,6 +14,7 @@ from reports import build
 from reports.history import change_figure, latest
 from reports.history import history as history_of
 from results import units
+from results.fields import printable
 from results.store import RUNS
 
 
@@ -27,7 +29,7 @@ def history(
         what = "is a run, and no folder of runs" if folder.is_dir() else "no such folder"
         complain(f"{short(folder)}: {what}\n  Name a folder that holds runs, or make some with `zoomgrad run`.")
         raise typer.Exit(WRONG_USE)
-    with out.status(f"reading {short(folder)}"):
+    with out.status(escape(f"reading {printable(short(folder))}")):
         races, left_out = build.gather(folder)
         told = history_of(races, left_out)
     for line in left_out:

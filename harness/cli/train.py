@@ -10,11 +10,12 @@ import typer
 
 import engines
 from harness import display, workloads
-from harness.cli.app import FAILED, INTERRUPTED, Engine, OnInterpreter, app, err, out, say_next
+from harness.cli.app import FAILED, INTERRUPTED, Engine, OnInterpreter, app, complain, err, out, say_next
 from harness.cli.measuring import fetch_data, python_of, with_project
 from harness.containment import descendants
 from harness.containment.running import end, uninterrupted
 from harness.worker.train import Event, Settings
+from results.fields import printable
 
 LINE_CHARACTERS = 1 << 20
 """Of a worker's line that are read at once; an event has a few thousand."""
@@ -51,10 +52,10 @@ def train(
             assert worker.stdout
             while line := worker.stdout.readline(LINE_CHARACTERS):
                 event = _event(line)
-                if event:
-                    progress.show(event)
-                else:
-                    err.print(line.rstrip(), markup=False, soft_wrap=True)  # an engine's own words
+                try:
+                    progress.show(event or {})
+                except (LookupError, AttributeError, TypeError, ValueError, ArithmeticError):  # an engine's own words
+                    err.print(printable(line.rstrip()), markup=False, soft_wrap=True)
             worker.wait()
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
@@ -64,7 +65,7 @@ def train(
                 end(worker, known)  # a compiler that it started has a group of its own
                 progress.close()
     for failure in progress.failures:
-        err.print(f"zoomgrad: {failure}", markup=False, soft_wrap=True)
+        complain(str(failure))
     if repeats > 1 and progress.ends:
         out.print(*display.distribution_lines(progress.ends), sep="\n")
     if progress.failures or code:
@@ -73,7 +74,7 @@ def train(
 
 
 def _event(line: str) -> Event | None:
-    """What the worker tells in that line; None where it is something else that the worker, or its engine, printed."""
+    """The event in that line; None where the worker or its engine printed something else."""
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):

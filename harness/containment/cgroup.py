@@ -20,10 +20,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.worker.lifeline import identity, lives
+from harness.worker.lifeline import IDENTITY, identity, lives
 
 NAME = "zoomgrad-{harness}-{number}"
-_NAME = re.compile(r"zoomgrad-(\d+-\d+)-\d+")
+_NAME = re.compile(rf"zoomgrad-({IDENTITY.pattern})-\d+", re.ASCII)
 
 ENDING_SECONDS = 10.0
 """How long the system may take to end what was killed."""

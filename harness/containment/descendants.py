@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import sys
 import time
@@ -17,7 +16,7 @@ from collections.abc import Collection, Iterator
 
 import psutil
 
-from harness.worker.lifeline import HARNESS, lives
+from harness.worker.lifeline import HARNESS, IDENTITY, lives
 
 PR_SET_CHILD_SUBREAPER = 36
 ENDING_SECONDS = 10.0
@@ -90,8 +89,5 @@ def _leftovers() -> Iterator[psutil.Process]:
             if process.pid == os.getpid() or (hasattr(os, "getuid") and process.uids().real != os.getuid()):
                 continue
             mark = process.environ().get(HARNESS, "")
-            if _IDENTITY.fullmatch(mark) and not lives(mark) and process.status() != psutil.STATUS_ZOMBIE:
+            if IDENTITY.fullmatch(mark) and not lives(mark) and process.status() != psutil.STATUS_ZOMBIE:
                 yield process
-
-
-_IDENTITY = re.compile(r"[1-9]\d{0,9}-\d+")

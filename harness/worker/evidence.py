@@ -191,7 +191,7 @@ class Witness:
                 content = opened.read(8 * sum(lengths) + 1)
         except (OSError, MemoryError) as error:
             raise _damaged(file, f"can't be read: {error}") from None
-        if hashlib.sha256(content).hexdigest() != digest:
+        if len(content) != 8 * sum(lengths) or hashlib.sha256(content).hexdigest() != digest:
             raise _damaged(file, "is not what was written")
         doubles = array("d")
         doubles.frombytes(content)
@@ -218,7 +218,7 @@ def _read_index(file: Path) -> dict[str, tuple[list[int], str]]:
             and all(type(length) is int and 0 <= length < 1 << 32 for length in lengths)
         )
         if not is_right or not isinstance(lengths, list) or not isinstance(digest, str):
-            raise _damaged(file, "is no index of evidence")
+            raise _damaged(file, "is not an index of evidence")
         found[name] = (lengths, digest)
     return found
 

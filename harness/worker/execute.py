@@ -5,6 +5,7 @@ The program's `micrograd.engine` and `micrograd.nn` are modules made here, over 
 
 from __future__ import annotations
 
+import os
 import runpy
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from types import ModuleType
 import engines
 from engines.api import Engine, Unavailable
 from engines.graph.draw import draw_dot
-from harness.worker.lifeline import end_with_the_harness
+from harness.worker.lifeline import HARNESS, end_with_the_harness
 
 WRONG_USE = 2
 
@@ -50,6 +51,8 @@ def execute(engine: Engine, script: str, arguments: list[str]) -> None:
 def main() -> None:
     """Run the script that the arguments name, or tell why the engine can't."""
     end_with_the_harness()
+    # What the program starts is its user's, and may outlive the harness.
+    os.environ.pop(HARNESS, None)
     try:
         engine = able(sys.argv[1])
     except Unavailable as missing:

@@ -11,12 +11,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import sys
 from typing import Optional
 
 HARNESS = "ZOOMGRAD_HARNESS"
 """Environment variable: the identity of the harness that a process works for."""
+
+IDENTITY = re.compile(r"[1-9]\d{0,9}-\d+-\d+", re.ASCII)
+"""What `identity` gives."""
 
 PR_SET_PDEATHSIG = 1
 
@@ -36,24 +40,35 @@ def end_with_the_harness() -> None:
 
 
 def identity(pid: Optional[int] = None) -> str:
-    """A process as `<pid>-<start>`, by default this one: the system gives a pid to another process later.
+    """A process as `<pid>-<start>-<namespace>`, by default this one: the system gives a pid to another process later.
 
-    The start is in ticks since the machine started, which a clock that is set does not move; 0 where there is no
-    /proc. Raises ProcessLookupError where there is no such process.
+    The start is in ticks since the machine started, which a clock that is set does not move. A container has pids of
+    its own: a namespace of them. Both are 0 where there is no /proc. Raises ProcessLookupError where there is no such
+    process.
     """
     pid = os.getpid() if pid is None else pid
-    return f"{pid}-{_start(pid)}"
+    return f"{pid}-{_start(pid)}-{_namespace()}"
 
 
 def lives(identity_: str) -> bool:
-    """Whether the process of that identity is there, and not a zombie. False for a text that is no identity."""
-    number, _, start = identity_.partition("-")
-    if not (number.isascii() and number.isdigit() and 0 < len(number) <= 10 and int(number)):
+    """Whether the process of that identity is there, and not a zombie. False for a text that is no identity.
+
+    True for one of another container: nobody can tell from here.
+    """
+    if not IDENTITY.fullmatch(identity_):
         return False
+    pid, start, namespace = identity_.split("-")
     try:
-        return start == _start(int(number))
+        return namespace != _namespace() or start == _start(int(pid))
     except ProcessLookupError:
         return False
+
+
+def _namespace() -> str:
+    try:
+        return str(os.stat("/proc/self/ns/pid").st_ino)  # noqa: PTH116  (every worker's start pays for an import)
+    except OSError:
+        return "0"
 
 
 def _start(pid: int) -> str:

@@ -18,7 +18,11 @@ def export(material: Material) -> Export:
     benchmarks = []
     for cell, found in outcomes(material.run, material.records).items():
         if found.status == MEASURED and cell in material.suites:
-            (benchmark,) = pyperf.BenchmarkSuite.loads(material.suites[cell]).get_benchmarks()
+            try:
+                (benchmark,) = pyperf.BenchmarkSuite.loads(material.suites[cell]).get_benchmarks()
+            except Exception as error:  # pyperf raises errors of many types for a damaged file
+                why = f"pyperf's file of {cell} is damaged ({type(error).__name__})"
+                raise NoExport(why, "Remove it: the cell is left out then.") from error
             benchmark.update_metadata({"name": cell.key})
             benchmarks.append(benchmark)
     if not benchmarks:

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from engines import discovery
+from results.fields import LONGEST_NAME
+
 ROOT = Path(__file__).parent.parent.parent
 RUNNING = f"cpython-{sys.version_info[0]}.{sys.version_info[1]}"
 
@@ -147,3 +150,7 @@ def test_a_run_goes_on_and_says_so_once(zoomgrad):
     assert line.startswith("zoomgrad: left out: engines/mine/broken.py: can't be imported: SyntaxError")
     assert "Traceback" not in result.stderr
     assert "ZeroDivisionError" in result.stdout
+
+
+def test_an_engine_may_have_as_long_a_name_as_a_record():
+    assert discovery.MOST_CHARACTERS == LONGEST_NAME

@@ -526,10 +526,12 @@ def test_limits_are_kept_with_the_run_and_a_hit_one_is_in_the_record(zoomgrad, r
     ("arguments", "said"),
     [
         (("run", "--memory", "much"), "'much' is not a size; write 8G, 512M or 65536"),
-        (("run", "--memory", "-1G"), "no size"),
+        (("run", "--memory", "-1G"), "not a size"),
         (("run", "--output", "0"), "must be more than 0"),
-        (("run", "--memory", "99999999999T"), "no size"),
+        (("run", "--memory", "99999999999T"), "not a size"),
         (("run", "--processes", "1"), "--processes"),
+        (("run", "--timeout", "1e8"), "timeout_seconds"),
+        (("run", "--memory", "1500000T"), "memory_bytes"),
     ],
 )
 def test_a_size_that_is_none_is_refused(asked, arguments, said):

@@ -132,7 +132,9 @@ def test_an_identity_is_of_one_process_at_one_time():
         assert lives(identity())
         assert lives(mark)
         if sys.platform == "linux":
-            assert not lives(f"{child.pid}-1"), "another process had that pid before"
+            namespace = mark.rpartition("-")[2]
+            assert not lives(f"{child.pid}-1-{namespace}"), "another process had that pid before"
+            assert lives(f"{child.pid}-1-7"), "nobody can tell of another container's"
         child.kill()
         wait_for(lambda: psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE)
         assert not lives(mark) or sys.platform != "linux", "a zombie that nobody has waited for"
@@ -144,7 +146,9 @@ def test_an_identity_is_of_one_process_at_one_time():
         identity(child.pid)
 
 
-@pytest.mark.parametrize("text", ["", "-", "1", "x-1", "-1-1", "0-0", "99999999999999999999-1", "²-1", "1-", "1 -1"])
+@pytest.mark.parametrize(
+    "text", ["", "-", "1", "1-1", "x-1-1", "-1-1-1", "0-0-0", "99999999999999999999-1-1", "²-1-1", "1--", "1 -1-1"]
+)
 def test_a_text_that_is_no_identity_names_nobody(text):
     assert not lives(text)
 
@@ -156,8 +160,14 @@ def marked(mark, **options):
 def test_what_a_harness_that_died_left_behind_is_ended_and_nothing_else():
     dead = subprocess.Popen([sys.executable, "-c", "pass"])
     dead.wait()
-    left = marked(f"{dead.pid}-1", start_new_session=True)
-    others = [marked(identity()), marked("nonsense"), marked("12-x"), subprocess.Popen(SLEEP)]
+    left = marked(f"{dead.pid}-1-{identity().rpartition('-')[2]}", start_new_session=True)
+    others = [
+        marked(identity()),
+        marked("nonsense"),
+        marked("12-x"),
+        marked(f"{dead.pid}-1-7"),
+        subprocess.Popen(SLEEP),
+    ]
     try:
         assert containment.end_leftovers() >= 1
         assert not is_running(left.pid)

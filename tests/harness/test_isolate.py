@@ -12,6 +12,7 @@ import psutil
 import pyperf
 import pytest
 
+from harness import isolate as isolating
 from harness.containment import Limits
 from harness.containment.running import TAIL_CHARACTERS
 from harness.isolate import KEPT, PADDING, Draw, isolate
@@ -299,3 +300,14 @@ def test_a_worker_that_is_ended_takes_its_compilers_along(stand_in, job, tmp_pat
             return
         time.sleep(0.1)
     pytest.fail("it goes on")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_full_disk_is_no_fault_of_the_engine(tmp_path):
+    """A record would be final; without one, a resumed run measures the cell."""
+    isolating._refuse_full_disk(tmp_path)
+    isolating._refuse_full_disk(tmp_path / "removed by the engine")
+    (tmp_path / "space").unlink()
+    (tmp_path / "space").symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left"):
+        isolating._refuse_full_disk(tmp_path)

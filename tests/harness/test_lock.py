@@ -176,3 +176,14 @@ def test_what_a_holder_says_is_plain_text(file, holder):
         pass
     assert str(busy.value).isprintable()
     assert len(str(busy.value)) < 1200
+
+
+def test_who_waited_for_a_file_that_was_removed_locks_the_next_one(file, holder):
+    def waiting(who):
+        file.unlink()
+        holder.kill()
+
+    with locked(["zoomgrad"], waiting=waiting):
+        assert json.loads(file.read_text())["pid"] == os.getpid()
+        with pytest.raises(Busy), locked(["zoomgrad"]):
+            pass

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,8 @@ from results import owned
 from tests.harness.answering import Answering
 from tests.harness.runs import kept
 from tests.harness.test_cli import kept_in
+
+ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture(scope="module")
@@ -228,3 +231,36 @@ def test_an_output_that_is_full_is_one_line(tmp_path):
     assert ended.stderr.startswith("zoomgrad: No space left on device\n  ")
     assert "Traceback" not in ended.stderr
     assert "Exception ignored" not in ended.stderr
+
+
+@pytest.mark.parametrize("kind", ["link", "fifo"])
+def test_an_export_does_not_replace_what_is_not_a_file(zoomgrad, tmp_path, mine, kind):
+    target = tmp_path / "target"
+    target.symlink_to(mine / "thesis.tex") if kind == "link" else os.mkfifo(target)
+    refused(zoomgrad("export", "--format", "csv", "--output", target, kept(tmp_path).folder), "a link, or not a file")
+    assert target.is_symlink() or target.is_fifo()
+
+
+def test_a_damaged_suite_is_not_exported(zoomgrad, tmp_path):
+    store = kept(tmp_path)
+    for cell in store.run.cells:
+        store.pyperf_file(cell).write_text('{"benchmarks": [{"runs": ["x"]}], "version": "1.0"}')
+    refused(zoomgrad("export", "--format", "pyperf", store.folder), "pyperf's file of", "is damaged")
+
+
+def test_a_folder_of_markup(zoomgrad, tmp_path):
+    (tmp_path / "[" / "x]").mkdir(parents=True)
+    refused(zoomgrad("history", tmp_path / "[" / "x]"), "[/x]")
+
+
+def test_a_terminal_that_knows_ascii_only(tmp_path):
+    store = kept(tmp_path)
+    result = subprocess.run(
+        [sys.executable, "-m", "harness", "report", store.folder],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "\\xd7" in result.stdout or "\\xb5" in result.stdout

@@ -1,11 +1,13 @@
 """A stranger's micrograd program runs unchanged on every engine."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from harness.worker.lifeline import HARNESS, identity
 from tests.engines.ladder import of_each_value
 from tests.engines.programs import MICROGRAD_README
 
@@ -78,3 +80,17 @@ def test_an_exception_ends_it_as_python_would(tmp_path):
     result = execute("tuple", tmp_path, "1 / 0")
     assert result.returncode == 1
     assert "ZeroDivisionError" in result.stderr
+
+
+def test_what_a_program_starts_is_not_marked_as_a_worker(tmp_path):
+    """The next run ends what a worker left behind; an editor that a program started is its user's."""
+    text = "import os, subprocess; subprocess.run('echo marked: $ZOOMGRAD_HARNESS', shell=True)"
+    (tmp_path / "program.py").write_text(text)
+    result = subprocess.run(
+        [sys.executable, "-m", "harness.worker.execute", "tuple", str(tmp_path / "program.py")],
+        cwd=ROOT,
+        env={**os.environ, HARNESS: identity()},
+        capture_output=True,
+        text=True,
+    )
+    assert (result.stdout.strip(), result.stderr) == ("marked:", "")

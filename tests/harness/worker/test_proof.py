@@ -1,5 +1,6 @@
 """The gate of correctness: what counts as the same bits, who vouches, and that every engine passes."""
 
+import hashlib
 import json
 import math
 from array import array
@@ -391,7 +392,7 @@ NUMBERS = Evidence(array("d", [1.0, 2.0]), array("d", [3.0]), array("d", [4.0]))
 def test_an_index_that_is_none_is_told(tmp_path, index):
     write_evidence(tmp_path, [("4", NUMBERS)])
     (tmp_path / "index.json").write_text(index)
-    with pytest.raises(DamagedEvidence, match=r"index\.json is no index of evidence\n  Remove"):
+    with pytest.raises(DamagedEvidence, match=r"index\.json is not an index of evidence\n  Remove"):
         Witness(tmp_path)
 
 
@@ -411,3 +412,13 @@ def test_evidence_that_nobody_wrote_is_told(tmp_path):
     write_evidence(tmp_path, [("4", NUMBERS)])
     with pytest.raises(DamagedEvidence, match="has nothing of '8'"):
         Witness(tmp_path).evidence("8")
+
+
+def test_evidence_of_another_length_is_told_even_if_its_hash_is_right(tmp_path):
+    write_evidence(tmp_path, [("4", NUMBERS)])
+    (tmp_path / "4.doubles").write_bytes(b"x" * 7)
+    index = json.loads((tmp_path / "index.json").read_text())
+    index["4"]["sha256"] = hashlib.sha256(b"x" * 7).hexdigest()
+    (tmp_path / "index.json").write_text(json.dumps(index))
+    with pytest.raises(DamagedEvidence, match="is not what was written"):
+        Witness(tmp_path).check()
