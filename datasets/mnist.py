@@ -88,7 +88,11 @@ def find(file: File) -> Optional[Path]:
     if os.path.lexists(path):
         return path
     data = _folder_of("ZOOMGRAD_DATA")
-    if data and data.exists() and not data.is_dir():
+    try:
+        is_other = data is not None and data.exists() and not data.is_dir()
+    except OSError:  # a name that is too long
+        is_other = True
+    if is_other:
         raise Unavailable(f"mnist: ZOOMGRAD_DATA ({data}) is not a folder", "Point it at a folder with the four files.")
     for candidate in (data / spelling for spelling in file.spellings) if data else ():
         # One that is there and can't be read is shown, not passed over.

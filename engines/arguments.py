@@ -17,7 +17,7 @@ MOST = 2**53
 def whole(number: Any, name: str, least: int, most: int = MOST) -> int:
     """The number as an int. Raises ValueError unless it is a whole number from `least` to `most`."""
     try:
-        found: int = number if number.__class__ is int else int(operator.index(number))
+        found: int = number if type(number) is int else int(operator.index(number))
     except TypeError:
         found = least - 1
     if not least <= found <= most:
@@ -28,7 +28,7 @@ def whole(number: Any, name: str, least: int, most: int = MOST) -> int:
 def finite(number: Any, name: str) -> float:
     """The number as a float. Raises TypeError for what is not a number, ValueError for one that is not finite."""
     try:
-        found: float = number if number.__class__ is float else array("d", [number])[0]  # float() would read text, too
+        found: float = number if type(number) is float else array("d", [number])[0]  # float() would read text, too
     except TypeError:
         raise TypeError(f"{name} must be a number, not {type(number).__name__}") from None
     except OverflowError:
@@ -40,7 +40,7 @@ def finite(number: Any, name: str) -> float:
 
 def finite_rate(rate: Any, update: int) -> float:
     """The learning rate of that update as a float. Raises TypeError and ValueError as `finite` does."""
-    if rate.__class__ is float and math.isfinite(rate):  # so that a name is only made where it is needed
+    if type(rate) is float and math.isfinite(rate):  # so that a name is only made where it is needed
         checked: float = rate
         return checked
     return finite(rate, f"the rate of update {update:,}")

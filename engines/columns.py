@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from array import array
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional, Union
@@ -118,9 +120,20 @@ def _checked(column: Column) -> Column:
     return Column(column.data if type(column.data) is bytes else view, width, divisor, bool(column.one_hot))
 
 
+_PYTHON_MAY_EXPORT = sys.implementation.name == "cpython" and sys.version_info >= (3, 12)
+"""Whether a class can export a buffer by a method of Python's (PEP 688). Such a method could resize another buffer,
+which has been measured already."""
+
+
 def view_of(data: Any, name: str, formats: str, *, writable: bool = False, length: Optional[int] = None) -> memoryview:
     """The buffer behind it. Raises TypeError, or ValueError where the length is wrong, and says what would do."""
     wanted = " or ".join({"d": "doubles", "B": "bytes"}[code] for code in formats)
+    exporter = getattr(type(data), "__buffer__", None)
+    if _PYTHON_MAY_EXPORT and exporter is not None and not isinstance(exporter, types.WrapperDescriptorType):
+        raise TypeError(
+            f"{name} must be a buffer of {wanted}, and that of {type(data).__name__} is made by Python code\n"
+            "  Pass a `memoryview` of it."
+        )
     try:
         view = memoryview(data)
     except TypeError:

@@ -277,7 +277,7 @@ def _uvs() -> list[Path]:
     """What uv installed; nothing where uv can't tell."""
     # PATH was searched above; uv would start every program on it again, pyenv's shims among them, for a second.
     environment = {**os.environ, "PATH": ""}
-    command = [_uv_path(), "python", "list", "--only-installed", "--output-format", "json"]
+    command = [_uv_path(), "--no-cache", "python", "list", "--only-installed", "--output-format", "json"]
     try:
         answer = ask(command, seconds=UV_SECONDS, errors=False, environment=environment)
         paths = [Path(found.path or "") for found in _LISTING.validate_json(answer)]

@@ -101,14 +101,16 @@ struct columns {
     Py_ssize_t rows;
 };
 
+/* A number may be an object of Python's, which may do anything when asked, even resize a buffer: exact types only. */
 static int take_column(PyObject *fields, struct column *described, Py_buffer *view, Py_ssize_t *rows)
 {
     PyObject *data;
     Py_ssize_t width;
     double divisor;
     int one_hot;
-    if (!PyTuple_Check(fields)) {
-        PyErr_SetString(PyExc_TypeError, "a column must be a tuple (data, width, divisor, one_hot)");
+    if (!PyTuple_Check(fields) || PyTuple_Size(fields) != 4 || !PyLong_CheckExact(PyTuple_GetItem(fields, 1))
+        || !PyFloat_CheckExact(PyTuple_GetItem(fields, 2)) || !PyBool_Check(PyTuple_GetItem(fields, 3))) {
+        PyErr_SetString(PyExc_TypeError, "a column must be a tuple (data, width: int, divisor: float, one_hot: bool)");
         return -1;
     }
     if (!PyArg_ParseTuple(fields, "Ondp", &data, &width, &divisor, &one_hot))

@@ -188,22 +188,32 @@ class Program:
         rate that is not finite and a class label beyond its column, before the first step, and NonFiniteLoss at the
         first loss that is not finite: its update is not applied.
         """
+        # Numbers first: a caller's own class may do anything while it becomes one, even resize the rows.
+        batch, first_row = whole(batch, "batch", 1), whole(first_row, "first_row", 0)
+        steps = None if steps is None else whole(steps, "steps", 0)
+        rate = rate if callable(rate) else finite(rate, "the rate")
         found = columns(rows, self._x.length)
-        batch = whole(batch, "batch", 1)
-        steps = found[0].rows if steps is None else whole(steps, "steps", 0)
+        steps = found[0].rows if steps is None else steps
         first_row = whole(first_row, "first_row", 0, found[0].rows - 1)
         check_labels(found, first_row, steps)
-        losses, failed = self.run(found, rate, batch, steps, first_row, update=0)
+        losses, failed = self.run(found, rate, batch, steps, first_row, update=0, source=rows)
         if failed is not None:
             raise NonFiniteLoss(len(losses), failed)
         return losses
 
     def run(
-        self, rows: Sequence[Column], rate: Rate, batch: int, steps: int, first_row: int, update: int
+        self,
+        rows: Sequence[Column],
+        rate: Rate,
+        batch: int,
+        steps: int,
+        first_row: int,
+        update: int,
+        source: Optional[Rows] = None,
     ) -> tuple[array[float], Optional[float]]:
         """`train`, for a trainer that has checked its columns and numbers: the finite losses, and the one after them.
 
-        update: the next one's number.
+        update: the next one's number. source: what a caller gave, of which the columns were made.
         """
         with self._alone:
             check_arithmetic()
@@ -215,8 +225,10 @@ class Program:
                 ) from None
             count, waiting = rows[0].rows, self._taken % batch
             rates = _rates(rate, range(update, update + (waiting + steps) // batch))
-            # Only PyPy lets a schedule resize the rows whose rates it gives.
-            if callable(rate) and any(column.rows != count for column in rows):
+            # Where exports don't pin them, a schedule may have resized the rows, and the old views would dangle.
+            if callable(rate) and source is not None:
+                rows = columns(source, self._x.length)
+            if any(column.rows != count for column in rows):
                 raise BufferError("rows changed their length during a call\n  Leave them alone while they are read.")
             buffers = (self._x.ready(), self._p.ready(), self._w, self._y.ready(), self._q.ready())
             stretch = Stretch(rows, first_row, steps, batch, waiting, rates, losses)

@@ -297,9 +297,9 @@ def build(
 
 
 def _check_there(tool: Toolchain, files: Sequence[Path]) -> None:
-    if not all(file.exists() for file in files):
+    if not all(file.is_file() for file in files):
         command = Path(tool.command[0]).name
-        raise BuildFailed(f"{command} said that it was done, and brought no object", "", "Run `zoomgrad doctor`.")
+        raise BuildFailed(f"{command} reported success but wrote no object", "", "Run `zoomgrad doctor`.")
 
 
 def _linker(tool: Toolchain) -> tuple[str, ...]:
@@ -349,8 +349,8 @@ def loading() -> Iterator[None]:
     """While an object is loaded: raises BuildFailed where the system refuses it."""
     try:
         yield
-    except (OSError, ImportError) as error:
-        remedy = "If TMPDIR's file system is mounted noexec, point TMPDIR elsewhere."
+    except (OSError, ImportError, UnicodeError) as error:  # a path may be undecodable
+        remedy = "Point TMPDIR at another folder: its file system may be mounted noexec, or its name may not be text."
         raise BuildFailed("the object can't be loaded", str(error), remedy) from None
 
 

@@ -141,7 +141,8 @@ def find() -> str:
     if not program:
         raise NoProfile("skipped", "perf is not installed", REMEDY)
     with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
-        command = [program, "record", "--quiet", "--event=cpu-clock", "--output=probe.data", "--", "true"]
+        options = ("--quiet", "--event=cpu-clock", "--no-buildid", "--no-buildid-cache", "--output=probe.data")
+        command = [program, "record", *options, "--", "true"]
         try:
             ask(command, seconds=PROBE_SECONDS, folder=Path(folder))
         except NoAnswer as none:

@@ -280,8 +280,61 @@ def test_rows_that_lose_their_length_during_a_call(program):
         del rows[:]
         return 0.1
 
-    with pytest.raises(BufferError, match="rows changed their length during a call\n  Leave"):
+    with pytest.raises(ValueError, match="every column must hold the same number of rows, one at least"):
         program.train(rows, rate=rate)
+    assert computes(program)
+
+
+class Resizing:
+    """A number that resizes a NumPy array when it is asked for its value, whatever the array is exported to."""
+
+    def __init__(self, rows, value):
+        self.rows, self.value = rows, value
+
+    def __index__(self):
+        self.rows.resize(2, refcheck=False)
+        return self.value
+
+    def __float__(self):
+        return float(self.__index__())
+
+
+@pytest.mark.parametrize("which", ["batch", "first_row", "steps", "rate", "schedule"])
+def test_rows_that_are_resized_while_arguments_are_read(program, which):
+    np = pytest.importorskip("numpy")
+    rows = np.zeros(8_000_000)
+    asked = {"rate": 0.1, "first_row": 3_999_990, "steps": 20}
+    if which == "schedule":
+        asked["rate"] = lambda update: float(Resizing(rows, 0))
+    else:
+        asked[which] = Resizing(rows, 1)
+    with pytest.raises((ValueError, BufferError)):
+        program.train(rows, **asked)
+        if which == "first_row":  # it is one of the two rows that are left
+            raise ValueError
+    assert computes(program)
+
+
+def test_an_object_that_claims_to_be_an_int(program):
+    class Claiming:
+        __class__ = property(lambda self: int)
+        __le__ = __ge__ = lambda self, other: True
+        __mul__ = __rmul__ = lambda self, other: 8
+        __index__ = lambda self: 1000  # noqa: E731
+
+    assert len(program.train(doubles(1.0), rate=0.0, steps=Claiming())) == 1000
+    assert computes(program)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12) or not PINS, reason="a class can't export a buffer")
+def test_a_buffer_that_python_code_exports_is_refused(program):
+    class Exporting:
+        def __buffer__(self, flags):
+            return memoryview(doubles(1.0, 2.0))
+
+    with pytest.raises(TypeError, match=r"gradients must be .* made by Python code\n  Pass a `memoryview`"):
+        program.gradients = Exporting()
+    program.gradients = memoryview(Exporting())
     assert computes(program)
 
 

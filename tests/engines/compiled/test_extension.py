@@ -64,7 +64,7 @@ def test_it_computes(module):
         ("update", (P, Q, "fast", 1), TypeError, "real number"),
         ("set_input", (X, [Column(doubles(1), 1)], 0), TypeError, "columns must be a tuple of at most 16"),
         ("set_input", (X, (doubles(1),), 0), TypeError, "a column must be a tuple"),
-        ("set_input", (X, ((doubles(1), "wide", 1.0, False),), 0), TypeError, "integer"),
+        ("set_input", (X, ((doubles(1), "wide", 1.0, False),), 0), TypeError, "width: int"),
         ("set_input", (X, (Column(array("f", [1]), 1),), 0), TypeError, "doubles or bytes"),
         ("set_input", (X, (Column(doubles(1), 1, 1.0, True),), 0), TypeError, "class labels are bytes"),
         ("set_input", (X, (Column(b"123", 2),), 0), ValueError, "a whole number of rows"),

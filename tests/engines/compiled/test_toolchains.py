@@ -254,7 +254,7 @@ def test_one_that_is_killed(compiler):
 
 
 def test_one_that_brings_nothing(compiler):
-    assert failure(compiler("exit 0")).startswith("fakecc said that it was done, and brought no object: ")
+    assert failure(compiler("exit 0")).startswith("fakecc reported success but wrote no object: ")
 
 
 def alive(process):
@@ -300,7 +300,7 @@ def test_one_that_needs_too_much_memory(tmp_path, compiler):
     text = f'exec "{sys.executable}" -S "{greedy}"'
     assert "MemoryError" in failure(compiler(text), most_bytes=2 << 30)
     greedy.write_text("import time\ntime.sleep(0.2)\nbytearray(1 << 20)\n")
-    assert "brought no object" in failure(compiler(text), most_bytes=2 << 30)
+    assert "wrote no object" in failure(compiler(text), most_bytes=2 << 30)
 
 
 def test_one_that_can_not_be_started(tmp_path):
