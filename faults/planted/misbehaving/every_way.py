@@ -340,6 +340,8 @@ EXPECTED: dict[str, set[str]] = {
     **{engine.name: {"failed"} for engine in ENGINES},
     **{_name(act, moment): {"failed", "timed-out"} for act in TIMES_OUT for moment in ("prepare", "train")},
     **{_name(act, moment): {"failed", "timed-out", "measured"} for act in HARMLESS for moment in ("prepare", "train")},
+    # A restart makes the losses anew, before anybody reads them.
+    "bad-no-losses": {"failed", "measured"},
     # An empty reason is none: it is skipped, or failed, but not measured.
     **{f"bad-{name}": {"failed", "skipped"} for name in SUPPORTS},
 }
@@ -353,7 +355,7 @@ LIMITS: dict[str, set[str]] = {
     for act, limits in (
         *((act, {"time"}) for act in (loop, sleep, stop, deaf_loop)),
         (output, {"output"}),
-        (memory, {"memory"}),
+        *((act, {"memory"}) for act in (memory, memory_error)),
         # A process that may not be made is an error of the engine's own, where a cgroup counts processes.
         (fork_bomb, {"processes", ""}),
     )
