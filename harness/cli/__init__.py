@@ -52,7 +52,14 @@ def main() -> None:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
     try:
-        app()
+        try:
+            app()
+        finally:
+            if sys.stdout:
+                sys.stdout.flush()  # at Python's own end a failure could not be told
+    except BrokenPipeError:  # as of `zoomgrad list | head -1`
+        let_go_of_output()
+        sys.exit(FAILED)
     except (UnknownName, Unreadable, Unavailable, datasets.Unavailable, CorruptData, NoEnvironment) as error:
         complain(str(error))
         sys.exit(WRONG_USE)

@@ -103,7 +103,7 @@ def test_groups_of_a_harness_that_died_are_ended_and_others_are_not(group):
     child, mine = subprocess.Popen(SLEEP), subprocess.Popen(SLEEP)
     dead = subprocess.Popen([sys.executable, "-c", "pass"])
     dead.wait()
-    left = group.folder.with_name(f"zoomgrad-{dead.pid}-1-0")
+    left = group.folder.with_name(f"zoomgrad-{dead.pid}-1-{identity().rpartition('-')[2]}-0")
     foreign = group.folder.with_name("zoomgrad-of-somebody-else")
     left.mkdir()
     foreign.mkdir()
