@@ -104,8 +104,11 @@ class CEngine(CompiledEngine):
         )
         tool = self.toolchain()
         with contextlib.ExitStack() as stack:
-            key = self._key(tool, source) if objects else ""
-            kept = stack.enter_context(kept_objects.kept(objects, key)) if objects else None
+            # The key asks the compiler for its macros: most programs compile too fast to be kept, and need none.
+            if objects and os.path.lexists(objects):
+                kept = stack.enter_context(kept_objects.kept(objects, self._key(tool, source)))
+            else:
+                kept = None
             if kept:
                 clock.sizes["object_bytes"] = kept.size
                 with toolchains.loading():
@@ -116,7 +119,7 @@ class CEngine(CompiledEngine):
                 built = stack.enter_context(toolchains.build(tool, source.units, self.flags))
             clock.sizes["object_bytes"] = built.size
             if objects and sum(clock.phases.values()) > KEPT_FROM_SECONDS:
-                kept_objects.keep(built, objects, key)
+                kept_objects.keep(built, objects, self._key(tool, source))
             with clock.phase("load"), toolchains.loading():
                 return self.load(built, source)
 
