@@ -11,7 +11,7 @@ import psutil
 
 from engines.api import Unavailable
 from engines.asking import NoAnswer, ask, which
-from engines.compiled import toolchains
+from engines.kernel import toolchains
 from results import alike
 from results.fields import on_one_line
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 import engines
 from engines import Engine
 from engines.api import UnknownName
-from engines.compiled.c_engines import KEPT_FROM_SECONDS
+from engines.kernel.c_engine import KEPT_FROM_SECONDS
 from harness import workloads
 from harness.interpreters import Interpreter
 from harness.vouching import CANDIDATES, TRUSTED, TRUSTED_SECONDS, TRUSTED_STEPS

@@ -7,10 +7,10 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from engines.api import Engine, Unavailable
-from engines.compiled.engine import CompiledEngine
 from engines.graph.show import show
 from engines.handwritten.engine import HandwrittenEngine
-from engines.rerolled.loops import Loops
+from engines.kernel.engine import CompiledEngine
+from engines.rerolled.recover.loops import Loops
 from harness.workloads import Workload
 
 

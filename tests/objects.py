@@ -15,14 +15,14 @@ import tempfile
 from pathlib import Path
 from unittest import mock
 
-from engines.compiled import toolchains
+from engines.kernel import building
 
-compile_anew = toolchains.build
+compile_anew = building.build
 
 
 @contextlib.contextmanager
 def shared(folder):
-    """While the block runs, `toolchains.build` takes objects from the folder, and leaves new ones there."""
+    """While the block runs, `building.build` takes objects from the folder, and leaves new ones there."""
 
     @contextlib.contextmanager
     def build(tool, units, flags, **limits):
@@ -33,13 +33,13 @@ def shared(folder):
                 leave(built.path, made)
                 yield built
             return
-        with tempfile.TemporaryDirectory(prefix=toolchains.FOLDER_PREFIX) as private:
+        with tempfile.TemporaryDirectory(prefix=building.FOLDER_PREFIX) as private:
             path = Path(private) / "program.so"
             shutil.copyfile(made, path)
-            yield toolchains.Built(path, path.stat().st_size)
+            yield building.Built(path, path.stat().st_size)
 
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with mock.patch.object(toolchains, "build", build):
+    with mock.patch.object(building, "build", build):
         yield
 
 

@@ -15,11 +15,12 @@ from typing import Any, Optional
 
 from engines import nn
 from engines.api import Unavailable, Workload
-from engines.compiled import toolchains
-from engines.compiled.engine import Clock, CompiledTrainer
-from engines.compiled.library import Library, interface
-from engines.compiled.program import Program
 from engines.handwritten.mlp_source import WIDTHS, mlp_source, workspace
+from engines.kernel import building, toolchains
+from engines.kernel.engine import Clock
+from engines.kernel.library import Library, interface
+from engines.kernel.program import Program
+from engines.kernel.trainer import CompiledTrainer
 from engines.suffixes import Suffixes, root
 
 LOSSES = ("cross_entropy", "squared_error")
@@ -105,8 +106,8 @@ class HandwrittenEngine:
         # Never kept among the objects: it compiles in less than a second.
         with contextlib.ExitStack() as stack:
             with clock.phase("compile"):
-                built = stack.enter_context(toolchains.build(self.toolchain(), [source], self.flags))
-            with clock.phase("load"), toolchains.loading():
+                built = stack.enter_context(building.build(self.toolchain(), [source], self.flags))
+            with clock.phase("load"), building.loading():
                 kernel = Library(str(built.path), workspace(network))
         clock.sizes.update(
             source_bytes=len(source),

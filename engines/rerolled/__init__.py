@@ -1,1 +1,1 @@
-"""Loops recovered from the scalar tape: pull -> chain -> group -> lay out -> loops, and their back ends."""
+"""Loops recovered from the scalar tape: recover the loops, rearrange the training step, emit C or NumPy."""

@@ -12,12 +12,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Optional
 
-from engines.compiled import toolchains
-from engines.compiled.c_engines import CORES, CEngine
-from engines.compiled.c_source import Source
-from engines.rerolled.c_loops import c_source
-from engines.rerolled.c_nest import Form
+from engines.graph.tape import Tape
+from engines.kernel import toolchains
+from engines.kernel.c_engine import CORES, CEngine
+from engines.kernel.c_text import Source
+from engines.rerolled.emit.c_loops import c_source
+from engines.rerolled.emit.c_nest import Form
 from engines.rerolled.engine import Rerolled
+from engines.straight.fusable import Fusable, fusable
+from engines.straight.lower import lower
 from engines.suffixes import Suffixes, root
 
 
@@ -27,6 +30,9 @@ class RerolledC(Rerolled, CEngine):
     def check(self) -> None:
         super().check()
         self._fitted()
+
+    def fusable(self, tape: Tape) -> Fusable:
+        return fusable(lower(tape))
 
     def generate(self, code: Any) -> Source:
         return c_source(code, self._fitted())

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from engines.api import Unavailable
-from engines.compiled.engine import CompiledEngine
 from engines.graph.passes import CHECKED
 from engines.graph.tape import Tape
-from engines.rerolled.chains import chain
-from engines.rerolled.check import check_groups, check_loops, check_sums
-from engines.rerolled.fuse import fuse
-from engines.rerolled.groups import group
-from engines.rerolled.layout import lay_out
-from engines.rerolled.loops import Loops
-from engines.rerolled.pull import pull
+from engines.kernel.engine import CompiledEngine
+from engines.rerolled.recover.chains import chain
+from engines.rerolled.recover.check import check_groups, check_loops, check_sums
+from engines.rerolled.recover.fuse import fuse
+from engines.rerolled.recover.gradients import pull
+from engines.rerolled.recover.groups import group
+from engines.rerolled.recover.layout import lay_out
+from engines.rerolled.recover.loops import Loops
 
 
 def reroll(tape: Tape) -> Loops:

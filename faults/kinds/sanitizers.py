@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 import engines
 from engines.api import Unavailable
 from engines.columns import Column
-from engines.compiled import toolchains
-from engines.compiled.engine import Clock
-from engines.compiled.extension import ExtensionEngine, _include_flags
-from engines.compiled.library import DECLARATIONS
-from engines.compiled.program import Program
 from engines.handwritten.engine import HandwrittenEngine
 from engines.handwritten.mlp_source import workspace
+from engines.kernel import building, toolchains
+from engines.kernel.engine import Clock
+from engines.kernel.library import DECLARATIONS
+from engines.kernel.program import Program
+from engines.straight.extension import ExtensionEngine, _include_flags
 from faults.kinds import Batch
 from faults.tally import Tally
 from harness import workloads
@@ -271,7 +271,7 @@ def _extension(found: Subject, about: str, compiler: str, folder: Path, tally: T
     engine = ExtensionEngine(EXTENSION, compiler, flags, plain.form, idea="", builds_on="", typical_row_seconds=0.0)
     source = engine.generate(engine.lower(_tape(engine, found)))
     made = folder / "program.so"
-    with toolchains.build(engine.toolchain(), source.units, engine.flags) as built:
+    with building.build(engine.toolchain(), source.units, engine.flags) as built:
         made.write_bytes(built.path.read_bytes())
     job = {
         "path": str(made),
@@ -302,10 +302,10 @@ def _library(compiler: str, name: str) -> str:
 
 def host(job_file: str) -> None:
     """In the Python that loads the extension: print what it computes; then hand it what it must refuse."""
-    from engines.compiled.extension import Extension
+    from engines.straight.extension import Extension
 
     job = json.loads(Path(job_file).read_text(encoding="utf-8"))
-    built = toolchains.Built(Path(job["path"]), 0)
+    built = building.Built(Path(job["path"]), 0)
     plain = _engine(EXTENSION)
     kernel = plain.load(built, _Room(job["workspace"]))
     assert isinstance(kernel, Extension)

@@ -9,8 +9,8 @@ import engines
 from datasets.idx import CorruptData
 from engines.api import Unavailable
 from engines.asking import Skipped, one_line
-from engines.compiled import toolchains
 from engines.discovery import said
+from engines.kernel import toolchains
 from harness import display, interpreters, machine, workloads
 from harness.cli.app import app, out, say_next
 from harness.profile import instructions, perf

@@ -19,11 +19,12 @@ from typing import Any, NamedTuple
 import datasets
 from datasets.idx import CorruptData
 from engines.api import Engine, Unavailable
-from engines.compiled import toolchains
-from engines.compiled.c_engines import CEngine
-from engines.compiled.toolchains import BuildFailed, Compiled, TookTooLong, Toolchain
 from engines.domain import DOMAIN_ERRORS
 from engines.graph.tape import Tape
+from engines.kernel import building, toolchains
+from engines.kernel.building import BuildFailed, Compiled, TookTooLong
+from engines.kernel.c_engine import CEngine
+from engines.kernel.toolchains import Toolchain
 from harness import workloads
 from harness.profile.fused import Uncounted, fused
 from harness.profile.look import Look, NoProfile
@@ -126,7 +127,7 @@ def _account(
     if seconds <= 0:
         raise too_late
     try:
-        with toolchains.compile_unit(tool, unit, [*flags, *asked], seconds=seconds) as compiled:
+        with building.compile_unit(tool, unit, [*flags, *asked], seconds=seconds) as compiled:
             account = read(compiled)
             if tally:
                 tally.add(compiled.path)

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, Callable, Protocol
 
 from engines.api import Unavailable
-from engines.compiled import toolchains
-from engines.compiled.toolchains import BuildFailed
+from engines.kernel import building, toolchains
+from engines.kernel.building import BuildFailed
 from harness.worker.job import CountJob, CountOutcome, do_job, ready
 
 NATIVE = "-march=native"
@@ -99,7 +99,7 @@ class Callgrind:
         return inside(Path(f"{self._dump}.{self._parts}").read_text(encoding="utf-8", errors="replace"))
 
 
-def inside(dump: str, compiled: str = toolchains.FOLDER_PREFIX) -> float:
+def inside(dump: str, compiled: str = building.FOLDER_PREFIX) -> float:
     """Instructions of all calls from elsewhere into objects with that in their paths, and all that those call.
 
     Only these: what Python does around them moves by a percent of a short step, with the addresses of its objects. The
@@ -131,7 +131,7 @@ def callgrind(job: CountJob) -> Iterator[Counter]:
     """Raises Unavailable where valgrind's header is missing."""
     tool = _a_compiler_with_assembler()
     try:
-        with toolchains.build(tool, [REQUESTS], ["-O1"]) as built:
+        with building.build(tool, [REQUESTS], ["-O1"]) as built:
             yield Callgrind(ctypes.CDLL(str(built.path)), job["dump"])
     except BuildFailed as failed:
         raise Unavailable(

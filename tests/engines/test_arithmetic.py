@@ -8,8 +8,8 @@ import pytest
 import engines
 from engines.api import Unavailable
 from engines.arithmetic import ChangedArithmetic, check_arithmetic
-from engines.compiled import toolchains
-from engines.compiled.library import interface
+from engines.kernel import building, toolchains
+from engines.kernel.library import interface
 from harness import workloads
 from harness.worker.evidence import Witness
 from harness.worker.proof import prepare_proof
@@ -45,7 +45,7 @@ def processor():
         pytest.skip("neither gcc nor Clang is here")
     ffi = interface().__class__()
     ffi.cdef("unsigned state(void); void set_state(unsigned state);")
-    with toolchains.build(tool, [STATE], ("-O1",)) as built:
+    with building.build(tool, [STATE], ("-O1",)) as built:
         yield ffi.dlopen(str(built.path))
 
 

@@ -17,7 +17,7 @@ from tests.engines.ladder import of_each_value
 ROOT = Path(__file__).parents[2]
 KINDS = {
     *("BytecodeEngine", "PythonSourceEngine", "NumpyEngine"),
-    *("CEngine", "PublishedEngine", "ExtensionEngine", "RerolledC"),
+    *("StraightC", "PublishedEngine", "ExtensionEngine", "RerolledC"),
 }
 INTERPRETED = [name for name in of_each_value() if engines.load(name).strict]
 

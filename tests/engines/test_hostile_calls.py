@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 import engines
 from engines.columns import Column
-from engines.compiled.buffers import EXPORTS_PIN, FixedArray
 from engines.graph.value import Value
+from engines.kernel.buffers import EXPORTS_PIN, FixedArray
 from harness import workloads
 from tests.engines.compiled.compiling import ONE_OF_EACH_KIND, usable
 from tests.engines.graphs import bits

@@ -8,8 +8,8 @@ import shutil
 import pytest
 
 import engines
-from engines.compiled import toolchains
-from engines.compiled.c_engines import CORES
+from engines.kernel import toolchains
+from engines.straight.c_engines import CORES
 from harness import workloads
 from tests.engines.compiled.compiling import CLASSIFIER_ROWS, trains_alike, usable
 from tests.engines.graphs import classifier

@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import engines
-from engines.compiled.engine import COLLECTOR
 from engines.graph.value import Value
+from engines.kernel.engine import COLLECTOR
 from harness import workloads
 from tests.engines.compiled.compiling import ONE_OF_EACH_KIND, compiled, train_by_hand, training_difference, usable
 from tests.engines.graphs import bits, classifier

@@ -7,8 +7,8 @@ import pytest
 import datasets
 import engines
 from engines.api import UnknownName
-from engines.compiled.c_engines import KEPT_FROM_SECONDS
 from engines.discovery import NAME
+from engines.kernel.c_engine import KEPT_FROM_SECONDS
 from harness import matrix, workloads
 from harness.interpreters import Interpreter
 from results.record import Cell

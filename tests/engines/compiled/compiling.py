@@ -10,8 +10,8 @@ import pytest
 
 import engines
 from engines.api import Unavailable
-from engines.compiled.c_engines import CEngine
-from engines.compiled.extension import ExtensionEngine
+from engines.straight.c_engines import StraightC
+from engines.straight.extension import ExtensionEngine
 from tests.engines.graphs import REFERENCE, bits
 
 COMPILED = [name for name in engines.names() if engines.load(name).strict and hasattr(engines.load(name), "compile")]
@@ -56,7 +56,7 @@ def examples(name):
 def engine_of(compiler, form, *flags):
     """An engine for C of that form."""
     name = f"{compiler} {' '.join(flags)} {form}"
-    return CEngine(name, compiler, flags, form, idea="", builds_on="", typical_row_seconds=0.0)
+    return StraightC(name, compiler, flags, form, idea="", builds_on="", typical_row_seconds=0.0)
 
 
 # --- the reference -----------------------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ from array import array
 import pytest
 
 from engines.columns import MOST_COLUMNS, Column
-from engines.compiled.buffers import FixedArray
 from engines.graph.value import Value
+from engines.kernel.buffers import FixedArray
 from tests.engines.compiled.compiling import ONE_OF_EACH_KIND, usable
 
 PINS = sys.implementation.name == "cpython"

@@ -11,12 +11,12 @@ from array import array
 import pytest
 
 from engines.columns import Column
-from engines.compiled import toolchains
-from engines.compiled.c_source import Form, Storage, c_source
-from engines.compiled.lower import lower
-from engines.compiled.published import published_source
 from engines.graph.ops import OPS
 from engines.graph.value import Value
+from engines.kernel import building, toolchains
+from engines.straight.c_source import Form, Storage, c_source
+from engines.straight.lower import lower
+from engines.straight.published import published_source
 from tests.engines.compiled.compiling import compiled, engine_of, usable
 from tests.engines.graphs import NAMED, Graph, classifier, side_by_side
 
@@ -85,7 +85,7 @@ def test_an_object_exports_what_is_called_and_no_more(tmp_path):
         pytest.skip("nm is not installed: apt install binutils")
     tool = toolchains.find(usable(engine_of("gcc", Form())).compiler)
     source = source_of(TAPES["a network"](), Form(piece=9, units=2))
-    with toolchains.build(tool, source.units, toolchains.STRICT) as built:
+    with building.build(tool, source.units, toolchains.STRICT) as built:
         listed = subprocess.run(
             ["nm", "-D", "--defined-only", str(built.path)], capture_output=True, text=True, check=True
         ).stdout

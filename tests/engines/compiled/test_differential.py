@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from engines.api import NonFiniteLoss
-from engines.compiled.c_source import Form, Storage
+from engines.straight.c_source import Form, Storage
 from tests.engines.compiled.compiling import (
     CLASSIFIER_ROWS,
     COMPILED,

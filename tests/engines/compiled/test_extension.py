@@ -11,8 +11,8 @@ import pytest
 
 import engines
 from engines.columns import Column
-from engines.compiled import toolchains
-from engines.compiled.lower import lower
+from engines.kernel import toolchains
+from engines.straight.lower import lower
 from tests.engines.compiled.compiling import usable
 from tests.engines.graphs import classifier
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import engines
-from engines.compiled.fusable import Fusable, fusable, fusable_as_published
-from engines.compiled.lower import lower
 from engines.graph.value import Value
 from engines.nn import bind, squared_error
+from engines.straight.fusable import Fusable, fusable, fusable_as_published
+from engines.straight.lower import lower
 
 
 def tape_of(loss, inputs=(), parameters=(), outputs=()):

@@ -9,11 +9,12 @@ import pytest
 
 import engines
 from engines.api import UnknownName, WrongSuffix
-from engines.compiled import c_engines, toolchains
-from engines.compiled.c_source import Form, Storage
-from engines.compiled.engine import Clock
-from engines.compiled.lower import lower
 from engines.graph.value import Value
+from engines.kernel import building, c_engine, toolchains
+from engines.kernel.engine import Clock
+from engines.straight import c_engines
+from engines.straight.c_source import Form, Storage
+from engines.straight.lower import lower
 from tests.engines.compiled.compiling import usable
 
 NAMES = {
@@ -170,7 +171,7 @@ def test_a_slow_build_is_kept_and_taken_again(name, tmp_path, monkeypatch):
     first, quick = Clock(), Clock()
     assert forward(codes[0], quick) == 10.0
     assert not objects.exists(), "it was quick"
-    monkeypatch.setattr(c_engines, "KEPT_FROM_SECONDS", 0.0)
+    monkeypatch.setattr(c_engine, "KEPT_FROM_SECONDS", 0.0)
     assert forward(codes[0], first) == 10.0
     assert {phase for phase, seconds in first.phases.items() if seconds} == {"generate", "compile", "load"}
     assert len(list(objects.iterdir())) == 1
@@ -178,7 +179,7 @@ def test_a_slow_build_is_kept_and_taken_again(name, tmp_path, monkeypatch):
     assert forward(codes[1], Clock()) == 15.0, "another program has another object"
     assert len(list(objects.iterdir())) == 2
 
-    monkeypatch.setattr(toolchains, "build", None)
+    monkeypatch.setattr(building, "build", None)
     again = Clock()
     assert forward(codes[0], again) == 10.0
     assert again.phases == {}

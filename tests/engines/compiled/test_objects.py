@@ -16,12 +16,14 @@ from pathlib import Path
 import pytest
 
 from engines.api import Unavailable
-from engines.compiled import c_engines, objects, toolchains
-from engines.compiled.engine import Clock
-from engines.compiled.lower import lower
-from engines.compiled.objects import keep
-from engines.compiled.toolchains import Built, find
 from engines.graph.value import Value
+from engines.kernel import building, c_engine, toolchains
+from engines.kernel import object_cache as objects
+from engines.kernel.building import Built
+from engines.kernel.engine import Clock
+from engines.kernel.object_cache import keep
+from engines.kernel.toolchains import find
+from engines.straight.lower import lower
 from tests.engines.compiled.compiling import usable
 
 if os.name != "posix":
@@ -250,7 +252,7 @@ class Kept:
 
 @pytest.fixture(params=["tcc", "gcc-O0", "tcc-extension"])
 def program(request, folder, monkeypatch):
-    monkeypatch.setattr(c_engines, "KEPT_FROM_SECONDS", 0.0)
+    monkeypatch.setattr(c_engine, "KEPT_FROM_SECONDS", 0.0)
     program = Kept(request.param, folder)
     assert program.block() == (10.0, True)
     assert program.block() == (10.0, False)
@@ -274,7 +276,7 @@ def test_the_constructor_of_a_planted_object_does_not_run(program, tmp_path):
     __attribute__((constructor)) static void run(void) {{ FILE *f = fopen("{ran}", "w"); if (f) fclose(f); }}
     double forward(const double *x, const double *p, double *w, double *y) {{ return 666.0; }}
     """
-    with toolchains.build(tool, [source], ("-O0",)) as planted:
+    with building.build(tool, [source], ("-O0",)) as planted:
         program.object().write_bytes(planted.path.read_bytes())
     with pytest.warns(UserWarning, match="compiled anew"):
         assert program.block() == (10.0, True)
@@ -299,8 +301,8 @@ def test_a_process_survives_a_truncated_object(folder):
     code = f"""
 import os, warnings
 from pathlib import Path
-from engines.compiled import c_engines
-c_engines.KEPT_FROM_SECONDS = 0.0
+from engines.kernel import c_engine
+c_engine.KEPT_FROM_SECONDS = 0.0
 warnings.simplefilter("ignore")
 from tests.engines.compiled.test_objects import Kept
 program = Kept("tcc", Path({str(folder)!r}))

@@ -18,15 +18,9 @@ import pytest
 
 from engines import asking
 from engines.api import Unavailable
-from engines.compiled import toolchains
-from engines.compiled.toolchains import (
-    BuildFailed,
-    TookTooLong,
-    Toolchain,
-    build,
-    compile_unit,
-    find,
-)
+from engines.kernel import building, toolchains
+from engines.kernel.building import BuildFailed, TookTooLong, build, compile_unit
+from engines.kernel.toolchains import Toolchain, find
 from tests.engines.compiled.compiling import usable
 
 if os.name != "posix":
@@ -36,7 +30,7 @@ GCC = "gcc (Debian {0}-14) {0}\nCopyright (C) 2022 Free Software Foundation, Inc
 CLANG = "Debian clang version {0} (3)\nTarget: x86_64-pc-linux-gnu"
 APPLE = "Apple clang version {0} (clang-1500.3.9.4)\nTarget: arm64-apple-darwin23.4.0"
 TCC = "tcc version {0} (x86_64 Linux)"
-LINKER = toolchains._linker
+LINKER = toolchains.linker
 
 
 def script(path, text):
@@ -200,7 +194,7 @@ def test_what_it_is_told(compiler):
 @pytest.fixture(autouse=True)
 def drivers_link(monkeypatch):
     """What a stand-in for a compiler writes is no object that a linker knows."""
-    monkeypatch.setattr(toolchains, "_linker", lambda _: ())
+    monkeypatch.setattr(building, "linker", lambda _: ())
 
 
 @pytest.fixture
@@ -210,7 +204,7 @@ def linker(tmp_path, monkeypatch):
     program.write_text('#!/bin/sh\necho "$@" >> log\ntouch "$4"\n')
     program.chmod(0o755)
     command = (str(program), "-shared", "-Bsymbolic")
-    monkeypatch.setattr(toolchains, "_linker", lambda _: command)
+    monkeypatch.setattr(building, "linker", lambda _: command)
     return program
 
 
@@ -237,7 +231,7 @@ def test_one_that_fails_is_quoted_to_its_end(compiler):
     assert "the last word\n  It had 1800 s and 16,384 MiB" in message
     assert "line 499 of many" in message
     assert "line 1 of" not in message
-    assert len(message) < toolchains.TAIL_CHARACTERS + 200
+    assert len(message) < building.TAIL_CHARACTERS + 200
     assert not compiler.folder().exists()
 
 
@@ -502,7 +496,7 @@ def temporary_folder(monkeypatch):
     """`temporary_folder(path)`: where temporary files go, and nowhere else."""
 
     def choose(path):
-        monkeypatch.setattr(toolchains.tempfile, "tempdir", str(path))
+        monkeypatch.setattr(building.tempfile, "tempdir", str(path))
 
     return choose
 
@@ -546,7 +540,8 @@ def test_a_full_disk(compiler, full_disk):
 
 FULL = """
 import sys
-from engines.compiled.toolchains import BuildFailed, build, find
+from engines.kernel.building import BuildFailed, build
+from engines.kernel.toolchains import find
 for unit in ("/* " + "long " * 100_000 + "*/", "double big[10000] = {1.0};"):
     try:
         with build(find(sys.argv[1]), [unit], ()):
@@ -582,15 +577,15 @@ def test_an_object_that_is_cut_short_is_none(name, tmp_path):
     (tmp_path / "whole").write_bytes(whole)
     if not whole.startswith(b"\x7fELF"):
         pytest.skip("objects are not ELF here")
-    toolchains._check_whole(tool, tmp_path / "whole")
+    building._check_whole(tool, tmp_path / "whole")
     for size in (64, len(whole) // 2, len(whole) - 1):
         (tmp_path / "cut").write_bytes(whole[:size])
         with pytest.raises(BuildFailed, match=f"wrote {size:,} of {len(whole):,} bytes of the object"):
-            toolchains._check_whole(tool, tmp_path / "cut")
+            building._check_whole(tool, tmp_path / "cut")
 
 
 def test_words_without_end_are_kept_at_their_end(compiler, monkeypatch):
-    monkeypatch.setattr(toolchains, "LOG_BYTES", 1000)
+    monkeypatch.setattr(building, "LOG_BYTES", 1000)
     message = failure(compiler("i=0; while [ $i -lt 2000 ]; do echo word; i=$((i+1)); done; echo last; exit 1"))
     assert "last" in message
     with compile_unit(
@@ -604,7 +599,7 @@ def test_a_file_without_end_ends_the_compiler(compiler, monkeypatch):
     resource = pytest.importorskip("resource")
     if not hasattr(resource, "prlimit"):
         pytest.skip("there is no resource.prlimit")
-    monkeypatch.setattr(toolchains, "LARGEST_FILE_BYTES", 1 << 20)
+    monkeypatch.setattr(building, "LARGEST_FILE_BYTES", 1 << 20)
     assert "SIGXFSZ" in failure(compiler("sleep 0.2; exec yes"))
 
 
@@ -616,7 +611,7 @@ def test_control_characters_of_a_compiler_do_not_reach_the_terminal(compiler):
 
 
 def test_an_object_that_the_system_refuses_is_a_failed_build(compiler):
-    with pytest.raises(BuildFailed, match="the object can't be loaded"), toolchains.loading():
+    with pytest.raises(BuildFailed, match="the object can't be loaded"), building.loading():
         raise OSError("failed to map segment from shared object")
 
 

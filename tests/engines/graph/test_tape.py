@@ -8,9 +8,6 @@ import pytest
 
 import engines
 from engines.api import CyclicGraph
-from engines.compiled.c_source import Form, c_source
-from engines.compiled.lower import lower
-from engines.compiled.published import published_source
 from engines.graph.check import BrokenTape, check
 from engines.graph.linearize import linearize
 from engines.graph.ops import OPS
@@ -18,6 +15,9 @@ from engines.graph.passes import optimize
 from engines.graph.tape import Tape
 from engines.graph.value import Value
 from engines.nn import bind, squared_error
+from engines.straight.c_source import Form, c_source
+from engines.straight.lower import lower
+from engines.straight.published import published_source
 from tests.engines.graphs import NAMED, classifier
 from tests.engines.programs import readme
 

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 import engines
 from engines.api import Network, NonFiniteLoss, Unavailable
 from engines.columns import Column
-from engines.compiled import toolchains
-from engines.compiled.engine import CompiledTrainer
 from engines.handwritten import engine as handwritten
+from engines.kernel import toolchains
+from engines.kernel.engine import CompiledTrainer
 from engines.nn import as_list, cross_entropy, squared_error
 from harness import workloads
 from tests.engines.compiled.compiling import usable

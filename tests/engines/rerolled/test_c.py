@@ -9,11 +9,12 @@ from array import array
 import pytest
 
 from engines.columns import Column
-from engines.compiled import toolchains
-from engines.rerolled import c_loops, pairs
-from engines.rerolled.c_loops import c_source
-from engines.rerolled.c_nest import Form
+from engines.kernel import toolchains
+from engines.rerolled.emit import c_loops
+from engines.rerolled.emit.c_loops import c_source
+from engines.rerolled.emit.c_nest import Form
 from engines.rerolled.engine import reroll
+from engines.rerolled.rearrange import weight_reuse as pairs
 from tests.engines.compiled.compiling import compiled, usable
 from tests.engines.compiled.test_c_source import MAIN, sanitizing  # noqa: F401  (a fixture)
 from tests.engines.graphs import classifier

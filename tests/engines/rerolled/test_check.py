@@ -12,14 +12,14 @@ import numpy as np
 
 from engines.graph.passes import CHECKED
 from engines.rerolled import engine
-from engines.rerolled.chains import chain
-from engines.rerolled.check import BrokenLoops, check_groups, check_loops, check_sums
 from engines.rerolled.engine import reroll
-from engines.rerolled.groups import Phase, group
-from engines.rerolled.layout import lay_out
-from engines.rerolled.loops import Access, Table
-from engines.rerolled.pull import pull
-from engines.rerolled.sums import CONSTANT, GRADIENT, INPUT, NONE, PARAMETER, SINK, VALUE
+from engines.rerolled.recover.chains import chain
+from engines.rerolled.recover.check import BrokenLoops, check_groups, check_loops, check_sums
+from engines.rerolled.recover.gradients import pull
+from engines.rerolled.recover.groups import Phase, group
+from engines.rerolled.recover.layout import lay_out
+from engines.rerolled.recover.loops import Access, Table
+from engines.rerolled.recover.sums import CONSTANT, GRADIENT, INPUT, NONE, PARAMETER, SINK, VALUE
 from harness import workloads
 from tests.engines.graphs import classifier
 from tests.engines.rerolled.rolling import tape_of, tape_of_workload

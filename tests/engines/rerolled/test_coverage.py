@@ -8,8 +8,8 @@ import pytest
 
 import engines
 from engines.api import Unavailable
-from engines.compiled import toolchains
 from engines.graph.value import Value
+from engines.kernel import toolchains
 from engines.rerolled.engine import reroll
 from harness import workloads
 

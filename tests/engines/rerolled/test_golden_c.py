@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from engines.rerolled import pairs
-from engines.rerolled.c_loops import c_source
-from engines.rerolled.c_nest import Form
+from engines.rerolled.emit.c_loops import c_source
+from engines.rerolled.emit.c_nest import Form
 from engines.rerolled.engine import reroll
+from engines.rerolled.rearrange import weight_reuse as pairs
 from tests.engines.graphs import classifier
 from tests.engines.rerolled.rolling import tape_of
 

@@ -12,7 +12,7 @@ pytest.importorskip("numpy")
 
 import numpy as np
 
-from engines.rerolled.nest import Nest, nests, strides
+from engines.rerolled.recover.nest import Nest, nests, strides
 
 
 def digits(counts):

@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines.api import NonFiniteLoss
-from engines.rerolled import pairs
-from engines.rerolled.c_nest import Form
+from engines.rerolled.emit.c_nest import Form
 from engines.rerolled.engine import reroll
-from engines.rerolled.groups import Phase
-from engines.rerolled.zeros import skipping
+from engines.rerolled.rearrange import weight_reuse as pairs
+from engines.rerolled.rearrange.zeros import skipping
+from engines.rerolled.recover.groups import Phase
 from harness import workloads
 from tests.engines.compiled.compiling import (
     compiled,

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from engines.rerolled.chains import chain
 from engines.rerolled.engine import reroll
-from engines.rerolled.fuse import fuse
-from engines.rerolled.pull import pull
+from engines.rerolled.recover.chains import chain
+from engines.rerolled.recover.fuse import fuse
+from engines.rerolled.recover.gradients import pull
 from harness import workloads
 from tests.engines.graphs import Graph, of_program
 from tests.engines.programs import readme

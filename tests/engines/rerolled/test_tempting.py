@@ -7,8 +7,9 @@ from array import array
 import pytest
 from hypothesis import assume, given, settings
 
-from engines.rerolled import c_loops, pairs
-from engines.rerolled.c_nest import Form
+from engines.rerolled.emit import c_loops
+from engines.rerolled.emit.c_nest import Form
+from engines.rerolled.rearrange import weight_reuse as pairs
 from tests.engines.compiled.compiling import (
     by_kernel,
     compiled,

@@ -10,12 +10,13 @@ from array import array
 import pytest
 
 from engines.api import NonFiniteLoss
-from engines.rerolled import c_loops, pairs
-from engines.rerolled.c_nest import Form
+from engines.rerolled.emit import c_loops
+from engines.rerolled.emit.c_nest import Form
 from engines.rerolled.engine import reroll
-from engines.rerolled.groups import Phase
-from engines.rerolled.loops import Access, Table, updates_in_place
-from engines.rerolled.pairs import pair, rows_at_once
+from engines.rerolled.rearrange import weight_reuse as pairs
+from engines.rerolled.rearrange.weight_reuse import pair, rows_at_once
+from engines.rerolled.recover.groups import Phase
+from engines.rerolled.recover.loops import Access, Table, updates_in_place
 from harness import workloads
 from tests.engines.compiled.compiling import compiled, set_leaves, train_by_hand, training_difference, usable
 from tests.engines.graphs import Graph, bits

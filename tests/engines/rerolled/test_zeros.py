@@ -11,7 +11,7 @@ import pytest
 import engines
 from engines.api import NonFiniteLoss
 from engines.rerolled.engine import reroll
-from engines.rerolled.zeros import skipping
+from engines.rerolled.rearrange.zeros import skipping
 from tests.engines.compiled.compiling import usable
 from tests.engines.graphs import bits
 

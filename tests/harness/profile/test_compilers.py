@@ -9,8 +9,8 @@ import pytest
 
 import engines
 from engines.api import Unavailable
-from engines.compiled import toolchains
-from engines.compiled.toolchains import Toolchain
+from engines.kernel import toolchains
+from engines.kernel.toolchains import Toolchain
 from harness.containment import Limits
 from harness.profile import compilers
 from harness.profile.compilers import Account, NoAccount, clang_account, count_functions, gcc_account, profile, shares

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from engines.api import Unavailable
-from engines.compiled import toolchains
+from engines.kernel import building, toolchains
 from harness.profile import fused as counting
 from harness.profile.fused import Uncounted, count, fused
 
@@ -38,7 +38,7 @@ def test_a_real_object(flags, instructions):
         pytest.skip(missing.reason)
     if not any(map(shutil.which, counting.DISASSEMBLERS)):
         pytest.skip("there is no objdump: apt install binutils")
-    with toolchains.compile_unit(tool, C, [*toolchains.STRICT, "-O1", *flags]) as compiled:
+    with building.compile_unit(tool, C, [*toolchains.STRICT, "-O1", *flags]) as compiled:
         assert fused(compiled.path) == instructions
 
 

@@ -16,10 +16,10 @@ from typing import NamedTuple
 from unittest import mock
 
 import engines
-from engines.compiled import toolchains
-from engines.compiled.python_kernel import PythonKernel
 from engines.interpreted.trainer import ScalarTrainer
-from engines.rerolled.numpy_loops import NumpyLoops
+from engines.kernel import building
+from engines.kernel.python_kernel import PythonKernel
+from engines.rerolled.emit.numpy_loops import NumpyLoops
 from harness import workloads
 from harness.worker.evidence import DRILLS, Witness
 from harness.worker.job import Mismatch
@@ -194,7 +194,7 @@ def mistaken(form, mistake):
             yield
         return
 
-    build = toolchains.build
+    build = building.build
 
     def changed_build(tool, units, flags, **limits):
         found = [change(unit) for unit in units]
@@ -204,7 +204,7 @@ def mistaken(form, mistake):
         units = [found[where][0] if index == where else unit for index, unit in enumerate(units)]
         return build(tool, units, flags, **limits)
 
-    with mock.patch.object(toolchains, "build", changed_build):
+    with mock.patch.object(building, "build", changed_build):
         yield
 
 

@@ -1,0 +1,266 @@
+"""C -> a shared object: runs a compiler where nobody else can interfere.
+
+A build happens in a new directory of mode 0700, without a shell, in a process group of its own, under limits of time
+and memory. A compiler that fails, hangs or is killed is a BuildFailed with the end of what it said.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engines import asking
+from engines.kernel.toolchains import Toolchain, linker
+
+SECONDS = 1800.0
+"""Default time limit for a compiler, in seconds."""
+
+BYTES = 16 << 30
+"""Default limit of its address space: Clang 19 -O1 took 5.9 GB for one function of 120,000 rows."""
+
+TAIL_CHARACTERS = 800
+
+LARGEST_FILE_BYTES = 4 << 30
+"""Largest file that a compiler may write, its output included."""
+
+LOG_BYTES = 16 << 20
+"""How much of a compiler's output is read, from the end."""
+
+DISK_TROUBLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+
+PLACE = "Point TMPDIR at a folder where you may write, which has space left."
+
+FOLDER_PREFIX = "zoomgrad-build-"
+"""What the name of a build's directory begins with: what tells our objects from others, wherever a tool shows paths."""
+
+
+class BuildFailed(Exception):
+    """A compiler that brought no object: what happened, the end of its output, and what to do."""
+
+    def __init__(self, reason: str, output: str, remedy: str) -> None:
+        output = output.strip()
+        tail = output if len(output) <= TAIL_CHARACTERS else f"…{output[-TAIL_CHARACTERS:]}"
+        # Compilers quote sources and names: a terminal is to show their control characters, not to obey them.
+        tail = "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in tail)
+        self.reason = f"{reason}: {tail or 'it said nothing'}"
+        self.remedy = remedy
+        super().__init__(f"{self.reason}\n  {remedy}")
+
+
+class TookTooLong(BuildFailed):
+    """A compiler that was ended at its limit of time."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """A shared object in its private directory."""
+
+    path: Path
+    size: int
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A translation unit's object in its private directory, and what the compiler said meanwhile."""
+
+    path: Path
+    output: str
+
+
+@contextlib.contextmanager
+def private_folder() -> Iterator[Path]:
+    """A new directory that only we may enter; gone at the block's end. Raises BuildFailed where none can be made."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX))  # its mode is 0700
+    except OSError as error:
+        raise BuildFailed("there is no place to compile", str(error), PLACE) from None
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def write(file: Path, content: bytes) -> None:
+    """Write a file of a private folder. Raises BuildFailed where the disk refuses it."""
+    try:
+        file.write_bytes(content)
+    except OSError as error:
+        raise BuildFailed(f"{file.name} could not be written", str(error), PLACE) from None
+
+
+@contextlib.contextmanager
+def build(
+    tool: Toolchain, units: Sequence[str], flags: Sequence[str], *, seconds: float = SECONDS, most_bytes: int = BYTES
+) -> Iterator[Built]:
+    """Compile the translation units, side by side where there are several, and link them; gone at the block's end.
+
+    Raises BuildFailed.
+    """
+    with private_folder() as folder:
+        files = [folder / f"unit_{index}.c" for index in range(len(units))]
+        for file, unit in zip(files, units):
+            write(file, unit.encode("ascii"))
+        target = folder / "program.so"
+        run = _Limits(folder, seconds, most_bytes)
+        its_linker = linker(tool)
+        if len(files) == 1 and not its_linker:
+            run([[*tool.command, *flags, "-fPIC", *tool.link_flags, "-o", str(target), str(files[0])]])
+        else:
+            objects = [file.with_suffix(".o") for file in files]
+            run([[*tool.command, *flags, "-fPIC", "-c", "-o", str(o), str(c)] for c, o in zip(files, objects)])
+            _check_there(tool, objects)
+            run([[*(its_linker or (*tool.command, *tool.link_flags)), "-o", str(target), *map(str, objects)]])
+        _check_there(tool, [target])
+        _check_whole(tool, target)
+        yield Built(target, target.stat().st_size)
+
+
+def _check_there(tool: Toolchain, files: Sequence[Path]) -> None:
+    if not all(file.is_file() for file in files):
+        command = Path(tool.command[0]).name
+        raise BuildFailed(f"{command} reported success but wrote no object", "", "Run `zoomgrad doctor`.")
+
+
+def _check_whole(tool: Toolchain, file: Path) -> None:
+    """Raise BuildFailed for an ELF object whose last part, the table of sections, is not there.
+
+    On a full disk TCC cuts its object short and reports success; who loaded it would end by SIGBUS.
+    """
+    with file.open("rb") as stream:
+        header, size = stream.read(64), stream.seek(0, os.SEEK_END)
+    if len(header) < 64 or header[:4] != b"\x7fELF":
+        return
+    order = "<" if header[5] == 1 else ">"
+    offset_at, count_at, number = (0x28, 0x3A, "Q") if header[4] == 2 else (0x20, 0x2E, "I")
+    (offset,) = struct.unpack_from(f"{order}{number}", header, offset_at)
+    entry_bytes, entries = struct.unpack_from(f"{order}2H", header, count_at)
+    end = offset + entry_bytes * entries
+    if size < end:
+        name = Path(tool.command[0]).name
+        raise BuildFailed(f"{name} wrote {size:,} of {end:,} bytes of the object, and said that it was done", "", PLACE)
+
+
+@contextlib.contextmanager
+def loading() -> Iterator[None]:
+    """While an object is loaded: raises BuildFailed where the system refuses it."""
+    try:
+        yield
+    except (OSError, ImportError, UnicodeError) as error:  # a path may be undecodable
+        remedy = "Point TMPDIR at another folder: its file system may be mounted noexec, or its name may not be text."
+        raise BuildFailed("the object can't be loaded", str(error), remedy) from None
+
+
+@contextlib.contextmanager
+def compile_unit(
+    tool: Toolchain, unit: str, flags: Sequence[str], *, seconds: float = SECONDS, most_bytes: int = BYTES
+) -> Iterator[Compiled]:
+    """Compile one translation unit as `build` does, and link nothing; gone at the block's end.
+
+    What flags make the compiler write besides lies next to the object. Raises BuildFailed.
+    """
+    with private_folder() as folder:
+        file, target = folder / "unit.c", folder / "unit.o"
+        write(file, unit.encode("ascii"))
+        command = [*tool.command, *flags, "-fPIC", "-c", "-o", str(target), str(file)]
+        (output,) = _Limits(folder, seconds, most_bytes)([command])
+        yield Compiled(target, output)
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """Runs commands side by side, and ends them all when one fails or takes too long; gives what each one said."""
+
+    folder: Path
+    seconds: float
+    most_bytes: int
+
+    def __call__(self, commands: Sequence[Sequence[str]]) -> list[str]:
+        logs = [self.folder / f"output-{index}.txt" for index in range(len(commands))]
+        processes: list[subprocess.Popen[bytes]] = []
+        late = threading.Event()
+
+        def end_all() -> None:
+            late.set()
+            for process in processes:
+                asking.end_group(process)
+
+        # A `wait` with a timeout sleeps up to 50 ms at a time, which is half of a short build.
+        timer = threading.Timer(self.seconds, end_all)
+        try:
+            for command, log in zip(commands, logs):
+                with log.open("wb") as output:
+                    processes.append(self._start(command, output.fileno()))
+            timer.start()
+            for process, log in zip(processes, logs):
+                code = process.wait()
+                if late.is_set():
+                    raise TookTooLong(
+                        f"{_name(process)} took longer than {self.seconds:g} s",
+                        "\n".join(_end_of(log) for log in logs if log.exists()),
+                        "Choose a smaller workload, or an engine that compiles faster.",
+                    )
+                if code:
+                    raise BuildFailed(
+                        f"{_name(process)} {_how_it_ended(code)}",
+                        _end_of(log),
+                        f"It had {self.seconds:g} s and {self.most_bytes >> 20:,} MiB; a smaller workload needs less.",
+                    )
+            return [_end_of(log) for log in logs]
+        except OSError as error:
+            remedy = PLACE if error.errno in DISK_TROUBLE else "Run `zoomgrad doctor`."
+            raise BuildFailed("the compiler did not start", str(error), remedy) from None
+        finally:
+            timer.cancel()
+            for process in processes:
+                asking.end_group(process)
+                process.wait()
+
+    def _start(self, command: Sequence[str], output: int) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(  # noqa: S603  (a list of arguments, which no shell reads)
+            command,
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            # Its temporary files stay in the private directory too.
+            env={**asking.surroundings(), "TMPDIR": str(self.folder)},
+            **_OWN_GROUP,
+        )
+        asking.lower_limits(process.pid, AS=self.most_bytes, FSIZE=LARGEST_FILE_BYTES)
+        return process
+
+
+# A group, so that a driver's children end with it; not a session, so that who ends our whole session ends them too.
+_OWN_GROUP: dict[str, Any] = {"process_group": 0} if sys.version_info >= (3, 11) else {"preexec_fn": os.setpgrp}
+
+
+def _how_it_ended(code: int) -> str:
+    if code > 0:
+        return f"ended with exit code {code}"
+    with contextlib.suppress(ValueError):  # a real-time signal has no name
+        return f"was ended by {signal.Signals(-code).name}"
+    return f"was ended by signal {-code}"
+
+
+def _end_of(log: Path) -> str:
+    """The end of what a compiler said, as text."""
+    with log.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_BYTES))
+        return file.read().decode(errors="replace")
+
+
+def _name(process: subprocess.Popen[bytes]) -> str:
+    command = process.args
+    return Path(str(command[0])).name if isinstance(command, (list, tuple)) else str(command)

@@ -1,0 +1,103 @@
+"""An engine that compiles C: generate, compile, keep what took long, load."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from pathlib import Path
+from typing import Any, Optional
+
+from engines.graph.tape import Tape
+from engines.kernel import building, object_cache, toolchains
+from engines.kernel.c_text import Source
+from engines.kernel.engine import Clock, CompiledEngine
+from engines.kernel.library import Library, interface
+from engines.kernel.program import Kernel
+
+KEPT_FROM_SECONDS = 10.0
+"""A build that takes longer is kept for the run's later blocks."""
+
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class CEngine(CompiledEngine):
+    """An engine that compiles C and calls it through cffi. Subclasses define `lower`, `generate` and `fusable`."""
+
+    def __init__(self, name: str, compiler: str, flags: tuple[str, ...], form: Any, **facts: Any) -> None:
+        super().__init__(name, **facts)
+        self.compiler = compiler
+        self.flags = (*toolchains.STRICT, *flags)
+        self.form = form
+
+    def check(self) -> None:
+        tool = toolchains.find(self.compiler)
+        if "-mfma" in self.flags:
+            toolchains.check_fused(tool)
+        interface()
+
+    def toolchain(self) -> toolchains.Toolchain:
+        """The compiler as it stands here. Raises Unavailable."""
+        return toolchains.find(self.compiler)
+
+    @property
+    def vector_doubles(self) -> int:
+        """Doubles of the widest vector that the C names; a compiler may find vectors in scalar code by itself."""
+        return 1
+
+    def fusable(self, tape: Tape) -> Any:
+        """Sums of a step that could be fused with a product, whatever the C makes of them."""
+        raise NotImplementedError
+
+    def source(self, code: Any) -> str:
+        return "\n".join(self.generate(code).units)
+
+    def generate(self, code: Any) -> Source:
+        """The C, in this engine's form."""
+        raise NotImplementedError
+
+    def build(self, code: Any, clock: Clock, objects: Optional[Path]) -> Kernel:
+        with clock.phase("generate"):
+            source = self.generate(code)
+        units = len(source.units)
+        clock.sizes.update(
+            source_bytes=source.size,
+            translation_units=units,
+            parallel_compilers=min(units, CORES),
+            vector_doubles=self.vector_doubles,
+        )
+        tool = self.toolchain()
+        with contextlib.ExitStack() as stack:
+            # The key asks the compiler for its macros: most programs compile too fast to be kept, and need none.
+            if objects and os.path.lexists(objects):
+                kept = stack.enter_context(object_cache.kept(objects, self._key(tool, source)))
+            else:
+                kept = None
+            if kept:
+                clock.sizes["object_bytes"] = kept.size
+                with building.loading():
+                    kernel = self.load(kept, source)
+                clock.phases.clear()  # nothing was compiled: this block has no compile time
+                return kernel
+            with clock.phase("compile"):
+                built = stack.enter_context(building.build(tool, source.units, self.flags))
+            clock.sizes["object_bytes"] = built.size
+            if objects and sum(clock.phases.values()) > KEPT_FROM_SECONDS:
+                object_cache.keep(built, objects, self._key(tool, source))
+            with clock.phase("load"), building.loading():
+                return self.load(built, source)
+
+    def load(self, built: building.Built, source: Source) -> Kernel:
+        """The object as a kernel. Raises OSError or ImportError where the system refuses it."""
+        return Library(str(built.path), source.workspace)
+
+    @property
+    def abi(self) -> str:
+        """What else of an interpreter an object depends on; empty where it is called through cffi."""
+        return ""
+
+    def _key(self, tool: toolchains.Toolchain, source: Source) -> str:
+        """What an object is known by: all that it is made of, and the machine that it is made for."""
+        target = sorted(toolchains.macros(tool, self.flags))  # -march=native means another processor elsewhere
+        parts = [*tool.command, tool.version, *self.flags, *target, self.abi, *source.units]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]

@@ -1,0 +1,155 @@
+"""A compiled engine: trace, lower, generate, compile and load, each timed."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Optional
+
+from engines.api import Workload
+from engines.domain import DOMAIN_ERRORS, tell_domain_error
+from engines.graph.linearize import linearize
+from engines.graph.passes import optimize
+from engines.graph.tape import Tape
+from engines.graph.value import Value
+from engines.kernel.program import Kernel, Program
+from engines.kernel.trainer import CompiledTrainer
+from engines.value_engine import ValueEngine
+
+PHASES = ("trace", "lower", "generate", "compile", "load")
+
+
+class Clock:
+    """Seconds by phase, 0 for one that an engine does not have; and the sizes of what was made."""
+
+    def __init__(self) -> None:
+        self.phases = dict.fromkeys(PHASES, 0.0)
+        self.sizes: dict[str, float] = {}
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Add what the block takes to that phase."""
+        start = perf_counter()
+        try:
+            yield
+        finally:
+            self.phases[name] += perf_counter() - start
+
+
+class Collector:
+    """The garbage collector, which rests while any thread compiles.
+
+    A graph is a million objects and no garbage: collections while it grows would find nothing, again and again.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._compilations = 0
+        self._was_enabled = False
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """No collection until the last of these blocks ends."""
+        with self._lock:
+            if not self._compilations:
+                self._was_enabled = gc.isenabled()
+                gc.disable()
+            self._compilations += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._compilations -= 1
+                if self._was_enabled and not self._compilations:
+                    gc.enable()
+
+
+COLLECTOR = Collector()
+
+
+class CompiledEngine(ValueEngine):
+    """An engine that runs a recorded graph as a Program. Subclasses say how code becomes a kernel."""
+
+    def __init__(self, name: str, **facts: Any) -> None:
+        super().__init__(name, Value, **facts)
+
+    def lower(self, tape: Tape) -> Any:
+        """The tape as the back end takes it."""
+        raise NotImplementedError
+
+    def sizes(self, code: Any) -> Mapping[str, float]:
+        """What a record tells of it, besides the tape's rows."""
+        return {}
+
+    def source(self, code: Any) -> str:
+        """What the back end makes of the code, as text."""
+        raise NotImplementedError
+
+    def build(self, code: Any, clock: Clock, objects: Optional[Path]) -> Kernel:
+        """Generate, compile and load, timed. objects: a private folder where slow builds are kept."""
+        raise NotImplementedError
+
+    def compile(
+        self,
+        loss: Value,
+        *,
+        inputs: Sequence[Value],
+        parameters: Sequence[Value],
+        outputs: Sequence[Value] = (),
+    ) -> Program:
+        """Compile the graph below `loss`, whose leaves are the inputs, the parameters, and constants.
+
+        outputs: Values whose data each forward pass hands out. Raises what `linearize` raises, BrokenTape for a
+        constant that is not finite, Unavailable where the compiler is missing, and BuildFailed where it fails.
+        """
+        with COLLECTOR.paused():
+            return self._compile(Clock(), loss, inputs, parameters, outputs, None)
+
+    def tape(
+        self, loss: Value, *, inputs: Sequence[Value], parameters: Sequence[Value], outputs: Sequence[Value] = ()
+    ) -> Tape:
+        """The tape that is compiled, after all passes."""
+        return optimize(linearize(loss, inputs=inputs, parameters=parameters, outputs=outputs))
+
+    def prepare(self, workload: Workload, *, objects: Optional[Path] = None) -> CompiledTrainer:
+        clock = Clock()
+        with COLLECTOR.paused():
+            with clock.phase("trace"):
+                try:
+                    model = workload.model(self.nn)
+                    inputs = [Value(x) for x in workload.row(0)]
+                    outputs = workload.outputs(model, inputs)
+                    loss = workload.loss(model, inputs, outputs)
+                    parameters = model.parameters()
+                except DOMAIN_ERRORS as error:
+                    tell_domain_error(0, error)
+                    raise
+            program = self._compile(clock, loss, inputs, parameters, outputs, objects)
+        return CompiledTrainer(program, workload)
+
+    def _compile(
+        self,
+        clock: Clock,
+        loss: Value,
+        inputs: Sequence[Value],
+        parameters: Sequence[Value],
+        outputs: Sequence[Value],
+        objects: Optional[Path],
+    ) -> Program:
+        with clock.phase("lower"):
+            tape = self.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
+            code = self.lower(tape)
+        clock.sizes.update(self.sizes(code), tape_rows=len(tape))
+        kernel = self.build(code, clock, objects)
+        return Program(
+            kernel,
+            inputs=[v.data for v in inputs],
+            parameters=[v.data for v in parameters],
+            outputs=len(outputs),
+            phases=clock.phases,
+            sizes=clock.sizes,
+        )

@@ -1,0 +1,106 @@
+"""A shared object -> Kernel, through cffi in ABI mode: one binding for CPython and PyPy, nothing else to compile."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from engines.api import Unavailable
+from engines.columns import DOUBLES, Column
+from engines.kernel.buffers import ALIGNMENT
+from engines.kernel.program import Buffers, Doubles, Stretch
+
+DECLARATIONS = """
+struct column { const void *data; long long width; double divisor; long long kind; };
+void set_input(double *x, const struct column *columns, long long count, long long row);
+double forward(const double *x, const double *p, double *w, double *y);
+void backward(const double *x, const double *p, double *w, double *q);
+void zero_grad(double *q);
+void update(double *p, double *q, double rate, double batch);
+long long train(double *x, double *p, double *w, double *y, double *q, const struct column *columns, long long count,
+                long long rows, long long first_row, long long steps, long long batch, long long taken,
+                const double *rates, double *losses);
+"""
+
+
+@cache
+def interface() -> Any:
+    """cffi's view of every object that `c_source` writes. Raises Unavailable where cffi is missing."""
+    try:
+        import cffi
+    except ImportError:
+        raise Unavailable("cffi is not installed", "Install it with `pip install cffi`.") from None
+    ffi = cffi.FFI()
+    ffi.cdef(DECLARATIONS)
+    return ffi
+
+
+class Library:
+    """Kernel over a loaded object. Buffers are passed as they are; nothing is copied."""
+
+    def __init__(self, path: str, workspace: int) -> None:
+        self._workspace = workspace
+        self._ffi = interface()
+        self._lib = self._ffi.dlopen(path)
+
+    def workspace(self) -> array[float]:
+        return array("d", bytes(8 * self._workspace))
+
+    def set_input(self, x: Doubles, columns: Sequence[Column], row: int) -> None:
+        described, _alive = self._columns(columns)
+        self._lib.set_input(self._pointer(x), described, len(columns), row)
+
+    def forward(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles) -> float:
+        loss: float = self._lib.forward(*map(self._pointer, (x, p, w, y)))
+        return loss
+
+    def backward(self, x: Doubles, p: Doubles, w: Doubles, q: Doubles) -> None:
+        self._lib.backward(*map(self._pointer, (x, p, w, q)))
+
+    def zero_grad(self, q: Doubles) -> None:
+        self._lib.zero_grad(self._pointer(q))
+
+    def update(self, p: Doubles, q: Doubles, rate: float, batch: int) -> None:
+        self._lib.update(self._pointer(p), self._pointer(q), rate, batch)
+
+    def train(self, buffers: Buffers, stretch: Stretch) -> int:
+        columns, first_row, steps, batch, taken, rates, losses = stretch
+        described, _alive = self._columns(columns)
+        done: int = self._lib.train(
+            *map(self._pointer, buffers),
+            described,
+            len(columns),
+            columns[0].rows,
+            first_row,
+            steps,
+            batch,
+            taken,
+            self._pointer(rates),
+            self._pointer(losses),
+        )
+        return done
+
+    def _pointer(self, buffer: Any) -> Any:
+        # Unless it must be writable, PyPy's cffi silently hands out a copy of what it can't address.
+        try:
+            return self._ffi.from_buffer("double[]", buffer, True)
+        except TypeError as error:
+            raise TypeError(
+                f"a {type(buffer).__name__} that can't be written in place: {error}\n"
+                "  Slice a memoryview before its cast, not after: `memoryview(buffer)[8:].cast('d')`."
+            ) from None
+
+    def _columns(self, columns: Sequence[Column]) -> tuple[Any, list[Any]]:
+        """The C view of columns, and what must live as long as it."""
+        alive = [self._ffi.from_buffer("char[]", memoryview(column.data).cast("B")) for column in columns]
+        described = self._ffi.new("struct column[]", len(columns))
+        for view, column, data in zip(described, columns, alive):
+            view.data, view.width, view.divisor, view.kind = data, column.width, column.divisor, column.kind
+            if view.kind == DOUBLES and int(self._ffi.cast("uintptr_t", data)) % ALIGNMENT:
+                raise ValueError(
+                    f"a column of doubles must begin at a multiple of {ALIGNMENT} bytes\n"
+                    "  Slice a buffer of bytes at multiples of 8 before casting it to 'd'."
+                )
+        return described, alive

@@ -1,0 +1,56 @@
+"""The training contract over a Program."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from typing import Optional
+
+from engines.api import NonFiniteLoss, Workload
+from engines.arguments import whole
+from engines.columns import check_labels, columns
+from engines.kernel.program import Program
+
+
+class CompiledTrainer:
+    """A Trainer: what the harness drives."""
+
+    def __init__(self, program: Program, workload: Workload) -> None:
+        self._program = program
+        self._workload = workload
+        # Checked once, here: a step is too short for it.
+        self._all_columns = self._columns = columns(workload.columns(), len(program.inputs))
+        check_labels(self._columns)
+        self._start = array("d", program.parameters)
+        self._batch = whole(workload.batch, "batch", 1)
+        self.phases: Mapping[str, float] = program.phases
+        self.sizes: Mapping[str, float] = program.sizes
+        self.losses = array("d")
+
+    def restart(self, *, batch: int, rows: Optional[int] = None) -> None:
+        self._batch = whole(batch, "batch", 1)
+        self._columns = self._all_columns if rows is None else tuple(column.first(rows) for column in self._all_columns)
+        self.losses = array("d")
+        self._program.parameters[:] = self._start
+        self._program.reset()
+
+    def train(self, steps: int) -> None:
+        steps, taken = whole(steps, "steps", 0), len(self.losses)
+        first_row = taken % self._columns[0].rows
+        losses, failed = self._program.run(
+            self._columns, self._workload.rate, self._batch, steps, first_row, update=taken // self._batch
+        )
+        self.losses.extend(losses)
+        if failed is not None:
+            raise NonFiniteLoss(len(self.losses), failed)
+
+    def parameters(self) -> array[float]:
+        return array("d", self._program.parameters)
+
+    def gradients(self) -> array[float]:
+        return array("d", self._program.gradients)
+
+    def predict(self, row: array[float]) -> array[float]:
+        self._program.set_input(row)
+        self._program.forward()
+        return array("d", self._program.outputs)

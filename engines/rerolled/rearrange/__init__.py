@@ -1,0 +1,1 @@
+"""Step -> Step: each file rearranges one thing that a training step does, and keeps every bit."""

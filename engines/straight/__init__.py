@@ -1,0 +1,6 @@
+"""Straight-line back ends: every row of the tape becomes its own statement or instruction.
+
+tape -> lower -> Code -> instructions                  (bytecode)
+                      -> pieces -> Python | C          (python_source, c_source)
+tape -> C, a line for each row                          (published)
+"""

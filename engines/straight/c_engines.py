@@ -1,0 +1,163 @@
+"""The engines that compile C: a compiler, its optimisation, and the form of the C that it likes best.
+
+Names: `tcc`, `gcc-O1`, `clang-19-O1`; then, in this order, what departs from the compiler's own form:
+`-whole` (one function a pass), `-published` (the post's form) or `-p200` (functions of 200 primitives);
+`-array`, `-static` or `-globals` (where values live); `-native` (for this very processor); `-fma` (fused, not strict).
+The sweeps race these.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any, Optional
+
+from engines.api import WrongSuffix
+from engines.graph.tape import Tape
+from engines.kernel import toolchains
+from engines.kernel.c_engine import CORES, CEngine
+from engines.kernel.c_text import Source
+from engines.straight.c_source import Form, Storage, c_source
+from engines.straight.fusable import Fusable, fusable, fusable_as_published
+from engines.straight.lower import Code, lower
+from engines.straight.published import published_source
+from engines.suffixes import Suffixes
+
+FORMS = {
+    "tcc": Form(piece=400),
+    "gcc": Form(piece=100, units=CORES),
+    "clang": Form(piece=400, units=CORES),
+}
+"""Sizes from docs/sweeps.md. gcc and Clang are slow enough for a translation unit on each core."""
+
+COMPILE_ROW_SECONDS = {
+    "tcc": 6e-6,
+    "gcc-O0": 8e-5,
+    "gcc-O1": 1.6e-4,
+    "gcc-O2": 2e-4,
+    "gcc-O3": 2e-4,
+    "clang-O0": 2e-5,
+    "clang-O1": 9e-5,
+    "clang-O2": 1.6e-4,
+    "clang-O3": 1.6e-4,
+}
+"""Compiler and optimisation -> about how long a row takes to compile."""
+WHOLE = (30, 3)
+"""How much longer that takes as one function a pass: where the compiler optimises, and where it does not."""
+
+
+class StraightC(CEngine):
+    """The tape as straight-line C, called through cffi."""
+
+    def lower(self, tape: Tape) -> Code:
+        return lower(tape)
+
+    def fusable(self, tape: Tape) -> Fusable:
+        return fusable(lower(tape))
+
+    def generate(self, code: Code) -> Source:
+        return c_source(code, self.form)
+
+
+class PublishedEngine(CEngine):
+    """The tape as C in the form that was published first."""
+
+    def lower(self, tape: Tape) -> Tape:
+        """Nothing: the published form is a translation of the tape, line by line."""
+        return tape
+
+    def generate(self, code: Tape) -> Source:
+        return published_source(code)
+
+    def fusable(self, tape: Tape) -> Fusable:
+        return fusable_as_published(tape)
+
+
+_NAME = re.compile(
+    r"(?P<compiler>(tcc|gcc|clang)(-\d+)?)(?P<level>-O[0-3])?(-(?!extension)(?P<suffixes>[a-z0-9-]*[a-z0-9]))?"
+)
+
+_FORM = {
+    "piece": r"whole|published|p[1-9]\d{0,6}",
+    "storage": "|".join(storage.name for storage in Storage if storage is not Storage.locals),
+}
+_GENERIC = ("it has no -march=native to leave out", "use {engine}")
+OPTIMISER = Suffixes({**_FORM, "native": "native", "fma": "fma"}, {"generic": _GENERIC})
+"""What gcc and Clang take."""
+TCC = Suffixes(
+    _FORM,
+    {
+        "native": ("TCC has no such flag", "use gcc-O1-native or clang-O1-native"),
+        "fma": ("TCC has no such flag", "use gcc-O2-fma or clang-O1-fma"),
+        "generic": _GENERIC,
+    },
+)
+
+
+def resolve(name: str) -> Optional[CEngine]:
+    """The engine that such a name stands for; None where it is none of ours. Raises WrongSuffix."""
+    match = _NAME.fullmatch(name)
+    if not match:
+        return None
+    compiler, level = match["compiler"], match["level"] or ""
+    family = compiler.partition("-")[0]
+    if bool(level) == (family == "tcc"):
+        return None
+    plain = f"{compiler}{level}"
+    taken = (TCC if family == "tcc" else OPTIMISER).read(plain, match["suffixes"] or "")
+    piece, storage = taken.get("piece", ""), taken.get("storage", "")
+    if piece == "published" and storage:
+        raise WrongSuffix(f"{plain}-published", storage, "it has arrays of its own", f"use {plain}-whole-{storage}")
+    flags = [level] if level else []
+    facts: dict[str, Any] = {}
+    changes = []
+    form = FORMS[family]
+    if piece == "whole":
+        form = replace(form, piece=0, units=1)
+        changes.append("one function a pass")
+    elif piece == "published":
+        changes.append("as first published: two global arrays, one assignment a node, three huge functions")
+    elif piece:
+        form = replace(form, piece=int(piece[1:]))
+        changes.append(f"functions of {form.piece} primitives")
+    if storage:
+        form = replace(form, storage=Storage[storage])
+        changes.append(f"values: {form.storage.value}")
+    if "native" in taken:
+        flags += toolchains.NATIVE
+        facts["native"] = True
+        changes.append("compiled for this very processor: -march=native")
+    if "fma" in taken:
+        flags += toolchains.FUSED
+        facts |= {"strict": False, "error_bound": toolchains.FUSED_ERROR_BOUND}
+        changes.append(toolchains.FUSED_IDEA)
+    own = f"the tape as straight-line C, split into functions, by {compiler}{f' {level[1:]}' if level else ''}"
+    make = PublishedEngine if piece == "published" else StraightC
+    return make(
+        name,
+        compiler,
+        tuple(flags),
+        form,
+        typical_row_seconds=5e-9,
+        typical_compile_row_seconds=COMPILE_ROW_SECONDS[f"{family}{level}"] * _slower(piece, level),
+        idea="; ".join(changes) or own,
+        builds_on=plain if changes else ("python-source" if family == "tcc" else "tcc"),
+        **facts,
+    )
+
+
+def _slower(piece: str, level: str) -> int:
+    """How much longer one function a pass takes to compile than many."""
+    if piece not in ("whole", "published") or not level:
+        return 1
+    return WHOLE[level == "-O0"]
+
+
+def _known(*names: str) -> tuple[CEngine, ...]:
+    return tuple(engine for name in names if (engine := resolve(name)))
+
+
+ENGINES = _known(
+    *("tcc", "gcc-O0", "gcc-O1", "gcc-O2", "clang-O0", "clang-O1", "clang-O2", "clang-O1-whole"),
+    *("tcc-published", "clang-O0-published", "clang-O1-published"),
+)

@@ -1,0 +1,122 @@
+"""Code -> Python: the tape as straight-line functions, compiled by the interpreter that runs them."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Callable, Optional
+
+from engines.graph.expr import PYTHON
+from engines.graph.tape import Tape
+from engines.kernel.engine import Clock, CompiledEngine
+from engines.kernel.program import Doubles, Kernel
+from engines.kernel.python_kernel import PythonKernel
+from engines.straight.lower import Code, lower
+from engines.straight.pieces import Language, Piece, Pieces, Shape, cut
+
+LANGUAGE = Language(PYTHON, local="    %s = %s", store="    %s = %s", accumulate="    q[%d] += %s")
+
+PIECE = 400
+"""Primitives a function: CPython is indifferent, PyPy likes fewer and larger ones (docs/sweeps.md)."""
+
+
+BETWEEN = "\n\n"
+"""Of two functions in the text of the whole."""
+
+
+class PythonSource(PythonKernel):
+    """Kernel over compiled functions, called in turn."""
+
+    def __init__(self, pieces: Pieces, functions: list[str]) -> None:
+        super().__init__(pieces.workspace)
+        namespace: dict[str, Any] = {name: getattr(math, name) for name in dir(math) if not name.startswith("_")}
+        file = _shown(functions)
+        before = 0
+        for text in functions:  # one by one: the syntax tree of a whole graph would take kilobytes a row
+            # Spelled from the tape: numbers and the op table's primitives, no text of the caller's.
+            exec(compile("\n" * before + text, file or "<python-source>", "exec"), namespace)  # noqa: S102
+            before += text.count("\n") + len(BETWEEN) if file else 0
+        self._forward: list[Callable[..., None]] = [namespace[piece.name] for piece in pieces.forward]
+        self._backward: list[Callable[..., None]] = [namespace[piece.name] for piece in pieces.backward]
+        self._loss: Callable[..., float] = namespace["loss"]
+
+    def values(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles) -> float:
+        for piece in self._forward:
+            piece(x, p, w, y)
+        return self._loss(x, p, w)
+
+    def gradients(self, x: Doubles, p: Doubles, w: Doubles, q: Doubles) -> None:
+        for piece in self._backward:
+            piece(x, p, w, q)
+
+
+class PythonSourceEngine(CompiledEngine):
+    """The tape as straight-line Python, split into functions."""
+
+    def lower(self, tape: Tape) -> Code:
+        return lower(tape)
+
+    def __init__(self, name: str, piece: int, *, idea: str, builds_on: str) -> None:
+        super().__init__(
+            name, idea=idea, builds_on=builds_on, typical_row_seconds=1e-7, typical_compile_row_seconds=2e-5
+        )
+        self.piece = piece
+
+    def _pieces(self, code: Code) -> Pieces:
+        return cut(code, LANGUAGE, Shape(self.piece))
+
+    def source(self, code: Code) -> str:
+        return BETWEEN.join(_functions(self._pieces(code)))
+
+    def build(self, code: Code, clock: Clock, objects: Optional[Path]) -> Kernel:
+        with clock.phase("generate"):
+            pieces = self._pieces(code)
+            functions = _functions(pieces)
+        clock.sizes["source_bytes"] = sum(map(len, functions))
+        with clock.phase("compile"):
+            return PythonSource(pieces, functions)
+
+
+def _shown(functions: Sequence[str]) -> str:
+    """A file with the code, for profilers that show lines of real files only; none unless ZOOMGRAD_GENERATED asks."""
+    folder = os.environ.get("ZOOMGRAD_GENERATED")
+    if not folder:
+        return ""
+    text = BETWEEN.join(functions)
+    file = Path(folder) / f"python_source_{hashlib.sha256(text.encode()).hexdigest()[:12]}.py"
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return str(file)
+
+
+def _functions(pieces: Pieces) -> list[str]:
+    functions = [_define(piece, "y") for piece in pieces.forward] + [_define(piece, "q") for piece in pieces.backward]
+    return [*functions, f"def loss(x, p, w):\n    return {pieces.loss}\n"]
+
+
+def _define(piece: Piece, last: str) -> str:
+    return f"def {piece.name}(x, p, w, {last}):\n" + "\n".join(piece.lines) + "\n"
+
+
+def resolve(name: str) -> Optional[PythonSourceEngine]:
+    """`python-source-p50`: functions of 50 primitives, for the sweep."""
+    match = re.fullmatch(r"python-source-p([1-9]\d{0,6})", name)
+    if not match:
+        return None
+    return PythonSourceEngine(
+        name, int(match[1]), idea=f"functions of {match[1]} primitives", builds_on="python-source"
+    )
+
+
+ENGINES = (
+    PythonSourceEngine(
+        "python-source",
+        PIECE,
+        idea="the tape as straight-line Python, split into functions",
+        builds_on="bytecode",
+    ),
+)
