@@ -1,0 +1,42 @@
+/* The one interface between a compiled graph and its caller. cffi reads this file as it stands.
+
+   x: inputs of one row   p: parameters   w: workspace   y: outputs   q: gradients of the parameters
+   No two of these buffers overlap. */
+
+/* Some inputs of every row, side by side with those of the other columns. */
+struct column {
+    const void *data;
+    long long width; /* inputs that it makes */
+    double divisor;  /* BYTES become byte / divisor */
+    long long kind;  /* DOUBLES, BYTES, or CLASSES: a label, which makes `width` inputs, all 0.0 except one */
+};
+
+struct buffers {
+    double *x;
+    double *p;
+    double *w;
+    double *y;
+    double *q;
+};
+
+/* Steps over rows that wrap around, with an update after every `batch` of them. */
+struct stretch {
+    const struct column *columns;
+    long long column_count;
+    long long rows;
+    long long first_row;
+    long long steps;
+    long long batch;
+    long long taken;     /* steps since the last update */
+    const double *rates; /* one for each update to come */
+    double *losses;      /* of each step: written here */
+};
+
+void set_input(double *x, const struct column *columns, long long count, long long row);
+double forward(const double *x, const double *p, double *w, double *y);
+void backward(const double *x, const double *p, double *w, double *q); /* adds to q; after forward */
+void zero_grad(double *q);
+void update(double *p, double *q, double rate, double batch); /* p -= rate * q / batch; q = 0 */
+
+/* Returns how many losses are finite. The first that is not ends the training, before its backward pass. */
+long long train(const struct buffers *buffers, const struct stretch *stretch);

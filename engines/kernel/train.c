@@ -1,0 +1,50 @@
+/* What every kernel in C ends with: reading one row, updating, and the training loop.
+
+   A kernel defines before this file:
+     enter(t)   takes parameters and gradients from the caller's buffers
+     turn(t)    takes one row, or several together; returns 0 where a loss is not finite
+     leave(t)   gives parameters, gradients, the last row and its outputs back */
+
+void set_input(double *restrict x, const struct column *columns, long long count, long long row)
+{
+    for (const struct column *c = columns; c < columns + count; x += c->width, c++) {
+        if (c->kind == BYTES) {
+            const unsigned char *cells = (const unsigned char *)c->data + row * c->width;
+            for (long long i = 0; i < c->width; i++)
+                x[i] = cells[i] / c->divisor;
+        } else {
+            read_column(x, c, row, 0);
+        }
+    }
+}
+
+void zero_grad(double *restrict q)
+{
+    for (long long i = 0; i < PARAMETERS; i++)
+        q[i] = 0.0;
+}
+
+void update(double *restrict p, double *restrict q, double rate, double batch)
+{
+    if (batch == 1.0) /* a division by 1.0 changes nothing, and takes most of the time */
+        for (long long i = 0; i < PARAMETERS; i++)
+            p[i] -= rate * q[i];
+    else
+        for (long long i = 0; i < PARAMETERS; i++)
+            p[i] -= rate * q[i] / batch;
+    zero_grad(q);
+}
+
+long long train(const struct buffers *b, const struct stretch *s)
+{
+    struct quotients quotients[s->column_count];
+    for (long long n = 0; n < s->column_count; n++)
+        for (long long byte = 0; byte < 256 && s->columns[n].kind == BYTES; byte++)
+            quotients[n].of[byte] = byte / s->columns[n].divisor;
+    struct training t = {s, quotients, b->x, b->p, b->w, b->y, b->q, 0, s->first_row, s->taken, s->rates};
+    enter(&t);
+    while (t.step < s->steps && turn(&t))
+        ;
+    leave(&t);
+    return t.step;
+}

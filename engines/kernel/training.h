@@ -1,0 +1,79 @@
+/* A stretch of training under way: what each turn of the training loop reads and changes.
+
+   INPUTS and PARAMETERS are macros or constants of the kernel. A kernel whose turns keep something between them
+   defines HAS_STATE and `struct state` before this file. */
+
+enum column_kind { DOUBLES, BYTES, CLASSES };
+
+/* A byte's quotient is looked up: a row of divisions takes longer than a layer's products. */
+struct quotients {
+    double of[256];
+};
+
+struct training {
+    const struct stretch *stretch;
+    const struct quotients *quotients; /* for each column, used where it holds BYTES */
+    double *x, *p, *w, *y, *q;
+    long long step;      /* losses that are recorded: all finite */
+    long long row;       /* the next one */
+    long long taken;     /* rows since the last update */
+    const double *rates; /* the next update's comes first */
+#ifdef HAS_STATE
+    struct state state;
+#endif
+};
+
+static void read_column(double *restrict x, const struct column *c, long long row, const double *restrict quotients)
+{
+    if (c->kind == DOUBLES) {
+        const double *cells = (const double *)c->data + row * c->width;
+        for (long long i = 0; i < c->width; i++)
+            x[i] = cells[i];
+    } else if (c->kind == BYTES) {
+        const unsigned char *cells = (const unsigned char *)c->data + row * c->width;
+        long long i = 0;
+        for (; i + 4 <= c->width; i += 4, cells += 4) {
+            x[i] = quotients[cells[0]];
+            x[i + 1] = quotients[cells[1]];
+            x[i + 2] = quotients[cells[2]];
+            x[i + 3] = quotients[cells[3]];
+        }
+        for (; i < c->width; i++)
+            x[i] = quotients[*cells++];
+    } else {
+        const unsigned char *label = (const unsigned char *)c->data + row;
+        for (long long i = 0; i < c->width; i++)
+            x[i] = *label == i;
+    }
+}
+
+/* Read the row that comes `ahead` rows after the next one. */
+static void take_row(const struct training *t, double *restrict x, long long ahead)
+{
+    const struct stretch *s = t->stretch;
+    long long row = ahead ? (t->row + ahead) % s->rows : t->row;
+    for (long long n = 0; n < s->column_count; x += s->columns[n].width, n++)
+        read_column(x, &s->columns[n], row, t->quotients[n].of);
+}
+
+/* Record the loss of the row that was taken. Returns whether it is finite; only then does the row count. */
+static int record(struct training *t, double loss)
+{
+    t->stretch->losses[t->step] = loss;
+    if (loss - loss != 0.0)
+        return 0;
+    t->step++;
+    if (++t->row == t->stretch->rows)
+        t->row = 0;
+    return 1;
+}
+
+/* Count rows whose gradients were added. Returns whether the batch is complete. */
+static int batch_ends(struct training *t, long long rows)
+{
+    t->taken += rows;
+    if (t->taken < t->stretch->batch)
+        return 0;
+    t->taken = 0;
+    return 1;
+}
