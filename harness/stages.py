@@ -10,7 +10,7 @@ from engines.api import Engine, Unavailable
 from engines.graph.show import show
 from engines.handwritten.engine import HandwrittenEngine
 from engines.kernel.engine import CompiledEngine
-from engines.rerolled.recover.loops import Loops
+from engines.rerolled.step import Step
 from harness.workloads import Workload
 
 
@@ -20,6 +20,7 @@ class Stage(StrEnum):
     graph = "graph"
     tape = "tape"
     loops = "loops"
+    step = "step"
     source = "source"
 
 
@@ -69,12 +70,12 @@ def text(engine: Engine, workload: Workload, stage: Stage) -> str:
     code = engine.lower(tape)
     if stage is Stage.source:
         return engine.source(code)
-    if not isinstance(code, Loops):
+    if not isinstance(code, Step):
         raise Unavailable(
-            f"{engine.name} has no loops: rerolled-tcc has",
+            f"{engine.name} recovers no loops: it has no {stage.value}",
             "Take --stage source, or `--engine rerolled-tcc`, which recovers loops from the same tape.",
         )
-    return _joined(code.lines())
+    return _joined(code.loops.lines() if stage is Stage.loops else code.lines())
 
 
 def _joined(lines: Iterable[str]) -> str:

@@ -144,16 +144,18 @@ Item = Union[Function, Struct, Define, Include, Declarations, Comment]
 
 
 def print_c(items: Iterable[Item]) -> str:
-    """A translation unit. Functions, structures and comments stand apart; the lines of everything else together."""
+    """A translation unit. Functions, structures, comments and files stand apart; other lines stand together."""
     parts: list[str] = []
+    stood_apart = False
     for item in items:
-        stands_apart = isinstance(item, (Function, Struct, Comment))
+        stands_apart = isinstance(item, (Function, Struct, Comment, Include))
         text = "".join(f"{line}\n" for line in _item(item))
         if not text:
             continue
-        if parts and (stands_apart or parts[-1].endswith("}\n") or parts[-1].endswith("};\n")):
+        if parts and (stands_apart or stood_apart):
             parts.append("\n")
         parts.append(text)
+        stood_apart = stands_apart
     return "".join(parts)
 
 

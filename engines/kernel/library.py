@@ -10,19 +10,10 @@ from typing import Any
 from engines.api import Unavailable
 from engines.columns import DOUBLES, Column
 from engines.kernel.buffers import ALIGNMENT
+from engines.kernel.c_text import read
 from engines.kernel.program import Buffers, Doubles, Stretch
 
-DECLARATIONS = """
-struct column { const void *data; long long width; double divisor; long long kind; };
-void set_input(double *x, const struct column *columns, long long count, long long row);
-double forward(const double *x, const double *p, double *w, double *y);
-void backward(const double *x, const double *p, double *w, double *q);
-void zero_grad(double *q);
-void update(double *p, double *q, double rate, double batch);
-long long train(double *x, double *p, double *w, double *y, double *q, const struct column *columns, long long count,
-                long long rows, long long first_row, long long steps, long long batch, long long taken,
-                const double *rates, double *losses);
-"""
+DECLARATIONS = read("kernel/kernel.h")
 
 
 @cache
@@ -68,18 +59,24 @@ class Library:
     def train(self, buffers: Buffers, stretch: Stretch) -> int:
         columns, first_row, steps, batch, taken, rates, losses = stretch
         described, _alive = self._columns(columns)
-        done: int = self._lib.train(
-            *map(self._pointer, buffers),
-            described,
-            len(columns),
-            columns[0].rows,
-            first_row,
-            steps,
-            batch,
-            taken,
-            self._pointer(rates),
-            self._pointer(losses),
+        alive = list(map(self._pointer, (*buffers, rates, losses)))
+        x, p, w, y, q, rates_, losses_ = alive
+        b = self._ffi.new("struct buffers *", {"x": x, "p": p, "w": w, "y": y, "q": q})
+        s = self._ffi.new(
+            "struct stretch *",
+            {
+                "columns": described,
+                "column_count": len(columns),
+                "rows": columns[0].rows,
+                "first_row": first_row,
+                "steps": steps,
+                "batch": batch,
+                "taken": taken,
+                "rates": rates_,
+                "losses": losses_,
+            },
         )
+        done: int = self._lib.train(b, s)
         return done
 
     def _pointer(self, buffer: Any) -> Any:

@@ -16,9 +16,9 @@ from engines.graph.tape import Tape
 from engines.kernel import toolchains
 from engines.kernel.c_engine import CORES, CEngine
 from engines.kernel.c_text import Source
-from engines.rerolled.emit.c_loops import c_source
-from engines.rerolled.emit.c_nest import Form
+from engines.rerolled.emit.c import c_source
 from engines.rerolled.engine import Rerolled
+from engines.rerolled.form import Form
 from engines.straight.fusable import Fusable, fusable
 from engines.straight.lower import lower
 from engines.suffixes import Suffixes, root
@@ -29,20 +29,20 @@ class RerolledC(Rerolled, CEngine):
 
     def check(self) -> None:
         super().check()
-        self._fitted()
+        _ = self.fitted  # asks the compiler, which is not to happen while phases are timed
 
     def fusable(self, tape: Tape) -> Fusable:
         return fusable(lower(tape))
 
     def generate(self, code: Any) -> Source:
-        return c_source(code, self._fitted())
+        return c_source(code, self.fitted)
 
     @property
     def vector_doubles(self) -> int:
-        return self._fitted().width
+        return self.fitted.width
 
-    def _fitted(self) -> Form:
-        """The form, with the vectors of the machine that it is compiled for."""
+    @property
+    def fitted(self) -> Form:
         form: Form = self.form
         if form.width == 1:
             return form
@@ -61,7 +61,8 @@ FAST = ("-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros", "-fno-t
 SCALARS = Form()
 WIDTHS = {"__AVX512F__": 8, "__AVX__": 4}
 """What a compiler defines -> doubles in the widest vector."""
-VECTORS = Form(width=8, rows=4, units=CORES)
+VECTORS = Form(width=8, units=CORES, rearrangements=("in place", "deferred", "rows together"))
+SPARSE = replace(VECTORS, rearrangements=("in place", "zeros skipped", "deferred", "rows together"))
 
 
 def _engine(name: str, compiler: str, flags: tuple[str, ...], form: Form, **facts: Any) -> RerolledC:
@@ -95,7 +96,7 @@ ENGINES = (
         "rerolled-clang-sparse",
         "clang",
         ("-O1", *NATIVE),
-        replace(VECTORS, sparse=True),
+        SPARSE,
         native=True,
         idea="and terms whose input is exactly 0 skipped at run time",
         builds_on="rerolled-clang",

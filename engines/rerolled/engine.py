@@ -1,4 +1,4 @@
-"""What engines over recovered loops share: the way from the tape to the loops, and the need for NumPy."""
+"""What engines over recovered loops share: the way from the tape to the step, and the need for NumPy."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from engines.api import Unavailable
 from engines.graph.passes import CHECKED
 from engines.graph.tape import Tape
 from engines.kernel.engine import CompiledEngine
+from engines.rerolled.form import Form
+from engines.rerolled.rearrange import rearrange
 from engines.rerolled.recover.chains import chain
 from engines.rerolled.recover.check import check_groups, check_loops, check_sums
 from engines.rerolled.recover.fuse import fuse
@@ -15,6 +17,7 @@ from engines.rerolled.recover.gradients import pull
 from engines.rerolled.recover.groups import group
 from engines.rerolled.recover.layout import lay_out
 from engines.rerolled.recover.loops import Loops
+from engines.rerolled.step import Step, plain
 
 
 def reroll(tape: Tape) -> Loops:
@@ -44,8 +47,13 @@ class Rerolled(CompiledEngine):
             raise Unavailable("NumPy is not installed", "Install it with `pip install numpy`.") from None
         super().check()
 
-    def lower(self, tape: Tape) -> Loops:
-        return reroll(tape)
+    @property
+    def fitted(self) -> Form:
+        """The form, with the vectors of the machine that the code is for."""
+        raise NotImplementedError
 
-    def sizes(self, code: Loops) -> Mapping[str, float]:
-        return {"looped_share": code.coverage}
+    def lower(self, tape: Tape) -> Step:
+        return rearrange(plain(reroll(tape)), self.fitted)
+
+    def sizes(self, code: Step) -> Mapping[str, float]:
+        return {"looped_share": code.loops.coverage}

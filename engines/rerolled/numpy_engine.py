@@ -7,19 +7,22 @@ from typing import Any, Optional
 
 from engines.kernel.engine import Clock
 from engines.kernel.program import Kernel
-from engines.rerolled.emit.numpy_loops import NumpyLoops
+from engines.rerolled.emit.numpy_loops import NumpyKernel
 from engines.rerolled.engine import Rerolled
+from engines.rerolled.form import Form
 
 
 class NumpyEngine(Rerolled):
     """Recovered loops as array operations."""
 
+    fitted = Form(rearrangements=("in place",))
+
     def source(self, code: Any) -> str:
-        return "\n".join(code.lines()) + "\n"
+        return "".join(f"{line}\n" for line in (*code.loops.lines(), *code.lines()))
 
     def build(self, code: Any, clock: Clock, objects: Optional[Path]) -> Kernel:
         with clock.phase("load"):
-            return NumpyLoops(code)
+            return NumpyKernel(code)
 
 
 ENGINES = (

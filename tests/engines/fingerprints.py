@@ -46,7 +46,7 @@ def texts_over(tapes):
     """The same over these tapes, of engines that start from one."""
     found, lowered = {}, {}
     for engine in generators():
-        lower = type(engine).lower
+        lower = (type(engine).lower, getattr(engine, "fitted", None))
         if lower not in lowered:  # most engines share theirs with others
             lowered[lower] = [engine.lower(tape) for _, tape in tapes]
         # An extension module says which API of Python it is for, which is the interpreter's own.

@@ -133,7 +133,7 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
         (["show", "tuor"], "no workload 'tuor'\n  Did you mean tour"),
         (["show", "xor", "--stage", "tapes"], "tapes"),
         (["show", "xor", "--stage", "tape"], "tuple compiles nothing: it has no tape\n  Take --stage graph"),
-        (["show", "xor", "--engine", "tcc", "--stage", "loops"], "tcc has no loops: rerolled-tcc has\n  Take"),
+        (["show", "xor", "--engine", "tcc", "--stage", "loops"], "tcc recovers no loops: it has no loops\n  Take"),
         (["show", "xor", "--engine", "handwritten"], "handwritten knows only whole models"),
         (["show", "xor", "--engine", "handwritten", "--format", "dot"], "handwritten knows only whole models"),
         (["show", "xor", "--engine", "handwritten", "--stage", "loops"], "handwritten knows only whole models"),

@@ -1,8 +1,9 @@
-"""Loops -> Kernel in NumPy: each loop a few array operations over strided views of the workspace.
+"""Step -> Kernel in NumPy: each run a few array operations over views of the workspace, each statement a function.
 
 NumPy keeps the bits where each lane's terms are added one after the other: over the first axis of an array whose lanes
 lie inside, or, for a single lane, by `cumsum`. Its own sums add in pairs, and its `exp`, `tanh` and powers are not
-libm's; functions are Python's, one element at a time.
+libm's; functions are Python's, one element at a time. Runs that skip zeros compute every term here: the list of inputs
+is always complete.
 """
 
 from __future__ import annotations
@@ -10,14 +11,17 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Optional
 
 from engines.columns import DOUBLES, Column
 from engines.graph.expr import Apply, Expr, Leaf, Literal
-from engines.kernel.program import Buffers, Doubles, Stretch
-from engines.kernel.python_kernel import PythonKernel
+from engines.kernel.program import Doubles
+from engines.kernel.python_kernel import PythonKernel, Training
+from engines.rerolled import step as steps
 from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.loops import Access, Loop, Loops, Operand, Table, updates_in_place
+from engines.rerolled.recover.loops import Access, Operand, Table
+from engines.rerolled.step import Condition, Due, Place, Program, Run, Statement, Step
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,21 +30,15 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
-class NumpyLoops(PythonKernel):
+class NumpyKernel(PythonKernel):
     """A Kernel. It binds itself to the workspace that it is given, and keeps to it."""
 
-    def __init__(self, loops: Loops) -> None:
+    def __init__(self, step: Step) -> None:
         import numpy as np
 
         self.np = np
-        super().__init__(loops.workspace)
-        self.loops = loops
-        self._in_place = updates_in_place(loops)
-        copies = [(_places(copy.parameter, copy.counts), _places(copy.place, copy.counts)) for copy in loops.copies]
-        none = np.zeros(0, np.int64)
-        self._index, self._place = (np.concatenate([none, *column]) for column in zip((none, none), *copies))
-        """The parameters that the graph uses: the caller's index of each, and its place."""
-        self._away = loops.area("q").start - loops.area("p").start
+        super().__init__(step.workspace)
+        self.step = step
         self._bound: Optional[_Bound] = None
 
     def workspace(self) -> Doubles:
@@ -49,104 +47,89 @@ class NumpyLoops(PythonKernel):
 
     def _bind(self, w: Doubles) -> _Bound:
         if self._bound is None or self._bound.owner is not w:
-            self._bound = _Bound(self.loops, w, self._in_place)
+            self._bound = _Bound(self.step, w)
         return self._bound
 
     def forward(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles) -> float:
         bound = self._bind(w)
-        bound.w[: self.loops.inputs] = x
-        self._take(bound, p, 0)
-        loss = bound.forward()
-        bound.give_outputs(y)
-        return loss
+        bound.buffers = {"inputs": x, "parameters": p, "outputs": y}
+        bound.run("forward")
+        return bound.loss()
 
     def backward(self, x: Doubles, p: Doubles, w: Doubles, q: Doubles) -> None:
         bound = self._bind(w)
-        self._take(bound, q, self._away)
-        bound.run(bound.gradients, bound.sinks)
-        self._give(bound, q, self._away)
-
-    def _take(self, bound: _Bound, buffer: Doubles, away: int) -> None:
-        bound.w[self._place + away] = _view(self.np, buffer)[self._index]
-
-    def _give(self, bound: _Bound, buffer: Doubles, away: int) -> None:
-        _view(self.np, buffer)[self._index] = bound.w[self._place + away]
+        bound.buffers = {"inputs": x, "parameters": p, "gradients": q}
+        bound.run("backward")
 
     def update(self, p: Doubles, q: Doubles, rate: float, batch: int) -> None:
         with self.np.errstate(all="ignore"):
             _descend(_view(self.np, p), _view(self.np, q), rate, batch)
 
-    def train(self, buffers: Buffers, stretch: Stretch) -> int:
-        columns, first_row, steps, batch, taken, rates, losses = stretch
-        x, p, w, y, q = buffers
-        bound, loops, np = self._bind(w), self.loops, self.np
-        parameters, gradients = (bound.w[area.start : area.stop] for area in (loops.area("p"), loops.area("q")))
-        self._take(bound, p, 0)
-        self._take(bound, q, self._away)
-        rows, rate, fresh, step = columns[0].rows, iter(rates), False, 0
-        with np.errstate(all="ignore"):
-            while step < steps:
-                _take_row(np, bound.w, columns, (first_row + step) % rows)
-                try:
-                    losses[step] = bound.forward()
-                    if not math.isfinite(losses[step]):
-                        break
-                    bound.run(bound.gradients)
-                except (ArithmeticError, ValueError):  # where C goes on with infinity or NaN, Python's functions raise
-                    losses[step] = math.nan
-                    break
-                step += 1
-                taken += 1
-                if batch == 1 and fresh and self._in_place:
-                    bound.rate = next(rate)
-                    bound.run(bound.descent)
-                    continue
-                bound.run(bound.sinks)
-                fresh = taken % batch == 0
-                if fresh:
-                    _descend(parameters, gradients, next(rate), batch)
-        x[:] = array("d", bound.w[: loops.inputs].tobytes())
-        self._give(bound, p, 0)
-        self._give(bound, q, self._away)
-        bound.give_outputs(y)
-        return step
+    def enter(self, t: Training) -> None:
+        bound = self._bind(t.w)
+        bound.training = t
+        bound.buffers = {"inputs": t.x, "parameters": t.p, "outputs": t.y, "gradients": t.q}
+        bound.begin()
+        bound.run("enter")
+
+    def turn(self, t: Training) -> bool:
+        return self._bind(t.w).run("turn") is not _FAILED
+
+    def leave(self, t: Training) -> None:
+        bound = self._bind(t.w)
+        bound.run("leave")
+        bound.training = None
+        bound.buffers = {}
 
 
-Step = Callable[[], None]
+Action = Callable[[], object]
+"""A statement or a run, ready to go. Gives one of the two below where the section ends with it."""
+_ENDED, _FAILED = "the turn is over", "a loss is not finite"
 
 
 class _Bound:
-    """The loops over one workspace, as functions that take nothing."""
+    """The step over one workspace, as functions that take nothing."""
 
-    def __init__(self, loops: Loops, w: Doubles, in_place: bool) -> None:
+    def __init__(self, step: Step, w: Doubles) -> None:
         import numpy as np
 
         self.np = np
         self.owner = w
+        self.step = step
         self.w: Array = _view(np, w)
-        self.away = loops.area("q").start - loops.area("p").start
+        self.buffers: dict[str, Doubles] = {}
+        """The caller's, while a call lasts."""
+        self.training: Optional[Training] = None
         self.rate = 0.0
+        self.row = 0
+        """Which of the rows that were taken together is at work."""
+        self.flags = dict.fromkeys(steps.FLAGS, False)
+        self.is_updated = False
+        loops = step.loops
         start = loops.area("k").start
         self.w[start : start + len(loops.numbers)] = loops.numbers
-        of_phase = {phase: [loop for loop in loops.loops if loop.phase == phase] for phase in Phase}
-        self.values, self.gradients, self.sinks = ([self._step(loop) for loop in of_phase[phase]] for phase in Phase)
-        self.descent = [self._step(loop, in_place=True) for loop in of_phase[Phase.SINK]] if in_place else []
-        self.loss = loops.loss
-        self.outputs = loops.outputs
+        self.parameters, self.gradients = (
+            self.w[area.start : area.stop] for area in (loops.area("p"), loops.area("q"))
+        )
+        copies = [(_places(copy.parameter, copy.counts), _places(copy.place, copy.counts)) for copy in loops.copies]
+        none = np.zeros(0, np.int64)
+        self._index, self._place = (np.concatenate([none, *column]) for column in zip((none, none), *copies))
+        """The parameters that the graph uses: the caller's index of each, and its place."""
+        self.routines = {name: [self._run(run) for run in runs] for name, runs in step.routines.items()}
+        self.sections = {name: self._program(program) for name, program in step.programs.items()}
 
-    def run(self, *phases: Sequence[Step]) -> None:
+    def begin(self) -> None:
+        """Forget what turns of an earlier stretch kept."""
+        self.flags.update(dict.fromkeys(steps.FLAGS, False))
+        self.is_updated = False
+
+    def run(self, section: str) -> object:
+        """One section, once; gives what ended it."""
         with self.np.errstate(all="ignore"):
-            for steps in phases:
-                for step in steps:
-                    step()
+            return _in_turn(self.sections[section])
 
-    def forward(self) -> float:
-        """The values, and among them the loss."""
-        self.run(self.values)
-        return self._leaf(self.loss)
-
-    def give_outputs(self, y: Doubles) -> None:
-        y[:] = array("d", [self._leaf(output) for output in self.outputs])
+    def loss(self) -> float:
+        return self._leaf(self.step.loops.loss)
 
     def _leaf(self, operand: Operand) -> float:
         if isinstance(operand, float):
@@ -154,10 +137,124 @@ class _Bound:
         assert isinstance(operand, Access)
         return float(self.w[operand.base])
 
-    def _step(self, loop: Loop, *, in_place: bool = False) -> Step:
-        np = self.np
-        target = self._view(loop.target._replace(base=loop.target.base - self.away * in_place), loop.counts, ())
-        adds = loop.phase == Phase.SINK and not in_place
+    # --- statements --------------------------------------------------------------------------------------------------
+
+    def _program(self, program: Program) -> list[Action]:
+        return [self._statement(statement) for statement in program]
+
+    def _statement(self, statement: Statement) -> Action:
+        if isinstance(statement, steps.Take):
+            return partial(self._take, statement.what)
+        if isinstance(statement, steps.Give):
+            return partial(self._give, statement.what)
+        if isinstance(statement, steps.TakeRow):
+            return partial(self._take_row, Place(0), 0)
+        if isinstance(statement, steps.TakeRows):
+            return partial(_in_turn, [partial(self._take_row, statement.to, ahead) for ahead in range(statement.rows)])
+        if isinstance(statement, steps.Perform):
+            return partial(_in_turn, self.routines[statement.routine])
+        if isinstance(statement, steps.Guard):
+            return partial(self._guard, self._program(statement.otherwise))
+        if isinstance(statement, steps.Copy):
+            return partial(self._copy, statement)
+        if isinstance(statement, steps.Set):
+            return partial(self.flags.__setitem__, statement.flag, statement.value)
+        if isinstance(statement, steps.If):
+            return partial(
+                self._choose, statement.condition, self._program(statement.then), self._program(statement.otherwise)
+            )
+        if isinstance(statement, steps.EachRow):
+            return partial(self._each_row, statement, self._program(statement.body))
+        if isinstance(statement, steps.NextRate):
+            return self._next_rate
+        if isinstance(statement, steps.Update):
+            return self._update
+        if isinstance(statement, steps.EndTurn):
+            return lambda: _ENDED
+        return lambda: None  # what skipping needs
+
+    def _take(self, what: str) -> None:
+        buffer = self.buffers[what]
+        if what == "inputs":
+            self.w[: self.step.loops.inputs] = buffer
+        else:
+            away = self.step.away * (what == "gradients")
+            self.w[self._place + away] = _view(self.np, buffer)[self._index]
+
+    def _give(self, what: str) -> None:
+        buffer = self.buffers[what]
+        if what == "inputs":
+            buffer[:] = array("d", self.w[: self.step.loops.inputs].tobytes())
+        elif what == "outputs":
+            buffer[:] = array("d", [self._leaf(output) for output in self.step.loops.outputs])
+        else:
+            away = self.step.away * (what == "gradients")
+            _view(self.np, buffer)[self._index] = self.w[self._place + away]
+
+    def _take_row(self, to: Place, ahead: int) -> None:
+        assert self.training is not None
+        columns = self.training.stretch.columns
+        _read_row(self.np, self.w, to.base + ahead * to.per_row, columns, (self.training.row + ahead) % columns[0].rows)
+
+    def _guard(self, otherwise: Sequence[Action]) -> object:
+        assert self.training is not None
+        if self.training.record(self.loss()):
+            return None
+        _in_turn(otherwise)
+        return _FAILED
+
+    def _next_rate(self) -> None:
+        assert self.training is not None
+        self.rate = next(self.training.rates)
+
+    def _update(self) -> None:
+        assert self.training is not None
+        _descend(self.parameters, self.gradients, self.rate, self.training.stretch.batch)
+        self.is_updated = True
+
+    def _copy(self, copy: steps.Copy) -> None:
+        to, source = (place.base + self.row * place.per_row for place in (copy.to, copy.source))
+        self.w[to : to + copy.size] = self.w[source : source + copy.size]
+
+    def _choose(self, condition: Condition, then: Sequence[Action], otherwise: Sequence[Action]) -> object:
+        return _in_turn(then if self._holds(condition) else otherwise)
+
+    def _each_row(self, statement: steps.EachRow, body: Sequence[Action]) -> object:
+        present = self.row
+        for row in range(present if statement.before else statement.rows):
+            self.row = row
+            ended = _in_turn(body)
+            if ended:
+                return ended
+        self.row = present
+        return None
+
+    def _holds(self, condition: Condition) -> bool:
+        if isinstance(condition, steps.Flag):
+            return self.flags[condition]
+        if isinstance(condition, steps.Not):
+            return not self._holds(condition.condition)
+        if isinstance(condition, steps.Both):
+            return self._holds(condition.first) and self._holds(condition.second)
+        t = self.training
+        assert t is not None
+        if isinstance(condition, steps.Alone):
+            return t.stretch.batch == 1 and self.is_updated
+        if isinstance(condition, steps.Fit):
+            return min(t.stretch.steps - t.step, t.stretch.batch - t.taken) >= condition.rows
+        if isinstance(condition, steps.BatchEnds):
+            return t.batch_ends(condition.rows)
+        if isinstance(condition, (steps.EveryInput, steps.NoZeros)):
+            return True  # nothing is skipped
+        assert isinstance(condition, steps.Unbounded)
+        return False
+
+    # --- runs --------------------------------------------------------------------------------------------------------
+
+    def _run(self, run: Run) -> Action:
+        np, loop = self.np, run.loop
+        target = self._view(loop.target._replace(base=loop.target.base - self.step.away * run.in_place), loop.counts)
+        adds = loop.phase == Phase.SINK and not run.in_place
         segments = [
             (
                 _evaluator(np, segment.template),
@@ -167,8 +264,11 @@ class _Bound:
             )
             for segment in loop.segments
         ]
+        bring_up_to_date = self._meeting(run, run.due) if run.due else None
 
-        def step() -> None:
+        def action() -> None:
+            if bring_up_to_date:
+                bring_up_to_date()
             total: Any = target if adds else None
             for evaluate, operands, counts, rows in segments:
                 terms = evaluate(operands)
@@ -179,12 +279,30 @@ class _Bound:
                 rows[0] = 0.0 if total is None else np.broadcast_to(total, loop.counts).reshape(-1)
                 rows[1:] = np.broadcast_to(terms, (*counts, *loop.counts)).reshape(len(rows) - 1, -1)
                 total = (np.add.reduce(rows, axis=0) if loop.lanes > 1 else np.cumsum(rows)[-1]).reshape(loop.counts)
-            if in_place:
+            if run.in_place:
                 np.subtract(target, self.rate * total, out=target)
             else:
                 target[...] = total
 
-        return step
+        return action
+
+    def _meeting(self, run: Run, due: Due) -> Action:
+        """The update that the run makes before it reads weights: here of all of them, then the run itself."""
+        segment = run.loop.segments[due.segment]
+        weights, x = segment.operands[due.slot], segment.operands[1 - due.slot]
+        assert isinstance(weights, Access)
+        assert isinstance(x, Access)
+        places, before, factor, inputs = (
+            self._view(access, run.loop.counts, segment.counts) for access in (weights, due.before, due.factor, x)
+        )
+
+        def bring_up_to_date() -> None:
+            np = self.np
+            np.subtract(places, self.rate * (before * factor), out=places)
+            if due.keeps:
+                before[...] = inputs
+
+        return bring_up_to_date
 
     def _operand(self, operand: Operand, lanes: Sequence[int], terms: Sequence[int]) -> Any:
         """A view of shape (terms…, lanes…), which moves with the workspace; a number; or what fetches from a table."""
@@ -200,9 +318,18 @@ class _Bound:
             return lambda: self.w[places]
         return self._view(operand, lanes, terms)
 
-    def _view(self, access: Access, lanes: Sequence[int], terms: Sequence[int]) -> Array:
+    def _view(self, access: Access, lanes: Sequence[int], terms: Sequence[int] = ()) -> Array:
         strides: Any = [8 * stride for stride in (*access.terms, *access.lanes)]
         return self.np.lib.stride_tricks.as_strided(self.w[access.base :], (*terms, *lanes), strides)
+
+
+def _in_turn(actions: Sequence[Action]) -> object:
+    """One after the other, up to one that ends its section; gives what ended it."""
+    for action in actions:
+        ended = action()
+        if ended:
+            return ended
+    return None
 
 
 def _view(np: Any, buffer: Any) -> Array:
@@ -245,8 +372,8 @@ def _descend(parameters: Array, gradients: Array, rate: float, batch: int) -> No
     gradients[:] = 0.0
 
 
-def _take_row(np: Any, w: Array, columns: Sequence[Column], row: int) -> None:
-    at = 0
+def _read_row(np: Any, w: Array, at: int, columns: Sequence[Column], row: int) -> None:
+    """A row's inputs, from place `at` on."""
     for column in columns:
         if column.one_hot:
             w[at : at + column.width] = 0.0

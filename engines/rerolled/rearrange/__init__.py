@@ -1,1 +1,32 @@
-"""Step -> Step: each file rearranges one thing that a training step does, and keeps every bit."""
+"""Step -> Step: each file rearranges one thing that training does, and keeps every bit.
+
+`PASSES` is the list, in the order in which they run. A form of engine chooses among them.
+"""
+
+from __future__ import annotations
+
+from engines.graph.passes import CHECKED
+from engines.rerolled.check_step import check_step
+from engines.rerolled.form import Form
+from engines.rerolled.rearrange.deferred import defer_updates
+from engines.rerolled.rearrange.in_place import update_in_place
+from engines.rerolled.rearrange.together import take_rows_together
+from engines.rerolled.rearrange.zeros import skip_zeros
+from engines.rerolled.step import Step
+
+PASSES = {
+    "in place": update_in_place,
+    "zeros skipped": skip_zeros,
+    "deferred": defer_updates,
+    "rows together": take_rows_together,
+}
+
+
+def rearrange(step: Step, form: Form) -> Step:
+    """The step after those passes that the form names."""
+    for name, rearranged in PASSES.items():
+        if name in form.rearrangements:
+            step = rearranged(step, form)
+            if CHECKED:
+                check_step(step)
+    return step

@@ -1,59 +1,100 @@
-"""Loops -> which of them may skip inputs that are 0.0, with every bit kept.
+"""Zeros skipped: inputs that are exactly 0.0 are left out of the sums and sinks over them, with every bit kept.
 
 Most of an image is black. A term `w * 0.0` is a zero as long as w is finite; a sum that a zero is added to stays as it
 is, but for the sign of a zero, which is free. So is `q += 0.0 * g` with a finite g, and a parameter that then goes down
-by `rate * 0.0`. With an infinite or NaN factor the term is NaN, and must not be skipped. What it takes to know, without
-looking at each weight:
+by `rate * 0.0`. With an infinite or NaN factor the term is NaN, and must not be skipped. What has to be known, without
+a look at each weight:
 
-- a bound on all skippable weights' magnitude, found anew after each dense update; a skipping update of magnitude d
-  raises it by d at most (rounding moves a double by a 2**-53rd: a limit of 1e300 leaves room for that);
-- the sum of squares of inputs and of gradients: infinite or NaN where one of them is, and a bound on their products.
+- a bound on the magnitude of all weights in question (`measure weights`), found anew after each dense update; a
+  skipping update of magnitude d raises it by d at most (rounding moves a double by a 2**-53rd: a limit of 1e300 leaves
+  room for that);
+- the sum of squares of inputs and of factors (`check factors`): infinite or NaN where one of them is, and a bound on
+  their products.
 
-Where either fails no input is skipped, and the same code computes every term.
+Where either fails every input is listed, and the same code computes every term.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple, Optional
 
+from engines.rerolled.form import Form
 from engines.rerolled.rearrange.weight_reuse import PRODUCT
 from engines.rerolled.recover.groups import Phase
 from engines.rerolled.recover.loops import Access, Loops, Segment
+from engines.rerolled.step import (
+    CheckFactors,
+    If,
+    ListInputs,
+    MeasureWeights,
+    Perform,
+    Run,
+    Skipping,
+    Span,
+    Statement,
+    Step,
+    TakeRow,
+    Unbounded,
+    Update,
+    rewrite,
+)
 
-Span = tuple[int, int]
-"""Start and stop of places in the workspace."""
 
+class Live(NamedTuple):
+    """What is skipped, and the loops that skip it, by their number."""
 
-class Skipping(NamedTuple):
-    """The inputs whose zeros are skipped, and the loops that do so, by their number."""
-
-    inputs: Span
+    skipping: Skipping
     sums: dict[int, int]
     """Forward loop -> which of its segments: its terms run over the inputs that are not zero."""
     sinks: dict[int, int]
     """Sink -> which of its lane counts does."""
-    weights: tuple[Span, ...]
-    factors: tuple[Span, ...]
-    """What the sinks multiply inputs with."""
 
 
-def skipping(loops: Loops) -> Optional[Skipping]:
+def skip_zeros(step: Step, form: Form) -> Step:
+    """Let sums and sinks over inputs visit only those that are not zero."""
+    found = live(step.loops)
+    if found is None:
+        return step
+    start, stop = found.skipping.inputs
+    step, _ = step.with_area("live", stop - start + 1)
+    for name, runs in step.routines.items():
+        step = step.with_routine(name, (_over_live(run, found) for run in runs))
+
+    def change(statement: Statement) -> tuple[Statement, ...]:
+        if isinstance(statement, TakeRow):
+            return (statement, If(Unbounded(), (MeasureWeights(),)), ListInputs())
+        if statement == Perform("gradients"):
+            return (statement, CheckFactors())
+        return (statement, MeasureWeights()) if isinstance(statement, Update) else (statement,)
+
+    programs = step.programs
+    return replace(step, skips=found.skipping).with_programs(
+        forward=(ListInputs(every=True), *programs["forward"]),
+        backward=(ListInputs(every=True), *programs["backward"]),
+        enter=(*programs["enter"], MeasureWeights(), ListInputs(every=True)),
+        turn=rewrite(programs["turn"], change),
+    )
+
+
+def _over_live(run: Run, found: Live) -> Run:
+    return replace(run, live_segment=found.sums.get(run.number), live_lane=found.sinks.get(run.number))
+
+
+def live(loops: Loops) -> Optional[Live]:
     """The widest range of inputs that may be skipped wherever they meet parameters; None where there is none."""
     sums: dict[Span, list[tuple[int, int, Span]]] = {}
     sinks: dict[Span, list[tuple[int, int, Span]]] = {}
     for at, loop in enumerate(loops.loops):
         for index, segment in enumerate(loop.segments):
             x, other = _factors(loops, segment)
-            if (
-                x
-                and other
-                and loop.phase == Phase.FORWARD
-                and _goes_over_terms(x)
-                and loops.area_of(other.base).name == "p"
-            ):
+            if x is None or other is None:
+                continue
+            reads_weights = loops.area_of(other.base).name == "p"
+            if loop.phase == Phase.FORWARD and _goes_over_terms(x) and reads_weights:
                 span = (x.base, x.base + segment.counts[0])
                 sums.setdefault(span, []).append((at, index, other.extent(loop.counts, segment.counts)))
-            if x and other and loop.phase == Phase.SINK and len(loop.segments) == 1 and not segment.counts:
+            if loop.phase == Phase.SINK and len(loop.segments) == 1 and not segment.counts:
                 lane = _lane_over(x, other)
                 if lane is not None:
                     span = (x.base, x.base + loop.counts[lane])
@@ -63,7 +104,7 @@ def skipping(loops: Loops) -> Optional[Skipping]:
         chosen = {at: lane for at, lane, _ in sinks.get(inputs, [])}
         if not _written_by_others(loops, weights, chosen):
             factors = tuple(dict.fromkeys(extent for _, _, extent in sinks.get(inputs, [])))
-            return Skipping(inputs, {at: index for at, index, _ in sums[inputs]}, chosen, weights, factors)
+            return Live(Skipping(inputs, weights, factors), {at: index for at, index, _ in sums[inputs]}, chosen)
     return None
 
 

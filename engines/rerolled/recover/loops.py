@@ -149,14 +149,15 @@ class Loops:
             if loop.phase != phase:
                 phase = loop.phase
                 yield f"{phase.name.lower()}:"
-            yield f"  {self._line(loop)}"
+            yield f"  {self.line(loop)}"
         yield f"loss {self._operand(self.loss)}"
         if self.outputs:
             yield f"outputs {', '.join(map(self._operand, self.outputs))}"
         work = sum(loop.work for loop in self.loops)
         yield f"{self.coverage:.2%} of {work:,} primitives in loops"
 
-    def _line(self, loop: Loop) -> str:
+    def line(self, loop: Loop) -> str:
+        """A loop in text form."""
         sums = [self._segment(segment) for segment in loop.segments]
         lanes = "".join(f" {name}<{count}" for name, count in zip(LANE_NAMES, loop.counts))
         sign = "+=" if loop.phase == Phase.SINK else "="
@@ -183,36 +184,6 @@ class Loops:
     def area_of(self, place: int) -> Area:
         """The area that a place is in."""
         return next(area for area in self.areas if area.start <= place < area.stop)
-
-
-def updates_in_place(loops: Loops) -> bool:
-    """Whether each parameter may be updated where its gradient is computed.
-
-    A sink that reads a parameter which another lane, or another sink, has updated already would read it too late. So
-    each may read what it writes itself, lane by lane, and nothing else.
-    """
-    parameters, gradients = loops.area("p"), loops.area("q")
-    away = gradients.start - parameters.start
-    for loop in loops.loops:
-        if loop.phase != Phase.SINK:
-            continue
-        own = (loop.target.base - away, loop.target.lanes)
-        for segment in loop.segments:
-            for operand in segment.operands:
-                is_own = isinstance(operand, Access) and operand[:2] == own and not any(operand.terms)
-                if not is_own and reaches(operand, loop.counts, segment.counts, *parameters[1:]):
-                    return False
-    return True
-
-
-def reaches(operand: Operand, lanes: Sequence[int], terms: Sequence[int], start: int, stop: int) -> bool:
-    """Whether an operand may have a place from `start` on and before `stop`."""
-    if isinstance(operand, float):
-        return False
-    if isinstance(operand, Table):
-        return bool(((operand.places >= start) & (operand.places < stop)).any())
-    first, last = operand.extent(lanes, terms)
-    return first < stop and start < last
 
 
 LANE_NAMES, TERM_NAMES = "ijkl", "tuvw"

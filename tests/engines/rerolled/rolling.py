@@ -8,6 +8,10 @@ pytest.importorskip("numpy")
 
 import engines
 from engines.rerolled.c_engines import RerolledC
+from engines.rerolled.engine import reroll
+from engines.rerolled.form import Form
+from engines.rerolled.rearrange import rearrange
+from engines.rerolled.step import plain
 from tests.engines.compiled.compiling import COMPILED, is_slow
 
 REROLLED = [name for name in COMPILED if name.startswith("rerolled")]
@@ -46,8 +50,20 @@ def tape_of_workload(workload):
 class Exactly(RerolledC):
     """C of that very form, whatever vectors the machine has: compilers split those that are too wide."""
 
-    def _fitted(self):
+    @property
+    def fitted(self):
         return self.form
+
+
+def form(rows=1, *, sparse=False, **sizes):
+    """A Form that takes that many rows together; 1: none, but updates wait; 0: nor do these."""
+    names = ["in place", *["zeros skipped"] * sparse, *["deferred"] * (rows > 0), *["rows together"] * (rows > 1)]
+    return Form(rearrangements=tuple(names), rows=max(rows, 1), **sizes)
+
+
+def step_of(tape, form):
+    """The step of a tape, rearranged as the form says."""
+    return rearrange(plain(reroll(tape)), form)
 
 
 def of_form(compiler, form, *flags):

@@ -10,25 +10,23 @@ import pytest
 
 from engines.columns import Column
 from engines.kernel import toolchains
-from engines.rerolled.emit import c_loops
-from engines.rerolled.emit.c_loops import c_source
-from engines.rerolled.emit.c_nest import Form
-from engines.rerolled.engine import reroll
+from engines.rerolled.emit import c
+from engines.rerolled.emit.c import c_source
 from engines.rerolled.rearrange import weight_reuse as pairs
 from tests.engines.compiled.compiling import compiled, usable
 from tests.engines.compiled.test_c_source import MAIN, sanitizing  # noqa: F401  (a fixture)
 from tests.engines.graphs import classifier
-from tests.engines.rerolled.rolling import tape_of
+from tests.engines.rerolled.rolling import form, step_of, tape_of
 
 pytestmark = pytest.mark.host
 
 FORMS = {
-    "scalars": Form(rows=0),
-    "scalars, three rows": Form(rows=3),
-    "vectors of 8, a row at a time": Form(width=8),
-    "vectors of 4, two rows, three units": Form(width=4, rows=2, registers=8, piece=9, units=3),
-    "vectors of 2, zeros skipped": Form(width=2, rows=0, accumulators=3, sparse=True),
-    "vectors of 4, zeros skipped, two rows": Form(width=4, rows=2, accumulators=3, sparse=True),
+    "scalars": form(rows=0),
+    "scalars, three rows": form(rows=3),
+    "vectors of 8, a row at a time": form(width=8),
+    "vectors of 4, two rows, three units": form(width=4, rows=2, registers=8, piece=9, units=3),
+    "vectors of 2, zeros skipped": form(width=2, rows=0, accumulators=3, sparse=True),
+    "vectors of 4, zeros skipped, two rows": form(width=4, rows=2, accumulators=3, sparse=True),
 }
 
 
@@ -48,12 +46,12 @@ def expected_of_main(batch):
 
 
 @pytest.mark.parametrize("batch", [1, 5])
-@pytest.mark.parametrize("form", FORMS)
-def test_it_stays_within_its_buffers(tmp_path, monkeypatch, sanitizing, form, batch):  # noqa: F811
+@pytest.mark.parametrize("name", FORMS)
+def test_it_stays_within_its_buffers(tmp_path, monkeypatch, sanitizing, name, batch):  # noqa: F811
     monkeypatch.setattr(pairs, "MANY", 1)
-    monkeypatch.setattr(c_loops, "ENOUGH", 1)
+    monkeypatch.setattr(c, "ENOUGH", 1)
     graph, kinds = classifier()
-    source = c_source(reroll(tape_of(graph, kinds, [0, 1, 2])), FORMS[form])
+    source = c_source(step_of(tape_of(graph, kinds, [0, 1, 2]), FORMS[name]), FORMS[name])
     start = [x for x, kind in zip(graph.numbers, kinds) if kind == "parameter"]
     main = MAIN % {
         "inputs": kinds.count("input"),

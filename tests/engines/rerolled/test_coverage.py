@@ -8,21 +8,16 @@ import pytest
 
 import engines
 from engines.api import Unavailable
-from engines.graph.value import Value
 from engines.kernel import toolchains
 from engines.rerolled.engine import reroll
 from harness import workloads
+from tests.engines.rerolled.rolling import tape_of_workload
 
 pytestmark = pytest.mark.host
 
 
 def loops_of(name):
-    workload, engine = workloads.load(name), engines.load("rerolled-tcc")
-    model = workload.model(engine.nn)
-    inputs = [Value(x) for x in workload.row(0)]
-    outputs = workload.outputs(model, inputs)
-    loss = workload.loss(model, inputs, outputs)
-    return reroll(engine.tape(loss, inputs=inputs, parameters=model.parameters(), outputs=outputs))
+    return reroll(tape_of_workload(workloads.load(name)))
 
 
 @pytest.mark.parametrize(
@@ -62,8 +57,9 @@ def test_the_c_is_clean(engine, compiler, tmp_path):
         engines.load(engine).check()
     except Unavailable as missing:
         pytest.skip(missing.reason)
+    engine = engines.load(engine)
     for name in ("xor", "mlp-70x40x3", "recurrent"):
-        for index, unit in enumerate(engines.load(engine).generate(loops_of(name)).units):
+        for index, unit in enumerate(engine.generate(engine.lower(tape_of_workload(workloads.load(name)))).units):
             file = tmp_path / f"{name}-{index}.c"
             file.write_text(unit)
             flags = ("-O1", "-march=native", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Wno-psabi")

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from engines.rerolled.emit.c_loops import c_source
-from engines.rerolled.emit.c_nest import Form
-from engines.rerolled.engine import reroll
+from engines.rerolled.emit.c import c_source
 from engines.rerolled.rearrange import weight_reuse as pairs
 from tests.engines.graphs import classifier
-from tests.engines.rerolled.rolling import tape_of
+from tests.engines.rerolled.rolling import form, step_of, tape_of
 
 pytestmark = pytest.mark.host
 
 FORMS = {
-    "scalars": Form(rows=0),
-    "deferred": Form(width=4),
-    "rows": Form(width=4, rows=2),
-    "zeros": Form(width=4, rows=2, sparse=True),
+    "scalars": form(rows=0),
+    "deferred": form(width=4),
+    "rows": form(width=4, rows=2),
+    "zeros": form(width=4, rows=2, sparse=True),
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_c(golden, monkeypatch, form):
+@pytest.mark.parametrize("name", FORMS)
+def test_c(golden, monkeypatch, name):
     """A network of 3, 4 and 3 neurons. Its weights are few: they are rearranged because the test says so."""
     monkeypatch.setattr(pairs, "MANY", 1)
     graph, kinds = classifier()
-    source = c_source(reroll(tape_of(graph, kinds, [0, 1, 2])), FORMS[form])
-    golden(f"rerolled-{form}.c", "\n".join(source.units))
+    source = c_source(step_of(tape_of(graph, kinds, [0, 1, 2]), FORMS[name]), FORMS[name])
+    golden(f"rerolled-{name}.c", "\n".join(source.units))

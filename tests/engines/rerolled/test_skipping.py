@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines.api import NonFiniteLoss
-from engines.rerolled.emit.c_nest import Form
 from engines.rerolled.engine import reroll
 from engines.rerolled.rearrange import weight_reuse as pairs
-from engines.rerolled.rearrange.zeros import skipping
+from engines.rerolled.rearrange.zeros import live
 from engines.rerolled.recover.groups import Phase
+from engines.rerolled.step import TakeRows, walk
 from harness import workloads
 from tests.engines.compiled.compiling import (
     compiled,
@@ -31,7 +31,7 @@ from tests.engines.compiled.compiling import (
     usable,
 )
 from tests.engines.graphs import Graph, classifier
-from tests.engines.rerolled.rolling import of_form, tape_of, tape_of_workload
+from tests.engines.rerolled.rolling import form, of_form, tape_of, tape_of_workload
 
 pytestmark = pytest.mark.host
 
@@ -66,24 +66,26 @@ KINDS = ["input"] * (FEATURES + 1) + ["parameter"] * PARAMETERS
 
 
 FORMS = {
-    "tcc": Form(rows=0, sparse=True),
-    "gcc": Form(rows=0, width=8, sparse=True),
-    "tcc, updates wait": Form(sparse=True),
-    "gcc, updates wait, two rows at once": Form(width=8, rows=2, sparse=True),
-    "tcc, three rows at once": Form(rows=3, sparse=True),
+    "tcc": form(rows=0, sparse=True),
+    "gcc": form(rows=0, width=8, sparse=True),
+    "tcc, updates wait": form(sparse=True),
+    "gcc, updates wait, two rows at once": form(width=8, rows=2, sparse=True),
+    "tcc, three rows at once": form(rows=3, sparse=True),
 }
 
 
 @pytest.fixture(scope="module", params=["rerolled-clang-sparse", *FORMS])
 def found(request):
     """The network compiled once, with zeros skipped: by the engine, by TCC without vectors, and in vectors by gcc."""
-    form = FORMS.get(request.param)
-    engine = usable(of_form(request.param.split(",")[0], form) if form else request.param)
+    chosen = FORMS.get(request.param)
+    engine = usable(of_form(request.param.split(",")[0], chosen) if chosen else request.param)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pairs, "MANY", 1)
-        source = engine.source(engine.lower(tape_of(GRAPH, KINDS)))
-        assert "live->count" in source
-        assert ("settle" in source, "take_rows" in source) == ((not form or form.rows > 0), (not form or form.rows > 1))
+        step = engine.lower(tape_of(GRAPH, KINDS))
+        names = engine.fitted.rearrangements
+        assert step.skips
+        assert ("settle" in step.routines) == ("deferred" in names)
+        assert any(isinstance(s, TakeRows) for s in walk(step.programs["turn"])) == ("rows together" in names)
         return compiled(engine, GRAPH, KINDS, GRAPH.numbers)
 
 
@@ -217,19 +219,19 @@ def test_a_call_begins_with_the_weights_that_there_are(found):
 
 def test_the_first_layer_of_a_network():
     loops = reroll(tape_of_workload(workloads.load("digits")))
-    found = skipping(loops)
-    assert found.inputs == (0, 64), "not the label, which no weight meets"
+    found = live(loops)
+    assert found.skipping.inputs == (0, 64), "not the label, which no weight meets"
     ((forward, segment),) = found.sums.items()
     ((sink, lane),) = found.sinks.items()
     assert (loops.loops[forward].phase, loops.loops[forward].lanes) == (Phase.FORWARD, 50)
     assert loops.loops[forward].segments[segment].counts == (64,)
     assert loops.loops[sink].phase == Phase.SINK
     assert loops.loops[sink].counts[lane] == 64
-    ((first, last),) = found.weights
+    ((first, last),) = found.skipping.weights
     p, g = loops.area("p"), loops.area("g")
     assert p.start <= first < last <= p.stop
     assert last - first >= 64 * 50
-    ((first, last),) = found.factors
+    ((first, last),) = found.skipping.factors
     assert g.start <= first < last <= g.stop
     assert last - first == 50
 
@@ -257,9 +259,9 @@ def test_two_layers_over_the_same_inputs():
         rows = [own[at : at + FEATURES + 1] for at in range(0, len(own), FEATURES + 1)]
         return sum((sum(w * v for w, v in zip(row[:-1], x)) + row[-1]).tanh() for row in rows)
 
-    found = skipping(with_more(more, extra=3 * (FEATURES + 1)))
-    assert found.inputs == (0, FEATURES)
-    assert (len(found.sums), len(found.sinks), len(found.weights)) == (2, 2, 2)
+    found = live(with_more(more, extra=3 * (FEATURES + 1)))
+    assert found.skipping.inputs == (0, FEATURES)
+    assert (len(found.sums), len(found.sinks), len(found.skipping.weights)) == (2, 2, 2)
 
 
 OTHERS = {
@@ -274,12 +276,12 @@ OTHERS = {
 @pytest.mark.parametrize("what", OTHERS)
 def test_nothing_is_skipped_where_something_else_updates_a_weight(what):
     """A bound on weights must know what updates them."""
-    assert skipping(with_more(OTHERS[what])) is None
+    assert live(with_more(OTHERS[what])) is None
 
 
 @pytest.mark.parametrize("name", ["moons", "conv-1d", "recurrent", "polynomial"])
 def test_nothing_is_skipped_where_inputs_differ_from_lane_to_lane(name):
-    assert skipping(reroll(tape_of_workload(workloads.load(name)))) is None
+    assert live(reroll(tape_of_workload(workloads.load(name)))) is None
 
 
 def test_without_anything_to_skip_it_runs_all_the_same():

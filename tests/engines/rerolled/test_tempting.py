@@ -7,8 +7,7 @@ from array import array
 import pytest
 from hypothesis import assume, given, settings
 
-from engines.rerolled.emit import c_loops
-from engines.rerolled.emit.c_nest import Form
+from engines.rerolled.emit import c
 from engines.rerolled.rearrange import weight_reuse as pairs
 from tests.engines.compiled.compiling import (
     by_kernel,
@@ -20,16 +19,16 @@ from tests.engines.compiled.compiling import (
     usable,
 )
 from tests.engines.graphs import bits
-from tests.engines.rerolled.rolling import SLOW, of_form
+from tests.engines.rerolled.rolling import SLOW, form, of_form
 from tests.engines.rerolled.tempting import GRAPHS
 
 FORMS = {
-    "tcc, a row at a time": ("tcc", Form(rows=0, piece=1, units=3)),
-    "tcc, three rows": ("tcc", Form(rows=3, accumulators=4)),
-    "vectors of 8, two rows": ("gcc", Form(width=8, rows=2)),
-    "vectors of 2, four rows": ("gcc", Form(width=2, rows=4, accumulators=3, units=2)),
-    "vectors of 4, few registers": ("gcc", Form(width=4, registers=8, accumulators=16)),
-    "zeros skipped": ("gcc", Form(width=8, sparse=True)),
+    "tcc, a row at a time": ("tcc", form(rows=0, piece=1, units=3)),
+    "tcc, three rows": ("tcc", form(rows=3, accumulators=4)),
+    "vectors of 8, two rows": ("gcc", form(width=8, rows=2)),
+    "vectors of 2, four rows": ("gcc", form(width=2, rows=4, accumulators=3, units=2)),
+    "vectors of 4, few registers": ("gcc", form(width=4, registers=8, accumulators=16)),
+    "zeros skipped": ("gcc", form(width=8, sparse=True)),
 }
 
 
@@ -38,7 +37,7 @@ def nothing_is_too_small():
     """Weights travel together wherever they can, and C is divided, not only where it pays."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pairs, "MANY", 1)
-        patch.setattr(c_loops, "ENOUGH", 1)
+        patch.setattr(c, "ENOUGH", 1)
         yield
 
 
@@ -99,9 +98,9 @@ def test_tempting_graphs_keep_the_reference_bits(name, graphs):
 
 @pytest.mark.host
 @pytest.mark.parametrize("graphs", GRAPHS)
-@pytest.mark.parametrize("form", FORMS)
-def test_they_keep_them_in_any_form(form, graphs):
-    compiler, exactly = FORMS[form]
+@pytest.mark.parametrize("name", FORMS)
+def test_they_keep_them_in_any_form(name, graphs):
+    compiler, exactly = FORMS[name]
     hunt(of_form(compiler, exactly), GRAPHS[graphs], 40 if compiler == "tcc" else 15)
 
 

@@ -11,7 +11,7 @@ import pytest
 import engines
 from engines.api import NonFiniteLoss
 from engines.rerolled.engine import reroll
-from engines.rerolled.rearrange.zeros import skipping
+from engines.rerolled.rearrange.zeros import live
 from tests.engines.compiled.compiling import usable
 from tests.engines.graphs import bits
 
@@ -102,8 +102,8 @@ def test_what_skips():
     engine = engines.load("rerolled-tcc")
     loss, inputs, parameters = network(engine.Value, weights(1))
     loops = reroll(engine.tape(loss, inputs=inputs, parameters=parameters))
-    found = skipping(loops)
-    assert found.inputs == (0, INPUTS)
+    found = live(loops)
+    assert found.skipping.inputs == (0, INPUTS)
     ((loop, segment),) = found.sums.items()
     assert loops.loops[loop].segments[segment].counts == (INPUTS,)
     ((sink, lane),) = found.sinks.items()
@@ -114,4 +114,4 @@ def test_weights_that_another_sink_adds_to_do_not_skip():
     engine = engines.load("rerolled-tcc")
     loss, inputs, parameters = network(engine.Value, weights(1))
     decayed = loss + sum(p * p for p in parameters) * 1e-3
-    assert skipping(reroll(engine.tape(decayed, inputs=inputs, parameters=parameters))) is None
+    assert live(reroll(engine.tape(decayed, inputs=inputs, parameters=parameters))) is None

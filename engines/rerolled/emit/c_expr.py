@@ -1,14 +1,14 @@
-"""How C is spelled here: vectors, expressions over them, and blocks of statements."""
+"""Expressions over vectors, as C spells them with GNU's vector types."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from engines.graph.expr import ATOM_PRECEDENCE, Apply, C, Expr, Literal, Text, number
 
 
 def spell(expr: Expr, leaves: Mapping[str, Text], width: int) -> Text:
-    """An expression over vectors; over doubles as C has it."""
+    """An expression over vectors of that width; over doubles as C has it."""
     if width == 1:
         return C.spell(expr, leaves)
     if isinstance(expr, Literal):
@@ -28,26 +28,10 @@ _COMPARISONS = ("less", "greater")
 
 
 def vector(width: int) -> str:
-    """The type of so many doubles."""
+    """The type of a vector of doubles, or of one."""
     return f"v{width}" if width > 1 else "double"
 
 
 def spread(text: str, width: int) -> str:
     """A double in every lane."""
     return f"all{width}({text})" if width > 1 else text
-
-
-def braced(head: str, lines: Sequence[str]) -> list[str]:
-    """A block."""
-    return [f"{head}{{", *(f"    {line}" for line in lines), "}"]
-
-
-def over(name: str, count: int, step: int, lines: Sequence[str]) -> list[str]:
-    """A counted loop."""
-    onwards = f"{name}++" if step == 1 else f"{name} += {step}"
-    return braced(f"for (long long {name} = 0; {name} < {count}; {onwards}) ", lines)
-
-
-def over_live(name: str, lines: Sequence[str]) -> list[str]:
-    """A loop over the inputs that are not skipped."""
-    return braced("for (long long n = 0; n < live->count; n++) ", [f"const long long {name} = live->at[n];", *lines])

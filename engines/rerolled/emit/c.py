@@ -1,0 +1,300 @@
+"""Step -> C: the runs of each routine as functions, and each section as a function that calls them.
+
+Runs that always go together share a function, so that `values` and `values after the update` differ in one call.
+What is the same for every graph is C of its own: `vectors.h`, `workspace.h`, `zeros.h`, and the kernel's files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from engines.graph.expr import number
+from engines.kernel.c_text import Source, unit
+from engines.kernel.c_tree import (
+    Assign,
+    Block,
+    Call,
+    Comment,
+    Declarations,
+    Declare,
+    Define,
+    For,
+    Function,
+    Include,
+    Item,
+    Return,
+    Statement,
+    Struct,
+    Text,
+    print_statements,
+)
+from engines.rerolled import step as steps
+from engines.rerolled.emit.c_nest import Nests
+from engines.rerolled.emit.c_section import BUFFERS, Section, arguments, identifier, leaf
+from engines.rerolled.form import Form
+from engines.rerolled.recover.loops import LANE_NAMES, affine
+from engines.rerolled.step import Run, Span, Step
+
+ENOUGH = 400
+"""Lines that are worth a translation unit, and a compiler process, of their own."""
+MEANINGS = {
+    "x": "inputs",
+    "k": "numbers",
+    "p": "parameters",
+    "v": "values",
+    "q": "gradients of parameters",
+    "g": "gradients of values",
+    "u": "gradients of what has no place among the values",
+    "live": "the list of inputs that are not skipped",
+    "before": "inputs of the row whose update waits",
+    "rows": "inputs of rows that were taken together",
+    "sums": "their sums",
+    "factors": "their factors",
+}
+"""Area of the workspace -> what lies there."""
+ALIGNMENT = 8
+"""Doubles by which a workspace may have to move to begin at a multiple of 64 bytes."""
+
+HIDDEN = '__attribute__((noinline, visibility("hidden"))) void'
+"""A function of some runs. Inlined into its only caller it would undo the cutting, which keeps compile time linear."""
+
+
+def c_source(step: Step, form: Form) -> Source:
+    """The C of the step, in as many translation units as are worth a process."""
+    return _Program(step, form).source()
+
+
+class _Program:
+    def __init__(self, step: Step, form: Form) -> None:
+        self.step = step
+        self.form = form
+        self.nests = Nests(step, form)
+        self.bodies: dict[str, list[Statement]] = {}
+        """A run, as text -> its statements, and the pointers that they need."""
+        self.pieces: dict[tuple[str, ...], Function] = {}
+        """Runs that always go together -> their function."""
+
+    def source(self) -> Source:
+        """The first unit holds everything but the pieces of the others."""
+        callers = [self._routine(name, runs) for name, runs in self.used.items()]
+        end = [*callers, *self._workspace(), *self._sections(), Include("kernel/train.c")]
+        before = 2 * sum(map(_length, end))  # they compile half as fast
+        first, *others = self._divided(before)
+        elsewhere = tuple(piece.prototype for pieces in others for piece in pieces)
+        head = self._head()
+        units = [unit([*head, *first, Declarations(elsewhere), *end]), *(unit([*head, *pieces]) for pieces in others)]
+        return Source(units, self.step.workspace + ALIGNMENT)
+
+    @cached_property
+    def used(self) -> dict[str, tuple[Run, ...]]:
+        """The routines that some section runs."""
+        names = {s.routine for p in self.step.programs.values() for s in steps.walk(p) if isinstance(s, steps.Perform)}
+        return {name: runs for name, runs in self.step.routines.items() if name in names}
+
+    # --- what stands above the functions of each unit ----------------------------------------------------------------
+
+    def _head(self) -> list[Item]:
+        step, skips = self.step, self.step.skips
+        loops = step.loops
+        libm = [f"double {name}({', '.join(['double'] * arity)});" for name, arity in sorted(self.nests.calls)]
+        places = [f"enum {{ {area.name.upper()} = {area.start} }}; /* {MEANINGS[area.name]} */" for area in step.areas]
+        tables = tuple(f"static const int {name}{places}" for places, name in self.nests.tables.items())
+        head: list[Item] = [
+            Comment(
+                f"A Value graph as recovered loops: {loops.inputs} inputs, {loops.parameters} parameters, "
+                f"{len(loops.outputs)} outputs. The workspace w holds them in the loops' order, in areas."
+            ),
+            Define("INPUTS", loops.inputs),
+            Define("PARAMETERS", loops.parameters),
+            Define("LANES", self.form.width),
+            Declarations((*places, *libm)),
+            Include("rerolled/emit/vectors.h"),
+        ]
+        if skips:
+            start, stop = skips.inputs
+            head += [Define("FIRST", start), Define("LISTED", stop - start), Include("rerolled/emit/live.h")]
+        return [*head, Declarations(tables)]
+
+    # --- routines ----------------------------------------------------------------------------------------------------
+
+    def _routine(self, name: str, runs: Sequence[Run]) -> Function:
+        """A function that calls the pieces of a routine."""
+        calls: list[Statement] = []
+        for together in self._together(runs):
+            key = tuple(map(str, together))
+            if key not in self.pieces:
+                self.pieces[key] = self._piece(together)
+            calls.append(Call(self.pieces[key].name, tuple(arguments(together))))
+        return Function("static void", identifier(name), _parameters(runs), calls or _unused("w"))
+
+    def _together(self, runs: Sequence[Run]) -> Iterator[list[Run]]:
+        """Cut runs where one of the routines that hold them begins or ends, and after `piece` lines."""
+        part: list[Run] = []
+        lines = 0
+        for run in runs:
+            if part and (not self._are_inseparable(part[-1], run) or lines > self.form.piece):
+                yield part
+                part, lines = [], 0
+            part.append(run)
+            lines += _lines(self._body(run))
+        if part:
+            yield part
+
+    def _are_inseparable(self, first: Run, second: Run) -> bool:
+        """Whether each routine that holds one of these runs holds both, side by side."""
+        holding = [runs for runs in self._texts if str(first) in runs or str(second) in runs]
+        return all((str(first), str(second)) in zip(runs, runs[1:]) for runs in holding)
+
+    @cached_property
+    def _texts(self) -> list[list[str]]:
+        return [list(map(str, runs)) for runs in self.used.values()]
+
+    def _body(self, run: Run) -> list[Statement]:
+        """Its statements, below a comment with the loop as it is listed."""
+        if str(run) not in self.bodies:
+            how = str(run).removeprefix(f"loop {run.number}").strip()
+            listed = self.step.loops.line(self.step.loops.loops[run.number])
+            title = Comment(f"Loop {run.number}{f', {how}' if how else ''}: {listed}")
+            body = self.nests.write(run)
+            # A single assignment says what it does.
+            self.bodies[str(run)] = body if len(body) == 1 and isinstance(body[0], Assign) else [title, *body]
+        return self.bodies[str(run)]
+
+    def _piece(self, runs: Sequence[Run]) -> Function:
+        """The function over runs that always go together."""
+        body = [statement for run in runs for statement in self._body(run)]
+        areas = [area for area in self.step.areas if any(area.name in self.nests.areas[str(run)] for run in runs)]
+        pointers = [Declare("double *const", area.name, f"w + {area.name.upper()}") for area in areas]
+        first, last = runs[0].number, runs[-1].number
+        how = str(runs[0]).removeprefix(f"loop {first}")
+        name = identifier(f"loop {first}{how}" if first == last else f"loops {first} to {last}{how}")
+        return Function(HIDDEN, name, _parameters(runs), [*pointers, *body])
+
+    def _divided(self, before: int) -> list[list[Function]]:
+        """Pieces by translation unit: neighbours together, about equally many lines in each.
+
+        before: how many lines the first unit has anyway.
+        """
+        lengths = {name: _length(piece) for name, piece in self.pieces.items()}
+        lines = before + sum(lengths.values())
+        units = max(1, min(self.form.units, lines // ENOUGH))
+        groups: list[list[Function]] = [[] for _ in range(units)]
+        for key, piece in self.pieces.items():
+            groups[min(units - 1, before * units // max(1, lines))].append(piece)
+            before += lengths[key]
+        return groups
+
+    # --- the workspace -----------------------------------------------------------------------------------------------
+
+    def _workspace(self) -> Iterator[Item]:
+        """The interface, the state of a stretch, and the way of numbers and parameters into the workspace."""
+        loops, skips = self.step.loops, self.step.skips
+        yield Include("kernel/kernel.h")
+        yield self._state()
+        yield Define("HAS_STATE", 1)
+        yield Include("kernel/training.h")
+        parameters = loops.area("p")
+        yield Declarations((f"enum {{ ROOM = {parameters.stop - parameters.start} }};",))
+        yield Include("rerolled/emit/workspace.h")
+        numbers: list[Statement] = [Assign(f"w[K + {at}]", number(x)[0]) for at, x in enumerate(loops.numbers)]
+        yield Function("static void", "put_numbers", (_W,), numbers or _unused("w"))
+        yield Function(
+            "static __attribute__((noinline)) void",
+            "move",
+            (_W, "double *restrict theirs", "int out"),
+            self._copies() or _unused("w", "theirs", "out"),
+        )
+        outputs: list[Statement] = [
+            Assign(f"y[{index}]", leaf(self.step, output)) for index, output in enumerate(loops.outputs)
+        ]
+        if all(isinstance(output, float) for output in loops.outputs):
+            outputs += _unused("w", *(() if outputs else ("y",)))
+        yield Function("static void", "give_outputs", (_READ, "double *restrict y"), outputs)
+        if skips:
+            yield Include("rerolled/emit/zeros.h")
+            yield Function("static double", "squares_of_weights", (_READ,), [Return(self._squares(skips.weights))])
+            yield Function("static double", "squares_of_factors", (_READ,), [Return(self._squares(skips.factors))])
+
+    def _state(self) -> Struct:
+        """What turns keep between them: the fields that some statement of the step uses."""
+        asked = {condition for p in self.step.programs.values() for condition in steps.conditions(p)}
+        fields = [("double rate", "of the update that is made, or waits")]
+        if steps.Alone() in asked:
+            fields.append(("int is_updated", "whether an update was made since the stretch began"))
+        if steps.DUE in asked:
+            fields.append(("int due", "whether an update waits for the next row"))
+        if steps.KEPT in asked:
+            fields.append(("int kept", "whether this row's inputs are kept for it already"))
+        if self.step.skips:
+            fields.append(("double bound", "no weight that meets a skipped input is larger"))
+        return Struct("state", tuple(fields), "What the turns of a stretch keep between them.")
+
+    def _copies(self) -> list[Statement]:
+        """Loops that bring every parameter, or its gradient, from the caller's order to the loops' or back."""
+        found: list[Statement] = []
+        p = self.step.area("p").start
+        for copy in self.step.loops.copies:
+            place = affine(copy.place.base - p, copy.place.lanes, (), self.nests.listed)
+            index = affine(copy.parameter.base, copy.parameter.lanes, (), self.nests.listed)
+            body: list[Statement] = [
+                Declare("double *", "ours", f"w + P + {place}"),
+                Declare("double *", "other", f"theirs + {index}"),
+                Assign("*(out ? other : ours)", "*(out ? ours : other)"),
+            ]
+            for name, count in reversed(list(zip(LANE_NAMES, copy.counts))):
+                body = [For(name, count, body)]
+            found += body if copy.counts else [Block(body)]
+        return found
+
+    def _squares(self, spans: Sequence[Span]) -> str:
+        return " + ".join(f"squares(w + {self._place(start)}, {stop - start})" for start, stop in spans) or "0.0 * w[0]"
+
+    def _place(self, place: int) -> str:
+        area = self.step.area_of(place)
+        return f"{area.name.upper()} + {place - area.start}"
+
+    # --- sections ----------------------------------------------------------------------------------------------------
+
+    def _sections(self) -> Iterator[Function]:
+        """`forward` and `backward` for a caller, and what the training loop calls."""
+        programs = self.step.programs
+        for name, parameters, result in (
+            ("forward", ("x", "p", "w", "y"), Return(leaf(self.step, self.step.loops.loss))),
+            ("backward", ("x", "p", "w", "q"), None),
+        ):
+            section = Section(self.step, buffers="")
+            body = [Assign("w", "aligned(w)"), *section.statements(programs[name])]
+            unused = _unused(*(buffer for buffer in parameters if not section.uses(buffer)))
+            kind = "double" if result else "void"
+            declared = tuple(BUFFERS[buffer] for buffer in parameters)
+            yield Function(kind, name, declared, [*unused, *body, *([result] if result else [])])
+        enter, turn, leave = (Section(self.step, buffers="t->") for _ in range(3))
+        aligned = Assign("t->w", "aligned(t->w)")
+        yield Function("static void", "enter", (_TRAINING,), [aligned, *enter.statements(programs["enter"])])
+        yield Function("static int", "turn", (_TRAINING,), [*turn.statements(programs["turn"]), Return("1")])
+        yield Function("static void", "leave", (_TRAINING,), leave.statements(programs["leave"]))
+
+
+_W, _READ, _TRAINING = "double *restrict w", "const double *restrict w", "struct training *t"
+
+
+_DECLARED = {"w": _W, "live": "const struct live *live", "rate": "double rate"}
+
+
+def _parameters(runs: Sequence[Run]) -> tuple[str, ...]:
+    return tuple(_DECLARED[name] for name in arguments(runs))
+
+
+def _unused(*names: str) -> list[Statement]:
+    """A statement that keeps compilers from warning of parameters that a graph does not need."""
+    return [Text([f"{', '.join(f'(void){name}' for name in names)};"])] if names else []
+
+
+def _length(item: Item) -> int:
+    """Lines of a function."""
+    return _lines(item.body) if isinstance(item, Function) else 0
+
+
+def _lines(statements: Sequence[Statement]) -> int:
+    return len(list(print_statements(s for s in statements if not isinstance(s, Comment))))

@@ -1,0 +1,148 @@
+"""A section of a step -> statements of C: one for each of its own, and nothing that it does not say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engines.graph.expr import number
+from engines.kernel.c_tree import Assign, Call, Declare, For, If, Return, Statement
+from engines.rerolled import step as steps
+from engines.rerolled.recover.loops import Access, Operand
+from engines.rerolled.step import Condition, Place, Program, Run, Step
+
+BUFFERS = {
+    "x": "const double *restrict x",
+    "p": "const double *restrict p",
+    "w": "double *restrict w",
+    "y": "double *restrict y",
+    "q": "double *restrict q",
+}
+"""A caller's buffer -> how `forward` and `backward` declare it."""
+_BUFFER_OF = {"inputs": "x", "outputs": "y", "parameters": "p", "gradients": "q"}
+
+
+def leaf(step: Step, operand: Operand) -> str:
+    """The loss, or an output."""
+    if isinstance(operand, float):
+        return number(operand)[0]
+    assert isinstance(operand, Access)
+    area = step.area_of(operand.base)
+    return f"w[{area.name.upper()} + {operand.base - area.start}]"
+
+
+def identifier(name: str) -> str:
+    """The name of a routine as C has it."""
+    return name.replace(" ", "_")
+
+
+def arguments(runs: Sequence[Run], rate: str = "rate") -> list[str]:
+    """What a function over these runs is given."""
+    live = ["live"] if any(run.is_live for run in runs) else []
+    return ["w", *live, *([rate] if any(run.takes_rate for run in runs) else [])]
+
+
+class Section:
+    """Writes a section. buffers: what stands before a caller's buffer's name, `t->` in a stretch of training."""
+
+    def __init__(self, step: Step, buffers: str) -> None:
+        self.step = step
+        self.buffers = buffers
+        self.used: set[str] = set()
+
+    def uses(self, buffer: str) -> bool:
+        """Whether a statement written so far names that buffer."""
+        return buffer == "w" or buffer in self.used
+
+    def statements(self, program: Program) -> list[Statement]:
+        """The whole section."""
+        first: list[Statement] = [Declare("double *const", "w", "t->w")] if self.buffers else []
+        if self._needs_list(program):
+            first.append(Declare("struct live *const", "live", "(struct live *)(w + LIVE)"))
+        return [*first, *self._program(program)]
+
+    def _needs_list(self, program: Program) -> bool:
+        """Whether a statement makes, asks or uses the list of inputs."""
+        runs = [
+            run for s in steps.walk(program) if isinstance(s, steps.Perform) for run in self.step.routines[s.routine]
+        ]
+        return (
+            any(run.is_live for run in runs)
+            or any(isinstance(s, (steps.ListInputs, steps.CheckFactors)) for s in steps.walk(program))
+            or steps.EveryInput() in steps.conditions(program)
+        )
+
+    def _program(self, program: Program, row: str = "row") -> list[Statement]:
+        return [written for statement in program for written in self._statement(statement, row)]
+
+    def _statement(self, statement: steps.Statement, row: str) -> list[Statement]:
+        state = "t->state"
+        if isinstance(statement, (steps.Take, steps.Give)):
+            buffer = _BUFFER_OF[statement.what]
+            self.used.add(buffer)
+            return [Call(identifier(str(statement)), ("w", f"{self.buffers}{buffer}"))]
+        if isinstance(statement, steps.TakeRow):
+            return [Call("take_row", ("t", "w", "0"))]
+        if isinstance(statement, steps.TakeRows):
+            place = self._place(statement.to, row)
+            return [For(row, statement.rows, [Call("take_row", ("t", place, row))])]
+        if isinstance(statement, steps.Perform):
+            runs = self.step.routines[statement.routine]
+            return [Call(identifier(statement.routine), tuple(arguments(runs, f"{state}.rate")))]
+        if isinstance(statement, steps.Guard):
+            failed = [*self._program(statement.otherwise, row), Return("0")]
+            return [If(f"!record(t, {leaf(self.step, self.step.loops.loss)})", failed)]
+        if isinstance(statement, steps.NextRate):
+            return [Assign(f"{state}.rate", "*t->rates++")]
+        if isinstance(statement, steps.Update):
+            update: list[Statement] = [Call("update_all", ("w", f"{state}.rate", "(double)t->stretch->batch"))]
+            is_asked = any(steps.Alone() in steps.conditions(p) for p in self.step.programs.values())
+            return [*update, *([Assign(f"{state}.is_updated", "1")] if is_asked else [])]
+        if isinstance(statement, steps.Copy):
+            to, source = self._place(statement.to, row), self._place(statement.source, row)
+            return [Call("memcpy", (to, source, f"{statement.size} * sizeof(double)"))]
+        if isinstance(statement, steps.Set):
+            return [Assign(f"{state}.{statement.flag}", str(int(statement.value)))]
+        if isinstance(statement, steps.MeasureWeights):
+            return [Assign(f"{state}.bound", "bound_of_weights(w)")]
+        if isinstance(statement, steps.ListInputs):
+            if statement.every:
+                return [Call("list_every_input", ("live",))]
+            return [Call("list_inputs", ("w", "live", f"{state}.bound < LIMIT"))]
+        if isinstance(statement, steps.CheckFactors):
+            return [Call("check_factors", ("t", "live"))]
+        if isinstance(statement, steps.If):
+            then, otherwise = (self._program(branch, row) for branch in (statement.then, statement.otherwise))
+            return [If(self._condition(statement.condition), then, otherwise)]
+        if isinstance(statement, steps.EachRow):
+            inner, stop = ("earlier", row) if statement.before else (row, str(statement.rows))
+            return [For(inner, stop, self._program(statement.body, inner))]
+        assert isinstance(statement, steps.EndTurn)
+        return [Return("1")]
+
+    def _place(self, place: Place, row: str) -> str:
+        area = self.step.area_of(place.base)
+        further = f" + {place.base - area.start}" if place.base > area.start else ""
+        return f"w + {area.name.upper()}{further}" + (f" + {place.per_row} * {row}" if place.per_row else "")
+
+    def _condition(self, condition: Condition) -> str:
+        if isinstance(condition, steps.Both):
+            return f"{self._condition(condition.first)} && {self._condition(condition.second)}"
+        if isinstance(condition, steps.Not):
+            inner = self._condition(condition.condition)
+            return f"!{inner}" if isinstance(condition.condition, steps.Flag) else f"!({inner})"
+        if isinstance(condition, steps.Flag):
+            return f"t->state.{condition}"
+        if isinstance(condition, steps.Alone):
+            return "t->stretch->batch == 1 && t->state.is_updated"
+        if isinstance(condition, steps.Fit):
+            rows = condition.rows
+            return f"t->stretch->steps - t->step >= {rows} && t->stretch->batch - t->taken >= {rows}"
+        if isinstance(condition, steps.BatchEnds):
+            return f"batch_ends(t, {condition.rows})"
+        if isinstance(condition, steps.EveryInput):
+            return "live->count == LISTED"
+        if isinstance(condition, steps.NoZeros):
+            places = [Place(condition.at.base + row * condition.at.per_row) for row in range(condition.rows)]
+            return " && ".join(f"!has_zeros({self._place(place, '')} + FIRST)" for place in places)
+        assert isinstance(condition, steps.Unbounded)
+        return "!(t->state.bound < LIMIT)"

@@ -1,0 +1,50 @@
+/* Vectors of doubles. LANES is the width of the widest; `vec` is that one, or a double where there are no vectors. */
+
+#define UNUSED __attribute__((unused))
+#define INLINE static inline __attribute__((always_inline, unused))
+
+#if LANES == 1
+typedef double vec;
+typedef long long mask;
+#define ALL(a) (a)
+#define AT(place) (*(place))
+#define LANE(a, n) (a)
+#else
+/* v4: four doubles, m4: four results of a comparison, AT4: as they lie in memory, at any double. */
+#define VECTORS(N, ...)                                                                                                \
+    typedef double v##N __attribute__((vector_size(8 * N)));                                                           \
+    typedef long long m##N __attribute__((vector_size(8 * N)));                                                        \
+    typedef v##N u##N __attribute__((aligned(8), may_alias));                                                          \
+    INLINE v##N all##N(double a) { return (v##N){__VA_ARGS__}; }                                                       \
+    INLINE v##N where##N(m##N is, v##N a, v##N b) { return (v##N)((is & (m##N)a) | (~is & (m##N)b)); }                 \
+    INLINE v##N truth##N(m##N is) { return (v##N)(is & (m##N)all##N(1.0)); }
+
+VECTORS(2, a, a)
+#define AT2(place) (*(u2 *)(place))
+#if LANES >= 4
+VECTORS(4, a, a, a, a)
+#define AT4(place) (*(u4 *)(place))
+#endif
+#if LANES >= 8
+VECTORS(8, a, a, a, a, a, a, a, a)
+#define AT8(place) (*(u8 *)(place))
+#endif
+
+#if LANES == 2
+typedef v2 vec;
+typedef m2 mask;
+#define ALL(a) all2(a)
+#define AT(place) AT2(place)
+#elif LANES == 4
+typedef v4 vec;
+typedef m4 mask;
+#define ALL(a) all4(a)
+#define AT(place) AT4(place)
+#else
+typedef v8 vec;
+typedef m8 mask;
+#define ALL(a) all8(a)
+#define AT(place) AT8(place)
+#endif
+#define LANE(a, n) (a)[n]
+#endif

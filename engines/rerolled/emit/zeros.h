@@ -1,0 +1,100 @@
+/* Inputs that are 0.0 are skipped, as far as that changes no bit: rearrange/zeros.py has the argument.
+
+   FIRST and LISTED are the place of the first such input, and how many there are. The generated code defines
+   squares_of_weights and squares_of_factors. */
+
+static const double LIMIT = 1e300; /* of magnitudes; what is infinite or NaN is not below it */
+
+static double squares_of_weights(const double *w);
+static double squares_of_factors(const double *w);
+
+static double squares(const double *a, long long count)
+{
+    vec sums[4] = {ALL(0.0), ALL(0.0), ALL(0.0), ALL(0.0)};
+    long long i = 0;
+    for (; i + 4 * LANES <= count; i += 4 * LANES)
+        for (int n = 0; n < 4; n++) {
+            vec some = AT((double *)a + i + n * LANES);
+            sums[n] += some * some;
+        }
+    vec sum = sums[0] + sums[1] + sums[2] + sums[3];
+    double all = 0.0;
+    for (int n = 0; n < LANES; n++)
+        all += LANE(sum, n);
+    for (; i < count; i++)
+        all += a[i] * a[i];
+    return all;
+}
+
+/* No weight is larger: x <= 1 + x * x. */
+static double bound_of_weights(const double *w)
+{
+    return 1.0 + squares_of_weights(w);
+}
+
+static int has_zeros(const double *a)
+{
+    long long i = 0;
+    for (; i + 4 * LANES <= LISTED; i += 4 * LANES) {
+        mask found = AT((double *)a + i) == ALL(0.0);
+        for (int n = 1; n < 4; n++)
+            found |= AT((double *)a + i + n * LANES) == ALL(0.0);
+        long long any = 0;
+        for (int n = 0; n < LANES; n++)
+            any |= LANE(found, n);
+        if (any)
+            return 1;
+    }
+    for (; i < LISTED; i++)
+        if (a[i] == 0.0)
+            return 1;
+    return 0;
+}
+
+static void list_every_input(struct live *live)
+{
+    for (int i = 0; i < LISTED; i++)
+        live->at[i] = i;
+    live->count = LISTED;
+}
+
+typedef unsigned long long __attribute__((may_alias)) word;
+
+static void list_inputs(const double *w, struct live *live, int skips)
+{
+    if (!skips || !has_zeros(w + FIRST)) {
+        if (live->count != LISTED) /* a full list holds every input already */
+            list_every_input(live);
+        return;
+    }
+    const word *bits = (const word *)(w + FIRST);
+    long long count = 0;
+    int i = 0;
+    for (; i + 4 <= LISTED; i += 4) {
+        live->at[count] = i;
+        count += bits[i] << 1 != 0; /* every bit but the sign's */
+        live->at[count] = i + 1;
+        count += bits[i + 1] << 1 != 0;
+        live->at[count] = i + 2;
+        count += bits[i + 2] << 1 != 0;
+        live->at[count] = i + 3;
+        count += bits[i + 3] << 1 != 0;
+    }
+    for (; i < LISTED; i++) {
+        live->at[count] = i;
+        count += bits[i] << 1 != 0;
+    }
+    live->count = count;
+}
+
+/* No product of an input and a factor is larger than `reach`, nor is one that an update multiplies with its rate. */
+static void check_factors(struct training *t, struct live *live)
+{
+    const double *w = t->w;
+    double reach = (1.0 + squares(w + FIRST, LISTED)) * (1.0 + squares_of_factors(w));
+    if (t->taken == t->stretch->batch - 1)
+        reach *= 1.0 + t->rates[0] * t->rates[0];
+    if (!(reach < LIMIT) && live->count != LISTED)
+        list_every_input(live);
+    t->state.bound += reach;
+}

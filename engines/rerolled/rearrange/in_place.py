@@ -1,0 +1,47 @@
+"""Updates in place: where a row is a batch by itself, each sink subtracts from its parameter, and no gradient is kept.
+
+`q += sum; p -= rate * q; q = 0` becomes `p -= rate * sum`, in one pass over the weights instead of three. The bits are
+the same because q was 0.0: only the sign of a zero may differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from engines.rerolled.form import Form
+from engines.rerolled.recover.groups import Phase
+from engines.rerolled.recover.loops import Access, Loops
+from engines.rerolled.step import Alone, If, NextRate, Perform, Step, reaches
+
+SINKS = "sinks in place"
+
+
+def update_in_place(step: Step, form: Form) -> Step:
+    """Let a row that is alone update parameters in its sinks, where the loops allow it."""
+    if not allows_updates_in_place(step.loops) or not step.routines["sinks"]:
+        return step
+    turn = step.programs["turn"]
+    at = turn.index(Perform("sinks"))
+    learn = If(Alone(), (NextRate(), Perform(SINKS)), turn[at:])
+    step = step.with_routine(SINKS, (replace(run, in_place=True) for run in step.routines["sinks"]))
+    return step.with_programs(turn=(*turn[:at], learn))
+
+
+def allows_updates_in_place(loops: Loops) -> bool:
+    """Whether each parameter may be updated where its gradient is computed.
+
+    A sink that reads a parameter which another lane, or another sink, has updated already would read it too late. So
+    each may read what it writes itself, lane by lane, and no other parameter.
+    """
+    parameters, gradients = loops.area("p"), loops.area("q")
+    away = gradients.start - parameters.start
+    for loop in loops.loops:
+        if loop.phase != Phase.SINK:
+            continue
+        own = (loop.target.base - away, loop.target.lanes)
+        for number, segment in enumerate(loop.segments):
+            for operand in segment.operands:
+                is_own = isinstance(operand, Access) and operand[:2] == own and not any(operand.terms)
+                if not is_own and reaches(operand, loop, number, (parameters.start, parameters.stop)):
+                    return False
+    return True

@@ -1,0 +1,152 @@
+"""Rows together: while parameters rest within a batch, several rows meet the weights of the inputs at once.
+
+The forward loop over these weights computes the sums of all rows in one journey, then each row goes through the rest
+by itself, with its own sums in their usual place; at last one sink adds what all rows give to the weights' gradients,
+each row's product in its turn. Every sum keeps its order: a lane is one sum of one row, and a gradient adds the rows'
+terms one after the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple, Optional
+
+from engines.rerolled.form import Form
+from engines.rerolled.rearrange.weight_reuse import PRODUCT, Pair, pair_of
+from engines.rerolled.recover.loops import Access, Segment
+from engines.rerolled.step import (
+    ALIGNMENT,
+    BatchEnds,
+    Both,
+    Condition,
+    Copy,
+    EachRow,
+    EndTurn,
+    EveryInput,
+    Fit,
+    Guard,
+    If,
+    NoZeros,
+    Perform,
+    Place,
+    Program,
+    Run,
+    Step,
+    TakeRow,
+    TakeRows,
+    reads,
+    walk,
+)
+
+
+class Rows(NamedTuple):
+    """What each of the rows has of its own: its inputs, the forward loop's sums, and the sink's factors."""
+
+    inputs: Place
+    sums: Place
+    factors: Place
+    forward: Run
+    sink: Run
+
+
+def take_rows_together(step: Step, form: Form) -> Step:
+    """Let rows of one batch go together, where no more than their inputs has to be kept apart."""
+    found, count = pair_of(step), form.rows
+    laid_out = lay_out(step, found, count) if found else None
+    if found is None or laid_out is None:
+        return step
+    step, rows = laid_out
+    loops = step.loops.loops
+    forward = loops[found.forward]
+    rest, others, one = f"values but loop {found.forward}", f"sinks but loop {found.sink}", f"sink {found.sink}"
+    step = step.with_routine(f"values of {count} rows", [rows.forward])
+    step = step.with_routine(rest, (run for run in step.routines["values"] if run.number != found.forward))
+    step = step.with_routine(others, (run for run in step.routines["sinks"] if run.number != found.sink))
+    step = step.with_routine(one, (run for run in step.routines["sinks"] if run.number == found.sink))
+    step = step.with_routine(f"sinks of {count} rows", [rows.sink])
+
+    every_input = Copy(Place(0), rows.inputs, step.loops.inputs)
+    (start, stop), x = found.inputs, rows.inputs
+    own_inputs = (
+        Copy(Place(0), x, start),
+        Copy(Place(stop), Place(x.base + stop, x.per_row), step.loops.inputs - stop),
+    )
+    to_factor = Copy(Place(found.factor.base), rows.factors, forward.lanes)
+    turn = step.programs["turn"]
+    single = turn[turn.index(TakeRow()) + 1 :]
+    gives = [s for s in single if str(s) == "give outputs"]
+    update = next(s for s in walk(single) if isinstance(s, If) and s.condition == BatchEnds())
+    last = Place(rows.inputs.base + (count - 1) * rows.inputs.per_row)
+    together: Program = (
+        Perform(f"values of {count} rows"),
+        EachRow(
+            count,
+            (
+                *(copy for copy in own_inputs if copy.size),
+                Copy(Place(forward.target.base), rows.sums, forward.lanes),
+                Perform(rest),
+                *gives,
+                # Those before the one that failed went well, and still count.
+                Guard((EachRow(count, (every_input, to_factor, Perform(one)), before=True), every_input)),
+                Perform("gradients"),
+                Perform(others),
+                Copy(rows.factors, Place(found.factor.base), forward.lanes),
+            ),
+        ),
+        Perform(f"sinks of {count} rows"),
+        Copy(Place(0), last, step.loops.inputs),
+        If(BatchEnds(count), update.then),
+        EndTurn(),
+    )
+    condition: Condition = Fit(count)
+    if step.skips:  # a row with zeros goes alone: to skip them is worth more
+        condition = Both(condition, EveryInput())
+        together = (If(NoZeros(count, rows.inputs), together),)
+    return step.with_programs(turn=(If(condition, (TakeRows(count, rows.inputs), *together)), *turn))
+
+
+def lay_out(step: Step, found: Pair, count: int) -> Optional[tuple[Step, Rows]]:
+    """Places for the rows; None where other loops read inputs, or where the forward loop reads more than inputs."""
+    forward, sink = step.loops.loops[found.forward], step.loops.loops[found.sink]
+    if forward.target.lanes != (1,) or found.factor.lanes != (1,):
+        return None
+    for number, loop in enumerate(step.loops.loops):
+        if number not in (found.forward, found.sink) and reads(loop, found.inputs):
+            return None  # these inputs are not copied for each row
+    step, x = step.with_area("rows", count * _whole(step.loops.inputs))
+    step, sums = step.with_area("sums", count * _whole(forward.room))
+    step, factors = step.with_area("factors", count * _whole(forward.room))
+    stride, lanes = _whole(step.loops.inputs), _whole(forward.room)
+    segments = []
+    for index, segment in enumerate(forward.segments):
+        operands = []
+        for slot, operand in enumerate(segment.operands):
+            if not isinstance(operand, Access) or step.loops.area_of(operand.base).name not in "kp":
+                if index != found.segment or slot == found.slot or not isinstance(operand, Access):
+                    return None
+                operands.append(Access(x.start + operand.base, (stride, *operand.lanes), operand.terms))
+            else:
+                operands.append(operand._replace(lanes=(0, *operand.lanes)))
+        segments.append(segment._replace(operands=tuple(operands)))
+    products = tuple(
+        Segment(
+            PRODUCT,
+            (),
+            (Access(x.start + row * stride + found.inputs[0], (1, 0)), Access(factors.start + row * lanes, (0, 1))),
+        )
+        for row in range(count)
+    )
+    target = Access(sums.start, (lanes, 1))
+    of_rows = replace(forward, counts=(count, *forward.counts), target=target, segments=tuple(segments))
+    return step, Rows(
+        Place(x.start, stride),
+        Place(sums.start, lanes),
+        Place(factors.start, lanes),
+        Run(found.forward, of_rows, rows=count),
+        Run(found.sink, replace(sink, segments=products), rows=count),
+    )
+
+
+def _whole(size: int) -> int:
+    """The size in whole vectors."""
+    return -(-size // ALIGNMENT) * ALIGNMENT
