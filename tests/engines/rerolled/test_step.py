@@ -1,0 +1,202 @@
+"""The step form: its text, what the checker refuses, and that every back end runs every step with the same bits."""
+
+from __future__ import annotations
+
+import itertools
+from array import array
+from dataclasses import replace
+
+import pytest
+
+from engines.rerolled import step as steps
+from engines.rerolled.check_step import BrokenStep, check_step
+from engines.rerolled.numpy_engine import NumpyEngine
+from engines.rerolled.rearrange import PASSES, weight_reuse
+from engines.rerolled.step import Perform, rewrite, walk
+from harness import workloads
+from tests.engines.compiled.compiling import compiled, usable
+from tests.engines.graphs import bits, classifier
+from tests.engines.rerolled.rolling import form, step_of, tape_of, tape_of_workload, text
+
+FORMS = {
+    "plain": replace(form(), rearrangements=()),
+    "in place": form(rows=0),
+    "deferred": form(),
+    "together": form(rows=2),
+    "zeros": form(rows=0, sparse=True),
+    "everything": form(rows=2, sparse=True),
+}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_too_small(monkeypatch):
+    monkeypatch.setattr(weight_reuse, "MANY", 1)
+
+
+def classified(name):
+    graph, kinds = classifier()
+    return step_of(tape_of(graph, kinds, [0, 1, 2]), FORMS[name])
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_text(golden, name):
+    golden(f"rerolled-step-{name.replace(' ', '-')}.txt", text(classified(name).lines()))
+
+
+def test_every_pass_is_in_the_list():
+    assert set(form(rows=2, sparse=True).rearrangements) == set(PASSES)
+
+
+# --- the same bits ---------------------------------------------------------------------------------------------------
+
+
+def numpy_engine(name):
+    engine = NumpyEngine(f"numpy {name}", idea="", builds_on="", typical_row_seconds=0.0)
+    engine.fitted = FORMS[name]
+    return engine
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3, 5])
+@pytest.mark.parametrize("name", FORMS)
+def test_numpy_trains_as_straight_line_code(name, batch):
+    """Also with rearrangements that its engine does not ask for: a step means the same to every back end."""
+    graph, kinds = classifier()
+    inputs = kinds.count("input")
+    rows = array("d", [(7 * at % 11 - 5) / 4 * (at % 3 != 0) for at in range(inputs * 7)])
+    trained = []
+    for engine in (usable("tcc"), numpy_engine(name)):
+        program = compiled(engine, graph, kinds, graph.numbers, [0, 1, 2]).program
+        # Twice, so that a partial batch is taken up again.
+        losses = [program.train(rows, rate=0.1, batch=batch, steps=steps, first_row=2) for steps in (8, 11)]
+        ends = (*losses, program.parameters, program.gradients, program.inputs, program.outputs)
+        trained.append([bits(numbers) for numbers in ends])
+    assert trained[0] == trained[1]
+
+
+# --- the checker -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("workload", ["xor", "digits", "moons", "recurrent", "attention"])
+@pytest.mark.parametrize("name", FORMS)
+def test_steps_of_workloads_pass(name, workload):
+    check_step(step_of(tape_of_workload(workloads.load(workload)), FORMS[name]))
+
+
+def without(step, statement):
+    """The step without such statements in its turn."""
+    turn = rewrite(step.programs["turn"], lambda s: () if s == statement else (s,))
+    assert turn != step.programs["turn"], f"there is no {statement}"
+    return step.with_programs(turn=turn)
+
+
+def without_run(step, routine, at=0):
+    runs = step.routines[routine]
+    return step.with_routine(routine, runs[:at] + runs[at + 1 :])
+
+
+def never_settled(step):
+    return step.with_programs(leave=step.programs["leave"][1:])
+
+
+def swapped(step):
+    """The second statement of the turn before the first."""
+    first, second, *rest = step.programs["turn"]
+    return step.with_programs(turn=(second, first, *rest))
+
+
+def in_every_row(step):
+    """Updates in place where the row is not alone."""
+    turn = rewrite(
+        step.programs["turn"],
+        lambda s: (
+            (replace(s, then=s.otherwise, otherwise=s.then),)
+            if isinstance(s, steps.If) and s.condition == steps.Alone()
+            else (s,)
+        ),
+    )
+    return step.with_programs(turn=turn)
+
+
+def copies_too_much(step):
+    copy = next(s for s in walk(step.programs["turn"]) if isinstance(s, steps.Copy))
+    turn = rewrite(step.programs["turn"], lambda s: (replace(s, size=s.size + 8),) if s == copy else (s,))
+    return step.with_programs(turn=turn)
+
+
+def without_copies_to(area):
+    def broken(step):
+        start = step.area(area).start
+
+        def change(s):
+            inside = isinstance(s, steps.EachRow) and not s.before
+            if not inside:
+                return (s,)
+            kept = tuple(
+                c for c in s.body if not (isinstance(c, steps.Copy) and step.area_of(c.to.base).start == start)
+            )
+            return (replace(s, body=kept),)
+
+        return step.with_programs(turn=rewrite(step.programs["turn"], change))
+
+    return broken
+
+
+def nothing_for_those_before(step):
+    turn = rewrite(step.programs["turn"], lambda s: () if isinstance(s, steps.EachRow) and s.before else (s,))
+    return step.with_programs(turn=turn)
+
+
+BROKEN = {
+    "a row is not taken": ("plain", lambda s: without(s, steps.TakeRow()), "of another row"),
+    "the loss comes before its values": ("plain", lambda s: swapped(without(s, steps.TakeRow())), "before its values"),
+    "no guard": ("plain", lambda s: without(s, steps.Guard()), "before the loss is recorded"),
+    "a lost forward loop": ("plain", lambda s: without_run(s, "values"), "forward: it runs loops"),
+    "a lost gradient": ("plain", lambda s: without(s, Perform("gradients")), "before all gradients are there"),
+    "a lost sink": ("in place", lambda s: without_run(s, "sinks in place"), "it ends without loops"),
+    "no update": ("plain", lambda s: without(s, steps.Update()), "a batch ends without an update"),
+    "no rate": ("in place", lambda s: without(s, steps.NextRate()), "without"),
+    "in place where a batch has rows": ("in place", in_every_row, "alone"),
+    "an update that waits is lost": ("deferred", never_settled, "leave: an update still waits"),
+    "an update that waits is made twice": (
+        "deferred",
+        lambda s: without(s, steps.Set(steps.DUE, False)),
+        "does not wait",
+    ),
+    "an update waits for nothing": ("deferred", lambda s: without(s, Perform("values after the update")), "waits"),
+    "a copy that is too long": ("deferred", copies_too_much, "reaches beyond"),
+    "no list of inputs": ("zeros", lambda s: without(s, steps.ListInputs()), "without a list of this row's"),
+    "factors are not checked": ("zeros", lambda s: without(s, steps.CheckFactors()), "factors are not checked"),
+    "sums of another row": ("together", without_copies_to("v"), r"reads v\[0\] of another row"),
+    "inputs of another row": ("together", without_copies_to("x"), "of another row"),
+    "rows before one that fails": ("together", nothing_for_those_before, "rows before one that fails lose a sink"),
+    "no such routine": ("plain", lambda s: without_routine(s, "sinks"), "there is no routine 'sinks'"),
+    "weights are measured too early": ("everything", lambda s: unsettled(s), "waits"),
+}
+
+
+def without_routine(step, name):
+    return replace(step, routines={each: runs for each, runs in step.routines.items() if each != name})
+
+
+def unsettled(step):
+    """Weights are measured while their update waits."""
+    turn = rewrite(step.programs["turn"], lambda s: () if s == Perform("settle") else (s,))
+    return step.with_programs(turn=turn)
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_broken_step_is_refused(what):
+    name, broken, message = BROKEN[what]
+    step = classified(name)
+    check_step(step)
+    with pytest.raises(BrokenStep, match=message):
+        check_step(broken(step))
+
+
+def test_the_text_is_the_grammar_s():
+    """Each statement of the text begins as the docstring of the module says."""
+    words = {"take", "give", "run", "guard", "guard,", "next", "update", "copy", "set", "clear", "measure", "list"}
+    words |= {"check", "if", "else:", "for", "end"}
+    lines = itertools.chain.from_iterable(classified(name).lines() for name in FORMS)
+    bodies = [line.split()[0] for line in lines if line.startswith("  ")]
+    assert set(bodies) <= words | {"loop", "loops"}
