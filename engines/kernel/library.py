@@ -10,30 +10,19 @@ from typing import Any
 from engines.api import Unavailable
 from engines.columns import DOUBLES, Column
 from engines.kernel.buffers import ALIGNMENT
+from engines.kernel.c_text import read
 from engines.kernel.program import Buffers, Doubles, Stretch
-
-DECLARATIONS = """
-struct column { const void *data; long long width; double divisor; long long kind; };
-void set_input(double *x, const struct column *columns, long long count, long long row);
-double forward(const double *x, const double *p, double *w, double *y);
-void backward(const double *x, const double *p, double *w, double *q);
-void zero_grad(double *q);
-void update(double *p, double *q, double rate, double batch);
-long long train(double *x, double *p, double *w, double *y, double *q, const struct column *columns, long long count,
-                long long rows, long long first_row, long long steps, long long batch, long long taken,
-                const double *rates, double *losses);
-"""
 
 
 @cache
 def interface() -> Any:
-    """cffi's view of every object that `c_source` writes. Raises Unavailable where cffi is missing."""
+    """cffi's view of `kernel.h`. Raises Unavailable where cffi is missing."""
     try:
         import cffi
     except ImportError:
         raise Unavailable("cffi is not installed", "Install it with `pip install cffi`.") from None
     ffi = cffi.FFI()
-    ffi.cdef(DECLARATIONS)
+    ffi.cdef(read("kernel/kernel.h"))
     return ffi
 
 
@@ -66,20 +55,23 @@ class Library:
         self._lib.update(self._pointer(p), self._pointer(q), rate, batch)
 
     def train(self, buffers: Buffers, stretch: Stretch) -> int:
-        columns, first_row, steps, batch, taken, rates, losses = stretch
-        described, _alive = self._columns(columns)
-        done: int = self._lib.train(
-            *map(self._pointer, buffers),
-            described,
-            len(columns),
-            columns[0].rows,
-            first_row,
-            steps,
-            batch,
-            taken,
-            self._pointer(rates),
-            self._pointer(losses),
-        )
+        # A structure holds addresses only: what they point to must stay until the call ends.
+        pointers = [self._pointer(buffer) for buffer in buffers]
+        rates, losses = self._pointer(stretch.rates), self._pointer(stretch.losses)
+        described, _alive = self._columns(stretch.columns)
+        of_stretch = {
+            "columns": described,
+            "column_count": len(stretch.columns),
+            "rows": stretch.columns[0].rows,
+            "first_row": stretch.first_row,
+            "steps": stretch.steps,
+            "batch": stretch.batch,
+            "taken": stretch.taken,
+            "rates": rates,
+            "losses": losses,
+        }
+        new = self._ffi.new
+        done: int = self._lib.train(new("struct buffers *", pointers), new("struct stretch *", of_stretch))
         return done
 
     def _pointer(self, buffer: Any) -> Any:

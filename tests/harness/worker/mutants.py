@@ -68,18 +68,26 @@ def rows(inside=""):
 IN_TRAIN = r"(?s:(?<=long long train\().*?)"
 """Everything from the beginning of `train` to what follows."""
 
+IN_TRAINING = {
+    "an update one row late": (
+        r"t->taken < t->stretch->batch\)(\s+return 0;\s+)t->taken = 0;",
+        r"t->taken <= t->stretch->batch)\1t->taken = 1;",
+    ),
+    "a skipped row": (r"(long long row = [^;]*): t->row;", r"\1: (t->row + (t->step > 2)) % s->rows;"),
+    "a wrong row after wrap-around": (r"t->row = 0;", "t->row = t->stretch->rows > 1;"),
+}
+"""In `training.h`, which every kernel in C has."""
+
 STRAIGHT_LINE = {
     "a lost gradient": (r"\n    q\[\d+\] \+= [^;]*;", ""),
-    "a doubled loss": (r"losses\[step\] = forward\(x, p, w, y\)", "losses[step] = 2.0 * forward(x, p, w, y)"),
-    "an update one row late": (r"\+\+taken % batch == 0", "taken++ % batch == 0 && taken > 1"),
-    **rows(),
+    "a doubled loss": (r"record\(t, forward", "record(t, 2.0 * forward"),
+    **IN_TRAINING,
 }
 
 PUBLISHED = {
     "a lost gradient": (r"\n    grad\[\d+\] \+= [^;]*;", ""),
-    "a doubled loss": (r"losses\[step\] = data\[LOSS\]", "losses[step] = 2.0 * data[LOSS]"),
-    "an update one row late": (r"\+\+taken % batch == 0", "taken++ % batch == 0 && taken > 1"),
-    **rows(),
+    "a doubled loss": (r"record\(t, data", "record(t, 2.0 * data"),
+    **IN_TRAINING,
 }
 
 REROLLED = {
@@ -116,14 +124,13 @@ TOGETHER = {
 
 HANDWRITTEN = {
     "a lost gradient": (r"    add\(n->q\.b1,[^;]*;", ""),
-    "a doubled loss": (r"losses\[step\] = forward_pass\(n\)", "losses[step] = 2.0 * forward_pass(n)"),
-    "an update one row late": (r"\+\+taken % batch == 0", "taken++ % batch == 0 && taken > 1"),
-    **rows(),
+    "a doubled loss": (r"record\(t, forward_pass", "record(t, 2.0 * forward_pass"),
+    **IN_TRAINING,
 }
 
 HANDWRITTEN_SINGLE = {
     "a lost gradient": (r"    descend\(p->b1,[^;]*;", ""),
-    "an update one row late": (r"descend_all\(n, \*rates\+\+\)", "if (step) descend_all(n, *rates++)"),
+    "an update one row late": (r"(descend_all\(n, \*t->rates\+\+\))", r"if (t->step > 1) \1"),
 }
 
 PYTHON = {
