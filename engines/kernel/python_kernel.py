@@ -1,4 +1,4 @@
-"""What kernels that run in Python share: they compute over lists, and the training loop is Python's."""
+"""Kernels that run in Python: passes over lists, and the training loop that they share."""
 
 from __future__ import annotations
 
@@ -8,13 +8,70 @@ from collections.abc import Sequence
 from typing import Any
 
 from engines.columns import Column
-from engines.kernel.program import Doubles, Stretch
+from engines.kernel.program import Buffers, Doubles, Stretch
+
+
+class Training:
+    """A stretch of training under way: what each turn of the training loop reads and changes.
+
+    It has the fields and the methods of `struct training` in `training.h`.
+    """
+
+    def __init__(self, buffers: Buffers, stretch: Stretch) -> None:
+        self.stretch = stretch
+        self.buffers = buffers
+        """The caller's."""
+        self.x: Any
+        self.p: Any
+        self.w: Any
+        self.y: Any
+        self.q: Any
+        self.x, self.p, self.w, self.y, self.q = buffers
+        self.step = 0
+        """Losses that are recorded: all finite."""
+        self.row = stretch.first_row
+        """The next one."""
+        self.taken = stretch.taken
+        """Rows since the last update."""
+        self.rates = iter(stretch.rates)
+        """The next update's comes first."""
+        self._rows = stretch.columns[0].rows
+
+    def take_row(self, x: Any, ahead: int = 0) -> None:
+        """Read the row that comes `ahead` rows after the next one into x."""
+        read_row(x, self.stretch.columns, (self.row + ahead) % self._rows)
+
+    def record(self, loss: float) -> bool:
+        """Record the loss of the row that was taken. Returns whether it is finite; only then does the row count."""
+        self.stretch.losses[self.step] = loss
+        if not math.isfinite(loss):
+            return False
+        self.step += 1
+        self.row = self.row + 1 if self.row + 1 < self._rows else 0
+        return True
+
+    def batch_ends(self, rows: int) -> bool:
+        """Count rows whose gradients were added. Returns whether the batch is complete."""
+        self.taken += rows
+        if self.taken < self.stretch.batch:
+            return False
+        self.taken = 0
+        return True
+
+
+# A slice of a list, an array or a memoryview takes an array: x, p and q may be any of them.
+
+
+def read_row(x: Doubles, columns: Sequence[Column], row: int) -> None:
+    """Read a row of the columns into x."""
+    x[:] = array("d", [value for column in columns for value in column.values(row)])
 
 
 class PythonKernel:
     """A Kernel over two functions. Subclasses define `values` and `gradients`, over lists.
 
-    Reading a list makes no object, as reading an array would: buffers are copied at the start of a call and its end.
+    Reading a list makes no object, as reading an array would, so buffers are copied at the start of a call and at its
+    end. A subclass that keeps its numbers elsewhere overrides `enter`, `turn` and `leave`.
     """
 
     def __init__(self, workspace: int) -> None:
@@ -43,9 +100,7 @@ class PythonKernel:
         q[:] = array("d", sums)
 
     def set_input(self, x: Doubles, columns: Sequence[Column], row: int) -> None:
-        x[:] = array("d", [value for column in columns for value in column.values(row)])
-
-    # A slice of a list, an array or a memoryview takes an array: parameters and gradients may be the caller's.
+        read_row(x, columns, row)
 
     def zero_grad(self, q: Doubles) -> None:
         q[:] = array("d", bytes(8 * len(q)))
@@ -57,28 +112,40 @@ class PythonKernel:
             p[:] = array("d", [x - rate * g / batch for x, g in zip(p, q)])
         self.zero_grad(q)
 
-    def train(self, buffers: Any, stretch: Stretch) -> int:
-        columns, first_row, steps, batch, taken, rates, losses = stretch
-        x, p, w, y, q = buffers
-        theirs = (x, p, y, q)
-        x, p, y, q = ours = [buffer.tolist() for buffer in theirs]
-        rows = columns[0].rows
-        rate = iter(rates)
+    def train(self, buffers: Buffers, stretch: Stretch) -> int:
+        t = Training(buffers, stretch)
+        self.enter(t)
         try:
-            for step in range(steps):
-                self.set_input(x, columns, (first_row + step) % rows)
+            while t.step < stretch.steps:
+                step = t.step
                 try:
-                    losses[step] = self.values(x, p, w, y)
-                    if not math.isfinite(losses[step]):
-                        return step
-                    self.gradients(x, p, w, q)
-                except (ArithmeticError, ValueError):  # where C goes on with infinity or NaN, Python's operators raise
-                    losses[step] = math.nan
-                    return step
-                taken += 1
-                if taken % batch == 0:
-                    self.update(p, q, next(rate), batch)
-            return steps
+                    if not self.turn(t):
+                        break
+                # Where C goes on with infinity or NaN, Python's operators raise, even after the loss was recorded.
+                except (ArithmeticError, ValueError):
+                    t.step = step
+                    t.record(math.nan)
+                    break
         finally:
-            for buffer, numbers in zip(theirs, ours):
-                buffer[:] = array("d", numbers)
+            self.leave(t)
+        return t.step
+
+    def enter(self, t: Training) -> None:
+        """Take parameters and gradients from the caller's buffers."""
+        t.x, t.p, t.y, t.q = (buffer.tolist() for buffer in (t.x, t.p, t.y, t.q))
+
+    def turn(self, t: Training) -> bool:
+        """Train on the next row, or on several. Returns whether the losses were finite; if not, the training ends."""
+        t.take_row(t.x)
+        if not t.record(self.values(t.x, t.p, t.w, t.y)):
+            return False
+        self.gradients(t.x, t.p, t.w, t.q)
+        if t.batch_ends(1):
+            self.update(t.p, t.q, next(t.rates), t.stretch.batch)
+        return True
+
+    def leave(self, t: Training) -> None:
+        """Give parameters, gradients, the last row and its outputs back."""
+        x, p, _, y, q = t.buffers
+        for buffer, numbers in ((x, t.x), (p, t.p), (y, t.y), (q, t.q)):
+            buffer[:] = array("d", numbers)
