@@ -138,14 +138,14 @@ DEFECTS = (
     ),
     Defect(
         "C: training does not wrap around",
-        "engines/kernel/c_runtime.py",
-        "set_input(x, columns, count, (first_row + step) % rows);",
-        "set_input(x, columns, count, first_row + step);",
+        "engines/kernel/training.h",
+        "    if (++t->row == t->stretch->rows)\n        t->row = 0;\n",
+        "    t->row++;\n",
         "engines/compiled/test_differential.py::test_a_network_trains_as_by_hand[tcc-1]",
     ),
     Defect(
         "C: bytes are multiplied by the divisor's reciprocal",
-        "engines/kernel/c_runtime.py",
+        "engines/kernel/train.c",
         "x[i] = cells[i] / c->divisor;",
         "x[i] = cells[i] * (1.0 / c->divisor);",
         "engines/compiled/test_program.py",
@@ -159,9 +159,9 @@ DEFECTS = (
     ),
     Defect(
         "published: gradients are not cleared after an update",
-        "engines/straight/published_runtime.py",
-        "            clear_gradients();",
-        "",
+        "engines/straight/published.c",
+        "            grad[parameter_rows[i]] = 0.0;",
+        "            grad[parameter_rows[i]] += 0.0;",
         "engines/compiled/test_differential.py::test_a_network_trains_as_by_hand[tcc-published-3]",
     ),
     Defect(
@@ -208,7 +208,7 @@ DEFECTS = (
     ),
     Defect(
         "extension module: a buffer may be too short by one",
-        "engines/straight/extension.py",
+        "engines/kernel/module.c",
         "else if (view->len / (Py_ssize_t)sizeof(double) < wanted->length)",
         "else if (view->len / (Py_ssize_t)sizeof(double) + 1 < wanted->length)",
         "engines/compiled/test_extension.py",
@@ -282,7 +282,7 @@ DEFECTS = (
     # --- the C by hand ----------------------------------------------------------------------------------------------
     Defect(
         "by hand: an infinite gradient does not count as a reason to visit zeros",
-        "engines/handwritten/mlp_source.py",
+        "engines/handwritten/mlp.c",
         "if (!(steepest < SAFE && speed < SAFE))",
         "if (!(speed < SAFE))",
         "engines/handwritten/test_handwritten.py::test_an_infinite_gradient_meets_an_input_of_zero",

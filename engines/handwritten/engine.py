@@ -1,4 +1,4 @@
-"""The engines that know no Value: the C of `mlp_source`, compiled for the machine it runs on.
+"""The engines that know no Value: `mlp.c`, compiled for the machine it runs on.
 
 Suffixes, in this order: `-generic` (no -march=native, so the vectors that every processor of the kind has) and `-fma`
 (fused multiply-add, not strict), as in `handwritten-sparse-generic`.

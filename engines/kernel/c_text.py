@@ -1,8 +1,7 @@
-"""Generated C as text: its translation units, and the files of C that are the same for every graph."""
+"""Generated C as text: its translation units, and the files of C that are pasted into them."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import NamedTuple
 
 from engines.kernel.c_tree import Item, print_c
 
-ENGINES = Path(__file__).parent.parent
+FOLDER = Path(__file__).parent.parent
 
 
 class Source(NamedTuple):
@@ -18,6 +17,7 @@ class Source(NamedTuple):
 
     units: list[str]
     workspace: int
+    """Doubles that a kernel's `w` needs."""
 
     @property
     def size(self) -> int:
@@ -27,16 +27,13 @@ class Source(NamedTuple):
 
 @cache
 def read(file: str) -> str:
-    """The text of a file of C. file: its path from `engines/` on, such as `kernel/kernel.h`."""
-    return (ENGINES / file).read_text(encoding="ascii")
+    """The text of a file of C. file: its path below `engines/`, such as `kernel/kernel.h`."""
+    return (FOLDER / file).read_text(encoding="ascii")
 
 
 def unit(items: Iterable[Item]) -> str:
-    """A translation unit that includes nothing: each of our own files is pasted where it is included.
+    """Print a translation unit, with the text of each included file in place of its `#include`.
 
-    So the text that `show` prints is the text that is compiled, wherever it is compiled.
+    The text that `show` prints is therefore the text that is compiled, and a compiler needs no search path.
     """
-    return _INCLUDE.sub(lambda match: read(match[1]), print_c(items))
-
-
-_INCLUDE = re.compile(r'^#include "([^"]*)"\n', re.MULTILINE)
+    return print_c(items, read)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Union
+from typing import Callable, NamedTuple, Optional, Union
 
 COLUMNS = 120
 INDENT = "    "
@@ -85,7 +85,7 @@ class If(NamedTuple):
 
 
 class Text(NamedTuple):
-    """Lines that are spelled already, without their indentation: a straight-line function has too many for a tree."""
+    """Lines that are spelled already, without their indentation: straight-line code has too many for a tree."""
 
     lines: Sequence[str]
 
@@ -129,37 +129,51 @@ class Define(NamedTuple):
 
 
 class Include(NamedTuple):
-    """A file of C that is the same for every graph; `c_text` puts its text there."""
+    """A file of C that is the same for every graph."""
 
     file: str
+    """Its path below `engines/`, such as `kernel/kernel.h`."""
 
 
 class Declarations(NamedTuple):
     """Lines outside of functions that are spelled already: prototypes, constants, tables."""
 
-    lines: tuple[str, ...]
+    lines: Sequence[str]
 
 
 Item = Union[Function, Struct, Define, Include, Declarations, Comment]
 
 
-def print_c(items: Iterable[Item]) -> str:
-    """A translation unit. Functions, structures, comments and files stand apart; other lines stand together."""
+def _directive(file: str) -> str:
+    return f'#include "{file}"'
+
+
+def print_c(items: Iterable[Item], included: Callable[[str], str] = _directive) -> str:
+    """A translation unit. included: what to print for an Include, given its file.
+
+    Blank lines separate items, with two exceptions: macros follow macros and declarations follow declarations, and a
+    comment stands directly above the lines that it is about. The first comment is the unit's title.
+    """
     parts: list[str] = []
-    stood_apart = False
+    before: Optional[Item] = None
     for item in items:
-        stands_apart = isinstance(item, (Function, Struct, Comment, Include))
-        text = "".join(f"{line}\n" for line in _item(item))
+        text = "".join(f"{line}\n" for line in _item(item, included))
         if not text:
             continue
-        if parts and (stands_apart or stood_apart):
+        is_below_title = len(parts) == 1 and isinstance(before, Comment)
+        if parts and (is_below_title or not _follows(item, before)):
             parts.append("\n")
         parts.append(text)
-        stood_apart = stands_apart
+        before = item
     return "".join(parts)
 
 
-def _item(item: Item) -> Iterator[str]:
+def _follows(item: Item, before: Optional[Item]) -> bool:
+    """Whether an item's lines come directly after those of the item before it."""
+    return isinstance(item, (Define, Declarations)) and isinstance(before, (type(item), Comment))
+
+
+def _item(item: Item, included: Callable[[str], str]) -> Iterator[str]:
     if isinstance(item, Function):
         if item.comment:
             yield from _comment(item.comment, "")
@@ -175,7 +189,7 @@ def _item(item: Item) -> Iterator[str]:
     elif isinstance(item, Define):
         yield f"#define {item.name} {item.value}"
     elif isinstance(item, Include):
-        yield f'#include "{item.file}"'
+        yield included(item.file).rstrip("\n")
     elif isinstance(item, Comment):
         yield from _comment(item.text, "")
     else:
@@ -190,7 +204,8 @@ def print_statements(statements: Iterable[Statement], indent: str = INDENT) -> I
 
 def _statement(statement: Statement, indent: str) -> Iterator[str]:
     if isinstance(statement, Text):
-        yield from (f"{indent}{line}" for line in statement.lines)
+        if statement.lines:  # all in one: a large graph has hundreds of thousands
+            yield indent + f"\n{indent}".join(statement.lines)
     elif isinstance(statement, Comment):
         yield from _comment(statement.text, indent)
     elif isinstance(statement, Declare):

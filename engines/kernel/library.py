@@ -13,18 +13,16 @@ from engines.kernel.buffers import ALIGNMENT
 from engines.kernel.c_text import read
 from engines.kernel.program import Buffers, Doubles, Stretch
 
-DECLARATIONS = read("kernel/kernel.h")
-
 
 @cache
 def interface() -> Any:
-    """cffi's view of every object that `c_source` writes. Raises Unavailable where cffi is missing."""
+    """cffi's view of `kernel.h`. Raises Unavailable where cffi is missing."""
     try:
         import cffi
     except ImportError:
         raise Unavailable("cffi is not installed", "Install it with `pip install cffi`.") from None
     ffi = cffi.FFI()
-    ffi.cdef(DECLARATIONS)
+    ffi.cdef(read("kernel/kernel.h"))
     return ffi
 
 
@@ -57,26 +55,23 @@ class Library:
         self._lib.update(self._pointer(p), self._pointer(q), rate, batch)
 
     def train(self, buffers: Buffers, stretch: Stretch) -> int:
-        columns, first_row, steps, batch, taken, rates, losses = stretch
-        described, _alive = self._columns(columns)
-        alive = list(map(self._pointer, (*buffers, rates, losses)))
-        x, p, w, y, q, rates_, losses_ = alive
-        b = self._ffi.new("struct buffers *", {"x": x, "p": p, "w": w, "y": y, "q": q})
-        s = self._ffi.new(
-            "struct stretch *",
-            {
-                "columns": described,
-                "column_count": len(columns),
-                "rows": columns[0].rows,
-                "first_row": first_row,
-                "steps": steps,
-                "batch": batch,
-                "taken": taken,
-                "rates": rates_,
-                "losses": losses_,
-            },
-        )
-        done: int = self._lib.train(b, s)
+        # A structure holds addresses only: what they point to must stay until the call ends.
+        pointers = [self._pointer(buffer) for buffer in buffers]
+        rates, losses = self._pointer(stretch.rates), self._pointer(stretch.losses)
+        described, _alive = self._columns(stretch.columns)
+        of_stretch = {
+            "columns": described,
+            "column_count": len(stretch.columns),
+            "rows": stretch.columns[0].rows,
+            "first_row": stretch.first_row,
+            "steps": stretch.steps,
+            "batch": stretch.batch,
+            "taken": stretch.taken,
+            "rates": rates,
+            "losses": losses,
+        }
+        new = self._ffi.new
+        done: int = self._lib.train(new("struct buffers *", pointers), new("struct stretch *", of_stretch))
         return done
 
     def _pointer(self, buffer: Any) -> Any:

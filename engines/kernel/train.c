@@ -1,9 +1,10 @@
 /* What every kernel in C ends with: reading one row, updating, and the training loop.
 
    A kernel defines before this file:
-     enter(t)   takes parameters and gradients from the caller's buffers
-     turn(t)    takes one row, or several together; returns 0 where a loss is not finite
-     leave(t)   gives parameters, gradients, the last row and its outputs back */
+     PARAMETERS   how many there are
+     enter(t)     take parameters and gradients from the caller's buffers
+     turn(t)      train on the next row, or on several; return 0 if a loss was not finite, which ends the training
+     leave(t)     give parameters, gradients, the last row and its outputs back */
 
 void set_input(double *restrict x, const struct column *columns, long long count, long long row)
 {
@@ -43,7 +44,18 @@ long long train(const struct buffers *b, const struct stretch *s)
     for (long long n = 0; n < s->column_count; n++)
         for (long long byte = 0; byte < 256 && s->columns[n].kind == BYTES; byte++)
             quotients[n].of[byte] = byte / s->columns[n].divisor;
-    struct training t = {s, quotients, b->x, b->p, b->w, b->y, b->q, 0, s->first_row, s->taken, s->rates};
+    struct training t = {
+        .stretch = s,
+        .quotients = quotients,
+        .x = b->x,
+        .p = b->p,
+        .w = b->w,
+        .y = b->y,
+        .q = b->q,
+        .row = s->first_row,
+        .taken = s->taken,
+        .rates = s->rates,
+    };
     enter(&t);
     while (t.step < s->steps && turn(&t))
         ;

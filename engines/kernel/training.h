@@ -1,7 +1,6 @@
 /* A stretch of training under way: what each turn of the training loop reads and changes.
 
-   INPUTS and PARAMETERS are macros or constants of the kernel. A kernel whose turns keep something between them
-   defines HAS_STATE and `struct state` before this file. */
+   A kernel whose turns keep something between them defines HAS_STATE and `struct state` before this file. */
 
 enum column_kind { DOUBLES, BYTES, CLASSES };
 

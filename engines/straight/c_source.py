@@ -1,8 +1,12 @@
-"""Code -> C: straight-line functions over the caller's buffers, and the few that go round them.
+"""Code -> C: both passes as straight-line functions over the caller's buffers, in one translation unit or several.
 
-The text includes no header and needs nothing but libm, whose functions it declares, so that any C compiler takes it
-without a search path. It can be cut into several translation units, for compilers that are slow enough to run side by
-side.
+The text includes no header and declares the libm functions that it calls, so any C compiler takes it without a search
+path. Several units pay where a compiler is slow enough to run once on each core.
+
+    kernel.h                   the interface
+    forward_0 ... backward_9   pieces of the passes; some may be in other units
+    forward, backward          call the pieces
+    turn.c, train.c            training
 """
 
 from __future__ import annotations
@@ -12,16 +16,16 @@ from dataclasses import dataclass
 from enum import Enum
 
 from engines.graph.expr import INFIX, C
-from engines.kernel.c_runtime import COLUMNS, TRAIN, UPDATE
-from engines.kernel.c_text import Source
+from engines.kernel.c_text import Source, unit
+from engines.kernel.c_tree import Call, Comment, Declarations, Define, Function, Include, Item, Return, Statement, Text
 from engines.straight.lower import ACCUMULATE, NUMBER, Code
 from engines.straight.pieces import Language, Piece, Shape, cut
 
 LANGUAGE = Language(
     C,
-    local="    const double %s = %s;",
-    store="    %s = %s;",
-    accumulate="    q[%d] += %s;",
+    local="const double %s = %s;",
+    store="%s = %s;",
+    accumulate="q[%d] += %s;",
 )
 
 
@@ -39,12 +43,12 @@ class Form:
     """What the C looks like; nothing in it changes a bit of the result."""
 
     piece: int = 400
-    """A function ends after so many primitives; 0: one function for each pass."""
+    """Primitives after which a function ends; 0: one function for each pass."""
     expression: int = 16
     """A value that takes more primitives gets a name."""
     storage: Storage = Storage.locals
     units: int = 1
-    """Translation units, at most; static storage allows only one."""
+    """Translation units, at most. Values in static storage must stay in one."""
 
 
 PARAMETER_OF = {
@@ -56,64 +60,55 @@ PARAMETER_OF = {
 }
 """Buffer -> how a function declares it. They never overlap, and compilers may know."""
 
-HEAD = """\
-/* {title}
-   x: {inputs} inputs   p: {parameters} parameters   w: workspace of {workspace}   y: {outputs} outputs
-   q: gradients of the parameters   No two of these buffers overlap. */
-"""
-
 # Inlined into its only caller, a piece would undo the cutting, which is what keeps optimising compilers linear.
 PIECE = '__attribute__((noinline, visibility("hidden"))) void'
 
 
-def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-line C.", export: str = "") -> Source:
-    """The C of both passes. export: what stands before each function that is called from outside."""
+def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-line C") -> Source:
+    """The C of both passes and of training. title: what the first comment calls it."""
     storage = form.storage
     # No name of ours is one that a function's argument hides.
     language = LANGUAGE._replace(workspace=_OWN_NAMES[storage]) if storage in _OWN_NAMES else LANGUAGE
     keep_locals = storage in (Storage.locals, Storage.static)
     pieces = cut(code, language, Shape(form.piece, form.expression, keep_locals))
+    functions = [_piece(piece) for piece in (*pieces.forward, *pieces.backward)]
+    first, *others = _divided(functions, 1 if storage in _OWN_NAMES else form.units)
 
-    head = HEAD.format(
-        title=title,
-        inputs=code.inputs,
-        parameters=code.parameters,
-        workspace=pieces.workspace,
-        outputs=len(code.outputs),
-    )
-    functions = _functions(code)
-    declared = "".join(f"double {name}({', '.join(['double'] * arity)});\n" for name, arity in functions)
-    values = _own_storage(storage, pieces.workspace)
-    groups = _divide([*pieces.forward, *pieces.backward], 1 if storage in _OWN_NAMES else form.units)
-    units = [f"{head}\n{declared}{values}\n" + "\n".join(map(_define, group)) for group in groups]
-
-    elsewhere = "".join(f"{_signature(piece)};\n" for group in groups[1:] for piece in group)
-    units[0] += "\n".join(
-        [
-            "",
-            elsewhere,
-            _pass(f"{export}double forward", ("x", "p", "w", "y"), pieces.forward, pieces.loss),
-            _pass(f"{export}void backward", ("x", "p", "w", "q"), pieces.backward),
-            COLUMNS.format(inputs=code.inputs, parameters=code.parameters, export=export),
-            UPDATE.format(export=export),
-            TRAIN.format(export=export),
-        ]
-    )
-    return Source(units, pieces.workspace)
+    counts = f"{code.inputs} inputs, {code.parameters} parameters, {len(code.outputs)} outputs"
+    about = Comment(f"{title}: {counts}, a workspace of {pieces.workspace} doubles.")
+    declared = [f"double {name}({', '.join(['double'] * arity)});" for name, arity in _functions(code)]
+    prototypes = [function.prototype for functions in others for function in functions]
+    elsewhere: list[Item] = [Comment("Pieces in other translation units."), Declarations(prototypes)]
+    items: list[Item] = [
+        about,
+        Include("kernel/kernel.h"),
+        Define("INPUTS", code.inputs),
+        Define("PARAMETERS", code.parameters),
+        Declarations(declared),
+        Declarations(_own_storage(storage, pieces.workspace)),
+        *(elsewhere if others else []),
+        *first,
+        _pass("double", "forward", ("x", "p", "w", "y"), pieces.forward, pieces.loss),
+        _pass("void", "backward", ("x", "p", "w", "q"), pieces.backward),
+        *map(Include, ("kernel/training.h", "straight/turn.c", "kernel/train.c")),
+    ]
+    other_units = [unit([about, Declarations(declared), *functions]) for functions in others]
+    return Source([unit(items), *other_units], pieces.workspace)
 
 
 _OWN_NAMES = {Storage.static: "values[%d]", Storage.globals: "w%d"}
 """Where the C keeps its values itself: what a value of the workspace is called."""
 
 
-def _own_storage(storage: Storage, workspace: int) -> str:
+def _own_storage(storage: Storage, workspace: int) -> list[str]:
+    """The variables of a form that keeps its values itself."""
     if storage is Storage.static and workspace:
-        return f"\nstatic double values[{workspace}];\n"
+        return [f"static double values[{workspace}];"]
     if storage is Storage.globals and workspace:
         names = [f"w{index}" for index in range(workspace)]
-        lines = [", ".join(names[start : start + 16]) for start in range(0, workspace, 16)]
-        return "\nstatic double " + ",\n    ".join(lines) + ";\n"
-    return ""
+        rows = [names[start : start + 16] for start in range(0, workspace, 16)]
+        return [f"static double {', '.join(row)};" for row in rows]
+    return []
 
 
 def _functions(code: Code) -> list[tuple[str, int]]:
@@ -125,24 +120,25 @@ def _functions(code: Code) -> list[tuple[str, int]]:
 _NO_FUNCTION = {*INFIX, "where", NUMBER, ACCUMULATE}
 
 
-def _divide(pieces: list[Piece], units: int) -> list[list[Piece]]:
+def _divided(functions: list[Function], units: int) -> list[list[Function]]:
     """Neighbours together, about equally many in each."""
-    size = max(1, -(-len(pieces) // units))
-    return [pieces[start : start + size] for start in range(0, len(pieces), size)] or [[]]
+    size = max(1, -(-len(functions) // units))
+    return [functions[start : start + size] for start in range(0, len(functions), size)] or [[]]
 
 
-def _signature(piece: Piece) -> str:
-    return f"{PIECE} {piece.name}({', '.join(PARAMETER_OF[name] for name in piece.arguments) or 'void'})"
+def _piece(piece: Piece) -> Function:
+    return Function(PIECE, piece.name, _parameters(piece.arguments), [Text(piece.lines)])
 
 
-def _define(piece: Piece) -> str:
-    return f"{_signature(piece)}\n{{\n" + "\n".join(piece.lines) + "\n}\n"
+def _pass(result: str, name: str, arguments: tuple[str, ...], pieces: list[Piece], value: str = "") -> Function:
+    """A whole pass: calls of its pieces. value: what it returns."""
+    used = {buffer for piece in pieces for buffer in piece.arguments} | set(re.findall(r"\b[xpw](?=\[)", value))
+    body: list[Statement] = [Text([f"(void){buffer};" for buffer in arguments if buffer not in used])]
+    body += [Call(piece.name, piece.arguments) for piece in pieces]
+    if value:
+        body.append(Return(value))
+    return Function(result, name, _parameters(arguments), body)
 
 
-def _pass(start: str, arguments: tuple[str, ...], pieces: list[Piece], result: str = "") -> str:
-    """A whole pass: calls of its pieces."""
-    lines = [f"    {piece.name}({', '.join(piece.arguments)});" for piece in pieces]
-    used = {name for piece in pieces for name in piece.arguments} | set(re.findall(r"\b[xpw](?=\[)", result))
-    unused = [f"    (void){name};" for name in arguments if name not in used]
-    lines = unused + lines + ([f"    return {result};"] if result else [])
-    return f"{start}({', '.join(PARAMETER_OF[name] for name in arguments)})\n{{\n" + "\n".join(lines) + "\n}\n"
+def _parameters(buffers: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(PARAMETER_OF[buffer] for buffer in buffers)

@@ -7,87 +7,81 @@ Method: "Compiling ML models to C for fun", section "Let's write a compiler". Ro
     grad[3] += data[5] * grad[7];       in the backward pass, which walks the rows in reverse
     grad[5] += data[3] * grad[7];
 
-Each pass is one function and no node or adjoint is optimised away. This form is what everything since is compared with;
-`-whole` isolates splitting. The published functions are global and take no buffers; `published_runtime` gives them a
-kernel's interface.
+Each pass is one function, and no node or adjoint is optimised away. Every later form is compared with this one, and
+`-whole` isolates splitting. The published functions take no buffers; `published.c` gives them a kernel's interface.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from engines.graph.expr import ATOM_PRECEDENCE, C, Expr, calls, number
 from engines.graph.ops import OPS
 from engines.graph.tape import CONSTANT, INPUT, PARAMETER, Tape
-from engines.kernel.c_runtime import COLUMNS
-from engines.kernel.c_text import Source
-from engines.straight.published_runtime import RUNTIME
+from engines.kernel.c_text import Source, unit
+from engines.kernel.c_tree import Comment, Declarations, Define, Function, Include, Item, Text
 
-TOP = """\
-/* A Value graph as first published: row n of the tape is data[n], and its gradient is grad[n]. */
-
-{declared}
-double data[{size}];
-double grad[{size}];
-"""
+TITLE = "A Value graph as first published: row n of the tape is data[n], and its gradient is grad[n]."
 
 WITHOUT_GRADIENT = (INPUT, CONSTANT)
 """The post stores no gradient for these leaves."""
 
 
 def published_source(tape: Tape) -> Source:
-    """The published functions and the runtime around them, in one translation unit."""
+    """The published functions and a kernel's interface to them, in one translation unit."""
     inputs, parameters = _rows_of(tape, INPUT, tape.inputs), _rows_of(tape, PARAMETER, tape.parameters)
     functions = sorted({call for op in set(tape.ops) & OPS.keys() for expr in _exprs(op) for call in calls(expr)})
-    text = [
-        TOP.format(
-            declared="".join(f"double {name}({', '.join(['double'] * arity)});\n" for name, arity in functions),
-            size=max(len(tape), *(row + 1 for row in parameters), 1),
-        ),
+    size = max(len(tape), *(row + 1 for row in parameters), 1)
+    items: list[Item] = [
+        Comment(TITLE),
+        Include("kernel/kernel.h"),
+        Define("INPUTS", tape.inputs),
+        Define("PARAMETERS", tape.parameters),
+        Define("OUTPUTS", len(tape.outputs)),
+        Define("LOSS", tape.loss),
+        Declarations([f"double {name}({', '.join(['double'] * arity)});" for name, arity in functions]),
+        Declarations([f"double data[{size}];", f"double grad[{size}];"]),
         # An input that nothing uses has no row.
-        _function("set_input(const double *x)", _set_input(inputs, len(tape)) or ["    (void)x;"]),
-        _function("forward(void)", list(_forward(tape))),
-        _function("backward(void)", list(_backward(tape))),
-        _function("update(double rate, double batch)", _update(parameters) or ["    (void)rate, (void)batch;"]),
-        COLUMNS.format(inputs=tape.inputs, parameters=tape.parameters, export=""),
-        RUNTIME.format(
-            outputs=len(tape.outputs),
-            parameter_rows=_table(parameters),
-            output_rows=_table(tape.outputs),
-            loss=tape.loss,
-        ),
+        _function("set_input", _set_input(inputs, len(tape)) or ["(void)x;"], "const double *x"),
+        _function("forward", list(_forward(tape))),
+        _function("backward", list(_backward(tape))),
+        _function("update", _update(parameters) or ["(void)rate, (void)batch;"], "double rate", "double batch"),
+        Comment("Where parameters and outputs are among data[] and grad[]."),
+        _table("parameter_rows", parameters),
+        _table("output_rows", tape.outputs),
+        *map(Include, ("kernel/training.h", "straight/published.c", "kernel/train.c")),
     ]
-    return Source(["\n".join(text)], workspace=0)
+    return Source([unit(items)], workspace=0)
 
 
 # --- the published functions -----------------------------------------------------------------------------------------
 
 
 def _set_input(rows: list[int], size: int) -> list[str]:
-    return [f"    data[{row}] = x[{index}];" for index, row in enumerate(rows) if row < size]
+    return [f"data[{row}] = x[{index}];" for index, row in enumerate(rows) if row < size]
 
 
 def _forward(tape: Tape) -> Iterator[str]:
     """One assignment for each node. Constants are among them; inputs and parameters are set elsewhere."""
-    assignments = {op.name: f"    data[{{out}}] = {_spelled(op.forward)};" for op in OPS.values()}
+    assignments = {op.name: f"data[{{out}}] = {_spelled(op.forward)};" for op in OPS.values()}
     for row, (op, left, right) in enumerate(zip(tape.ops, tape.left, tape.right)):
         if op in assignments:
             yield assignments[op].format(a=left, b=right, out=row, k=_constant(tape, row))
         elif op == CONSTANT:
-            yield f"    data[{row}] = {_constant(tape, row)};"
+            yield f"data[{row}] = {_constant(tape, row)};"
 
 
 def _backward(tape: Tape) -> Iterator[str]:
     """Zero the gradients of all nodes, then one sum for each adjoint, in the reference's order."""
     ops = tape.ops
     sums = {
-        op.name: [f"    grad[{{{name}}}] += {_spelled(expr)};" for name, expr in zip("ab", op.contributions)]
+        op.name: [f"grad[{{{name}}}] += {_spelled(expr)};" for name, expr in zip("ab", op.contributions)]
         for op in OPS.values()
     }
-    yield from (f"    grad[{row}] = 0.0;" for row in range(tape.loss) if ops[row] in OPS)
+    yield from (f"grad[{row}] = 0.0;" for row in range(tape.loss) if ops[row] in OPS)
     if ops[tape.loss] not in WITHOUT_GRADIENT:
         # A parameter's gradient is a sum over a batch, even where the parameter itself is the loss.
-        yield f"    grad[{tape.loss}] {'+=' if ops[tape.loss] == PARAMETER else '='} 1.0;"
+        yield f"grad[{tape.loss}] {'+=' if ops[tape.loss] == PARAMETER else '='} 1.0;"
     # Rows beyond the loss are needed for outputs alone.
     for row in range(tape.loss, -1, -1):
         operands = (tape.left[row], tape.right[row])
@@ -97,7 +91,7 @@ def _backward(tape: Tape) -> Iterator[str]:
 
 
 def _update(parameters: list[int]) -> list[str]:
-    return [f"    data[{row}] -= rate * grad[{row}] / batch;" for row in parameters]
+    return [f"data[{row}] -= rate * grad[{row}] / batch;" for row in parameters]
 
 
 # --- how lines are spelled -------------------------------------------------------------------------------------------
@@ -125,8 +119,8 @@ def _constant(tape: Tape, row: int) -> str:
     return number(tape.numbers[row])[0] if row in tape.numbers else ""
 
 
-def _function(signature: str, lines: list[str]) -> str:
-    return f"void published_{signature}\n{{\n" + "\n".join(lines) + "\n}\n"
+def _function(name: str, lines: list[str], *parameters: str) -> Function:
+    return Function("void", f"published_{name}", parameters, [Text(lines)])
 
 
 def _rows_of(tape: Tape, kind: str, count: int) -> list[int]:
@@ -136,8 +130,8 @@ def _rows_of(tape: Tape, kind: str, count: int) -> list[int]:
     return [there[index] if index in there else next(absent) for index in range(count)]
 
 
-def _table(rows: list[int] | tuple[int, ...]) -> str:
-    """The rows as C's initialiser, which must not be empty."""
+def _table(name: str, rows: Sequence[int]) -> Declarations:
+    """An array of rows. C has no empty ones."""
     numbers = [str(row) for row in rows] or ["0"]
-    lines = [", ".join(numbers[start : start + 16]) for start in range(0, len(numbers), 16)]
-    return "{\n    " + ",\n    ".join(lines) + ",\n}"
+    lines = [f"    {', '.join(numbers[start : start + 16])}," for start in range(0, len(numbers), 16)]
+    return Declarations([f"static const int {name}[] = {{", *lines, "};"])

@@ -23,10 +23,11 @@ from engines.columns import Column
 from engines.handwritten.engine import HandwrittenEngine
 from engines.handwritten.mlp_source import workspace
 from engines.kernel import building, toolchains
+from engines.kernel.c_text import read
 from engines.kernel.engine import Clock
-from engines.kernel.library import DECLARATIONS
+from engines.kernel.extension import Extension, include_flags
 from engines.kernel.program import Program
-from engines.straight.extension import ExtensionEngine, _include_flags
+from engines.straight.extension import ExtensionEngine
 from faults.kinds import Batch
 from faults.tally import Tally
 from harness import workloads
@@ -267,7 +268,7 @@ def _program(
 def _extension(found: Subject, about: str, compiler: str, folder: Path, tally: Tally, where: str) -> list[float] | None:
     """Built here, loaded by a Python of its own."""
     plain = _engine(EXTENSION)
-    flags = (*_include_flags(), *_flags((), EXTENSION, about))
+    flags = (*include_flags(), *_flags((), EXTENSION, about))
     engine = ExtensionEngine(EXTENSION, compiler, flags, plain.form, idea="", builds_on="", typical_row_seconds=0.0)
     source = engine.generate(engine.lower(_tape(engine, found)))
     made = folder / "program.so"
@@ -302,8 +303,6 @@ def _library(compiler: str, name: str) -> str:
 
 def host(job_file: str) -> None:
     """In the Python that loads the extension: print what it computes; then hand it what it must refuse."""
-    from engines.straight.extension import Extension
-
     job = json.loads(Path(job_file).read_text(encoding="utf-8"))
     built = building.Built(Path(job["path"]), 0)
     plain = _engine(EXTENSION)
@@ -363,7 +362,7 @@ DRIVER = """\
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-{declarations}
+{interface}
 enum {{ X = {x}, P = {p}, W = {w}, Y = {y}, COLUMNS = {count}, ROWS = {rows} }};
 {data}
 /* Apart from all others, and not where its own length would put it: whoever leaves it is seen. */
@@ -390,6 +389,7 @@ int main(void)
     struct column *columns = room(COLUMNS * sizeof *columns, 0);
     double loss = forward(x, p, w, y);
     long long taken = 0;
+    struct buffers buffers = {{x, p, w, y, q}};
 {columns}
     print(&loss, 1);
     backward(x, p, w, q);
@@ -399,10 +399,12 @@ int main(void)
     for (int c = 0; c < (int)(sizeof calls / sizeof *calls); c++) {{
         long long steps = calls[c][1], batch = calls[c][2], updates = (taken % batch + steps) / batch, done;
         double *rates = room(8 * updates, 0), *losses = room(8 * steps, 0);
+        struct stretch stretch = {{
+            columns, COLUMNS, ROWS, calls[c][0] % ROWS, steps, batch, taken % batch, rates, losses,
+        }};
         for (long long i = 0; i < updates; i++)
             rates[i] = {rate};
-        done = train(x, p, w, y, q, columns, COLUMNS, ROWS, calls[c][0] % ROWS, steps, batch, taken % batch, rates,
-                     losses);
+        done = train(&buffers, &stretch);
         taken = (taken % batch + done) % batch;
         print(losses, done < steps ? done + 1 : done);
         print(p, P);
@@ -437,7 +439,7 @@ def driver(c: Text, found: Subject) -> str:
     # An array from Python begins at a multiple of 8 bytes, not always of 16.
     data.append('#define SHIFT 8\n#define NAN_ __builtin_nan("")')
     return DRIVER.format(
-        declarations=DECLARATIONS,
+        interface=read("kernel/kernel.h"),
         x=len(found.inputs),
         p=len(found.parameters),
         w=c.workspace,

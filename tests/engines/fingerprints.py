@@ -15,7 +15,7 @@ from pathlib import Path
 
 import engines
 from engines.api import Unavailable
-from engines.straight.extension import LIMITED_API
+from engines.kernel.extension import LIMITED_API
 from harness import workloads
 from tests.engines.compiled.compiling import COMPILED, reference
 from tests.engines.graphs import BINARY, NAMED, REFERENCE, UNARY, bits, classifier, of_instructions

@@ -1,7 +1,54 @@
 /* A Value graph as first published: row n of the tape is data[n], and its gradient is grad[n]. */
 
-double pow(double, double);
+/* The one interface between a compiled graph and its caller. cffi reads this file as it stands.
 
+   x: inputs of one row   p: parameters   w: workspace   y: outputs   q: gradients of the parameters
+   No two of these buffers overlap. */
+
+/* Some inputs of every row, side by side with those of the other columns. */
+struct column {
+    const void *data;
+    long long width; /* inputs that it makes */
+    double divisor;  /* BYTES become byte / divisor */
+    long long kind;  /* DOUBLES, BYTES, or CLASSES: a label, which makes `width` inputs, all 0.0 except one */
+};
+
+struct buffers {
+    double *x;
+    double *p;
+    double *w;
+    double *y;
+    double *q;
+};
+
+/* Steps over rows that wrap around, with an update after every `batch` of them. */
+struct stretch {
+    const struct column *columns;
+    long long column_count;
+    long long rows;
+    long long first_row;
+    long long steps;
+    long long batch;
+    long long taken;     /* steps since the last update */
+    const double *rates; /* one for each update to come */
+    double *losses;      /* of each step: written here */
+};
+
+void set_input(double *x, const struct column *columns, long long count, long long row);
+double forward(const double *x, const double *p, double *w, double *y);
+void backward(const double *x, const double *p, double *w, double *q); /* adds to q; after forward */
+void zero_grad(double *q);
+void update(double *p, double *q, double rate, double batch); /* p -= rate * q / batch; q = 0 */
+
+/* Returns how many losses are finite. The first that is not ends the training, before its backward pass. */
+long long train(const struct buffers *buffers, const struct stretch *stretch);
+
+#define INPUTS 1
+#define PARAMETERS 1
+#define OUTPUTS 0
+#define LOSS 38
+
+double pow(double, double);
 double data[39];
 double grad[39];
 
@@ -125,38 +172,6 @@ void published_update(double rate, double batch)
     data[1] -= rate * grad[1] / batch;
 }
 
-enum { INPUTS = 1, PARAMETERS = 1 };
-enum kind { DOUBLES, BYTES, CLASSES };
-
-/* Some inputs of every row. BYTES become byte / divisor, a class label WIDTH inputs that are 0.0 but for one. */
-struct column {
-    const void *data;
-    long long width;
-    double divisor;
-    long long kind;
-};
-
-void set_input(double *restrict x, const struct column *columns, long long count, long long row)
-{
-    for (const struct column *c = columns; c < columns + count; x += c->width, c++) {
-        if (c->kind == DOUBLES) {
-            const double *cells = (const double *)c->data + row * c->width;
-            for (long long i = 0; i < c->width; i++)
-                x[i] = cells[i];
-        } else if (c->kind == BYTES) {
-            const unsigned char *cells = (const unsigned char *)c->data + row * c->width;
-            for (long long i = 0; i < c->width; i++)
-                x[i] = cells[i] / c->divisor;
-        } else {
-            const unsigned char *label = (const unsigned char *)c->data + row;
-            for (long long i = 0; i < c->width; i++)
-                x[i] = *label == i;
-        }
-    }
-}
-
-enum { OUTPUTS = 0, LOSS = 38 };
-
 /* Where parameters and outputs are among data[] and grad[]. */
 static const int parameter_rows[] = {
     1,
@@ -164,6 +179,90 @@ static const int parameter_rows[] = {
 static const int output_rows[] = {
     0,
 };
+
+/* A stretch of training under way: what each turn of the training loop reads and changes.
+
+   A kernel whose turns keep something between them defines HAS_STATE and `struct state` before this file. */
+
+enum column_kind { DOUBLES, BYTES, CLASSES };
+
+/* A byte's quotient is looked up: a row of divisions takes longer than a layer's products. */
+struct quotients {
+    double of[256];
+};
+
+struct training {
+    const struct stretch *stretch;
+    const struct quotients *quotients; /* for each column, used where it holds BYTES */
+    double *x, *p, *w, *y, *q;
+    long long step;      /* losses that are recorded: all finite */
+    long long row;       /* the next one */
+    long long taken;     /* rows since the last update */
+    const double *rates; /* the next update's comes first */
+#ifdef HAS_STATE
+    struct state state;
+#endif
+};
+
+static void read_column(double *restrict x, const struct column *c, long long row, const double *restrict quotients)
+{
+    if (c->kind == DOUBLES) {
+        const double *cells = (const double *)c->data + row * c->width;
+        for (long long i = 0; i < c->width; i++)
+            x[i] = cells[i];
+    } else if (c->kind == BYTES) {
+        const unsigned char *cells = (const unsigned char *)c->data + row * c->width;
+        long long i = 0;
+        for (; i + 4 <= c->width; i += 4, cells += 4) {
+            x[i] = quotients[cells[0]];
+            x[i + 1] = quotients[cells[1]];
+            x[i + 2] = quotients[cells[2]];
+            x[i + 3] = quotients[cells[3]];
+        }
+        for (; i < c->width; i++)
+            x[i] = quotients[*cells++];
+    } else {
+        const unsigned char *label = (const unsigned char *)c->data + row;
+        for (long long i = 0; i < c->width; i++)
+            x[i] = *label == i;
+    }
+}
+
+/* Read the row that comes `ahead` rows after the next one. */
+static void take_row(const struct training *t, double *restrict x, long long ahead)
+{
+    const struct stretch *s = t->stretch;
+    long long row = ahead ? (t->row + ahead) % s->rows : t->row;
+    for (long long n = 0; n < s->column_count; x += s->columns[n].width, n++)
+        read_column(x, &s->columns[n], row, t->quotients[n].of);
+}
+
+/* Record the loss of the row that was taken. Returns whether it is finite; only then does the row count. */
+static int record(struct training *t, double loss)
+{
+    t->stretch->losses[t->step] = loss;
+    if (loss - loss != 0.0)
+        return 0;
+    t->step++;
+    if (++t->row == t->stretch->rows)
+        t->row = 0;
+    return 1;
+}
+
+/* Count rows whose gradients were added. Returns whether the batch is complete. */
+static int batch_ends(struct training *t, long long rows)
+{
+    t->taken += rows;
+    if (t->taken < t->stretch->batch)
+        return 0;
+    t->taken = 0;
+    return 1;
+}
+
+/* A kernel's interface to the published functions, which know no buffers.
+
+   It copies the caller's parameters and gradients into data[] and grad[] and out of them again. Training copies once
+   before its loop and once after it, so the loop itself is the post's: input, forward, backward, update. */
 
 static void put(double *array, const int *rows, long long count, const double *values)
 {
@@ -175,12 +274,6 @@ static void get(const double *array, const int *rows, long long count, double *v
 {
     for (long long i = 0; i < count; i++)
         values[i] = array[rows[i]];
-}
-
-static void clear_gradients(void)
-{
-    for (long long i = 0; i < PARAMETERS; i++)
-        grad[parameter_rows[i]] = 0.0;
 }
 
 double forward(const double *x, const double *p, double *w, double *y)
@@ -201,45 +294,94 @@ void backward(const double *x, const double *p, double *w, double *q)
     get(grad, parameter_rows, PARAMETERS, q);
 }
 
-void zero_grad(double *q)
+static void enter(struct training *t)
+{
+    put(data, parameter_rows, PARAMETERS, t->p);
+    put(grad, parameter_rows, PARAMETERS, t->q);
+}
+
+static int turn(struct training *t)
+{
+    take_row(t, t->x, 0);
+    published_set_input(t->x);
+    published_forward();
+    get(data, output_rows, OUTPUTS, t->y);
+    if (!record(t, data[LOSS]))
+        return 0;
+    published_backward();
+    if (batch_ends(t, 1)) {
+        published_update(*t->rates++, (double)t->stretch->batch);
+        for (long long i = 0; i < PARAMETERS; i++)
+            grad[parameter_rows[i]] = 0.0;
+    }
+    return 1;
+}
+
+static void leave(struct training *t)
+{
+    get(data, parameter_rows, PARAMETERS, t->p);
+    get(grad, parameter_rows, PARAMETERS, t->q);
+}
+
+/* What every kernel in C ends with: reading one row, updating, and the training loop.
+
+   A kernel defines before this file:
+     PARAMETERS   how many there are
+     enter(t)     take parameters and gradients from the caller's buffers
+     turn(t)      train on the next row, or on several; return 0 if a loss was not finite, which ends the training
+     leave(t)     give parameters, gradients, the last row and its outputs back */
+
+void set_input(double *restrict x, const struct column *columns, long long count, long long row)
+{
+    for (const struct column *c = columns; c < columns + count; x += c->width, c++) {
+        if (c->kind == BYTES) {
+            const unsigned char *cells = (const unsigned char *)c->data + row * c->width;
+            for (long long i = 0; i < c->width; i++)
+                x[i] = cells[i] / c->divisor;
+        } else {
+            read_column(x, c, row, 0);
+        }
+    }
+}
+
+void zero_grad(double *restrict q)
 {
     for (long long i = 0; i < PARAMETERS; i++)
         q[i] = 0.0;
 }
 
-void update(double *p, double *q, double rate, double batch)
+void update(double *restrict p, double *restrict q, double rate, double batch)
 {
-    put(data, parameter_rows, PARAMETERS, p);
-    put(grad, parameter_rows, PARAMETERS, q);
-    published_update(rate, batch);
-    get(data, parameter_rows, PARAMETERS, p);
+    if (batch == 1.0) /* a division by 1.0 changes nothing, and takes most of the time */
+        for (long long i = 0; i < PARAMETERS; i++)
+            p[i] -= rate * q[i];
+    else
+        for (long long i = 0; i < PARAMETERS; i++)
+            p[i] -= rate * q[i] / batch;
     zero_grad(q);
 }
 
-/* Gives how many losses were finite; the first that is not ends the training, before its backward pass. */
-long long train(double *x, double *p, double *w, double *y, double *q, const struct column *columns,
-                long long count, long long rows, long long first_row, long long steps, long long batch,
-                long long taken, const double *rates, double *losses)
+long long train(const struct buffers *b, const struct stretch *s)
 {
-    long long step = 0;
-    (void)w;
-    put(data, parameter_rows, PARAMETERS, p);
-    put(grad, parameter_rows, PARAMETERS, q);
-    for (; step < steps; step++) {
-        set_input(x, columns, count, (first_row + step) % rows);
-        published_set_input(x);
-        published_forward();
-        get(data, output_rows, OUTPUTS, y);
-        losses[step] = data[LOSS];
-        if (losses[step] - losses[step] != 0.0)
-            break;
-        published_backward();
-        if (++taken % batch == 0) {
-            published_update(*rates++, (double)batch);
-            clear_gradients();
-        }
-    }
-    get(data, parameter_rows, PARAMETERS, p);
-    get(grad, parameter_rows, PARAMETERS, q);
-    return step;
+    struct quotients quotients[s->column_count];
+    for (long long n = 0; n < s->column_count; n++)
+        for (long long byte = 0; byte < 256 && s->columns[n].kind == BYTES; byte++)
+            quotients[n].of[byte] = byte / s->columns[n].divisor;
+    struct training t = {
+        .stretch = s,
+        .quotients = quotients,
+        .x = b->x,
+        .p = b->p,
+        .w = b->w,
+        .y = b->y,
+        .q = b->q,
+        .row = s->first_row,
+        .taken = s->taken,
+        .rates = s->rates,
+    };
+    enter(&t);
+    while (t.step < s->steps && turn(&t))
+        ;
+    leave(&t);
+    return t.step;
 }

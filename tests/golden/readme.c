@@ -1,10 +1,55 @@
-/* A Value graph as straight-line C.
-   x: 1 inputs   p: 1 parameters   w: workspace of 9   y: 0 outputs
-   q: gradients of the parameters   No two of these buffers overlap. */
+/* A Value graph as straight-line C: 1 inputs, 1 parameters, 0 outputs, a workspace of 9 doubles. */
+
+/* The one interface between a compiled graph and its caller. cffi reads this file as it stands.
+
+   x: inputs of one row   p: parameters   w: workspace   y: outputs   q: gradients of the parameters
+   No two of these buffers overlap. */
+
+/* Some inputs of every row, side by side with those of the other columns. */
+struct column {
+    const void *data;
+    long long width; /* inputs that it makes */
+    double divisor;  /* BYTES become byte / divisor */
+    long long kind;  /* DOUBLES, BYTES, or CLASSES: a label, which makes `width` inputs, all 0.0 except one */
+};
+
+struct buffers {
+    double *x;
+    double *p;
+    double *w;
+    double *y;
+    double *q;
+};
+
+/* Steps over rows that wrap around, with an update after every `batch` of them. */
+struct stretch {
+    const struct column *columns;
+    long long column_count;
+    long long rows;
+    long long first_row;
+    long long steps;
+    long long batch;
+    long long taken;     /* steps since the last update */
+    const double *rates; /* one for each update to come */
+    double *losses;      /* of each step: written here */
+};
+
+void set_input(double *x, const struct column *columns, long long count, long long row);
+double forward(const double *x, const double *p, double *w, double *y);
+void backward(const double *x, const double *p, double *w, double *q); /* adds to q; after forward */
+void zero_grad(double *q);
+void update(double *p, double *q, double rate, double batch); /* p -= rate * q / batch; q = 0 */
+
+/* Returns how many losses are finite. The first that is not ends the training, before its backward pass. */
+long long train(const struct buffers *buffers, const struct stretch *stretch);
+
+#define INPUTS 1
+#define PARAMETERS 1
 
 double pow(double, double);
 
-__attribute__((noinline, visibility("hidden"))) void forward_0(const double *restrict x, const double *restrict p, double *restrict w)
+__attribute__((noinline, visibility("hidden"))) void forward_0(const double *restrict x, const double *restrict p,
+                                                               double *restrict w)
 {
     const double v2 = x[0] + p[0];
     const double v5 = v2 + (v2 + 1.0);
@@ -16,7 +61,8 @@ __attribute__((noinline, visibility("hidden"))) void forward_0(const double *res
     w[3] = v11;
 }
 
-__attribute__((noinline, visibility("hidden"))) void forward_1(const double *restrict x, const double *restrict p, double *restrict w)
+__attribute__((noinline, visibility("hidden"))) void forward_1(const double *restrict x, const double *restrict p,
+                                                               double *restrict w)
 {
     const double v24 = w[1] + (w[1] * 2.0 + w[0]);
     const double v29 = p[0] + x[0] * -1.0;
@@ -41,7 +87,8 @@ __attribute__((noinline, visibility("hidden"))) void backward_0(double *restrict
     w[8] = v61;
 }
 
-__attribute__((noinline, visibility("hidden"))) void backward_1(const double *restrict x, const double *restrict p, double *restrict w, double *restrict q)
+__attribute__((noinline, visibility("hidden"))) void backward_1(const double *restrict x, const double *restrict p,
+                                                                double *restrict w, double *restrict q)
 {
     const double v68 = w[7] + 3.0 * w[7];
     q[0] += (w[0] > 0.0) * v68;
@@ -55,7 +102,6 @@ __attribute__((noinline, visibility("hidden"))) void backward_2(double *restrict
     const double v83 = w[8] + w[8];
     q[0] += v83 + v83;
 }
-
 
 double forward(const double *restrict x, const double *restrict p, double *restrict w, double *restrict y)
 {
@@ -73,32 +119,125 @@ void backward(const double *restrict x, const double *restrict p, double *restri
     backward_2(w, q);
 }
 
-enum { INPUTS = 1, PARAMETERS = 1 };
-enum kind { DOUBLES, BYTES, CLASSES };
+/* A stretch of training under way: what each turn of the training loop reads and changes.
 
-/* Some inputs of every row. BYTES become byte / divisor, a class label WIDTH inputs that are 0.0 but for one. */
-struct column {
-    const void *data;
-    long long width;
-    double divisor;
-    long long kind;
+   A kernel whose turns keep something between them defines HAS_STATE and `struct state` before this file. */
+
+enum column_kind { DOUBLES, BYTES, CLASSES };
+
+/* A byte's quotient is looked up: a row of divisions takes longer than a layer's products. */
+struct quotients {
+    double of[256];
 };
+
+struct training {
+    const struct stretch *stretch;
+    const struct quotients *quotients; /* for each column, used where it holds BYTES */
+    double *x, *p, *w, *y, *q;
+    long long step;      /* losses that are recorded: all finite */
+    long long row;       /* the next one */
+    long long taken;     /* rows since the last update */
+    const double *rates; /* the next update's comes first */
+#ifdef HAS_STATE
+    struct state state;
+#endif
+};
+
+static void read_column(double *restrict x, const struct column *c, long long row, const double *restrict quotients)
+{
+    if (c->kind == DOUBLES) {
+        const double *cells = (const double *)c->data + row * c->width;
+        for (long long i = 0; i < c->width; i++)
+            x[i] = cells[i];
+    } else if (c->kind == BYTES) {
+        const unsigned char *cells = (const unsigned char *)c->data + row * c->width;
+        long long i = 0;
+        for (; i + 4 <= c->width; i += 4, cells += 4) {
+            x[i] = quotients[cells[0]];
+            x[i + 1] = quotients[cells[1]];
+            x[i + 2] = quotients[cells[2]];
+            x[i + 3] = quotients[cells[3]];
+        }
+        for (; i < c->width; i++)
+            x[i] = quotients[*cells++];
+    } else {
+        const unsigned char *label = (const unsigned char *)c->data + row;
+        for (long long i = 0; i < c->width; i++)
+            x[i] = *label == i;
+    }
+}
+
+/* Read the row that comes `ahead` rows after the next one. */
+static void take_row(const struct training *t, double *restrict x, long long ahead)
+{
+    const struct stretch *s = t->stretch;
+    long long row = ahead ? (t->row + ahead) % s->rows : t->row;
+    for (long long n = 0; n < s->column_count; x += s->columns[n].width, n++)
+        read_column(x, &s->columns[n], row, t->quotients[n].of);
+}
+
+/* Record the loss of the row that was taken. Returns whether it is finite; only then does the row count. */
+static int record(struct training *t, double loss)
+{
+    t->stretch->losses[t->step] = loss;
+    if (loss - loss != 0.0)
+        return 0;
+    t->step++;
+    if (++t->row == t->stretch->rows)
+        t->row = 0;
+    return 1;
+}
+
+/* Count rows whose gradients were added. Returns whether the batch is complete. */
+static int batch_ends(struct training *t, long long rows)
+{
+    t->taken += rows;
+    if (t->taken < t->stretch->batch)
+        return 0;
+    t->taken = 0;
+    return 1;
+}
+
+/* Training for kernels that compute one row at a time in the caller's buffers, so that there is nothing to copy. */
+
+static void enter(struct training *t)
+{
+    (void)t;
+}
+
+static int turn(struct training *t)
+{
+    take_row(t, t->x, 0);
+    if (!record(t, forward(t->x, t->p, t->w, t->y)))
+        return 0;
+    backward(t->x, t->p, t->w, t->q);
+    if (batch_ends(t, 1))
+        update(t->p, t->q, *t->rates++, (double)t->stretch->batch);
+    return 1;
+}
+
+static void leave(struct training *t)
+{
+    (void)t;
+}
+
+/* What every kernel in C ends with: reading one row, updating, and the training loop.
+
+   A kernel defines before this file:
+     PARAMETERS   how many there are
+     enter(t)     take parameters and gradients from the caller's buffers
+     turn(t)      train on the next row, or on several; return 0 if a loss was not finite, which ends the training
+     leave(t)     give parameters, gradients, the last row and its outputs back */
 
 void set_input(double *restrict x, const struct column *columns, long long count, long long row)
 {
     for (const struct column *c = columns; c < columns + count; x += c->width, c++) {
-        if (c->kind == DOUBLES) {
-            const double *cells = (const double *)c->data + row * c->width;
-            for (long long i = 0; i < c->width; i++)
-                x[i] = cells[i];
-        } else if (c->kind == BYTES) {
+        if (c->kind == BYTES) {
             const unsigned char *cells = (const unsigned char *)c->data + row * c->width;
             for (long long i = 0; i < c->width; i++)
                 x[i] = cells[i] / c->divisor;
         } else {
-            const unsigned char *label = (const unsigned char *)c->data + row;
-            for (long long i = 0; i < c->width; i++)
-                x[i] = *label == i;
+            read_column(x, c, row, 0);
         }
     }
 }
@@ -120,20 +259,27 @@ void update(double *restrict p, double *restrict q, double rate, double batch)
     zero_grad(q);
 }
 
-/* Gives how many losses were finite; the first that is not ends the training, before its backward pass. */
-long long train(double *restrict x, double *restrict p, double *restrict w, double *restrict y,
-                double *restrict q, const struct column *columns, long long count, long long rows,
-                long long first_row, long long steps, long long batch, long long taken,
-                const double *restrict rates, double *restrict losses)
+long long train(const struct buffers *b, const struct stretch *s)
 {
-    for (long long step = 0; step < steps; step++) {
-        set_input(x, columns, count, (first_row + step) % rows);
-        losses[step] = forward(x, p, w, y);
-        if (losses[step] - losses[step] != 0.0)
-            return step;
-        backward(x, p, w, q);
-        if (++taken % batch == 0)
-            update(p, q, *rates++, (double)batch);
-    }
-    return steps;
+    struct quotients quotients[s->column_count];
+    for (long long n = 0; n < s->column_count; n++)
+        for (long long byte = 0; byte < 256 && s->columns[n].kind == BYTES; byte++)
+            quotients[n].of[byte] = byte / s->columns[n].divisor;
+    struct training t = {
+        .stretch = s,
+        .quotients = quotients,
+        .x = b->x,
+        .p = b->p,
+        .w = b->w,
+        .y = b->y,
+        .q = b->q,
+        .row = s->first_row,
+        .taken = s->taken,
+        .rates = s->rates,
+    };
+    enter(&t);
+    while (t.step < s->steps && turn(&t))
+        ;
+    leave(&t);
+    return t.step;
 }

@@ -1,4 +1,4 @@
-"""The C itself: no compiler warns of it, and it stays within its buffers."""
+"""The C itself: every file of it is used, no compiler warns of it, and it stays within its buffers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from array import array
 
 import pytest
 
+import engines
 from engines.columns import Column
 from engines.graph.ops import OPS
 from engines.graph.value import Value
 from engines.kernel import building, toolchains
+from engines.kernel.c_text import FOLDER, read
 from engines.straight.c_source import Form, Storage, c_source
 from engines.straight.lower import lower
 from engines.straight.published import published_source
+from harness import workloads
 from tests.engines.compiled.compiling import compiled, engine_of, usable
 from tests.engines.graphs import NAMED, Graph, classifier, side_by_side
 
@@ -76,7 +79,59 @@ def test_no_compiler_warns(tmp_path, compiler, tape):
 def test_it_is_ascii_and_includes_nothing(form):
     for unit in source_of(TAPES["every program"](), form).units:
         assert unit.isascii()
-        assert "#" not in unit
+        assert "#include" not in unit
+
+
+BY_HAND = [
+    (engine, workload)
+    for engine in ("handwritten", "handwritten-sparse", "handwritten-generic")
+    for workload in ("xor", "digits")
+]
+
+
+@pytest.mark.parametrize(("name", "workload"), BY_HAND, ids=["-".join(case) for case in BY_HAND])
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_no_compiler_warns_of_what_is_written_by_hand(tmp_path, compiler, name, workload):
+    """TCC knows no vectors."""
+    engine = usable(name)
+    tool = toolchains.find(usable(engine_of(compiler, Form())).compiler)
+    (tmp_path / "unit.c").write_text(engine.source(workloads.load(workload)), encoding="ascii")
+    flags = [*engine.flags, "-Wall", "-Wextra", "-Werror", "-fPIC"]
+    result = subprocess.run(
+        [*tool.command, *flags, "-c", "unit.c"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (result.returncode, result.stdout + result.stderr) == (0, "")
+
+
+FILES = sorted(str(file.relative_to(FOLDER)) for file in FOLDER.rglob("*.[ch]"))
+"""The C that is the same for every graph."""
+
+
+@pytest.fixture(scope="module")
+def every_text():
+    """C of every kind: of a network that is large enough for recovered loops to be rearranged."""
+    tape = tape_of_workload("digits")
+    names = ("tcc", "tcc-published", "tcc-extension", "rerolled-tcc", "rerolled-clang", "rerolled-clang-sparse")
+    texts = [engines.load(name).source(engines.load(name).lower(tape)) for name in names]
+    return [*texts, *(engines.load(name).source(workloads.load(workload)) for name, workload in BY_HAND)]
+
+
+def tape_of_workload(name):
+    engine, workload = engine_of("tcc", Form()), workloads.load(name)
+    model, inputs = workload.model(engine.nn), [engine.Value(x) for x in workload.row(0)]
+    outputs = workload.outputs(model, inputs)
+    loss = workload.loss(model, inputs, outputs)
+    return engine.tape(loss, inputs=inputs, parameters=model.parameters(), outputs=outputs)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_every_file_of_c_is_part_of_some_unit(every_text, file):
+    assert (FOLDER / file).read_bytes().isascii()
+    assert any(read(file) in text for text in every_text)
+
+
+def test_there_are_files_of_c():
+    assert {"kernel/kernel.h", "kernel/train.c", "straight/turn.c", "handwritten/mlp.c"} <= set(FILES)
 
 
 def test_an_object_exports_what_is_called_and_no_more(tmp_path):
@@ -102,14 +157,7 @@ MAIN = r"""
 #include <stdlib.h>
 #include <string.h>
 
-struct column { const void *data; long long width; double divisor; long long kind; };
-void set_input(double *, const struct column *, long long, long long);
-double forward(const double *, const double *, double *, double *);
-void backward(const double *, const double *, double *, double *);
-void zero_grad(double *);
-void update(double *, double *, double, double);
-long long train(double *, double *, double *, double *, double *, const struct column *, long long, long long,
-                long long, long long, long long, long long, const double *, double *);
+#include "kernel/kernel.h"
 
 enum { X = %(inputs)d, P = %(parameters)d, W = %(workspace)d, Y = %(outputs)d, ROWS = 5, STEPS = 12, BATCH = 5 };
 
@@ -148,7 +196,9 @@ int main(void)
         forward(x, p, w, y);
         backward(x, p, w, q);
     }
-    long long done = train(x, p, w, y, q, columns, 3, ROWS, 1, STEPS, BATCH, 2, rates, losses);
+    const struct buffers buffers = {x, p, w, y, q};
+    const struct stretch stretch = {columns, 3, ROWS, 1, STEPS, BATCH, 2, rates, losses};
+    long long done = train(&buffers, &stretch);
     update(p, q, 0.1, 1.0);
     printf("%%lld\n", done);
     for (int i = 0; i < STEPS; i++)
@@ -206,7 +256,8 @@ def test_it_stays_within_its_buffers(tmp_path, sanitizing, form):
     files = {"main.c": main, **{f"unit_{index}.c": unit for index, unit in enumerate(source.units)}}
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="ascii")
-    subprocess.run([*sanitizing, *toolchains.STRICT, *files, "-lm", "-o", "main"], cwd=tmp_path, check=True)
+    command = [*sanitizing, *toolchains.STRICT, f"-I{FOLDER}", *files, "-lm", "-o", "main"]
+    subprocess.run(command, cwd=tmp_path, check=True)
     environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0", "LC_ALL": "C"}  # leaks need ptrace
     result = subprocess.run([str(tmp_path / "main")], capture_output=True, text=True, check=False, env=environment)
     assert (result.returncode, result.stderr) == (0, "")

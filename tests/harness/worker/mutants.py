@@ -18,7 +18,7 @@ from unittest import mock
 import engines
 from engines.interpreted.trainer import ScalarTrainer
 from engines.kernel import building
-from engines.kernel.python_kernel import PythonKernel
+from engines.kernel.python_kernel import PythonKernel, Training
 from engines.rerolled.emit.numpy_loops import NumpyLoops
 from harness import workloads
 from harness.worker.evidence import DRILLS, Witness
@@ -48,8 +48,8 @@ class Form(NamedTuple):
     engines: tuple[str, ...]
     mistakes: dict[str, tuple[str, str]]
     workload: str = DENSE
-    method: object = None
-    """(class, name) of the method whose source is changed; None: the C is."""
+    methods: tuple = ()
+    """(class, name) of each method whose source may be changed; empty: the C is."""
 
 
 ROW = r"\(first_row \+ step\) % rows"
@@ -68,18 +68,26 @@ def rows(inside=""):
 IN_TRAIN = r"(?s:(?<=long long train\().*?)"
 """Everything from the beginning of `train` to what follows."""
 
+IN_TRAINING = {
+    "an update one row late": (
+        r"t->taken < t->stretch->batch\)(\s+return 0;\s+)t->taken = 0;",
+        r"t->taken <= t->stretch->batch)\1t->taken = 1;",
+    ),
+    "a skipped row": (r"(long long row = [^;]*): t->row;", r"\1: (t->row + (t->step > 2)) % s->rows;"),
+    "a wrong row after wrap-around": (r"t->row = 0;", "t->row = t->stretch->rows > 1;"),
+}
+"""In `training.h`, which every kernel in C has."""
+
 STRAIGHT_LINE = {
     "a lost gradient": (r"\n    q\[\d+\] \+= [^;]*;", ""),
-    "a doubled loss": (r"losses\[step\] = forward\(x, p, w, y\)", "losses[step] = 2.0 * forward(x, p, w, y)"),
-    "an update one row late": (r"\+\+taken % batch == 0", "taken++ % batch == 0 && taken > 1"),
-    **rows(),
+    "a doubled loss": (r"record\(t, forward", "record(t, 2.0 * forward"),
+    **IN_TRAINING,
 }
 
 PUBLISHED = {
     "a lost gradient": (r"\n    grad\[\d+\] \+= [^;]*;", ""),
-    "a doubled loss": (r"losses\[step\] = data\[LOSS\]", "losses[step] = 2.0 * data[LOSS]"),
-    "an update one row late": (r"\+\+taken % batch == 0", "taken++ % batch == 0 && taken > 1"),
-    **rows(),
+    "a doubled loss": (r"record\(t, data", "record(t, 2.0 * data"),
+    **IN_TRAINING,
 }
 
 REROLLED = {
@@ -116,22 +124,26 @@ TOGETHER = {
 
 HANDWRITTEN = {
     "a lost gradient": (r"    add\(n->q\.b1,[^;]*;", ""),
-    "a doubled loss": (r"losses\[step\] = forward_pass\(n\)", "losses[step] = 2.0 * forward_pass(n)"),
-    "an update one row late": (r"\+\+taken % batch == 0", "taken++ % batch == 0 && taken > 1"),
-    **rows(),
+    "a doubled loss": (r"record\(t, forward_pass", "record(t, 2.0 * forward_pass"),
+    **IN_TRAINING,
 }
 
 HANDWRITTEN_SINGLE = {
     "a lost gradient": (r"    descend\(p->b1,[^;]*;", ""),
-    "an update one row late": (r"descend_all\(n, \*rates\+\+\)", "if (step) descend_all(n, *rates++)"),
+    "an update one row late": (r"(descend_all\(n, \*t->rates\+\+\))", r"if (t->step > 1) \1"),
 }
 
 PYTHON = {
-    "a lost gradient": (r"self\.gradients\(x, p, w, q\)", "self.gradients(x, p, w, q); q[-1] = 0.0"),
-    "a doubled loss": (r"= self\.values\(x, p, w, y\)", "= 2.0 * self.values(x, p, w, y)"),
-    "an update one row late": (r"if taken % batch == 0", "if taken % batch == 1 % batch and step"),
-    **rows(),
+    "a lost gradient": (r"(self\.gradients\([^)]*\))", r"\1; t.q[-1] = 0.0"),
+    "a doubled loss": (r"t\.record\(self", "t.record(2.0 * self"),
+    "an update one row late": (
+        r"self\.taken < self\.stretch\.batch:(\s+return False\s+)self\.taken = 0",
+        r"self.taken <= self.stretch.batch:\1self.taken = 1",
+    ),
+    "a skipped row": (r"\(self\.row \+ ahead\)", "(self.row + ahead + (self.step > 2))"),
+    "a wrong row after wrap-around": (r"self\._rows else 0", "self._rows else self._rows > 1"),
 }
+"""In the one training loop in Python."""
 
 NUMPY = {
     "a lost gradient": (r"bound\.run\(bound\.sinks\)", "bound.run(bound.sinks[1:])"),
@@ -148,6 +160,13 @@ INTERPRETED = {
     "a wrong row after wrap-around": (r"else step\)", "else step + (step >= 4))"),
 }
 
+PYTHON_LOOP = (
+    (PythonKernel, "turn"),
+    (Training, "take_row"),
+    (Training, "record"),
+    (Training, "batch_ends"),
+)
+
 FORMS = (
     Form("straight-line C", ("tcc", "clang-O0", "gcc-O1", "clang-O1-whole"), STRAIGHT_LINE),
     Form("straight-line C, other storage", ("tcc-array", "tcc-static", "tcc-globals"), STRAIGHT_LINE),
@@ -162,9 +181,9 @@ FORMS = (
     Form("loops, fast", ("rerolled-clang-fast",), TOGETHER),
     Form("C by hand, an update after a batch", ("handwritten", "handwritten-sparse"), HANDWRITTEN, WITH_ZEROS),
     Form("C by hand, an update each row", ("handwritten", "handwritten-sparse"), HANDWRITTEN_SINGLE, WITH_ZEROS),
-    Form("Python", ("python-source", "bytecode"), PYTHON, DENSE, (PythonKernel, "train")),
-    Form("NumPy", ("rerolled-numpy",), NUMPY, DENSE, (NumpyLoops, "train")),
-    Form("interpreted", ("slots", "replay"), INTERPRETED, "xor", (ScalarTrainer, "train")),
+    Form("Python", ("python-source", "bytecode"), PYTHON, DENSE, PYTHON_LOOP),
+    Form("NumPy", ("rerolled-numpy",), NUMPY, DENSE, ((NumpyLoops, "train"),)),
+    Form("interpreted", ("slots", "replay"), INTERPRETED, "xor", ((ScalarTrainer, "train"),)),
 )
 
 
@@ -182,11 +201,13 @@ def mistaken(form, mistake):
         changed, count = re.subn(pattern, replacement, text, count=1, flags=re.DOTALL)
         return changed, count
 
-    if form.method:
-        owner, name = form.method
-        function = getattr(owner, name)
-        source, count = change(textwrap.dedent(inspect.getsource(function)))
-        if not count:
+    if form.methods:
+        for owner, name in form.methods:
+            function = getattr(owner, name)
+            source, count = change(textwrap.dedent(inspect.getsource(function)))
+            if count:
+                break
+        else:
             raise ValueError(f"{form.name}: nothing to change for {mistake}")
         made = {}
         exec(source, function.__globals__, made)

@@ -1,0 +1,102 @@
+"""A kernel's C -> a CPython extension module, in place of cffi: what a call costs, and what Python.h costs to compile.
+
+A modern module: multi-phase initialisation, fastcall methods, no state but its functions. `module.c` checks every
+argument, so that a wrong one is an exception.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import sys
+import sysconfig
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from engines.api import Unavailable
+from engines.columns import MOST_COLUMNS, Column
+from engines.kernel.c_text import Source, read, unit
+from engines.kernel.c_tree import Declarations, Define
+from engines.kernel.program import Buffers, Doubles, Stretch
+
+MODULE = "zoomgrad_program"
+"""Its name in `module.c`."""
+
+LIMITED_API = "#define Py_LIMITED_API 0x030b0000\n" if sys.version_info >= (3, 11) else ""
+"""Python.h of 3.13 compiles under TCC with the limited API only, which has buffers from 3.11 on."""
+
+
+class Extension:
+    """Kernel over a loaded extension module."""
+
+    def __init__(self, path: str, workspace: int) -> None:
+        """Load the module. Raises ImportError or OSError where the system refuses it."""
+        loader = importlib.machinery.ExtensionFileLoader(MODULE, path)
+        spec = importlib.util.spec_from_loader(MODULE, loader)
+        assert spec is not None
+        self._module: Any = importlib.util.module_from_spec(spec)
+        loader.exec_module(self._module)
+        self._workspace = workspace
+        self.forward = self._module.forward
+        self.backward = self._module.backward
+        self.zero_grad = self._module.zero_grad
+        self.update = self._module.update
+
+    def workspace(self) -> array[float]:
+        return array("d", bytes(8 * self._workspace))
+
+    def set_input(self, x: Doubles, columns: Sequence[Column], row: int) -> None:
+        self._module.set_input(x, tuple(columns), row)
+
+    def train(self, buffers: Buffers, stretch: Stretch) -> int:
+        columns, *rest = stretch
+        done: int = self._module.train(*buffers, tuple(columns), *rest)
+        return done
+
+
+def as_module(source: Source, outputs: int) -> Source:
+    """The C of an extension module around a kernel's only unit, which defines INPUTS and PARAMETERS."""
+    (kernel,) = source.units
+    python = ["#define PY_SSIZE_T_CLEAN", "#include <Python.h>"]
+    head = unit(
+        [
+            Declarations([*LIMITED_API.splitlines(), *python]),
+            Define("WORKSPACE", source.workspace),
+            Define("OUTPUTS", outputs),
+            Define("MOST_COLUMNS", MOST_COLUMNS),
+        ]
+    )
+    return source._replace(units=["\n".join([head, kernel, read("kernel/module.c")])])
+
+
+def check_python() -> None:
+    """Raise Unavailable where this interpreter can't load such a module, or lacks its header."""
+    if sys.implementation.name != "cpython":
+        raise Unavailable(
+            "an extension module is CPython's; other interpreters only emulate its C API",
+            "Use `tcc`: the same C, called through cffi.",
+        )
+    if LIMITED_API and sysconfig.get_config_var("Py_GIL_DISABLED"):
+        raise Unavailable(
+            "free-threaded Python has no limited API, and TCC compiles no other",
+            "Use `tcc`: the same C, called through cffi.",
+        )
+    if not (_include() / "Python.h").is_file():
+        raise Unavailable(f"there is no Python.h in {_include()}", "Install Python's headers, as in `python3-dev`.")
+
+
+def abi() -> str:
+    """What of this interpreter such an object depends on."""
+    return f"{sys.version} {sysconfig.get_config_var('SOABI')}"
+
+
+def include_flags() -> tuple[str, ...]:
+    """Where Python.h is, and the headers of the platform that it includes."""
+    platform = Path("/usr/include") / (sysconfig.get_config_var("MULTIARCH") or "")
+    return (f"-I{_include()}", *([f"-I{platform}"] if platform.is_dir() else []))
+
+
+def _include() -> Path:
+    return Path(sysconfig.get_path("include"))

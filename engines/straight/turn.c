@@ -1,0 +1,22 @@
+/* Training for kernels that compute one row at a time in the caller's buffers, so that there is nothing to copy. */
+
+static void enter(struct training *t)
+{
+    (void)t;
+}
+
+static int turn(struct training *t)
+{
+    take_row(t, t->x, 0);
+    if (!record(t, forward(t->x, t->p, t->w, t->y)))
+        return 0;
+    backward(t->x, t->p, t->w, t->q);
+    if (batch_ends(t, 1))
+        update(t->p, t->q, *t->rates++, (double)t->stretch->batch);
+    return 1;
+}
+
+static void leave(struct training *t)
+{
+    (void)t;
+}

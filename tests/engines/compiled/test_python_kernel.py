@@ -1,0 +1,117 @@
+"""The training loop in Python: what a turn that raises leaves behind, and what a subclass may override."""
+
+from __future__ import annotations
+
+import math
+from array import array
+
+import pytest
+
+from engines.columns import Column
+from engines.kernel.program import Stretch
+from engines.kernel.python_kernel import PythonKernel, Training
+
+
+def stretch_of(rows=3, first_row=0, steps=5, batch=1, taken=0, rate=0.5):
+    """Rows 1.0, 2.0, 3.0, …"""
+    cells = array("d", [1.0 + row for row in range(rows)])
+    rates, losses = array("d", [rate] * ((taken + steps) // batch)), array("d", [0.0] * steps)
+    return Stretch((Column(cells, 1),), first_row, steps, batch, taken, rates, losses)
+
+
+def buffers_of(parameter=10.0, gradient=0.0):
+    return array("d", [0.0]), array("d", [parameter]), [], array("d", [0.0]), array("d", [gradient])
+
+
+class Product(PythonKernel):
+    """The loss is x * p. It raises in one of its passes over the row of that input."""
+
+    def __init__(self, forward_raises_at=None, backward_raises_at=None, error=ZeroDivisionError):
+        super().__init__(0)
+        self.forward_raises_at, self.backward_raises_at, self.error = forward_raises_at, backward_raises_at, error
+
+    def values(self, x, p, w, y):
+        if x[0] == self.forward_raises_at:
+            raise self.error("forward")
+        y[0] = -x[0]
+        return x[0] * p[0]
+
+    def gradients(self, x, p, w, q):
+        q[0] += x[0]
+        if x[0] == self.backward_raises_at:
+            raise self.error("backward")
+
+
+def test_it_trains_over_rows_that_wrap_around():
+    (x, p, w, y, q), stretch = buffers_of(), stretch_of(first_row=2, steps=4, batch=2)
+    assert Product().train((x, p, w, y, q), stretch) == 4
+    assert list(stretch.losses) == [30.0, 10.0, 18.0, 27.0]
+    assert (x[0], p[0], y[0], q[0]) == (3.0, 9.0 - 0.5 * (2.0 + 3.0) / 2, -3.0, 0.0)
+
+
+def test_a_batch_that_another_call_began():
+    (x, p, w, y, q), stretch = buffers_of(gradient=4.0), stretch_of(steps=3, batch=4, taken=2)
+    assert Product().train((x, p, w, y, q), stretch) == 3
+    assert (p[0], q[0]) == (10.0 - 0.5 * (4.0 + 1.0 + 2.0) / 4, 3.0)
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, OverflowError, ValueError])
+@pytest.mark.parametrize("where", ["forward_raises_at", "backward_raises_at"])
+def test_a_turn_that_raises_ends_the_training_with_nan(where, error):
+    """A loss that was recorded before the backward pass raised does not count."""
+    (x, p, w, y, q), stretch = buffers_of(), stretch_of()
+    assert Product(**{where: 2.0}, error=error).train((x, p, w, y, q), stretch) == 1
+    assert stretch.losses[0] == 10.0
+    assert math.isnan(stretch.losses[1])
+    assert list(stretch.losses[2:]) == [0.0, 0.0, 0.0]
+    assert (x[0], p[0]) == (2.0, 9.5)
+
+
+def test_any_other_error_leaves_the_buffers_as_they_were_reached():
+    (x, p, w, y, q), stretch = buffers_of(), stretch_of()
+    with pytest.raises(KeyError):
+        Product(backward_raises_at=3.0, error=KeyError).train((x, p, w, y, q), stretch)
+    assert (x[0], p[0], q[0]) == (3.0, 10.0 - 0.5 - 1.0, 3.0)
+
+
+def test_a_loss_that_is_not_finite_ends_the_training_before_its_backward_pass():
+    (x, p, w, y, q), stretch = buffers_of(parameter=math.inf), stretch_of()
+    assert Product().train((x, p, w, y, q), stretch) == 0
+    assert (stretch.losses[0], x[0], p[0], q[0]) == (math.inf, 1.0, math.inf, 0.0)
+
+
+def test_a_subclass_may_keep_its_numbers_elsewhere():
+    class Elsewhere(PythonKernel):
+        """Two rows a turn."""
+
+        def enter(self, t):
+            self.parameter = t.p[0]
+
+        def turn(self, t):
+            rows = min(2, t.stretch.steps - t.step)
+            for ahead in range(rows):
+                t.take_row(t.x, ahead)
+                self.parameter += t.x[0]
+            for _ in range(rows):
+                t.record(self.parameter)
+            return True
+
+        def leave(self, t):
+            t.p[0] = self.parameter
+
+    (x, p, w, y, q), stretch = buffers_of(parameter=0.0), stretch_of(rows=3, steps=5)
+    assert Elsewhere(0).train((x, p, w, y, q), stretch) == 5
+    assert list(stretch.losses) == [3.0, 3.0, 7.0, 7.0, 9.0]
+    assert (x[0], p[0]) == (2.0, 9.0)
+
+
+def test_rows_and_batches_are_counted_as_in_c():
+    t = Training(buffers_of(), stretch_of(rows=2, first_row=1, batch=3, taken=1))
+    assert [t.batch_ends(rows) for rows in (1, 1, 3, 1, 2)] == [False, True, True, False, True]
+    seen = []
+    for _ in range(3):
+        seen.append(t.row)
+        assert t.record(1.0)
+    assert (seen, t.step) == ([1, 0, 1], 3)
+    assert not t.record(math.nan)
+    assert (t.row, t.step) == (0, 3)
