@@ -114,6 +114,8 @@ class PythonKernel:
 
     def train(self, buffers: Buffers, stretch: Stretch) -> int:
         t = Training(buffers, stretch)
+        if not stretch.steps:
+            return 0
         self.enter(t)
         try:
             while t.step < stretch.steps:

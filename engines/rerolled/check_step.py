@@ -172,7 +172,13 @@ class _Ways:
             if state.due:
                 raise BrokenStep("leave: an update still waits")
 
+    def _check_flag(self, state: _State) -> None:
+        """A section may end here: `leave` and the next turn go by the flag."""
+        if state.answers[DUE] != state.due:
+            raise BrokenStep(f"turn: the flag says that {'an' if state.answers[DUE] else 'no'} update waits")
+
     def _check_turn(self, state: _State) -> None:
+        self._check_flag(state)
         ways, alone = {how for _, how in state.sinks}, state.answers.get(Alone())
         lost = {*self.forward, *self.backward, *self.sinks} - {*state.forward, *state.backward, *dict(state.sinks)}
         if lost or not state.recorded:
@@ -240,6 +246,7 @@ class _Ways:
         if isinstance(statement, Guard):
             if set(state.forward) != set(self.forward) or state.recorded or state.due:
                 raise BrokenStep("turn: a loss is recorded twice, before its values, or while an update waits")
+            self._check_flag(state)
             return replace(state, recorded=True)
         if isinstance(statement, NextRate):
             return replace(state, has_rate=True)

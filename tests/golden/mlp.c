@@ -244,6 +244,8 @@ void update(double *restrict p, double *restrict q, double rate, double batch)
 
 long long train(const struct buffers *b, const struct stretch *s)
 {
+    if (s->steps == 0)
+        return 0;
     struct quotients quotients[s->column_count];
     for (long long n = 0; n < s->column_count; n++)
         for (long long byte = 0; byte < 256 && s->columns[n].kind == BYTES; byte++)

@@ -1,256 +1,627 @@
-/* A Value graph as recovered loops.
-   x: 6 inputs   p: 31 parameters   w: workspace of 256   y: 3 outputs
-   q: gradients of the parameters   No two of these buffers overlap. The workspace holds copies, in the loops' order. */
+/* A Value graph as recovered loops: 6 inputs, 31 parameters, 3 outputs. The workspace w holds them in the loops'
+   order, in areas. */
 
+#define INPUTS 6
+#define PARAMETERS 31
+#define LANES 4
+
+enum { X = 0 }; /* inputs */
+enum { K = 8 }; /* numbers */
+enum { P = 16 }; /* parameters */
+enum { V = 56 }; /* values */
+enum { Q = 112 }; /* gradients of parameters */
+enum { G = 152 }; /* gradients of values */
+enum { U = 208 }; /* gradients of what has no place among the values */
+enum { BEFORE = 232 }; /* inputs of the row whose update waits */
 double exp(double);
 double log(double);
 double pow(double, double);
-void *memcpy(void *restrict to, const void *restrict from, __SIZE_TYPE__ bytes);
-#define INLINE static inline __attribute__((always_inline, unused))
+
+/* Vectors of doubles. LANES is the width of the widest; `vec` is that one, or a double where there are no vectors. */
+
 #define UNUSED __attribute__((unused))
+#define INLINE static inline __attribute__((always_inline, unused))
 
-typedef double v4 __attribute__((vector_size(8 * 4)));
-typedef long long m4 __attribute__((vector_size(8 * 4)));
-typedef v4 u4 __attribute__((aligned(8), may_alias)); /* as it lies in memory */
+#if LANES == 1
+typedef double vec;
+typedef long long mask;
+#define ALL(a) (a)
+#define AT(place) (*(place))
+#define LANE(a, n) (a)
+#else
+/* v4: four doubles, m4: four results of a comparison, AT4: as they lie in memory, at any double. */
+#define VECTORS(N, ...)                                                                                                \
+    typedef double v##N __attribute__((vector_size(8 * N)));                                                           \
+    typedef long long m##N __attribute__((vector_size(8 * N)));                                                        \
+    typedef v##N u##N __attribute__((aligned(8), may_alias));                                                          \
+    INLINE v##N all##N(double a) { return (v##N){__VA_ARGS__}; }                                                       \
+    INLINE v##N where##N(m##N is, v##N a, v##N b) { return (v##N)((is & (m##N)a) | (~is & (m##N)b)); }                 \
+    INLINE v##N truth##N(m##N is) { return (v##N)(is & (m##N)all##N(1.0)); }
+
+VECTORS(2, a, a)
+#define AT2(place) (*(u2 *)(place))
+#if LANES >= 4
+VECTORS(4, a, a, a, a)
 #define AT4(place) (*(u4 *)(place))
-INLINE v4 all4(double a) { return (v4){a, a, a, a}; }
-INLINE v4 where4(m4 is, v4 a, v4 b) { return (v4)((is & (m4)a) | (~is & (m4)b)); }
-INLINE v4 truth4(m4 is) { return (v4)(is & (m4)all4(1.0)); }
+#endif
+#if LANES >= 8
+VECTORS(8, a, a, a, a, a, a, a, a)
+#define AT8(place) (*(u8 *)(place))
+#endif
 
+#if LANES == 2
+typedef v2 vec;
+typedef m2 mask;
+#define ALL(a) all2(a)
+#define AT(place) AT2(place)
+#elif LANES == 4
+typedef v4 vec;
+typedef m4 mask;
+#define ALL(a) all4(a)
+#define AT(place) AT4(place)
+#else
+typedef v8 vec;
+typedef m8 mask;
+#define ALL(a) all8(a)
+#define AT(place) AT8(place)
+#endif
+#define LANE(a, n) (a)[n]
+#endif
 
-__attribute__((noinline, visibility("hidden"))) void value_0(double *restrict w)
+__attribute__((noinline, visibility("hidden"))) void loop_0(double *restrict w)
 {
+    double *const x = w + X;
+    double *const p = w + P;
+    double *const v = w + V;
+    /* Loop 0: for i<4: v[i] = p[i] + sum(t<3: p[4 + i + 4*t] * x[t]) */
     {
-        const v4 h0 = AT4(w + 16);
-        v4 a0 = h0;
+        const v4 fixed0 = AT4(p);
+        v4 sum0 = fixed0;
         for (long long t = 0; t < 3; t++) {
-            double *r0 = w + 20 + 4*t;
-            double *r1 = w + t;
-            a0 += AT4(r0) * all4(r1[0]);
+            double *p0 = p + 4 + 4*t;
+            double *x1 = x + t;
+            sum0 += AT4(p0) * all4(x1[0]);
         }
-        AT4(w + 56) = a0;
+        AT4(v) = sum0;
     }
 }
 
-__attribute__((noinline, visibility("hidden"))) void value_1(double *restrict w)
+__attribute__((noinline, visibility("hidden"))) void loops_1_to_12(double *restrict w)
 {
-    AT4(w + 64) = where4(AT4(w + 56) < all4(0.0), all4(0.0), AT4(w + 56));
+    double *const x = w + X;
+    double *const p = w + P;
+    double *const v = w + V;
+    AT4(v + 8) = where4(AT4(v) < all4(0.0), all4(0.0), AT4(v));
+    /* Loop 2: for i<3: v[16 + i] = p[16 + i] + sum(t<4: p[20 + i + 4*t] * v[8 + t]) */
     {
-        const v4 h0 = AT4(w + 32);
-        v4 a0 = h0;
+        const v4 fixed0 = AT4(p + 16);
+        v4 sum0 = fixed0;
         for (long long t = 0; t < 4; t++) {
-            double *r0 = w + 36 + 4*t;
-            double *r1 = w + 64 + t;
-            a0 += AT4(r0) * all4(r1[0]);
+            double *p0 = p + 20 + 4*t;
+            double *v1 = v + 8 + t;
+            sum0 += AT4(p0) * all4(v1[0]);
         }
-        AT4(w + 72) = a0;
+        AT4(v + 16) = sum0;
     }
-    w[76] = (w[72] > w[73] ? w[72] : w[73]);
-    w[77] = (w[76] > w[74] ? w[76] : w[74]) * -1.0;
-    AT4(w + 80) = AT4(w + 72) + all4(w[77]);
+    v[20] = (v[16] > v[17] ? v[16] : v[17]);
+    v[21] = (v[20] > v[18] ? v[20] : v[18]) * -1.0;
+    AT4(v + 24) = AT4(v + 16) + all4(v[21]);
+    /* Loop 6: for i<3: v[32 + i] = exp(v[24 + i]) */
     for (long long i = 0; i < 3; i++) {
-        double *o = w + 88 + i;
-        double *r0 = w + 80 + i;
-        double a0 = exp(r0[0]);
-        o[0] = a0;
+        double *target = v + 32 + i;
+        double *v0 = v + 24 + i;
+        double value0 = exp(v0[0]);
+        target[0] = value0;
     }
-    w[92] = w[88] + w[89] + w[90];
-    w[93] = pow(w[92], -1.0);
-    AT4(w + 96) = AT4(w + 88) * all4(w[93]) + all4(0.0001);
+    v[36] = v[32] + v[33] + v[34];
+    v[37] = pow(v[36], -1.0);
+    AT4(v + 40) = AT4(v + 32) * all4(v[37]) + all4(0.0001);
+    /* Loop 10: for i<3: v[48 + i] = log(v[40 + i]) */
     for (long long i = 0; i < 3; i++) {
-        double *o = w + 104 + i;
-        double *r0 = w + 96 + i;
-        double a0 = log(r0[0]);
-        o[0] = a0;
+        double *target = v + 48 + i;
+        double *v0 = v + 40 + i;
+        double value0 = log(v0[0]);
+        target[0] = value0;
     }
-    w[108] = w[3] * w[104] + w[4] * w[105] + w[5] * w[106];
-    w[109] = w[108] * -1.0;
+    v[52] = x[3] * v[48] + x[4] * v[49] + x[5] * v[50];
+    v[53] = v[52] * -1.0;
 }
 
-__attribute__((noinline, visibility("hidden"))) void sink_27(double *restrict w)
+__attribute__((noinline, visibility("hidden"))) void loops_13_to_26(double *restrict w)
 {
+    double *const x = w + X;
+    double *const p = w + P;
+    double *const v = w + V;
+    double *const g = w + G;
+    double *const u = w + U;
+    g[52] = -1.0 * 1.0;
+    u[0] = -1.0 * pow(v[36], -2.0);
+    AT4(u + 8) = all4(1.0) / AT4(v + 40);
+    AT4(g + 40) = AT4(u + 8) * (AT4(x + 3) * all4(g[52]));
+    g[36] = u[0] * (v[34] * g[42]) + u[0] * (v[33] * g[41]) + u[0] * (v[32] * g[40]);
+    AT4(g + 32) = all4(v[37]) * AT4(g + 40) + all4(g[36]);
+    AT4(g + 24) = AT4(v + 32) * AT4(g + 32);
+    u[12] = -1.0 * g[26] + -1.0 * g[25] + -1.0 * g[24];
+    g[18] = g[26] + (v[20] > v[18] ? 0.0 : u[12]);
+    g[20] = (v[20] > v[18] ? u[12] : 0.0);
+    g[17] = g[25] + (v[16] > v[17] ? 0.0 : g[20]);
+    g[16] = g[24] + (v[16] > v[17] ? g[20] : 0.0);
+    /* Loop 25: for i<4: g[8 + i] = sum(t<3: p[22 + 4*i - t] * g[18 - t]) */
     {
-        v4 a0 = AT4(w + 132);
-        v4 a1 = AT4(w + 136);
-        v4 a2 = AT4(w + 140);
-        v4 a3 = AT4(w + 144);
-        const v4 s0 = AT4(w + 168);
-        a0 += all4(w[64]) * s0;
-        a1 += all4(w[65]) * s0;
-        a2 += all4(w[66]) * s0;
-        a3 += all4(w[67]) * s0;
-        AT4(w + 132) = a0;
-        AT4(w + 136) = a1;
-        AT4(w + 140) = a2;
-        AT4(w + 144) = a3;
-    }
-    AT4(w + 128) = AT4(w + 128) + AT4(w + 168);
-}
-
-__attribute__((noinline, visibility("hidden"))) void sink_29(double *restrict w)
-{
-    {
-        v4 a0 = AT4(w + 116);
-        v4 a1 = AT4(w + 120);
-        v4 a2 = AT4(w + 124);
-        const v4 s0 = AT4(w + 152);
-        a0 += all4(w[0]) * s0;
-        a1 += all4(w[1]) * s0;
-        a2 += all4(w[2]) * s0;
-        AT4(w + 116) = a0;
-        AT4(w + 120) = a1;
-        AT4(w + 124) = a2;
-    }
-}
-
-__attribute__((noinline, visibility("hidden"))) void sink_30(double *restrict w)
-{
-    AT4(w + 112) = AT4(w + 112) + AT4(w + 152);
-}
-
-__attribute__((noinline, visibility("hidden"))) void gradient_13(double *restrict w)
-{
-    w[204] = -1.0 * 1.0;
-    w[208] = -1.0 * pow(w[92], -2.0);
-    AT4(w + 216) = all4(1.0) / AT4(w + 96);
-    AT4(w + 192) = AT4(w + 216) * (AT4(w + 3) * all4(w[204]));
-    w[188] = w[208] * (w[90] * w[194]) + w[208] * (w[89] * w[193]) + w[208] * (w[88] * w[192]);
-    AT4(w + 184) = all4(w[93]) * AT4(w + 192) + all4(w[188]);
-    AT4(w + 176) = AT4(w + 88) * AT4(w + 184);
-    w[220] = -1.0 * w[178] + -1.0 * w[177] + -1.0 * w[176];
-    w[170] = w[178] + (w[76] > w[74] ? 0.0 : w[220]);
-    w[172] = (w[76] > w[74] ? w[220] : 0.0);
-    w[169] = w[177] + (w[72] > w[73] ? 0.0 : w[172]);
-    w[168] = w[176] + (w[72] > w[73] ? w[172] : 0.0);
-    {
-        double a0 = 0.0;
-        double a1 = 0.0;
-        double a2 = 0.0;
-        double a3 = 0.0;
+        double sum0 = 0.0;
+        double sum1 = 0.0;
+        double sum2 = 0.0;
+        double sum3 = 0.0;
         for (long long t = 0; t < 3; t++) {
-            double *r0 = w + 38 - t;
-            double *r1 = w + 170 - t;
-            const double s0 = r1[0];
-            a0 += r0[0] * s0;
-            a1 += r0[4] * s0;
-            a2 += r0[8] * s0;
-            a3 += r0[12] * s0;
+            double *p0 = p + 22 - t;
+            double *g1 = g + 18 - t;
+            const double shared0 = g1[0];
+            sum0 += p0[0] * shared0;
+            sum1 += p0[4] * shared0;
+            sum2 += p0[8] * shared0;
+            sum3 += p0[12] * shared0;
         }
-        w[160] = a0;
-        w[161] = a1;
-        w[162] = a2;
-        w[163] = a3;
+        g[8] = sum0;
+        g[9] = sum1;
+        g[10] = sum2;
+        g[11] = sum3;
     }
-    AT4(w + 152) = truth4(AT4(w + 64) > all4(0.0)) * AT4(w + 160);
+    AT4(g) = truth4(AT4(v + 8) > all4(0.0)) * AT4(g + 8);
 }
 
-__attribute__((noinline, visibility("hidden"))) void descend_27(double *restrict w, double rate UNUSED)
+__attribute__((noinline, visibility("hidden"))) void loops_27_to_30(double *restrict w)
 {
+    double *const x = w + X;
+    double *const v = w + V;
+    double *const q = w + Q;
+    double *const g = w + G;
+    /* Loop 27: for i<4 j<3: q[20 + 4*i + j] += v[8 + i] * g[16 + j] */
     {
-        const v4 s0 = AT4(w + 168);
-        v4 a0 = all4(w[64]) * s0;
-        v4 a1 = all4(w[65]) * s0;
-        v4 a2 = all4(w[66]) * s0;
-        v4 a3 = all4(w[67]) * s0;
-        AT4(w + 36) -= all4(rate) * a0;
-        AT4(w + 40) -= all4(rate) * a1;
-        AT4(w + 44) -= all4(rate) * a2;
-        AT4(w + 48) -= all4(rate) * a3;
+        v4 value0 = AT4(q + 20);
+        v4 value1 = AT4(q + 24);
+        v4 value2 = AT4(q + 28);
+        v4 value3 = AT4(q + 32);
+        const v4 shared0 = AT4(g + 16);
+        value0 += all4(v[8]) * shared0;
+        value1 += all4(v[9]) * shared0;
+        value2 += all4(v[10]) * shared0;
+        value3 += all4(v[11]) * shared0;
+        AT4(q + 20) = value0;
+        AT4(q + 24) = value1;
+        AT4(q + 28) = value2;
+        AT4(q + 32) = value3;
     }
-    AT4(w + 32) -= all4(rate) * AT4(w + 168);
-    AT4(w + 16) -= all4(rate) * AT4(w + 152);
+    AT4(q + 16) = AT4(q + 16) + AT4(g + 16);
+    /* Loop 29: for i<3 j<4: q[4 + 4*i + j] += x[i] * g[j] */
+    {
+        v4 value0 = AT4(q + 4);
+        v4 value1 = AT4(q + 8);
+        v4 value2 = AT4(q + 12);
+        const v4 shared0 = AT4(g);
+        value0 += all4(x[0]) * shared0;
+        value1 += all4(x[1]) * shared0;
+        value2 += all4(x[2]) * shared0;
+        AT4(q + 4) = value0;
+        AT4(q + 8) = value1;
+        AT4(q + 12) = value2;
+    }
+    AT4(q) = AT4(q) + AT4(g);
 }
 
-__attribute__((noinline, visibility("hidden"))) void descend_and_value(double *restrict w, double rate UNUSED)
+__attribute__((noinline, visibility("hidden"))) void loops_27_to_30_in_place(double *restrict w, double rate)
 {
+    double *const p = w + P;
+    double *const v = w + V;
+    double *const g = w + G;
+    /* Loop 27, in place: for i<4 j<3: q[20 + 4*i + j] += v[8 + i] * g[16 + j] */
     {
-        const v4 h0 = AT4(w + 16);
-        const v4 h1 = AT4(w + 152);
-        const v4 h2 = all4(rate);
-        v4 a0 = h0;
+        const v4 shared0 = AT4(g + 16);
+        v4 value0 = all4(v[8]) * shared0;
+        v4 value1 = all4(v[9]) * shared0;
+        v4 value2 = all4(v[10]) * shared0;
+        v4 value3 = all4(v[11]) * shared0;
+        AT4(p + 20) -= all4(rate) * value0;
+        AT4(p + 24) -= all4(rate) * value1;
+        AT4(p + 28) -= all4(rate) * value2;
+        AT4(p + 32) -= all4(rate) * value3;
+    }
+    AT4(p + 16) -= all4(rate) * AT4(g + 16);
+    AT4(p) -= all4(rate) * AT4(g);
+}
+
+__attribute__((noinline, visibility("hidden"))) void loop_0_after_its_update_keeping_the_inputs(double *restrict w,
+                                                                                                double rate)
+{
+    double *const x = w + X;
+    double *const p = w + P;
+    double *const v = w + V;
+    double *const g = w + G;
+    double *const before = w + BEFORE;
+    /* Loop 0, after its update keeping the inputs: for i<4: v[i] = p[i] + sum(t<3: p[4 + i + 4*t] * x[t]) */
+    {
+        const v4 fixed0 = AT4(p);
+        const v4 fixed1 = AT4(g);
+        const v4 fixed2 = all4(rate);
+        v4 sum0 = fixed0;
         for (long long t = 0; t < 3; t++) {
-            double *r0 = w + 20 + 4*t;
-            double *r1 = w + t;
-            double *before = w + 232 + t;
-            const v4 old = all4(before[0]);
-            const v4 new0 = AT4(r0) - h2 * (old * h1);
-            AT4(r0) = new0;
-            before[0] = r1[0];
-            a0 += new0 * all4(r1[0]);
+            double *p0 = p + 4 + 4*t;
+            double *x1 = x + t;
+            double *kept = before + t;
+            const v4 old = all4(kept[0]);
+            const v4 new0 = AT4(p0) - fixed2 * (old * fixed1);
+            AT4(p0) = new0;
+            kept[0] = x1[0];
+            sum0 += new0 * all4(x1[0]);
         }
-        AT4(w + 56) = a0;
+        AT4(v) = sum0;
     }
 }
 
-__attribute__((noinline, visibility("hidden"))) void settle(double *restrict w, double rate UNUSED)
+__attribute__((noinline, visibility("hidden"))) void loop_29_in_place_of_the_row_before(double *restrict w, double rate)
 {
+    double *const p = w + P;
+    double *const g = w + G;
+    double *const before = w + BEFORE;
+    /* Loop 29, in place of the row before: for i<3 j<4: q[4 + 4*i + j] += x[i] * g[j] */
     {
-        const v4 s0 = AT4(w + 152);
-        v4 a0 = all4(w[232]) * s0;
-        v4 a1 = all4(w[233]) * s0;
-        v4 a2 = all4(w[234]) * s0;
-        AT4(w + 20) -= all4(rate) * a0;
-        AT4(w + 24) -= all4(rate) * a1;
-        AT4(w + 28) -= all4(rate) * a2;
+        const v4 shared0 = AT4(g);
+        v4 value0 = all4(before[0]) * shared0;
+        v4 value1 = all4(before[1]) * shared0;
+        v4 value2 = all4(before[2]) * shared0;
+        AT4(p + 4) -= all4(rate) * value0;
+        AT4(p + 8) -= all4(rate) * value1;
+        AT4(p + 12) -= all4(rate) * value2;
     }
 }
-
 
 static void values(double *restrict w)
 {
-    value_0(w);
-    value_1(w);
+    loop_0(w);
+    loops_1_to_12(w);
 }
 
 static void gradients(double *restrict w)
 {
-    gradient_13(w);
+    loops_13_to_26(w);
 }
 
 static void sinks(double *restrict w)
 {
-    sink_27(w);
-    sink_29(w);
-    sink_30(w);
+    loops_27_to_30(w);
 }
 
-static void descend(double *restrict w, double rate UNUSED)
+static void sinks_in_place(double *restrict w, double rate)
 {
-    descend_27(w, rate);
+    loops_27_to_30_in_place(w, rate);
 }
 
-static void descend_and_values(double *restrict w, double rate UNUSED)
+static void values_after_the_update(double *restrict w, double rate)
 {
-    descend_and_value(w, rate);
-    value_1(w);
+    loop_0_after_its_update_keeping_the_inputs(w, rate);
+    loops_1_to_12(w);
 }
 
-enum { INPUTS = 6, PARAMETERS = 31 };
-enum kind { DOUBLES, BYTES, CLASSES };
+static void settle(double *restrict w, double rate)
+{
+    loop_29_in_place_of_the_row_before(w, rate);
+}
 
-/* Some inputs of every row. BYTES become byte / divisor, a class label WIDTH inputs that are 0.0 but for one. */
+/* The one interface between a compiled graph and its caller. cffi reads this file as it stands.
+
+   x: inputs of one row   p: parameters   w: workspace   y: outputs   q: gradients of the parameters
+   No two of these buffers overlap. */
+
+/* Some inputs of every row, side by side with those of the other columns. */
 struct column {
     const void *data;
-    long long width;
-    double divisor;
-    long long kind;
+    long long width; /* inputs that it makes */
+    double divisor;  /* BYTES become byte / divisor */
+    long long kind;  /* DOUBLES, BYTES, or CLASSES: a label, which makes `width` inputs, all 0.0 except one */
 };
+
+struct buffers {
+    double *x;
+    double *p;
+    double *w;
+    double *y;
+    double *q;
+};
+
+/* Steps over rows that wrap around, with an update after every `batch` of them. */
+struct stretch {
+    const struct column *columns;
+    long long column_count;
+    long long rows;
+    long long first_row;
+    long long steps;
+    long long batch;
+    long long taken;     /* steps since the last update */
+    const double *rates; /* one for each update to come */
+    double *losses;      /* of each step: written here */
+};
+
+void set_input(double *x, const struct column *columns, long long count, long long row);
+double forward(const double *x, const double *p, double *w, double *y);
+void backward(const double *x, const double *p, double *w, double *q); /* adds to q; after forward */
+void zero_grad(double *q);
+void update(double *p, double *q, double rate, double batch); /* p -= rate * q / batch; q = 0 */
+
+/* Returns how many losses are finite. The first that is not ends the training, before its backward pass. */
+long long train(const struct buffers *buffers, const struct stretch *stretch);
+
+/* What the turns of a stretch keep between them. */
+struct state {
+    double rate; /* of the update that is made, or waits */
+    int is_updated; /* whether an update was made since the stretch began */
+    int due; /* whether an update waits for the next row */
+    int kept; /* whether this row's inputs are kept for it already */
+};
+
+#define HAS_STATE 1
+
+/* A stretch of training under way: what each turn of the training loop reads and changes.
+
+   A kernel whose turns keep something between them defines HAS_STATE and `struct state` before this file. */
+
+enum column_kind { DOUBLES, BYTES, CLASSES };
+
+/* A byte's quotient is looked up: a row of divisions takes longer than a layer's products. */
+struct quotients {
+    double of[256];
+};
+
+struct training {
+    const struct stretch *stretch;
+    const struct quotients *quotients; /* for each column, used where it holds BYTES */
+    double *x, *p, *w, *y, *q;
+    long long step;      /* losses that are recorded: all finite */
+    long long row;       /* the next one */
+    long long taken;     /* rows since the last update */
+    const double *rates; /* the next update's comes first */
+#ifdef HAS_STATE
+    struct state state;
+#endif
+};
+
+static void read_column(double *restrict x, const struct column *c, long long row, const double *restrict quotients)
+{
+    if (c->kind == DOUBLES) {
+        const double *cells = (const double *)c->data + row * c->width;
+        for (long long i = 0; i < c->width; i++)
+            x[i] = cells[i];
+    } else if (c->kind == BYTES) {
+        const unsigned char *cells = (const unsigned char *)c->data + row * c->width;
+        long long i = 0;
+        for (; i + 4 <= c->width; i += 4, cells += 4) {
+            x[i] = quotients[cells[0]];
+            x[i + 1] = quotients[cells[1]];
+            x[i + 2] = quotients[cells[2]];
+            x[i + 3] = quotients[cells[3]];
+        }
+        for (; i < c->width; i++)
+            x[i] = quotients[*cells++];
+    } else {
+        const unsigned char *label = (const unsigned char *)c->data + row;
+        for (long long i = 0; i < c->width; i++)
+            x[i] = *label == i;
+    }
+}
+
+/* Read the row that comes `ahead` rows after the next one. */
+static void take_row(const struct training *t, double *restrict x, long long ahead)
+{
+    const struct stretch *s = t->stretch;
+    long long row = ahead ? (t->row + ahead) % s->rows : t->row;
+    for (long long n = 0; n < s->column_count; x += s->columns[n].width, n++)
+        read_column(x, &s->columns[n], row, t->quotients[n].of);
+}
+
+/* Record the loss of the row that was taken. Returns whether it is finite; only then does the row count. */
+static int record(struct training *t, double loss)
+{
+    t->stretch->losses[t->step] = loss;
+    if (loss - loss != 0.0)
+        return 0;
+    t->step++;
+    if (++t->row == t->stretch->rows)
+        t->row = 0;
+    return 1;
+}
+
+/* Count rows whose gradients were added. Returns whether the batch is complete. */
+static int batch_ends(struct training *t, long long rows)
+{
+    t->taken += rows;
+    if (t->taken < t->stretch->batch)
+        return 0;
+    t->taken = 0;
+    return 1;
+}
+
+enum { ROOM = 40 };
+
+/* The way into the workspace and out of it, around the loops of a graph.
+
+   The generated code defines P, Q and ROOM (where parameters and their gradients lie, and how many doubles each area
+   has), `move`, which copies all parameters between the caller's order and the loops', and `put_numbers`. */
+
+void *memcpy(void *restrict to, const void *restrict from, __SIZE_TYPE__ bytes);
+static void move(double *restrict w, double *restrict theirs, int out);
+static void put_numbers(double *restrict w);
+
+/* A workspace begins at a multiple of 64 bytes: a vector that crosses a cache line takes twice the time. */
+static double *aligned(double *w)
+{
+    return (double *)(((unsigned long long)w + 63) & ~63ULL);
+}
+
+static void take_inputs(double *restrict w, const double *restrict x)
+{
+    for (long long i = 0; i < INPUTS; i++)
+        w[i] = x[i];
+}
+
+static void give_inputs(const double *restrict w, double *restrict x)
+{
+    for (long long i = 0; i < INPUTS; i++)
+        x[i] = w[i];
+}
+
+static void take_parameters(double *restrict w, const double *restrict p)
+{
+    put_numbers(w);
+    move(w, (double *)p, 0);
+}
+
+static void give_parameters(double *restrict w, double *restrict p)
+{
+    move(w, p, 1);
+}
+
+/* Each gradient lies as far behind its parameter as Q is behind P. */
+static void take_gradients(double *restrict w, const double *restrict q)
+{
+    move(w + (Q - P), (double *)q, 0);
+}
+
+static void give_gradients(double *restrict w, double *restrict q)
+{
+    move(w + (Q - P), q, 1);
+}
+
+static void update_all(double *restrict w, double rate, double batch)
+{
+    if (batch == 1.0)
+        for (long long i = 0; i < ROOM; i += LANES)
+            AT(w + P + i) -= ALL(rate) * AT(w + Q + i);
+    else
+        for (long long i = 0; i < ROOM; i += LANES)
+            AT(w + P + i) -= ALL(rate) * AT(w + Q + i) / ALL(batch);
+    for (long long i = 0; i < ROOM; i += LANES)
+        AT(w + Q + i) = ALL(0.0);
+}
+
+static void put_numbers(double *restrict w)
+{
+    w[K + 0] = -1.0;
+    w[K + 1] = 0.0;
+    w[K + 2] = 0.0001;
+    w[K + 3] = 1.0;
+}
+
+static __attribute__((noinline)) void move(double *restrict w, double *restrict theirs, int out)
+{
+    for (long long i = 0; i < 4; i++) {
+        for (long long j = 0; j < 4; j++) {
+            double *ours = w + P + 4*i + j;
+            double *other = theirs + i + 4*j;
+            *(out ? other : ours) = *(out ? ours : other);
+        }
+    }
+    for (long long i = 0; i < 5; i++) {
+        for (long long j = 0; j < 3; j++) {
+            double *ours = w + P + 16 + 4*i + j;
+            double *other = theirs + 16 + i + 5*j;
+            *(out ? other : ours) = *(out ? ours : other);
+        }
+    }
+}
+
+static void give_outputs(const double *restrict w, double *restrict y)
+{
+    y[0] = w[V + 16];
+    y[1] = w[V + 17];
+    y[2] = w[V + 18];
+}
+
+double forward(const double *restrict x, const double *restrict p, double *restrict w, double *restrict y)
+{
+    w = aligned(w);
+    take_inputs(w, x);
+    take_parameters(w, p);
+    values(w);
+    give_outputs(w, y);
+    return w[V + 53];
+}
+
+void backward(const double *restrict x, const double *restrict p, double *restrict w, double *restrict q)
+{
+    (void)x, (void)p;
+    w = aligned(w);
+    take_gradients(w, q);
+    gradients(w);
+    sinks(w);
+    give_gradients(w, q);
+}
+
+static void enter(struct training *t)
+{
+    t->w = aligned(t->w);
+    double *const w = t->w;
+    take_parameters(w, t->p);
+    take_gradients(w, t->q);
+}
+
+static int turn(struct training *t)
+{
+    double *const w = t->w;
+    take_row(t, w, 0);
+    if (t->state.due) {
+        values_after_the_update(w, t->state.rate);
+        t->state.due = 0;
+        t->state.kept = 1;
+    } else {
+        values(w);
+        t->state.kept = 0;
+    }
+    if (!record(t, w[V + 53]))
+        return 0;
+    gradients(w);
+    if (t->stretch->batch == 1 && t->state.is_updated) {
+        t->state.rate = *t->rates++;
+        sinks_in_place(w, t->state.rate);
+        if (!t->state.kept)
+            memcpy(w + BEFORE, w + X, 3 * sizeof(double));
+        t->state.due = 1;
+    } else {
+        sinks(w);
+        if (batch_ends(t, 1)) {
+            t->state.rate = *t->rates++;
+            update_all(w, t->state.rate, (double)t->stretch->batch);
+            t->state.is_updated = 1;
+        }
+    }
+    return 1;
+}
+
+static void leave(struct training *t)
+{
+    double *const w = t->w;
+    if (t->state.due)
+        settle(w, t->state.rate);
+    give_inputs(w, t->x);
+    give_outputs(w, t->y);
+    give_parameters(w, t->p);
+    give_gradients(w, t->q);
+}
+
+/* What every kernel in C ends with: reading one row, updating, and the training loop.
+
+   A kernel defines before this file:
+     PARAMETERS   how many there are
+     enter(t)     take parameters and gradients from the caller's buffers
+     turn(t)      train on the next row, or on several; return 0 if a loss was not finite, which ends the training
+     leave(t)     give parameters, gradients, the last row and its outputs back */
 
 void set_input(double *restrict x, const struct column *columns, long long count, long long row)
 {
     for (const struct column *c = columns; c < columns + count; x += c->width, c++) {
-        if (c->kind == DOUBLES) {
-            const double *cells = (const double *)c->data + row * c->width;
-            for (long long i = 0; i < c->width; i++)
-                x[i] = cells[i];
-        } else if (c->kind == BYTES) {
+        if (c->kind == BYTES) {
             const unsigned char *cells = (const unsigned char *)c->data + row * c->width;
             for (long long i = 0; i < c->width; i++)
                 x[i] = cells[i] / c->divisor;
         } else {
-            const unsigned char *label = (const unsigned char *)c->data + row;
-            for (long long i = 0; i < c->width; i++)
-                x[i] = *label == i;
+            read_column(x, c, row, 0);
         }
     }
 }
@@ -272,179 +643,29 @@ void update(double *restrict p, double *restrict q, double rate, double batch)
     zero_grad(q);
 }
 
-enum { P = 16, Q = 112, ROOM = 40 };
-
-/* A workspace begins at a multiple of 64 bytes: a vector that crosses a cache line takes twice the time. */
-static double *aligned(double *w)
+long long train(const struct buffers *b, const struct stretch *s)
 {
-    return (double *)(((unsigned long long)w + 63) & ~63ULL);
-}
-
-static void take_inputs(double *restrict w, const double *restrict x)
-{
-    for (long long i = 0; i < INPUTS; i++)
-        w[i] = x[i];
-}
-
-/* One for all: parameters lie from w on, their gradients as far behind them as Q is behind P. */
-static __attribute__((noinline)) void move(double *restrict w, double *restrict theirs, int out)
-{
-    for (long long i = 0; i < 4; i++) {
-        for (long long j = 0; j < 4; j++) {
-            double *ours = w + 16 + 4*i + j, *other = theirs + i + 4*j;
-            *(out ? other : ours) = *(out ? ours : other);
-        }
-    }
-    for (long long i = 0; i < 5; i++) {
-        for (long long j = 0; j < 3; j++) {
-            double *ours = w + 32 + 4*i + j, *other = theirs + 16 + i + 5*j;
-            *(out ? other : ours) = *(out ? ours : other);
-        }
-    }
-}
-
-static void take_parameters(double *restrict w, const double *restrict p)
-{
-    w[8] = -1.0;
-    w[9] = 0.0;
-    w[10] = 0.0001;
-    w[11] = 1.0;
-    move(w, (double *)p, 0);
-}
-
-static void take_gradients(double *restrict w, const double *restrict q)
-{
-    move(w + (Q - P), (double *)q, 0);
-}
-
-static void give_parameters(double *restrict w, double *restrict p)
-{
-    move(w, p, 1);
-}
-
-static void give_gradients(double *restrict w, double *restrict q)
-{
-    move(w + (Q - P), q, 1);
-}
-
-static void give_outputs(const double *restrict w, double *restrict y)
-{
-    y[0] = w[72];
-    y[1] = w[73];
-    y[2] = w[74];
-}
-
-double forward(const double *restrict x, const double *restrict p, double *restrict w, double *restrict y)
-{
-    w = aligned(w);
-    take_inputs(w, x);
-    take_parameters(w, p);
-    values(w);
-    give_outputs(w, y);
-    return w[109];
-}
-
-void backward(const double *restrict x, const double *restrict p, double *restrict w, double *restrict q)
-{
-    (void)x, (void)p;
-    w = aligned(w);
-    take_gradients(w, q);
-    gradients(w);
-    sinks(w);
-    give_gradients(w, q);
-}
-
-static void update_all(double *restrict w, double rate, double batch)
-{
-    if (batch == 1.0)
-        for (long long i = 0; i < ROOM; i += 4)
-            AT4(w + P + i) -= all4(rate) * AT4(w + Q + i);
-    else
-        for (long long i = 0; i < ROOM; i += 4)
-            AT4(w + P + i) -= all4(rate) * AT4(w + Q + i) / all4(batch);
-    for (long long i = 0; i < ROOM; i += 4)
-        AT4(w + Q + i) = all4(0.0);
-}
-
-/* A byte's quotient is looked up: a row of divisions takes longer than its products. */
-struct quotients {
-    double of[256];
-};
-
-static void take_row(double *restrict x, const struct column *columns, const struct quotients *known, long long count,
-                     long long row)
-{
-    for (long long n = 0; n < count; x += columns[n].width, n++) {
-        const struct column *c = &columns[n];
-        if (c->kind == BYTES) {
-            const unsigned char *cell = (const unsigned char *)c->data + row * c->width;
-            const double *of = known[n].of;
-            long long i = 0;
-            for (; i + 4 <= c->width; i += 4, cell += 4) {
-                x[i] = of[cell[0]];
-                x[i + 1] = of[cell[1]];
-                x[i + 2] = of[cell[2]];
-                x[i + 3] = of[cell[3]];
-            }
-            for (; i < c->width; i++)
-                x[i] = of[*cell++];
-        } else {
-            set_input(x, c, 1, row);
-        }
-    }
-}
-
-/* Gives how many losses were finite; the first that is not ends the training, before its backward pass. */
-long long train(double *restrict x, double *restrict p, double *restrict w, double *restrict y,
-                double *restrict q, const struct column *columns, long long count, long long rows,
-                long long first_row, long long steps, long long batch, long long taken,
-                const double *restrict rates, double *restrict losses)
-{
-    struct quotients known[count];
-    for (long long n = 0; n < count; n++)
-        for (long long byte = 0; byte < 256; byte++)
-            known[n].of[byte] = byte / columns[n].divisor;
-    w = aligned(w);
-    take_parameters(w, p);
-    take_gradients(w, q);
-    long long step = 0, fresh = 0; /* whether all gradients are zero */
-    double due = 0.0; /* the rate of an update that waits for the next row */
-    int is_due = 0, is_kept = 0; /* whether the row it is made with is kept already */
-    for (; step < steps; step++) {
-        if (is_due && !is_kept)
-            memcpy(w + 232, w + 0, 3 * sizeof(double));
-        take_row(w, columns, known, count, (first_row + step) % rows);
-        if (is_due)
-            descend_and_values(w, due);
-        else
-            values(w);
-        is_kept = 1 && is_due;
-        is_due = 0;
-        losses[step] = w[109];
-        if (losses[step] - losses[step] != 0.0)
-            break;
-        gradients(w);
-        if (batch == 1 && fresh) {
-            due = *rates++;
-            is_due = 1;
-            descend(w, due);
-            continue;
-        }
-        sinks(w);
-        if (++taken % batch)
-            continue;
-        update_all(w, *rates++, (double)batch);
-        fresh = 1;
-    }
-    if (is_due && !is_kept)
-        memcpy(w + 232, w + 0, 3 * sizeof(double));
-    if (is_due)
-        settle(w, due);
-    for (long long i = 0; i < INPUTS; i++)
-        x[i] = w[i];
-    if (steps)
-        give_outputs(w, y);
-    give_parameters(w, p);
-    give_gradients(w, q);
-    return step;
+    if (s->steps == 0)
+        return 0;
+    struct quotients quotients[s->column_count];
+    for (long long n = 0; n < s->column_count; n++)
+        for (long long byte = 0; byte < 256 && s->columns[n].kind == BYTES; byte++)
+            quotients[n].of[byte] = byte / s->columns[n].divisor;
+    struct training t = {
+        .stretch = s,
+        .quotients = quotients,
+        .x = b->x,
+        .p = b->p,
+        .w = b->w,
+        .y = b->y,
+        .q = b->q,
+        .row = s->first_row,
+        .taken = s->taken,
+        .rates = s->rates,
+    };
+    enter(&t);
+    while (t.step < s->steps && turn(&t))
+        ;
+    leave(&t);
+    return t.step;
 }

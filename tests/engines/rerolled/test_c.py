@@ -10,6 +10,7 @@ import pytest
 
 from engines.columns import Column
 from engines.kernel import toolchains
+from engines.kernel.c_text import FOLDER
 from engines.rerolled.emit import c
 from engines.rerolled.emit.c import c_source
 from engines.rerolled.rearrange import weight_reuse as pairs
@@ -64,7 +65,7 @@ def test_it_stays_within_its_buffers(tmp_path, monkeypatch, sanitizing, name, ba
     files = {"main.c": main, **{f"unit_{index}.c": unit for index, unit in enumerate(source.units)}}
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="ascii")
-    command = [*sanitizing, *toolchains.STRICT, "-Wno-psabi", *files, "-lm", "-o", "main"]
+    command = [*sanitizing, *toolchains.STRICT, f"-I{FOLDER}", "-Wno-psabi", *files, "-lm", "-o", "main"]
     subprocess.run(command, cwd=tmp_path, check=True)
     environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0", "LC_ALL": "C"}  # leaks need ptrace
     result = subprocess.run([str(tmp_path / "main")], capture_output=True, text=True, check=False, env=environment)

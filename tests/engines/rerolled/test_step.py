@@ -146,6 +146,10 @@ def nothing_for_those_before(step):
     return step.with_programs(turn=turn)
 
 
+def made_twice(step):
+    return without(step, steps.Set(steps.DUE, False))
+
+
 BROKEN = {
     "a row is not taken": ("plain", lambda s: without(s, steps.TakeRow()), "of another row"),
     "the loss comes before its values": ("plain", lambda s: swapped(without(s, steps.TakeRow())), "before its values"),
@@ -159,11 +163,11 @@ BROKEN = {
     "an update that waits is lost": ("deferred", never_settled, "leave: an update still waits"),
     "an update that waits is made twice": (
         "deferred",
-        lambda s: without(s, steps.Set(steps.DUE, False)),
-        "does not wait",
+        made_twice,
+        "the flag says that an update waits",
     ),
     "an update waits for nothing": ("deferred", lambda s: without(s, Perform("values after the update")), "waits"),
-    "a copy that is too long": ("deferred", copies_too_much, "reaches beyond"),
+    "a copy that is too long": ("deferred", copies_too_much, "a copy reaches"),
     "no list of inputs": ("zeros", lambda s: without(s, steps.ListInputs()), "without a list of this row's"),
     "factors are not checked": ("zeros", lambda s: without(s, steps.CheckFactors()), "factors are not checked"),
     "sums of another row": ("together", without_copies_to("v"), r"reads v\[0\] of another row"),

@@ -19,7 +19,7 @@ import engines
 from engines.interpreted.trainer import ScalarTrainer
 from engines.kernel import building
 from engines.kernel.python_kernel import PythonKernel, Training
-from engines.rerolled.emit.numpy_loops import NumpyLoops
+from engines.rerolled.emit.numpy_loops import _Bound
 from harness import workloads
 from harness.worker.evidence import DRILLS, Witness
 from harness.worker.job import Mismatch
@@ -52,22 +52,6 @@ class Form(NamedTuple):
     """(class, name) of each method whose source may be changed; empty: the C is."""
 
 
-ROW = r"\(first_row \+ step\) % rows"
-SKIPPED = "(first_row + step + (step > 2)) % rows"
-WRONG = "(first_row + step + (first_row + step >= rows)) % rows"
-
-
-def rows(inside=""):
-    """Mistakes about which row is taken, where `inside` comes before it."""
-    return {
-        "a skipped row": (f"({inside}){ROW}", rf"\g<1>{SKIPPED}"),
-        "a wrong row after wrap-around": (f"({inside}){ROW}", rf"\g<1>{WRONG}"),
-    }
-
-
-IN_TRAIN = r"(?s:(?<=long long train\().*?)"
-"""Everything from the beginning of `train` to what follows."""
-
 IN_TRAINING = {
     "an update one row late": (
         r"t->taken < t->stretch->batch\)(\s+return 0;\s+)t->taken = 0;",
@@ -90,36 +74,43 @@ PUBLISHED = {
     **IN_TRAINING,
 }
 
+IN_TURN = r"(static int turn.*?)"
+"""Everything from the beginning of `turn` to what follows."""
+
 REROLLED = {
-    "a lost gradient": (rf"({IN_TRAIN})        sinks\(w[^;]*;", r"\1"),
-    "a doubled loss": (r"losses\[step\] = (w\[\d+\])", r"losses[step] = 2.0 * \1"),
-    "an update one row late": (r"\+\+taken % batch\)", "taken++ % batch || taken == 1)"),
-    **rows(),
+    "a lost gradient": (rf"{IN_TURN}\n +sinks\(w[^;]*;", r"\1\n;"),
+    "a doubled loss": (r"(static int turn.*)record\(t, w", r"\1record(t, 2.0 * w"),
+    **IN_TRAINING,
 }
+
+SINKS_IN_PLACE = r"sinks_in_place\(w(, live)?, t->state\.rate\);"
 
 IN_PLACE = {
     "a lost gradient": (
-        r"(\w+_\d+\(double \*restrict w[^)]*double rate UNUSED\)\n\{.*?)\n +AT\d\(o\) -= [^;]*;",
+        r"(void loops?_\w*in_place\(double \*restrict w[^)]*double rate\)\n\{.*?)\n +AT\d\([^;]*?\) -= [^;]*;",
         r"\1",
     ),
-    "an update one row late": (r"descend\(w(, live)?, \*rates\+\+\);", r"if (step > 1) descend(w\1, *rates++);"),
+    "an update one row late": (rf"({SINKS_IN_PLACE})", r"if (t->step > 2) \1"),
 }
 
 DEFERRED = {
-    "a lost gradient": (rf"({IN_TRAIN})\bdescend\(w(, live)?, due\);", r"\1;"),
-    "an update one row late": (r"due = \*rates\+\+;", "due = step > 1 ? *rates++ : 0.0;"),
-    "a skipped row": (r"(?<=memcpy\(w \+ )(\d+), w \+ 0\b", r"\1, w + 1"),
+    "a lost gradient": (SINKS_IN_PLACE, ";"),
+    "an update one row late": (
+        r"(t->state\.is_updated\) \{\s+t->state\.rate =) \*t->rates\+\+;",
+        r"\1 t->step > 2 ? *t->rates++ : 0.0;",
+    ),
+    "a skipped row": (r"memcpy\(w \+ BEFORE, w \+ X\b", "memcpy(w + BEFORE, w + X + 1"),
 }
 
 TOGETHER = {
-    "a lost gradient": (rf"({IN_TRAIN})sinks_of_rows\(w[^;]*;", r"\1"),
-    "a doubled loss": (r"losses\[step \+ r\] = (w\[\d+\])", r"losses[step + r] = 2.0 * \1"),
-    "a skipped row": (r"\(first \+ r\) % rows", "(first + r + (r > 2)) % rows"),
-    "an update one row late": (
-        r"taken \+= r;\n( +)fresh = taken % batch == 0;",
-        r"fresh = taken && taken % batch == 0;\n\1taken += r;",
+    "a lost gradient": (rf"{IN_TURN}sinks_of_\d_rows\(w[^;]*;", r"\1;"),
+    "a doubled loss": (r"record\(t, w", "record(t, 2.0 * w"),
+    "a skipped row": (r"take_row\(t, (w \+ ROWS[^,]*), row\)", r"take_row(t, \1, row + (row > 2))"),
+    "an update one row late": IN_TRAINING["an update one row late"],
+    "a wrong row after wrap-around": (
+        r"\(t->row \+ ahead\) % s->rows",
+        "(t->row + ahead + (t->row + ahead >= s->rows)) % s->rows",
     ),
-    "a wrong row after wrap-around": (r"\(first \+ r\) % rows", "(first + r + (first + r >= rows)) % rows"),
 }
 
 HANDWRITTEN = {
@@ -146,10 +137,11 @@ PYTHON = {
 """In the one training loop in Python."""
 
 NUMPY = {
-    "a lost gradient": (r"bound\.run\(bound\.sinks\)", "bound.run(bound.sinks[1:])"),
-    "a doubled loss": (r"= bound\.forward\(\)", "= 2.0 * bound.forward()"),
-    "an update one row late": (r"fresh = taken % batch == 0", "fresh = taken % batch == 1 % batch and step > 1"),
-    **rows(),
+    "a lost gradient": (r"adds = loop\.phase == Phase\.SINK and not run\.in_place", "adds = False"),
+    "a doubled loss": (r"record\(self\.loss\(\)\)", "record(2.0 * self.loss())"),
+    "an update one row late": PYTHON["an update one row late"],
+    "a skipped row": (r"\(self\.training\.row \+ ahead\)", "(self.training.row + ahead + (self.training.step > 2))"),
+    "a wrong row after wrap-around": PYTHON["a wrong row after wrap-around"],
 }
 
 INTERPRETED = {
@@ -163,6 +155,14 @@ INTERPRETED = {
 PYTHON_LOOP = (
     (PythonKernel, "turn"),
     (Training, "take_row"),
+    (Training, "record"),
+    (Training, "batch_ends"),
+)
+
+NUMPY_STEP = (
+    (_Bound, "_run"),
+    (_Bound, "_guard"),
+    (_Bound, "_take_row"),
     (Training, "record"),
     (Training, "batch_ends"),
 )
@@ -182,7 +182,7 @@ FORMS = (
     Form("C by hand, an update after a batch", ("handwritten", "handwritten-sparse"), HANDWRITTEN, WITH_ZEROS),
     Form("C by hand, an update each row", ("handwritten", "handwritten-sparse"), HANDWRITTEN_SINGLE, WITH_ZEROS),
     Form("Python", ("python-source", "bytecode"), PYTHON, DENSE, PYTHON_LOOP),
-    Form("NumPy", ("rerolled-numpy",), NUMPY, DENSE, ((NumpyLoops, "train"),)),
+    Form("NumPy", ("rerolled-numpy",), NUMPY, DENSE, NUMPY_STEP),
     Form("interpreted", ("slots", "replay"), INTERPRETED, "xor", ((ScalarTrainer, "train"),)),
 )
 
