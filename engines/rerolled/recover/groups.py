@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engines.rerolled.recover.nest import nests
 from engines.rerolled.recover.sums import COMPUTED, CONSTANT, PARAMETER, SINK, SLOTS, VALUE, Sums
@@ -58,7 +58,7 @@ def group(found: Sums) -> list[Group]:
     """Where a node stands among those of its origin: a leaf's index, a sum's lane."""
     made: list[Group] = []
     for phase, members in _waves(found, count):
-        for lanes in _alike(found, members, count, first, origins, weights):
+        for lanes in _by_shape(found, members, count, first, origins, weights):
             if phase == Phase.FORWARD and len(lanes) > 1:
                 lanes = _in_order(found, lanes, first, count, rank)
             rank[lanes] = np.arange(len(lanes)) + (len(made) + 1) * _BESIDE
@@ -100,30 +100,90 @@ def _waves(found: Sums, count: Ints) -> Iterator[tuple[Phase, Ints]]:
         yield Phase.SINK, sinks
 
 
-def _alike(
+class _Shapes(NamedTuple):
+    """The shapes of a wave's sums: all that the lanes of one group have in common."""
+
+    counts: Ints
+    """Sum -> how many terms it has."""
+    mirrored: Ints
+    """Sum -> the origin of the node whose gradient it is."""
+    start: Ints
+    """Sum -> where its terms start in the columns."""
+    columns: tuple[Ints, ...]
+    """Term -> its template; then, for each slot, the origin of the operand. The terms of one sum after another."""
+
+    def hashes(self, weights: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Sum -> 64 bits. weights: an odd number for each position of a term within its sum."""
+        import numpy as np
+
+        template, *origins = self.columns
+        key = template.astype(np.uint64)
+        for column in origins:
+            key = _mix(np, key * _ODD + column.view(np.uint64))
+        position = np.arange(len(key)) - np.repeat(self.start, self.counts)
+        of_terms = np.add.reduceat(key * weights[position], self.start)
+        key = _mix(np, of_terms + self.counts.astype(np.uint64) * _ODD)
+        hashes: NDArray[np.uint64] = _mix(np, key + self.mirrored.view(np.uint64))
+        return hashes
+
+    def differ(self, other: Ints) -> Any:
+        """A mask of the sums whose shape is not that of another one. other: sum -> an earlier sum, or itself."""
+        import numpy as np
+
+        differ = (self.counts != self.counts[other]) | (self.mirrored != self.mirrored[other])
+        # Where the other sum has fewer terms, this runs on into the sums after it, and never beyond this sum itself.
+        beside = np.repeat(self.start[other] - self.start, self.counts) + np.arange(len(self.columns[0]))
+        terms = np.zeros(len(beside), bool)
+        for column in self.columns:
+            terms |= column != column[beside]
+        if terms.any():
+            differ |= np.logical_or.reduceat(terms, self.start)
+        return differ
+
+    def numbers(self) -> Ints:
+        """Sum -> the number of its shape, by a comparison of whole shapes: as hashes, but exact, and slow."""
+        import numpy as np
+
+        of_terms = np.split(np.stack(self.columns, axis=1), self.start[1:])
+        numbers: dict[tuple[int, bytes], int] = {}
+        return np.array(
+            [
+                numbers.setdefault((mirrored, terms.tobytes()), len(numbers))
+                for mirrored, terms in zip(self.mirrored.tolist(), of_terms)
+            ]
+        )
+
+
+def _by_shape(
     found: Sums, members: Ints, count: Ints, first: Ints, origins: Ints, weights: NDArray[np.uint64]
-) -> Iterator[Ints]:
-    """Parts of the members that agree in all that a group agrees in."""
+) -> list[Ints]:
+    """The members of a wave, divided by shape; members ascend, and so do the first ones of the parts."""
     import numpy as np
 
     if len(members) == 1:
-        yield members
-        return
+        return [members]
     counts = count[members]
     terms = _ranges(np, first[members], first[members] + counts)
-    start = np.cumsum(counts) - counts
-    position = np.arange(len(terms)) - np.repeat(start, counts)
-    # A hash of 64 bits in place of a comparison of thousands of terms; `check` compares what it put together.
-    key = found.template[terms].astype(np.uint64)
-    for slot in range(found.slots.shape[1]):
-        key = _mix(np, key * _ODD + origins[found.slots[terms, slot]].astype(np.uint64))
-    signature = np.add.reduceat(key * weights[position], start)
-    mirrored = found.mirrors[members]
-    signature = _mix(np, signature + counts.astype(np.uint64) * _ODD) + origins[mirrored].astype(np.uint64)
-    _, inverse = np.unique(signature, return_inverse=True)
-    order = np.argsort(inverse, kind="stable")
-    parts = np.split(members[order], np.flatnonzero(np.diff(inverse[order])) + 1)
-    yield from sorted(parts, key=lambda lanes: int(lanes[0]))
+    shapes = _Shapes(
+        counts,
+        origins[found.mirrors[members]],
+        np.cumsum(counts) - counts,
+        (found.template[terms], *(origins[found.slots[terms, slot]] for slot in range(found.slots.shape[1]))),
+    )
+    order, starts = _runs(np, shapes.hashes(weights))
+    leader = np.empty(len(members), np.int64)
+    leader[order] = np.repeat(order[starts], np.diff(starts, append=len(order)))
+    # Equal hashes prove nothing: every sum is compared with the first one of the same hash.
+    if shapes.differ(leader).any():
+        order, starts = _runs(np, shapes.numbers())
+    return sorted(np.split(members[order], starts[1:]), key=lambda lanes: int(lanes[0]))
+
+
+def _runs(np: Any, keys: Any) -> tuple[Ints, Ints]:
+    """The order that brings equal keys together, and where in it each of them starts."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    return order, np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
 
 
 def _in_order(found: Sums, lanes: Ints, first: Ints, count: Ints, rank: Ints) -> Ints:
