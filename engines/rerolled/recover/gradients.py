@@ -114,17 +114,17 @@ class _Pull:
         mirrors = np.full(self.nodes, NONE, np.int32)
         mirrors[self.gradient] = np.arange(self.rows)
         return Sums(
-            list(self.templates),
-            np.concatenate(owners),
-            np.concatenate(templates),
-            np.concatenate(slots),
-            kind,
-            number,
-            mirrors,
-            int(self.value[self.tape.loss]),
-            tuple(int(self.value[output]) for output in self.tape.outputs),
-            self.tape.inputs,
-            self.tape.parameters,
+            templates=list(self.templates),
+            owner=np.concatenate(owners),
+            template=np.concatenate(templates),
+            slots=np.concatenate(slots),
+            kind=kind,
+            number=number,
+            mirrors=mirrors,
+            loss=int(self.value[self.tape.loss]),
+            outputs=tuple(int(self.value[output]) for output in self.tape.outputs),
+            inputs=self.tape.inputs,
+            parameters=self.tape.parameters,
         )
 
     def _forward(self) -> tuple[Ints, Ints, Ints]:

@@ -40,14 +40,20 @@ class _Layout:
         self.np = np
         self.found = found
         self.place = np.full(found.nodes + 1, NONE, np.int64)  # the last one is NONE's
+        """Node -> where it lies."""
         self.end = 0
-        self.mirror = NONE
-        self.areas: list[Area] = []
+        """Where the next block goes."""
+        self.areas: dict[str, Area] = {}
+        """Those that are complete, by name, in the order of the workspace."""
         self.numbers: list[float] = []
+        self.mirror = NONE
+        """From a parameter or a value to its gradient."""
+        self.taken = np.zeros(0, bool)
+        """Place -> whether a leaf or a value is there."""
 
     def lay_out(self, groups: Sequence[Group]) -> Loops:
-        found = self.found
-        inputs = self.np.flatnonzero(found.kind == INPUT)
+        np, found = self.np, self.found
+        inputs = np.flatnonzero(found.kind == INPUT)
         self.place[inputs] = found.number[inputs]
         self.end = found.inputs
         self._close("x")
@@ -58,8 +64,7 @@ class _Layout:
         loops = [loop for group in groups if group.phase == Phase.FORWARD for loop in self._loops(group)]
         values = self._close("v")
         self.mirror = values.stop - parameters.start
-        """From a parameter or a value to its gradient."""
-        self.taken = self.np.zeros(values.stop + VECTOR, bool)
+        self.taken = np.zeros(values.stop + VECTOR, bool)
         self.taken[self.place[self.place >= 0]] = True
         self.end += parameters.stop - parameters.start
         self._close("q")
@@ -69,21 +74,22 @@ class _Layout:
         self.end += VECTOR  # the last vector may reach beyond the last block
         self._close("u")
         return Loops(
-            loops,
-            tuple(self.areas),
-            tuple(self.numbers),
-            list(self._copies()),
-            self._leaf(found.loss),
-            tuple(map(self._leaf, found.outputs)),
-            found.inputs,
-            found.parameters,
+            loops=loops,
+            areas=tuple(self.areas.values()),
+            numbers=tuple(self.numbers),
+            copies=list(self._copies()),
+            loss=self._leaf(found.loss),
+            outputs=tuple(map(self._leaf, found.outputs)),
+            inputs=found.inputs,
+            parameters=found.parameters,
         )
 
     def _close(self, name: str) -> Area:
-        """End an area, at a multiple of VECTOR."""
+        """The area from the end of the last one to here, rounded up to a multiple of VECTOR."""
+        start = max((area.stop for area in self.areas.values()), default=0)
         self.end = -(-self.end // VECTOR) * VECTOR
-        self.areas.append(Area(name, self.areas[-1].stop if self.areas else 0, self.end))
-        return self.areas[-1]
+        self.areas[name] = Area(name, start, self.end)
+        return self.areas[name]
 
     def _block(self, size: int) -> int:
         if size > 2:
@@ -96,7 +102,7 @@ class _Layout:
 
     def _number(self, access: Access) -> Operand:
         """A constant that is the same everywhere is a number."""
-        index = access.base - self.areas[1].start
+        index = access.base - self.areas["k"].start
         if not 0 <= index < len(self.numbers) or any(access.lanes) or any(access.terms):
             return access
         return self.numbers[index]
@@ -172,13 +178,13 @@ class _Layout:
         terms = group.first[order] + np.arange(group.terms)[:, None]
         slots = np.moveaxis(found.slots[terms], -1, 0)
         lanes = _Lanes(
-            group.nodes[order],
-            targets,
-            found.template[terms[:, 0]],
-            slots[:, :, 0] != NONE,
-            np.where(slots == NONE, 0, self.place[slots]),
+            nodes=group.nodes[order],
+            targets=targets,
+            template=found.template[terms[:, 0]],
+            used=slots[:, :, 0] != NONE,
+            places=np.where(slots == NONE, 0, self.place[slots]),
         )
-        area = np.searchsorted([area.stop for area in self.areas], lanes.places[:, :, 0], side="right")
+        area = np.searchsorted([area.stop for area in self.areas.values()], lanes.places[:, :, 0], side="right")
         changes = (np.diff(lanes.template) != 0) | np.diff(area, axis=1).any(axis=0)
         steps = np.diff(lanes.places, axis=1)
         uneven = (steps != steps[:, :, :1]).any(axis=(0, 2)) & ~changes
