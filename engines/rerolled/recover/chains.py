@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engines.rerolled.recover.sums import COMPUTED, CONSTANT, SINK, Sums, follow, is_cheap
+from engines.rerolled.recover.sums import COMPUTED, CONSTANT, SINK, Sums, is_cheap, jump_pointers
 
 
 def chain(found: Sums) -> Sums:
@@ -32,7 +32,7 @@ def chain(found: Sums) -> Sums:
     # A sink begins with what its target holds: added to that one by one, another sum's terms give other bits.
     spliced = passes_on & first_term & (found.kind[owner] != SINK)
     head[slots[spliced, 0]] = owner[spliced]
-    follow(head, slots[spliced, 0])
+    head = jump_pointers(head, slots[spliced, 0])
     kept = ~spliced
     owner, template, slots, passes_on = head[owner[kept]], template[kept], slots[kept], passes_on[kept]
     # Sums ascend along a chain: to sort by head alone keeps terms in order.

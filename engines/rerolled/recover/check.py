@@ -10,10 +10,20 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from engines.graph.expr import Apply, Expr, Leaf
 from engines.rerolled.recover.groups import Group, Phase
 from engines.rerolled.recover.loops import Access, Loop, Loops, Operand, Table
-from engines.rerolled.recover.sums import COMPUTED, CONSTANT, GRADIENT, NONE, PARAMETER, SINK, SLOTS, VALUE, Sums
+from engines.rerolled.recover.sums import (
+    COMPUTED,
+    CONSTANT,
+    GRADIENT,
+    NONE,
+    PARAMETER,
+    SINK,
+    SLOTS,
+    VALUE,
+    Sums,
+    leaves,
+)
 
 if TYPE_CHECKING:
     from engines.rerolled.recover.sums import Ints
@@ -51,7 +61,7 @@ def check_sums(found: Sums) -> Sums:
     _refuse((slots < NONE) | (slots >= nodes), lambda at: f"{term(at)}: not all of {slots[at].tolist()} are nodes")
     _refuse(kind[owner] < COMPUTED, lambda at: f"{term(at)}, which is a leaf")
     _refuse((template < 0) | (template >= len(found.templates)), lambda at: f"{term(at)} has no template")
-    reads = np.array([[slot in _leaves(expr) for slot in SLOTS] for expr in found.templates])[template]
+    reads = np.array([[slot in set(leaves(expr)) for slot in SLOTS] for expr in found.templates])[template]
     _refuse(reads & (slots == NONE), lambda at: f"{term(at)}: its template reads a slot that is empty")
     _refuse(~reads & (slots != NONE), lambda at: f"{term(at)} fills a slot that its template does not read")
 
@@ -202,7 +212,7 @@ def _check_shape(where: str, loop: Loop) -> None:
     if not fits(loop.target, ()):
         raise BrokenLoops(f"{where}: its target has other strides than it has lane counts")
     for number, (template, terms, operands) in enumerate(segments):
-        if _leaves(template) != set(SLOTS[: len(operands)]):
+        if set(leaves(template)) != set(SLOTS[: len(operands)]):
             raise BrokenLoops(f"{where}: segment {number} has other operands than its template")
         if not all(fits(operand, terms) for operand in operands):
             raise BrokenLoops(f"{where}: segment {number} has an operand with other strides than it has counts")
@@ -257,12 +267,6 @@ def _beyond(loops: Loops, where: str, loop: Loop) -> Ints:
 
 
 # --- what they share ---------------------------------------------------------------------------------------------
-
-
-def _leaves(expr: Expr) -> set[Expr]:
-    if isinstance(expr, Apply):
-        return {leaf for operand in expr.operands for leaf in _leaves(operand)}
-    return {expr} if isinstance(expr, Leaf) else set()
 
 
 def _places(operand: Operand, lanes: Sequence[int] = (), terms: Sequence[int] = (), *, each: bool = False) -> Ints:

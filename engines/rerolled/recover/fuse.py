@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Optional
 
-from engines.graph.expr import Apply, Expr, Leaf
-from engines.rerolled.recover.sums import COMPUTED, NONE, SLOTS, Sums, is_cheap, size
+from engines.graph.expr import Expr, Leaf
+from engines.rerolled.recover.sums import COMPUTED, NONE, SLOTS, Sums, is_cheap, leaves, size, substitute
 
 LARGEST = 4
 """Primitives in one expression, at most."""
@@ -65,19 +65,13 @@ def _fused(outer: Expr, inner: Expr, slot: int) -> Optional[tuple[Expr, list[int
     """The inner expression in a slot of the outer one; where its slots come from: 0.. the outer's, 3.. the inner's."""
     if not is_cheap(outer) or not is_cheap(inner) or inner == SLOTS[0] or size(outer) + size(inner) > LARGEST:
         return None
-    sources: list[int] = []
-
-    def rename(expr: Expr, offset: int) -> Expr:
-        if isinstance(expr, Apply):
-            return Apply(expr.primitive, tuple(rename(operand, offset) for operand in expr.operands))
-        if not isinstance(expr, Leaf):
-            return expr
-        if not offset and expr == SLOTS[slot]:
-            return rename(inner, len(SLOTS))
-        source = offset + SLOTS.index(expr)
-        if source not in sources:
-            sources.append(source)
-        return SLOTS[sources.index(source)] if sources.index(source) < len(SLOTS) else Leaf("none")
-
-    expr = rename(outer, 0)
-    return (expr, sources) if len(sources) <= len(SLOTS) else None
+    of_inner = {leaf: number for number, leaf in enumerate(SLOTS, len(SLOTS))}
+    of_outer = {leaf: number for number, leaf in enumerate(SLOTS)}
+    both = ((inner, of_inner) if leaf == SLOTS[slot] else (leaf, of_outer) for leaf in leaves(outer))
+    sources = list(dict.fromkeys(numbers[leaf] for expr, numbers in both for leaf in leaves(expr)))
+    if len(sources) > len(SLOTS):
+        return None
+    slot_of = dict(zip(sources, SLOTS))
+    filled: dict[Leaf, Expr] = {leaf: slot_of[number] for leaf, number in of_outer.items() if number in slot_of}
+    filled[SLOTS[slot]] = substitute(inner, {leaf: slot_of[of_inner[leaf]] for leaf in leaves(inner)})
+    return substitute(outer, filled), sources

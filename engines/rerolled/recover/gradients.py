@@ -15,7 +15,7 @@ from engines.graph.expr import A, Apply, B, Expr, G, K, Leaf, Literal
 from engines.graph.ops import OPS, Op
 from engines.graph.tape import Tape
 from engines.rerolled.recover import sums
-from engines.rerolled.recover.sums import IDENTITY, NONE, SLOTS, Sums, follow, is_cheap
+from engines.rerolled.recover.sums import IDENTITY, NONE, SLOTS, Sums, is_cheap, jump_pointers, leaves, substitute
 
 if TYPE_CHECKING:
     from engines.rerolled.recover.sums import Ints
@@ -146,9 +146,9 @@ class _Pull:
                 slots[at, 0] = value[left[rows]]
                 slots[at + 1, 0] = value[right[rows]]
             else:
-                number, leaves = self._template(op.forward, k)
+                number, operands = self._template(op.forward, k)
                 template[at] = number
-                slots[at] = self._slots(leaves, rows)
+                slots[at] = self._slots(operands, rows)
         return owner, template, slots
 
     def _backward(self) -> tuple[Ints, Ints, Ints]:
@@ -186,7 +186,7 @@ class _Pull:
             slots.append(np.array([[self.one, NONE, NONE]], np.int32))
             owners.append(self.gradient[[loss]])
             keys.append(np.zeros(1, np.int64))
-        follow(node, np.concatenate(aliases))
+        node = jump_pointers(node, np.concatenate(aliases))
         node = np.append(node, np.arange(len(node), self.nodes, dtype=np.int32))  # coefficients came since
         order = np.argsort(np.concatenate(keys))
         taken = np.concatenate(slots)[order]
@@ -209,8 +209,8 @@ class _Pull:
         """Template and slots of what these rows give; aliases are not yet followed."""
         coefficient = _dear_coefficient(expr)
         if coefficient is None or not len(consumers):
-            number, leaves = self._template(expr, k)
-            return number, self._slots(leaves, consumers)
+            number, operands = self._template(expr, k)
+            return number, self._slots(operands, consumers)
         number, _ = self._template(_PRODUCT, None)
         slots = _no_slots(self.np, len(consumers))
         slots[:, 0] = self._coefficients(coefficient, k, consumers)
@@ -220,8 +220,8 @@ class _Pull:
     def _coefficients(self, expr: Expr, k: Optional[float], consumers: Ints) -> Ints:
         """Nodes of a factor that is worth computing once."""
         np = self.np
-        number, leaves = self._template(expr, k)
-        slots = self._slots(leaves, consumers)
+        number, operands = self._template(expr, k)
+        slots = self._slots(operands, consumers)
         distinct, inverse = np.unique(slots, axis=0, return_inverse=True)
         self.coefficients.append((number, distinct))
         first, self.nodes = self.nodes, self.nodes + len(distinct)
@@ -237,15 +237,18 @@ class _Pull:
 
     def _template(self, expr: Expr, k: Optional[float]) -> tuple[int, Sequence[Leaf]]:
         """The expression over slots as a template's number; and which leaf fills each slot."""
-        leaves: list[Leaf] = []
-        template = _over_slots(expr, k, leaves)
-        return self.templates.setdefault(template, len(self.templates)), leaves
+        operands = [leaf for leaf in dict.fromkeys(leaves(expr)) if leaf != K]
+        leaf_to: dict[Leaf, Expr] = dict(zip(operands, SLOTS))
+        if k is not None:
+            leaf_to[K] = Literal(k)
+        template = _folded(substitute(expr, leaf_to))
+        return self.templates.setdefault(template, len(self.templates)), operands
 
-    def _slots(self, leaves: Sequence[Leaf], rows: Ints) -> Ints:
+    def _slots(self, operands: Sequence[Leaf], rows: Ints) -> Ints:
         """What these rows have for the leaves; gradients are the rows' own, aliases not yet followed."""
         np, value = self.np, self.value
         slots = _no_slots(np, len(rows))
-        for slot, leaf in enumerate(leaves):
+        for slot, leaf in enumerate(operands):
             if leaf == G:
                 slots[:, slot] = self.gradient[rows]
             else:
@@ -277,19 +280,12 @@ def _dear_coefficient(expr: Expr) -> Optional[Expr]:
     return None
 
 
-def _over_slots(expr: Expr, k: Optional[float], leaves: list[Leaf]) -> Expr:
-    """Rename leaves to slots in the order in which they come, and put the constant in."""
-    if isinstance(expr, Apply):
-        operands = tuple(_over_slots(operand, k, leaves) for operand in expr.operands)
-        numbers = [operand.number for operand in operands if isinstance(operand, Literal)]
-        if expr.primitive == "sub" and len(numbers) == 2:
-            return Literal(numbers[0] - numbers[1])
-        return Apply(expr.primitive, operands)
-    if expr == K:
-        assert k is not None
-        return Literal(k)
-    if isinstance(expr, Leaf):
-        if expr not in leaves:
-            leaves.append(expr)
-        return SLOTS[leaves.index(expr)]
-    return expr
+def _folded(expr: Expr) -> Expr:
+    """The expression with differences of two numbers computed, such as the exponent of a power's derivative."""
+    if not isinstance(expr, Apply):
+        return expr
+    operands = tuple(map(_folded, expr.operands))
+    numbers = [operand.number for operand in operands if isinstance(operand, Literal)]
+    if expr.primitive == "sub" and len(numbers) == 2:
+        return Literal(numbers[0] - numbers[1])
+    return Apply(expr.primitive, operands)

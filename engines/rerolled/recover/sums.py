@@ -11,7 +11,7 @@ keep between steps: a sink adds its terms to one of them, one by one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -85,17 +85,35 @@ class Sums:
         return f"{'xp'[kind]}{int(number)}" if kind in (INPUT, PARAMETER) else f"%{node}"
 
 
-def follow(to: Ints, moved: Ints) -> None:
-    """Follow chains to their ends, in place: pointer jumping, which halves what is left of them with each round.
+def jump_pointers(to: Ints, moved: Ints) -> Ints:
+    """Node -> the end of its chain, by pointer jumping: each round halves what is left of the chains.
 
     to: node -> the next one, or itself. moved: the nodes that have a next one.
     """
-    end = to[moved]
+    ends = to.copy()
+    end = ends[moved]
     while len(moved):
-        further = to[end]
-        to[moved] = further
+        further = ends[end]
+        ends[moved] = further
         going = further != end
         moved, end = moved[going], further[going]
+    return ends
+
+
+def leaves(expr: Expr) -> Iterator[Leaf]:
+    """The leaves of an expression from left to right, each as often as it occurs."""
+    if isinstance(expr, Apply):
+        for operand in expr.operands:
+            yield from leaves(operand)
+    elif isinstance(expr, Leaf):
+        yield expr
+
+
+def substitute(expr: Expr, leaf_to: Mapping[Leaf, Expr]) -> Expr:
+    """The expression with other expressions in place of its leaves."""
+    if isinstance(expr, Apply):
+        return Apply(expr.primitive, tuple(substitute(operand, leaf_to) for operand in expr.operands))
+    return leaf_to[expr] if isinstance(expr, Leaf) else expr
 
 
 def size(expr: Expr) -> int:
