@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import random
 from dataclasses import astuple, replace
 
@@ -13,11 +14,15 @@ pytest.importorskip("numpy")
 
 import numpy as np
 
+from engines.rerolled import recover
 from engines.rerolled.engine import reroll
-from engines.rerolled.recover import groups
+from engines.rerolled.recover import chains, gradients, groups, layout, nest
+from engines.rerolled.recover import fuse as fuse_module
 from engines.rerolled.recover.chains import chain
 from engines.rerolled.recover.fuse import fuse
 from engines.rerolled.recover.gradients import pull
+from engines.rerolled.recover.groups import group
+from engines.rerolled.recover.layout import lay_out
 from engines.rerolled.recover.loops import Table
 from harness import workloads
 from tests.engines.graphs import Graph, of_program
@@ -104,6 +109,34 @@ def test_twice_gives_the_same(name):
     """Nothing depends on an address or a hash that changes from run to run."""
     first, second = (text(reroll(TAPES[name]()).lines()) for _ in range(2))
     assert first == second
+
+
+# --- the examples in docstrings ------------------------------------------------------------------------------------
+
+STAGES = [recover, gradients, chains, fuse_module, groups, nest, layout]
+
+
+def two_units():
+    """The graph of the package's docstring."""
+
+    def build(Value, leaves):
+        x, p = leaves[:2], leaves[2:]
+        return [(p[0] + p[1] * x[0] + p[2] * x[1]).relu() * (p[3] + p[4] * x[0] + p[5] * x[1]).relu()]
+
+    return Graph("two units", numbers(8), build), 2
+
+
+@pytest.mark.parametrize("module", STAGES, ids=lambda module: module.__name__.rpartition(".")[2])
+def test_the_examples_are_true(module):
+    names = {
+        "tape": built(two_units()),
+        "show": lambda stage: print(*stage.lines(), sep="\n"),
+        "np": np,
+        **{stage.__name__: stage for stage in (pull, chain, fuse, group, lay_out)},
+    }
+    result = doctest.testmod(module, extraglobs=names)
+    assert result.attempted
+    assert not result.failed
 
 
 # --- a hash that collides ----------------------------------------------------------------------------------------
