@@ -7,8 +7,9 @@ Three terms:
 
 - A *wave* holds all sums of one pass at the same distance from the leaves, which is the length of the longest chain of
   sums between them. No sum of a wave reads another one. Sinks form a single wave, the last one.
-- The *origin* of a node is the kind of leaf that it is, or the group that computes it. A gradient's origin is that of
-  the value whose gradient it is, because gradients lie in memory as their values do, whichever groups compute them.
+- The *origin* of a node is the kind of leaf that it is, or the group that computes it. Gradients of values are an
+  exception: those of one group of values have one origin, whichever groups compute them, because they lie in memory
+  as their values do.
 - The *shape* of a sum is the number of its terms, each term's template and the origins of its operands, and for a
   gradient or a sink the origin of the node whose gradient it is.
 
