@@ -245,6 +245,13 @@ DEFECTS = (
         "engines/rerolled/test_tempting.py::test_tempting_graphs_keep_the_reference_bits[rerolled-tcc-plain networks]",
     ),
     Defect(
+        "groups: sums of one hash are not compared",
+        "engines/rerolled/recover/groups.py",
+        "if shapes.differ(leader).any():",
+        "if False:",
+        "engines/rerolled/test_tempting.py::test_they_keep_them_where_all_hashes_collide[vectors]",
+    ),
+    Defect(
         "pairs: vectors may reach into the next row of weights",
         "engines/rerolled/rearrange/weight_reuse.py",
         "                and sink.room >= loop.room",

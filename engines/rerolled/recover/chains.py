@@ -1,21 +1,45 @@
-"""Sums -> Sums: additions that only wait for the next addition become one sum, in their order.
+"""Sums -> Sums: turn chains of additions into one sum each, with their terms in the same order.
 
-A neuron's `((b + w0*x0) + w1*x1) + …` is a thousand sums of two terms, and comes out as one of a thousand terms.
+A neuron is written as `((b + w0*x0) + w1*x1) + …`. On the tape this is a chain of additions of two operands; as one sum
+it has a term for each weight. Two rules do this. Both apply to an *inner* sum that is read once, by an *outer* sum, as
+a whole term:
+
+1. As the first term of the outer sum, the inner sum is replaced by all of its terms: `(a + b) + c` is `a + b + c`,
+   since sums are added from the left. A sink is an exception: it adds its terms to what its target holds.
+2. As any other term it is replaced if it has a single term, and that one is cheap: `a + (b*c)` is `a + b*c`. With two
+   terms, as in `a + (b + c)`, this would change the order of the additions, and so the bits.
+
+Example, continued from `gradients`. By rule 2, the products %3, %7, %12 and %15 become terms of the sums that read
+them; by rule 1, so do the terms of %4 and %13:
+
+    >>> show(chain(pull(tape)))
+    %8 = p0 + p1 * x0 + p2 * x1
+    %9 = (0.0 if %8 < 0.0 else %8)
+    %16 = p3 + p4 * x0 + p5 * x1
+    %17 = (0.0 if %16 < 0.0 else %16)
+    %18 = %9 * %17
+    %21 = %9 * 1.0
+    %22 = (%17 > 0.0) * %21
+    q5 += x1 * %22
+    q4 += x0 * %22
+    q3 += %22
+    %29 = %17 * 1.0
+    %30 = (%9 > 0.0) * %29
+    q2 += x1 * %30
+    q1 += x0 * %30
+    q0 += %30
+    loss %18
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from engines.rerolled.recover.sums import COMPUTED, CONSTANT, SINK, Sums, follow, is_cheap
+from engines.rerolled.recover.sums import COMPUTED, CONSTANT, SINK, Sums, is_cheap, jump_pointers
 
 
 def chain(found: Sums) -> Sums:
-    """Two rules, both over sums that are used once, and nowhere but as a term unchanged:
-
-    what comes first in another sum gives it all its terms (adding from the left is what that sum does, too);
-    what comes later gives its term, where it has only one, which is cheap. Then what nothing uses is dropped.
-    """
+    """The sums after rule 1, rule 2 and the removal of zeros that are added; sums that nothing reads are dropped."""
     import numpy as np
 
     owner, template, slots = found.owner, found.template, found.slots
@@ -26,16 +50,17 @@ def chain(found: Sums) -> Sums:
     first_term = np.ones(len(owner), bool)
     first_term[1:] = owner[1:] != owner[:-1]
     passes_on = (template == 0) & once[slots[:, 0]]
+    """Term -> whether it is an inner sum."""
 
-    # Rule 1. Follow each sum to the one that its terms end up in.
+    # Rule 1. head: node -> the sum that its terms end up in.
     head = np.arange(nodes, dtype=np.int32)
-    # A sink begins with what its target holds: added to that one by one, another sum's terms give other bits.
+    # A sink starts from what its target holds. Another sum's terms, added to that one by one, would give other bits.
     spliced = passes_on & first_term & (found.kind[owner] != SINK)
     head[slots[spliced, 0]] = owner[spliced]
-    follow(head, slots[spliced, 0])
+    head = jump_pointers(head, slots[spliced, 0])
     kept = ~spliced
     owner, template, slots, passes_on = head[owner[kept]], template[kept], slots[kept], passes_on[kept]
-    # Sums ascend along a chain: to sort by head alone keeps terms in order.
+    # Numbers ascend along a chain, so that a stable sort by head keeps the terms in order.
     order = np.argsort(owner, kind="stable")
     owner, template, slots, passes_on = owner[order], template[order], slots[order], passes_on[order]
 
@@ -51,14 +76,14 @@ def chain(found: Sums) -> Sums:
     dropped = np.zeros(nodes, bool)
     dropped[operand[given]] = True
     kept = ~dropped[owner]
-    # `sum()` begins with 0: adding it changes nothing but the sign of a zero, which is free.
+    # `sum()` starts from 0: adding it changes only the sign of a zero, which engines may choose.
     zero = np.append((found.kind == CONSTANT) & (found.number == 0.0), False)
     kept &= ~((template == 0) & zero[slots[:, 0]] & (count[owner] > 1))
     return _without_unused(replace(found, owner=owner[kept], template=template[kept], slots=slots[kept]))
 
 
 def _without_unused(found: Sums) -> Sums:
-    """Drop gradients of what no parameter reaches, until every sum is used."""
+    """Drop sums that nothing reads, such as gradients that no parameter needs, until each sum is read."""
     import numpy as np
 
     while True:

@@ -1,7 +1,8 @@
-"""Sums, groups, loops -> the same, or an error that names the first thing broken. Run after each stage, where CHECKED.
+"""Sums, groups, loops -> the same, or an error that names the first broken rule.
 
-What they hold a stage to is order: nothing is read before it is computed, nothing is written twice. That the loops
-compute what the tape says is for tests to find out, bit by bit.
+The checkers run after each stage if CHECKED is set. Most of the rules are about order: nothing is read before it is
+computed, and nothing is written twice. The checkers do not compare the loops with the tape; tests compare their
+results, bit by bit.
 """
 
 from __future__ import annotations
@@ -10,21 +11,31 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from engines.graph.expr import Apply, Expr, Leaf
 from engines.rerolled.recover.groups import Group, Phase
 from engines.rerolled.recover.loops import Access, Loop, Loops, Operand, Table
-from engines.rerolled.recover.sums import COMPUTED, CONSTANT, GRADIENT, NONE, PARAMETER, SINK, SLOTS, VALUE, Sums
+from engines.rerolled.recover.sums import (
+    COMPUTED,
+    CONSTANT,
+    GRADIENT,
+    NONE,
+    PARAMETER,
+    SINK,
+    SLOTS,
+    VALUE,
+    Sums,
+    leaves,
+)
 
 if TYPE_CHECKING:
     from engines.rerolled.recover.sums import Ints
 
 
 class BrokenLoops(Exception):
-    """What a stage made breaks a rule: where, and how. A mistake of that stage."""
+    """The result of a stage breaks a rule: the message says where and how. This is a bug in that stage."""
 
 
 def _refuse(wrong: Any, say: Callable[[int], str]) -> None:
-    """Raise for the first position of a mask, if there is any; of a row of several for the row."""
+    """Raise BrokenLoops for the first position at which a mask is set, if there is one; rows count as positions."""
     if wrong.any():
         raise BrokenLoops(say(int(wrong.reshape(len(wrong), -1).any(axis=1).argmax())))
 
@@ -32,11 +43,11 @@ def _refuse(wrong: Any, say: Callable[[int], str]) -> None:
 # --- sums --------------------------------------------------------------------------------------------------------
 
 _MIRRORED = {VALUE: (NONE,), GRADIENT: (NONE, VALUE), SINK: (PARAMETER,)}
-"""Kind of a sum -> the kinds of node whose gradient it may be; a coefficient is nobody's."""
+"""Kind of a sum -> the kinds of node whose gradient it may be; NONE for a value and a coefficient."""
 
 
 def check_sums(found: Sums) -> Sums:
-    """The sums themselves. Raises BrokenLoops: terms, their operands and the order of these, and what mirrors what."""
+    """The sums themselves. Raises BrokenLoops for wrong terms, operands, mirrors, leaves, or a wrong order."""
     import numpy as np
 
     owner, template, slots, kind, nodes = found.owner, found.template, found.slots, found.kind, found.nodes
@@ -51,11 +62,11 @@ def check_sums(found: Sums) -> Sums:
     _refuse((slots < NONE) | (slots >= nodes), lambda at: f"{term(at)}: not all of {slots[at].tolist()} are nodes")
     _refuse(kind[owner] < COMPUTED, lambda at: f"{term(at)}, which is a leaf")
     _refuse((template < 0) | (template >= len(found.templates)), lambda at: f"{term(at)} has no template")
-    reads = np.array([[slot in _leaves(expr) for slot in SLOTS] for expr in found.templates])[template]
+    reads = np.array([[slot in set(leaves(expr)) for slot in SLOTS] for expr in found.templates])[template]
     _refuse(reads & (slots == NONE), lambda at: f"{term(at)}: its template reads a slot that is empty")
     _refuse(~reads & (slots != NONE), lambda at: f"{term(at)} fills a slot that its template does not read")
 
-    # Operands come first. A coefficient does before all gradients, though it is numbered after them.
+    # An operand comes before what reads it, and a coefficient before all gradients, though its number is larger.
     rank = np.arange(nodes) + nodes * (kind > VALUE) + nodes * (found.mirrors != NONE)
     rank = np.append(np.where(kind < COMPUTED, NONE, rank), NONE)  # the last one is NONE's
     late = rank[slots] >= rank[owner][:, None]
@@ -68,7 +79,7 @@ def check_sums(found: Sums) -> Sums:
     _refuse(is_read & (kind == SINK), lambda node: f"%{node} is read, and a sink")
     for name, root in (("the loss", found.loss), *((f"outputs[{i}]", node) for i, node in enumerate(found.outputs))):
         if not 0 <= root < nodes or kind[root] > VALUE or is_empty[root]:
-            raise BrokenLoops(f"{name} is %{root}, which is no value")
+            raise BrokenLoops(f"{name} is %{root}, which is not a value")
 
     sums = np.unique(owner)
     mirrors = found.mirrors[sums]
@@ -91,7 +102,7 @@ _PHASES = {VALUE: Phase.FORWARD, GRADIENT: Phase.BACKWARD, SINK: Phase.SINK}
 
 
 def check_groups(found: Sums, groups: list[Group]) -> list[Group]:
-    """The groups themselves. Raises BrokenLoops: each sum in one of them, lanes alike, and an order to run in."""
+    """The groups themselves. Raises BrokenLoops for a sum in no group or several, lanes that differ, wrong order."""
     import numpy as np
 
     count = np.bincount(found.owner, minlength=found.nodes)
@@ -129,7 +140,7 @@ _TARGETS = {Phase.FORWARD: "v", Phase.BACKWARD: "gu", Phase.SINK: "q"}
 
 
 def check_loops(loops: Loops) -> Loops:
-    """The loops themselves. Raises BrokenLoops: what is out of reach, written twice, or read before it is written."""
+    """The loops themselves. Raises BrokenLoops for a place out of reach, written twice, or read too early."""
     import numpy as np
 
     last = len(loops.loops)
@@ -163,7 +174,7 @@ def check_loops(loops: Loops) -> Loops:
     numbers, away = loops.area("k").start, loops.area("q").start - loops.area("p").start
     parameters = _check_copies(loops)
     since = np.full(loops.workspace, last + 1)
-    """Place -> the loop that writes it, -1 for what is there before all loops."""
+    """Place -> the loop that writes it; -1 if it is filled before all loops."""
     since[: loops.inputs] = since[numbers : numbers + len(loops.numbers)] = since[parameters] = -1
     used = since < 0
     used[parameters + away] = True
@@ -172,7 +183,7 @@ def check_loops(loops: Loops) -> Loops:
     adds = np.array([loop.phase == Phase.SINK for loop in loops.loops], bool)[writer]
     _refuse(_repeated(target), lambda i: says(writer[i], "writes a second time to", target[i]))
     _refuse(adds & ~used[target], lambda i: says(writer[i], "adds to what no parameter has:", target[i]))
-    since[target[~adds]] = writer[~adds]  # what sinks add up is for nobody to read
+    since[target[~adds]] = writer[~adds]  # no loop may read the gradients that sinks add to
     reader, place = _columns(read)
     _refuse(since[place] >= reader, lambda i: says(reader[i], "reads before it is written", place[i]))
     used[target] = used[place] = True
@@ -182,7 +193,7 @@ def check_loops(loops: Loops) -> Loops:
 
 
 def _check_shape(where: str, loop: Loop) -> None:
-    """Counts, strides, and operands for every slot."""
+    """Check counts, the numbers of strides, and that there is an operand for each slot."""
     segments = loop.segments
     counts = [*loop.counts, *(count for segment in segments for count in segment.counts)]
     if not segments or min(counts, default=1) < 1:
@@ -202,7 +213,7 @@ def _check_shape(where: str, loop: Loop) -> None:
     if not fits(loop.target, ()):
         raise BrokenLoops(f"{where}: its target has other strides than it has lane counts")
     for number, (template, terms, operands) in enumerate(segments):
-        if _leaves(template) != set(SLOTS[: len(operands)]):
+        if set(leaves(template)) != set(SLOTS[: len(operands)]):
             raise BrokenLoops(f"{where}: segment {number} has other operands than its template")
         if not all(fits(operand, terms) for operand in operands):
             raise BrokenLoops(f"{where}: segment {number} has an operand with other strides than it has counts")
@@ -211,7 +222,7 @@ def _check_shape(where: str, loop: Loop) -> None:
 def _check_reach(
     loops: Loops, what: str, operand: Operand, lanes: Sequence[int] = (), terms: Sequence[int] = ()
 ) -> str:
-    """The name of the area that an operand lies in, from its first place to its last."""
+    """The name of the area that contains all places of an operand."""
     if isinstance(operand, float):
         return ""
     if isinstance(operand, Table):
@@ -228,7 +239,7 @@ def _check_reach(
 
 
 def _check_copies(loops: Loops) -> Ints:
-    """The places of all parameters."""
+    """The places of all parameters, after a check of the copies."""
     places = _joined(_places(copy.place, copy.counts, each=True) for copy in loops.copies)
     indices = _joined(_places(copy.parameter, copy.counts, each=True) for copy in loops.copies)
     p = loops.area("p")
@@ -240,7 +251,7 @@ def _check_copies(loops: Loops) -> Ints:
 
 
 def _beyond(loops: Loops, where: str, loop: Loop) -> Ints:
-    """What a loop writes beyond its lanes where they are vectors; and in place of its gradients' its parameters'."""
+    """The places that a loop may write beyond its lanes, which are padding."""
     inner = loop.counts[-1] if loop.counts else 1
     if loop.room < inner:
         raise BrokenLoops(f"{where} has room for {loop.room} of {inner} lanes")
@@ -256,17 +267,11 @@ def _beyond(loops: Loops, where: str, loop: Loop) -> Ints:
     return _places(first, (*loop.counts[:-1], loop.room - inner))
 
 
-# --- what they share ---------------------------------------------------------------------------------------------
-
-
-def _leaves(expr: Expr) -> set[Expr]:
-    if isinstance(expr, Apply):
-        return {leaf for operand in expr.operands for leaf in _leaves(operand)}
-    return {expr} if isinstance(expr, Leaf) else set()
+# --- shared by the checkers -------------------------------------------------------------------------------------------
 
 
 def _places(operand: Operand, lanes: Sequence[int] = (), terms: Sequence[int] = (), *, each: bool = False) -> Ints:
-    """All places of an operand, as often as it comes there, or at least once."""
+    """The places of an operand, each at least once; with `each`, once for each lane and term."""
     import numpy as np
 
     if isinstance(operand, float):
@@ -287,7 +292,7 @@ def _joined(parts: Iterable[Ints]) -> Ints:
 
 
 def _columns(parts: Sequence[tuple[int, Ints]]) -> tuple[Ints, Ints]:
-    """Places, and beside each the loop that it is of."""
+    """The loop of each place, and all places."""
     import numpy as np
 
     loops, places = zip(*parts) if parts else ((), ())
@@ -295,7 +300,7 @@ def _columns(parts: Sequence[tuple[int, Ints]]) -> tuple[Ints, Ints]:
 
 
 def _repeated(numbers: Ints) -> Any:
-    """A mask of those that came before."""
+    """A mask of the numbers that occur before."""
     import numpy as np
 
     wrong = np.ones(len(numbers), bool)

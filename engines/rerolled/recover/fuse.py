@@ -1,6 +1,27 @@
-"""Sums -> Sums: what only one term uses is written into that term, so that it needs no place and no loop of its own.
+"""Sums -> Sums: write a sum of one term into the only expression that reads it.
 
-A ReLU's gradient times the one product that feeds it is one expression, and one pass over the samples.
+The inner sum then needs no place in memory and no loop of its own. Both expressions must be cheap, and the result may
+have at most LARGEST primitives and three operands.
+
+Example, continued from `chains`. %21 is read once, by the gradient of a ReLU, and %29 too:
+
+    >>> show(fuse(chain(pull(tape))))
+    %8 = p0 + p1 * x0 + p2 * x1
+    %9 = (0.0 if %8 < 0.0 else %8)
+    %16 = p3 + p4 * x0 + p5 * x1
+    %17 = (0.0 if %16 < 0.0 else %16)
+    %18 = %9 * %17
+    %22 = (%17 > 0.0) * (%9 * 1.0)
+    q5 += x1 * %22
+    q4 += x0 * %22
+    q3 += %22
+    %30 = (%9 > 0.0) * (%17 * 1.0)
+    q2 += x1 * %30
+    q1 += x0 * %30
+    q0 += %30
+    loss %18
+
+%22 itself is read three times, and stays a sum. %8 is read once, by %9, but has three terms.
 """
 
 from __future__ import annotations
@@ -8,19 +29,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Optional
 
-from engines.graph.expr import Apply, Expr, Leaf
-from engines.rerolled.recover.sums import COMPUTED, NONE, SLOTS, Sums, is_cheap, size
+from engines.graph.expr import Expr, Leaf
+from engines.rerolled.recover.sums import COMPUTED, NONE, SLOTS, Sums, is_cheap, leaves, size, substitute
 
 LARGEST = 4
-"""Primitives in one expression, at most."""
+"""Limit on the number of primitives in an expression."""
 ROUNDS = 3
+"""Limit on the number of rounds; each may fill every slot once."""
 
 
 def fuse(found: Sums) -> Sums:
-    """A sum of one cheap term that is used once, by an expression with a slot to spare, goes into it.
+    """The sums after all fusions, the innermost first.
 
-    Innermost first, a slot at a time. Values stay in their pass: what a gradient uses once, nothing else uses, and it
-    is no value then.
+    No sum moves from one pass to the other: every value leads to the loss or to an output, so that a value with a
+    single reader is read by the forward pass.
     """
     import numpy as np
 
@@ -29,15 +51,16 @@ def fuse(found: Sums) -> Sums:
     first = np.append(np.cumsum(count[:-1]) - count[:-1], 0)
     uses = np.bincount(slots.ravel() + 1, minlength=found.nodes + 1)[1:]
     uses[[found.loss, *found.outputs]] += 1
-    whole = np.append((found.kind >= COMPUTED) & (uses == 1), False) & (count == 1)
+    fusible = np.append((found.kind >= COMPUTED) & (uses == 1), False) & (count == 1)
+    """Node -> whether it is a sum of one term that is read once, and not yet fused."""
     templates = dict(zip(found.templates, range(len(found.templates))))
     for _ in range(ROUNDS):
         fusing = False
         for slot in range(len(SLOTS)):
-            at = np.flatnonzero(whole[slots[:, slot]] & (template != 0))
-            # What is copied must be complete: it may not itself be about to take something in.
+            at = np.flatnonzero(fusible[slots[:, slot]] & (template != 0))
+            # The inner term must be complete: no sum may be left to be written into it.
             inner = first[slots[at, slot]]
-            at = at[~whole[slots[inner]].any(axis=1)]
+            at = at[~fusible[slots[inner]].any(axis=1)]
             inner = first[slots[at, slot]]
             pairs, which = np.unique(np.stack([template[at], template[inner]]), axis=1, return_inverse=True)
             for index, (outer_number, inner_number) in enumerate(pairs.T.tolist()):
@@ -48,7 +71,7 @@ def fuse(found: Sums) -> Sums:
                 fusing = True
                 terms = at[which.reshape(-1) == index]
                 operands = np.concatenate([slots[terms], slots[first[slots[terms, slot]]]], axis=1)
-                whole[slots[terms, slot]] = False
+                fusible[slots[terms, slot]] = False
                 count[slots[terms, slot]] = 0
                 template[terms] = templates.setdefault(expr, len(templates))
                 slots[terms] = NONE
@@ -62,22 +85,19 @@ def fuse(found: Sums) -> Sums:
 
 
 def _fused(outer: Expr, inner: Expr, slot: int) -> Optional[tuple[Expr, list[int]]]:
-    """The inner expression in a slot of the outer one; where its slots come from: 0.. the outer's, 3.. the inner's."""
+    """The outer expression with the inner one in a slot, and where its own slots come from; None if it is too large.
+
+    A source below 3 is a slot of the outer expression; from 3 on, those of the inner one follow.
+    """
     if not is_cheap(outer) or not is_cheap(inner) or inner == SLOTS[0] or size(outer) + size(inner) > LARGEST:
         return None
-    sources: list[int] = []
-
-    def rename(expr: Expr, offset: int) -> Expr:
-        if isinstance(expr, Apply):
-            return Apply(expr.primitive, tuple(rename(operand, offset) for operand in expr.operands))
-        if not isinstance(expr, Leaf):
-            return expr
-        if not offset and expr == SLOTS[slot]:
-            return rename(inner, len(SLOTS))
-        source = offset + SLOTS.index(expr)
-        if source not in sources:
-            sources.append(source)
-        return SLOTS[sources.index(source)] if sources.index(source) < len(SLOTS) else Leaf("none")
-
-    expr = rename(outer, 0)
-    return (expr, sources) if len(sources) <= len(SLOTS) else None
+    of_inner = {leaf: number for number, leaf in enumerate(SLOTS, len(SLOTS))}
+    of_outer = {leaf: number for number, leaf in enumerate(SLOTS)}
+    both = ((inner, of_inner) if leaf == SLOTS[slot] else (leaf, of_outer) for leaf in leaves(outer))
+    sources = list(dict.fromkeys(numbers[leaf] for expr, numbers in both for leaf in leaves(expr)))
+    if len(sources) > len(SLOTS):
+        return None
+    slot_of = dict(zip(sources, SLOTS))
+    filled: dict[Leaf, Expr] = {leaf: slot_of[number] for leaf, number in of_outer.items() if number in slot_of}
+    filled[SLOTS[slot]] = substitute(inner, {leaf: slot_of[of_inner[leaf]] for leaf in leaves(inner)})
+    return substitute(outer, filled), sources

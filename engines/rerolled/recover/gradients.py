@@ -1,7 +1,48 @@
-"""Tape -> Sums: every gradient as what it pulls from its consumers.
+"""Tape -> Sums: write each gradient as the ordered sum of what its consumers contribute.
 
-The only module here that knows ops, and the second that differentiates: `compiled.lower` pushes contributions row by
-row; this one writes, for each value, the ordered sum of what its consumers give it, a whole op at a time.
+The only module in this folder that knows the op table. Reverse mode as the reference runs it *pushes*: it walks the
+rows from the last to the first, and each row adds its contributions to its operands' gradients. Here each gradient
+*pulls* instead: it is one sum over its consumers, in the order in which the reference would have added them, the last
+consumer first. The arrays are built for a whole op at a time.
+
+Three rules keep the sums small:
+
+- An *alias* is a gradient that equals one consumer's gradient: `+` hands its gradient to both operands unchanged, and
+  where it is the only consumer, the operand's gradient needs no sum. Aliases are followed to their ends.
+- *Value numbering*: two rows of one op over the same operands compute the same value, and only the first one is kept.
+  This is done for rows with a single operand that is not a constant: among the others, duplicates are rare.
+- A *coefficient* is the factor of a contribution that takes a call or a division. It becomes a sum of its own, so that
+  equal ones are computed once.
+
+Example (the tape is in the docstring of the package). Forward sums keep the numbers of their rows; %19 would be the
+constant 1.0, and the gradient of row r is %(38 - r): %20 that of the loss, %21 and %29 those of the ReLUs, %17 and %9.
+
+    >>> show(pull(tape))
+    %3 = p1 * x0
+    %4 = p0 + %3
+    %7 = p2 * x1
+    %8 = %4 + %7
+    %9 = (0.0 if %8 < 0.0 else %8)
+    %12 = p4 * x0
+    %13 = p3 + %12
+    %15 = p5 * x1
+    %16 = %13 + %15
+    %17 = (0.0 if %16 < 0.0 else %16)
+    %18 = %9 * %17
+    %21 = %9 * 1.0
+    %22 = (%17 > 0.0) * %21
+    q5 += x1 * %22
+    q4 += x0 * %22
+    q3 += %22
+    %29 = %17 * 1.0
+    %30 = (%9 > 0.0) * %29
+    q2 += x1 * %30
+    q1 += x0 * %30
+    q0 += %30
+    loss %18
+
+The loss's gradient %20 is an alias of 1.0. The gradients of rows 15, 13 and 12, which are %23, %25 and %26, are aliases
+of %22, the gradient of row 16: all of these rows are operands of additions.
 """
 
 from __future__ import annotations
@@ -15,36 +56,43 @@ from engines.graph.expr import A, Apply, B, Expr, G, K, Leaf, Literal
 from engines.graph.ops import OPS, Op
 from engines.graph.tape import Tape
 from engines.rerolled.recover import sums
-from engines.rerolled.recover.sums import IDENTITY, NONE, SLOTS, Sums, follow, is_cheap
+from engines.rerolled.recover.sums import IDENTITY, NONE, SLOTS, Sums, is_cheap, jump_pointers, leaves, substitute
 
 if TYPE_CHECKING:
     from engines.rerolled.recover.sums import Ints
 
 
 def pull(tape: Tape) -> Sums:
-    """Forward over all rows; a gradient for each row above the loss, whether or not a parameter needs it."""
-    return _Pull(tape).pull()
+    """The sums of all rows, and of the gradients of all rows up to the loss, whether or not a parameter needs them."""
+    return _Builder(tape).build()
 
 
-class _Kind(NamedTuple):
-    """Rows of the same op and constant."""
+class _Rows(NamedTuple):
+    """All rows with the same op and constant."""
 
     op: Op
     constant: Optional[float]
     rows: Ints
 
 
-class _Pulls(NamedTuple):
-    """What operands get from rows of one kind: those at one position whose gradient is wanted."""
+class _Contributions(NamedTuple):
+    """What rows with the same op and constant contribute to their operands at one position."""
 
-    kind: _Kind
+    kind: _Rows
     position: int
+    """0 for left operands, 1 for right ones."""
     consumers: Ints
+    """Contribution -> the row that makes it."""
     targets: Ints
+    """Contribution -> the row to whose gradient it is added; constants and inputs have no gradient."""
 
 
-class _Pull:
-    """Numbers nodes: the tape's rows, the constant 1.0, gradients (the last row's first), then coefficients."""
+class _Builder:
+    """Builds the arrays of Sums.
+
+    Nodes are numbered in this order: the tape's rows, the constant 1.0, the gradients from the last row's to the
+    first's, then coefficients.
+    """
 
     def __init__(self, tape: Tape) -> None:
         import numpy as np
@@ -53,9 +101,11 @@ class _Pull:
         self.tape = tape
         self.rows = rows = len(tape)
         self.one = rows
+        """The node of the constant 1.0."""
         self.gradient = np.arange(2 * rows, rows, -1, dtype=np.int32)
         """Row -> node of its gradient."""
         self.nodes = 2 * rows + 1
+        """How many there are; coefficients are added."""
         codes = {name: code for code, name in enumerate((*tapes.LEAVES, *OPS))}
         self.code = np.frombuffer(bytes(map(codes.__getitem__, tape.ops)), np.uint8)
         left, right = (np.frombuffer(array("i", column), np.int32) for column in (tape.left, tape.right))
@@ -64,47 +114,48 @@ class _Pull:
         self.number[np.frombuffer(array("i", tape.numbers), np.int32)] = array("d", tape.numbers.values())
         self.number[self.one] = 1.0
         self.kinds = list(self._kinds(codes))
-        self.value = self._values()
-        """Row -> the first row that computes the same."""
+        self.value = self._value_numbers()
+        """Row -> the first row that computes the same value."""
         self.templates: dict[Expr, int] = {IDENTITY: 0}
+        """Template -> its number."""
         self.coefficients: list[tuple[int, Ints]] = []
-        """Template and slots."""
+        """Template and slots of each batch of coefficients, in the order of their nodes."""
 
-    def _kinds(self, codes: dict[str, int]) -> Iterator[_Kind]:
+    def _kinds(self, codes: dict[str, int]) -> Iterator[_Rows]:
         np = self.np
         for name, op in OPS.items():
             rows = np.flatnonzero(self.code == codes[name]).astype(np.int32)
             if not op.takes_constant:
-                yield _Kind(op, None, rows)
+                yield _Rows(op, None, rows)
                 continue
             for k in np.unique(self.number[rows]).tolist():
-                yield _Kind(op, k, rows[self.number[rows] == k])
+                yield _Rows(op, k, rows[self.number[rows] == k])
 
-    def _values(self) -> Ints:
-        """Values that are computed twice alike are computed once: a division's reciprocal, a subtraction's negation."""
+    def _value_numbers(self) -> Ints:
+        """Row -> the first row that computes the same value, such as a division's reciprocal or a negation."""
         np = self.np
         value = np.arange(self.rows + 1, dtype=np.int32)
         constants = np.flatnonzero(self.code == sums.CONSTANT)
         if len(constants):
-            value[constants] = _first_alike(np, constants, self.number[constants].view(np.int64))
+            value[constants] = _first_with_key(np, constants, self.number[constants].view(np.int64))
         is_constant = np.append(self.code == sums.CONSTANT, True)  # the last one is NONE's
         left, right = self.operands
-        # Only rows of one operand and a constant: among the others duplicates are rare, and the search is dear.
+        # Among rows of two operands that vary, duplicates are rare, and the search takes long.
         shared = [rows[is_constant[right[rows]] | is_constant[left[rows]]] for _, _, rows in self.kinds]
         changed = True
         while changed:
             changed = False
             for rows in filter(len, shared):
                 key = value[left[rows]].astype(np.int64) * (self.rows + 1) + value[right[rows]]
-                first = _first_alike(np, rows, key)
+                first = _first_with_key(np, rows, key)
                 changed = changed or bool((value[rows] != first).any())
                 value[rows] = first
         values: Ints = value[:-1]
         return values
 
-    def pull(self) -> Sums:
+    def build(self) -> Sums:
         np = self.np
-        owners, templates, slots = zip(self._forward(), self._backward(), self._of_coefficients())
+        owners, templates, slots = zip(self._forward(), self._backward(), self._coefficient_terms())
         number = np.zeros(self.nodes)
         number[: self.rows + 1] = self.number
         kind = np.full(self.nodes, sums.GRADIENT, np.int8)
@@ -114,21 +165,21 @@ class _Pull:
         mirrors = np.full(self.nodes, NONE, np.int32)
         mirrors[self.gradient] = np.arange(self.rows)
         return Sums(
-            list(self.templates),
-            np.concatenate(owners),
-            np.concatenate(templates),
-            np.concatenate(slots),
-            kind,
-            number,
-            mirrors,
-            int(self.value[self.tape.loss]),
-            tuple(int(self.value[output]) for output in self.tape.outputs),
-            self.tape.inputs,
-            self.tape.parameters,
+            templates=list(self.templates),
+            owner=np.concatenate(owners),
+            template=np.concatenate(templates),
+            slots=np.concatenate(slots),
+            kind=kind,
+            number=number,
+            mirrors=mirrors,
+            loss=int(self.value[self.tape.loss]),
+            outputs=tuple(int(self.value[output]) for output in self.tape.outputs),
+            inputs=self.tape.inputs,
+            parameters=self.tape.parameters,
         )
 
     def _forward(self) -> tuple[Ints, Ints, Ints]:
-        """Owner, template and slots of the forward pass's terms; an addition has two."""
+        """Owner, template and slots of the terms of values; an addition has two, any other op has one."""
         np, value = self.np, self.value
         count = np.zeros(self.rows + 1, np.int32)
         for op, _, rows in self.kinds:
@@ -146,18 +197,18 @@ class _Pull:
                 slots[at, 0] = value[left[rows]]
                 slots[at + 1, 0] = value[right[rows]]
             else:
-                number, leaves = self._template(op.forward, k)
+                number, operands = self._template(op.forward, k)
                 template[at] = number
-                slots[at] = self._slots(leaves, rows)
+                slots[at] = self._slots(operands, rows)
         return owner, template, slots
 
     def _backward(self) -> tuple[Ints, Ints, Ints]:
-        """Owner, template and slots of the gradients' terms, in the reference's order."""
+        """Owner, template and slots of the terms of gradients, in the reference's order."""
         np, rows, loss = self.np, self.rows, self.tape.loss
-        pulls = list(self._pulls())
+        contributions = list(self._contributions())
         count = np.zeros(rows, np.int32)
-        for pull in pulls:
-            count += np.bincount(pull.targets, minlength=rows)
+        for one in contributions:
+            count += np.bincount(one.targets, minlength=rows)
         node = np.arange(self.nodes, dtype=np.int32)
         node[self.gradient[loss]] = self.one
         aliases = [self.gradient[[loss]]]
@@ -167,10 +218,10 @@ class _Pull:
             [np.zeros(0, np.int64)],
             [aliases[0][:0]],
         )
-        for (op, k, _), position, consumers, targets in pulls:
+        for (op, k, _), position, consumers, targets in contributions:
             expr = op.contributions[position]
             if expr == G:
-                # A gradient that is one consumer's gradient unchanged is that one.
+                # Its only contribution is one consumer's gradient, unchanged.
                 alias = (count[targets] == 1) & (self.code[targets] != sums.PARAMETER)
                 node[self.gradient[targets[alias]]] = self.gradient[consumers[alias]]
                 aliases.append(self.gradient[targets[alias]])
@@ -179,15 +230,15 @@ class _Pull:
             template.append(np.full(len(consumers), number, np.int16))
             slots.append(taken)
             owners.append(self.gradient[targets])
-            # Of each gradient the last consumer's first; of one consumer the left operand's first.
+            # The order within each gradient: the last consumer first; of one consumer, the left operand first.
             keys.append(((rows - targets.astype(np.int64)) * rows + (rows - consumers)) * 2 + position)
         if self.code[loss] == sums.PARAMETER:
             template.append(np.zeros(1, np.int16))
             slots.append(np.array([[self.one, NONE, NONE]], np.int32))
             owners.append(self.gradient[[loss]])
             keys.append(np.zeros(1, np.int64))
-        follow(node, np.concatenate(aliases))
-        node = np.append(node, np.arange(len(node), self.nodes, dtype=np.int32))  # coefficients came since
+        node = jump_pointers(node, np.concatenate(aliases))
+        node = np.append(node, np.arange(len(node), self.nodes, dtype=np.int32))  # coefficients were added since
         order = np.argsort(np.concatenate(keys))
         taken = np.concatenate(slots)[order]
         return (
@@ -196,21 +247,21 @@ class _Pull:
             np.where(taken == NONE, NONE, node[taken]),
         )
 
-    def _pulls(self) -> Iterator[_Pulls]:
+    def _contributions(self) -> Iterator[_Contributions]:
         wanted = (self.code >= sums.COMPUTED) | (self.code == sums.PARAMETER)
         for kind in self.kinds:
             rows = kind.rows[kind.rows <= self.tape.loss]
             for position in range(kind.op.arity):
                 targets = self.operands[position][rows]
                 kept = wanted[targets]
-                yield _Pulls(kind, position, rows[kept], targets[kept])
+                yield _Contributions(kind, position, rows[kept], targets[kept])
 
     def _contribution(self, expr: Expr, k: Optional[float], consumers: Ints) -> tuple[int, Ints]:
-        """Template and slots of what these rows give; aliases are not yet followed."""
-        coefficient = _dear_coefficient(expr)
+        """Template and slots of what these rows contribute; aliases are not followed yet."""
+        coefficient = _costly_coefficient(expr)
         if coefficient is None or not len(consumers):
-            number, leaves = self._template(expr, k)
-            return number, self._slots(leaves, consumers)
+            number, operands = self._template(expr, k)
+            return number, self._slots(operands, consumers)
         number, _ = self._template(_PRODUCT, None)
         slots = _no_slots(self.np, len(consumers))
         slots[:, 0] = self._coefficients(coefficient, k, consumers)
@@ -218,17 +269,18 @@ class _Pull:
         return number, slots
 
     def _coefficients(self, expr: Expr, k: Optional[float], consumers: Ints) -> Ints:
-        """Nodes of a factor that is worth computing once."""
+        """The nodes of a coefficient in these rows, one for each set of operands. Adds them to the builder's."""
         np = self.np
-        number, leaves = self._template(expr, k)
-        slots = self._slots(leaves, consumers)
+        number, operands = self._template(expr, k)
+        slots = self._slots(operands, consumers)
         distinct, inverse = np.unique(slots, axis=0, return_inverse=True)
         self.coefficients.append((number, distinct))
         first, self.nodes = self.nodes, self.nodes + len(distinct)
         nodes: Ints = first + inverse.reshape(-1)
         return nodes
 
-    def _of_coefficients(self) -> tuple[Ints, Ints, Ints]:
+    def _coefficient_terms(self) -> tuple[Ints, Ints, Ints]:
+        """Owner, template and slots of the coefficients' terms; each has one."""
         np = self.np
         counts = [len(slots) for _, slots in self.coefficients]
         owner = np.arange(self.nodes - sum(counts), self.nodes, dtype=np.int32)
@@ -236,16 +288,19 @@ class _Pull:
         return owner, template, np.concatenate([_no_slots(np, 0), *(slots for _, slots in self.coefficients)])
 
     def _template(self, expr: Expr, k: Optional[float]) -> tuple[int, Sequence[Leaf]]:
-        """The expression over slots as a template's number; and which leaf fills each slot."""
-        leaves: list[Leaf] = []
-        template = _over_slots(expr, k, leaves)
-        return self.templates.setdefault(template, len(self.templates)), leaves
+        """The number of the expression's template, in which leaves are slots; and the leaf that fills each slot."""
+        operands = [leaf for leaf in dict.fromkeys(leaves(expr)) if leaf != K]
+        leaf_to: dict[Leaf, Expr] = dict(zip(operands, SLOTS))
+        if k is not None:
+            leaf_to[K] = Literal(k)
+        template = _folded(substitute(expr, leaf_to))
+        return self.templates.setdefault(template, len(self.templates)), operands
 
-    def _slots(self, leaves: Sequence[Leaf], rows: Ints) -> Ints:
-        """What these rows have for the leaves; gradients are the rows' own, aliases not yet followed."""
+    def _slots(self, operands: Sequence[Leaf], rows: Ints) -> Ints:
+        """The nodes that fill the slots in these rows. G is a row's own gradient; aliases are not followed yet."""
         np, value = self.np, self.value
         slots = _no_slots(np, len(rows))
-        for slot, leaf in enumerate(leaves):
+        for slot, leaf in enumerate(operands):
             if leaf == G:
                 slots[:, slot] = self.gradient[rows]
             else:
@@ -263,33 +318,26 @@ def _no_slots(np: Any, count: int) -> Ints:
     return slots
 
 
-def _first_alike(np: Any, rows: Ints, key: Ints) -> Ints:
-    """For each row the first with the same key; rows ascend."""
+def _first_with_key(np: Any, rows: Ints, key: Ints) -> Ints:
+    """For each row the first row with the same key; rows ascend."""
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    alike: Ints = rows[first[inverse]]
-    return alike
+    found: Ints = rows[first[inverse]]
+    return found
 
 
-def _dear_coefficient(expr: Expr) -> Optional[Expr]:
-    """The factor of a gradient that takes a call or a division."""
+def _costly_coefficient(expr: Expr) -> Optional[Expr]:
+    """The factor of a contribution to a gradient, where it takes a call or a division; None otherwise."""
     if isinstance(expr, Apply) and expr.primitive == "mul" and expr.operands[1] == G:
         return None if is_cheap(expr.operands[0]) else expr.operands[0]
     return None
 
 
-def _over_slots(expr: Expr, k: Optional[float], leaves: list[Leaf]) -> Expr:
-    """Rename leaves to slots in the order in which they come, and put the constant in."""
-    if isinstance(expr, Apply):
-        operands = tuple(_over_slots(operand, k, leaves) for operand in expr.operands)
-        numbers = [operand.number for operand in operands if isinstance(operand, Literal)]
-        if expr.primitive == "sub" and len(numbers) == 2:
-            return Literal(numbers[0] - numbers[1])
-        return Apply(expr.primitive, operands)
-    if expr == K:
-        assert k is not None
-        return Literal(k)
-    if isinstance(expr, Leaf):
-        if expr not in leaves:
-            leaves.append(expr)
-        return SLOTS[leaves.index(expr)]
-    return expr
+def _folded(expr: Expr) -> Expr:
+    """The expression with differences of two numbers computed, such as the exponent of a power's derivative."""
+    if not isinstance(expr, Apply):
+        return expr
+    operands = tuple(map(_folded, expr.operands))
+    numbers = [operand.number for operand in operands if isinstance(operand, Literal)]
+    if expr.primitive == "sub" and len(numbers) == 2:
+        return Literal(numbers[0] - numbers[1])
+    return Apply(expr.primitive, operands)

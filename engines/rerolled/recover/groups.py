@@ -1,7 +1,35 @@
-"""Sums -> Groups: sums of one shape, none of which needs another, are the lanes of one loop.
+"""Sums -> Groups: sums of one shape, none of which reads another, become the lanes of one loop.
 
-Lanes are whole sums (neurons, samples, points), never the terms of one: each keeps its own order of additions, so that
-any number of them may run side by side without changing a bit.
+Lanes are whole sums (neurons, samples, points), never the terms of one sum. Each lane keeps its own order of additions,
+so that any number of lanes may run side by side without changing a bit.
+
+Three terms:
+
+- A *wave* holds all sums of one pass at the same distance from the leaves, which is the length of the longest chain of
+  sums between them. No sum of a wave reads another one. Sinks form a single wave, the last one.
+- The *origin* of a node is the kind of leaf that it is, or the group that computes it. Gradients of values are an
+  exception: those of one group of values have one origin, whichever groups compute them, because they lie in memory
+  as their values do.
+- The *shape* of a sum is the number of its terms, each term's template and the origins of its operands, and for a
+  gradient or a sink the origin of the node whose gradient it is.
+
+The sums of a wave are sorted by a hash of their shapes; then each one is compared with the first of its hash. If any
+two shapes have the same hash, the wave is grouped by the shapes themselves: a collision costs time, not correctness.
+
+Example, continued from `fuse`. A group's lanes are the numbers of its sums:
+
+    >>> for one in group(fuse(chain(pull(tape)))):
+    ...     print(one.phase.name, one.nodes.tolist(), one.terms)
+    FORWARD [8, 16] 3
+    FORWARD [9, 17] 1
+    FORWARD [18] 1
+    BACKWARD [22, 30] 1
+    SINK [24, 27, 33, 37] 1
+    SINK [28, 38] 1
+
+%8 and %16 have the same shape: a parameter, then twice a parameter times an input. %9 and %17 read the group of these
+two; %22 and %30 are gradients of it. Of the six sinks, those of weights read an input and a gradient, and those of
+biases (p3 and p0) only a gradient.
 """
 
 from __future__ import annotations
@@ -9,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engines.rerolled.recover.nest import nests
 from engines.rerolled.recover.sums import COMPUTED, CONSTANT, PARAMETER, SINK, SLOTS, VALUE, Sums
@@ -22,7 +50,7 @@ if TYPE_CHECKING:
 
 
 class Phase(IntEnum):
-    """When a group runs. Sinks come last: then nothing else reads a parameter any more."""
+    """When a group runs. Sinks come last, when no other sum reads a parameter any more."""
 
     FORWARD = 0
     BACKWARD = 1
@@ -31,7 +59,7 @@ class Phase(IntEnum):
 
 @dataclass(frozen=True)
 class Group:
-    """Sums whose terms have the same templates, and operands of the same origin, position by position."""
+    """Sums of one shape, none of which reads another."""
 
     phase: Phase
     nodes: Ints
@@ -39,44 +67,43 @@ class Group:
     first: Ints
     """Lane -> its first term."""
     terms: int
-    """How many each lane has."""
+    """The number of terms of each lane."""
 
 
 def group(found: Sums) -> list[Group]:
-    """In an order in which they can run."""
+    """The groups of all sums, in an order in which they can run."""
     import numpy as np
 
     nodes = found.nodes
     count: Any = np.bincount(found.owner, minlength=nodes)
     first = np.cumsum(count) - count
-    region = np.minimum(found.kind, COMPUTED).astype(np.int64)
-    """Node -> what it comes from: the kind of a leaf, the group of a sum."""
-    origins = np.append(region, -1)  # the last one is NONE's
-    # A number for each position, odd and mixed well; numpy.random would take 20 ms to import.
+    origins = np.append(np.minimum(found.kind, COMPUTED).astype(np.int64), -1)  # the last one is NONE's
+    """Node -> a number for its origin: the kind of a leaf; more than COMPUTED for a sum, once it is in a group."""
+    # An odd, well mixed number for each position of a term. Importing numpy.random would take 20 ms.
     weights = _mix(np, np.arange(1, int(count.max(initial=0)) + 1, dtype=np.uint64) * np.uint64(_ODD)) | np.uint64(1)
     rank = np.append(np.where(found.kind < CONSTANT, found.number, 0.0).astype(np.int64), 0)
-    """Where a node stands among those of its origin: a leaf's index, a sum's lane."""
+    """Node -> its position among the nodes of its origin: the index of a leaf, the lane of a sum."""
     made: list[Group] = []
     for phase, members in _waves(found, count):
-        for lanes in _alike(found, members, count, first, origins, weights):
+        for lanes in _by_shape(found, members, count, first, origins, weights):
             if phase == Phase.FORWARD and len(lanes) > 1:
-                lanes = _in_order(found, lanes, first, count, rank)
-            rank[lanes] = np.arange(len(lanes)) + (len(made) + 1) * _BESIDE
-            # A gradient comes from where its value does, beside which it will lie: backward waves are finer.
+                lanes = _most_regular_order(found, lanes, first, count, rank)
+            rank[lanes] = np.arange(len(lanes)) + (len(made) + 1) * _OFFSET
+            # Gradients of one group of values have one origin, even if they are in several groups of their own.
             mirrored = origins[found.mirrors[lanes]]
-            origins[lanes] = np.where(mirrored > COMPUTED, mirrored + _BESIDE, COMPUTED + 1 + len(made))
+            origins[lanes] = np.where(mirrored > COMPUTED, mirrored + _OFFSET, COMPUTED + 1 + len(made))
             made.append(Group(phase, lanes, first[lanes], int(count[lanes[0]])))
     return made
 
 
 def _waves(found: Sums, count: Ints) -> Iterator[tuple[Phase, Ints]]:
-    """Sums by their distance from the leaves: the forward pass, then the backward pass, then all sinks at once."""
+    """The waves of the forward pass, those of the backward pass, then all sinks; the numbers in a wave ascend."""
     import numpy as np
 
     is_sink = found.kind == SINK
     operands = found.slots.ravel()
     consumers = np.repeat(found.owner, found.slots.shape[1])
-    # An edge for each operand that is a sum; sinks wait for everything anyway.
+    # The graph has an edge for each operand that is a sum. Sinks are left out: they come after all other sums.
     edges = np.flatnonzero((operands >= 0) & (found.kind[operands] >= COMPUTED) & ~is_sink[consumers])
     operands, consumers = operands[edges], consumers[edges]
     order = np.argsort(operands, kind="stable")
@@ -100,37 +127,98 @@ def _waves(found: Sums, count: Ints) -> Iterator[tuple[Phase, Ints]]:
         yield Phase.SINK, sinks
 
 
-def _alike(
+class _Shapes(NamedTuple):
+    """The shapes of a wave's sums."""
+
+    counts: Ints
+    """Sum -> the number of its terms."""
+    mirrored: Ints
+    """Sum -> the origin of the node whose gradient it is."""
+    start: Ints
+    """Sum -> where its terms start in the columns."""
+    columns: tuple[Ints, ...]
+    """The template of each term; then, for each slot, the origin of each term's operand. One sum follows the other."""
+
+    def hashes(self, weights: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Sum -> a hash of its shape. weights: an odd number for each position of a term in a sum."""
+        import numpy as np
+
+        template, *origins = self.columns
+        key = template.astype(np.uint64)
+        for column in origins:
+            key = _mix(np, key * _ODD + column.view(np.uint64))
+        position = np.arange(len(key)) - np.repeat(self.start, self.counts)
+        of_terms = np.add.reduceat(key * weights[position], self.start)
+        key = _mix(np, of_terms + self.counts.astype(np.uint64) * _ODD)
+        hashes: NDArray[np.uint64] = _mix(np, key + self.mirrored.view(np.uint64))
+        return hashes
+
+    def differ(self, other: Ints) -> Any:
+        """Sum -> whether its shape differs from that of another one. other: sum -> an earlier sum, or itself."""
+        import numpy as np
+
+        differ = (self.counts != self.counts[other]) | (self.mirrored != self.mirrored[other])
+        # If the other sum has fewer terms, this also reads terms of the sums that follow it, but none after this sum's.
+        beside = np.repeat(self.start[other] - self.start, self.counts) + np.arange(len(self.columns[0]))
+        terms = np.zeros(len(beside), bool)
+        for column in self.columns:
+            terms |= column != column[beside]
+        if terms.any():
+            differ |= np.logical_or.reduceat(terms, self.start)
+        return differ
+
+    def numbers(self) -> Ints:
+        """Sum -> a number for its shape, by comparison of whole shapes: exact where `hashes` may collide, and slow."""
+        import numpy as np
+
+        of_terms = np.split(np.stack(self.columns, axis=1), self.start[1:])
+        numbers: dict[tuple[int, bytes], int] = {}
+        return np.array(
+            [
+                numbers.setdefault((mirrored, terms.tobytes()), len(numbers))
+                for mirrored, terms in zip(self.mirrored.tolist(), of_terms)
+            ]
+        )
+
+
+def _by_shape(
     found: Sums, members: Ints, count: Ints, first: Ints, origins: Ints, weights: NDArray[np.uint64]
-) -> Iterator[Ints]:
-    """Parts of the members that agree in all that a group agrees in."""
+) -> list[Ints]:
+    """The members of a wave, an array for each shape; the members ascend in each array, and so do the first members."""
     import numpy as np
 
     if len(members) == 1:
-        yield members
-        return
+        return [members]
     counts = count[members]
     terms = _ranges(np, first[members], first[members] + counts)
-    start = np.cumsum(counts) - counts
-    position = np.arange(len(terms)) - np.repeat(start, counts)
-    # A hash of 64 bits in place of a comparison of thousands of terms; `check` compares what it put together.
-    key = found.template[terms].astype(np.uint64)
-    for slot in range(found.slots.shape[1]):
-        key = _mix(np, key * _ODD + origins[found.slots[terms, slot]].astype(np.uint64))
-    signature = np.add.reduceat(key * weights[position], start)
-    mirrored = found.mirrors[members]
-    signature = _mix(np, signature + counts.astype(np.uint64) * _ODD) + origins[mirrored].astype(np.uint64)
-    _, inverse = np.unique(signature, return_inverse=True)
-    order = np.argsort(inverse, kind="stable")
-    parts = np.split(members[order], np.flatnonzero(np.diff(inverse[order])) + 1)
-    yield from sorted(parts, key=lambda lanes: int(lanes[0]))
+    shapes = _Shapes(
+        counts,
+        origins[found.mirrors[members]],
+        np.cumsum(counts) - counts,
+        (found.template[terms], *(origins[found.slots[terms, slot]] for slot in range(found.slots.shape[1]))),
+    )
+    order, starts = _runs(np, shapes.hashes(weights))
+    leader = np.empty(len(members), np.int64)
+    leader[order] = np.repeat(order[starts], np.diff(starts, append=len(order)))
+    # Equal hashes prove nothing: every sum is compared with the first one of the same hash.
+    if shapes.differ(leader).any():
+        order, starts = _runs(np, shapes.numbers())
+    return sorted(np.split(members[order], starts[1:]), key=lambda lanes: int(lanes[0]))
 
 
-def _in_order(found: Sums, lanes: Ints, first: Ints, count: Ints, rank: Ints) -> Ints:
-    """The lanes in the order in which their operands follow one another most evenly.
+def _runs(np: Any, keys: Any) -> tuple[Ints, Ints]:
+    """The stable order that brings equal keys together; where in this order each key starts."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    return order, np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
 
-    That of the tape, where it will do; it may reach the first row of one matrix, all of another, then the rest of the
-    first. Otherwise by operands: those of one input side by side, with its weights in order, or the other way round.
+
+def _most_regular_order(found: Sums, lanes: Ints, first: Ints, count: Ints, rank: Ints) -> Ints:
+    """The lanes in the order in which the addresses of their operands make the fewest nests.
+
+    This is the tape's order if that gives a single nest. It may not: depth-first numbering reaches the first row of one
+    matrix, then all of another one, then the rest of the first. The alternatives are sorted by the operands of the last
+    term: by its first slot, then its second, or the other way round.
     """
     import numpy as np
 
@@ -150,17 +238,20 @@ def _in_order(found: Sums, lanes: Ints, first: Ints, count: Ints, rank: Ints) ->
     return best
 
 
-_BESIDE = 1 << 32
+_OFFSET = 1 << 32
+"""More than the number of nodes: it keeps the ranks of two groups apart, and gradients' origins from values'."""
 _ODD = 0x9E3779B97F4A7C15
+"""2**64 over the golden ratio, made odd: Knuth's multiplier for hashing."""
 
 
 def _mix(np: Any, key: Any) -> Any:
+    """Multiply and shift, as in SplitMix64, so that high bits reach the low ones."""
     key = key * np.uint64(0xBF58476D1CE4E5B9)
     return key ^ (key >> np.uint64(29))
 
 
 def _ranges(np: Any, start: Ints, stop: Ints) -> Ints:
-    """The numbers from each start to its stop, one range after the other."""
+    """The numbers of each range from a start to its stop, one range after the other."""
     length = stop - start
     numbers: Ints = np.repeat(stop - np.cumsum(length), length) + np.arange(int(length.sum()))
     return numbers

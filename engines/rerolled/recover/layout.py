@@ -1,7 +1,56 @@
-"""Groups -> Loops: where everything lies, and which loops reach it.
+"""Groups -> Loops: choose a place for every node, and write the groups as loops over these places.
 
-The compiler owns storage, and chooses it for the loops: parameters lie as the widest loop that reads them wants them,
-term by term with the lanes inside; a gradient lies where its value does, in a mirror.
+All nodes lie in one workspace of doubles, which is divided into areas:
+
+- `x`: inputs, in the caller's order.
+- `k`: constants; equal ones share a place.
+- `p`: parameters, as the widest loop of the forward pass that reads them needs them: term by term, the lanes of a term
+  side by side. For a layer this is the transposed matrix of its weights.
+- `v`: values, loop by loop, with lanes side by side.
+- `q` and `g`: the gradients of parameters and of values, each at a fixed distance from its parameter or value.
+- `u`: the other sums of the backward pass: coefficients, and gradients of values that have no place.
+
+Lanes side by side fill whole vectors: a row of them is padded, from 3 lanes to 4 and from 50 to 56.
+
+A group becomes one loop if its lanes take the same steps from term to term, so that one nest of terms serves all lanes,
+and if the places of its first terms form one nest of lanes. Where its lanes differ in up to FEW of their steps, these
+terms start new segments. Where they differ in more, lanes with equal steps become loops of their own; if these were too
+many, the places of an operand are listed in a table.
+
+Example, continued from `groups`. The sums of the group %8, %16 are
+
+    p0 + p1 * x0 + p2 * x1
+    p3 + p4 * x0 + p5 * x1
+
+It is the only group of the forward pass that reads parameters. They lie in the order p0 p3, p1 p4, p2 p5, from place 16
+on, and a copy says which of the caller's parameters is at each place:
+
+    >>> loops = lay_out(fuse(chain(pull(tape))), group(fuse(chain(pull(tape)))))
+    >>> for area in loops.areas:
+    ...     print(*area)
+    x 0 8
+    k 8 16
+    p 16 24
+    v 24 32
+    q 32 40
+    g 40 48
+    u 48 56
+    >>> [copy] = loops.copies
+    >>> copy.counts, copy.place, copy.parameter
+    ((3, 2), Access(base=16, lanes=(2, 1), terms=()), Access(base=0, lanes=(1, 3), terms=()))
+
+From the second term to the third, both lanes step by 2 in `p` and by 1 in `x`. The first term has another template, so
+that it is a segment of its own:
+
+    >>> first, second = loops.loops[0].segments
+    >>> first.counts, first.operands
+    ((), (Access(base=16, lanes=(1,), terms=()),))
+    >>> second.counts, second.operands
+    ((2,), (Access(base=18, lanes=(1,), terms=(2,)), Access(base=0, lanes=(0,), terms=(1,))))
+
+In the text form, with places counted from the start of their area, this is
+
+    for i<2: v[i] = p[i] + sum(t<2: p[2 + i + 2*t] * x[t])
 """
 
 from __future__ import annotations
@@ -18,36 +67,44 @@ if TYPE_CHECKING:
     from engines.rerolled.recover.sums import Ints
 
 FEW = 4
-"""So many single sums, pieces or terms are no reason for anything cleverer."""
+"""Up to this many terms of a single sum, pieces or irregular terms are emitted one by one."""
 VECTOR = 8
-"""Blocks begin at multiples of it: doubles in the widest vector."""
+"""The number of doubles in the widest vector; blocks of more than 2 doubles start at multiples of it."""
 
 
 def lay_out(found: Sums, groups: Sequence[Group]) -> Loops:
-    """Places for all nodes, and the groups as loops over them."""
+    """The groups as loops over a workspace in which every node that they need has a place."""
     return _Layout(found).lay_out(groups)
 
 
 def padded(count: int) -> int:
-    """How many doubles so many lanes take."""
+    """The number of doubles that this many lanes side by side take."""
     return count if count < 3 else 4 if count <= 4 else -(-count // VECTOR) * VECTOR
 
 
 class _Layout:
+    """Fills the workspace from its start to its end: an area after the other, in each of them block after block."""
+
     def __init__(self, found: Sums) -> None:
         import numpy as np
 
         self.np = np
         self.found = found
         self.place = np.full(found.nodes + 1, NONE, np.int64)  # the last one is NONE's
+        """Node -> where it lies."""
         self.end = 0
-        self.mirror = NONE
-        self.areas: list[Area] = []
+        """Where the next block goes."""
+        self.areas: dict[str, Area] = {}
+        """The complete areas by name, in the order of the workspace."""
         self.numbers: list[float] = []
+        self.mirror = 0
+        """The distance from a parameter or a value to its gradient."""
+        self.occupied = np.zeros(0, bool)
+        """Place -> whether a leaf or a value lies there."""
 
     def lay_out(self, groups: Sequence[Group]) -> Loops:
-        found = self.found
-        inputs = self.np.flatnonzero(found.kind == INPUT)
+        np, found = self.np, self.found
+        inputs = np.flatnonzero(found.kind == INPUT)
         self.place[inputs] = found.number[inputs]
         self.end = found.inputs
         self._close("x")
@@ -58,9 +115,8 @@ class _Layout:
         loops = [loop for group in groups if group.phase == Phase.FORWARD for loop in self._loops(group)]
         values = self._close("v")
         self.mirror = values.stop - parameters.start
-        """From a parameter or a value to its gradient."""
-        self.taken = self.np.zeros(values.stop + VECTOR, bool)
-        self.taken[self.place[self.place >= 0]] = True
+        self.occupied = np.zeros(values.stop + VECTOR, bool)
+        self.occupied[self.place[self.place >= 0]] = True
         self.end += parameters.stop - parameters.start
         self._close("q")
         self.end += values.stop - values.start
@@ -69,34 +125,36 @@ class _Layout:
         self.end += VECTOR  # the last vector may reach beyond the last block
         self._close("u")
         return Loops(
-            loops,
-            tuple(self.areas),
-            tuple(self.numbers),
-            list(self._copies()),
-            self._leaf(found.loss),
-            tuple(map(self._leaf, found.outputs)),
-            found.inputs,
-            found.parameters,
+            loops=loops,
+            areas=tuple(self.areas.values()),
+            numbers=tuple(self.numbers),
+            copies=list(self._copies()),
+            loss=self._single_operand(found.loss),
+            outputs=tuple(map(self._single_operand, found.outputs)),
+            inputs=found.inputs,
+            parameters=found.parameters,
         )
 
     def _close(self, name: str) -> Area:
-        """End an area, at a multiple of VECTOR."""
+        """Complete the area that starts at the end of the last one; it ends at a multiple of VECTOR."""
+        start = max((area.stop for area in self.areas.values()), default=0)
         self.end = -(-self.end // VECTOR) * VECTOR
-        self.areas.append(Area(name, self.areas[-1].stop if self.areas else 0, self.end))
-        return self.areas[-1]
+        self.areas[name] = Area(name, start, self.end)
+        return self.areas[name]
 
     def _block(self, size: int) -> int:
+        """The start of a new block."""
         if size > 2:
             self.end = -(-self.end // VECTOR) * VECTOR
         start, self.end = self.end, self.end + size
         return start
 
-    def _leaf(self, node: int) -> Operand:
-        return self._number(Access(int(self.place[node]), ()))
+    def _single_operand(self, node: int) -> Operand:
+        return self._simplified(Access(int(self.place[node]), ()))
 
-    def _number(self, access: Access) -> Operand:
-        """A constant that is the same everywhere is a number."""
-        index = access.base - self.areas[1].start
+    def _simplified(self, access: Access) -> Operand:
+        """The access; or the number that it reads, where that is one constant for all lanes and terms."""
+        index = access.base - self.areas["k"].start
         if not 0 <= index < len(self.numbers) or any(access.lanes) or any(access.terms):
             return access
         return self.numbers[index]
@@ -104,7 +162,7 @@ class _Layout:
     # --- leaves ----------------------------------------------------------------------------------------------------
 
     def _place_constants(self) -> None:
-        """Equal ones lie at one place."""
+        """Equal constants share a place."""
         np, found = self.np, self.found
         constants = np.flatnonzero(found.kind == CONSTANT)
         bits, inverse = np.unique(found.number[constants].view(np.int64), return_inverse=True)
@@ -112,7 +170,7 @@ class _Layout:
         self.place[constants] = self._block(len(bits)) + inverse.reshape(-1)
 
     def _place_parameters(self, groups: Sequence[Group]) -> None:
-        """As the loop with the most lanes that reads them takes them: term by term, the lanes inside and padded."""
+        """Place parameters for the widest group that reads them: term by term, the lanes side by side and padded."""
         np, found = self.np, self.found
         is_parameter = np.append(found.kind == PARAMETER, False)
         for group in sorted(groups, key=lambda group: -len(group.nodes)):
@@ -127,7 +185,10 @@ class _Layout:
         self.place[unread] = self._block(len(unread)) + np.arange(len(unread))
 
     def _place_fresh(self, nodes: Ints, fresh: Any) -> None:
-        """nodes: shape (terms, lanes); fresh: which of them have no place yet."""
+        """Place the parameters that have no place yet.
+
+        nodes: operands, shape (terms, lanes). fresh: whether each is a parameter without a place.
+        """
         np = self.np
         at = np.flatnonzero(fresh)
         _, first = np.unique(nodes.reshape(-1)[at], return_index=True)
@@ -144,12 +205,13 @@ class _Layout:
         self.place[nodes.reshape(-1)[at]] = place
 
     def _copies(self) -> Iterator[Copy]:
+        """All parameters in the order of the workspace. Their indices are listed where the caller has another order."""
         np, found = self.np, self.found
         parameters = np.flatnonzero(found.kind == PARAMETER)
         parameters = parameters[np.argsort(self.place[parameters])]
         places, indices = self.place[parameters], found.number[parameters].astype(np.int64)
         pieces = nests(np.stack([places, indices])) if len(parameters) else []
-        if len(pieces) > 2 * FEW:  # the caller's order is not the loops'
+        if len(pieces) > 2 * FEW:
             pieces = nests(places[None])
         for piece in pieces:
             members = slice(piece.start, piece.start + piece.size)
@@ -164,6 +226,7 @@ class _Layout:
     # --- loops -----------------------------------------------------------------------------------------------------
 
     def _loops(self, group: Group) -> Iterator[Loop]:
+        """The group as loops: most often one."""
         if len(group.nodes) == 1 and group.terms <= FEW:
             yield self._single(group)
             return
@@ -172,52 +235,55 @@ class _Layout:
         terms = group.first[order] + np.arange(group.terms)[:, None]
         slots = np.moveaxis(found.slots[terms], -1, 0)
         lanes = _Lanes(
-            group.nodes[order],
-            targets,
-            found.template[terms[:, 0]],
-            slots[:, :, 0] != NONE,
-            np.where(slots == NONE, 0, self.place[slots]),
+            nodes=group.nodes[order],
+            targets=targets,
+            template=found.template[terms[:, 0]],
+            used=slots[:, :, 0] != NONE,
+            places=np.where(slots == NONE, 0, self.place[slots]),
         )
-        area = np.searchsorted([area.stop for area in self.areas], lanes.places[:, :, 0], side="right")
+        area = np.searchsorted([area.stop for area in self.areas.values()], lanes.places[:, :, 0], side="right")
+        # After these terms a new segment starts: the next one has another template, or an operand in another area.
         changes = (np.diff(lanes.template) != 0) | np.diff(area, axis=1).any(axis=0)
         steps = np.diff(lanes.places, axis=1)
         uneven = (steps != steps[:, :, :1]).any(axis=(0, 2)) & ~changes
+        # So it does where lanes differ in their steps, if that is rare: an exception among regular terms.
         if uneven.sum() <= FEW:
             changes |= uneven
-        for even in lanes.evenly(changes):
-            yield from self._of_lanes(group.phase, even, changes)
+        for part in lanes.with_equal_steps(changes):
+            yield from self._of_lanes(group.phase, part, changes)
 
     def _of_lanes(self, phase: Phase, lanes: _Lanes, changes: Any) -> Iterator[Loop]:
-        """Loops over lanes, most often one. changes: after which terms the template or an area is another."""
+        """Loops over these lanes: most often one. changes: the terms after which a segment ends."""
         np = self.np
         places, template = lanes.places, lanes.template
-        stretches, uneven = _stretches(places, changes)
-        rows = [(nest.start, slot) for nest in stretches for slot in np.flatnonzero(lanes.used[:, nest.start]).tolist()]
+        term_nests, uneven = _term_nests(places, changes)
+        rows = [
+            (nest.start, slot) for nest in term_nests for slot in np.flatnonzero(lanes.used[:, nest.start]).tolist()
+        ]
         sequences = [places[slot, start] for start, slot in rows if not uneven[slot]]
-        pieces = _pieces(lanes.targets, sequences, len(lanes.nodes))
-        for piece in pieces:
+        for piece in _lane_nests(lanes.targets, sequences, len(lanes.nodes)):
             members = slice(piece.start, piece.start + piece.size)
             target, room = self._target(lanes.nodes[members], piece.counts, lanes.given(members))
             segments = []
-            for nest in stretches:
+            for nest in term_nests:
                 run = slice(nest.start, nest.start + nest.size)
                 operands = tuple(
                     self._operand(places[slot, run, members], piece.counts, nest.counts)
                     for slot in np.flatnonzero(lanes.used[:, nest.start]).tolist()
                 )
                 segments.append(Segment(self.found.templates[template[nest.start]], nest.counts, operands))
-            yield Loop(phase, piece.counts, target, room, tuple(segments))
+            yield Loop(phase=phase, counts=piece.counts, target=target, room=room, segments=tuple(segments))
 
     def _operand(self, places: Ints, lanes: tuple[int, ...], terms: tuple[int, ...]) -> Operand:
-        """places: shape (terms, lanes), both flattened."""
+        """An access if these places are affine, otherwise a table. places: shape (terms, lanes), both flattened."""
         even = (places - places[:1] == (places[:, 0] - places[0, 0])[:, None]).all()
         of_lanes, of_terms = (strides(places[0], lanes), strides(places[:, 0], terms)) if even else (None, None)
         if of_lanes is None or of_terms is None:
             return Table(places.T)
-        return self._number(Access(int(places[0, 0]), of_lanes, of_terms))
+        return self._simplified(Access(int(places[0, 0]), of_lanes, of_terms))
 
     def _single(self, group: Group) -> Loop:
-        """One sum of a few terms, without the machinery: half of the groups of a network are such."""
+        """A loop for one sum of a few terms, built the short way: half of the groups of a network are like this."""
         found = self.found
         node, first = int(group.nodes[0]), int(group.first[0])
         mirrored = NONE if group.phase == Phase.FORWARD else int(self.place[found.mirrors[node]])
@@ -227,14 +293,15 @@ class _Layout:
             Segment(
                 found.templates[found.template[term]],
                 (),
-                tuple(self._leaf(slot) for slot in found.slots[term].tolist() if slot != NONE),
+                tuple(self._single_operand(slot) for slot in found.slots[term].tolist() if slot != NONE),
             )
             for term in terms
         ]
-        return Loop(group.phase, (), Access(int(self.place[node]), ()), 1, tuple(segments))
+        target = Access(int(self.place[node]), ())
+        return Loop(phase=group.phase, counts=(), target=target, room=1, segments=tuple(segments))
 
     def _targets(self, group: Group) -> tuple[Ints, Optional[Ints]]:
-        """The order of the lanes; and where their sums go, where that is given: beside their values."""
+        """The order of the lanes; and the places of their sums, if they mirror nodes that have places."""
         np = self.np
         mirrored = self.found.mirrors[group.nodes]
         if group.phase == Phase.FORWARD or mirrored[0] == NONE:
@@ -246,7 +313,7 @@ class _Layout:
         return order, targets[order]
 
     def _target(self, nodes: Ints, counts: tuple[int, ...], targets: Optional[Ints]) -> tuple[Access, int]:
-        """Where sums go, and how many inner lanes have room there."""
+        """The places of these sums, in a new block unless they are given; and how many inner lanes have room there."""
         np = self.np
         inner = counts[-1] if counts else 1
         width = padded(inner)
@@ -262,29 +329,31 @@ class _Layout:
         if not is_given or steps[-1:] != (1,):
             return target, inner if is_given else width
         beyond = targets.reshape(-1, inner)[:, -1:] - self.mirror + np.arange(1, width - inner + 1)
-        return target, inner if self.taken[beyond].any() else width
+        return target, inner if self.occupied[beyond].any() else width
 
 
 class _Lanes(NamedTuple):
-    """Lanes of a group, in their order."""
+    """Lanes of a group, and where their operands lie."""
 
     nodes: Ints
+    """Lane -> node."""
     targets: Optional[Ints]
-    """Where their sums go, if that is given."""
+    """Lane -> the place of its sum, if that is given."""
     template: Ints
-    """Of each term."""
+    """Term -> the number of its template."""
     used: Any
-    """Shape (slots, terms)."""
+    """Whether the template reads a slot; shape (slots, terms)."""
     places: Ints
-    """Of operands; shape (slots, terms, lanes)."""
+    """Places of operands; shape (slots, terms, lanes)."""
 
     def given(self, members: Any) -> Optional[Ints]:
+        """The targets of some of the lanes."""
         return None if self.targets is None else self.targets[members]
 
-    def evenly(self, changes: Any) -> Iterator[_Lanes]:
-        """Parts whose lanes take the same steps from term to term: one, where all do.
+    def with_equal_steps(self, changes: Any) -> Iterator[_Lanes]:
+        """Parts whose lanes take the same steps from term to term within segments; all lanes, if there are too many.
 
-        Any two terms look affine; what makes a loop is that all lanes go on alike.
+        The places of any two terms are affine. What makes a loop is that all lanes step the same way.
         """
         import numpy as np
 
@@ -294,7 +363,7 @@ class _Lanes(NamedTuple):
             return
         _, labels = np.unique(steps.reshape(-1, len(self.nodes)), axis=1, return_inverse=True)
         pattern: Any = labels.reshape(-1)
-        if _too_many(int(pattern.max()) + 1, len(self.nodes)):
+        if _is_irregular(int(pattern.max()) + 1, len(self.nodes)):
             yield self
             return
         for label in dict.fromkeys(pattern.tolist()):
@@ -304,10 +373,10 @@ class _Lanes(NamedTuple):
             )
 
 
-def _stretches(places: Ints, changes: Any) -> tuple[list[Nest], Any]:
-    """Nests of terms; and which slots are left out of account, since lanes do not go on alike there.
+def _term_nests(places: Ints, changes: Any) -> tuple[list[Nest], Any]:
+    """Nests of terms; and slot -> whether the nests ignore it, because lanes differ in their steps.
 
-    places: shape (slots, terms, lanes).
+    places: shape (slots, terms, lanes). changes: the terms after which a nest must end.
     """
     import numpy as np
 
@@ -316,15 +385,18 @@ def _stretches(places: Ints, changes: Any) -> tuple[list[Nest], Any]:
     uneven = (differ & ~changes).any(axis=1)
     first = np.where(uneven[:, None], 0, places[:, :, 0])
     breaks = int(changes.sum())
-    stretches = nests(first, changes)
-    if len(stretches) > breaks + FEW:
-        bumpy = np.array([len(nests(row[None], changes)) > breaks + FEW for row in first])
-        stretches = nests(np.where(bumpy[:, None], 0, first), changes)
-    return stretches, uneven
+    found = nests(first, changes)
+    if len(found) > breaks + FEW:
+        is_irregular = np.array([len(nests(row[None], changes)) > breaks + FEW for row in first])
+        found = nests(np.where(is_irregular[:, None], 0, first), changes)
+    return found, uneven
 
 
-def _pieces(targets: Optional[Ints], sequences: Sequence[Ints], count: int) -> list[Nest]:
-    """Nests of lanes that serve all operands; some may need tables."""
+def _lane_nests(targets: Optional[Ints], sequences: Sequence[Ints], count: int) -> list[Nest]:
+    """Nests of lanes for all operands; where this would take many, irregular operands are left to lists or tables.
+
+    targets: lane -> the place of its sum, if that is given. sequences: for each operand, lane -> place.
+    """
     import numpy as np
 
     given = [] if targets is None else [targets]
@@ -333,16 +405,16 @@ def _pieces(targets: Optional[Ints], sequences: Sequence[Ints], count: int) -> l
     pieces = nests(np.stack([*given, *sequences]))
     if len(pieces) <= FEW:
         return pieces
-    smooth = [sequence for sequence in sequences if len(nests(sequence[None])) <= FEW]
-    fewer = nests(np.stack([*given, *smooth] or [np.zeros(count, np.int64)]))
-    apart = all(
+    regular = [sequence for sequence in sequences if len(nests(sequence[None])) <= FEW]
+    fewer = nests(np.stack([*given, *regular] or [np.zeros(count, np.int64)]))
+    separable = all(
         strides(sequence[piece.start : piece.start + piece.size], piece.counts) is not None
         for sequence in sequences
         for piece in fewer
     )
-    return fewer if apart or _too_many(len(pieces), count) else pieces
+    return fewer if separable or _is_irregular(len(pieces), count) else pieces
 
 
-def _too_many(pieces: int, length: int) -> bool:
-    """Whether so many pieces are no recovered loops any more."""
+def _is_irregular(pieces: int, length: int) -> bool:
+    """Whether there are too many pieces for this length to be called loops."""
     return pieces > max(FEW, length // 8)

@@ -1,11 +1,13 @@
-"""The recovered loops: nests over one workspace, what every back end here is written from.
+"""The recovered loops: nests over one workspace, the result of this folder.
 
-loop    = lanes target segment+      each lane starts with its first term and adds the others in order
-segment = template, term counts      a stretch of each lane's terms, itself a nest
-operand = number | access | table    an access is affine: base + lanes · strides + terms · strides
+loops   = loop* copies                      in the order in which they run; what each parameter's place is
+loop    = lane counts, target, segment+     a sum for each lane: its first term, then the others added in order
+segment = template, term counts, operand*   a stretch of each lane's terms, itself a nest
+operand = number | access | table           an access is affine: base + lanes · strides + terms · strides
 
-The workspace holds doubles: inputs, numbers, parameters, values, then a mirror of parameters and values for their
-gradients, then what has no mirror. Inner lanes are padded, so that vectors fit.
+The workspace holds doubles. Its areas are x inputs, k constants, p parameters, v values, q gradients of parameters, g
+gradients of values, and u, the other sums of the backward pass; `layout` says how they are filled. A target may have
+room for more lanes than the loop has, so that whole vectors can be written.
 """
 
 from __future__ import annotations
@@ -25,16 +27,16 @@ if TYPE_CHECKING:
 
 
 class Access(NamedTuple):
-    """Where an operand lies."""
+    """An affine operand, or a target: a place for each lane and term."""
 
     base: int
     lanes: tuple[Stride, ...]
-    """One for each of the loop's lane counts."""
+    """A stride for each of the loop's lane counts."""
     terms: tuple[Stride, ...] = ()
-    """One for each of the segment's term counts."""
+    """A stride for each of the segment's term counts."""
 
     def extent(self, lanes: Sequence[int], terms: Sequence[int] = ()) -> tuple[int, int]:
-        """The first place that it reaches, and the one after the last."""
+        """The first place of an access over these counts, and the place after the last one."""
         reach = [
             (0, stride * (count - 1)) if isinstance(stride, int) else stride
             for stride, count in zip((*self.lanes, *self.terms), (*lanes, *terms))
@@ -43,7 +45,7 @@ class Access(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Where an operand lies, place by place: the last resort."""
+    """An operand that is not affine: its places are listed."""
 
     places: Ints
     """Shape (lanes, terms), both flattened."""
@@ -53,7 +55,7 @@ Operand = Union[float, Access, Table]
 
 
 class Segment(NamedTuple):
-    """Terms of one template."""
+    """Consecutive terms with one template."""
 
     template: Expr
     """Over SLOTS."""
@@ -68,14 +70,14 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True)
 class Loop:
-    """Sums side by side. A sink adds to what its target holds."""
+    """Sums side by side. A loop of the sink phase adds its terms to what its target holds."""
 
     phase: Phase
     counts: tuple[int, ...]
-    """Of lanes, outermost first; empty for a single one."""
+    """Counts of lanes, outermost first; empty for a single lane."""
     target: Access
     room: int
-    """How many inner lanes may be written: more than there are, where what follows them is padding."""
+    """How many inner lanes may be written: more than the loop has, if padding follows them."""
     segments: tuple[Segment, ...]
 
     @property
@@ -84,12 +86,12 @@ class Loop:
 
     @property
     def work(self) -> int:
-        """Primitives that it computes."""
+        """The number of primitives that the loop computes."""
         return self.lanes * sum(segment.terms * (size(segment.template) + 1) for segment in self.segments)
 
     @property
     def looped_work(self) -> int:
-        """Those of them that are computed in counted loops with affine accesses."""
+        """The number of these that are computed in counted loops with affine accesses."""
         return self.lanes * sum(
             segment.terms * (size(segment.template) + 1)
             for segment in self.segments
@@ -98,7 +100,7 @@ class Loop:
 
 
 class Copy(NamedTuple):
-    """Parameters in the workspace, and which of the caller's they are."""
+    """A nest of parameters: their places in the workspace, and their indices among the caller's parameters."""
 
     counts: tuple[int, ...]
     place: Access
@@ -115,14 +117,15 @@ class Area(NamedTuple):
 
 @dataclass(frozen=True)
 class Loops:
-    """Both passes, and how the workspace lies."""
+    """Both passes, and the areas of the workspace."""
 
     loops: list[Loop]
     areas: tuple[Area, ...]
+    """In the order of the workspace, which they cover."""
     numbers: tuple[float, ...]
-    """What the area of numbers holds."""
+    """The constants that area k holds."""
     copies: list[Copy]
-    """All parameters, in the order of the workspace."""
+    """Copies of all parameters, in the order of the workspace."""
     loss: Operand
     outputs: tuple[Operand, ...]
     inputs: int
@@ -130,6 +133,7 @@ class Loops:
 
     @property
     def workspace(self) -> int:
+        """The number of doubles."""
         return self.areas[-1].stop
 
     def area(self, name: str) -> Area:
@@ -143,7 +147,7 @@ class Loops:
         return sum(loop.looped_work for loop in self.loops) / work if work else 1.0
 
     def lines(self) -> Iterator[str]:
-        """Text form: a loop a line."""
+        """Text form, a loop a line. Places are counted from the start of their area."""
         phase = None
         for loop in self.loops:
             if loop.phase != phase:
@@ -182,7 +186,7 @@ class Loops:
         return f"{area.name}[{affine(operand.base - area.start, operand.lanes, operand.terms)}]"
 
     def area_of(self, place: int) -> Area:
-        """The area that a place is in."""
+        """The area of a place."""
         return next(area for area in self.areas if area.start <= place < area.stop)
 
 

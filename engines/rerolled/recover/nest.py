@@ -1,7 +1,22 @@
-"""Numbers -> loop nests: the shortest list of affine pieces that gives a sequence of addresses back.
+"""Numbers -> loop nests: cut sequences of addresses into affine pieces.
 
-A piece is a nest of counted loops, each with a fixed stride. Several sequences may be cut at once, into pieces that
-serve them all: the addresses of all operands of a loop.
+A piece is a nest of counted loops, each with a fixed stride. Several sequences may be cut together, at the same
+positions: the addresses of all operands of a loop. The number of pieces is small, not always the smallest possible:
+runs are found greedily, from left to right, and equal runs at equal distances are then merged, again and again.
+
+Example: a filter of 3 weights at addresses 50 to 52 slides over 5 inputs at addresses 0 to 4. Runs of 3 with strides
+(1, 1) start at (0, 50), (1, 50) and (2, 50), at equal distances of (1, 0); merged, they are a single nest:
+
+    >>> inputs = [0, 1, 2, 1, 2, 3, 2, 3, 4]
+    >>> weights = [50, 51, 52, 50, 51, 52, 50, 51, 52]
+    >>> nests(np.array([inputs, weights]))
+    [Nest(start=0, counts=(3, 3), strides=((1, 0), (1, 1)))]
+
+It gives the address `0 + 1*i + 1*j` for inputs and `50 + 0*i + 1*j` for weights. One more address that does not fit
+becomes a piece of its own:
+
+    >>> nests(np.array([[*inputs, 90]]))
+    [Nest(start=0, counts=(3, 3), strides=((1,), (1,))), Nest(start=9, counts=(), strides=())]
 """
 
 from __future__ import annotations
@@ -14,19 +29,21 @@ if TYPE_CHECKING:
 
 
 Stride = Union[int, tuple[int, ...]]
-"""A step; or, where steps differ, the offset of each place."""
+"""The step of a counted loop; or the offset at each of its counts, where the steps differ."""
 
 
 class Nest(NamedTuple):
-    """A stretch of the sequences: from `start` on, digits of `counts` (outermost first) times their strides."""
+    """Positions from `start` on, one for each combination of the counted loops, of which the innermost runs fastest."""
 
     start: int
     counts: tuple[int, ...]
+    """Outermost first; empty for a single position."""
     strides: tuple[tuple[int, ...], ...]
-    """For each count, each sequence's stride."""
+    """For each count, the stride of each sequence."""
 
     @property
     def size(self) -> int:
+        """The number of positions."""
         size = 1
         for count in self.counts:
             size *= count
@@ -34,54 +51,55 @@ class Nest(NamedTuple):
 
 
 def nests(sequences: Ints, breaks: Any = None) -> list[Nest]:
-    """Pieces that follow one another and cover everything.
+    """Pieces that follow one another and cover all positions.
 
-    sequences: integers, shape (sequences, length). breaks: positions, as a mask of length - 1, after which a new piece
-    must begin.
+    sequences: integers, shape (sequences, length). breaks: a mask of shape (length - 1,) of the positions after which
+    a new piece must start.
     """
     import numpy as np
 
     length = sequences.shape[1]
     steps = np.diff(sequences, axis=1)
-    bent = np.ones(length, bool)
-    """Whether the step after a position differs from the one before it."""
-    bent[1:-1] = (steps[:, 1:] != steps[:, :-1]).any(axis=0)
-    barred = np.zeros(length, bool)
+    turns = np.ones(length, bool)
+    """Position -> whether the step after it differs from the step before it."""
+    turns[1:-1] = (steps[:, 1:] != steps[:, :-1]).any(axis=0)
+    ends = np.zeros(length, bool)
+    """Position -> whether a piece must end there."""
     if breaks is not None:
-        barred[:-1] = breaks
-        bent |= barred
-        bent[1:] |= barred[:-1]
+        ends[:-1] = breaks
+        turns |= ends
+        turns[1:] |= ends[:-1]
     runs: list[tuple[int, int]] = []
-    corners = np.flatnonzero(bent).tolist()
-    is_barred = barred.tolist()
+    turning = np.flatnonzero(turns).tolist()
+    must_end = ends.tolist()
     start = index = 0
     while start < length:
-        while corners[index] < start:
+        while turning[index] < start:
             index += 1
-        # The run ends at the first corner after its start: there the next step is another one.
+        # The run ends at the first turn after its start.
         stop = start
-        if not is_barred[start] and start < length - 1:
-            after = index + 1 if corners[index] == start else index
-            stop = corners[after]
-            # Of three positions the last two may belong together: `a  b c d`, not `a b  c d`.
-            if stop == start + 1 and stop + 1 < length and not bent[stop + 1] and not is_barred[stop]:
+        if not must_end[start] and start < length - 1:
+            after = index + 1 if turning[index] == start else index
+            stop = turning[after]
+            # A run of two may leave its second position to the run that follows: `a  b c d`, not `a b  c d`.
+            if stop == start + 1 and stop + 1 < length and not turns[stop + 1] and not must_end[stop]:
                 stop = start
         runs.append((start, stop + 1))
         start = stop + 1
     starts = [start for start, _ in runs]
     first = dict(zip(starts, sequences[:, starts].T.tolist()))
-    step = np.append(steps, sequences[:, :1], axis=1)[:, starts].T.tolist()  # that of a single last one is not used
+    step = np.append(steps, sequences[:, :1], axis=1)[:, starts].T.tolist()  # the last position has no step
     pieces = [
         Nest(start, (stop - start,), (tuple(by),)) if stop - start > 1 else Nest(start, (), ())
         for (start, stop), by in zip(runs, step)
     ]
-    return _rerolled(first, pieces, is_barred)
+    return _merged(first, pieces, must_end)
 
 
-def _rerolled(first: dict[int, list[int]], pieces: list[Nest], is_barred: list[bool]) -> list[Nest]:
-    """Pieces of equal shape at equal distances become one, again and again.
+def _merged(first: dict[int, list[int]], pieces: list[Nest], must_end: list[bool]) -> list[Nest]:
+    """Pieces with equal counts and strides at equal distances become one, until there are no more such pieces.
 
-    first: where a piece starts -> what the sequences hold there.
+    first: start of a piece -> what the sequences hold there. must_end: position -> whether a piece must end there.
     """
     while True:
         outer: list[Nest] = []
@@ -90,7 +108,7 @@ def _rerolled(first: dict[int, list[int]], pieces: list[Nest], is_barred: list[b
             piece = pieces[index]
             repeats = 1
             distance: tuple[int, ...] = ()
-            while index + repeats < len(pieces) and not is_barred[pieces[index + repeats].start - 1]:
+            while index + repeats < len(pieces) and not must_end[pieces[index + repeats].start - 1]:
                 following = pieces[index + repeats]
                 if following[1:] != piece[1:]:
                     break
@@ -110,7 +128,16 @@ def _rerolled(first: dict[int, list[int]], pieces: list[Nest], is_barred: list[b
 
 
 def strides(sequence: Ints, counts: tuple[int, ...]) -> Optional[tuple[Stride, ...]]:
-    """What each of these counted loops adds to the first place, each for itself; None where they depend on another."""
+    """The stride of each of these counted loops, such that their offsets add up; None if no such strides exist.
+
+    sequence: addresses, shape (product of counts,), of which the last count runs fastest. A stride is a step where all
+    steps are equal, otherwise a list of offsets:
+
+    >>> strides(np.array([5, 6, 15, 16, 25, 26]), (3, 2))
+    (10, 1)
+    >>> strides(np.array([5, 6, 75, 76, 35, 36]), (3, 2))
+    ((0, 70, 30), 1)
+    """
     import numpy as np
 
     cube = sequence.reshape(counts) - sequence[0]

@@ -150,12 +150,15 @@ BROKEN_SUMS = {
     "a value that reads a gradient": (value_reads_a_gradient, r"reads %\d+, which does not come before it"),
     "an operand without terms": (has_no_terms, r"^%\d+ is read, and has no terms"),
     "a sink that is read": (sink_is_read, r"^%\d+ is read, and a sink"),
-    "a loss that is no node": (lambda s: replace(s, loss=-1), r"^the loss is %-1, which is no value"),
+    "a loss that is no node": (lambda s: replace(s, loss=-1), r"^the loss is %-1, which is not a value"),
     "a loss that is a gradient": (
         lambda s: replace(s, loss=of_kind(s, GRADIENT)[0]),
-        r"^the loss is %\d+, which is no value",
+        r"^the loss is %\d+, which is not a value",
     ),
-    "an output that is none": (lambda s: replace(s, outputs=(s.loss, s.nodes)), r"^outputs\[1\] is %\d+, which is no"),
+    "an output that is none": (
+        lambda s: replace(s, outputs=(s.loss, s.nodes)),
+        r"^outputs\[1\] is %\d+, which is not a",
+    ),
     "a value with a mirror": (
         lambda s: replace(s, mirrors=changed(s.mirrors, s.loss, 0)),
         r"^%\d+ can't be the gradient of %0",
@@ -207,11 +210,11 @@ def joined(groups, at):
 
 
 def chain_of_max():
-    """Sums that are alike, and each needs the one before it."""
+    """Groups of one sum and one template, each of which reads the one before it."""
     found = sums()
     groups = group(found)
-    alike = [at for at, g in enumerate(groups[:-1]) if g.terms == groups[at + 1].terms == 1 and len(g.nodes) == 1]
-    at = next(at for at in alike if found.template[groups[at].first[0]] == found.template[groups[at + 1].first[0]])
+    single = [at for at, g in enumerate(groups[:-1]) if g.terms == groups[at + 1].terms == 1 and len(g.nodes) == 1]
+    at = next(at for at in single if found.template[groups[at].first[0]] == found.template[groups[at + 1].first[0]])
     return found, groups, at
 
 
@@ -260,7 +263,7 @@ def test_a_lane_that_reads_another():
         check_groups(found, joined(groups, at))
 
 
-def test_lanes_that_are_not_alike():
+def test_lanes_that_differ_in_a_template():
     found = sums()
     groups = group(found)
     (at, _), *_ = ((at, g) for at, g in enumerate(groups) if len(g.nodes) > 1 and g.terms == 1)
@@ -298,7 +301,7 @@ def with_operand(whole, at, operand, *, segment=0, slot=0):
 
 
 def first_of(whole, phase, lanes=2):
-    """The number of the first loop of that phase over so many lanes at least."""
+    """The number of the first loop of that phase with at least this many lanes."""
     return next(at for at, loop in enumerate(whole.loops) if loop.phase == phase and loop.lanes >= lanes)
 
 

@@ -60,7 +60,7 @@ def test_it_finds(name):
 
 
 def test_several_sequences_are_cut_where_any_of_them_needs_it():
-    """A convolution's inputs slide by one, its weights begin again, and what it adds to stays."""
+    """A convolution's inputs slide by one, its weights start again, and the place that it adds to stays."""
     x = affine(0, (5, 1), (3, 1))
     w = affine(100, (5, 0), (3, 1))
     assert nests(np.array([x, w])) == [Nest(0, (5, 3), ((1, 0), (1, 1)))]

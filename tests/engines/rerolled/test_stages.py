@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import doctest
 import random
+from dataclasses import astuple, replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+pytest.importorskip("numpy")
+
+import numpy as np
+
+from engines.rerolled import recover
 from engines.rerolled.engine import reroll
+from engines.rerolled.recover import chains, gradients, groups, layout, nest
+from engines.rerolled.recover import fuse as fuse_module
 from engines.rerolled.recover.chains import chain
 from engines.rerolled.recover.fuse import fuse
 from engines.rerolled.recover.gradients import pull
+from engines.rerolled.recover.groups import group
+from engines.rerolled.recover.layout import lay_out
+from engines.rerolled.recover.loops import Table
 from harness import workloads
 from tests.engines.graphs import Graph, of_program
 from tests.engines.programs import readme
 from tests.engines.rerolled.rolling import tape_of, tape_of_workload, text
+from tests.engines.rerolled.tempting import GRAPHS
 
 # --- graphs ------------------------------------------------------------------------------------------------------
 
@@ -94,3 +109,95 @@ def test_twice_gives_the_same(name):
     """Nothing depends on an address or a hash that changes from run to run."""
     first, second = (text(reroll(TAPES[name]()).lines()) for _ in range(2))
     assert first == second
+
+
+# --- the examples in docstrings ------------------------------------------------------------------------------------
+
+STAGES = [recover, gradients, chains, fuse_module, groups, nest, layout]
+
+
+def two_units():
+    """The graph of the package's docstring."""
+
+    def build(Value, leaves):
+        x, p = leaves[:2], leaves[2:]
+        return [(p[0] + p[1] * x[0] + p[2] * x[1]).relu() * (p[3] + p[4] * x[0] + p[5] * x[1]).relu()]
+
+    return Graph("two units", numbers(8), build), 2
+
+
+@pytest.mark.parametrize("module", STAGES, ids=lambda module: module.__name__.rpartition(".")[2])
+def test_the_examples_are_true(module):
+    names = {
+        "tape": built(two_units()),
+        "show": lambda stage: print(*stage.lines(), sep="\n"),
+        "np": np,
+        **{stage.__name__: stage for stage in (pull, chain, fuse, group, lay_out)},
+    }
+    result = doctest.testmod(module, extraglobs=names)
+    assert result.attempted
+    assert not result.failed
+
+
+# --- a hash that collides ----------------------------------------------------------------------------------------
+
+COLLIDING = {
+    "all": lambda np, key: key * np.uint64(0),
+    "by halves": lambda np, key: key >> np.uint64(7) & np.uint64(1),
+}
+
+
+def plain(loops):
+    """All of the loops as text: their lines leave out the places in tables, and padding."""
+
+    def plain_segment(segment):
+        operands = [o.places.tolist() if isinstance(o, Table) else o for o in segment.operands]
+        return segment._replace(operands=operands)
+
+    whole = [(*astuple(replace(loop, segments=())), *map(plain_segment, loop.segments)) for loop in loops.loops]
+    return repr([whole, *(getattr(loops, name) for name in ("areas", "numbers", "copies", "loss", "outputs"))])
+
+
+def with_hash(monkeypatch, hash_, tape):
+    """All of the loops under another hash."""
+    with monkeypatch.context() as patch:
+        patch.setattr(groups, "_mix", hash_)
+        return plain(reroll(tape))
+
+
+@pytest.mark.parametrize("which", COLLIDING)
+@pytest.mark.parametrize("name", [*TAPES, "moons", "attention", "random-dag", "mlp-784x50x10"])
+def test_a_hash_that_collides_costs_time_alone(monkeypatch, name, which):
+    tape = TAPES[name]() if name in TAPES else tape_of_workload(workloads.load(name))
+    assert with_hash(monkeypatch, COLLIDING[which], tape) == plain(reroll(tape))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_shapes_are_compared_whole(data):
+    """Two sums may differ in one number only: how many terms, the last slot of the last one."""
+    few = st.integers(0, 1)
+    sums = st.tuples(few, st.lists(st.tuples(few, few, few, few), min_size=1, max_size=2))
+    drawn = data.draw(st.lists(sums, min_size=1, max_size=6))
+    other = [data.draw(st.integers(0, at)) for at in range(len(drawn))]
+    terms = np.array([term for _, terms in drawn for term in terms], np.int64)
+    counts = np.array([len(terms) for _, terms in drawn])
+    mirrored = np.array([mirrored for mirrored, _ in drawn])
+    shapes = groups._Shapes(counts, mirrored, np.cumsum(counts) - counts, tuple(terms.T))
+    assert shapes.differ(np.array(other)).tolist() == [drawn[a] != drawn[b] for a, b in enumerate(other)]
+    assert [drawn[at] for at in np.unique(shapes.numbers(), return_index=True)[1]] == [
+        shape for at, shape in enumerate(drawn) if shape not in drawn[:at]
+    ]
+
+
+@pytest.mark.parametrize("graphs", GRAPHS)
+def test_it_does_on_tempting_graphs(graphs):
+    @settings(max_examples=30, deadline=None)
+    @given(GRAPHS[graphs])
+    def agrees(case):
+        tape = tape_of(case.graph, case.kinds, case.outputs)
+        with pytest.MonkeyPatch.context() as patch:
+            for hash_ in COLLIDING.values():
+                assert with_hash(patch, hash_, tape) == plain(reroll(tape))
+
+    agrees()

@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 
 from engines.rerolled.emit import c
 from engines.rerolled.rearrange import weight_reuse as pairs
+from engines.rerolled.recover import groups
 from tests.engines.compiled.compiling import (
     by_kernel,
     compiled,
@@ -94,6 +95,12 @@ def hunt(engine, graphs, examples):
 @pytest.mark.parametrize("name", by_kernel(["rerolled-numpy", "rerolled-tcc"]))
 def test_tempting_graphs_keep_the_reference_bits(name, graphs):
     hunt(usable(name), GRAPHS[graphs], 60)
+
+
+@pytest.mark.parametrize("graphs", GRAPHS)
+def test_they_keep_them_where_all_hashes_collide(monkeypatch, graphs):
+    monkeypatch.setattr(groups, "_mix", lambda np, key: key * np.uint64(0))
+    hunt(usable("rerolled-numpy"), GRAPHS[graphs], 30)
 
 
 @pytest.mark.host
