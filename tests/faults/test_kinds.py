@@ -220,13 +220,7 @@ def test_c_that_computes_something_else_is_found(tmp_path, monkeypatch):
 
     def other(name, found):
         made = right(name, found)
-<<<<<<< ours
-        return made._replace(
-            units=[unit.replace("losses[t->step] = ", "losses[t->step] = 2.0 * ") for unit in made.units]
-        )
-=======
         return made._replace(units=[unit.replace("[t->step] = ", "[t->step] = 2.0 * ") for unit in made.units])
->>>>>>> theirs
 
     monkeypatch.setattr(sanitizers, "text", other)
     tally = sanitize("tcc", "classifier", tmp_path)
