@@ -95,7 +95,7 @@ def counted(engine, workload, job):
         requests.start()
         trainer.train(portion)
         requests.stop()
-    return {"steps": steps, "compiled": compiled}
+    return {"steps": steps}
 
 
 WORK = {"scout": scout, "time": timed, "count": counted}

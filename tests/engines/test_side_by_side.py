@@ -203,7 +203,7 @@ def test_a_process_that_fails_says_why():
 
 @pytest.mark.parametrize("cell", ["rerolled-tcc/xor", "rerolled-numpy/xor"])
 def test_callgrind_counts_a_real_process(cell):
-    """C, of which only the compiled part counts, and NumPy's calls, Python included."""
+    """C, and NumPy's calls."""
     if not shutil.which("valgrind"):
         pytest.skip("valgrind is not installed: `apt install valgrind`")
     try:
