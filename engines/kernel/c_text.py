@@ -7,9 +7,23 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from engines.kernel.c_tree import Item, print_c
+from engines.kernel.c_tree import Declarations, Item, print_c
 
 FOLDER = Path(__file__).parent.parent
+
+
+BUFFERS = {
+    "x": "const double *restrict x",
+    "p": "const double *restrict p",
+    "w": "double *restrict w",
+    "y": "double *restrict y",
+    "q": "double *restrict q",
+}
+"""A buffer of `kernel.h` -> how `forward` and `backward` declare it. They never overlap, and compilers may know."""
+
+PIECE = '__attribute__((noinline, visibility("hidden"))) void'
+"""A function that is a piece of a pass. Inlined into its only caller it would undo the cutting into pieces, which keeps
+compile time linear."""
 
 
 class Source(NamedTuple):
@@ -37,3 +51,8 @@ def unit(items: Iterable[Item]) -> str:
     The text that `show` prints is therefore the text that is compiled, and a compiler needs no search path.
     """
     return print_c(items, read)
+
+
+def libm(functions: Iterable[tuple[str, int]]) -> Declarations:
+    """Declare functions of libm, given how many doubles each takes."""
+    return Declarations([f"double {name}({', '.join(['double'] * arity)});" for name, arity in sorted(functions)])

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from engines.graph.expr import INFIX, C
-from engines.kernel.c_text import Source, unit
+from engines.kernel.c_text import BUFFERS, PIECE, Source, libm, unit
 from engines.kernel.c_tree import Call, Comment, Declarations, Define, Function, Include, Item, Return, Statement, Text
 from engines.straight.lower import ACCUMULATE, NUMBER, Code
 from engines.straight.pieces import Language, Piece, Shape, cut
@@ -51,19 +51,6 @@ class Form:
     """Translation units, at most. Values in static storage must stay in one."""
 
 
-PARAMETER_OF = {
-    "x": "const double *restrict x",
-    "p": "const double *restrict p",
-    "w": "double *restrict w",
-    "y": "double *restrict y",
-    "q": "double *restrict q",
-}
-"""Buffer -> how a function declares it. They never overlap, and compilers may know."""
-
-# Inlined into its only caller, a piece would undo the cutting, which is what keeps optimising compilers linear.
-PIECE = '__attribute__((noinline, visibility("hidden"))) void'
-
-
 def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-line C") -> Source:
     """The C of both passes and of training. title: what the first comment calls it."""
     storage = form.storage
@@ -76,7 +63,7 @@ def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-
 
     counts = f"{code.inputs} inputs, {code.parameters} parameters, {len(code.outputs)} outputs"
     about = Comment(f"{title}: {counts}, a workspace of {pieces.workspace} doubles.")
-    declared = [f"double {name}({', '.join(['double'] * arity)});" for name, arity in _functions(code)]
+    declared = libm(_functions(code))
     prototypes = [function.prototype for functions in others for function in functions]
     elsewhere: list[Item] = [Comment("Pieces in other translation units."), Declarations(prototypes)]
     items: list[Item] = [
@@ -84,7 +71,7 @@ def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-
         Include("kernel/kernel.h"),
         Define("INPUTS", code.inputs),
         Define("PARAMETERS", code.parameters),
-        Declarations(declared),
+        declared,
         Declarations(_own_storage(storage, pieces.workspace)),
         *(elsewhere if others else []),
         *first,
@@ -92,7 +79,7 @@ def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-
         _pass("void", "backward", ("x", "p", "w", "q"), pieces.backward),
         *map(Include, ("kernel/training.h", "straight/turn.c", "kernel/train.c")),
     ]
-    other_units = [unit([about, Declarations(declared), *functions]) for functions in others]
+    other_units = [unit([about, declared, *functions]) for functions in others]
     return Source([unit(items), *other_units], pieces.workspace)
 
 
@@ -141,4 +128,4 @@ def _pass(result: str, name: str, arguments: tuple[str, ...], pieces: list[Piece
 
 
 def _parameters(buffers: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(PARAMETER_OF[buffer] for buffer in buffers)
+    return tuple(BUFFERS[buffer] for buffer in buffers)

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from engines.graph.expr import ATOM_PRECEDENCE, C, Expr, calls, number
 from engines.graph.ops import OPS
 from engines.graph.tape import CONSTANT, INPUT, PARAMETER, Tape
-from engines.kernel.c_text import Source, unit
+from engines.kernel.c_text import Source, libm, unit
 from engines.kernel.c_tree import Comment, Declarations, Define, Function, Include, Item, Text
 
 TITLE = "A Value graph as first published: row n of the tape is data[n], and its gradient is grad[n]."
@@ -39,7 +39,7 @@ def published_source(tape: Tape) -> Source:
         Define("PARAMETERS", tape.parameters),
         Define("OUTPUTS", len(tape.outputs)),
         Define("LOSS", tape.loss),
-        Declarations([f"double {name}({', '.join(['double'] * arity)});" for name, arity in functions]),
+        libm(functions),
         Declarations([f"double data[{size}];", f"double grad[{size}];"]),
         # An input that nothing uses has no row.
         _function("set_input", _set_input(inputs, len(tape)) or ["(void)x;"], "const double *x"),

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from engines.graph.expr import number
-from engines.kernel.c_text import Source, unit
+from engines.kernel.c_text import BUFFERS, PIECE, Source, libm, unit
 from engines.kernel.c_tree import (
     Assign,
     Block,
@@ -31,7 +31,7 @@ from engines.kernel.c_tree import (
 )
 from engines.rerolled import step as steps
 from engines.rerolled.emit.c_nest import Nests
-from engines.rerolled.emit.c_section import BUFFERS, Section, arguments, identifier, leaf
+from engines.rerolled.emit.c_section import Section, arguments, identifier, leaf
 from engines.rerolled.form import Form
 from engines.rerolled.recover.loops import LANE_NAMES, affine
 from engines.rerolled.step import Run, Span, Step
@@ -55,9 +55,6 @@ MEANINGS = {
 """Area of the workspace -> what lies there."""
 ALIGNMENT = 8
 """Doubles by which a workspace may have to move to begin at a multiple of 64 bytes."""
-
-HIDDEN = '__attribute__((noinline, visibility("hidden"))) void'
-"""A function of some runs. Inlined into its only caller it would undo the cutting, which keeps compile time linear."""
 
 
 def c_source(step: Step, form: Form) -> Source:
@@ -97,7 +94,6 @@ class _Program:
     def _head(self) -> list[Item]:
         step, skips = self.step, self.step.skips
         loops = step.loops
-        libm = [f"double {name}({', '.join(['double'] * arity)});" for name, arity in sorted(self.nests.calls)]
         places = [f"enum {{ {area.name.upper()} = {area.start} }}; /* {MEANINGS[area.name]} */" for area in step.areas]
         tables = tuple(f"static const int {name}{places}" for places, name in self.nests.tables.items())
         head: list[Item] = [
@@ -108,7 +104,8 @@ class _Program:
             Define("INPUTS", loops.inputs),
             Define("PARAMETERS", loops.parameters),
             Define("LANES", self.form.width),
-            Declarations((*places, *libm)),
+            Declarations(places),
+            libm(self.nests.calls),
             Include("rerolled/emit/vectors.h"),
         ]
         if skips:
@@ -169,7 +166,7 @@ class _Program:
         first, last = runs[0].number, runs[-1].number
         how = str(runs[0]).removeprefix(f"loop {first}")
         name = identifier(f"loop {first}{how}" if first == last else f"loops {first} to {last}{how}")
-        return Function(HIDDEN, name, _parameters(runs), [*pointers, *body])
+        return Function(PIECE, name, _parameters(runs), [*pointers, *body])
 
     def _divided(self, before: int) -> list[list[Function]]:
         """Pieces by translation unit: neighbours together, about equally many lines in each.

@@ -10,14 +10,6 @@ from engines.rerolled import step as steps
 from engines.rerolled.recover.loops import Access, Operand
 from engines.rerolled.step import Condition, Place, Program, Run, Step
 
-BUFFERS = {
-    "x": "const double *restrict x",
-    "p": "const double *restrict p",
-    "w": "double *restrict w",
-    "y": "double *restrict y",
-    "q": "double *restrict q",
-}
-"""A caller's buffer -> how `forward` and `backward` declare it."""
 _BUFFER_OF = {"inputs": "x", "outputs": "y", "parameters": "p", "gradients": "q"}
 
 

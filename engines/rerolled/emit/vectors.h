@@ -30,21 +30,11 @@ VECTORS(8, a, a, a, a, a, a, a, a)
 #define AT8(place) (*(u8 *)(place))
 #endif
 
-#if LANES == 2
-typedef v2 vec;
-typedef m2 mask;
-#define ALL(a) all2(a)
-#define AT(place) AT2(place)
-#elif LANES == 4
-typedef v4 vec;
-typedef m4 mask;
-#define ALL(a) all4(a)
-#define AT(place) AT4(place)
-#else
-typedef v8 vec;
-typedef m8 mask;
-#define ALL(a) all8(a)
-#define AT(place) AT8(place)
-#endif
+#define JOINED(a, b) a##b
+#define JOIN(a, b) JOINED(a, b)
+typedef JOIN(v, LANES) vec;
+typedef JOIN(m, LANES) mask;
+#define ALL JOIN(all, LANES)
+#define AT JOIN(AT, LANES)
 #define LANE(a, n) (a)[n]
 #endif
