@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from array import array
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -204,3 +205,11 @@ def test_the_text_is_the_grammar_s():
     lines = itertools.chain.from_iterable(classified(name).lines() for name in FORMS)
     bodies = [line.split()[0] for line in lines if line.startswith("  ")]
     assert set(bodies) <= words | {"loop", "loops"}
+
+
+def test_the_turn_in_the_documents_is_this_one():
+    """Of digits, in vectors of 8."""
+    loops = tape_of_workload(workloads.load("digits"))
+    printed = text(step_of(loops, form(rows=4, width=8)).lines())
+    turn = printed[printed.index("turn:\n") : printed.index("leave:\n")]
+    assert f"```\n{turn}```" in (Path(__file__).parents[3] / "docs" / "loops.md").read_text(encoding="utf-8")
