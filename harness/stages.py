@@ -10,7 +10,7 @@ from engines.api import Engine, Unavailable
 from engines.graph.show import show
 from engines.handwritten.engine import HandwrittenEngine
 from engines.kernel.engine import CompiledEngine
-from engines.rerolled.step import Step
+from engines.rerolled.step.step import Step
 from harness.workloads import Workload
 
 

@@ -274,7 +274,7 @@ DEFECTS = (
     ),
     Defect(
         "NumPy: what there is already comes after the terms",
-        "engines/rerolled/emit/numpy_loops.py",
+        "engines/rerolled/emit/numpy_step.py",
         "rows[0] = 0.0 if total is None else np.broadcast_to(total, loop.counts).reshape(-1)",
         "rows[0] = 0.0",
         "engines/rerolled/test_tempting.py::test_tempting_graphs_keep_the_reference_bits[rerolled-numpy-networks]",

@@ -17,7 +17,8 @@ from engines.rerolled.recover.gradients import pull
 from engines.rerolled.recover.groups import group
 from engines.rerolled.recover.layout import lay_out
 from engines.rerolled.recover.loops import Loops
-from engines.rerolled.step import Step, plain
+from engines.rerolled.step.plain import plain
+from engines.rerolled.step.step import Step
 
 
 def reroll(tape: Tape) -> Loops:

@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 from engines.kernel.engine import Clock
 from engines.kernel.program import Kernel
-from engines.rerolled.emit.numpy_loops import NumpyKernel
+from engines.rerolled.emit.numpy_step import NumpyKernel
 from engines.rerolled.engine import Rerolled
 from engines.rerolled.form import Form
 

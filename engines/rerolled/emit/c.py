@@ -29,12 +29,13 @@ from engines.kernel.c_tree import (
     Text,
     print_statements,
 )
-from engines.rerolled import step as steps
 from engines.rerolled.emit.c_nest import Nests
 from engines.rerolled.emit.c_section import Section, arguments, identifier, leaf
 from engines.rerolled.form import Form
 from engines.rerolled.recover.loops import LANE_NAMES, affine
-from engines.rerolled.step import Run, Span, Step
+from engines.rerolled.step import language as steps
+from engines.rerolled.step.language import Run
+from engines.rerolled.step.step import Span, Step
 
 ENOUGH = 400
 """Lines that are worth a translation unit, and a compiler process, of their own."""

@@ -29,16 +29,16 @@ from typing import NamedTuple, Optional
 from engines.graph.expr import ATOM_PRECEDENCE, INFIX, calls, number
 from engines.kernel.c_tree import Assign, Block, Declare, For, Statement
 from engines.rerolled.emit.c_expr import spell, spread, vector
+from engines.rerolled.emit.single_sums import is_listed, unrolled, with_a_lane
 from engines.rerolled.form import Form, lies_in_vectors, vector_widths
 from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.loops import LANE_NAMES, TERM_NAMES, Access, Loop, Operand, Segment, Table, affine
+from engines.rerolled.recover.loops import LANE_NAMES, TERM_NAMES, Access, Operand, Segment, Table, affine
 from engines.rerolled.recover.nest import Stride
-from engines.rerolled.step import Due, Run, Step
+from engines.rerolled.step.language import Due, Run
+from engines.rerolled.step.step import Step
 
 OTHERS = 4
 """Registers that hold no sum, where lanes share what they read."""
-UNROLLED = 64
-"""Places of a table up to which they are written into the code instead."""
 
 
 class Lanes(NamedTuple):
@@ -86,7 +86,7 @@ class Nests:
     def write(self, run: Run) -> list[Statement]:
         """The statements of a run; for a loop with a small table, the single sums instead."""
         self.areas[str(run)] = set()
-        return [statement for simple in _unrolled(run.loop) for statement in self._loop(replace(run, loop=simple))]
+        return [statement for simple in unrolled(run.loop) for statement in self._loop(replace(run, loop=simple))]
 
     def _loop(self, run: Run) -> Iterator[Statement]:
         """As many nests as the inner lanes need."""
@@ -94,7 +94,7 @@ class Nests:
         called = [call for segment in loop.segments for call in calls(segment.template)]
         self.calls.update(called)
         if not loop.counts:
-            loop = _with_a_lane(loop)
+            loop = with_a_lane(loop)
             run = replace(run, loop=loop)
         widest = form.width if lies_in_vectors(loop) and not called else 1
         widths = vector_widths(loop.counts[-1], loop.room, widest)
@@ -103,7 +103,7 @@ class Nests:
         most = 1 if called else form.accumulators if summed else min(4, form.accumulators)
         if run.in_place and widths[0] > 1:
             most = form.accumulators
-        if _is_listed(loop, -1):
+        if is_listed(loop, -1):
             most = 1
         if run.rows > 1 and summed:
             most = form.registers - OTHERS
@@ -141,7 +141,7 @@ class _Nest:
         self.loop = loop = run.loop
         self.limits, self.steps = list(loop.counts), [1] * len(loop.counts)
         self.limits[-1], self.steps[-1] = repeats * sum(row), sum(row)
-        if len(self.limits) > 1 and run.live_lane != len(self.limits) - 2 and not _is_listed(loop, -2):
+        if len(self.limits) > 1 and run.live_lane != len(self.limits) - 2 and not is_listed(loop, -2):
             fitting = range(1, most // len(row) + 1)
             self.steps[-2] = max(n for n in fitting if self.limits[-2] % n == 0 or n == 1)
         starts = [at + sum(row[:index]) for index in range(len(row))]
@@ -324,50 +324,3 @@ class _Update:
 def _over_live(name: str, body: Sequence[Statement]) -> list[Statement]:
     """A loop over the inputs that are listed."""
     return [For("n", "live->count", [Declare("const long long", name, "live->at[n]"), *body])]
-
-
-def _unrolled(loop: Loop) -> Iterator[Loop]:
-    """Where a table is small the loop as single sums instead, and places as numbers in the code."""
-    tables = [o for segment in loop.segments for o in segment.operands if isinstance(o, Table)]
-    if not tables or sum(table.places.size for table in tables) > UNROLLED:
-        yield loop
-        return
-    for lane, digits in enumerate(itertools.product(*map(range, loop.counts))):
-        segments = [
-            Segment(
-                segment.template, (), tuple(_at(operand, lane, digits, term, steps) for operand in segment.operands)
-            )
-            for segment in loop.segments
-            for term, steps in enumerate(itertools.product(*map(range, segment.counts)))
-        ]
-        target = _at(loop.target, lane, digits, 0, ())
-        assert isinstance(target, Access)
-        yield Loop(loop.phase, (), target, 1, tuple(segments))
-
-
-def _is_listed(loop: Loop, lane: int) -> bool:
-    """Whether places of that lane count are listed, for an operand or the target."""
-    accesses = [loop.target, *(o for s in loop.segments for o in s.operands if isinstance(o, Access))]
-    return any(isinstance(access.lanes[lane], tuple) for access in accesses)
-
-
-def _at(operand: Operand, lane: int, digits: Sequence[int], term: int, steps: Sequence[int]) -> Operand:
-    """One place of an operand."""
-    if isinstance(operand, float):
-        return operand
-    if isinstance(operand, Table):
-        return Access(int(operand.places[lane, term]), ())
-    moved = sum(
-        s * d if isinstance(s, int) else s[d] for d, s in zip((*digits, *steps), (*operand.lanes, *operand.terms))
-    )
-    return Access(operand.base + moved, ())
-
-
-def _with_a_lane(loop: Loop) -> Loop:
-    """A single sum as a loop over one lane."""
-
-    def widen(operand: Operand) -> Operand:
-        return operand._replace(lanes=(0,)) if isinstance(operand, Access) else operand
-
-    segments = tuple(s._replace(operands=tuple(map(widen, s.operands))) for s in loop.segments)
-    return replace(loop, counts=(1,), target=loop.target._replace(lanes=(1,)), segments=segments)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from engines.graph.expr import number
 from engines.kernel.c_tree import Assign, Call, Declare, For, If, Return, Statement
-from engines.rerolled import step as steps
 from engines.rerolled.recover.loops import Access, Operand
-from engines.rerolled.step import Condition, Place, Program, Run, Step
+from engines.rerolled.step import language as steps
+from engines.rerolled.step.language import Condition, Place, Program, Run
+from engines.rerolled.step.step import Step
 
 _BUFFER_OF = {"inputs": "x", "outputs": "y", "parameters": "p", "gradients": "q"}
 

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 from engines.graph.passes import CHECKED
-from engines.rerolled.check_step import check_step
 from engines.rerolled.form import Form
 from engines.rerolled.rearrange.deferred import defer_updates
 from engines.rerolled.rearrange.in_place import update_in_place
 from engines.rerolled.rearrange.together import take_rows_together
 from engines.rerolled.rearrange.zeros import skip_zeros
-from engines.rerolled.step import Step
+from engines.rerolled.step.check import check_step
+from engines.rerolled.step.step import Step
 
 PASSES = {
     "in place": update_in_place,

@@ -14,7 +14,7 @@ from engines.rerolled.form import Form
 from engines.rerolled.rearrange import in_place
 from engines.rerolled.rearrange.weight_reuse import pair_of
 from engines.rerolled.recover.loops import Access, Area, Loop
-from engines.rerolled.step import (
+from engines.rerolled.step.language import (
     DUE,
     KEPT,
     Both,
@@ -30,9 +30,9 @@ from engines.rerolled.step import (
     Run,
     Set,
     Statement,
-    Step,
     rewrite,
 )
+from engines.rerolled.step.step import Step
 
 VALUES = "values after the update"
 SETTLE = "settle"

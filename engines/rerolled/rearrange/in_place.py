@@ -11,7 +11,9 @@ from dataclasses import replace
 from engines.rerolled.form import Form
 from engines.rerolled.recover.groups import Phase
 from engines.rerolled.recover.loops import Access, Loops
-from engines.rerolled.step import Alone, If, NextRate, Perform, Step, reaches
+from engines.rerolled.step.language import Alone, If, NextRate, Perform
+from engines.rerolled.step.spans import reaches
+from engines.rerolled.step.step import Step
 
 SINKS = "sinks in place"
 

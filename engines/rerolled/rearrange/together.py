@@ -14,8 +14,7 @@ from typing import NamedTuple, Optional
 from engines.rerolled.form import Form
 from engines.rerolled.rearrange.weight_reuse import PRODUCT, Pair, pair_of
 from engines.rerolled.recover.loops import Access, Segment
-from engines.rerolled.step import (
-    ALIGNMENT,
+from engines.rerolled.step.language import (
     BatchEnds,
     Both,
     Condition,
@@ -31,12 +30,12 @@ from engines.rerolled.step import (
     Place,
     Program,
     Run,
-    Step,
     TakeRow,
     TakeRows,
-    reads,
     walk,
 )
+from engines.rerolled.step.spans import reads
+from engines.rerolled.step.step import ALIGNMENT, Step
 
 
 class Rows(NamedTuple):

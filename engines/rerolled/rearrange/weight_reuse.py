@@ -13,7 +13,8 @@ from engines.graph.expr import Apply
 from engines.rerolled.recover.groups import Phase
 from engines.rerolled.recover.loops import Access, Loop, Loops
 from engines.rerolled.recover.sums import SLOTS
-from engines.rerolled.step import Span, Step, reaches
+from engines.rerolled.step.spans import reaches
+from engines.rerolled.step.step import Span, Step
 
 PRODUCT = Apply("mul", SLOTS[:2])
 

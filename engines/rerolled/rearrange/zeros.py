@@ -23,22 +23,20 @@ from engines.rerolled.form import Form
 from engines.rerolled.rearrange.weight_reuse import PRODUCT
 from engines.rerolled.recover.groups import Phase
 from engines.rerolled.recover.loops import Access, Loops, Segment
-from engines.rerolled.step import (
+from engines.rerolled.step.language import (
     CheckFactors,
     If,
     ListInputs,
     MeasureWeights,
     Perform,
     Run,
-    Skipping,
-    Span,
     Statement,
-    Step,
     TakeRow,
     Unbounded,
     Update,
     rewrite,
 )
+from engines.rerolled.step.step import Skipping, Span, Step
 
 
 class Live(NamedTuple):

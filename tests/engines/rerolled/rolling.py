@@ -11,7 +11,7 @@ from engines.rerolled.c_engines import RerolledC
 from engines.rerolled.engine import reroll
 from engines.rerolled.form import Form
 from engines.rerolled.rearrange import rearrange
-from engines.rerolled.step import plain
+from engines.rerolled.step.plain import plain
 from tests.engines.compiled.compiling import COMPILED, is_slow
 
 REROLLED = [name for name in COMPILED if name.startswith("rerolled")]

@@ -19,7 +19,7 @@ from engines.rerolled.engine import reroll
 from engines.rerolled.rearrange import weight_reuse as pairs
 from engines.rerolled.rearrange.zeros import live
 from engines.rerolled.recover.groups import Phase
-from engines.rerolled.step import TakeRows, walk
+from engines.rerolled.step.language import TakeRows, walk
 from harness import workloads
 from tests.engines.compiled.compiling import (
     compiled,

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from engines.rerolled import step as steps
-from engines.rerolled.check_step import BrokenStep, check_step
 from engines.rerolled.numpy_engine import NumpyEngine
 from engines.rerolled.rearrange import PASSES, weight_reuse
-from engines.rerolled.step import Perform, rewrite, walk
+from engines.rerolled.step import language as steps
+from engines.rerolled.step.check import BrokenStep, check_step
+from engines.rerolled.step.language import Perform, rewrite, walk
 from harness import workloads
 from tests.engines.compiled.compiling import compiled, usable
 from tests.engines.graphs import bits, classifier

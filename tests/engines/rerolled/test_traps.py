@@ -18,7 +18,8 @@ from engines.rerolled.rearrange.together import lay_out
 from engines.rerolled.rearrange.weight_reuse import pair
 from engines.rerolled.recover.groups import Phase
 from engines.rerolled.recover.loops import Access, Table
-from engines.rerolled.step import TakeRows, plain, walk
+from engines.rerolled.step.language import TakeRows, walk
+from engines.rerolled.step.plain import plain
 from harness import workloads
 from tests.engines.compiled.compiling import compiled, set_leaves, train_by_hand, training_difference, usable
 from tests.engines.graphs import Graph, bits

@@ -19,7 +19,8 @@ import engines
 from engines.interpreted.trainer import ScalarTrainer
 from engines.kernel import building
 from engines.kernel.python_kernel import PythonKernel, Training
-from engines.rerolled.emit.numpy_loops import _Bound
+from engines.rerolled.emit.numpy_runs import Runs
+from engines.rerolled.emit.numpy_step import _Bound
 from harness import workloads
 from harness.worker.evidence import DRILLS, Witness
 from harness.worker.job import Mismatch
@@ -160,7 +161,7 @@ PYTHON_LOOP = (
 )
 
 NUMPY_STEP = (
-    (_Bound, "_run"),
+    (Runs, "of"),
     (_Bound, "_guard"),
     (_Bound, "_take_row"),
     (Training, "record"),

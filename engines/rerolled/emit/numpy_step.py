@@ -1,27 +1,23 @@
-"""Step -> Kernel in NumPy: each run a few array operations over views of the workspace, each statement a function.
+"""Step -> Kernel in NumPy: each statement a function that takes nothing, each run a few array operations.
 
-NumPy keeps the bits where each lane's terms are added one after the other: over the first axis of an array whose lanes
-lie inside, or, for a single lane, by `cumsum`. Its own sums add in pairs, and its `exp`, `tanh` and powers are not
-libm's; functions are Python's, one element at a time. Runs that skip zeros compute every term here: the list of inputs
-is always complete.
+Nothing is skipped here: the list of inputs is always complete, which the step form allows.
 """
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Optional
 
 from engines.columns import DOUBLES, Column
-from engines.graph.expr import Apply, Expr, Leaf, Literal
 from engines.kernel.program import Doubles
 from engines.kernel.python_kernel import PythonKernel, Training
-from engines.rerolled import step as steps
-from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.loops import Access, Operand, Table
-from engines.rerolled.step import Condition, Due, Place, Program, Run, Statement, Step
+from engines.rerolled.emit.numpy_runs import Runs, places
+from engines.rerolled.recover.loops import Access, Operand
+from engines.rerolled.step import language as steps
+from engines.rerolled.step.language import Condition, Place, Program, Statement
+from engines.rerolled.step.step import Step
 
 if TYPE_CHECKING:
     import numpy as np
@@ -100,7 +96,7 @@ class _Bound:
         self.buffers: dict[str, Doubles] = {}
         """The caller's, while a call lasts."""
         self.training: Optional[Training] = None
-        self.rate = 0.0
+        self.runs = Runs(self.w, step.away)
         self.row = 0
         """Which of the rows that were taken together is at work."""
         self.flags = dict.fromkeys(steps.FLAGS, False)
@@ -111,11 +107,11 @@ class _Bound:
         self.parameters, self.gradients = (
             self.w[area.start : area.stop] for area in (loops.area("p"), loops.area("q"))
         )
-        copies = [(_places(copy.parameter, copy.counts), _places(copy.place, copy.counts)) for copy in loops.copies]
+        copies = [(places(copy.parameter, copy.counts), places(copy.place, copy.counts)) for copy in loops.copies]
         none = np.zeros(0, np.int64)
         self._index, self._place = (np.concatenate([none, *column]) for column in zip((none, none), *copies))
         """The parameters that the graph uses: the caller's index of each, and its place."""
-        self.routines = {name: [self._run(run) for run in runs] for name, runs in step.routines.items()}
+        self.routines = {name: [self.runs.of(run) for run in runs] for name, runs in step.routines.items()}
         self.sections = {name: self._program(program) for name, program in step.programs.items()}
 
     def begin(self) -> None:
@@ -205,11 +201,11 @@ class _Bound:
 
     def _next_rate(self) -> None:
         assert self.training is not None
-        self.rate = next(self.training.rates)
+        self.runs.rate = next(self.training.rates)
 
     def _update(self) -> None:
         assert self.training is not None
-        _descend(self.parameters, self.gradients, self.rate, self.training.stretch.batch)
+        _descend(self.parameters, self.gradients, self.runs.rate, self.training.stretch.batch)
         self.is_updated = True
 
     def _copy(self, copy: steps.Copy) -> None:
@@ -249,79 +245,6 @@ class _Bound:
         assert isinstance(condition, steps.Unbounded)
         return False
 
-    # --- runs --------------------------------------------------------------------------------------------------------
-
-    def _run(self, run: Run) -> Action:
-        np, loop = self.np, run.loop
-        target = self._view(loop.target._replace(base=loop.target.base - self.step.away * run.in_place), loop.counts)
-        adds = loop.phase == Phase.SINK and not run.in_place
-        segments = [
-            (
-                _evaluator(np, segment.template),
-                [self._operand(operand, loop.counts, segment.counts) for operand in segment.operands],
-                segment.counts,
-                np.empty((segment.terms + 1, loop.lanes)) if segment.counts else None,
-            )
-            for segment in loop.segments
-        ]
-        bring_up_to_date = self._meeting(run, run.due) if run.due else None
-
-        def action() -> None:
-            if bring_up_to_date:
-                bring_up_to_date()
-            total: Any = target if adds else None
-            for evaluate, operands, counts, rows in segments:
-                terms = evaluate(operands)
-                if rows is None:
-                    total = terms if total is None else total + terms
-                    continue
-                # What there is already comes first, then the terms, row by row.
-                rows[0] = 0.0 if total is None else np.broadcast_to(total, loop.counts).reshape(-1)
-                rows[1:] = np.broadcast_to(terms, (*counts, *loop.counts)).reshape(len(rows) - 1, -1)
-                total = (np.add.reduce(rows, axis=0) if loop.lanes > 1 else np.cumsum(rows)[-1]).reshape(loop.counts)
-            if run.in_place:
-                np.subtract(target, self.rate * total, out=target)
-            else:
-                target[...] = total
-
-        return action
-
-    def _meeting(self, run: Run, due: Due) -> Action:
-        """The update that the run makes before it reads weights: here of all of them, then the run itself."""
-        segment = run.loop.segments[due.segment]
-        weights, x = segment.operands[due.slot], segment.operands[1 - due.slot]
-        assert isinstance(weights, Access)
-        assert isinstance(x, Access)
-        places, before, factor, inputs = (
-            self._view(access, run.loop.counts, segment.counts) for access in (weights, due.before, due.factor, x)
-        )
-
-        def bring_up_to_date() -> None:
-            np = self.np
-            np.subtract(places, self.rate * (before * factor), out=places)
-            if due.keeps:
-                before[...] = inputs
-
-        return bring_up_to_date
-
-    def _operand(self, operand: Operand, lanes: Sequence[int], terms: Sequence[int]) -> Any:
-        """A view of shape (terms…, lanes…), which moves with the workspace; a number; or what fetches from a table."""
-        if isinstance(operand, float):
-            return operand
-        if isinstance(operand, Table):
-            places = operand.places.T.reshape((*terms, *lanes))
-            return lambda: self.w[places]
-        if any(isinstance(stride, tuple) for stride in (*operand.lanes, *operand.terms)):
-            places = _places(Access(operand.base, (*operand.terms, *operand.lanes)), (*terms, *lanes)).reshape(
-                (*terms, *lanes)
-            )
-            return lambda: self.w[places]
-        return self._view(operand, lanes, terms)
-
-    def _view(self, access: Access, lanes: Sequence[int], terms: Sequence[int] = ()) -> Array:
-        strides: Any = [8 * stride for stride in (*access.terms, *access.lanes)]
-        return self.np.lib.stride_tricks.as_strided(self.w[access.base :], (*terms, *lanes), strides)
-
 
 def _in_turn(actions: Sequence[Action]) -> object:
     """One after the other, up to one that ends its section; gives what ended it."""
@@ -336,34 +259,6 @@ def _view(np: Any, buffer: Any) -> Array:
     """The doubles of a buffer, to be read and written."""
     view: Array = np.asarray(memoryview(buffer))
     return view
-
-
-def _evaluator(np: Any, expr: Expr) -> Callable[[Sequence[Any]], Any]:
-    """A function from operands to the expression over them, element by element."""
-    if isinstance(expr, Leaf):
-        slot = int(expr.name)
-        return lambda operands: operands[slot]() if callable(operands[slot]) else operands[slot]
-    if isinstance(expr, Literal):
-        return lambda operands: expr.number
-    assert isinstance(expr, Apply)
-    function = _function(np, expr.primitive)
-    parts = [_evaluator(np, operand) for operand in expr.operands]
-    return lambda operands: function(*(part(operands) for part in parts))
-
-
-def _function(np: Any, primitive: str) -> Callable[..., Any]:
-    names = {"add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "less": "less", "greater": "greater"}
-    if primitive in names or primitive == "where":
-        made: Callable[..., Any] = getattr(np, names.get(primitive, "where"))
-        return made
-    return lambda *operands: _each(np, getattr(math, primitive), operands)
-
-
-def _each(np: Any, function: Callable[..., float], operands: Sequence[Any]) -> Any:
-    """A function of Python's over broadcast operands."""
-    shape = np.broadcast_shapes(*(np.shape(operand) for operand in operands))
-    columns = [np.broadcast_to(operand, shape).reshape(-1).tolist() for operand in operands]
-    return np.array(list(map(function, *columns))).reshape(shape)
 
 
 def _descend(parameters: Array, gradients: Array, rate: float, batch: int) -> None:
@@ -384,13 +279,3 @@ def _read_row(np: Any, w: Array, at: int, columns: Sequence[Column], row: int) -
             cells = np.frombuffer(column.data, kind, count, row * count * np.dtype(kind).itemsize)
             w[at : at + count] = cells if column.kind == DOUBLES else cells / column.divisor
         at += column.width
-
-
-def _places(access: Access, counts: Sequence[int]) -> Any:
-    import numpy as np
-
-    places = np.array([access.base])
-    for count, stride in zip(counts, access.lanes):
-        offsets = stride * np.arange(count) if isinstance(stride, int) else np.array(stride)
-        places = (places[:, None] + offsets).reshape(-1)
-    return places

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Optional
 
 from engines.rerolled.recover.groups import Phase
-from engines.rerolled.step import (
+from engines.rerolled.step.language import (
     DUE,
     SECTIONS,
     Alone,
@@ -46,17 +46,15 @@ from engines.rerolled.step import (
     Program,
     Run,
     Set,
-    Span,
     Statement,
-    Step,
     TakeRow,
     TakeRows,
     Unbounded,
     Update,
-    reads,
-    span_of,
     walk,
 )
+from engines.rerolled.step.spans import reads, span_of
+from engines.rerolled.step.step import Span, Step
 
 
 class BrokenStep(Exception):

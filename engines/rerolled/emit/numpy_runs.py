@@ -1,0 +1,146 @@
+"""Run -> array operations of NumPy over views of the workspace.
+
+NumPy keeps the bits where each lane's terms are added one after the other: over the first axis of an array whose lanes
+lie inside, or, for a single lane, by `cumsum`. Its own sums add in pairs, and its `exp`, `tanh` and powers are not
+libm's; functions are Python's, one element at a time. Runs that skip zeros compute every term here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from engines.graph.expr import Apply, Expr, Leaf, Literal
+from engines.rerolled.recover.groups import Phase
+from engines.rerolled.recover.loops import Access, Operand, Table
+from engines.rerolled.step.language import Due, Run
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+
+class Runs:
+    """Makes functions that take nothing, each of which computes one run over the workspace."""
+
+    def __init__(self, w: Array, away: int) -> None:
+        import numpy as np
+
+        self.np = np
+        self.w = w
+        self.away = away
+        """From a parameter to its gradient."""
+        self.rate = 0.0
+        """Of runs that update parameters."""
+
+    def of(self, run: Run) -> Callable[[], None]:
+        np, loop = self.np, run.loop
+        target = self._view(loop.target._replace(base=loop.target.base - self.away * run.in_place), loop.counts)
+        adds = loop.phase == Phase.SINK and not run.in_place
+        segments = [
+            (
+                _evaluator(np, segment.template),
+                [self._operand(operand, loop.counts, segment.counts) for operand in segment.operands],
+                segment.counts,
+                np.empty((segment.terms + 1, loop.lanes)) if segment.counts else None,
+            )
+            for segment in loop.segments
+        ]
+        bring_up_to_date = self._meeting(run, run.due) if run.due else None
+
+        def action() -> None:
+            if bring_up_to_date:
+                bring_up_to_date()
+            total: Any = target if adds else None
+            for evaluate, operands, counts, rows in segments:
+                terms = evaluate(operands)
+                if rows is None:
+                    total = terms if total is None else total + terms
+                    continue
+                # What there is already comes first, then the terms, row by row.
+                rows[0] = 0.0 if total is None else np.broadcast_to(total, loop.counts).reshape(-1)
+                rows[1:] = np.broadcast_to(terms, (*counts, *loop.counts)).reshape(len(rows) - 1, -1)
+                total = (np.add.reduce(rows, axis=0) if loop.lanes > 1 else np.cumsum(rows)[-1]).reshape(loop.counts)
+            if run.in_place:
+                np.subtract(target, self.rate * total, out=target)
+            else:
+                target[...] = total
+
+        return action
+
+    def _meeting(self, run: Run, due: Due) -> Callable[[], None]:
+        """The update that the run makes before it reads weights: here of all of them, then the run itself."""
+        segment = run.loop.segments[due.segment]
+        weights, x = segment.operands[due.slot], segment.operands[1 - due.slot]
+        assert isinstance(weights, Access)
+        assert isinstance(x, Access)
+        weight, before, factor, inputs = (
+            self._view(access, run.loop.counts, segment.counts) for access in (weights, due.before, due.factor, x)
+        )
+
+        def bring_up_to_date() -> None:
+            np = self.np
+            np.subtract(weight, self.rate * (before * factor), out=weight)
+            if due.keeps:
+                before[...] = inputs
+
+        return bring_up_to_date
+
+    def _operand(self, operand: Operand, lanes: Sequence[int], terms: Sequence[int]) -> Any:
+        """A view of shape (terms…, lanes…), which moves with the workspace; a number; or what fetches from a table."""
+        if isinstance(operand, float):
+            return operand
+        if isinstance(operand, Table):
+            at = operand.places.T.reshape((*terms, *lanes))
+            return lambda: self.w[at]
+        if any(isinstance(stride, tuple) for stride in (*operand.lanes, *operand.terms)):
+            listed = places(Access(operand.base, (*operand.terms, *operand.lanes)), (*terms, *lanes))
+            at = listed.reshape((*terms, *lanes))
+            return lambda: self.w[at]
+        return self._view(operand, lanes, terms)
+
+    def _view(self, access: Access, lanes: Sequence[int], terms: Sequence[int] = ()) -> Array:
+        strides: Any = [8 * stride for stride in (*access.terms, *access.lanes)]
+        return self.np.lib.stride_tricks.as_strided(self.w[access.base :], (*terms, *lanes), strides)
+
+
+def _evaluator(np: Any, expr: Expr) -> Callable[[Sequence[Any]], Any]:
+    """A function from operands to the expression over them, element by element."""
+    if isinstance(expr, Leaf):
+        slot = int(expr.name)
+        return lambda operands: operands[slot]() if callable(operands[slot]) else operands[slot]
+    if isinstance(expr, Literal):
+        return lambda operands: expr.number
+    assert isinstance(expr, Apply)
+    function = _function(np, expr.primitive)
+    parts = [_evaluator(np, operand) for operand in expr.operands]
+    return lambda operands: function(*(part(operands) for part in parts))
+
+
+def _function(np: Any, primitive: str) -> Callable[..., Any]:
+    names = {"add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "less": "less", "greater": "greater"}
+    if primitive in names or primitive == "where":
+        made: Callable[..., Any] = getattr(np, names.get(primitive, "where"))
+        return made
+    return lambda *operands: _each(np, getattr(math, primitive), operands)
+
+
+def _each(np: Any, function: Callable[..., float], operands: Sequence[Any]) -> Any:
+    """A function of Python's over broadcast operands."""
+    shape = np.broadcast_shapes(*(np.shape(operand) for operand in operands))
+    columns = [np.broadcast_to(operand, shape).reshape(-1).tolist() for operand in operands]
+    return np.array(list(map(function, *columns))).reshape(shape)
+
+
+def places(access: Access, counts: Sequence[int]) -> Any:
+    """All places of an access, in order."""
+    import numpy as np
+
+    found = np.array([access.base])
+    for count, stride in zip(counts, access.lanes):
+        offsets = stride * np.arange(count) if isinstance(stride, int) else np.array(stride)
+        found = (found[:, None] + offsets).reshape(-1)
+    return found

@@ -1,0 +1,46 @@
+"""Loops -> Step: what training does with the recovered loops, as a program that can be printed and checked.
+
+step      = routine* section*
+routine   = name ":" run*
+run       = "loop" number how*                one loop of the listing
+how       = "in place"                        a sink: p -= rate * sum, instead of q += sum
+          | "over nonzero inputs"             its terms, or one of its lanes, skip inputs that are 0.0
+          | "for" n "rows"                    of rows taken together; each has its own lanes
+          | "of the row before"               a sink over the inputs that were kept
+          | "after its update"                p -= rate * (kept input * factor), just before each p is read
+          | "keeping the inputs"              and each input is kept for the next such update
+section   = ("forward" | "backward" | "enter" | "turn" | "leave") ":" statement*
+statement = "take" what | "give" what         between the caller's buffers and the workspace
+          | "take row"                        the next row becomes the inputs
+          | "take" n "rows to" place          the next n rows, side by side
+          | "run" routine
+          | "guard" [", else:" statement*]    record the loss; the stretch ends here where it is not finite
+          | "next rate"                       the rate of the next update becomes the rate
+          | "update"                          p -= rate * q / batch, then q = 0, for every parameter
+          | "copy" place "<-" place ":" n
+          | "set" flag | "clear" flag
+          | "measure weights" | "list inputs" | "check factors"          what skipping needs: see rearrange/zeros.py
+          | "if" condition ":" statement* ["else:" statement*]
+          | "for each of" n "rows:" statement* | "for each row before it:" statement*
+          | "end turn"
+condition = flag | "alone" | n "rows fit" | "batch ends after" n | "every input counts" | "no zeros in" n "rows"
+          | "weights may be infinite" | "not" condition | condition "and" condition
+
+`forward` and `backward` are the two passes over one row that a caller may ask for. A stretch of training is `enter`,
+then `turn` until all steps are taken or a loss is not finite, then `leave`. A row is *alone* where every row is a batch
+and all gradients are zero: then no gradient has to be kept.
+
+`plain(loops)` is the simplest program; for y = w * x, with two loops and one sink, its turn reads
+
+    turn:
+      take row
+      run values            loop 0
+      guard
+      run gradients         loop 1
+      run sinks             loop 2
+      if batch ends after 1:
+        next rate
+        update
+
+`rearrange` makes faster ones of it, with the same bits. Back ends print or run a step; they decide nothing.
+"""

@@ -1,0 +1,44 @@
+"""Loops -> the plainest Step: each row by itself, and an update of every parameter after each batch."""
+
+from __future__ import annotations
+
+from engines.rerolled.recover.groups import Phase
+from engines.rerolled.recover.loops import Access, Loops
+from engines.rerolled.step.language import BatchEnds, Give, Guard, If, NextRate, Perform, Run, Take, TakeRow, Update
+from engines.rerolled.step.step import Step
+
+
+def plain(loops: Loops) -> Step:
+    """Each row by itself; gradients are added up, and every parameter is updated after a batch."""
+    of_phase = {
+        phase: tuple(Run(number, loop) for number, loop in enumerate(loops.loops) if loop.phase == phase)
+        for phase in Phase
+    }
+    p = loops.area("p")
+    # An update would change them before they are given.
+    gives_parameters = any(isinstance(o, Access) and p.start <= o.base < p.stop for o in loops.outputs)
+    return Step(
+        loops,
+        loops.areas,
+        {"values": of_phase[Phase.FORWARD], "gradients": of_phase[Phase.BACKWARD], "sinks": of_phase[Phase.SINK]},
+        {
+            "forward": (Take("inputs"), Take("parameters"), Perform("values"), Give("outputs")),
+            "backward": (Take("gradients"), Perform("gradients"), Perform("sinks"), Give("gradients")),
+            "enter": (Take("parameters"), Take("gradients")),
+            "turn": (
+                TakeRow(),
+                Perform("values"),
+                *((Give("outputs"),) if gives_parameters else ()),
+                Guard(),
+                Perform("gradients"),
+                Perform("sinks"),
+                If(BatchEnds(), (NextRate(), Update())),
+            ),
+            "leave": (
+                Give("inputs"),
+                *(() if gives_parameters else (Give("outputs"),)),
+                Give("parameters"),
+                Give("gradients"),
+            ),
+        },
+    )

@@ -1,0 +1,141 @@
+"""The step itself: its loops, its places in the workspace, its routines and sections, and its text form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Optional
+
+from engines.rerolled.recover.loops import Area, Loops
+from engines.rerolled.step.language import (
+    SECTIONS,
+    Copy,
+    EachRow,
+    Guard,
+    If,
+    Place,
+    Program,
+    Run,
+    Statement,
+    TakeRows,
+    rewrite,
+)
+
+Span = tuple[int, int]
+"""Start and stop of places in the workspace."""
+
+
+class Skipping(NamedTuple):
+    """What is skipped where an input is 0.0, and what must be finite for that."""
+
+    inputs: Span
+    weights: tuple[Span, ...]
+    """What the inputs are multiplied with in the forward pass."""
+    factors: tuple[Span, ...]
+    """What the sinks multiply inputs with."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A program over loops, with the places in the workspace that it needs besides theirs."""
+
+    loops: Loops
+    areas: tuple[Area, ...]
+    """Those of the loops, then what rearrangements added."""
+    routines: Mapping[str, tuple[Run, ...]]
+    programs: Mapping[str, Program] = field(default_factory=dict)
+    """Section -> its statements."""
+    skips: Optional[Skipping] = None
+    """Where inputs that are zero are skipped."""
+
+    @property
+    def workspace(self) -> int:
+        return self.areas[-1].stop
+
+    @property
+    def away(self) -> int:
+        """From a parameter to its gradient."""
+        return self.loops.area("q").start - self.loops.area("p").start
+
+    def area(self, name: str) -> Area:
+        """The area of that name."""
+        return next(area for area in self.areas if area.name == name)
+
+    def with_area(self, name: str, size: int) -> tuple[Step, Area]:
+        """The step with one more area at the end of the workspace; its size is rounded up to whole vectors."""
+        start = self.workspace
+        area = Area(name, start, start + -(-size // ALIGNMENT) * ALIGNMENT)
+        return replace(self, areas=(*self.areas, area)), area
+
+    def with_routine(self, name: str, runs: Iterable[Run]) -> Step:
+        """The step with a routine more, or another one of that name."""
+        return replace(self, routines={**self.routines, name: tuple(runs)})
+
+    def with_programs(self, **programs: Program) -> Step:
+        """The step with other sections."""
+        return replace(self, programs={**self.programs, **programs})
+
+    def rewritten(self, change: Callable[[Statement], Program]) -> Step:
+        """The step with all of its sections rewritten."""
+        return self.with_programs(**{name: rewrite(program, change) for name, program in self.programs.items()})
+
+    def lines(self) -> Iterator[str]:
+        """Text form."""
+        for name, runs in self.routines.items():
+            yield f"{name}:"
+            yield from (f"  {text}" for text in _runs(runs))
+        for name in SECTIONS:
+            yield f"{name}:"
+            yield from self._program(self.programs.get(name, ()), "  ")
+
+    def _program(self, program: Program, indent: str) -> Iterator[str]:
+        for statement in program:
+            if isinstance(statement, If):
+                yield f"{indent}if {statement.condition}:"
+                yield from self._program(statement.then, indent + "  ")
+                if statement.otherwise:
+                    yield f"{indent}else:"
+                    yield from self._program(statement.otherwise, indent + "  ")
+            elif isinstance(statement, EachRow):
+                yield f"{indent}for each {'row before it' if statement.before else f'of {statement.rows} rows'}:"
+                yield from self._program(statement.body, indent + "  ")
+            elif isinstance(statement, Guard):
+                yield f"{indent}guard, else:" if statement.otherwise else f"{indent}guard"
+                yield from self._program(statement.otherwise, indent + "  ")
+            elif isinstance(statement, Copy):
+                yield (
+                    f"{indent}copy {self._place(statement.to)} <- {self._place(statement.source)} : {statement.size}"
+                )
+            elif isinstance(statement, TakeRows):
+                yield f"{indent}take {statement.rows} rows to {self._place(statement.to)}"
+            else:
+                yield f"{indent}{statement}"
+
+    def _place(self, place: Place) -> str:
+        area = self.area_of(place.base)
+        parts = [str(place.base - area.start)] if place.base > area.start or not place.per_row else []
+        return f"{area.name}[{' + '.join([*parts, *([f'{place.per_row}*row'] if place.per_row else [])])}]"
+
+    def area_of(self, place: int) -> Area:
+        """The area that a place is in."""
+        return next(area for area in self.areas if area.start <= place < area.stop)
+
+
+ALIGNMENT = 8
+"""Areas begin at multiples of it: doubles in the widest vector."""
+
+
+def _runs(runs: Iterable[Run]) -> Iterator[str]:
+    """Runs as text; neighbours that run in the same way share a line."""
+    group: list[Run] = []
+    for run in (*runs, None):
+        if group and (run is None or run.number != group[-1].number + 1 or _how(run) != _how(group[0])):
+            numbers = f"loop {group[0].number}" if len(group) == 1 else f"loops {group[0].number}-{group[-1].number}"
+            yield f"{numbers}{_how(group[0])}"
+            group = []
+        if run is not None:
+            group.append(run)
+
+
+def _how(run: Run) -> str:
+    return str(run).removeprefix(f"loop {run.number}")
