@@ -198,7 +198,8 @@ __attribute__((noinline, visibility("hidden"))) void loops_27_to_30(double *rest
     AT4(q) = AT4(q) + AT4(g);
 }
 
-__attribute__((noinline, visibility("hidden"))) void loops_27_to_30_in_place(double *restrict w, double rate)
+__attribute__((noinline, visibility("hidden"))) void loops_27_to_28_in_place_and_loop_30_in_place(double *restrict w,
+                                                                                                  double rate)
 {
     double *const p = w + P;
     double *const v = w + V;
@@ -282,7 +283,7 @@ static void sinks(double *restrict w)
 
 static void sinks_in_place(double *restrict w, double rate)
 {
-    loops_27_to_30_in_place(w, rate);
+    loops_27_to_28_in_place_and_loop_30_in_place(w, rate);
 }
 
 static void values_after_the_update(double *restrict w, double rate)

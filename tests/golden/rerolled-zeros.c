@@ -225,7 +225,8 @@ __attribute__((noinline, visibility("hidden"))) void loop_30(double *restrict w)
     AT4(q) = AT4(q) + AT4(g);
 }
 
-__attribute__((noinline, visibility("hidden"))) void loops_27_to_30_in_place(double *restrict w, double rate)
+__attribute__((noinline, visibility("hidden"))) void loops_27_to_28_in_place_and_loop_30_in_place(double *restrict w,
+                                                                                                  double rate)
 {
     double *const p = w + P;
     double *const v = w + V;
@@ -380,7 +381,7 @@ static void sinks(double *restrict w, const struct live *live)
 
 static void sinks_in_place(double *restrict w, double rate)
 {
-    loops_27_to_30_in_place(w, rate);
+    loops_27_to_28_in_place_and_loop_30_in_place(w, rate);
 }
 
 static void values_after_the_update(double *restrict w, double rate)

@@ -35,7 +35,7 @@ from engines.rerolled.form import Form
 from engines.rerolled.recover.loops import LANE_NAMES, affine
 from engines.rerolled.step import language as steps
 from engines.rerolled.step.language import Run
-from engines.rerolled.step.step import Span, Step
+from engines.rerolled.step.step import Span, Step, run_lines
 
 ENOUGH = 400
 """Lines that are worth a translation unit, and a compiler process, of their own."""
@@ -164,9 +164,8 @@ class _Program:
         body = [statement for run in runs for statement in self._body(run)]
         areas = [area for area in self.step.areas if any(area.name in self.nests.areas[str(run)] for run in runs)]
         pointers = [Declare("double *const", area.name, f"w + {area.name.upper()}") for area in areas]
-        first, last = runs[0].number, runs[-1].number
-        how = str(runs[0]).removeprefix(f"loop {first}")
-        name = identifier(f"loop {first}{how}" if first == last else f"loops {first} to {last}{how}")
+        # As the step is printed: loops 48-49 in place.
+        name = identifier(" and ".join(line.replace("-", " to ") for line in run_lines(runs)))
         return Function(PIECE, name, _parameters(runs), [*pointers, *body])
 
     def _divided(self, before: int) -> list[list[Function]]:
@@ -209,6 +208,20 @@ class _Program:
         if all(isinstance(output, float) for output in loops.outputs):
             outputs += _unused("w", *(() if outputs else ("y",)))
         yield Function("static void", "give_outputs", (_READ, "double *restrict y"), outputs)
+        if loops.unused:
+            yield Declarations([f"static const int unused[] = {{{', '.join(map(str, loops.unused))}}};"])
+            each: list[Statement] = [
+                Declare("const long long", "i", "unused[n]"),
+                Assign("t->p[i]", "t->state.rate * t->q[i] / t->stretch->batch", "-="),
+                Assign("t->q[i]", "0.0"),
+            ]
+            yield Function(
+                "static void",
+                "update_unused",
+                (_TRAINING,),
+                [For("n", len(loops.unused), each)],
+                "Parameters that the graph does not use: the caller may have set their gradients.",
+            )
         if skips:
             yield Include("rerolled/emit/zeros.h")
             yield Function("static double", "squares_of_weights", (_READ,), [Return(self._squares(skips.weights))])

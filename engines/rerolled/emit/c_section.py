@@ -89,6 +89,8 @@ class Section:
         if isinstance(statement, steps.Update):
             update: list[Statement] = [Call("update_all", ("w", f"{state}.rate", "(double)t->stretch->batch"))]
             is_asked = any(steps.Alone() in steps.conditions(p) for p in self.step.programs.values())
+            if self.step.loops.unused:
+                update.append(Call("update_unused", ("t",)))
             return [*update, *([Assign(f"{state}.is_updated", "1")] if is_asked else [])]
         if isinstance(statement, steps.Copy):
             to, source = self._place(statement.to, row), self._place(statement.source, row)

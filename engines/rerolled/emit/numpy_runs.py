@@ -97,8 +97,8 @@ class Runs:
             at = operand.places.T.reshape((*terms, *lanes))
             return lambda: self.w[at]
         if any(isinstance(stride, tuple) for stride in (*operand.lanes, *operand.terms)):
-            listed = places(Access(operand.base, (*operand.terms, *operand.lanes)), (*terms, *lanes))
-            at = listed.reshape((*terms, *lanes))
+            turned = Access(operand.base, (*operand.terms, *operand.lanes))
+            at = turned.places((*terms, *lanes)).reshape((*terms, *lanes))
             return lambda: self.w[at]
         return self._view(operand, lanes, terms)
 
@@ -133,14 +133,3 @@ def _each(np: Any, function: Callable[..., float], operands: Sequence[Any]) -> A
     shape = np.broadcast_shapes(*(np.shape(operand) for operand in operands))
     columns = [np.broadcast_to(operand, shape).reshape(-1).tolist() for operand in operands]
     return np.array(list(map(function, *columns))).reshape(shape)
-
-
-def places(access: Access, counts: Sequence[int]) -> Any:
-    """All places of an access, in order."""
-    import numpy as np
-
-    found = np.array([access.base])
-    for count, stride in zip(counts, access.lanes):
-        offsets = stride * np.arange(count) if isinstance(stride, int) else np.array(stride)
-        found = (found[:, None] + offsets).reshape(-1)
-    return found

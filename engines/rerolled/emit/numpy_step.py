@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Optional
 from engines.columns import DOUBLES, Column
 from engines.kernel.program import Doubles
 from engines.kernel.python_kernel import PythonKernel, Training
-from engines.rerolled.emit.numpy_runs import Runs, places
+from engines.rerolled.emit.numpy_runs import Runs
 from engines.rerolled.recover.loops import Access, Operand
 from engines.rerolled.step import language as steps
 from engines.rerolled.step.language import Condition, Place, Program, Statement
@@ -107,10 +107,11 @@ class _Bound:
         self.parameters, self.gradients = (
             self.w[area.start : area.stop] for area in (loops.area("p"), loops.area("q"))
         )
-        copies = [(places(copy.parameter, copy.counts), places(copy.place, copy.counts)) for copy in loops.copies]
+        copies = [(copy.parameter.places(copy.counts), copy.place.places(copy.counts)) for copy in loops.copies]
         none = np.zeros(0, np.int64)
         self._index, self._place = (np.concatenate([none, *column]) for column in zip((none, none), *copies))
         """The parameters that the graph uses: the caller's index of each, and its place."""
+        self._unused = np.array(loops.unused, np.int64)
         self.routines = {name: [self.runs.of(run) for run in runs] for name, runs in step.routines.items()}
         self.sections = {name: self._program(program) for name, program in step.programs.items()}
 
@@ -205,7 +206,13 @@ class _Bound:
 
     def _update(self) -> None:
         assert self.training is not None
-        _descend(self.parameters, self.gradients, self.runs.rate, self.training.stretch.batch)
+        rate, batch = self.runs.rate, self.training.stretch.batch
+        _descend(self.parameters, self.gradients, rate, batch)
+        if len(self._unused):  # the caller may have set their gradients
+            p, q = (_view(self.np, self.buffers[what]) for what in ("parameters", "gradients"))
+            parameters, gradients = p[self._unused], q[self._unused]
+            _descend(parameters, gradients, rate, batch)
+            p[self._unused], q[self._unused] = parameters, gradients
         self.is_updated = True
 
     def _copy(self, copy: steps.Copy) -> None:

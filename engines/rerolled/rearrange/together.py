@@ -23,6 +23,7 @@ from engines.rerolled.step.language import (
     EndTurn,
     EveryInput,
     Fit,
+    Give,
     Guard,
     If,
     NoZeros,
@@ -73,7 +74,7 @@ def take_rows_together(step: Step, form: Form) -> Step:
     to_factor = Copy(Place(found.factor.base), rows.factors, forward.lanes)
     turn = step.programs["turn"]
     single = turn[turn.index(TakeRow()) + 1 :]
-    gives = [s for s in single if str(s) == "give outputs"]
+    gives = [s for s in single if s == Give("outputs")]
     update = next(s for s in walk(single) if isinstance(s, If) and s.condition == BatchEnds())
     last = Place(rows.inputs.base + (count - 1) * rows.inputs.per_row)
     together: Program = (
@@ -84,9 +85,8 @@ def take_rows_together(step: Step, form: Form) -> Step:
                 *(copy for copy in own_inputs if copy.size),
                 Copy(Place(forward.target.base), rows.sums, forward.lanes),
                 Perform(rest),
-                *gives,
                 # Those before the one that failed went well, and still count.
-                Guard((EachRow(count, (every_input, to_factor, Perform(one)), before=True), every_input)),
+                Guard((EachRow(count, (every_input, to_factor, Perform(one)), before=True), every_input, *gives)),
                 Perform("gradients"),
                 Perform(others),
                 Copy(rows.factors, Place(found.factor.base), forward.lanes),
@@ -94,6 +94,7 @@ def take_rows_together(step: Step, form: Form) -> Step:
         ),
         Perform(f"sinks of {count} rows"),
         Copy(Place(0), last, step.loops.inputs),
+        *gives,
         If(BatchEnds(count), update.then),
         EndTurn(),
     )

@@ -43,6 +43,16 @@ class Access(NamedTuple):
         ]
         return self.base + sum(map(min, reach)), self.base + sum(map(max, reach)) + 1
 
+    def places(self, lanes: Sequence[int], terms: Sequence[int] = ()) -> Ints:
+        """Every place that it reaches, lanes outermost, one after the other."""
+        import numpy as np
+
+        found = np.array([self.base])
+        for count, stride in zip((*lanes, *terms), (*self.lanes, *self.terms)):
+            offsets = stride * np.arange(count) if isinstance(stride, int) else np.array(stride)
+            found = (found[:, None] + offsets).reshape(-1)
+        return found
+
 
 class Table(NamedTuple):
     """An operand that is not affine: its places are listed."""
@@ -139,6 +149,14 @@ class Loops:
     def area(self, name: str) -> Area:
         """The area of that name."""
         return next(area for area in self.areas if area.name == name)
+
+    @property
+    def unused(self) -> list[int]:
+        """The caller's parameters that the graph does not use: they have no place."""
+        if sum(math.prod(copy.counts) for copy in self.copies) == self.parameters:
+            return []
+        used = {int(index) for copy in self.copies for index in copy.parameter.places(copy.counts)}
+        return [index for index in range(self.parameters) if index not in used]
 
     @property
     def coverage(self) -> float:

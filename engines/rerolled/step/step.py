@@ -83,7 +83,7 @@ class Step:
         """Text form."""
         for name, runs in self.routines.items():
             yield f"{name}:"
-            yield from (f"  {text}" for text in _runs(runs))
+            yield from (f"  {text}" for text in run_lines(runs))
         for name in SECTIONS:
             yield f"{name}:"
             yield from self._program(self.programs.get(name, ()), "  ")
@@ -125,7 +125,7 @@ ALIGNMENT = 8
 """Areas begin at multiples of it: doubles in the widest vector."""
 
 
-def _runs(runs: Iterable[Run]) -> Iterator[str]:
+def run_lines(runs: Iterable[Run]) -> Iterator[str]:
     """Runs as text; neighbours that run in the same way share a line."""
     group: list[Run] = []
     for run in (*runs, None):

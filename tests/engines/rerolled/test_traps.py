@@ -275,3 +275,43 @@ def test_outputs_after_training_are_those_of_the_last_forward_pass(engine):
     program = engine.compile(p * x, inputs=[x], parameters=[p], outputs=[p, x])
     program.train(array("d", [3.0, 5.0]), rate=0.5)
     assert list(program.outputs) == [0.5, 5.0]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("batch", [1, 3, 4])
+def test_outputs_of_a_parameter_and_of_inputs_after_rows_together(engine, batch):
+    """Also where the last row fails: straight-line code gives what its forward pass saw."""
+    graph, kinds = NETWORKS["two layers"]
+    for special in (0.3, math.inf):
+        rows = array("d", [x for row in rows_for(kinds, 8) for x in row])
+        rows[4 * 6 + 1] = special
+        outputs = []
+        for chosen in ("tcc", engine):
+            engine_ = usable("tcc") if chosen == "tcc" else ENGINES[chosen]()
+            leaves = [engine_.Value(x) for x in graph.numbers]
+            loss = graph.build(engine_.Value, leaves)[-1]
+            x, p = ([leaf for leaf, kind in zip(leaves, kinds) if kind == wanted] for wanted in ("input", "parameter"))
+            program = engine_.compile(loss, inputs=x, parameters=p, outputs=[p[0], x[1], p[-1], x[3], loss])
+            try:
+                program.train(rows, rate=0.01, batch=batch)
+            except NonFiniteLoss as error:
+                assert error.step == 6
+            outputs.append([bits(program.outputs[:4]), bits(program.inputs)])
+        assert outputs[0] == outputs[1], special
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_parameter_that_the_graph_does_not_use_is_updated_too(engine, batch):
+    """Its gradient is what a caller puts there."""
+    chosen = ENGINES[engine]()
+    x, p, unused = (chosen.Value(v) for v in (1.0, 2.0, 3.0))
+    program = chosen.compile(p * x, inputs=[x], parameters=[unused, p])
+    program.gradients[:] = array("d", [8.0, 4.0])
+    program.train(array("d", [1.0, 1.0]), rate=0.5, batch=batch)
+    straight = usable("tcc").compile(p * x, inputs=[x], parameters=[unused, p])
+    straight.gradients[:] = array("d", [8.0, 4.0])
+    straight.train(array("d", [1.0, 1.0]), rate=0.5, batch=batch)
+    assert list(program.parameters) == list(straight.parameters)
+    assert list(program.gradients) == list(straight.gradients) == [0.0, 0.0]
+    assert program.parameters[0] == 3.0 - 0.5 * 8.0 / batch
