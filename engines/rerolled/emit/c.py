@@ -99,8 +99,8 @@ class _Program:
         tables = tuple(f"static const int {name}{places}" for places, name in self.nests.tables.items())
         head: list[Item] = [
             Comment(
-                f"A Value graph as recovered loops: {loops.inputs} inputs, {loops.parameters} parameters, "
-                f"{len(loops.outputs)} outputs. The workspace w holds them in the loops' order, in areas."
+                f"A Value graph as recovered loops: inputs {loops.inputs}, parameters {loops.parameters}, "
+                f"outputs {len(loops.outputs)}. The workspace w holds them in the loops' order, in areas."
             ),
             Define("INPUTS", loops.inputs),
             Define("PARAMETERS", loops.parameters),
@@ -152,11 +152,12 @@ class _Program:
         """Its statements, below a comment with the loop as it is listed."""
         if str(run) not in self.bodies:
             how = str(run).removeprefix(f"loop {run.number}").strip()
-            listed = self.step.loops.line(self.step.loops.loops[run.number])
-            title = Comment(f"Loop {run.number}{f', {how}' if how else ''}: {listed}")
             body = self.nests.write(run)
-            # A single assignment says what it does.
-            self.bodies[str(run)] = body if len(body) == 1 and isinstance(body[0], Assign) else [title, *body]
+            # A single assignment says itself what it computes.
+            is_plain = len(body) == 1 and isinstance(body[0], Assign)
+            title = [f"Loop {run.number}", *([how] if how else [])]
+            text = ", ".join(title) + ("" if is_plain else f": {self.step.line(run)}")
+            self.bodies[str(run)] = [Comment(text), *body]
         return self.bodies[str(run)]
 
     def _piece(self, runs: Sequence[Run]) -> Function:
@@ -191,6 +192,9 @@ class _Program:
         yield self._state()
         yield Define("HAS_STATE", 1)
         yield Include("kernel/training.h")
+        if any(isinstance(s, steps.Copy) for program in self.step.programs.values() for s in steps.walk(program)):
+            memcpy = "void *memcpy(void *restrict to, const void *restrict from, __SIZE_TYPE__ bytes);"
+            yield Declarations([memcpy])
         parameters = loops.area("p")
         yield Declarations((f"enum {{ ROOM = {parameters.stop - parameters.start} }};",))
         yield Include("rerolled/emit/workspace.h")
@@ -232,7 +236,7 @@ class _Program:
         asked = {condition for p in self.step.programs.values() for condition in steps.conditions(p)}
         fields = [("double rate", "of the update that is made, or waits")]
         if steps.Alone() in asked:
-            fields.append(("int is_updated", "whether an update was made since the stretch began"))
+            fields.append(("int gradients_are_zero", "an update has cleared them: from now on each row may be alone"))
         if steps.DUE in asked:
             fields.append(("int due", "whether an update waits for the next row"))
         if steps.KEPT in asked:

@@ -91,7 +91,7 @@ class Section:
             is_asked = any(steps.Alone() in steps.conditions(p) for p in self.step.programs.values())
             if self.step.loops.unused:
                 update.append(Call("update_unused", ("t",)))
-            return [*update, *([Assign(f"{state}.is_updated", "1")] if is_asked else [])]
+            return [*update, *([Assign(f"{state}.gradients_are_zero", "1")] if is_asked else [])]
         if isinstance(statement, steps.Copy):
             to, source = self._place(statement.to, row), self._place(statement.source, row)
             return [Call("memcpy", (to, source, f"{statement.size} * sizeof(double)"))]
@@ -128,7 +128,7 @@ class Section:
         if isinstance(condition, steps.Flag):
             return f"t->state.{condition}"
         if isinstance(condition, steps.Alone):
-            return "t->stretch->batch == 1 && t->state.is_updated"
+            return "t->stretch->batch == 1 && t->state.gradients_are_zero"
         if isinstance(condition, steps.Fit):
             rows = condition.rows
             return f"t->stretch->steps - t->step >= {rows} && t->stretch->batch - t->taken >= {rows}"

@@ -100,7 +100,7 @@ class _Bound:
         self.row = 0
         """Which of the rows that were taken together is at work."""
         self.flags = dict.fromkeys(steps.FLAGS, False)
-        self.is_updated = False
+        self.gradients_are_zero = False
         loops = step.loops
         start = loops.area("k").start
         self.w[start : start + len(loops.numbers)] = loops.numbers
@@ -118,7 +118,7 @@ class _Bound:
     def begin(self) -> None:
         """Forget what turns of an earlier stretch kept."""
         self.flags.update(dict.fromkeys(steps.FLAGS, False))
-        self.is_updated = False
+        self.gradients_are_zero = False
 
     def run(self, section: str) -> object:
         """One section, once; gives what ended it."""
@@ -213,7 +213,7 @@ class _Bound:
             parameters, gradients = p[self._unused], q[self._unused]
             _descend(parameters, gradients, rate, batch)
             p[self._unused], q[self._unused] = parameters, gradients
-        self.is_updated = True
+        self.gradients_are_zero = True
 
     def _copy(self, copy: steps.Copy) -> None:
         to, source = (place.base + self.row * place.per_row for place in (copy.to, copy.source))
@@ -242,7 +242,7 @@ class _Bound:
         t = self.training
         assert t is not None
         if isinstance(condition, steps.Alone):
-            return t.stretch.batch == 1 and self.is_updated
+            return t.stretch.batch == 1 and self.gradients_are_zero
         if isinstance(condition, steps.Fit):
             return min(t.stretch.steps - t.step, t.stretch.batch - t.taken) >= condition.rows
         if isinstance(condition, steps.BatchEnds):

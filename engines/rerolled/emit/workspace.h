@@ -3,7 +3,6 @@
    The generated code defines P, Q and ROOM (where parameters and their gradients lie, and how many doubles each area
    has), `move`, which copies all parameters between the caller's order and the loops', and `put_numbers`. */
 
-void *memcpy(void *restrict to, const void *restrict from, __SIZE_TYPE__ bytes);
 static void move(double *restrict w, double *restrict theirs, int out);
 static void put_numbers(double *restrict w);
 

@@ -165,26 +165,29 @@ class Loops:
         return sum(loop.looped_work for loop in self.loops) / work if work else 1.0
 
     def lines(self) -> Iterator[str]:
-        """Text form, a loop a line. Places are counted from the start of their area."""
+        """Text form, a numbered loop a line. Places are counted from the start of their area."""
         phase = None
-        for loop in self.loops:
+        for at, loop in enumerate(self.loops):
             if loop.phase != phase:
                 phase = loop.phase
                 yield f"{phase.name.lower()}:"
-            yield f"  {self.line(loop)}"
+            yield f"  {at}: {self.line(loop)}"
         yield f"loss {self._operand(self.loss)}"
         if self.outputs:
             yield f"outputs {', '.join(map(self._operand, self.outputs))}"
         work = sum(loop.work for loop in self.loops)
         yield f"{self.coverage:.2%} of {work:,} primitives in loops"
 
-    def line(self, loop: Loop) -> str:
-        """A loop in text form."""
-        sums = [self._segment(segment) for segment in loop.segments]
+    def line(self, loop: Loop, *, updates: bool = False) -> str:
+        """A loop in text form. updates: whether its target is a parameter, from which it subtracts."""
+        sums = " + ".join(self._segment(segment) for segment in loop.segments)
         lanes = "".join(f" {name}<{count}" for name, count in zip(LANE_NAMES, loop.counts))
-        sign = "+=" if loop.phase == Phase.SINK else "="
         target = self._operand(loop.target)
-        return f"{f'for{lanes}: ' if lanes else ''}{target} {sign} {' + '.join(sums)}"
+        if updates:
+            changed = f"{target} -= rate * ({sums})"
+        else:
+            changed = f"{target} {'+=' if loop.phase == Phase.SINK else '='} {sums}"
+        return f"for{lanes}: {changed}" if lanes else changed
 
     def _segment(self, segment: Segment) -> str:
         leaves = {str(slot): (self._operand(operand), ATOM_PRECEDENCE) for slot, operand in enumerate(segment.operands)}

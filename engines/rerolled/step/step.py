@@ -88,6 +88,13 @@ class Step:
             yield f"{name}:"
             yield from self._program(self.programs.get(name, ()), "  ")
 
+    def line(self, run: Run) -> str:
+        """What a run computes, in the text form of loops."""
+        target = run.loop.target
+        target = target._replace(base=target.base - self.away * run.in_place)
+        loops = replace(self.loops, areas=self.areas)
+        return loops.line(replace(run.loop, target=target), updates=run.in_place)
+
     def _program(self, program: Program, indent: str) -> Iterator[str]:
         for statement in program:
             if isinstance(statement, If):

@@ -1,0 +1,274 @@
+"""The listings of docs/one-neuron.md, made from the code, and the numbers in its prose.
+
+A listing is a fenced block after `<!-- listing: NAME -->`. `--update-golden` writes them anew; then read the prose.
+"""
+
+import contextlib
+import io
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("numpy")
+
+import engines
+from engines.graph.show import show
+from engines.kernel import toolchains
+from engines.rerolled.c_engines import SCALARS, VECTORS
+from engines.rerolled.emit.c import c_source
+from engines.rerolled.rearrange import rearrange
+from engines.rerolled.recover.chains import chain
+from engines.rerolled.recover.fuse import fuse
+from engines.rerolled.recover.gradients import pull
+from engines.rerolled.recover.groups import group
+from engines.rerolled.recover.layout import lay_out
+from engines.rerolled.step import plain
+
+pytestmark = pytest.mark.host
+
+DOCUMENT = Path(__file__).parent.parent / "docs" / "one-neuron.md"
+BLOCK = re.compile(r"(?s)(<!-- listing: ([^>]*) -->\n```[a-z]*\n)(.*?)(```\n)")
+MACHINE_CODE = ("machine code", "machine code of three neurons")
+CUT = "…\n"
+
+ONE = """\
+import engines
+
+Value = engines.load("rerolled-tcc").Value
+
+x0, x1 = Value(1.0, label="x0"), Value(2.0, label="x1")
+y = Value(1.0, label="y")
+w0, w1 = Value(0.5, label="w0"), Value(-0.25, label="w1")
+b = Value(0.25, label="b")
+
+out = (b + w0 * x0 + w1 * x1).relu()
+error = y - out
+loss = error * error
+
+loss.backward()
+print(loss.data, w0.grad, w1.grad, b.grad)
+"""
+ONE_NAMES = ("inputs = [x0, x1, y]", "parameters = [w0, w1, b]", "outputs = [out]")
+THREE = """\
+x = [Value(0.0) for i in range(5)]
+y = [Value(0.0) for n in range(3)]
+w = [[Value(0.0) for i in range(5)] for n in range(3)]
+b = [Value(0.0) for n in range(3)]
+
+losses = []
+for n in range(3):
+    out = sum([w[n][i] * x[i] for i in range(5)], b[n]).relu()
+    error = y[n] - out
+    losses.append(error * error)
+loss = sum(losses)
+"""
+THREE_NAMES = ("inputs = x + y", "parameters = [p for n in range(len(b)) for p in [*w[n], b[n]]]", "outputs = []")
+ROUNDING = ("(0.1 + 0.2) + 0.3", "0.1 + (0.2 + 0.3)")
+
+TWO_WIDE = replace(VECTORS, width=2, units=1)
+"""The vectors that every x86-64 processor has."""
+FLAGS = (
+    *(*toolchains.STRICT, "-O1", "-march=x86-64"),
+    # A section for each function; without what distributions add to every function by default.
+    *("-ffunction-sections", "-fcf-protection=none", "-fno-stack-protector", "-fno-pie"),
+)
+
+
+class Stages:
+    """What every stage makes of a program."""
+
+    def __init__(self, program, names, form):
+        names = "".join(f"{name}\n" for name in names)
+        graph = {"Value": engines.load("rerolled-tcc").Value}
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(compile(program + names, "one-neuron.md", "exec"), graph)
+        self.printed = printed.getvalue()
+        self.loss, self.parameters = graph["loss"], graph["parameters"]
+        self.named = {name: graph[name] for name in ("inputs", "parameters", "outputs")}
+        self.tape = engines.load("rerolled-tcc").tape(self.loss, **self.named)
+        self.pulled = pull(self.tape)
+        self.chained = chain(self.pulled)
+        self.fused = fuse(self.chained)
+        self.groups = group(self.fused)
+        self.loops = lay_out(self.fused, self.groups)
+        self.plain = plain(self.loops)
+        self.step = rearrange(self.plain, form)
+        (self.c,) = c_source(self.step, form).units
+
+
+@pytest.fixture(scope="module")
+def one():
+    return Stages(ONE, ONE_NAMES, SCALARS)
+
+
+@pytest.fixture(scope="module")
+def three():
+    return Stages(THREE, THREE_NAMES, TWO_WIDE)
+
+
+# --- listings --------------------------------------------------------------------------------------------------------
+
+
+def text(lines):
+    return "".join(f"{line}\n" for line in lines)
+
+
+def listings(one, three):
+    """Name -> text, of all but the machine code."""
+    areas = re.findall(r"^enum \{ .*\*/\n", one.c, re.MULTILINE)
+    functions = ("loops_0_to_3", "loops_4_to_5", "loops_6_to_7_in_place", "turn")
+    return {
+        "rounding": "".join(f">>> {sum_}\n{eval(sum_)!r}\n" for sum_ in ROUNDING),
+        "program": ONE,
+        "printed": one.printed,
+        "graph": text(show(one.loss)),
+        "call": f"program = engine.compile(loss, {', '.join(ONE_NAMES).replace(' = ', '=')})\n",
+        "tape": text(one.tape.lines()),
+        "sums": text(one.pulled.lines()),
+        "sums, chained": text(one.chained.lines()),
+        "sums, fused": text(one.fused.lines()),
+        "loops": text(one.loops.lines()),
+        "turn": section(one.plain, "turn"),
+        "turn in place": section(one.step, "turn"),
+        "C": CUT.join(["", "".join(areas), *(definition(one.c, name) for name in functions)]) + CUT,
+        "three neurons": THREE,
+        "sums of three neurons": text(line for line in three.chained.lines() if line.count("+") == 5) + CUT,
+        "loops of three neurons": text(three.loops.lines()),
+        "C of three neurons": CUT + first_loop(three.c) + CUT,
+    }
+
+
+def section(step, name):
+    """One section of a step."""
+    return re.search(rf"(?m)^{name}:\n(  .*\n)+", text(step.lines()))[0]
+
+
+def definition(c, function):
+    """A function's text."""
+    return re.search(rf"(?ms)^[^\n;]*\b{function}\([^;{{]*\)\n\{{\n.*?^\}}\n", c)[0]
+
+
+def first_loop(c):
+    """The C of loop 0."""
+    return c[c.index("    /* Loop 0") : c.index("    /* Loop 1")]
+
+
+def machine_code(gcc, one, three, folder):
+    """Name -> text."""
+    by = f"; gcc {gcc.version.split('.')[0]} -O1 -march=x86-64\n"
+    loop = disassembled(gcc, three.c, "loops_0_to_3", folder)
+    end = next(n for n, (_, instruction, _) in enumerate(loop) if instruction == "jne") + 1
+    return {
+        "machine code": by + assembly(disassembled(gcc, one.c, "loops_0_to_3", folder)),
+        "machine code of three neurons": by + assembly(loop[:end]) + CUT,
+    }
+
+
+def disassembled(gcc, c, function, folder):
+    """The instructions of a function: address, name, operands."""
+    source, built = folder / "unit.c", folder / "unit.o"
+    source.write_text(c, encoding="utf-8")
+    subprocess.run([*gcc.command, *FLAGS, "-c", str(source), "-o", str(built)], check=True)
+    asked = ["objdump", "-d", "-M", "intel", "--no-show-raw-insn", f"--section=.text.{function}", str(built)]
+    shown = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
+    return re.findall(r"(?m)^ *([0-9a-f]+):\t(\S+) *([^<#\n]*?) *(?:[<#].*)?$", shown)
+
+
+def assembly(instructions):
+    return text(f"{address:>4}:  {name:<9}{operands}".rstrip() for address, name, operands in instructions)
+
+
+def blocks():
+    """Name -> text, as the document has it."""
+    return {name: block for _, name, block, _ in BLOCK.findall(DOCUMENT.read_text(encoding="utf-8"))}
+
+
+def compare(request, made):
+    """The document's blocks of these names are what was made now."""
+    if request.config.getoption("--update-golden"):
+        old = DOCUMENT.read_text(encoding="utf-8")
+        new = BLOCK.sub(lambda found: found[1] + made.get(found[2], found[3]) + found[4], old)
+        DOCUMENT.write_text(new, encoding="utf-8")
+    shown = blocks()
+    for name, listing in made.items():
+        assert shown.get(name) == listing, f"{DOCUMENT}: `{name}` differs\n  If it should: `pytest --update-golden`."
+
+
+# --- tests -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.alone  # with --update-golden, another test writes the same file
+def test_each_listing_is_what_the_code_prints(request, one, three):
+    made = listings(one, three)
+    compare(request, made)
+    assert sorted(blocks()) == sorted([*made, *MACHINE_CODE])
+
+
+@pytest.mark.alone
+def test_the_machine_code_is_what_gcc_makes(request, tmp_path, one, three):
+    """By the version that the document names; with --update-golden by the newest, whose version it then names."""
+    if not toolchains.IS_X86 or sys.platform != "linux":
+        pytest.skip("the document shows the machine code of x86-64, with Linux's calling convention")
+    if not shutil.which("objdump"):
+        pytest.skip("objdump is not on PATH; it comes with binutils")
+    if request.config.getoption("--update-golden"):
+        name = "gcc"
+    else:
+        (version,) = {re.match(r"; gcc (\d+) ", blocks()[name])[1] for name in MACHINE_CODE}
+        name = f"gcc-{version}"
+    try:
+        gcc = toolchains.find(name)
+    except engines.Unavailable as missing:
+        pytest.skip(f"the document shows the machine code of {name}: {missing.reason}")
+    compare(request, machine_code(gcc, one, three, tmp_path))
+
+
+def test_the_prose_has_only_numbers_that_are_in_a_listing(one, three):
+    """Or that are counted here."""
+    facts = {f"{n} {what}" for s in (one, three) for n, what in ((len(s.tape), "rows"), (len(s.loops.loops), "loops"))}
+    page = DOCUMENT.read_text(encoding="utf-8")
+    shown = "\n".join(blocks().values())
+    prose = re.sub(r"(?s)```.*?```|<!--.*?-->|`[^`\n]*`|\]\([^)]*\)", " ", page)
+    for fact in facts:
+        assert fact in prose
+        prose = prose.replace(fact, "")
+    prose = re.sub(r"(?m)^#+ \d+\.", "", prose)  # headings
+    numbers = set(re.findall(r"(?<![\w.-])\d+(?:[.,]\d+)*", prose))
+    assert numbers <= set(re.findall(r"\d+(?:[.,]\d+)*", shown))
+
+
+def test_more_neurons_make_longer_loops_and_not_more(three):
+    larger = Stages(THREE.replace("range(5)", "range(90)").replace("range(3)", "range(50)"), THREE_NAMES, TWO_WIDE)
+    assert len(larger.loops.loops) == len(three.loops.loops)
+
+
+def test_the_stages_that_show_offers_are_those_that_the_document_names():
+    from harness.stages import Stage
+
+    assert {f"`{stage}`" for stage in Stage} <= set(re.findall(r"`\w+`", DOCUMENT.read_text(encoding="utf-8")))
+
+
+def test_the_prose_quotes_what_listings_say():
+    """What stands in backticks and names a place, a row or a register is in a listing."""
+    page = DOCUMENT.read_text(encoding="utf-8")
+    shown = "\n".join(blocks().values())
+    for quote in re.findall(r"`([^`\n]+)`", re.sub(r"(?s)```.*?```", "", page)):
+        if re.search(r"[\[%]|xmm", quote):
+            assert quote in shown, quote
+
+
+def test_an_address_is_eight_bytes_for_each_place(one):
+    """How the document reads [rdi+0x88] as p[1]."""
+    assert (one.step.area("p").start + 1) * 8 == 0x88
+
+
+def test_the_compiled_neuron_computes_what_the_program_prints(one):
+    program = engines.load("rerolled-numpy").compile(one.loss, **one.named)
+    numbers = [program.forward()]
+    program.backward()
+    assert [*numbers, *program.gradients] == [float(number) for number in blocks()["printed"].split()]
