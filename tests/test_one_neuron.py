@@ -27,7 +27,7 @@ from engines.rerolled.recover.fuse import fuse
 from engines.rerolled.recover.gradients import pull
 from engines.rerolled.recover.groups import group
 from engines.rerolled.recover.layout import lay_out
-from engines.rerolled.step import plain
+from engines.rerolled.step.plain import plain
 
 pytestmark = pytest.mark.host
 

@@ -1,4 +1,4 @@
-/* A Value graph as recovered loops: 6 inputs, 31 parameters, 3 outputs. The workspace w holds them in the loops'
+/* A Value graph as recovered loops: inputs 6, parameters 31, outputs 3. The workspace w holds them in the loops'
    order, in areas. */
 
 #define INPUTS 6
@@ -117,7 +117,9 @@ __attribute__((noinline, visibility("hidden"))) void loops_0_to_5(double *restri
         v[17] = sum1;
         v[18] = sum2;
     }
+    /* Loop 3 */
     v[20] = (v[16] > v[17] ? v[16] : v[17]);
+    /* Loop 4 */
     v[21] = (v[20] > v[18] ? v[20] : v[18]) * -1.0;
     /* Loop 5: for i<3: v[24 + i] = v[16 + i] + v[21] */
     {
@@ -147,7 +149,9 @@ __attribute__((noinline, visibility("hidden"))) void loops_6_to_12(double *restr
         double value0 = exp(v0[0]);
         target[0] = value0;
     }
+    /* Loop 7 */
     v[36] = v[32] + v[33] + v[34];
+    /* Loop 8 */
     v[37] = pow(v[36], -1.0);
     /* Loop 9: for i<3: v[40 + i] = v[32 + i] * v[37] + 0.0001 */
     {
@@ -172,7 +176,9 @@ __attribute__((noinline, visibility("hidden"))) void loops_6_to_12(double *restr
         double value0 = log(v0[0]);
         target[0] = value0;
     }
+    /* Loop 11 */
     v[52] = x[3] * v[48] + x[4] * v[49] + x[5] * v[50];
+    /* Loop 12 */
     v[53] = v[52] * -1.0;
 }
 
@@ -183,7 +189,9 @@ __attribute__((noinline, visibility("hidden"))) void loops_13_to_25(double *rest
     double *const v = w + V;
     double *const g = w + G;
     double *const u = w + U;
+    /* Loop 13 */
     g[52] = -1.0 * 1.0;
+    /* Loop 14 */
     u[0] = -1.0 * pow(v[36], -2.0);
     /* Loop 15: for i<3: u[8 + i] = 1.0 / v[40 + i] */
     {
@@ -204,6 +212,7 @@ __attribute__((noinline, visibility("hidden"))) void loops_13_to_25(double *rest
         g[41] = value1;
         g[42] = value2;
     }
+    /* Loop 17 */
     g[36] = u[0] * (v[34] * g[42]) + u[0] * (v[33] * g[41]) + u[0] * (v[32] * g[40]);
     /* Loop 18: for i<3: g[32 + i] = v[37] * g[40 + i] + g[36] */
     {
@@ -230,10 +239,15 @@ __attribute__((noinline, visibility("hidden"))) void loops_13_to_25(double *rest
         g[25] = value1;
         g[26] = value2;
     }
+    /* Loop 20 */
     u[12] = -1.0 * g[26] + -1.0 * g[25] + -1.0 * g[24];
+    /* Loop 21 */
     g[18] = g[26] + (v[20] > v[18] ? 0.0 : u[12]);
+    /* Loop 22 */
     g[20] = (v[20] > v[18] ? u[12] : 0.0);
+    /* Loop 23 */
     g[17] = g[25] + (v[16] > v[17] ? 0.0 : g[20]);
+    /* Loop 24 */
     g[16] = g[24] + (v[16] > v[17] ? g[20] : 0.0);
     /* Loop 25: for i<4: g[8 + i] = sum(t<3: p[22 + 4*i - t] * g[18 - t]) */
     {
@@ -359,7 +373,7 @@ __attribute__((noinline, visibility("hidden"))) void loops_27_to_30_in_place(dou
     double *const p = w + P;
     double *const v = w + V;
     double *const g = w + G;
-    /* Loop 27, in place: for i<4 j<3: q[20 + 4*i + j] += v[8 + i] * g[16 + j] */
+    /* Loop 27, in place: for i<4 j<3: p[20 + 4*i + j] -= rate * (v[8 + i] * g[16 + j]) */
     {
         const double fixed0 = g[16];
         const double fixed1 = g[17];
@@ -377,7 +391,7 @@ __attribute__((noinline, visibility("hidden"))) void loops_27_to_30_in_place(dou
             target[2] -= fixed3 * value2;
         }
     }
-    /* Loop 28, in place: for i<3: q[16 + i] += g[16 + i] */
+    /* Loop 28, in place: for i<3: p[16 + i] -= rate * (g[16 + i]) */
     {
         double value0 = g[16];
         double value1 = g[17];
@@ -386,7 +400,7 @@ __attribute__((noinline, visibility("hidden"))) void loops_27_to_30_in_place(dou
         p[17] -= rate * value1;
         p[18] -= rate * value2;
     }
-    /* Loop 29, in place: for i<3 j<4: q[4 + 4*i + j] += x[i] * g[j] */
+    /* Loop 29, in place: for i<3 j<4: p[4 + 4*i + j] -= rate * (x[i] * g[j]) */
     {
         const double fixed0 = g[0];
         const double fixed1 = g[1];
@@ -407,7 +421,7 @@ __attribute__((noinline, visibility("hidden"))) void loops_27_to_30_in_place(dou
             target[3] -= fixed4 * value3;
         }
     }
-    /* Loop 30, in place: for i<4: q[i] += g[i] */
+    /* Loop 30, in place: for i<4: p[i] -= rate * (g[i]) */
     {
         double value0 = g[0];
         double value1 = g[1];
@@ -488,7 +502,7 @@ long long train(const struct buffers *buffers, const struct stretch *stretch);
 /* What the turns of a stretch keep between them. */
 struct state {
     double rate; /* of the update that is made, or waits */
-    int is_updated; /* whether an update was made since the stretch began */
+    int gradients_are_zero; /* an update has cleared them: from now on each row may be alone */
 };
 
 #define HAS_STATE 1
@@ -580,7 +594,6 @@ enum { ROOM = 40 };
    The generated code defines P, Q and ROOM (where parameters and their gradients lie, and how many doubles each area
    has), `move`, which copies all parameters between the caller's order and the loops', and `put_numbers`. */
 
-void *memcpy(void *restrict to, const void *restrict from, __SIZE_TYPE__ bytes);
 static void move(double *restrict w, double *restrict theirs, int out);
 static void put_numbers(double *restrict w);
 
@@ -705,7 +718,7 @@ static int turn(struct training *t)
     if (!record(t, w[V + 53]))
         return 0;
     gradients(w);
-    if (t->stretch->batch == 1 && t->state.is_updated) {
+    if (t->stretch->batch == 1 && t->state.gradients_are_zero) {
         t->state.rate = *t->rates++;
         sinks_in_place(w, t->state.rate);
     } else {
@@ -713,7 +726,7 @@ static int turn(struct training *t)
         if (batch_ends(t, 1)) {
             t->state.rate = *t->rates++;
             update_all(w, t->state.rate, (double)t->stretch->batch);
-            t->state.is_updated = 1;
+            t->state.gradients_are_zero = 1;
         }
     }
     return 1;

@@ -1,4 +1,4 @@
-/* A Value graph as recovered loops: 6 inputs, 31 parameters, 3 outputs. The workspace w holds them in the loops'
+/* A Value graph as recovered loops: inputs 6, parameters 31, outputs 3. The workspace w holds them in the loops'
    order, in areas. */
 
 #define INPUTS 6
@@ -96,6 +96,7 @@ __attribute__((noinline, visibility("hidden"))) void loops_1_to_12(double *restr
     double *const x = w + X;
     double *const p = w + P;
     double *const v = w + V;
+    /* Loop 1 */
     AT4(v + 8) = where4(AT4(v) < all4(0.0), all4(0.0), AT4(v));
     /* Loop 2: for i<3: v[16 + i] = p[16 + i] + sum(t<4: p[20 + i + 4*t] * v[8 + t]) */
     {
@@ -108,8 +109,11 @@ __attribute__((noinline, visibility("hidden"))) void loops_1_to_12(double *restr
         }
         AT4(v + 16) = sum0;
     }
+    /* Loop 3 */
     v[20] = (v[16] > v[17] ? v[16] : v[17]);
+    /* Loop 4 */
     v[21] = (v[20] > v[18] ? v[20] : v[18]) * -1.0;
+    /* Loop 5 */
     AT4(v + 24) = AT4(v + 16) + all4(v[21]);
     /* Loop 6: for i<3: v[32 + i] = exp(v[24 + i]) */
     for (long long i = 0; i < 3; i++) {
@@ -118,8 +122,11 @@ __attribute__((noinline, visibility("hidden"))) void loops_1_to_12(double *restr
         double value0 = exp(v0[0]);
         target[0] = value0;
     }
+    /* Loop 7 */
     v[36] = v[32] + v[33] + v[34];
+    /* Loop 8 */
     v[37] = pow(v[36], -1.0);
+    /* Loop 9 */
     AT4(v + 40) = AT4(v + 32) * all4(v[37]) + all4(0.0001);
     /* Loop 10: for i<3: v[48 + i] = log(v[40 + i]) */
     for (long long i = 0; i < 3; i++) {
@@ -128,7 +135,9 @@ __attribute__((noinline, visibility("hidden"))) void loops_1_to_12(double *restr
         double value0 = log(v0[0]);
         target[0] = value0;
     }
+    /* Loop 11 */
     v[52] = x[3] * v[48] + x[4] * v[49] + x[5] * v[50];
+    /* Loop 12 */
     v[53] = v[52] * -1.0;
 }
 
@@ -139,17 +148,29 @@ __attribute__((noinline, visibility("hidden"))) void loops_13_to_26(double *rest
     double *const v = w + V;
     double *const g = w + G;
     double *const u = w + U;
+    /* Loop 13 */
     g[52] = -1.0 * 1.0;
+    /* Loop 14 */
     u[0] = -1.0 * pow(v[36], -2.0);
+    /* Loop 15 */
     AT4(u + 8) = all4(1.0) / AT4(v + 40);
+    /* Loop 16 */
     AT4(g + 40) = AT4(u + 8) * (AT4(x + 3) * all4(g[52]));
+    /* Loop 17 */
     g[36] = u[0] * (v[34] * g[42]) + u[0] * (v[33] * g[41]) + u[0] * (v[32] * g[40]);
+    /* Loop 18 */
     AT4(g + 32) = all4(v[37]) * AT4(g + 40) + all4(g[36]);
+    /* Loop 19 */
     AT4(g + 24) = AT4(v + 32) * AT4(g + 32);
+    /* Loop 20 */
     u[12] = -1.0 * g[26] + -1.0 * g[25] + -1.0 * g[24];
+    /* Loop 21 */
     g[18] = g[26] + (v[20] > v[18] ? 0.0 : u[12]);
+    /* Loop 22 */
     g[20] = (v[20] > v[18] ? u[12] : 0.0);
+    /* Loop 23 */
     g[17] = g[25] + (v[16] > v[17] ? 0.0 : g[20]);
+    /* Loop 24 */
     g[16] = g[24] + (v[16] > v[17] ? g[20] : 0.0);
     /* Loop 25: for i<4: g[8 + i] = sum(t<3: p[22 + 4*i - t] * g[18 - t]) */
     {
@@ -171,6 +192,7 @@ __attribute__((noinline, visibility("hidden"))) void loops_13_to_26(double *rest
         g[10] = sum2;
         g[11] = sum3;
     }
+    /* Loop 26 */
     AT4(g) = truth4(AT4(v + 8) > all4(0.0)) * AT4(g + 8);
 }
 
@@ -195,6 +217,7 @@ __attribute__((noinline, visibility("hidden"))) void loops_27_to_28(double *rest
         AT4(q + 28) = value2;
         AT4(q + 32) = value3;
     }
+    /* Loop 28 */
     AT4(q + 16) = AT4(q + 16) + AT4(g + 16);
 }
 
@@ -222,6 +245,7 @@ __attribute__((noinline, visibility("hidden"))) void loop_30(double *restrict w)
 {
     double *const q = w + Q;
     double *const g = w + G;
+    /* Loop 30 */
     AT4(q) = AT4(q) + AT4(g);
 }
 
@@ -231,7 +255,7 @@ __attribute__((noinline, visibility("hidden"))) void loops_27_to_28_in_place_and
     double *const p = w + P;
     double *const v = w + V;
     double *const g = w + G;
-    /* Loop 27, in place: for i<4 j<3: q[20 + 4*i + j] += v[8 + i] * g[16 + j] */
+    /* Loop 27, in place: for i<4 j<3: p[20 + 4*i + j] -= rate * (v[8 + i] * g[16 + j]) */
     {
         const v4 shared0 = AT4(g + 16);
         v4 value0 = all4(v[8]) * shared0;
@@ -243,7 +267,9 @@ __attribute__((noinline, visibility("hidden"))) void loops_27_to_28_in_place_and
         AT4(p + 28) -= all4(rate) * value2;
         AT4(p + 32) -= all4(rate) * value3;
     }
+    /* Loop 28, in place */
     AT4(p + 16) -= all4(rate) * AT4(g + 16);
+    /* Loop 30, in place */
     AT4(p) -= all4(rate) * AT4(g);
 }
 
@@ -280,7 +306,7 @@ __attribute__((noinline, visibility("hidden"))) void loop_29_in_place_of_the_row
     double *const p = w + P;
     double *const g = w + G;
     double *const before = w + BEFORE;
-    /* Loop 29, in place of the row before: for i<3 j<4: q[4 + 4*i + j] += x[i] * g[j] */
+    /* Loop 29, in place of the row before: for i<3 j<4: p[4 + 4*i + j] -= rate * (before[i] * g[j]) */
     {
         const v4 shared0 = AT4(g);
         v4 value0 = all4(before[0]) * shared0;
@@ -299,7 +325,7 @@ __attribute__((noinline, visibility("hidden"))) void loop_29_in_place_over_nonze
     double *const x = w + X;
     double *const p = w + P;
     double *const g = w + G;
-    /* Loop 29, in place over nonzero inputs: for i<3 j<4: q[4 + 4*i + j] += x[i] * g[j] */
+    /* Loop 29, in place over nonzero inputs: for i<3 j<4: p[4 + 4*i + j] -= rate * (x[i] * g[j]) */
     {
         const v4 fixed0 = AT4(g);
         const v4 fixed1 = all4(rate);
@@ -318,7 +344,7 @@ __attribute__((noinline, visibility("hidden"))) void loop_0_for_2_rows(double *r
     double *const p = w + P;
     double *const rows = w + ROWS;
     double *const sums = w + SUMS;
-    /* Loop 0, for 2 rows: for i<4: v[i] = p[i] + sum(t<3: p[4 + i + 4*t] * x[t]) */
+    /* Loop 0, for 2 rows: for i<2 j<4: sums[8*i + j] = p[j] + sum(t<3: p[4 + j + 4*t] * rows[8*i + t]) */
     {
         const v4 fixed0 = AT4(p);
         v4 sum0 = fixed0;
@@ -340,7 +366,7 @@ __attribute__((noinline, visibility("hidden"))) void loop_29_for_2_rows(double *
     double *const q = w + Q;
     double *const rows = w + ROWS;
     double *const factors = w + FACTORS;
-    /* Loop 29, for 2 rows: for i<3 j<4: q[4 + 4*i + j] += x[i] * g[j] */
+    /* Loop 29, for 2 rows: for i<3 j<4: q[4 + 4*i + j] += rows[i] * factors[j] + rows[8 + i] * factors[8 + j] */
     {
         v4 value0 = AT4(q + 4);
         v4 value1 = AT4(q + 8);
@@ -472,7 +498,7 @@ long long train(const struct buffers *buffers, const struct stretch *stretch);
 /* What the turns of a stretch keep between them. */
 struct state {
     double rate; /* of the update that is made, or waits */
-    int is_updated; /* whether an update was made since the stretch began */
+    int gradients_are_zero; /* an update has cleared them: from now on each row may be alone */
     int due; /* whether an update waits for the next row */
     int kept; /* whether this row's inputs are kept for it already */
     double bound; /* no weight that meets a skipped input is larger */
@@ -560,6 +586,7 @@ static int batch_ends(struct training *t, long long rows)
     return 1;
 }
 
+void *memcpy(void *restrict to, const void *restrict from, __SIZE_TYPE__ bytes);
 enum { ROOM = 40 };
 
 /* The way into the workspace and out of it, around the loops of a graph.
@@ -567,7 +594,6 @@ enum { ROOM = 40 };
    The generated code defines P, Q and ROOM (where parameters and their gradients lie, and how many doubles each area
    has), `move`, which copies all parameters between the caller's order and the loops', and `put_numbers`. */
 
-void *memcpy(void *restrict to, const void *restrict from, __SIZE_TYPE__ bytes);
 static void move(double *restrict w, double *restrict theirs, int out);
 static void put_numbers(double *restrict w);
 
@@ -833,7 +859,7 @@ static int turn(struct training *t)
             if (batch_ends(t, 2)) {
                 t->state.rate = *t->rates++;
                 update_all(w, t->state.rate, (double)t->stretch->batch);
-                t->state.is_updated = 1;
+                t->state.gradients_are_zero = 1;
                 t->state.bound = bound_of_weights(w);
             }
             return 1;
@@ -864,7 +890,7 @@ static int turn(struct training *t)
         return 0;
     gradients(w);
     check_factors(t, live);
-    if (t->stretch->batch == 1 && t->state.is_updated) {
+    if (t->stretch->batch == 1 && t->state.gradients_are_zero) {
         t->state.rate = *t->rates++;
         sinks_in_place(w, t->state.rate);
         if (live->count == LISTED) {
@@ -879,7 +905,7 @@ static int turn(struct training *t)
         if (batch_ends(t, 1)) {
             t->state.rate = *t->rates++;
             update_all(w, t->state.rate, (double)t->stretch->batch);
-            t->state.is_updated = 1;
+            t->state.gradients_are_zero = 1;
             t->state.bound = bound_of_weights(w);
         }
     }

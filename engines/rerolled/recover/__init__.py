@@ -37,14 +37,14 @@ Nineteen rows of tape and their gradients become six loops:
 
     >>> show(lay_out(fuse(chain(pull(tape))), group(fuse(chain(pull(tape))))))
     forward:
-      for i<2: v[i] = p[i] + sum(t<2: p[2 + i + 2*t] * x[t])
-      for i<2: v[2 + i] = (0.0 if v[i] < 0.0 else v[i])
-      v[4] = v[2] * v[3]
+      0: for i<2: v[i] = p[i] + sum(t<2: p[2 + i + 2*t] * x[t])
+      1: for i<2: v[2 + i] = (0.0 if v[i] < 0.0 else v[i])
+      2: v[4] = v[2] * v[3]
     backward:
-      for i<2: g[i] = (v[2 + i] > 0.0) * (v[3 - i] * 1.0)
+      3: for i<2: g[i] = (v[2 + i] > 0.0) * (v[3 - i] * 1.0)
     sink:
-      for i<2 j<2: q[2 + 2*i + j] += x[i] * g[j]
-      for i<2: q[i] += g[i]
+      4: for i<2 j<2: q[2 + 2*i + j] += x[i] * g[j]
+      5: for i<2: q[i] += g[i]
     loss v[4]
     94.44% of 36 primitives in loops
 """
