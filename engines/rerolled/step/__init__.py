@@ -30,17 +30,23 @@ condition = flag | "alone" | n "rows fit" | "batch ends after" n | "every input 
 then `turn` until all steps are taken or a loss is not finite, then `leave`. A row is *alone* where every row is a batch
 and all gradients are zero: then no gradient has to be kept.
 
-`plain(loops)` is the simplest program; for y = w * x, with two loops and one sink, its turn reads
+Example: y = w * x has the loops `0: v[0] = p[0] * x[0]` and `1: q[0] += x[0] * 1.0`. The turn of its plain step, and
+what `rearrange/in_place.py` makes of it:
 
-    turn:
-      take row
-      run values            loop 0
-      guard
-      run gradients         loop 1
-      run sinks             loop 2
-      if batch ends after 1:
-        next rate
-        update
+    turn:                                   turn:
+      take row                                take row
+      run values                              run values
+      guard                                   guard
+      run gradients                           run gradients
+      run sinks                               if alone:
+      if batch ends after 1:                    next rate
+        next rate                               run sinks in place
+        update                                else:
+                                                run sinks
+                                                if batch ends after 1:
+                                                  next rate
+                                                  update
 
-`rearrange` makes faster ones of it, with the same bits. Back ends print or run a step; they decide nothing.
+`values` runs loop 0, `sinks` runs loop 1, and `sinks in place` runs `loop 1 in place`: p[0] -= rate * (x[0] * 1.0).
+Back ends print or run a step; they decide nothing about it.
 """

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import engines
+from engines.rerolled import step
+from engines.rerolled.engine import reroll
 from engines.rerolled.numpy_engine import NumpyEngine
 from engines.rerolled.rearrange import PASSES, weight_reuse
 from engines.rerolled.step import language as steps
@@ -213,3 +216,15 @@ def test_the_turn_in_the_documents_is_this_one():
     printed = text(step_of(loops, form(rows=4, width=8)).lines())
     turn = printed[printed.index("turn:\n") : printed.index("leave:\n")]
     assert f"```\n{turn}```" in (Path(__file__).parents[3] / "docs" / "loops.md").read_text(encoding="utf-8")
+
+
+def test_the_example_of_the_docstring_is_true():
+    """Two columns: the plain turn, and the one with updates in place."""
+    engine = engines.load("rerolled-numpy")
+    w, x = engine.Value(2.0), engine.Value(3.0)
+    tape = engine.tape(w * x, inputs=[x], parameters=[w])
+    printed = [text(step_of(tape, FORMS[name]).lines()) for name in ("plain", "in place")]
+    turns = [each[each.index("turn:\n") : each.index("leave:\n")].splitlines() for each in printed]
+    table = [f"    {left:40}{right}".rstrip() for left, right in itertools.zip_longest(*turns, fillvalue="")]
+    assert "\n".join(table) in step.__doc__
+    assert all(line.strip() in step.__doc__ for line in reroll(tape).lines() if "[0] " in line)
