@@ -463,10 +463,8 @@ static void leave(struct training *t)
         descend(n->p.w1, (double *)n->before, n->h_gradient, n->rate, 0, INPUTS, FIRST);
     give(&n->p, t->p);
     give(&n->q, t->q);
-    if (t->stretch->steps > 0) {
-        for (int i = 0; i < INPUTS + OUTPUTS; i++)
-            t->x[i] = ((double *)n->x)[i];
-        for (int i = 0; i < OUTPUTS; i++)
-            t->y[i] = ((double *)n->y)[i];
-    }
+    for (int i = 0; i < INPUTS + OUTPUTS; i++)
+        t->x[i] = ((double *)n->x)[i];
+    for (int i = 0; i < OUTPUTS; i++)
+        t->y[i] = ((double *)n->y)[i];
 }

@@ -37,9 +37,13 @@ class Training:
         """The next update's comes first."""
         self._rows = stretch.columns[0].rows
 
-    def take_row(self, x: Any, ahead: int = 0) -> None:
-        """Read the row that comes `ahead` rows after the next one into x."""
-        read_row(x, self.stretch.columns, (self.row + ahead) % self._rows)
+    def index(self, ahead: int = 0) -> int:
+        """The number of the row that comes `ahead` rows after the next one."""
+        return (self.row + ahead) % self._rows
+
+    def take_row(self, x: Any) -> None:
+        """Read the next row into x."""
+        read_row(x, self.stretch.columns, self.index())
 
     def record(self, loss: float) -> bool:
         """Record the loss of the row that was taken. Returns whether it is finite; only then does the row count."""

@@ -13,9 +13,9 @@ enum { Q = 112 }; /* gradients of parameters */
 enum { G = 152 }; /* gradients of values */
 enum { U = 208 }; /* gradients of what has no place among the values */
 enum { BEFORE = 232 }; /* inputs of the row whose update waits */
-enum { ROWS = 240 }; /* inputs of rows that were taken together */
-enum { SUMS = 256 }; /* their sums */
-enum { FACTORS = 272 }; /* their factors */
+enum { ROWS = 240 }; /* inputs of rows that are taken together */
+enum { SUMS = 256 }; /* first sums of rows that are taken together */
+enum { FACTORS = 272 }; /* factors of rows that are taken together */
 double exp(double);
 double log(double);
 double pow(double, double);
@@ -549,14 +549,14 @@ static int batch_ends(struct training *t, long long rows)
 
 void *memcpy(void *restrict to, const void *restrict from, __SIZE_TYPE__ bytes);
 enum { ROOM = 40 };
+enum { LOSS = V + 53 };
 
 /* The way into the workspace and out of it, around the loops of a graph.
 
    The generated code defines P, Q and ROOM (where parameters and their gradients lie, and how many doubles each area
-   has), `move`, which copies all parameters between the caller's order and the loops', and `put_numbers`. */
+   has) and `move`, which copies all parameters between the caller's order and the loops'. */
 
 static void move(double *restrict w, double *restrict theirs, int out);
-static void put_numbers(double *restrict w);
 
 /* A workspace begins at a multiple of 64 bytes: a vector that crosses a cache line takes twice the time. */
 static double *aligned(double *w)
@@ -578,7 +578,6 @@ static void give_inputs(const double *restrict w, double *restrict x)
 
 static void take_parameters(double *restrict w, const double *restrict p)
 {
-    put_numbers(w);
     move(w, (double *)p, 0);
 }
 
@@ -608,14 +607,6 @@ static void update_all(double *restrict w, double rate, double batch)
             AT(w + P + i) -= ALL(rate) * AT(w + Q + i) / ALL(batch);
     for (long long i = 0; i < ROOM; i += LANES)
         AT(w + Q + i) = ALL(0.0);
-}
-
-static void put_numbers(double *restrict w)
-{
-    w[K + 0] = -1.0;
-    w[K + 1] = 0.0;
-    w[K + 2] = 0.0001;
-    w[K + 3] = 1.0;
 }
 
 static __attribute__((noinline)) void move(double *restrict w, double *restrict theirs, int out)
@@ -650,7 +641,7 @@ double forward(const double *restrict x, const double *restrict p, double *restr
     take_parameters(w, p);
     values(w);
     give_outputs(w, y);
-    return w[V + 53];
+    return w[LOSS];
 }
 
 void backward(const double *restrict x, const double *restrict p, double *restrict w, double *restrict q)
@@ -675,6 +666,7 @@ static int turn(struct training *t)
 {
     double *const w = t->w;
     if (t->stretch->steps - t->step >= 2 && t->stretch->batch - t->taken >= 2) {
+        /* Rows of one batch share each load of the first layer's weights. */
         for (long long row = 0; row < 2; row++)
             take_row(t, w + ROWS + 8 * row, row);
         values_of_2_rows(w);
@@ -682,7 +674,7 @@ static int turn(struct training *t)
             memcpy(w + X + 3, w + ROWS + 3 + 8 * row, 3 * sizeof(double));
             memcpy(w + V, w + SUMS + 8 * row, 4 * sizeof(double));
             values_but_loop_0(w);
-            if (!record(t, w[V + 53])) {
+            if (!record(t, w[LOSS])) {
                 for (long long earlier = 0; earlier < row; earlier++) {
                     memcpy(w + X, w + ROWS + 8 * earlier, 6 * sizeof(double));
                     memcpy(w + G, w + FACTORS + 8 * earlier, 4 * sizeof(double));
@@ -713,10 +705,11 @@ static int turn(struct training *t)
         values(w);
         t->state.kept = 0;
     }
-    if (!record(t, w[V + 53]))
+    if (!record(t, w[LOSS]))
         return 0;
     gradients(w);
     if (t->stretch->batch == 1 && t->state.gradients_are_zero) {
+        /* Each row is a batch: no gradient has to be kept. */
         t->state.rate = *t->rates++;
         sinks_in_place(w, t->state.rate);
         if (!t->state.kept)

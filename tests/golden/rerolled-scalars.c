@@ -588,14 +588,14 @@ static int batch_ends(struct training *t, long long rows)
 }
 
 enum { ROOM = 40 };
+enum { LOSS = V + 53 };
 
 /* The way into the workspace and out of it, around the loops of a graph.
 
    The generated code defines P, Q and ROOM (where parameters and their gradients lie, and how many doubles each area
-   has), `move`, which copies all parameters between the caller's order and the loops', and `put_numbers`. */
+   has) and `move`, which copies all parameters between the caller's order and the loops'. */
 
 static void move(double *restrict w, double *restrict theirs, int out);
-static void put_numbers(double *restrict w);
 
 /* A workspace begins at a multiple of 64 bytes: a vector that crosses a cache line takes twice the time. */
 static double *aligned(double *w)
@@ -617,7 +617,6 @@ static void give_inputs(const double *restrict w, double *restrict x)
 
 static void take_parameters(double *restrict w, const double *restrict p)
 {
-    put_numbers(w);
     move(w, (double *)p, 0);
 }
 
@@ -647,14 +646,6 @@ static void update_all(double *restrict w, double rate, double batch)
             AT(w + P + i) -= ALL(rate) * AT(w + Q + i) / ALL(batch);
     for (long long i = 0; i < ROOM; i += LANES)
         AT(w + Q + i) = ALL(0.0);
-}
-
-static void put_numbers(double *restrict w)
-{
-    w[K + 0] = -1.0;
-    w[K + 1] = 0.0;
-    w[K + 2] = 0.0001;
-    w[K + 3] = 1.0;
 }
 
 static __attribute__((noinline)) void move(double *restrict w, double *restrict theirs, int out)
@@ -689,7 +680,7 @@ double forward(const double *restrict x, const double *restrict p, double *restr
     take_parameters(w, p);
     values(w);
     give_outputs(w, y);
-    return w[V + 53];
+    return w[LOSS];
 }
 
 void backward(const double *restrict x, const double *restrict p, double *restrict w, double *restrict q)
@@ -715,10 +706,11 @@ static int turn(struct training *t)
     double *const w = t->w;
     take_row(t, w, 0);
     values(w);
-    if (!record(t, w[V + 53]))
+    if (!record(t, w[LOSS]))
         return 0;
     gradients(w);
     if (t->stretch->batch == 1 && t->state.gradients_are_zero) {
+        /* Each row is a batch: no gradient has to be kept. */
         t->state.rate = *t->rates++;
         sinks_in_place(w, t->state.rate);
     } else {

@@ -14,9 +14,9 @@ enum { G = 152 }; /* gradients of values */
 enum { U = 208 }; /* gradients of what has no place among the values */
 enum { LIVE = 232 }; /* the list of inputs that are not skipped */
 enum { BEFORE = 240 }; /* inputs of the row whose update waits */
-enum { ROWS = 248 }; /* inputs of rows that were taken together */
-enum { SUMS = 264 }; /* their sums */
-enum { FACTORS = 280 }; /* their factors */
+enum { ROWS = 248 }; /* inputs of rows that are taken together */
+enum { SUMS = 264 }; /* first sums of rows that are taken together */
+enum { FACTORS = 280 }; /* factors of rows that are taken together */
 double exp(double);
 double log(double);
 double pow(double, double);
@@ -588,14 +588,14 @@ static int batch_ends(struct training *t, long long rows)
 
 void *memcpy(void *restrict to, const void *restrict from, __SIZE_TYPE__ bytes);
 enum { ROOM = 40 };
+enum { LOSS = V + 53 };
 
 /* The way into the workspace and out of it, around the loops of a graph.
 
    The generated code defines P, Q and ROOM (where parameters and their gradients lie, and how many doubles each area
-   has), `move`, which copies all parameters between the caller's order and the loops', and `put_numbers`. */
+   has) and `move`, which copies all parameters between the caller's order and the loops'. */
 
 static void move(double *restrict w, double *restrict theirs, int out);
-static void put_numbers(double *restrict w);
 
 /* A workspace begins at a multiple of 64 bytes: a vector that crosses a cache line takes twice the time. */
 static double *aligned(double *w)
@@ -617,7 +617,6 @@ static void give_inputs(const double *restrict w, double *restrict x)
 
 static void take_parameters(double *restrict w, const double *restrict p)
 {
-    put_numbers(w);
     move(w, (double *)p, 0);
 }
 
@@ -647,14 +646,6 @@ static void update_all(double *restrict w, double rate, double batch)
             AT(w + P + i) -= ALL(rate) * AT(w + Q + i) / ALL(batch);
     for (long long i = 0; i < ROOM; i += LANES)
         AT(w + Q + i) = ALL(0.0);
-}
-
-static void put_numbers(double *restrict w)
-{
-    w[K + 0] = -1.0;
-    w[K + 1] = 0.0;
-    w[K + 2] = 0.0001;
-    w[K + 3] = 1.0;
 }
 
 static __attribute__((noinline)) void move(double *restrict w, double *restrict theirs, int out)
@@ -802,7 +793,7 @@ double forward(const double *restrict x, const double *restrict p, double *restr
     take_parameters(w, p);
     values(w, live);
     give_outputs(w, y);
-    return w[V + 53];
+    return w[LOSS];
 }
 
 void backward(const double *restrict x, const double *restrict p, double *restrict w, double *restrict q)
@@ -833,6 +824,7 @@ static int turn(struct training *t)
     double *const w = t->w;
     struct live *const live = (struct live *)(w + LIVE);
     if (t->stretch->steps - t->step >= 2 && t->stretch->batch - t->taken >= 2 && live->count == LISTED) {
+        /* Rows of one batch share each load of the first layer's weights. */
         for (long long row = 0; row < 2; row++)
             take_row(t, w + ROWS + 8 * row, row);
         if (!has_zeros(w + ROWS + FIRST) && !has_zeros(w + ROWS + 8 + FIRST)) {
@@ -841,7 +833,7 @@ static int turn(struct training *t)
                 memcpy(w + X + 3, w + ROWS + 3 + 8 * row, 3 * sizeof(double));
                 memcpy(w + V, w + SUMS + 8 * row, 4 * sizeof(double));
                 values_but_loop_0(w);
-                if (!record(t, w[V + 53])) {
+                if (!record(t, w[LOSS])) {
                     for (long long earlier = 0; earlier < row; earlier++) {
                         memcpy(w + X, w + ROWS + 8 * earlier, 6 * sizeof(double));
                         memcpy(w + G, w + FACTORS + 8 * earlier, 4 * sizeof(double));
@@ -867,6 +859,7 @@ static int turn(struct training *t)
     }
     take_row(t, w, 0);
     if (!(t->state.bound < LIMIT)) {
+        /* Zeros are skipped only while all weights are known to be finite. */
         if (t->state.due) {
             settle(w, t->state.rate);
             t->state.due = 0;
@@ -886,11 +879,12 @@ static int turn(struct training *t)
         values(w, live);
         t->state.kept = 0;
     }
-    if (!record(t, w[V + 53]))
+    if (!record(t, w[LOSS]))
         return 0;
     gradients(w);
     check_factors(t, live);
     if (t->stretch->batch == 1 && t->state.gradients_are_zero) {
+        /* Each row is a batch: no gradient has to be kept. */
         t->state.rate = *t->rates++;
         sinks_in_place(w, t->state.rate);
         if (live->count == LISTED) {

@@ -30,12 +30,13 @@ from engines.kernel.c_tree import (
     print_statements,
 )
 from engines.rerolled.emit.c_nest import Nests
-from engines.rerolled.emit.c_section import Section, arguments, identifier, leaf
+from engines.rerolled.emit.c_section import Section, arguments, identifier, leaf, loss, place_of
 from engines.rerolled.form import Form
 from engines.rerolled.recover.loops import LANE_NAMES, affine
 from engines.rerolled.step import language as steps
 from engines.rerolled.step.language import Run
-from engines.rerolled.step.step import Span, Step, run_lines
+from engines.rerolled.step.spans import Span
+from engines.rerolled.step.step import Step, run_lines
 
 ENOUGH = 400
 """Lines that are worth a translation unit, and a compiler process, of their own."""
@@ -49,9 +50,9 @@ MEANINGS = {
     "u": "gradients of what has no place among the values",
     "live": "the list of inputs that are not skipped",
     "before": "inputs of the row whose update waits",
-    "rows": "inputs of rows that were taken together",
-    "sums": "their sums",
-    "factors": "their factors",
+    "rows": "inputs of rows that are taken together",
+    "sums": "first sums of rows that are taken together",
+    "factors": "factors of rows that are taken together",
 }
 """Area of the workspace -> what lies there."""
 ALIGNMENT = 8
@@ -196,10 +197,14 @@ class _Program:
             memcpy = "void *memcpy(void *restrict to, const void *restrict from, __SIZE_TYPE__ bytes);"
             yield Declarations([memcpy])
         parameters = loops.area("p")
-        yield Declarations((f"enum {{ ROOM = {parameters.stop - parameters.start} }};",))
+        constants = [f"enum {{ ROOM = {parameters.stop - parameters.start} }};"]
+        if not isinstance(loops.loss, float):
+            constants.append(f"enum {{ LOSS = {place_of(self.step, loops.loss)} }};")
+        yield Declarations(constants)
         yield Include("rerolled/emit/workspace.h")
-        numbers: list[Statement] = [Assign(f"w[K + {at}]", number(x)[0]) for at, x in enumerate(loops.numbers)]
-        yield Function("static void", "put_numbers", (_W,), numbers or _unused("w"))
+        if self.step.reads_numbers:
+            numbers = [Assign(f"w[K + {at}]", number(x)[0]) for at, x in enumerate(loops.numbers)]
+            yield Function("static void", "put_numbers", (_W,), numbers)
         yield Function(
             "static __attribute__((noinline)) void",
             "move",
@@ -233,7 +238,9 @@ class _Program:
 
     def _state(self) -> Struct:
         """What turns keep between them: the fields that some statement of the step uses."""
-        asked = {condition for p in self.step.programs.values() for condition in steps.conditions(p)}
+        programs = self.step.programs.values()
+        asked = {condition for program in programs for condition in steps.conditions(program)}
+        asked |= {s.flag for program in programs for s in steps.walk(program) if isinstance(s, steps.Set)}
         fields = [("double rate", "of the update that is made, or waits")]
         if steps.Alone() in asked:
             fields.append(("int gradients_are_zero", "an update has cleared them: from now on each row may be alone"))
@@ -275,7 +282,7 @@ class _Program:
         """`forward` and `backward` for a caller, and what the training loop calls."""
         programs = self.step.programs
         for name, parameters, result in (
-            ("forward", ("x", "p", "w", "y"), Return(leaf(self.step, self.step.loops.loss))),
+            ("forward", ("x", "p", "w", "y"), Return(loss(self.step))),
             ("backward", ("x", "p", "w", "q"), None),
         ):
             section = Section(self.step, buffers="")

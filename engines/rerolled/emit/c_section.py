@@ -1,26 +1,40 @@
-"""A section of a step -> statements of C: one for each of its own, and nothing that it does not say."""
+"""A section of a step -> statements of C, one for each of the section's own."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from engines.graph.expr import number
-from engines.kernel.c_tree import Assign, Call, Declare, For, If, Return, Statement
+from engines.kernel.c_tree import Assign, Call, Comment, Declare, For, If, Return, Statement
 from engines.rerolled.recover.loops import Access, Operand
 from engines.rerolled.step import language as steps
 from engines.rerolled.step.language import Condition, Place, Program, Run
 from engines.rerolled.step.step import Step
 
+_REASONS: dict[type, str] = {
+    steps.Fit: "Rows of one batch share each load of the first layer's weights.",
+    steps.Alone: "Each row is a batch: no gradient has to be kept.",
+    steps.Unbounded: "Zeros are skipped only while all weights are known to be finite.",
+}
+"""Kind of condition -> what happens where it holds."""
 _BUFFER_OF = {"inputs": "x", "outputs": "y", "parameters": "p", "gradients": "q"}
 
 
 def leaf(step: Step, operand: Operand) -> str:
-    """The loss, or an output."""
-    if isinstance(operand, float):
-        return number(operand)[0]
+    """A number, or the only place of an operand."""
+    return number(operand)[0] if isinstance(operand, float) else f"w[{place_of(step, operand)}]"
+
+
+def place_of(step: Step, operand: Operand) -> str:
+    """Where in the workspace an operand of one place lies."""
     assert isinstance(operand, Access)
     area = step.area_of(operand.base)
-    return f"w[{area.name.upper()} + {operand.base - area.start}]"
+    return f"{area.name.upper()} + {operand.base - area.start}"
+
+
+def loss(step: Step) -> str:
+    """The loss."""
+    return leaf(step, step.loops.loss) if isinstance(step.loops.loss, float) else "w[LOSS]"
 
 
 def identifier(name: str) -> str:
@@ -72,7 +86,9 @@ class Section:
         if isinstance(statement, (steps.Take, steps.Give)):
             buffer = _BUFFER_OF[statement.what]
             self.used.add(buffer)
-            return [Call(identifier(str(statement)), ("w", f"{self.buffers}{buffer}"))]
+            call = Call(identifier(str(statement)), ("w", f"{self.buffers}{buffer}"))
+            numbers = statement == steps.Take("parameters") and self.step.reads_numbers
+            return [*([Call("put_numbers", ("w",))] if numbers else []), call]
         if isinstance(statement, steps.TakeRow):
             return [Call("take_row", ("t", "w", "0"))]
         if isinstance(statement, steps.TakeRows):
@@ -83,7 +99,7 @@ class Section:
             return [Call(identifier(statement.routine), tuple(arguments(runs, f"{state}.rate")))]
         if isinstance(statement, steps.Guard):
             failed = [*self._program(statement.otherwise, row), Return("0")]
-            return [If(f"!record(t, {leaf(self.step, self.step.loops.loss)})", failed)]
+            return [If(f"!record(t, {loss(self.step)})", failed)]
         if isinstance(statement, steps.NextRate):
             return [Assign(f"{state}.rate", "*t->rates++")]
         if isinstance(statement, steps.Update):
@@ -107,7 +123,10 @@ class Section:
             return [Call("check_factors", ("t", "live"))]
         if isinstance(statement, steps.If):
             then, otherwise = (self._program(branch, row) for branch in (statement.then, statement.otherwise))
-            return [If(self._condition(statement.condition), then, otherwise)]
+            asked = statement.condition
+            reason = _REASONS.get(type(asked.first if isinstance(asked, steps.Both) else asked), "")
+            comment = [Comment(reason)] if reason and statement.then else []
+            return [If(self._condition(statement.condition), [*comment, *then], otherwise)]
         if isinstance(statement, steps.EachRow):
             inner, stop = ("earlier", row) if statement.before else (row, str(statement.rows))
             return [For(inner, stop, self._program(statement.body, inner))]

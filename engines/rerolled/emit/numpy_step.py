@@ -168,7 +168,8 @@ class _Bound:
             return self._update
         if isinstance(statement, steps.EndTurn):
             return lambda: _ENDED
-        return lambda: None  # what skipping needs
+        assert isinstance(statement, (steps.MeasureWeights, steps.ListInputs, steps.CheckFactors)), statement
+        return lambda: None  # nothing is skipped
 
     def _take(self, what: str) -> None:
         buffer = self.buffers[what]
@@ -190,8 +191,8 @@ class _Bound:
 
     def _take_row(self, to: Place, ahead: int) -> None:
         assert self.training is not None
-        columns = self.training.stretch.columns
-        _read_row(self.np, self.w, to.base + ahead * to.per_row, columns, (self.training.row + ahead) % columns[0].rows)
+        columns, row = self.training.stretch.columns, self.training.index(ahead)
+        _read_row(self.np, self.w, to.base + ahead * to.per_row, columns, row)
 
     def _guard(self, otherwise: Sequence[Action]) -> object:
         assert self.training is not None

@@ -1,10 +1,9 @@
 /* The way into the workspace and out of it, around the loops of a graph.
 
    The generated code defines P, Q and ROOM (where parameters and their gradients lie, and how many doubles each area
-   has), `move`, which copies all parameters between the caller's order and the loops', and `put_numbers`. */
+   has) and `move`, which copies all parameters between the caller's order and the loops'. */
 
 static void move(double *restrict w, double *restrict theirs, int out);
-static void put_numbers(double *restrict w);
 
 /* A workspace begins at a multiple of 64 bytes: a vector that crosses a cache line takes twice the time. */
 static double *aligned(double *w)
@@ -26,7 +25,6 @@ static void give_inputs(const double *restrict w, double *restrict x)
 
 static void take_parameters(double *restrict w, const double *restrict p)
 {
-    put_numbers(w);
     move(w, (double *)p, 0);
 }
 

@@ -1,6 +1,7 @@
 """Step -> Step: each file rearranges one thing that training does, and keeps every bit.
 
-`PASSES` is the list, in the order in which they run. A form of engine chooses among them.
+`PASSES` is the list, in the order in which they must run: each one builds on what those before it made. An engine's
+form chooses among them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Deferred updates: the weights that meet the inputs are updated on the way of the next row's sum, just before use.
+"""Deferred updates: the first layer's weights are updated in the next row's forward loop, just before they are read.
 
-Of a row that is alone, the largest sink waits. Its weights are needed next in the next row's forward loop, which then
-computes, weight by weight, `p -= rate * (x_before * factor); sum += p * x`: the weights travel once instead of twice.
-Until then the inputs of the row before are kept, and the factor lies where its backward loop left it. What reads the
-weights earlier, or the end of the stretch, settles the update first.
+The largest sink of a row that is alone waits. The next row's forward loop then computes, weight by weight,
+`p -= rate * (x_before * factor); sum += p * x`: each weight is loaded once instead of twice. Until then the inputs of
+the row before are kept, and the factor stays where its backward loop left it. Whatever reads the weights earlier
+settles the update first, and so does the end of the stretch.
 """
 
 from __future__ import annotations

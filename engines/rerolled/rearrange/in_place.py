@@ -9,10 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from engines.rerolled.form import Form
-from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.loops import Access, Loops
 from engines.rerolled.step.language import Alone, If, NextRate, Perform
-from engines.rerolled.step.spans import reaches
+from engines.rerolled.step.spans import allows_updates_in_place
 from engines.rerolled.step.step import Step
 
 SINKS = "sinks in place"
@@ -27,23 +25,3 @@ def update_in_place(step: Step, form: Form) -> Step:
     learn = If(Alone(), (NextRate(), Perform(SINKS)), turn[at:])
     step = step.with_routine(SINKS, (replace(run, in_place=True) for run in step.routines["sinks"]))
     return step.with_programs(turn=(*turn[:at], learn))
-
-
-def allows_updates_in_place(loops: Loops) -> bool:
-    """Whether each parameter may be updated where its gradient is computed.
-
-    A sink that reads a parameter which another lane, or another sink, has updated already would read it too late. So
-    each may read what it writes itself, lane by lane, and no other parameter.
-    """
-    parameters, gradients = loops.area("p"), loops.area("q")
-    away = gradients.start - parameters.start
-    for loop in loops.loops:
-        if loop.phase != Phase.SINK:
-            continue
-        own = (loop.target.base - away, loop.target.lanes)
-        for number, segment in enumerate(loop.segments):
-            for operand in segment.operands:
-                is_own = isinstance(operand, Access) and operand[:2] == own and not any(operand.terms)
-                if not is_own and reaches(operand, loop, number, (parameters.start, parameters.stop)):
-                    return False
-    return True

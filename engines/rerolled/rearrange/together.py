@@ -1,9 +1,8 @@
-"""Rows together: while parameters rest within a batch, several rows meet the weights of the inputs at once.
+"""Rows together: several rows of one batch share each load of the first layer's weights, which do not change meanwhile.
 
-The forward loop over these weights computes the sums of all rows in one journey, then each row goes through the rest
-by itself, with its own sums in their usual place; at last one sink adds what all rows give to the weights' gradients,
-each row's product in its turn. Every sum keeps its order: a lane is one sum of one row, and a gradient adds the rows'
-terms one after the other.
+The forward loop over these weights computes the sums of all rows. Then each row goes through the other loops by itself,
+with its own sums in their usual place. Finally one sink adds all rows' products to the weights' gradients. Every sum
+keeps its order: a lane is one sum of one row, and a gradient adds the rows' terms one after the other.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which weights are worth one journey instead of two: those of a first layer, which meet the inputs.
+"""Which weights are worth loading once for two purposes: those of a first layer, which are multiplied with the inputs.
 
-A first layer's weights are most of a network, and more than a first-level cache holds: how often they travel decides
-how long a step takes. Its forward loop and its sink can share one journey: of one row's update with the next row's sum
-(`deferred`), or of several rows while the weights rest (`together`). No sum changes its order.
+A first layer's weights are most of a network, and more than a first-level cache holds: how often they are loaded
+decides how long a step takes. One load can serve a row's update and the next row's sum (`deferred`), or the sums of
+several rows while the weights do not change (`together`). No sum changes its order.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from engines.graph.expr import Apply
 from engines.rerolled.recover.groups import Phase
 from engines.rerolled.recover.loops import Access, Loop, Loops
 from engines.rerolled.recover.sums import SLOTS
-from engines.rerolled.step.spans import reaches
-from engines.rerolled.step.step import Span, Step
+from engines.rerolled.step.spans import Span, reaches
+from engines.rerolled.step.step import Step
 
 PRODUCT = Apply("mul", SLOTS[:2])
 
 MANY = 2048
-"""From this many weights on it matters how often they travel: a third of a small first-level cache."""
+"""From this many weights on it matters how often they are loaded: a third of a small first-level cache."""
 
 
 class Pair(NamedTuple):
@@ -38,7 +38,7 @@ class Pair(NamedTuple):
 
 
 def pair_of(step: Step) -> Optional[Pair]:
-    """The loops that can share a journey; None where there are none, or where they do not skip the same inputs."""
+    """The loops that can share their loads; None where there are none, or where they do not skip the same inputs."""
     found = pair(step.loops)
     if found and step.skips:
         live = {run.number for name in ("values", "sinks") for run in step.routines[name] if run.is_live}
@@ -49,14 +49,13 @@ def pair_of(step: Step) -> Optional[Pair]:
 
 def pair(loops: Loops) -> Optional[Pair]:
     """The first such loops. The forward one must be the first to read the weights, and read each of them once."""
-    away = loops.area("q").start - loops.area("p").start
     for at, sink in enumerate(loops.loops):
         found = _sink(loops, sink)
         if not found:
             continue
         x, factor = found
         start, stop = sink.target.extent(sink.counts)
-        weights_span = (start - away, stop - away)
+        weights_span = (start - loops.gradient_offset, stop - loops.gradient_offset)
         for number, loop in enumerate(loops.loops):
             reads = [
                 (index, slot, operand)
@@ -96,4 +95,6 @@ def _sink(loops: Loops, sink: Loop) -> Optional[tuple[Access, Access]]:
     x, factor = segment.operands
     if not isinstance(x, Access) or not isinstance(factor, Access) or loops.area_of(x.base).name != "x":
         return None
+    if loops.area_of(factor.base).name not in "gu":
+        return None  # the next row overwrites inputs and values, and an update parameters
     return (x, factor) if x.lanes == (1, 0) and not factor.lanes[0] else None

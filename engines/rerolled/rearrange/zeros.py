@@ -36,7 +36,8 @@ from engines.rerolled.step.language import (
     Update,
     rewrite,
 )
-from engines.rerolled.step.step import Skipping, Span, Step
+from engines.rerolled.step.spans import Span
+from engines.rerolled.step.step import Skipping, Step
 
 
 class Live(NamedTuple):
@@ -131,10 +132,10 @@ def _lane_over(x: Access, other: Access) -> Optional[int]:
 
 def _written_by_others(loops: Loops, weights: tuple[Span, ...], sinks: dict[int, int]) -> bool:
     """Whether a sink that skips nothing adds to these parameters' gradients."""
-    away = loops.area("q").start - loops.area("p").start
+    offset = loops.gradient_offset
     for at, loop in enumerate(loops.loops):
         if loop.phase == Phase.SINK and at not in sinks:
             start, stop = loop.target.extent(loop.counts)
-            if any(start - away < last and first < stop - away for first, last in weights):
+            if any(start - offset < last and first < stop - offset for first, last in weights):
                 return True
     return False

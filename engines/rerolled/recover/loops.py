@@ -151,6 +151,11 @@ class Loops:
         return next(area for area in self.areas if area.name == name)
 
     @property
+    def gradient_offset(self) -> int:
+        """From a parameter's place to its gradient's."""
+        return self.area("q").start - self.area("p").start
+
+    @property
     def unused(self) -> list[int]:
         """The caller's parameters that the graph does not use: they have no place."""
         if sum(math.prod(copy.counts) for copy in self.copies) == self.parameters:

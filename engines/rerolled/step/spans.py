@@ -1,9 +1,12 @@
-"""What a loop reads: the spans of places that its operands may have."""
+"""What loops read: the spans of places that operands may have, and what follows from them."""
 
 from __future__ import annotations
 
-from engines.rerolled.recover.loops import Loop, Operand, Table
-from engines.rerolled.step.step import Span
+from engines.rerolled.recover.groups import Phase
+from engines.rerolled.recover.loops import Access, Loop, Loops, Operand, Table
+
+Span = tuple[int, int]
+"""Start and stop of places in the workspace."""
 
 
 def span_of(operand: Operand, loop: Loop, segment: int) -> Span:
@@ -31,3 +34,22 @@ def reads(loop: Loop, span: Span) -> bool:
         for number, segment in enumerate(loop.segments)
         for operand in segment.operands
     )
+
+
+def allows_updates_in_place(loops: Loops) -> bool:
+    """Whether each parameter may be updated where its gradient is computed.
+
+    A sink that reads a parameter which another lane, or another sink, has updated already would read it too late. So
+    each may read what it writes itself, lane by lane, and no other parameter.
+    """
+    parameters = loops.area("p")
+    for loop in loops.loops:
+        if loop.phase != Phase.SINK:
+            continue
+        own = (loop.target.base - loops.gradient_offset, loop.target.lanes)
+        for number, segment in enumerate(loop.segments):
+            for operand in segment.operands:
+                is_own = isinstance(operand, Access) and operand[:2] == own and not any(operand.terms)
+                if not is_own and reaches(operand, loop, number, (parameters.start, parameters.stop)):
+                    return False
+    return True

@@ -20,9 +20,7 @@ from engines.rerolled.step.language import (
     TakeRows,
     rewrite,
 )
-
-Span = tuple[int, int]
-"""Start and stop of places in the workspace."""
+from engines.rerolled.step.spans import Span, reads
 
 
 class Skipping(NamedTuple):
@@ -55,7 +53,13 @@ class Step:
     @property
     def away(self) -> int:
         """From a parameter to its gradient."""
-        return self.loops.area("q").start - self.loops.area("p").start
+        return self.loops.gradient_offset
+
+    @property
+    def reads_numbers(self) -> bool:
+        """Whether a loop reads the area of numbers: most numbers stand in the loops themselves."""
+        area = self.area("k")
+        return any(reads(loop, (area.start, area.stop)) for loop in self.loops.loops)
 
     def area(self, name: str) -> Area:
         """The area of that name."""

@@ -9,7 +9,7 @@ import pytest
 
 from engines.columns import Column
 from engines.kernel.program import Stretch
-from engines.kernel.python_kernel import PythonKernel, Training
+from engines.kernel.python_kernel import PythonKernel, Training, read_row
 
 
 def stretch_of(rows=3, first_row=0, steps=5, batch=1, taken=0, rate=0.5):
@@ -90,7 +90,7 @@ def test_a_subclass_may_keep_its_numbers_elsewhere():
         def turn(self, t):
             rows = min(2, t.stretch.steps - t.step)
             for ahead in range(rows):
-                t.take_row(t.x, ahead)
+                read_row(t.x, t.stretch.columns, t.index(ahead))
                 self.parameter += t.x[0]
             for _ in range(rows):
                 t.record(self.parameter)

@@ -15,8 +15,9 @@ from engines.rerolled.engine import reroll
 from engines.rerolled.numpy_engine import NumpyEngine
 from engines.rerolled.rearrange import PASSES, weight_reuse
 from engines.rerolled.step import language as steps
-from engines.rerolled.step.check import BrokenStep, check_step
+from engines.rerolled.step.check import check_step
 from engines.rerolled.step.language import Perform, rewrite, walk
+from engines.rerolled.step.ways import BrokenStep
 from harness import workloads
 from tests.engines.compiled.compiling import compiled, usable
 from tests.engines.graphs import bits, classifier

@@ -13,13 +13,13 @@ from engines.api import NonFiniteLoss
 from engines.rerolled.emit import c
 from engines.rerolled.engine import reroll
 from engines.rerolled.rearrange import weight_reuse as pairs
-from engines.rerolled.rearrange.in_place import allows_updates_in_place
 from engines.rerolled.rearrange.together import lay_out
 from engines.rerolled.rearrange.weight_reuse import pair
 from engines.rerolled.recover.groups import Phase
 from engines.rerolled.recover.loops import Access, Table
 from engines.rerolled.step.language import TakeRows, walk
 from engines.rerolled.step.plain import plain
+from engines.rerolled.step.spans import allows_updates_in_place
 from harness import workloads
 from tests.engines.compiled.compiling import compiled, set_leaves, train_by_hand, training_difference, usable
 from tests.engines.graphs import Graph, bits

@@ -141,7 +141,7 @@ NUMPY = {
     "a lost gradient": (r"adds = loop\.phase == Phase\.SINK and not run\.in_place", "adds = False"),
     "a doubled loss": (r"record\(self\.loss\(\)\)", "record(2.0 * self.loss())"),
     "an update one row late": PYTHON["an update one row late"],
-    "a skipped row": (r"\(self\.training\.row \+ ahead\)", "(self.training.row + ahead + (self.training.step > 2))"),
+    "a skipped row": PYTHON["a skipped row"],
     "a wrong row after wrap-around": PYTHON["a wrong row after wrap-around"],
 }
 
@@ -155,7 +155,7 @@ INTERPRETED = {
 
 PYTHON_LOOP = (
     (PythonKernel, "turn"),
-    (Training, "take_row"),
+    (Training, "index"),
     (Training, "record"),
     (Training, "batch_ends"),
 )
@@ -163,7 +163,7 @@ PYTHON_LOOP = (
 NUMPY_STEP = (
     (Runs, "of"),
     (_Bound, "_guard"),
-    (_Bound, "_take_row"),
+    (Training, "index"),
     (Training, "record"),
     (Training, "batch_ends"),
 )

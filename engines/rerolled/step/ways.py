@@ -1,0 +1,419 @@
+"""All ways through a turn of training, and what has happened on each of them: the heart of the checker."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Optional
+
+from engines.rerolled.recover.groups import Phase
+from engines.rerolled.recover.loops import Access, Operand
+from engines.rerolled.step.language import (
+    DUE,
+    KEPT,
+    Alone,
+    BatchEnds,
+    Both,
+    CheckFactors,
+    Condition,
+    Copy,
+    EachRow,
+    EndTurn,
+    EveryInput,
+    Fit,
+    Give,
+    Guard,
+    If,
+    ListInputs,
+    MeasureWeights,
+    NextRate,
+    Not,
+    Perform,
+    Place,
+    Program,
+    Run,
+    Set,
+    Statement,
+    TakeRow,
+    TakeRows,
+    Unbounded,
+    Update,
+)
+from engines.rerolled.step.spans import Span, reads, span_of
+from engines.rerolled.step.step import Step
+
+
+class BrokenStep(Exception):
+    """A step that breaks a rule: where, and how. A mistake of the rearrangement that made it."""
+
+
+@dataclass(frozen=True)
+class State:
+    """What has happened on one way through a turn."""
+
+    answers: dict[Condition, bool] = field(default_factory=dict)
+    """Answers that hold until something changes them."""
+    rows: int = 1
+    """How many were taken together."""
+    restored: tuple[Span, ...] = ()
+    """Places that hold what belongs to the present row."""
+    forward: tuple[int, ...] = ()
+    """Forward loops that ran, for this row or for all rows together."""
+    together: tuple[int, ...] = ()
+    """Those of them that ran for all rows together."""
+    recorded: bool = False
+    backward: tuple[int, ...] = ()
+    sinks: tuple[tuple[int, str], ...] = ()
+    """Each sink that ran, and how: `added`, `in place` or `waits`."""
+    taken: Optional[Place] = None
+    """Where the rows that were taken together lie."""
+    saved: tuple[Copy, ...] = ()
+    """Copies that keep something of each row."""
+    is_within: bool = False
+    """Whether one of them goes on by itself."""
+    has_rate: bool = False
+    is_kept: bool = False
+    """Whether this row's inputs are kept for an update that waits."""
+    is_bounded: bool = True
+    """Whether the bound on weights holds."""
+    due: bool = False
+    """Whether the update that can wait does."""
+    is_listed: bool = False
+    is_checked: bool = False
+    is_counted: bool = False
+    is_updated: bool = False
+    is_over: bool = False
+
+    def knows(self, condition: Condition, holds: bool) -> State:
+        return replace(self, answers={**self.answers, condition: holds})
+
+    def forgets(self, kind: type) -> State:
+        return replace(self, answers={c: holds for c, holds in self.answers.items() if not isinstance(c, kind)})
+
+    def holds(self, span: Span) -> bool:
+        """Whether all of the span belongs to the present row."""
+        return span[0] >= span[1] or any(start <= span[0] and span[1] <= stop for start, stop in self.restored)
+
+
+class Ways:
+    """All ways through `turn`, and through `leave`."""
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        self.loops = step.loops.loops
+        self.forward, self.backward, self.sinks = (
+            tuple(at for at, loop in enumerate(self.loops) if loop.phase == phase) for phase in Phase
+        )
+        waiting = [run.number for runs in step.routines.values() for run in runs if run.is_before]
+        self.waiting: Optional[int] = waiting[0] if waiting else None
+        """The sink that can wait."""
+        start, stop = self._target(waiting[0]) if waiting else (step.away, step.away)
+        self.weights: Span = (start - step.away, stop - step.away)
+        self.due = next((run.due for runs in step.routines.values() for run in runs if run.due), None)
+
+    def check(self, due: bool) -> None:
+        """Raise BrokenStep for the first way that breaks a rule. due: whether the turn before left an update."""
+        start = replace(State(), due=due).knows(DUE, due)
+        if due:  # it was left by a row that was alone, as all rows of its stretch are
+            start = start.knows(Alone(), True)
+        for state in self._follow(self.step.programs["turn"], start):
+            if not state.is_over:
+                self._check_turn(state)
+        for state in self._follow(self.step.programs["leave"], start):
+            if state.due:
+                raise BrokenStep("leave: an update still waits")
+
+    def _check_flag(self, state: State) -> None:
+        """A section may end here: `leave` and the next turn go by the flag."""
+        if state.answers[DUE] != state.due:
+            raise BrokenStep(f"turn: the flag says that {'an' if state.answers[DUE] else 'no'} update waits")
+
+    def _check_turn(self, state: State) -> None:
+        self._check_flag(state)
+        ways, alone = {how for _, how in state.sinks}, state.answers.get(Alone())
+        lost = {*self.forward, *self.backward, *self.sinks} - {*state.forward, *state.backward, *dict(state.sinks)}
+        if lost or not state.recorded:
+            raise BrokenStep(f"turn: it ends without loops {sorted(lost)}, or without a record of the loss")
+        if "added" in ways and (alone or not state.is_counted):
+            raise BrokenStep("turn: gradients are added, and the row is alone, or not counted")
+        if ways - {"added"} and not alone:
+            raise BrokenStep("turn: a row that is not alone updates in place, or waits")
+        if state.answers.get(BatchEnds()) and not state.is_updated:
+            raise BrokenStep("turn: a batch ends without an update")
+        if not state.is_bounded:
+            raise BrokenStep("turn: weights are not measured after an update")
+        if not state.holds((0, self.step.loops.inputs)):
+            raise BrokenStep("turn: it ends without the inputs of its last row")
+
+    # --- programs ----------------------------------------------------------------------------------------------------
+
+    def _follow(self, program: Program, state: State) -> Iterator[State]:
+        """The states in which the program can end."""
+        if not program or state.is_over:
+            yield state
+            return
+        for after in self._after(program[0], state):
+            yield from self._follow(program[1:], after)
+
+    def _after(self, statement: Statement, state: State) -> Iterator[State]:
+        if isinstance(statement, If):
+            for after, holds in self._ask(statement.condition, state):
+                yield from self._follow(statement.then if holds else statement.otherwise, after)
+        elif isinstance(statement, EachRow):
+            yield from self._each_row(statement, state)
+        elif isinstance(statement, EndTurn):
+            self._check_turn(state)
+            yield replace(state, is_over=True)
+        elif isinstance(statement, Perform):
+            for run in self.step.routines[statement.routine]:
+                state = self._run(f"{statement.routine}: loop {run.number}", run, state)
+            yield state
+        else:
+            yield self._simple(statement, state)
+
+    def _ask(self, condition: Condition, state: State) -> Iterator[tuple[State, bool]]:
+        """Each answer that the condition can have here, and the state after it."""
+        if isinstance(condition, Not):
+            yield from ((after, not holds) for after, holds in self._ask(condition.condition, state))
+        elif isinstance(condition, Both):
+            for after, holds in self._ask(condition.first, state):
+                yield from self._ask(condition.second, after) if holds else ((after, False),)
+        elif isinstance(condition, BatchEnds):
+            if state.is_counted or condition.rows != state.rows:
+                raise BrokenStep(f"turn: it counts {condition.rows} rows, or counts twice, and took {state.rows}")
+            counted = replace(state, is_counted=True)
+            yield from ((counted.knows(BatchEnds(), holds), holds) for holds in (False, True))
+        else:
+            known = state.answers.get(condition)
+            if isinstance(condition, Fit) and state.answers.get(Alone()):
+                known = False  # a row that is alone is a whole batch
+            for holds in (False, True) if known is None else (known,):
+                after = state.knows(condition, holds)
+                yield (after.knows(Alone(), False) if isinstance(condition, Fit) and holds else after), holds
+
+    def _simple(self, statement: Statement, state: State) -> State:
+        if isinstance(statement, TakeRow):
+            restored = ((0, self.step.loops.inputs),)
+            return replace(state, rows=1, restored=restored, is_listed=False, is_checked=False, is_kept=False)
+        if isinstance(statement, TakeRows):
+            if not state.answers.get(Fit(statement.rows)):
+                raise BrokenStep(f"turn: it takes {statement.rows} rows, which may not fit")
+            nothing_skipped = not self.step.skips or bool(state.answers.get(EveryInput()))
+            return replace(
+                state,
+                rows=statement.rows,
+                taken=statement.to,
+                restored=(),
+                is_listed=nothing_skipped,
+                is_checked=nothing_skipped,
+            )
+        if isinstance(statement, Guard):
+            if set(state.forward) != set(self.forward) or state.recorded or state.due:
+                raise BrokenStep("turn: a loss is recorded twice, before its values, or while an update waits")
+            self._check_flag(state)
+            if statement.otherwise and state.rows == 1:
+                raise BrokenStep("turn: something is done after a row has failed, before which there are none")
+            return replace(state, recorded=True)
+        if isinstance(statement, NextRate):
+            if state.has_rate or state.due:
+                raise BrokenStep("turn: a second rate, or a new one while an update waits for the old one")
+            return replace(state, has_rate=True)
+        if isinstance(statement, Update):
+            if not state.has_rate or not state.answers.get(BatchEnds()) or state.due or state.is_updated:
+                raise BrokenStep("turn: an update without its rate, before the batch ends, or while another waits")
+            if set(dict(state.sinks)) != set(self.sinks):
+                raise BrokenStep("turn: an update before all gradients are added")
+            return replace(state, is_updated=True, is_bounded=not self.step.skips)
+        if isinstance(statement, Set):
+            return self._set(statement, state).knows(statement.flag, statement.value)
+        if isinstance(statement, MeasureWeights):
+            if state.due:
+                raise BrokenStep("turn: weights are measured while their update waits")
+            return replace(state, is_bounded=True).forgets(Unbounded)
+        if isinstance(statement, ListInputs):
+            return replace(state, is_listed=bool(state.restored)).forgets(EveryInput)
+        if isinstance(statement, CheckFactors):
+            return replace(state, is_checked=state.backward == self.backward).forgets(EveryInput)
+        return self._copy(statement, state) if isinstance(statement, Copy) else self._give(statement, state)
+
+    def _copy(self, copy: Copy, state: State) -> State:
+        """A copy gives a row something of its own back, keeps something of it, or keeps inputs for an update."""
+        start = copy.to.base
+        span = (start, start + copy.size)
+        if self.due and start == self.due.before.base and not copy.to.per_row:
+            inputs = self.step.loops.loops[self.waiting or 0].segments[0].operands[0]
+            assert isinstance(inputs, Access)
+            size = self.loops[self.waiting or 0].counts[0]
+            return replace(state, is_kept=(copy.source, copy.size) == (Place(inputs.base), size))
+        if copy.to.per_row:
+            return replace(state, saved=(*state.saved, copy))
+        kept = [Copy(saved.source, saved.to, saved.size) for saved in state.saved]
+        if copy in kept or copy.source in (*self._of_row(state, start), *self._sums_of_row(state, span)):
+            return replace(state, restored=(*state.restored, span))
+        raise BrokenStep(f"turn: a copy from {copy.source.base} to {start} gives a row what is not its own")
+
+    def _of_row(self, state: State, start: int) -> Iterator[Place]:
+        """Where the inputs from `start` on of the present row lie, or of the last one."""
+        if state.taken and start < self.step.loops.inputs:
+            yield Place(state.taken.base + start, state.taken.per_row)
+            yield Place(state.taken.base + start + (state.rows - 1) * state.taken.per_row)
+
+    def _sums_of_row(self, state: State, span: Span) -> Iterator[Place]:
+        """Where a loop that ran for all rows left the sums of the present one."""
+        for number in state.together:
+            if span == self._target(number):
+                run = next(r for runs in self.step.routines.values() for r in runs if r.number == number and r.rows > 1)
+                target = run.loop.target
+                yield Place(target.base, target.lanes[0] if isinstance(target.lanes[0], int) else 0)
+
+    def _give(self, statement: Statement, state: State) -> State:
+        if statement == Give("outputs"):
+            for output in self.step.loops.outputs:
+                if isinstance(output, Access) and self._is_shared(state, (output.base, output.base + 1)):
+                    raise BrokenStep("turn: an output is given that belongs to another row")
+        return state
+
+    def _is_shared(self, state: State, span: Span) -> bool:
+        """Whether an input, or a sum of a loop that ran for all rows, may belong to another row."""
+        shared = [self._target(loop) for loop in state.together]
+        of_rows = span[0] < self.step.loops.inputs or any(span[0] < last and first < span[1] for first, last in shared)
+        return of_rows and not state.holds(span)
+
+    def _set(self, statement: Set, state: State) -> State:
+        if statement.flag == KEPT and statement.value != state.is_kept:
+            raise BrokenStep("turn: the flag says otherwise than the inputs that are kept")
+        if statement.flag != DUE:
+            return state
+        if not statement.value:
+            if state.due:
+                raise BrokenStep("turn: an update that waits is forgotten")
+            return state
+        if self.waiting is None or not state.has_rate or not state.is_kept:
+            raise BrokenStep("turn: an update waits that nothing can make, or without its rate or its row's inputs")
+        if self.waiting in dict(state.sinks):
+            raise BrokenStep("turn: an update waits that was made already")
+        return replace(state, due=True, sinks=(*state.sinks, (self.waiting, "waits")))
+
+    def _each_row(self, statement: EachRow, state: State) -> Iterator[State]:
+        """One row stands for all of them."""
+        if statement.rows != state.rows or state.rows == 1:
+            raise BrokenStep(f"turn: it goes through {statement.rows} rows, and took {state.rows}")
+        if statement.before:
+            raise BrokenStep("turn: it goes back to earlier rows although none failed")
+        for after in self._follow(statement.body, replace(state, restored=(), is_within=True)):
+            yield replace(after, restored=(), is_within=False)
+            for guard in (s for s in statement.body if isinstance(s, Guard)):
+                self._check_failure(guard, after)
+
+    def _check_failure(self, guard: Guard, row: State) -> None:
+        """Where a row fails, those before it get the sinks that they lack; then its own inputs are put back.
+
+        row: the state of a row that went well.
+        """
+        first, *rest = guard.otherwise or (None,)
+        if not isinstance(first, EachRow) or not first.before or first.rows != row.rows:
+            raise BrokenStep("turn: rows before one that fails lose a sink")
+        for earlier in self._follow(first.body, replace(row, restored=())):
+            if set(dict(earlier.sinks)) != set(self.sinks):
+                raise BrokenStep("turn: rows before one that fails lose a sink")
+        if not all(isinstance(statement, (Copy, Give)) for statement in rest):
+            raise BrokenStep("turn: something is computed after a row has failed")
+        failed = replace(row, restored=())
+        for statement in rest:
+            failed = self._simple(statement, failed)
+        if not failed.holds((0, self.step.loops.inputs)):
+            raise BrokenStep("turn: it ends without the inputs of the row that failed")
+
+    # --- runs --------------------------------------------------------------------------------------------------------
+
+    def _run(self, where: str, run: Run, state: State) -> State:
+        if run.is_before or run.due:
+            if not state.due:
+                raise BrokenStep(f"{where} makes an update that does not wait")
+            state = replace(state, due=False, is_kept=bool(run.due and run.due.keeps))
+        elif state.due and reads(run.loop, self.weights):
+            raise BrokenStep(f"{where} reads weights whose update waits")
+        if run.is_before:
+            return state
+        if run.rows not in (1, state.rows) or (run.rows > 1 and state.is_within):
+            raise BrokenStep(f"{where} runs for {run.rows} rows, and {state.rows} were taken, or one goes on by itself")
+        if run.rows == 1:
+            self._check_own(where, run, state)
+        if run.is_live and not state.is_listed:
+            raise BrokenStep(f"{where} skips inputs without a list of this row's")
+        if run.number in self.forward:
+            if run.number in state.forward or (run.rows == 1 and run.number != self._next(self.forward, state.forward)):
+                raise BrokenStep(f"{where} runs out of order")
+            if run.rows > 1:
+                self._check_together(where, run, state)
+            together = (run.number,) if run.rows > 1 else ()
+            return replace(state, forward=(*state.forward, run.number), together=(*state.together, *together))
+        if not state.recorded:
+            raise BrokenStep(f"{where} runs before the loss is recorded")
+        if run.number in self.backward:
+            if run.number != self._next(self.backward, state.backward):
+                raise BrokenStep(f"{where} runs out of order")
+            return replace(state, backward=(*state.backward, run.number))
+        if run.number in dict(state.sinks) or state.backward != self.backward:
+            raise BrokenStep(f"{where} runs twice, or before all gradients are there")
+        if run.is_live and not state.is_checked:
+            raise BrokenStep(f"{where} skips inputs whose factors are not checked")
+        if run.in_place and not state.has_rate:
+            raise BrokenStep(f"{where} updates without a rate")
+        if run.rows > 1:
+            self._check_saved(where, run, state)
+        return replace(state, sinks=(*state.sinks, (run.number, "in place" if run.in_place else "added")))
+
+    def _check_own(self, where: str, run: Run, state: State) -> None:
+        """A loop over one row reads only its own inputs and sums."""
+        for number, segment in enumerate(run.loop.segments):
+            for operand in segment.operands:
+                span = span_of(operand, run.loop, number)
+                if span[0] < span[1] and self._is_shared(state, span):
+                    place = self.step.area_of(span[0])
+                    raise BrokenStep(f"{where} reads {place.name}[{span[0] - place.start}] of another row")
+
+    def _check_together(self, where: str, run: Run, state: State) -> None:
+        """A forward loop over several rows is the listing's, each input that of its row."""
+        listed = self.loops[run.number]
+        assert state.taken is not None
+        for segment, wanted in itertools.zip_longest(run.loop.segments, listed.segments):
+            pairs = zip(segment.operands, wanted.operands) if segment and wanted and segment[:2] == wanted[:2] else ()
+            if not pairs or not all(self._is_of_rows(*pair, state.taken) for pair in pairs):
+                raise BrokenStep(f"{where} is another loop than the listing's over {run.rows} rows")
+
+    def _is_of_rows(self, operand: Operand, listed: Operand, rows: Place) -> bool:
+        if not isinstance(operand, Access) or not isinstance(listed, Access):
+            return isinstance(operand, float) and operand == listed
+        if listed.base < self.step.loops.inputs:
+            listed = listed._replace(base=listed.base + rows.base)
+            return operand == listed._replace(lanes=(rows.per_row, *listed.lanes))
+        return operand == listed._replace(lanes=(0, *listed.lanes))
+
+    def _check_saved(self, where: str, run: Run, state: State) -> None:
+        """A sink of several rows reads, row by row in their order, each row's inputs and the factor that it saved."""
+        (segment,) = self.loops[run.number].segments
+        x, factor = segment.operands
+        assert isinstance(x, Access)
+        assert isinstance(factor, Access)
+        assert state.taken is not None
+        size = self.loops[run.number].counts[-1]
+        saved = [copy.to for copy in state.saved if copy.source == Place(factor.base) and copy.size == size]
+        wanted = [
+            (
+                x._replace(base=state.taken.base + x.base + row * state.taken.per_row),
+                factor._replace(base=place.base + row * place.per_row),
+            )
+            for place in saved
+            for row in range(run.rows)
+        ]
+        if [segment.operands for segment in run.loop.segments] != wanted:
+            raise BrokenStep(f"{where} does not read the inputs and factors of {run.rows} rows in their order")
+
+    def _target(self, number: int) -> Span:
+        return self.loops[number].target.extent(self.loops[number].counts)
+
+    def _next(self, order: tuple[int, ...], done: Any) -> Optional[int]:
+        """The first loop that has not run."""
+        return next((number for number in order if number not in done), None)
