@@ -120,7 +120,8 @@ class Ways:
         for state in self._follow(self.step.programs["turn"], start):
             if not state.is_over:
                 self._check_turn(state)
-        for state in self._follow(self.step.programs["leave"], start):
+        left = replace(start, restored=((0, self.step.loops.inputs),), forward=self.forward, backward=self.backward)
+        for state in self._follow(self.step.programs["leave"], left):
             if state.due:
                 raise BrokenStep("leave: an update still waits")
 

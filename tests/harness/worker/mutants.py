@@ -97,7 +97,7 @@ IN_PLACE = {
 DEFERRED = {
     "a lost gradient": (SINKS_IN_PLACE, ";"),
     "an update one row late": (
-        r"(t->state\.gradients_are_zero\) \{\s+t->state\.rate =) \*t->rates\+\+;",
+        r"(t->state\.gradients_are_zero\) \{\s+/\*[^*]*\*/\s+t->state\.rate =) \*t->rates\+\+;",
         r"\1 t->step > 2 ? *t->rates++ : 0.0;",
     ),
     "a skipped row": (r"memcpy\(w \+ BEFORE, w \+ X\b", "memcpy(w + BEFORE, w + X + 1"),
