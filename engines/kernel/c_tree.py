@@ -196,63 +196,51 @@ def _item(item: Item, included: Callable[[str], str]) -> Iterator[str]:
         yield from item.lines
 
 
-def print_statements(statements: Iterable[Statement], indent: str = INDENT) -> Iterator[str]:
+def print_statements(statements: Iterable[Statement], indent: str = INDENT) -> list[str]:
     """The lines of a function's body."""
+    lines: list[str] = []
     for statement in statements:
-        yield from _statement(statement, indent)
+        if isinstance(statement, Assign):
+            target, value, operator = statement
+            lines.append(f"{indent}{target} {operator} {value};")
+        elif isinstance(statement, Declare):
+            type_, name, value = statement
+            lines.append(
+                f"{indent}{type_}{name} = {value};" if type_[-1] == "*" else f"{indent}{type_} {name} = {value};"
+            )
+        else:
+            lines += _statement(statement, indent)
+    return lines
 
 
-def _statement(statement: Statement, indent: str) -> Iterator[str]:
+def _statement(statement: Statement, indent: str) -> list[str]:
     if isinstance(statement, Text):
-        if statement.lines:  # all in one: a large graph has hundreds of thousands
-            yield indent + f"\n{indent}".join(statement.lines)
-    elif isinstance(statement, Comment):
-        yield from _comment(statement.text, indent)
-    elif isinstance(statement, Declare):
-        yield f"{indent}{_declared(statement.type, statement.name)} = {statement.value};"
-    elif isinstance(statement, Assign):
-        yield f"{indent}{statement.target} {statement.operator} {statement.value};"
-    elif isinstance(statement, Call):
-        yield from _wrapped(f"{indent}{statement.function}(", statement.arguments, ");").split("\n")
-    elif isinstance(statement, Return):
-        yield f"{indent}return {statement.value};" if statement.value else f"{indent}return;"
-    elif isinstance(statement, Block):
-        yield from _braced(statement.body, indent)
-    elif isinstance(statement, For):
+        # All in one: a large graph has hundreds of thousands.
+        return [indent + f"\n{indent}".join(statement.lines)] if statement.lines else []
+    if isinstance(statement, Comment):
+        return _comment(statement.text, indent)
+    if isinstance(statement, Call):
+        return _wrapped(f"{indent}{statement.function}(", statement.arguments, ");").split("\n")
+    if isinstance(statement, Return):
+        return [f"{indent}return {statement.value};" if statement.value else f"{indent}return;"]
+    if isinstance(statement, Block):
+        return _braced(statement.body, indent)
+    if isinstance(statement, For):
         onwards = f"{statement.name}++" if statement.step == 1 else f"{statement.name} += {statement.step}"
-        head = f"for (long long {statement.name} = 0; {statement.name} < {statement.stop}; {onwards})"
-        yield from _under(f"{indent}{head}", statement.body, indent)
-    else:
-        yield from _choice(statement, indent)
+        head = f"{indent}for (long long {statement.name} = 0; {statement.name} < {statement.stop}; {onwards})"
+        body = print_statements(statement.body, indent + INDENT)
+        return [head, *body] if _is_simple(statement.body) else [f"{head} {{", *body, f"{indent}}}"]
+    assert isinstance(statement, If)
+    return _choice(statement, indent)
 
 
-def _choice(choice: If, indent: str) -> Iterator[str]:
+def _choice(choice: If, indent: str) -> list[str]:
     """Both branches; braces on both where one needs them."""
-    needs_braces = not (_is_simple(choice.then) and (not choice.otherwise or _is_simple(choice.otherwise)))
     head = f"{indent}if ({choice.condition})"
-    if not needs_braces:
-        yield head
-        yield from print_statements(choice.then, indent + INDENT)
-        if choice.otherwise:
-            yield f"{indent}else"
-            yield from print_statements(choice.otherwise, indent + INDENT)
-        return
-    yield f"{head} {{"
-    yield from print_statements(choice.then, indent + INDENT)
-    if choice.otherwise:
-        yield f"{indent}}} else {{"
-        yield from print_statements(choice.otherwise, indent + INDENT)
-    yield f"{indent}}}"
-
-
-def _under(head: str, body: Sequence[Statement], indent: str) -> Iterator[str]:
-    if _is_simple(body):
-        yield head
-        yield from print_statements(body, indent + INDENT)
-    else:
-        yield f"{head} {{"
-        yield from print_statements(body, indent + INDENT)
-        yield f"{indent}}}"
+    then, otherwise = (print_statements(body, indent + INDENT) for body in (choice.then, choice.otherwise))
+    if _is_simple(choice.then) and (not choice.otherwise or _is_simple(choice.otherwise)):
+        return [head, *then, *([f"{indent}else", *otherwise] if otherwise else [])]
+    return [f"{head} {{", *then, *([f"{indent}}} else {{", *otherwise] if otherwise else []), f"{indent}}}"]
 
 
 def _is_simple(body: Sequence[Statement]) -> bool:
@@ -260,23 +248,15 @@ def _is_simple(body: Sequence[Statement]) -> bool:
     return len(body) == 1 and isinstance(body[0], (Assign, Call, Return))
 
 
-def _braced(body: Iterable[Statement], indent: str) -> Iterator[str]:
-    yield f"{indent}{{"
-    yield from print_statements(body, indent + INDENT)
-    yield f"{indent}}}"
+def _braced(body: Iterable[Statement], indent: str) -> list[str]:
+    return [f"{indent}{{", *print_statements(body, indent + INDENT), f"{indent}}}"]
 
 
-def _declared(type_: str, name: str) -> str:
-    """A type and a name; a pointer's star stands by the name."""
-    return f"{type_}{name}" if type_.endswith("*") else f"{type_} {name}"
-
-
-def _comment(text: str, indent: str) -> Iterator[str]:
-    lines = textwrap.wrap(text, COLUMNS - len(indent) - 6, break_long_words=False) or [""]
-    for number, line in enumerate(lines):
-        start = "/* " if number == 0 else "   "
-        end = " */" if number == len(lines) - 1 else ""
-        yield f"{indent}{start}{line}{end}"
+def _comment(text: str, indent: str) -> list[str]:
+    if len(indent) + len(text) + 6 <= COLUMNS:
+        return [f"{indent}/* {text} */"]
+    first, *lines = textwrap.wrap(text, COLUMNS - len(indent) - 6, break_long_words=False)
+    return [f"{indent}/* {first}", *(f"{indent}   {line}" for line in lines[:-1]), f"{indent}   {lines[-1]} */"]
 
 
 def _wrapped(head: str, parts: Sequence[str], tail: str) -> str:

@@ -26,7 +26,7 @@ typedef double vec;
 typedef long long mask;
 #define ALL(a) (a)
 #define AT(place) (*(place))
-#define LANE(a, n) (a)
+#define EACH(a, op) (a)
 #else
 /* v4: four doubles, m4: four results of a comparison, AT4: as they lie in memory, at any double. */
 #define VECTORS(N, ...)                                                                                                \
@@ -54,7 +54,11 @@ typedef JOIN(v, LANES) vec;
 typedef JOIN(m, LANES) mask;
 #define ALL JOIN(all, LANES)
 #define AT JOIN(AT, LANES)
-#define LANE(a, n) (a)[n]
+/* All lanes of a vector in one: their sum, or whether any of them is true. */
+#define EACH2(a, op) ((a)[0] op(a)[1])
+#define EACH4(a, op) (EACH2(a, op) op(a)[2] op(a)[3])
+#define EACH8(a, op) (EACH4(a, op) op(a)[4] op(a)[5] op(a)[6] op(a)[7])
+#define EACH JOIN(EACH, LANES)
 #endif
 
 __attribute__((noinline, visibility("hidden"))) void loops_0_to_5(double *restrict w)

@@ -31,7 +31,7 @@ typedef double vec;
 typedef long long mask;
 #define ALL(a) (a)
 #define AT(place) (*(place))
-#define LANE(a, n) (a)
+#define EACH(a, op) (a)
 #else
 /* v4: four doubles, m4: four results of a comparison, AT4: as they lie in memory, at any double. */
 #define VECTORS(N, ...)                                                                                                \
@@ -59,7 +59,11 @@ typedef JOIN(v, LANES) vec;
 typedef JOIN(m, LANES) mask;
 #define ALL JOIN(all, LANES)
 #define AT JOIN(AT, LANES)
-#define LANE(a, n) (a)[n]
+/* All lanes of a vector in one: their sum, or whether any of them is true. */
+#define EACH2(a, op) ((a)[0] op(a)[1])
+#define EACH4(a, op) (EACH2(a, op) op(a)[2] op(a)[3])
+#define EACH8(a, op) (EACH4(a, op) op(a)[4] op(a)[5] op(a)[6] op(a)[7])
+#define EACH JOIN(EACH, LANES)
 #endif
 
 #define FIRST 0
@@ -676,14 +680,14 @@ static void give_outputs(const double *restrict w, double *restrict y)
 /* Inputs that are 0.0 are skipped, as far as that changes no bit: rearrange/zeros.py has the argument.
 
    FIRST and LISTED are the place of the first such input, and how many there are. The generated code defines
-   squares_of_weights and squares_of_factors. */
+   squares_of_weights and squares_of_factors. What has several callers is not inlined: that would only take time. */
 
 static const double LIMIT = 1e300; /* of magnitudes; what is infinite or NaN is not below it */
 
 static double squares_of_weights(const double *w);
 static double squares_of_factors(const double *w);
 
-static double squares(const double *a, long long count)
+static __attribute__((noinline)) double squares(const double *a, long long count)
 {
     vec sums[4] = {ALL(0.0), ALL(0.0), ALL(0.0), ALL(0.0)};
     long long i = 0;
@@ -693,9 +697,7 @@ static double squares(const double *a, long long count)
             sums[n] += some * some;
         }
     vec sum = sums[0] + sums[1] + sums[2] + sums[3];
-    double all = 0.0;
-    for (int n = 0; n < LANES; n++)
-        all += LANE(sum, n);
+    double all = EACH(sum, +);
     for (; i < count; i++)
         all += a[i] * a[i];
     return all;
@@ -707,17 +709,14 @@ static double bound_of_weights(const double *w)
     return 1.0 + squares_of_weights(w);
 }
 
-static int has_zeros(const double *a)
+static __attribute__((noinline)) int has_zeros(const double *a)
 {
     long long i = 0;
     for (; i + 4 * LANES <= LISTED; i += 4 * LANES) {
         mask found = AT((double *)a + i) == ALL(0.0);
         for (int n = 1; n < 4; n++)
             found |= AT((double *)a + i + n * LANES) == ALL(0.0);
-        long long any = 0;
-        for (int n = 0; n < LANES; n++)
-            any |= LANE(found, n);
-        if (any)
+        if (EACH(found, |))
             return 1;
     }
     for (; i < LISTED; i++)
@@ -726,7 +725,16 @@ static int has_zeros(const double *a)
     return 0;
 }
 
-static void list_every_input(struct live *live)
+/* Of rows that are taken together. */
+UNUSED static int rows_have_zeros(const double *rows, long long per_row, long long count)
+{
+    for (long long row = 0; row < count; row++)
+        if (has_zeros(rows + row * per_row))
+            return 1;
+    return 0;
+}
+
+static __attribute__((noinline)) void list_every_input(struct live *live)
 {
     for (int i = 0; i < LISTED; i++)
         live->at[i] = i;
@@ -827,7 +835,7 @@ static int turn(struct training *t)
         /* Rows of one batch share each load of the first layer's weights. */
         for (long long row = 0; row < 2; row++)
             take_row(t, w + ROWS + 8 * row, row);
-        if (!has_zeros(w + ROWS + FIRST) && !has_zeros(w + ROWS + 8 + FIRST)) {
+        if (!rows_have_zeros(w + ROWS + FIRST, 8, 2)) {
             values_of_2_rows(w);
             for (long long row = 0; row < 2; row++) {
                 memcpy(w + X + 3, w + ROWS + 3 + 8 * row, 3 * sizeof(double));

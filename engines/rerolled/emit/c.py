@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from engines.graph.expr import number
-from engines.kernel.c_text import BUFFERS, PIECE, Source, libm, unit
+from engines.kernel.c_text import BUFFERS, PIECE, Source, libm, read, unit
 from engines.kernel.c_tree import (
     Assign,
     Block,
@@ -69,8 +69,8 @@ class _Program:
         self.step = step
         self.form = form
         self.nests = Nests(step, form)
-        self.bodies: dict[str, list[Statement]] = {}
-        """A run, as text -> its statements, and the pointers that they need."""
+        self.bodies: dict[str, Text] = {}
+        """A run, as text -> its statements, printed: several functions may hold them."""
         self.pieces: dict[tuple[str, ...], Function] = {}
         """Runs that always go together -> their function."""
 
@@ -78,7 +78,7 @@ class _Program:
         """The first unit holds everything but the pieces of the others."""
         callers = [self._routine(name, runs) for name, runs in self.used.items()]
         end = [*callers, *self._workspace(), *self._sections(), Include("kernel/train.c")]
-        before = 2 * sum(map(_length, end))  # they compile half as fast
+        before = 3 * sum(map(_length, end))  # each takes three times as long to compile as a line of a piece
         first, *others = self._divided(before)
         elsewhere = tuple(piece.prototype for pieces in others for piece in pieces)
         head = self._head()
@@ -136,7 +136,7 @@ class _Program:
                 yield part
                 part, lines = [], 0
             part.append(run)
-            lines += _lines(self._body(run))
+            lines += len(self._body(run).lines)
         if part:
             yield part
 
@@ -149,7 +149,7 @@ class _Program:
     def _texts(self) -> list[list[str]]:
         return [list(map(str, runs)) for runs in self.used.values()]
 
-    def _body(self, run: Run) -> list[Statement]:
+    def _body(self, run: Run) -> Text:
         """Its statements, below a comment with the loop as it is listed."""
         if str(run) not in self.bodies:
             how = str(run).removeprefix(f"loop {run.number}").strip()
@@ -158,12 +158,12 @@ class _Program:
             is_plain = len(body) == 1 and isinstance(body[0], Assign)
             title = [f"Loop {run.number}", *([how] if how else [])]
             text = ", ".join(title) + ("" if is_plain else f": {self.step.line(run)}")
-            self.bodies[str(run)] = [Comment(text), *body]
+            self.bodies[str(run)] = Text(print_statements([Comment(text), *body], indent=""))
         return self.bodies[str(run)]
 
     def _piece(self, runs: Sequence[Run]) -> Function:
         """The function over runs that always go together."""
-        body = [statement for run in runs for statement in self._body(run)]
+        body = [self._body(run) for run in runs]
         areas = [area for area in self.step.areas if any(area.name in self.nests.areas[str(run)] for run in runs)]
         pointers = [Declare("double *const", area.name, f"w + {area.name.upper()}") for area in areas]
         # As the step is printed: loops 48-49 in place.
@@ -314,9 +314,9 @@ def _unused(*names: str) -> list[Statement]:
 
 
 def _length(item: Item) -> int:
-    """Lines of a function."""
-    return _lines(item.body) if isinstance(item, Function) else 0
-
-
-def _lines(statements: Sequence[Statement]) -> int:
-    return len(list(print_statements(s for s in statements if not isinstance(s, Comment))))
+    """Lines of a function, or of a file."""
+    if isinstance(item, Include):
+        return read(item.file).count("\n")
+    if not isinstance(item, Function):
+        return 0
+    return sum(len(s.lines) if isinstance(s, Text) else len(print_statements([s])) for s in item.body)

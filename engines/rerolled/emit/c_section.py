@@ -156,7 +156,7 @@ class Section:
         if isinstance(condition, steps.EveryInput):
             return "live->count == LISTED"
         if isinstance(condition, steps.NoZeros):
-            places = [Place(condition.at.base + row * condition.at.per_row) for row in range(condition.rows)]
-            return " && ".join(f"!has_zeros({self._place(place, '')} + FIRST)" for place in places)
+            first = self._place(Place(condition.at.base), "")
+            return f"!rows_have_zeros({first} + FIRST, {condition.at.per_row}, {condition.rows})"
         assert isinstance(condition, steps.Unbounded)
         return "!(t->state.bound < LIMIT)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple, Optional, Union
 
 from engines.rerolled.recover.loops import Access, Loop
@@ -52,6 +53,10 @@ class Run:
         return self.in_place or self.due is not None
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         hows = {
             "in place": self.in_place,
             "over nonzero inputs": self.is_live,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple, Optional
 
 from engines.rerolled.recover.loops import Area, Loops
@@ -55,7 +56,7 @@ class Step:
         """From a parameter to its gradient."""
         return self.loops.gradient_offset
 
-    @property
+    @cached_property
     def reads_numbers(self) -> bool:
         """Whether a loop reads the area of numbers: most numbers stand in the loops themselves."""
         area = self.area("k")
