@@ -3,8 +3,8 @@
 Suffixes, in this order: `-generic` (no -march=native, so the vectors that every processor of the kind has) and `-fma`
 (fused multiply-add, not strict), as in `rerolled-clang-sparse-generic`.
 
-Clang would split vectors of 512 bits in two, unless told; gcc -O1 leaves out `vzeroupper`, without
--fexpensive-optimizations, and every call of libm then pays for it.
+By default Clang splits 512-bit vectors in two. Without -fexpensive-optimizations, gcc -O1 leaves out `vzeroupper`, and
+every call of libm pays for it.
 """
 
 from __future__ import annotations

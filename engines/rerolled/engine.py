@@ -38,7 +38,7 @@ def reroll(tape: Tape) -> Loops:
 
 
 class Rerolled(CompiledEngine):
-    """An engine whose back end takes loops. Stands before the back end's own class, where that is another engine's."""
+    """An engine over recovered loops. In a list of base classes it comes before the class of the back end."""
 
     def check(self) -> None:
         """Raise Unavailable where NumPy is missing. Imports it, so that no phase has to."""

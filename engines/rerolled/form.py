@@ -1,4 +1,4 @@
-"""What a back end wants of its code. Nothing in it changes a bit of the result."""
+"""The shape of generated code: vector width, register budget, function size, rearrangements. No bit depends on it."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ from engines.rerolled.step.spans import Span
 from engines.rerolled.step.step import Step, run_lines
 
 ENOUGH = 400
-"""Lines that are worth a translation unit, and a compiler process, of their own."""
+"""A translation unit needs this many lines to be worth its own compiler process."""
 MEANINGS = {
     "x": "inputs",
     "k": "numbers",

@@ -1,8 +1,8 @@
 """Run -> statements of C: lanes in vectors, and blocks of sums that stay in registers.
 
 A loop becomes counted loops over its outer lanes; inside, a block of sums side by side, each with its own register;
-the segments' loops over terms; the stores. Vector types and constant trip counts leave an optimiser little to find
-out, and a compiler that has none, little to lose. For i<16: v[i] = sum(t<3: p[16*t + i] * x[t]) in vectors of 8 gives
+the segments' loops over terms; the stores. Vector types and constant trip counts make even an unoptimised build fast.
+For i<16: v[i] = sum(t<3: p[16*t + i] * x[t]) in vectors of 8 gives
 
     v8 sum0 = all8(0.0);
     v8 sum1 = all8(0.0);

@@ -1,17 +1,17 @@
-"""Zeros skipped: inputs that are exactly 0.0 are left out of the sums and sinks over them, with every bit kept.
+"""Zeros skipped: inputs that are exactly 0.0 are left out of the sums and sinks over them, and no bit changes.
 
-Most of an image is black. A term `w * 0.0` is a zero as long as w is finite; a sum that a zero is added to stays as it
-is, but for the sign of a zero, which is free. So is `q += 0.0 * g` with a finite g, and a parameter that then goes down
-by `rate * 0.0`. With an infinite or NaN factor the term is NaN, and must not be skipped. What has to be known, without
-a look at each weight:
+Most of an image is black. A term `w * 0.0` is a zero if w is finite. Adding a zero to a sum changes nothing but the sign
+of a zero, which is free. The same holds for `q += 0.0 * g` if g is finite, and for a parameter that goes down by
+`rate * 0.0`. With an infinite or NaN factor the term is NaN, so it must be added. To check each weight would cost too
+much. Skipping is safe while two bounds are finite:
 
-- a bound on the magnitude of all weights in question (`measure weights`), found anew after each dense update; a
-  skipping update of magnitude d raises it by d at most (rounding moves a double by a 2**-53rd: a limit of 1e300 leaves
-  room for that);
-- the sum of squares of inputs and of factors (`check factors`): infinite or NaN where one of them is, and a bound on
-  their products.
+- a bound on the magnitude of the weights in question (`measure weights`). It is found anew after each dense update. An
+  update that skips and has magnitude d raises it by at most d. Rounding moves a double by a 2**-53rd: a limit of 1e300
+  leaves room for that.
+- the sum of squares of inputs and of factors (`check factors`). It is infinite or NaN if one of them is, and bounds
+  their products. The row that ends a batch also multiplies by the rate of the coming update.
 
-Where either fails every input is listed, and the same code computes every term.
+If either fails, every input is listed, and the same code computes every term.
 """
 
 from __future__ import annotations
