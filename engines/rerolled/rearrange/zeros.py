@@ -1,7 +1,7 @@
 """Zeros skipped: inputs that are exactly 0.0 are left out of the sums and sinks over them, and no bit changes.
 
-Most of an image is black. A term `w * 0.0` is a zero if w is finite. Adding a zero to a sum changes nothing but the sign
-of a zero, which is free. The same holds for `q += 0.0 * g` if g is finite, and for a parameter that goes down by
+Most of an image is black. A term `w * 0.0` is a zero if w is finite. Adding a zero to a sum changes only the sign of a
+zero, which is free. The same holds for `q += 0.0 * g` if g is finite, and for a parameter that goes down by
 `rate * 0.0`. With an infinite or NaN factor the term is NaN, so it must be added. To check each weight would cost too
 much. Skipping is safe while two bounds are finite:
 
