@@ -142,12 +142,14 @@ class _Program:
 
     def _are_inseparable(self, first: Run, second: Run) -> bool:
         """Whether each routine that holds one of these runs holds both, side by side."""
-        holding = [runs for runs in self._texts if str(first) in runs or str(second) in runs]
-        return all((str(first), str(second)) in zip(runs, runs[1:]) for runs in holding)
+        pair = (str(first), str(second))
+        return all(pair in neighbours for runs, neighbours in self._texts if pair[0] in runs or pair[1] in runs)
 
     @cached_property
-    def _texts(self) -> list[list[str]]:
-        return [list(map(str, runs)) for runs in self.used.values()]
+    def _texts(self) -> list[tuple[set[str], set[tuple[str, str]]]]:
+        """Of each routine its runs, and those that follow one another."""
+        texts = [list(map(str, runs)) for runs in self.used.values()]
+        return [(set(runs), set(zip(runs, runs[1:]))) for runs in texts]
 
     def _body(self, run: Run) -> Text:
         """Its statements, below a comment with the loop as it is listed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -130,7 +131,11 @@ class Step:
 
     def area_of(self, place: int) -> Area:
         """The area that a place is in."""
-        return next(area for area in self.areas if area.start <= place < area.stop)
+        return self.areas[bisect_right(self._starts, place) - 1]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [area.start for area in self.areas]
 
 
 ALIGNMENT = 8
