@@ -35,7 +35,7 @@ from engines.rerolled.step.language import (
     walk,
 )
 from engines.rerolled.step.spans import reads
-from engines.rerolled.step.step import ALIGNMENT, Step
+from engines.rerolled.step.step import Step, whole_vectors
 
 
 class Rows(NamedTuple):
@@ -112,10 +112,10 @@ def lay_out(step: Step, found: Pair, count: int) -> Optional[tuple[Step, Rows]]:
     for number, loop in enumerate(step.loops.loops):
         if number not in (found.forward, found.sink) and reads(loop, found.inputs):
             return None  # these inputs are not copied for each row
-    step, x = step.with_area("rows", count * _whole(step.loops.inputs))
-    step, sums = step.with_area("sums", count * _whole(forward.room))
-    step, factors = step.with_area("factors", count * _whole(forward.room))
-    stride, lanes = _whole(step.loops.inputs), _whole(forward.room)
+    step, x = step.with_area("rows", count * whole_vectors(step.loops.inputs))
+    step, sums = step.with_area("sums", count * whole_vectors(forward.room))
+    step, factors = step.with_area("factors", count * whole_vectors(forward.room))
+    stride, lanes = whole_vectors(step.loops.inputs), whole_vectors(forward.room)
     segments = []
     for index, segment in enumerate(forward.segments):
         operands = []
@@ -144,8 +144,3 @@ def lay_out(step: Step, found: Pair, count: int) -> Optional[tuple[Step, Rows]]:
         Run(found.forward, of_rows, rows=count),
         Run(found.sink, replace(sink, segments=products), rows=count),
     )
-
-
-def _whole(size: int) -> int:
-    """The size in whole vectors."""
-    return -(-size // ALIGNMENT) * ALIGNMENT

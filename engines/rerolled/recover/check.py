@@ -171,7 +171,7 @@ def check_loops(loops: Loops) -> Loops:
         _check_reach(loops, f"outputs[{index - 1}]" if index else "the loss", leaf)
         read.append((last, _places(leaf)))
 
-    numbers, away = loops.area("k").start, loops.area("q").start - loops.area("p").start
+    numbers, away = loops.area("k").start, loops.gradient_offset
     parameters = _check_copies(loops)
     since = np.full(loops.workspace, last + 1)
     """Place -> the loop that writes it; -1 if it is filled before all loops."""

@@ -70,7 +70,7 @@ class Step:
     def with_area(self, name: str, size: int) -> tuple[Step, Area]:
         """The step with one more area at the end of the workspace; its size is rounded up to whole vectors."""
         start = self.workspace
-        area = Area(name, start, start + -(-size // ALIGNMENT) * ALIGNMENT)
+        area = Area(name, start, start + whole_vectors(size))
         return replace(self, areas=(*self.areas, area)), area
 
     def with_routine(self, name: str, runs: Iterable[Run]) -> Step:
@@ -140,6 +140,11 @@ class Step:
 
 ALIGNMENT = 8
 """Areas begin at multiples of it: doubles in the widest vector."""
+
+
+def whole_vectors(size: int) -> int:
+    """The size, rounded up to whole vectors."""
+    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def run_lines(runs: Iterable[Run]) -> Iterator[str]:
