@@ -1,7 +1,7 @@
 """Step -> C: the runs of each routine as functions, and each section as a function that calls them.
 
 Runs that always go together share a function, so that `values` and `values after the update` differ in one call.
-What is the same for every graph is C of its own: `vectors.h`, `workspace.h`, `zeros.h`, and the kernel's files.
+What is the same for every graph is in files of C: `vectors.h`, `workspace.h`, `zeros.h`, and the kernel's files.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from engines.kernel.c_tree import (
     print_statements,
 )
 from engines.rerolled.emit.c_nest import Nests
-from engines.rerolled.emit.c_section import Section, arguments, identifier, leaf, loss, place_of
+from engines.rerolled.emit.c_section import Section, arguments, identifier, leaf, loss, place_of, spelled
 from engines.rerolled.form import Form
 from engines.rerolled.recover.loops import LANE_NAMES, affine
 from engines.rerolled.step import language as steps
@@ -272,11 +272,10 @@ class _Program:
         return found
 
     def _squares(self, spans: Sequence[Span]) -> str:
-        return " + ".join(f"squares(w + {self._place(start)}, {stop - start})" for start, stop in spans) or "0.0 * w[0]"
-
-    def _place(self, place: int) -> str:
-        area = self.step.area_of(place)
-        return f"{area.name.upper()} + {place - area.start}"
+        return (
+            " + ".join(f"squares(w + {spelled(self.step, start)}, {stop - start})" for start, stop in spans)
+            or "0.0 * w[0]"
+        )
 
     # --- sections ----------------------------------------------------------------------------------------------------
 

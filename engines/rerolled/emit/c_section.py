@@ -28,8 +28,13 @@ def leaf(step: Step, operand: Operand) -> str:
 def place_of(step: Step, operand: Operand) -> str:
     """Where in the workspace an operand of one place lies."""
     assert isinstance(operand, Access)
-    area = step.area_of(operand.base)
-    return f"{area.name.upper()} + {operand.base - area.start}"
+    return spelled(step, operand.base)
+
+
+def spelled(step: Step, place: int) -> str:
+    """A place of the workspace, from the start of its area."""
+    area = step.area_of(place)
+    return f"{area.name.upper()} + {place - area.start}"
 
 
 def loss(step: Step) -> str:

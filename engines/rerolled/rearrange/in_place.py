@@ -1,4 +1,4 @@
-"""Updates in place: where a row is a batch by itself, each sink subtracts from its parameter, and no gradient is kept.
+"""Updates in place: where every row is a batch, each sink subtracts from its parameter, and no gradient is kept.
 
 `q += sum; p -= rate * q; q = 0` becomes `p -= rate * sum`, in one pass over the weights instead of three. The bits are
 the same because q was 0.0: only the sign of a zero may differ.

@@ -103,7 +103,7 @@ class Alone:
 
 @dataclass(frozen=True)
 class Fit:
-    """Whether so many rows are left, both in the stretch and in the batch."""
+    """Whether this many rows are left, both in the stretch and in the batch."""
 
     rows: int
 

@@ -1,4 +1,4 @@
-"""Loops -> the plainest Step: each row by itself, and an update of every parameter after each batch."""
+"""Loops -> the plainest Step: one row at a time, and an update of every parameter after each batch."""
 
 from __future__ import annotations
 
