@@ -1,7 +1,7 @@
-"""Training data, as buffers: nothing here knows an engine or a workload.
+"""Training data as buffers, one module per dataset. Engines and workloads are not here, and nothing here imports them.
 
-Rows are kept in `bytes`, `memoryview` or `array`, never in lists: a list of a million floats is a million objects that
-CPython's garbage collector walks again and again, and that makes micrograd as published up to eight times slower.
+Rows are `bytes`, `memoryview` or `array`, never lists. A list of a million floats is a million objects, which CPython's
+garbage collector walks again and again. That makes published micrograd up to eight times slower.
 """
 
 from datasets.dataset import Buffer, Dataset, Unavailable

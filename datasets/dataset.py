@@ -1,4 +1,4 @@
-"""What every reader in this package returns, and what it raises when it can't."""
+"""The type that every reader in this package returns, and the error that it raises."""
 
 from array import array
 from typing import NamedTuple, Union
@@ -7,7 +7,7 @@ Buffer = Union[bytes, memoryview, "array[float]"]
 
 
 class Unavailable(Exception):
-    """Data that is not on this machine: why, and the command or setting that brings it."""
+    """Data is not on this machine. Carries the reason, and the command or setting that fixes it."""
 
     def __init__(self, reason: str, remedy: str) -> None:
         super().__init__(f"{reason}\n  {remedy}")
@@ -18,9 +18,9 @@ class Unavailable(Exception):
 class Dataset(NamedTuple):
     """Rows of features with their targets, row-major.
 
-    features: `rows * width` numbers: bytes, which `divisor` turns into doubles (`byte / divisor`), or doubles.
-    targets: with `classes`, `rows` class labels as bytes, else `rows * target_width` doubles.
-    train_rows: how many of the rows, from the first, are for training; the rest is held out.
+    features: `rows * width` doubles, or bytes that become `byte / divisor`.
+    targets: `rows` class labels as bytes if there are `classes`, else `rows * target_width` doubles.
+    train_rows: number of rows for training, from the first; the rest are held out.
     """
 
     name: str
@@ -34,15 +34,15 @@ class Dataset(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """How many rows there are, for training and held out."""
+        """Number of rows, including held-out ones."""
         return len(self.features) // self.width
 
     def inputs(self, row: int) -> "array[float]":
-        """One row as doubles: its `width` features, then its targets (one-hot where they are classes).
+        """Return one row as doubles: its `width` features, then its targets (one-hot if they are classes).
 
-        Raises IndexError outside 0 to `rows` - 1: wrapping around is the caller's.
+        Raises IndexError outside 0 to `rows` - 1. The caller wraps around.
         """
-        # Slices would answer with an empty row, and the training would go on without data.
+        # A slice would return an empty row, and training would go on without data.
         if not 0 <= row < self.rows:
             raise IndexError(f"{self.name}: row {row:,} is not one of its {self.rows:,} rows, 0 to {self.rows - 1:,}")
         start = row * self.width
@@ -50,7 +50,7 @@ class Dataset(NamedTuple):
         if isinstance(features, array):
             values = array("d", features)
         else:
-            # Divided, not multiplied by the reciprocal: the two differ in the last bit.
+            # Divide, because multiplying by the reciprocal differs in the last bit.
             values = array("d", [byte / self.divisor for byte in features])
         if self.classes:
             one_hot = array("d", bytes(8 * self.classes))

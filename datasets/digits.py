@@ -1,7 +1,7 @@
-"""UCI's optical recognition of handwritten digits: real images that come with the repository.
+"""UCI's optical recognition of handwritten digits: real images, embedded in the repository.
 
-The only module that knows where the embedded files are and what they must hold; `datasets.rebuild_digits` makes them
-anew, `datasets/data/README.md` says whose they are.
+Only this module knows where the embedded files are and what they must hold. `datasets.rebuild_digits` rebuilds them;
+`datasets/data/README.md` gives their source and licence.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ CLASSES = 10
 IMAGES_PATH = Path(__file__).with_name("data") / "digits-images-idx3-ubyte.gz"
 LABELS_PATH = Path(__file__).with_name("data") / "digits-labels-idx1-ubyte.gz"
 
-# Of the decompressed files: what deflate makes of them depends on the zlib.
+# Hashes of the decompressed files, because the compressed bytes depend on the version of zlib.
 IMAGES_SHA256 = "359cd13f0f514122884198b78a131df597421cbf5e93a76678fa96fc548f0d96"
 LABELS_SHA256 = "ce71631c1f31ce56fa54f31d1d498fafacff59b001e6c30c4a5e29508aa277ad"
 
@@ -24,7 +24,7 @@ REMEDY = "Restore it with git, or rebuild it with `python -m datasets.rebuild_di
 
 
 def load() -> Dataset:
-    """1,797 images of 8 x 8 pixels, 0 to 16, in the order of their source; the last 360 are held out."""
+    """1,797 images of 8 x 8 pixels from 0 to 16, in the order of their source. The last 360 are held out."""
     images, labels = idx.read_pair(
         idx.Source(IMAGES_PATH, "digits", REMEDY, IMAGES_SHA256),
         idx.Source(LABELS_PATH, "digits", REMEDY, LABELS_SHA256),

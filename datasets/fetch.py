@@ -1,7 +1,7 @@
 """Mirrors -> MNIST in the cache.
 
-The harness's side of `datasets.mnist`, CPython 3.11 and newer: the only module of a run that uses the network. What a
-mirror sends is untrusted until `mnist.admit` has verified it. `python -m datasets.fetch` runs it by hand.
+Only the harness uses this module (CPython 3.11 or newer), and it is the only module of a run that uses the network.
+Downloads are untrusted until `mnist.admit` has verified them. `python -m datasets.fetch` runs it by hand.
 """
 
 import sys
@@ -27,9 +27,9 @@ DOWNLOAD_SECONDS = 600.0
 
 
 def fetch_mnist(mirrors: Sequence[str] = MIRRORS) -> None:
-    """Have all four files in the cache: from $ZOOMGRAD_DATA, else from the first mirror that sends the right bytes.
+    """Put all four files into the cache: from $ZOOMGRAD_DATA, else from the first mirror that sends the right bytes.
 
-    Raises Unavailable when none does, and CorruptData for a wrong file in $ZOOMGRAD_DATA.
+    Raises Unavailable if no mirror does, and CorruptData for a wrong file in $ZOOMGRAD_DATA.
     """
     for file in mnist.TRAIN + mnist.TEST:
         if mnist.find(file) is None:
@@ -44,7 +44,7 @@ def _download(file: mnist.File, mirrors: Sequence[str]) -> None:
             f"mnist: {file.name} can't be downloaded without pooch",
             "Run `pip install pooch`, or point ZOOMGRAD_DATA at a folder with the four files.",
         ) from error
-    # The downloader alone: pooch's own cache would keep what is not verified yet.
+    # The plain downloader, because pooch's own cache would keep unverified files.
     downloader = pooch.HTTPDownloader(timeout=(CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS))
     failures = []
     name = f"{file.name}.gz"
@@ -56,21 +56,21 @@ def _download(file: mnist.File, mirrors: Sequence[str]) -> None:
                     downloader(mirror + name, _Bounded(stream, file.size + idx.PACKING_BYTES), None)
                 mnist.admit(file, packed)
                 return
-        # What requests raises are OSErrors, and ValueErrors where a mirror's answer is none of HTTP; so is CorruptData.
+        # requests raises OSErrors, and ValueErrors if the answer is not HTTP; CorruptData is a ValueError too.
         except (OSError, ValueError) as error:
             failures.append(f"{urlsplit(mirror).netloc}: {_cause(error)}")
     raise Unavailable(
         f"mnist: no mirror sent {name} ({'; '.join(failures)})",
-        "Try again where there is a network, or point ZOOMGRAD_DATA at a folder with the four files.",
+        "Try again with a network connection, or point ZOOMGRAD_DATA at a folder with the four files.",
     )
 
 
 class _TooMuch(OSError):
-    """A mirror that goes on sending."""
+    """A mirror sends too much, or for too long."""
 
 
 class _Bounded:
-    """A file for a download, which takes so many bytes at most, and for so long."""
+    """A file for a download, with a limit of bytes and of time."""
 
     def __init__(self, file: BinaryIO, most_bytes: int) -> None:
         self._file = file
@@ -93,14 +93,14 @@ def _cause(error: Exception) -> str:
     if isinstance(error, _TooMuch):
         return str(error)
     if isinstance(error, CorruptData):
-        # Its remedy speaks of a file that is gone by now.
+        # Drop its remedy, which names a temporary file that is already deleted.
         return str(error).splitlines()[0].partition(": ")[2]
     response = getattr(error, "response", None)
     return type(error).__name__ if response is None else f"HTTP {response.status_code}"
 
 
 def main() -> int:
-    """Fetch, or say why not; the exit code."""
+    """Fetch the files, or print why that failed. Returns the exit code."""
     try:
         fetch_mnist()
     except (Unavailable, CorruptData) as error:

@@ -1,9 +1,9 @@
 """IDX file -> rows of bytes.
 
-The only module that knows the layout of MNIST's file format: a big-endian magic number, the count, for images their
-height and width, then one byte a pixel or label. A file is read whole into memory of our own, where nobody can change
-it after it was verified; a gzip'd one, told by its first bytes rather than its name, is inflated there. Whatever is not
-exactly one whole regular file is refused: a FIFO would hold up its reader, and a device may go on without end.
+Only this module knows MNIST's file format: a big-endian magic number, the count, the height and width of images, then
+one byte per pixel or label. It reads the whole file into private memory, so the data can't change after it was
+verified. The first bytes, not the name, decide whether a file is gzip data to inflate. The reader refuses anything
+except one complete regular file: a FIFO would block it, and a device may never end.
 
 Yann LeCun, Corinna Cortes, Christopher J. C. Burges, "The MNIST database of handwritten digits", 1998.
 """
@@ -23,35 +23,35 @@ from typing import NamedTuple
 LARGEST_BYTES = 1 << 26
 
 PACKING_BYTES = 1 << 16
-"""By which gzip data may be longer than what is in it: names, and a thousandth where nothing can be packed."""
+"""Bytes by which gzip data may exceed its content: file names, and a thousandth for incompressible data."""
 
 _GZIP = b"\x1f\x8b"
 
 
 class CorruptData(ValueError):
-    """A file that is not what it should be: which, where in it, and how to get a whole one."""
+    """A file has the wrong content. The message names the file, the place and the remedy."""
 
 
 class Source(NamedTuple):
-    """A file to read, and what its errors say around their cause: whose it is, and how to get a whole one."""
+    """A file to read, with the dataset and the remedy that its error messages name."""
 
     path: Path
     dataset: str
     remedy: str
     sha256: str = ""
-    """Of its bytes, inflated; any content will do where it is empty."""
+    """Hash of the inflated bytes; if empty, any content is accepted."""
 
     def corrupt(self, cause: str) -> CorruptData:
-        """The error to raise, in full: `cause` continues a sentence that starts with the file's name."""
+        """The error to raise. cause: the rest of a sentence that starts with the file's name."""
         return CorruptData(f"{self.dataset}: {self.path.name} {cause}\n  {self.remedy}")
 
     def too_long(self, size: int, limit: int) -> CorruptData:
-        """The same for a file above its limit, in bytes."""
-        return self.corrupt(f"is {size:,} bytes long, {limit:,} at most are expected")
+        """The error for a file above its limit in bytes."""
+        return self.corrupt(f"is {size:,} bytes long, at most {limit:,} are expected")
 
 
 class Images(NamedTuple):
-    """Pixels as unsigned bytes, `rows * width` of them, row-major; an image is one row of `width` pixels."""
+    """`rows * width` pixels as unsigned bytes, row-major. An image is one row of `width` pixels."""
 
     pixels: memoryview
     rows: int
@@ -73,7 +73,7 @@ _LABELS = _Kind("labels", b"\x00\x00\x08\x01", struct.Struct(">1I"))
 
 
 def read_pair(images: Source, labels: Source, classes: int = 10) -> "tuple[Images, memoryview]":
-    """Images and their labels, as many of the one as of the other. Raises CorruptData."""
+    """Read images and their labels. Raises CorruptData, also if their counts differ."""
     found_images = read_images(images)
     found_labels = read_labels(labels, classes)
     if len(found_labels) != found_images.rows:
@@ -84,13 +84,13 @@ def read_pair(images: Source, labels: Source, classes: int = 10) -> "tuple[Image
 
 
 def read_images(source: Source) -> Images:
-    """The images of one file. Raises CorruptData."""
+    """Read the images of one file. Raises CorruptData."""
     pixels, (rows, height, width) = _items(source, _IMAGES)
     return Images(pixels, rows, height * width)
 
 
 def read_labels(source: Source, classes: int = 10) -> memoryview:
-    """The labels of one file, each from 0 to `classes` - 1. Raises CorruptData."""
+    """Read the labels of one file, each from 0 to `classes` - 1. Raises CorruptData."""
     labels, _ = _items(source, _LABELS)
     if max(labels) >= classes:
         index, label = next((index, label) for index, label in enumerate(labels) if label >= classes)
@@ -101,10 +101,10 @@ def read_labels(source: Source, classes: int = 10) -> memoryview:
 
 
 def contents(source: Source, limit: int = LARGEST_BYTES) -> memoryview:
-    """All bytes of a file, inflated if it is gzip'd.
+    """Return all bytes of a file, inflated if it is gzip data.
 
-    Raises CorruptData where it can't be read, for broken gzip data and above `limit` bytes, of which one more at most
-    is ever inflated; FileNotFoundError where there is no such file.
+    Inflates at most `limit` + 1 bytes. Raises CorruptData for a file that can't be read, broken gzip data or more than
+    `limit` bytes, and FileNotFoundError if there is no such file.
     """
     content = _read(source, limit)
     if content[: len(_GZIP)] == _GZIP:
@@ -115,19 +115,19 @@ def contents(source: Source, limit: int = LARGEST_BYTES) -> memoryview:
 
 
 def sha256(content: memoryview) -> str:
-    """The hash of what `contents` gives, as hexadecimal digits."""
-    # Through a view PyPy would copy a mapping first.
+    """SHA-256 of the bytes that `contents` returns, as hexadecimal digits."""
+    # PyPy would copy a mapping that is hashed through a view.
     whole = isinstance(content.obj, mmap.mmap) and len(content.obj) == len(content)
     return hashlib.sha256(content.obj if whole else content).hexdigest()
 
 
 def encode_images(pixels: bytes, height: int, width: int) -> bytes:
-    """The IDX file of `pixels`, images of `height` rows of `width` bytes one after the other."""
+    """Encode images as an IDX file. pixels: `height` rows of `width` bytes for each image."""
     return _IMAGES.magic + _IMAGES.shape.pack(len(pixels) // (height * width), height, width) + pixels
 
 
 def encode_labels(labels: bytes) -> bytes:
-    """The IDX file of `labels`, a byte each."""
+    """Encode labels, one byte each, as an IDX file."""
     return _LABELS.magic + _LABELS.shape.pack(len(labels)) + labels
 
 
@@ -138,7 +138,7 @@ def _items(source: Source, kind: _Kind) -> "tuple[memoryview, tuple[int, ...]]":
         raise source.corrupt("is empty")
     magic = bytes(content[: len(kind.magic)])
     if not kind.magic.startswith(magic):
-        raise source.corrupt(f"starts with bytes {magic.hex()}, a file of {kind.items} with {kind.magic.hex()}")
+        raise source.corrupt(f"starts with bytes {magic.hex()}; a file of {kind.items} starts with {kind.magic.hex()}")
     if size < kind.header_bytes:
         raise source.corrupt(f"is cut short at byte {size}, inside its header of {kind.header_bytes} bytes")
 
@@ -167,7 +167,7 @@ def _items(source: Source, kind: _Kind) -> "tuple[memoryview, tuple[int, ...]]":
 
 def _read(source: Source, limit: int) -> memoryview:
     try:
-        # Else opening would wait for a FIFO's writer, or make a terminal ours.
+        # Without these flags, opening a FIFO waits for its writer, and a terminal becomes the controlling one.
         descriptor = os.open(source.path, os.O_RDONLY | _AT_ONCE)
     except OSError as error:
         if not os.path.lexists(source.path):
@@ -187,20 +187,20 @@ def _read(source: Source, limit: int) -> memoryview:
 
 
 def _filled(descriptor: int, size: int) -> memoryview:
-    """Up to `size` bytes from there, read-only but on PyPy."""
+    """Up to `size` bytes from the descriptor, read-only except on PyPy."""
     if not size:
-        return memoryview(b"")  # no memory is mapped for nothing
-    # Not bytes: an address for C is what a mapping has on every interpreter. Private: pages come in large ones.
+        return memoryview(b"")  # an empty mapping is an error
+    # A mapping, because it has an address for C on every interpreter. Private, because then it gets large pages.
     memory = mmap.mmap(-1, size, **_PRIVATE)
     taken = 0
     with memoryview(memory) as whole, os.fdopen(os.dup(descriptor), "rb", buffering=0) as file:
         while taken < size:
             count = file.readinto(whole[taken:])
             if not count:
-                break  # it became shorter meanwhile
+                break  # the file became shorter
             taken += count
     view = memoryview(memory) if taken == size else memoryview(memory)[:taken]
-    # PyPy finds no address below what `toreadonly` gives, and copies it byte by byte: 5 s for 47 MB, in each call of C.
+    # PyPy finds no address under `toreadonly` and copies byte by byte: 5 s for 47 MB, in each call of C.
     return view if sys.implementation.name == "pypy" else view.toreadonly()
 
 
@@ -216,7 +216,7 @@ _KINDS = {
 
 
 def _inflate(source: Source, packed: memoryview, limit: int) -> bytes:
-    # Not the gzip module: it reads ahead of what is asked, and can't say where the data was cut.
+    # Not the gzip module, which reads ahead and can't report where the data was cut.
     inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
     try:
         content = inflater.decompress(packed, limit + 1)

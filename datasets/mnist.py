@@ -1,9 +1,8 @@
 """MNIST: from $ZOOMGRAD_DATA into the cache, from the cache into a Dataset.
 
-The only module that knows the four files by their hashes, and where the cache is. A file enters the cache whole and
-verified, under a name that carries its hash, or not at all; it is verified again each time it is read, in 25 ms for
-47 MB: a flipped byte would train and measure something else. Downloading is left to `datasets.fetch`, which workers
-don't have.
+Only this module knows the hashes of the four files and the place of the cache. A file enters the cache only complete
+and verified, under a name that contains its hash. Each read verifies it again, because a flipped byte would change what
+is trained and measured; that takes 25 ms for 47 MB. `datasets.fetch` downloads the files, and workers don't import it.
 """
 
 import os
@@ -15,12 +14,12 @@ from datasets import idx
 from datasets.dataset import Dataset, Unavailable
 
 REMEDY = (
-    "Run `python -m datasets.fetch` where there is a network, or point ZOOMGRAD_DATA at a folder with the four files."
+    "Run `python -m datasets.fetch` with a network connection, or point ZOOMGRAD_DATA at a folder with the four files."
 )
 
 
 class File(NamedTuple):
-    """One of the four published files; size and SHA-256 are of its decompressed bytes."""
+    """One of the four published files. Size and SHA-256 refer to the decompressed bytes."""
 
     name: str
     size: int
@@ -33,13 +32,13 @@ class File(NamedTuple):
 
     @property
     def spellings(self) -> "tuple[str, ...]":
-        """The names it goes by elsewhere, `train-images-idx3-ubyte` and `train-images.idx3-ubyte`, gzip'd or raw."""
+        """Common names of the file: `train-images-idx3-ubyte` and `train-images.idx3-ubyte`, gzip'd or raw."""
         dotted = self.name.replace("-idx", ".idx")
         return (f"{self.name}.gz", self.name, f"{dotted}.gz", dotted)
 
 
 class Split(NamedTuple):
-    """The images of a split and their labels."""
+    """The two files of a split."""
 
     images: File
     labels: File
@@ -56,24 +55,27 @@ TEST = Split(
 
 
 def load() -> Dataset:
-    """The 60,000 training rows. Raises Unavailable, and CorruptData for a wrong file in the cache or $ZOOMGRAD_DATA."""
+    """Read the 60,000 training rows.
+
+    Raises Unavailable, and CorruptData for a wrong file in the cache or $ZOOMGRAD_DATA.
+    """
     dataset = _load("mnist", TRAIN)
     return dataset._replace(train_rows=dataset.rows)
 
 
 def load_test() -> Dataset:
-    """The 10,000 rows of the test set, all of them held out. Raises as `load` does."""
+    """Read the 10,000 rows of the test set, all held out. Raises as `load` does."""
     return _load("mnist-test", TEST)
 
 
 def ensure() -> None:
-    """Have all four files in the cache. Raises as `load` does."""
+    """Check that the cache holds all four files, copying from $ZOOMGRAD_DATA if needed. Raises as `load` does."""
     for file in TRAIN + TEST:
         locate(file)
 
 
 def locate(file: File) -> Path:
-    """Where the cache holds `file`, taken from $ZOOMGRAD_DATA if need be. Raises as `load` does."""
+    """Return the path of `file` in the cache, copying it from $ZOOMGRAD_DATA if needed. Raises as `load` does."""
     path = find(file)
     if path is None:
         data = os.environ.get("ZOOMGRAD_DATA")
@@ -83,7 +85,7 @@ def locate(file: File) -> Path:
 
 
 def find(file: File) -> Optional[Path]:
-    """As `locate`, but None where it raises Unavailable for a file that is nowhere."""
+    """Like `locate`, but returns None if the file is in neither place."""
     path = cache_folder() / file.cached_name
     if os.path.lexists(path):
         return path
@@ -95,22 +97,22 @@ def find(file: File) -> Optional[Path]:
     if is_other:
         raise Unavailable(f"mnist: ZOOMGRAD_DATA ({data}) is not a folder", "Point it at a folder with the four files.")
     for candidate in (data / spelling for spelling in file.spellings) if data else ():
-        # One that is there and can't be read is shown, not passed over.
+        # A file that exists but can't be read is an error, not a reason to try the next name.
         if os.path.lexists(candidate):
             return admit(file, candidate)
     return None
 
 
 def admit(file: File, candidate: Path) -> Path:
-    """Verify `candidate`, gzip'd or raw, as a copy of `file` and put it into the cache; its path there.
+    """Verify that `candidate`, gzip'd or raw, is a copy of `file`, and put it into the cache. Returns its path there.
 
-    Raises CorruptData for any other content, and Unavailable where the cache can't be written.
+    Raises CorruptData for any other content, and Unavailable if the cache can't be written.
     """
     source = _source(candidate)
     content = idx.contents(source, limit=file.size)
     found = idx.sha256(content)
     if found != file.sha256:
-        # The reader names a cut or foreign file better than a hash does.
+        # For a cut or foreign file, the reader's message is more helpful than a hash.
         (idx.read_images if "images" in file.name else idx.read_labels)(source)
         raise source.corrupt(f"is not the published file (SHA-256 {found[:8]}, expected {file.sha256[:8]})")
     try:
@@ -118,29 +120,29 @@ def admit(file: File, candidate: Path) -> Path:
     except OSError as error:
         raise Unavailable(
             f"mnist: the cache {cache_folder()} can't be written ({error.strerror or error})",
-            "Point ZOOMGRAD_CACHE at a folder that can be.",
+            "Point ZOOMGRAD_CACHE at a writable folder.",
         ) from error
 
 
 def cache_folder() -> Path:
-    """Under $ZOOMGRAD_CACHE, else $XDG_CACHE_HOME/zoomgrad, else ~/.cache/zoomgrad; it may not exist yet.
+    """Return `mnist` below $ZOOMGRAD_CACHE, $XDG_CACHE_HOME/zoomgrad or ~/.cache/zoomgrad. It may not exist yet.
 
-    Raises Unavailable where there is no home, and for a relative path.
+    Raises Unavailable if there is no home folder, and for a relative path.
     """
     own = _folder_of("ZOOMGRAD_CACHE")
     if own:
         return own / "mnist"
     shared = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    # The XDG specification has relative paths ignored.
+    # The XDG specification requires that relative paths are ignored.
     if not shared.is_absolute():
         shared = _expanded("~/.cache", "there is no home folder to keep a cache in (HOME)", "ZOOMGRAD_CACHE")
     return shared / "zoomgrad" / "mnist"
 
 
 def _folder_of(variable: str) -> Optional[Path]:
-    """The folder that an environment variable names; None where it is empty or not set."""
+    """The folder that an environment variable names; None if it is empty or not set."""
     text = os.environ.get(variable)
-    # Workers run in other folders than whoever set it.
+    # Workers run in other folders, so a relative path would mean something else there.
     return _expanded(text, f"{variable} ({text}) is not an absolute path", variable) if text else None
 
 
@@ -148,7 +150,7 @@ def _expanded(text: str, cause: str, variable: str) -> Path:
     try:
         # An empty HOME would make `~` the root on some interpreters.
         path = Path() if text[0] == "~" and os.environ.get("HOME") == "" else Path(text).expanduser()
-    except RuntimeError:  # `~` of nobody
+    except RuntimeError:  # no such user
         path = Path()
     if not path.is_absolute():
         raise Unavailable(f"mnist: {cause}", f"Point {variable} at a folder, by an absolute path.")
@@ -177,7 +179,7 @@ def _source(path: Path, sha256: str = "") -> idx.Source:
 
 def _store(content: memoryview, name: str) -> Path:
     folder = cache_folder()
-    # Both levels: the mode of mkdir does not reach the parents it makes.
+    # Two calls, because mkdir does not apply its mode to parents that it creates.
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(prefix=f"{name}.", suffix=".part", dir=folder)
@@ -185,7 +187,7 @@ def _store(content: memoryview, name: str) -> Path:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(content)
             stream.flush()
-            # Else a crash could leave the name with no content behind it.
+            # Without this, a crash could leave an empty file under the final name.
             os.fsync(stream.fileno())
         Path(temporary).replace(folder / name)
     except BaseException:

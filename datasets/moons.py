@@ -1,6 +1,6 @@
-"""Two interleaved half circles, micrograd's demo: drawn here, so that it needs no scikit-learn.
+"""Two interleaved half circles, as in micrograd's demo, drawn here to avoid a dependency on scikit-learn.
 
-The only module that draws random data, and it draws the same bytes on every interpreter and machine.
+The data is the same, byte for byte, on every interpreter and machine.
 """
 
 import math
@@ -34,5 +34,5 @@ def load(seed: int = 1337) -> Dataset:
 
 
 def _noisy(coordinate: float, rng: random.Random) -> float:
-    # Rounded because the last digits of sin, cos and log differ between libms.
+    # Round, because the last digits of sin, cos and log differ between libms.
     return round(coordinate + rng.gauss(0.0, NOISE), 6)

@@ -1,8 +1,8 @@
 """optdigits.tes -> the two embedded files of `datasets.digits`.
 
-A script for maintainers, `python -m datasets.rebuild_digits [SOURCE]`; the only module that knows the text the digits
-were published as. SOURCE is UCI's `optdigits.tes`, or scikit-learn's copy of it, `digits.csv.gz`: the same rows in the
-same order, in some releases as floats. Without SOURCE the file is downloaded from UCI.
+A script for maintainers: `python -m datasets.rebuild_digits [SOURCE]`. Only this module reads the published text format
+of the digits. SOURCE is UCI's `optdigits.tes` or scikit-learn's copy, `digits.csv.gz`, which has the same rows in the
+same order, in some releases as floats. Without SOURCE, the script downloads the file from UCI.
 """
 
 import argparse
@@ -17,13 +17,13 @@ from datasets import digits, idx
 from datasets.dataset import Unavailable
 
 URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/optdigits/optdigits.tes"
-REMEDY = "Give as SOURCE UCI's optdigits.tes, or the digits.csv.gz inside a scikit-learn wheel."
+REMEDY = "As SOURCE, give UCI's optdigits.tes or the digits.csv.gz inside a scikit-learn wheel."
 
 _PIXELS = digits.SIDE * digits.SIDE
 
 
 def main(arguments: Optional["list[str]"] = None) -> int:
-    """Rebuild both files, or say why not; the exit code."""
+    """Rebuild both files, or print why that failed. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m datasets.rebuild_digits", description="Rebuild the digits.")
     parser.add_argument("source", nargs="?", type=Path, help="optdigits.tes or digits.csv.gz (default: download)")
     source = parser.parse_args(arguments).source
@@ -41,7 +41,7 @@ def main(arguments: Optional["list[str]"] = None) -> int:
 
 
 def rebuild(path: Path) -> None:
-    """Write both embedded files, once both are known to be right. Raises CorruptData."""
+    """Verify the content of both embedded files, then write them. Raises CorruptData."""
     source = idx.Source(path, "digits", REMEDY)
     pixels, labels = parse(source)
     images_file = idx.encode_images(pixels, digits.SIDE, digits.SIDE)
@@ -57,7 +57,7 @@ def rebuild(path: Path) -> None:
 
 
 def parse(source: idx.Source) -> "tuple[bytes, bytes]":
-    """Pixels and labels of a text of 65 comma-separated numbers a line. Raises CorruptData."""
+    """Return the pixels and labels of a text with 65 comma-separated numbers per line. Raises CorruptData."""
     pixels = bytearray()
     labels = bytearray()
     for number, line in enumerate(bytes(idx.contents(source)).splitlines(), start=1):
@@ -74,7 +74,7 @@ def parse(source: idx.Source) -> "tuple[bytes, bytes]":
 
 
 def download(folder: Path) -> Path:
-    """UCI's file, in `folder`. Raises Unavailable when offline or without pooch."""
+    """Download UCI's file into `folder`. Raises Unavailable if offline or without pooch."""
     path = folder / "optdigits.tes"
     try:
         import pooch  # type: ignore[import-untyped]
@@ -97,7 +97,7 @@ def _integer(field: bytes, largest: int, source: idx.Source, line: int) -> int:
 
 
 def _write(path: Path, content: bytes) -> None:
-    # No name and no time in the header: the same content makes the same file.
+    # Leave name and time out of the header, so that the same content gives the same file.
     with path.open("wb") as stream, gzip.GzipFile("", "wb", 9, stream, mtime=0) as packed:
         packed.write(content)
 

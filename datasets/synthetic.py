@@ -1,4 +1,4 @@
-"""Seeded uniform rows: of any width for growth curves, and with a target that a model of some kind can learn."""
+"""Seeded uniform rows: of any width for growth curves, and with targets that a kind of model can learn."""
 
 import math
 import random
@@ -20,7 +20,7 @@ def load(width: int, targets: int) -> Dataset:
 
 
 def series(steps: int, width: int) -> Dataset:
-    """Steps of `width` numbers, one after the other; wanted is a fading memory of the first number of each."""
+    """Steps of `width` numbers, one after the other. The target is a fading memory of the first number of each."""
 
     def memory(row: Sequence[float]) -> float:
         kept = 0.0
@@ -32,9 +32,10 @@ def series(steps: int, width: int) -> Dataset:
 
 
 def signal(channels: int, length: int) -> Dataset:
-    """Channels of `length` numbers, one after the other; wanted is how far the first channel is above the second.
+    """Channels of `length` numbers, one after the other. The target is how far the first channel exceeds the second.
 
-    Each place is compared with the next one of the other channel, and what is above adds up, less its average.
+    It compares each place of the first channel with the next place of the second, sums the positive differences, and
+    subtracts their expected value.
     """
 
     def above(row: Sequence[float]) -> float:
@@ -45,9 +46,9 @@ def signal(channels: int, length: int) -> Dataset:
 
 
 def tokens(count: int, width: int) -> Dataset:
-    """Tokens of `width` numbers, one after the other; wanted is the second number of the one whose first is largest.
+    """Tokens of `width` numbers, one after the other. The target is a mean of their second numbers.
 
-    Softly: all tokens have a share, by how large their first number is.
+    The weights are a softmax of the first numbers, so the token with the largest first number counts most.
     """
 
     def asked(row: Sequence[float]) -> float:
@@ -58,18 +59,18 @@ def tokens(count: int, width: int) -> Dataset:
 
 
 def surface(points: int) -> Dataset:
-    """Points (x, y) and the height of a wavy surface there."""
+    """Points (x, y). The target is the height of a wavy surface there."""
     return _learnable(f"surface-{points}", 2, lambda row: math.sin(3.0 * row[0]) * math.cos(2.0 * row[1]), points)
 
 
 def products(width: int) -> Dataset:
-    """Numbers, and a squashed sum of the products of neighbours."""
+    """Rows of numbers. The target is the tanh of the sum of the products of neighbours."""
     return _learnable(f"products-{width}", width, lambda row: math.tanh(sum(a * b for a, b in zip(row, row[1:]))))
 
 
 def _learnable(name: str, width: int, target: Callable[[Sequence[float]], float], rows: int = ROWS) -> Dataset:
     rng = random.Random(SEED)
     features = array("d", (rng.uniform(-1, 1) for _ in range(rows * width)))
-    # Rounded because the last digits of sin, exp and tanh differ between libms, and sums of floats between Pythons.
+    # Round, because the last digits of sin, exp and tanh differ between libms, and sums of floats between Pythons.
     wanted = array("d", (round(target(features[row * width : (row + 1) * width]), 6) for row in range(rows)))
     return Dataset(name, features, width, 1.0, wanted, 0, 1, rows)

@@ -1,4 +1,4 @@
-"""Five rows for the tour of micrograd: a 3-[4,4,1] net that learns all of them in one graph."""
+"""Five rows for the tour of micrograd, in which a 3-[4,4,1] net learns all rows in one graph."""
 
 from array import array
 
@@ -6,8 +6,8 @@ from datasets.dataset import Dataset
 
 
 def load() -> Dataset:
-    """Five rows of three small integers, as doubles, and a target of 0.0 or 1.0 each."""
-    # Targets that both tanh and relu can reach, on rows small enough that a relu net from seed 1337 does not die.
+    """Five rows of three small integers, as doubles, each with a target of 0.0 or 1.0."""
+    # tanh and relu can both reach these targets, and the rows are small enough that a relu net from seed 1337 survives.
     rows = (
         ((1, 0, -1), 1),
         ((0, 1, 1), 0),

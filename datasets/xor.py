@@ -6,7 +6,7 @@ from datasets.dataset import Dataset
 
 
 def load() -> Dataset:
-    """All four rows of two inputs and one target, each 0.0 or 1.0."""
+    """All four rows: two inputs and one target, each 0.0 or 1.0."""
     return Dataset(
         name="xor",
         features=array("d", [0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0]),

@@ -1,8 +1,10 @@
 """Every way to run a `Value` program, discovered from the files of this package.
 
-A module in a sub-package that defines `ENGINES` adds them, and one that defines `resolve(name)` adds all that its names
-stand for; nothing lists an engine a second time. A file that is broken is left out, and `problems` says why. Listing
-imports no third party: an engine imports what it needs in `check` or later.
+Workloads, training data and timing live in other packages; this one imports none of them.
+
+A module in a sub-package adds engines by defining `ENGINES`, or `resolve(name)` for names that follow a rule. There is
+no other list of engines. A broken file is left out, and `problems` gives the reason. Listing engines imports no
+third-party package: an engine imports what it needs in `check` or later.
 """
 
 from __future__ import annotations
@@ -32,15 +34,15 @@ __all__ = [
 
 
 def names() -> tuple[str, ...]:
-    """Names of all engines, each after the one that it builds on."""
+    """Names of all engines. Each comes after the engine it builds on."""
     return tuple(_found().ladder)
 
 
 def load(name: str) -> Engine:
-    """The engine of that name, whether or not this machine can run it (`Engine.check` tells).
+    """Return the engine with that name, even if this machine can't run it (see `Engine.check`).
 
-    Raises UnknownName, with the nearest names and the files that are left out; WrongSuffix for an engine with a suffix
-    that it does not take.
+    Raises UnknownName, with the nearest names and the files that were left out, and WrongSuffix for a suffix that the
+    engine does not take.
     """
     found = _found()
     if name in found.ladder:
@@ -55,7 +57,7 @@ def load(name: str) -> Engine:
 
 
 def problems() -> tuple[Problem, ...]:
-    """What is left out of the engines, and why: files that can't be imported, engines that can't be planned with."""
+    """What was left out, and why: files that can't be imported, engines with invalid facts."""
     return _found().problems
 
 

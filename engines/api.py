@@ -1,7 +1,7 @@
-"""What an engine promises, and what it may raise.
+"""The contract of an engine: what it provides and what it raises.
 
-The only module that every engine and every worker knows. A workload reaches an engine through the `Workload` protocol,
-so that `engines` needs to import nothing of ours.
+Every engine and every worker uses this module. An engine sees a workload through the `Workload` protocol, so `engines`
+imports none of our other packages.
 """
 
 from __future__ import annotations
@@ -16,9 +16,12 @@ from engines.columns import Column
 
 Number = Union[int, float]
 
+KEPT_FROM_SECONDS = 10.0
+"""`Engine.prepare` keeps a build that takes longer than this, if it is given a folder for objects."""
+
 
 class Unavailable(Exception):
-    """An engine can't run here: why, and the command or setting that would let it."""
+    """An engine can't run here. Carries the reason, and the command or setting that fixes it."""
 
     def __init__(self, reason: str, remedy: str) -> None:
         super().__init__(f"{reason}\n  {remedy}")
@@ -27,25 +30,25 @@ class Unavailable(Exception):
 
 
 class UnknownName(LookupError):
-    """A name that no engine, workload, interpreter or preset has; carries the nearest that exist.
+    """No engine, workload, interpreter or preset has this name. Carries the nearest names that exist.
 
-    left_out: what may have had that name, and why it is left out.
+    left_out: things that may have had that name, each with the reason why it was left out.
     """
 
     def __init__(self, kind: str, name: str, known: Iterable[str], *, left_out: Sequence[str] = ()) -> None:
         known = list(known)
         nearest = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-        hint = f"Did you mean {' or '.join(nearest)}?" if nearest else f"Known: {', '.join(known)}."
+        hint = f"Did you mean {' or '.join(nearest)}?" if nearest else f"Known: {', '.join(known) or 'none yet'}."
         also = "".join(f"\n  Left out: {problem}" for problem in left_out)
         super().__init__(f"there is no {kind} {name!r}\n  {hint}{also}")
         self.nearest = nearest
 
-    def __str__(self) -> str:  # LookupError's own would do, KeyError's would show the repr
+    def __str__(self) -> str:  # the text itself; a KeyError would show its repr
         return str(self.args[0])
 
 
 class WrongSuffix(UnknownName):
-    """A suffix that an engine can't take, or that there is not: the problem and the remedy, in one line."""
+    """An engine does not take this suffix, or no engine does. The problem and the remedy fit on one line."""
 
     def __init__(self, engine: str, suffix: str, why: str, remedy: str) -> None:
         LookupError.__init__(self, f"{engine} takes no suffix -{suffix}: {why}; {remedy}")
@@ -53,7 +56,7 @@ class WrongSuffix(UnknownName):
 
 
 class NonFiniteLoss(ArithmeticError):
-    """Training left the real numbers: the step (counted from 0) and the loss there, if there was one.
+    """A loss is not finite. Carries the step, counted from 0, and the loss if it was computed.
 
     The update of that step was not applied.
     """
@@ -68,28 +71,28 @@ class NonFiniteLoss(ArithmeticError):
 
 
 class CyclicGraph(RuntimeError):
-    """A Value is its own ancestor, which only an edit of `_prev` by hand can bring about."""
+    """A Value is its own ancestor. Only a manual edit of `_prev` can cause this."""
 
     def __init__(self, value: object) -> None:
         super().__init__(f"cycle in the graph: {value!r} is among its own operands\n  Undo the edit of `_prev`.")
 
 
 class Network(NamedTuple):
-    """A plain MLP under a known loss: all that an engine needs that knows only whole models."""
+    """A plain MLP with a known loss, for engines that run whole models only."""
 
     shape: tuple[int, ...]
     """Sizes of the layers, inputs first."""
     activation: str
-    """Of every layer, but for the last one where `last_linear`; a key of `nn.ACTIVATIONS`."""
+    """Of every layer, except the last one if `last_linear`; a key of `nn.ACTIVATIONS`."""
     last_linear: bool
     loss: str
-    """`cross_entropy`, `squared_error` or `hinge_l2`, as `engines.nn` has them; the last with 1e-4 L2."""
+    """`cross_entropy`, `squared_error` or `hinge_l2`, as in `engines.nn`; the last one adds 1e-4 L2."""
     samples: int
-    """Samples of one step, in one graph: a row has them one after the other, each its features, then its targets."""
+    """Samples in the graph of one step. A row holds them one after the other: features, then targets, of each."""
 
 
 class Workload(Protocol):
-    """What an engine may ask of a workload. Shapes: a row is all inputs of one step, features before targets."""
+    """What an engine may ask of a workload. A row is all inputs of one step, features before targets."""
 
     @property
     def name(self) -> str: ...
@@ -99,25 +102,25 @@ class Workload(Protocol):
 
     @property
     def network(self) -> Optional[Network]:
-        """What the model is and how wrong it is measured to be; None where the model is no plain MLP."""
+        """The model and its loss; None if the model is not a plain MLP."""
 
     def rate(self, update: int) -> float:
-        """Learning rate of that update, counted from 0: a finite number."""
+        """Learning rate of that update, a finite number. Updates count from 0."""
 
     def row(self, step: int) -> array[float]:
-        """The doubles of that step's input leaves; rows come in dataset order and wrap around."""
+        """The input leaves of that step, as doubles. Rows come in dataset order and wrap around."""
 
     def columns(self) -> tuple[Column, ...]:
-        """All training rows as they lie in memory; the same numbers as `row` gives."""
+        """All training rows, as stored in memory: the same numbers as `row`."""
 
     def model(self, nn: Any) -> Any:
-        """A new model with its starting parameters, from `nn`, the networks bound to an engine's Value."""
+        """A new model with its starting parameters. nn: the networks bound to an engine's Value."""
 
     def outputs(self, model: Any, inputs: Sequence[Any]) -> list[Any]:
-        """What the model says of the row."""
+        """The model's outputs for one row."""
 
     def loss(self, model: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
-        """One Value: how wrong the outputs are."""
+        """The loss of those outputs, as one Value."""
 
 
 class Engine(Protocol):
@@ -127,11 +130,11 @@ class Engine(Protocol):
     def name(self) -> str: ...
     @property
     def idea(self) -> str:
-        """The one idea that sets it apart from the engine it builds on."""
+        """What it changes in the engine it builds on: one idea."""
 
     @property
     def builds_on(self) -> str:
-        """The engine before it on the ladder; empty for the first."""
+        """The previous engine on the ladder; empty for the first."""
 
     @property
     def strict(self) -> bool:
@@ -139,63 +142,63 @@ class Engine(Protocol):
 
     @property
     def error_bound(self) -> Optional[float]:
-        """Where not strict: the largest |x - reference| / max(1, |reference|) in a proof, of at most 256 steps."""
+        """None if strict, else the largest |x - reference| / max(1, |reference|) in a proof of at most 256 steps."""
 
     @property
     def native(self) -> bool:
-        """Whether its C is compiled for this very processor (`-march=native`), whose vectors may be wider."""
+        """Whether its C is compiled for this exact processor (`-march=native`), which may have wider vectors."""
 
     @property
     def typical_row_seconds(self) -> float:
-        """About how long a step takes per tape row on CPython; only the plan's estimate uses it."""
+        """Rough time of a step per tape row on CPython, used only to estimate the length of a run."""
 
     @property
     def typical_compile_row_seconds(self) -> float:
-        """About how long all its phases take per tape row; 0 where nothing is compiled. For the estimate, too."""
+        """Rough time of all phases per tape row, also for the estimate; 0 if nothing is compiled."""
 
     @property
     def Value(self) -> Any:
-        """The class that programs are written in; None where the engine knows only whole models."""
+        """The class that programs use; None if the engine runs whole models only."""
 
     @property
     def nn(self) -> Any:
         """Module, Neuron, Layer and MLP bound to `Value`."""
 
     def check(self) -> None:
-        """Raise Unavailable where this machine or interpreter can't run it."""
+        """Raise Unavailable if this machine or interpreter can't run it."""
 
     def supports(self, workload: Workload) -> Optional[str]:
-        """Why it can't run that workload; None where it can."""
+        """Why it can't run that workload; None if it can."""
 
     def prepare(self, workload: Workload, *, objects: Optional[Path] = None) -> Trainer:
-        """Everything before the first step, timed by phase in the trainer's `phases`.
+        """Do everything before the first step. The trainer's `phases` holds the time of each phase.
 
-        objects: a private folder where an object that was slow to compile is kept, and taken from the next time.
+        objects: a private folder. A build that took more than KEPT_FROM_SECONDS is kept there, and reused later.
         """
 
 
 class Trainer(Protocol):
-    """A model under training. Numbers come back as doubles, in the order of the model's parameters."""
+    """A model under training. Parameters and gradients are doubles, in the order of the model's parameters."""
 
     phases: Mapping[str, float]
-    """Seconds by phase (`trace`, `lower`, `generate`, `compile`, `load`); empty where nothing is prepared."""
+    """Seconds by phase (`trace`, `lower`, `generate`, `compile`, `load`); empty if nothing is prepared."""
     sizes: Mapping[str, float]
-    """Figures of a record that are there where something was compiled: `tape_rows`, `source_bytes`, `object_bytes`,
+    """Figures that a record holds if something was compiled: `tape_rows`, `source_bytes`, `object_bytes`,
     `looped_share`, `translation_units`, `parallel_compilers` and `vector_doubles`."""
     losses: array[float]
     """The loss of every step since the last restart."""
 
     def train(self, steps: int) -> None:
-        """Take so many further steps. A partial batch's gradients persist.
+        """Take that many further steps. The gradients of a partial batch persist.
 
-        Raises NonFiniteLoss, ValueError for a rate that is not finite, and ChangedArithmetic where the processor's
-        state would change the bits.
+        Raises NonFiniteLoss, ValueError for a rate that is not finite, and ChangedArithmetic if the processor's state
+        would change the bits.
         """
 
     def restart(self, *, batch: int, rows: Optional[int] = None) -> None:
-        """Back to the starting parameters and to step 0, with an update after every `batch` steps.
+        """Return to the starting parameters and to step 0, with an update after every `batch` steps.
 
-        rows: train on the first so many rows only, and wrap around after them.
+        rows: train on the first `rows` rows only, and wrap around after them.
         """
 
     def parameters(self) -> array[float]: ...

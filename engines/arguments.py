@@ -1,6 +1,6 @@
-"""Numbers as callers give them -> the numbers that compiled code takes.
+"""The caller's numbers -> numbers that are safe to pass to compiled code.
 
-C has no exceptions and its integers wrap around, so every count and every factor passes through here first.
+C has no exceptions and its integers wrap around, so every count and every factor is checked here first.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from array import array
 from typing import Any
 
 MOST = 2**53
-"""The largest count: as a double it is still exact, and sums of a few of them fit into 64 bits."""
+"""The largest count: it is exact as a double, and the sum of a few of them fits into 64 bits."""
 
 
 def whole(number: Any, name: str, least: int, most: int = MOST) -> int:
-    """The number as an int. Raises ValueError unless it is a whole number from `least` to `most`."""
+    """Return the number as an int. Raises ValueError unless it is a whole number from `least` to `most`."""
     try:
         found: int = number if type(number) is int else int(operator.index(number))
     except TypeError:
@@ -26,9 +26,9 @@ def whole(number: Any, name: str, least: int, most: int = MOST) -> int:
 
 
 def finite(number: Any, name: str) -> float:
-    """The number as a float. Raises TypeError for what is not a number, ValueError for one that is not finite."""
+    """Return the number as a float. Raises TypeError if it is not a number, ValueError if it is not finite."""
     try:
-        found: float = number if type(number) is float else array("d", [number])[0]  # float() would read text, too
+        found: float = number if type(number) is float else array("d", [number])[0]  # float() would also parse text
     except TypeError:
         raise TypeError(f"{name} must be a number, not {type(number).__name__}") from None
     except OverflowError:
@@ -39,8 +39,8 @@ def finite(number: Any, name: str) -> float:
 
 
 def finite_rate(rate: Any, update: int) -> float:
-    """The learning rate of that update as a float. Raises TypeError and ValueError as `finite` does."""
-    if type(rate) is float and math.isfinite(rate):  # so that a name is only made where it is needed
+    """Return the learning rate of that update as a float. Raises TypeError and ValueError as `finite` does."""
+    if type(rate) is float and math.isfinite(rate):  # the common case does not format a name
         checked: float = rate
         return checked
     return finite(rate, f"the rate of update {update:,}")

@@ -1,8 +1,8 @@
-"""Programs of this machine: which ones PATH has, and one question to one of them.
+"""Find programs on PATH, and run one to ask it a question.
 
-Anything may stand on PATH under the name of a compiler: a folder, a link to nothing, a script that hangs or writes
-without end. A question therefore has a limit of time and of output, and ends with all that the program started. What a
-program inherits is a short list: `CPATH`, `GCC_EXEC_PREFIX` or `LD_PRELOAD` would change what is compiled and measured.
+A compiler's name on PATH may belong to a folder, a dangling link, or a script that hangs or writes without end. So a
+question has a limit of time and of output, and everything the program started ends with it. A program inherits only a
+few variables, because `CPATH`, `GCC_EXEC_PREFIX` or `LD_PRELOAD` would change what is compiled and measured.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from time import monotonic
 from typing import Any, NamedTuple, Optional, TypeVar
 
 ANSWER_SECONDS = 5.0
-"""A compiler says its version in milliseconds, one that starts through Python or xcrun in a second or two."""
+"""A compiler prints its version in milliseconds; one that starts through Python or xcrun takes a second or two."""
 ANSWER_BYTES = 1 << 20
 """A compiler's list of macros takes 20 kB."""
 
 INHERITED = (
     *("HOME", "SYSTEMROOT", "TMPDIR", "XDG_CACHE_HOME"),
-    *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"),  # what a compiler or a shared build of Python may need to start at all
+    *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"),  # a compiler or a shared build of Python may not start without them
     "DEVELOPER_DIR",  # which Xcode macOS's compilers come from
     *("ZOOMGRAD_RUN", "ZOOMGRAD_HARNESS"),  # mark the processes of a run
 )
-"""What programs inherit of the environment, besides the absolute folders of PATH."""
+"""Environment variables that programs inherit, besides the absolute folders of PATH."""
 
 _OWN_SESSION: dict[str, Any] = {} if sys.platform == "win32" else {"start_new_session": True}
 _POLL_SECONDS = 0.05
@@ -42,20 +42,20 @@ Result = TypeVar("Result")
 
 
 class NoAnswer(Exception):
-    """A program that can't be started, fails, or does not end; the text says why, in one line that follows its name."""
+    """A program can't be started, fails, or does not end. The text is one line that follows the program's name."""
 
 
 class Skipped(NamedTuple):
-    """A program that is not used although its name asks for it."""
+    """A program that has a compiler's name but is not used."""
 
     path: str
     reason: str
 
 
 def folders() -> list[str]:
-    """The absolute folders of PATH: an empty or relative entry would mean whatever folder is the current one.
+    """The absolute folders of PATH, because an empty or relative entry depends on the current folder.
 
-    A folder that comes twice, as /bin does where it is a link to /usr/bin, comes once.
+    Each folder appears once, even if PATH lists it twice, such as /bin when it is a link to /usr/bin.
     """
     found: dict[str, str] = {}
     for folder in os.get_exec_path():
@@ -65,19 +65,19 @@ def folders() -> list[str]:
 
 
 def on_path(pattern: str) -> Iterator[str]:
-    """Every file on PATH whose whole name matches, usable or not, in PATH's order."""
+    """Every file on PATH whose whole name matches, usable or not, in the order of PATH."""
     matches = re.compile(pattern, re.ASCII).fullmatch
     for folder in folders():
-        with contextlib.suppress(OSError):  # missing, or closed to us
+        with contextlib.suppress(OSError):  # missing, or not readable
             yield from sorted(str(path) for path in Path(folder).iterdir() if matches(path.name))
 
 
 def unusable(path: str) -> str:
-    """Why that file is not a program; empty where it may be one."""
+    """Why that file is not a program; empty if it may be one."""
     try:
         mode = Path(path).stat().st_mode
     except OSError as error:
-        return "is a link to nothing" if Path(path).is_symlink() else f"can't be looked at ({error.strerror})"
+        return "is a dangling link" if Path(path).is_symlink() else f"can't be inspected ({error.strerror})"
     if stat.S_ISDIR(mode):
         return "is a folder"
     if not stat.S_ISREG(mode):
@@ -91,7 +91,7 @@ def which(name: str) -> Optional[str]:
 
 
 def surroundings() -> dict[str, str]:
-    """The environment of a program: what INHERITED lists, PATH's absolute folders, messages in English."""
+    """The environment of a program: the variables in INHERITED, PATH's absolute folders, messages in English."""
     kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
     return {**kept, "PATH": os.pathsep.join(folders()), "LC_ALL": "C"}
 
@@ -105,14 +105,14 @@ def ask(
     folder: Optional[Path] = None,
     environment: Optional[Mapping[str, str]] = None,
 ) -> str:
-    """The command's output, with stderr if `errors`. Raises NoAnswer.
+    """Return the command's output, with stderr if `errors`. Raises NoAnswer.
 
     The command and its process group are killed after `seconds` (default ANSWER_SECONDS) or `most_bytes`.
     """
     seconds = ANSWER_SECONDS if seconds is None else seconds
     deadline = monotonic() + seconds
     try:
-        process = subprocess.Popen(  # noqa: S603  (a list of arguments, which no shell reads)
+        process = subprocess.Popen(  # noqa: S603  (a list of arguments, not run by a shell)
             command,
             cwd=folder,
             env=surroundings() if environment is None else environment,
@@ -156,11 +156,11 @@ def _read(process: subprocess.Popen[bytes], deadline: float, most_bytes: int) ->
                 if len(said) > most_bytes:
                     raise NoAnswer(f"wrote more than {most_bytes:,} bytes")
             elif process.poll() is not None:
-                return bytes(said)  # it left a child behind, which holds the pipe open
+                return bytes(said)  # a child that it left behind holds the pipe open
 
 
 def end_group(process: subprocess.Popen[Any]) -> None:
-    """Kill a process and its group, which outlives its leader: a driver that died may leave its compiler behind."""
+    """Kill a process and its group. A group outlives its leader: a driver that died may leave its compiler behind."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if sys.platform == "win32":
             process.kill()
@@ -169,25 +169,25 @@ def end_group(process: subprocess.Popen[Any]) -> None:
 
 
 def lower_limits(pid: int, **most: int) -> None:
-    """Lower a process's limits, which are named as in `resource` without `RLIMIT_`. Linux only.
+    """Lower the resource limits of another process, named as in `resource` without `RLIMIT_`. Linux only.
 
-    From outside: code between fork and exec would have to be safe in any process.
+    The parent sets them after the start, because code between fork and exec would have to be safe in any process.
     """
     with contextlib.suppress(ImportError, AttributeError):
         import resource
 
         for name, wanted in most.items():
-            with contextlib.suppress(OSError, ValueError):  # it has ended already
+            with contextlib.suppress(OSError, ValueError):  # it has already ended
                 kind = getattr(resource, f"RLIMIT_{name}")
                 hard = resource.prlimit(pid, kind)[1]
-                # Its limit may be lower already. Root could raise it, and must not.
+                # The limit may already be lower. Root could raise it, and must not.
                 value = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
                 resource.prlimit(pid, kind, (value, value))
 
 
 def side_by_side(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """The function's results in order: one slow program does not keep the others waiting."""
-    from concurrent.futures import ThreadPoolExecutor  # here: a worker that asks nothing need not import it
+    """Apply the function to all items in parallel threads. Returns the results in order."""
+    from concurrent.futures import ThreadPoolExecutor  # here, because most workers don't need it
 
     waiting = list(items)
     if len(waiting) < 2:
@@ -197,7 +197,7 @@ def side_by_side(function: Callable[[Item], Result], items: Iterable[Item]) -> l
 
 
 def one_line(text: str, most: int = 300) -> str:
-    """The text as one line that a terminal may show: no control characters, and cut at its end."""
+    """The text as one line that is safe to print: without control characters, cut after `most` characters."""
     line = " ".join(text.split())
     line = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in line)
     return line if len(line) <= most else f"{line[:most]}…"

@@ -1,4 +1,4 @@
-"""Rows of input as they lie in memory: what is handed to compiled code without a copy."""
+"""Rows of input as buffers that compiled code reads without a copy."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any, NamedTuple, Optional, Union
 from engines.arguments import finite, whole
 
 MOST_COLUMNS = 16
-"""Compiled code keeps a table for each column on its stack."""
+"""A limit, because compiled code keeps a table for each column on its stack."""
 
 DOUBLES, BYTES, CLASSES = range(3)
-"""What a column's buffer holds: doubles, bytes to be divided, or class labels to be spread out."""
+"""What a column's buffer holds: doubles, bytes to divide, or class labels to expand to one-hot inputs."""
 
 
 class Column(NamedTuple):
     """Some inputs of every row, side by side with the other columns.
 
-    data: a contiguous buffer of doubles, or of bytes, row-major. width: inputs that it makes a row. divisor: bytes
-    become `byte / divisor`. one_hot: a row has one byte, a class label, which makes `width` inputs, all 0.0 but one.
+    data: a contiguous, row-major buffer of doubles or bytes. width: its inputs per row. divisor: bytes become
+    `byte / divisor`. one_hot: each row is one byte, a class label, which becomes `width` inputs, all 0.0 except one.
     """
 
     data: Any
@@ -37,32 +37,32 @@ class Column(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """How many whole rows the buffer holds."""
+        """Number of whole rows in the buffer."""
         return len(memoryview(self.data)) // (1 if self.one_hot else self.width)
 
     def first(self, rows: int) -> Column:
-        """The column of the first so many rows, over the same buffer."""
+        """A column of the first `rows` rows, over the same buffer."""
         return self._replace(data=memoryview(self.data)[: rows * (1 if self.one_hot else self.width)])
 
     def values(self, row: int) -> list[float]:
-        """That row's inputs."""
+        """The inputs of that row."""
         if self.one_hot:
             return [float(self.data[row] == index) for index in range(self.width)]
         cells = self.data[row * self.width : (row + 1) * self.width]
-        # Divided, not multiplied by the reciprocal: the two differ in the last bit.
+        # Divide, because multiplying by the reciprocal differs in the last bit.
         return list(cells) if self.kind == DOUBLES else [cell / self.divisor for cell in cells]
 
 
 Rows = Union[Column, Sequence[Column], "array[float]", bytes, memoryview]
-"""Columns side by side, or a bare buffer, which is a column of all inputs."""
+"""Columns side by side, or a plain buffer, which is one column with all inputs."""
 
 
 def columns(rows: Rows, inputs: int) -> tuple[Column, ...]:
-    """The rows as columns that make `inputs` inputs together, checked: widths are ints, and data can't change size.
+    """Return the rows as checked columns with `inputs` inputs together. Widths are ints, and data can't change size.
 
-    Data that is not `bytes` comes back as a memoryview of it, under which CPython's buffers can't be resized. PyPy's
-    can: there no other thread may resize them during a call. Raises TypeError for data that is not a contiguous buffer
-    of doubles or bytes, ValueError where sizes don't fit.
+    Data other than `bytes` is wrapped in a memoryview, which stops CPython from resizing the buffer. PyPy still can, so
+    no other thread may resize it during a call. Raises TypeError for data that is not a contiguous buffer of doubles
+    or bytes, ValueError if sizes don't fit.
     """
     if isinstance(rows, Column):
         found: tuple[Column, ...] = (rows,)
@@ -72,23 +72,23 @@ def columns(rows: Rows, inputs: int) -> tuple[Column, ...]:
         found = (Column(rows, inputs),)
     if len(found) > MOST_COLUMNS:
         raise ValueError(
-            f"there are {len(found):,} columns, and {MOST_COLUMNS} at most can be read\n"
+            f"there are {len(found):,} columns, and the limit is {MOST_COLUMNS}\n"
             "  Put inputs of one kind side by side in one buffer."
         )
     found = tuple(map(_checked, found))
     width = sum(column.width for column in found)
     if width != inputs:
-        raise ValueError(f"the columns make {width:,} inputs a row, the program takes {inputs:,}")
+        raise ValueError(f"the columns have {width:,} inputs per row, the program takes {inputs:,}")
     counts = {column.rows for column in found}
     if len(counts) != 1 or 0 in counts:
-        raise ValueError(f"every column must hold the same number of rows, one at least; they hold {sorted(counts)}")
+        raise ValueError(f"every column must hold the same number of rows, at least one; they hold {sorted(counts)}")
     return found
 
 
 def check_labels(columns: Sequence[Column], first_row: int = 0, rows: Optional[int] = None) -> None:
-    """Raise ValueError where a class label is not below its column's width, in the rows from `first_row` on.
+    """Raise ValueError if a class label, from `first_row` on, is not below its column's width.
 
-    rows: how many to check, by default all. Where they wrap around, every row is checked.
+    rows: how many rows to check, by default all. If they wrap around, every row is checked.
     """
     for column in columns:
         if column.one_hot:
@@ -108,7 +108,7 @@ def _checked(column: Column) -> Column:
     view = view_of(column.data, "a column", "dB")
     width = whole(column.width, "a column's width", 0)
     if not width:
-        raise ValueError("a column makes 0 inputs; it must make one at least")
+        raise ValueError("a column has 0 inputs per row; it must have at least one")
     divisor = finite(column.divisor, "a column's divisor")
     if not divisor:
         raise ValueError("a column's divisor must not be 0")
@@ -116,22 +116,22 @@ def _checked(column: Column) -> Column:
         raise TypeError("class labels must be bytes\n  Pass them as `bytes`, or as a memoryview of format 'B'.")
     if not column.one_hot and len(view) % width:
         raise ValueError(f"a column holds {len(view):,} items, which is not a whole number of rows of {width:,}")
-    # What is in `bytes` stays as it is, and is read faster than through a view.
+    # `bytes` can't change, and reading it directly is faster than through a view.
     return Column(column.data if type(column.data) is bytes else view, width, divisor, bool(column.one_hot))
 
 
 _PYTHON_MAY_EXPORT = sys.implementation.name == "cpython" and sys.version_info >= (3, 12)
-"""Whether a class can export a buffer by a method of Python's (PEP 688). Such a method could resize another buffer,
-which has been measured already."""
+"""Whether a Python method can export a buffer (PEP 688). Such a method could resize another buffer after it was
+checked."""
 
 
 def view_of(data: Any, name: str, formats: str, *, writable: bool = False, length: Optional[int] = None) -> memoryview:
-    """The buffer behind it. Raises TypeError, or ValueError where the length is wrong, and says what would do."""
+    """Return a memoryview of the data. Raises TypeError, or ValueError for a wrong length, with the remedy."""
     wanted = " or ".join({"d": "doubles", "B": "bytes"}[code] for code in formats)
     exporter = getattr(type(data), "__buffer__", None)
     if _PYTHON_MAY_EXPORT and exporter is not None and not isinstance(exporter, types.WrapperDescriptorType):
         raise TypeError(
-            f"{name} must be a buffer of {wanted}, and that of {type(data).__name__} is made by Python code\n"
+            f"{name} must be a buffer of {wanted}, but {type(data).__name__} exports it from Python code\n"
             "  Pass a `memoryview` of it."
         )
     try:
@@ -152,4 +152,4 @@ def view_of(data: Any, name: str, formats: str, *, writable: bool = False, lengt
     return view
 
 
-_REMEDY = "`array.array('d', …)` is one, and `bytes` where bytes will do."
+_REMEDY = "Pass `array.array('d', …)`, or `bytes` where bytes are accepted."

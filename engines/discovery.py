@@ -1,7 +1,7 @@
-"""Files of this package -> the engines that they define, and what is wrong with those that are left out.
+"""Files of this package -> the engines that they define, and what is wrong with the rest.
 
-Engines are dropped in as files, and one that is broken must not take the others along: it is left out, and named.
-What an engine says of itself is checked here, once, because the harness plans with it and names files after it.
+Anyone may drop in an engine as a file. A broken one must not break the others, so it is left out and named. The facts
+of each engine are checked here, once, because the harness plans with them and names files after them.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from engines.api import Engine, UnknownName
 from engines.asking import one_line
 
 NAME = re.compile(r"[A-Za-z0-9]+([._+-][A-Za-z0-9]+)*", re.ASCII)
-"""What an engine may be called: its name becomes a part of files' names, where `--` separates the parts."""
+"""A valid engine name. It becomes part of file names, where `--` separates the parts."""
 MOST_CHARACTERS = 72
-"""As in `results.fields.LONGEST_NAME`, which engines can't import."""
+"""Equal to `results.fields.LONGEST_NAME`, which engines can't import."""
 MOST_ROW_SECONDS = 3600.0
-"""A larger estimate is refused, so that a plan always has a finite time."""
+"""The largest valid estimate, so that the time of a plan is always finite."""
 
 Resolve = Callable[[str], Optional[Engine]]
 
 
 class Problem(NamedTuple):
-    """Something that is left out."""
+    """A file or engine that was left out."""
 
     where: str
-    """The file, from the folder of the project on."""
+    """The file, relative to the project's folder."""
     what: str
-    """In one line."""
+    """The reason, in one line."""
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what}"
@@ -44,14 +44,14 @@ class Found(NamedTuple):
     """What the files of a package define."""
 
     ladder: dict[str, Engine]
-    """Each engine after the one that it builds on."""
+    """Each engine comes after the one it builds on."""
     resolvers: dict[str, Resolve]
-    """File -> what it offers for names that follow a rule, as `clang-14-O1` does."""
+    """File -> its function for names that follow a rule, such as `clang-14-O1`."""
     problems: tuple[Problem, ...]
 
 
 def discover(package: str, path: Sequence[str]) -> Found:
-    """The engines in the modules of the package's sub-packages."""
+    """Find the engines in the modules of the package's sub-packages."""
     problems: list[Problem] = []
     found: dict[str, tuple[str, Engine]] = {}
     resolvers: dict[str, Resolve] = {}
@@ -74,18 +74,18 @@ def discover(package: str, path: Sequence[str]) -> Found:
 
 
 def flaw(engine: Any) -> str:
-    """What is wrong with the facts of an engine, in one line; empty where all is well."""
+    """What is wrong with the facts of an engine, in one line; empty if they are valid."""
     try:
         return _flaw(engine)
     except Exception as error:  # a property may do anything
-        return f"an engine that can't say what it is ({said(error)})"
+        return f"an engine whose facts can't be read ({said(error)})"
 
 
 def _flaw(engine: Any) -> str:
     name = getattr(engine, "name", None)
     if not isinstance(name, str) or len(name) > MOST_CHARACTERS or not NAME.fullmatch(name):
         shown = one_line(repr(name), 80)
-        return f"{shown} is not an engine's name: letters and digits, joined by single characters out of `. _ + -`"
+        return f"{shown} is not an engine's name: use letters and digits, joined by single characters of `. _ + -`"
     for fact in ("idea", "builds_on"):
         if not isinstance(getattr(engine, fact, None), str):
             return f"{name}: its {fact} is not text"
@@ -96,7 +96,7 @@ def _flaw(engine: Any) -> str:
         if not _is_number(getattr(engine, fact, None), MOST_ROW_SECONDS):
             return f"{name}: its {fact} is not a number from 0 to {MOST_ROW_SECONDS:g}"
     if engine.strict != (engine.error_bound is None) or not (engine.strict or _is_number(engine.error_bound)):
-        return f"{name}: an engine is strict, or has an error bound that is a finite number from 0 on"
+        return f"{name}: an engine is either strict or has a finite error bound of at least 0"
     lacking = [method for method in ("check", "supports", "prepare") if not callable(getattr(engine, method, None))]
     return f"{name}: it has no {' and no '.join(lacking)}" if lacking else ""
 
@@ -106,9 +106,9 @@ def _is_number(value: Any, most: float = math.inf) -> bool:
 
 
 def resolve(name: str, resolvers: dict[str, Resolve], problems: list[Problem]) -> Optional[Engine]:
-    """The engine that a name stands for which follows a rule; None where there is none. Adds to the problems.
+    """Return the engine for a name that follows a rule, or None. Adds to the problems.
 
-    Raises UnknownName where a rule knows the name and what is wrong with it, as with a WrongSuffix.
+    Raises UnknownName if a rule recognises the name and knows what is wrong with it, for example a WrongSuffix.
     """
     for where, rule in resolvers.items():
         try:
@@ -128,7 +128,7 @@ def resolve(name: str, resolvers: dict[str, Resolve], problems: list[Problem]) -
 
 
 def _in_order(found: dict[str, tuple[str, Engine]], problems: list[Problem]) -> dict[str, Engine]:
-    """Each engine after the one that it builds on; those that build on nothing that is there are left out."""
+    """Sort each engine after the one it builds on. Engines whose base is missing are left out."""
     ladder: dict[str, Engine] = {}
     waiting = dict(found)
     while waiting:
@@ -145,7 +145,7 @@ def _in_order(found: dict[str, tuple[str, Engine]], problems: list[Problem]) -> 
 
 
 def _modules(package: str, path: Sequence[str], problems: list[Problem]) -> Iterator[tuple[str, ModuleType]]:
-    """The modules of all sub-packages with their files, but for those that can't be imported."""
+    """File and module for each module of the sub-packages that can be imported."""
     for family in pkgutil.iter_modules(path, prefix=f"{package}."):
         if not family.ispkg:
             continue
@@ -165,7 +165,7 @@ def _import(name: str, path: Sequence[str], problems: list[Problem]) -> Optional
 
 
 def _where(name: str, path: Sequence[str]) -> str:
-    """A module's file, or a package's folder, as a user of the project's folder would type it."""
+    """A module's file or a package's folder, relative to the project's folder."""
     file = "/".join(name.split("."))
     is_package = any((Path(folder).parent / file).is_dir() for folder in path)
     return one_line(file if is_package else f"{file}.py")

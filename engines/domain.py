@@ -1,18 +1,18 @@
-"""Where a program leaves the real numbers: telling a Value's domain error from a mistake in a model or a loss."""
+"""Distinguish a Value's domain error, such as log(0), from a mistake in a model or a loss."""
 
 from __future__ import annotations
 
 from engines.api import NonFiniteLoss
 
-# (-8.0) ** 0.5 is a complex number, which the next comparison or libm function refuses with a TypeError.
+# TypeError, because (-8.0) ** 0.5 is a complex number, which the next comparison or libm function refuses.
 DOMAIN_ERRORS = (ArithmeticError, ValueError, TypeError)
 
-_VALUES = ("engines.interpreted", "engines.graph", "engines.derived")
-"""The modules where Values compute."""
+_VALUES = ("engines.interpreted", "engines.graph", "engines.value_base")
+"""Modules in which Values compute."""
 
 
 def tell_domain_error(step: int, error: Exception) -> None:
-    """Raise NonFiniteLoss where the error comes from a Value's computation, not from a mistake in a model or a loss."""
+    """Raise NonFiniteLoss if the error comes from a Value's computation; return if it comes from a model or a loss."""
     at = error.__traceback__
     while at and at.tb_next:
         at = at.tb_next

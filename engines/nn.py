@@ -1,7 +1,7 @@
-"""Neuron, Layer, MLP and the losses, written once against any Value class.
+"""Neuron, Layer, MLP and the losses, written once for any Value class.
 
 The networks are micrograd's: same parameter order, same `repr`, same order of operations. `bind` gives an engine its
-own copy of the four classes; what micrograd does not offer is keyword-only.
+own copy of the classes. Options that micrograd does not have are keyword-only.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple, Union
 
 ACTIVATIONS = {"relu": "ReLU", "tanh": "Tanh", "linear": "Linear"}
-"""Activation -> how a neuron with it prints."""
+"""Activation -> its name in a neuron's `repr`."""
 
 
 class Module:
@@ -27,7 +27,7 @@ class Module:
 
 
 class Neuron(Module):
-    """A weighted sum and an activation. Weights are drawn before the bias, which is 0 unless `random_bias`."""
+    """A weighted sum and an activation. It draws its weights before its bias, which is 0 unless `random_bias`."""
 
     Value: ClassVar[Any]
 
@@ -59,7 +59,7 @@ class Neuron(Module):
 
 
 class Layer(Module):
-    """Neurons side by side; a layer of one gives a Value, a larger one a list."""
+    """Neurons side by side. A layer of one neuron returns a Value, a larger one a list."""
 
     Neuron: ClassVar[type[Neuron]]
 
@@ -103,7 +103,7 @@ class MLP(Module):
 
 
 class Networks(NamedTuple):
-    """The classes of this module, bound to one Value class: an engine's `nn`."""
+    """The classes of this module bound to one Value class; an engine's `nn`."""
 
     Module: type[Module]
     Neuron: type[Neuron]
@@ -112,7 +112,7 @@ class Networks(NamedTuple):
 
 
 def bind(value: Any) -> Networks:
-    """The networks over that Value class."""
+    """Return the networks for that Value class."""
     neuron = type("Neuron", (Neuron,), {"Value": value})
     layer = type("Layer", (Layer,), {"Neuron": neuron})
     mlp = type("MLP", (MLP,), {"Layer": layer})
@@ -120,17 +120,17 @@ def bind(value: Any) -> Networks:
 
 
 def as_list(outputs: Union[Any, list[Any]]) -> list[Any]:
-    """A model's outputs as a list: micrograd's `Layer` hands out a bare Value where there is one neuron."""
+    """A model's outputs as a list, because micrograd's `Layer` of one neuron returns a plain Value."""
     return outputs if isinstance(outputs, list) else [outputs]
 
 
 def squared_error(outputs: Sequence[Any], expected: Sequence[Any]) -> Any:
-    """Sum of squares, not their mean."""
+    """Sum of the squared errors, not their mean."""
     return sum((o - t) ** 2 for o, t in zip(outputs, expected))
 
 
 def hinge(scores: Sequence[Any], labels: Sequence[Any]) -> Any:
-    """Mean of `relu(1 - label * score)`, labels -1 or 1, in the order of operations of micrograd's demo."""
+    """Mean of `relu(1 - label * score)`, with labels -1 or 1 and the order of operations of micrograd's demo."""
     losses = [(1 + -y * s).relu() for s, y in zip(scores, labels)]
     return sum(losses) * (1.0 / len(losses))
 
@@ -141,7 +141,7 @@ def l2(parameters: Iterable[Any], alpha: float) -> Any:
 
 
 def cross_entropy(outputs: Sequence[Any], expected: Sequence[Any]) -> Any:
-    """Softmax and negative log likelihood as in "Compiling ML models to C for fun", epsilon included.
+    """Softmax and negative log likelihood as in "Compiling ML models to C for fun", including the epsilon.
 
     expected: one-hot inputs, so that one graph serves every label.
     """

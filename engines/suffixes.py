@@ -1,7 +1,7 @@
 """Suffixes of engine names: `clang-O1-whole-native` is `clang-O1` with two choices changed.
 
-A family of engines says which choices it has, in a fixed order, so that an engine has one name. Any other suffix is a
-WrongSuffix, which tells in one line why, and what to use instead.
+A family of engines lists its choices in a fixed order, so each engine has exactly one name. Any other suffix raises
+WrongSuffix, which gives the reason and the remedy in one line.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from engines.api import WrongSuffix
 
 
 class Known(NamedTuple):
-    """A suffix of some family."""
+    """A suffix that some family takes."""
 
     pattern: str
     where: str
-    """Which engines take it."""
+    """The engines that take it."""
     examples: str
 
 
 KNOWN = (
     Known("native", "straight-line C of gcc and Clang", "gcc-O1-native or clang-O1-native"),
-    Known("generic", "C of recovered loops, or by hand,", "rerolled-gcc-generic or handwritten-generic"),
+    Known("generic", "C of recovered loops or by hand", "rerolled-gcc-generic or handwritten-generic"),
     Known("fma", "C of gcc and Clang", "clang-O1-fma, rerolled-clang-fma or handwritten-fma"),
     Known("whole|published", "straight-line C", "tcc-whole or clang-O1-published"),
     Known("array|static|globals", "straight-line C", "tcc-array or clang-O1-whole-static"),
@@ -41,14 +41,14 @@ class Suffixes:
     """The choices of a family of engines."""
 
     choices: Mapping[str, str] = field(default_factory=dict)
-    """Choice -> regular expression. A name has at most one suffix of each, in this order."""
+    """Choice -> regular expression. A name has at most one suffix for each choice, in this order."""
     refusals: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Suffix that the family is asked for in vain -> why, and the remedy over {engine}."""
+    """Suffix that users may expect but the family lacks -> the reason, and the remedy as a template over {engine}."""
 
     def read(self, engine: str, suffixes: str) -> dict[str, str]:
-        """Choice -> the suffix that the name has for it. Raises WrongSuffix.
+        """Return choice -> suffix. Raises WrongSuffix.
 
-        engine: the name before the suffixes; suffixes: what follows its hyphen, or nothing.
+        engine: the name before the suffixes. suffixes: the text after its hyphen, or an empty string.
         """
         taken: dict[str, str] = {}
         for suffix in suffixes.split("-") if suffixes else ():
@@ -56,7 +56,7 @@ class Suffixes:
             if choice is None:
                 self._refuse(engine, suffix)
             if choice in taken:
-                raise WrongSuffix(engine, suffix, f"it has -{taken[choice]} already", f"use {engine}-{suffix}")
+                raise WrongSuffix(engine, suffix, f"it already has -{taken[choice]}", f"use {engine}-{suffix}")
             taken[choice] = suffix
         ordered = [taken[choice] for choice in self.choices if choice in taken]
         if ordered != [*taken.values()]:
@@ -79,10 +79,10 @@ class Suffixes:
 
 
 def root(name: str, engines: Iterable[str]) -> tuple[str, str]:
-    """The longest of the engines that the name is, with suffixes or without, and its suffixes; both may be empty."""
+    """Split a name into the longest engine name that it starts with and the suffixes; both may be empty."""
     plain = max((engine for engine in engines if f"{name}-".startswith(f"{engine}-")), key=len, default="")
     return plain, name[len(plain) + 1 :] if plain else ""
 
 
 NONE = Suffixes()
-"""Of an engine that takes no suffixes."""
+"""For an engine that takes no suffixes."""

@@ -1,4 +1,4 @@
-"""What every engine with a Value class has: its facts, the class, and the networks bound to it."""
+"""Base class of every engine with a Value class: its facts, the class, and the networks bound to it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from engines.api import Workload
 
 
 class ValueEngine:
-    """An engine that runs wherever Python does, and any workload. Subclasses say how it trains, or know better."""
+    """An engine that runs everywhere, and runs any workload. Subclasses add `prepare`, and may be stricter."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class ValueEngine:
         self.typical_compile_row_seconds = typical_compile_row_seconds
 
     def check(self) -> None:
-        """Nothing is needed."""
+        """Return at once, because nothing is needed."""
 
     def supports(self, workload: Workload) -> Optional[str]:
         return None

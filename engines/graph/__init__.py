@@ -1,1 +1,4 @@
-"""The Value graph itself: how it prints and how it is drawn."""
+"""The front end of compiled engines: op table, recording Value, tape, passes over the tape, and their text forms.
+
+Code generation is not here. `kernel`, `straight` and `rerolled` turn a tape into programs.
+"""

@@ -1,4 +1,4 @@
-"""Tape -> the same tape, or an error that names the first broken row. Runs after every pass."""
+"""Check a tape against its grammar. With ZOOMGRAD_CHECK set, this runs after every pass."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from engines.graph.tape import CONSTANT, INPUT, LEAVES, PARAMETER, Tape
 
 
 class BrokenTape(Exception):
-    """A tape that breaks the grammar: which row, and how. A mistake of the pass that made it."""
+    """A tape breaks the grammar. Names the row and the fault, which is a bug in the pass that made the tape."""
 
 
 def check(tape: Tape) -> Tape:
-    """The tape itself. Raises BrokenTape: order, arity, finite constants, no row that nothing reads."""
+    """Return the tape. Raises BrokenTape: a wrong order or arity, a number that is not finite, or an unread row."""
     shapes = _shapes()
     numbers = tape.numbers
-    read = bytearray(len(tape) + 1)  # the last one is NONE's
+    read = bytearray(len(tape) + 1)  # the last entry is for NONE
     for row, (op, left, right) in enumerate(zip(tape.ops, tape.left, tape.right)):
         if shapes.get(op) != (left >= 0, right >= 0, row in numbers) or left >= row or right >= row:
             raise _broken(tape, row, _fault(tape, row))
@@ -27,7 +27,7 @@ def check(tape: Tape) -> Tape:
             raise _broken(tape, row, f"there are only {limits[tape.ops[row]]:,}")
         if not math.isfinite(number):
             remedy = "; compile it as an input" if tape.ops[row] == CONSTANT else ""
-            raise _broken(tape, row, f"its number must be finite, and is {number}{remedy}")
+            raise _broken(tape, row, f"its number must be finite, but is {number}{remedy}")
     for name, root in (("the loss", tape.loss), *((f"outputs[{i}]", row) for i, row in enumerate(tape.outputs))):
         if not 0 <= root < len(tape):
             raise BrokenTape(f"{name} is %{root}, of {len(tape):,} rows")

@@ -1,4 +1,4 @@
-"""Value graph -> Graphviz DOT, in the form of micrograd's notebooks: a record a Value, an ellipse an operation."""
+"""Value graph -> Graphviz DOT, as in micrograd's notebooks: a record for each Value, an ellipse for each operation."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ RENDER_SECONDS = 60
 
 
 class Drawing(str):
-    """DOT source; a notebook shows it as a picture where the `dot` program is present, else as text."""
+    """DOT source. A notebook shows it as a picture if the `dot` program is installed, else as text."""
 
     def svg(self) -> str:
-        """The picture. Raises Unavailable where Graphviz is absent."""
+        """Render the graph as SVG. Raises Unavailable if Graphviz is missing or fails."""
         program = which("dot")
         if program is None:
             raise Unavailable(
@@ -33,7 +33,7 @@ class Drawing(str):
         except (subprocess.SubprocessError, OSError) as error:
             raise Unavailable(
                 f"Graphviz could not draw the {self.count(chr(10)):,} lines of this graph ({type(error).__name__})",
-                "Take the text or DOT, or a smaller graph.",
+                "Use the text or DOT form, or a smaller graph.",
             ) from error
         return result.stdout.decode(errors="replace")
 
@@ -45,7 +45,7 @@ class Drawing(str):
 
 
 def draw_dot(root: Any) -> Drawing:
-    """The graph below `root`, drawn from left to right."""
+    """Draw the graph below `root` from left to right."""
     lines = ["digraph {", "  graph [rankdir=LR]"]
     number: dict[Any, int] = {}
     for v in root.topo():
@@ -61,7 +61,7 @@ def draw_dot(root: Any) -> Drawing:
 
 
 def _escape(text: str) -> str:
-    """Text as a record's field shows it: its structural characters and quotes behind a backslash."""
+    """Escape a record's structural characters, and quotes, with backslashes."""
     for character in '\\{}|<>"':
         text = text.replace(character, "\\" + character)
     return text.replace("\n", " ")

@@ -1,7 +1,7 @@
 """Symbolic expressions over doubles: the language of the op table.
 
-An expression is a leaf, a number, or a primitive applied to expressions. A back end knows primitives and never an op:
-it spells the few operators below in its own way, and any other primitive as a call of the libm function of that name.
+An expression is a leaf, a number, or a primitive applied to expressions. A back end knows primitives, not ops. It
+spells the few operators below in its own way, and every other primitive as a call to the libm function of that name.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Union
 
 
 class Expr:
-    """Something that a back end can spell. Python's operators build larger ones."""
+    """An expression. Python's operators build larger ones."""
 
     def __add__(self, other: Operand) -> Apply:
         return Apply("add", (self, _expr(other)))
@@ -39,7 +39,7 @@ class Expr:
 
 @dataclass(frozen=True)
 class Leaf(Expr):
-    """What an operation is given: one of `LEAVES`."""
+    """A variable of an operation: one of `LEAVES`."""
 
     name: str
 
@@ -64,7 +64,7 @@ Operand = Union[Expr, float]
 A, B = Leaf("a"), Leaf("b")
 """The operands."""
 K = Leaf("k")
-"""The constant of a row, where its op takes one."""
+"""The constant of a row, if its op takes one."""
 OUT = Leaf("out")
 """The result."""
 G = Leaf("g")
@@ -73,12 +73,12 @@ LEAVES = (A, B, K, OUT, G)
 
 
 def where(condition: Expr, then: Operand, otherwise: Operand) -> Apply:
-    """`then` where the condition holds, else `otherwise`."""
+    """`then` if the condition holds, else `otherwise`."""
     return Apply("where", (condition, _expr(then), _expr(otherwise)))
 
 
 def call(function: str, *operands: Operand) -> Apply:
-    """A libm function; Python's `math` has it under the same name."""
+    """A call to a libm function. Python's `math` has the same function under the same name."""
     return Apply(function, tuple(_expr(operand) for operand in operands))
 
 
@@ -87,7 +87,7 @@ def _expr(operand: Operand) -> Expr:
 
 
 class Infix(NamedTuple):
-    """How C and Python alike write a primitive, and how tightly it binds."""
+    """An operator, spelled the same in C and Python, and its precedence."""
 
     symbol: str
     precedence: int
@@ -109,20 +109,20 @@ Text = tuple[str, int]
 
 @dataclass(frozen=True)
 class Spelling:
-    """A language, as far as C and Python differ."""
+    """How a language spells expressions: the points where C and Python differ."""
 
     where: str
     """Template over {condition}, {then} and {otherwise}."""
 
     def apply(self, primitive: str, operands: Sequence[Any]) -> Text:
-        """The primitive over spelled operands, with as many parentheses as it needs.
+        """Spell a primitive over spelled operands, with the parentheses that it needs.
 
-        operands: tuples that begin as a Text does.
+        operands: tuples that begin like a Text.
         """
         infix = INFIX.get(primitive)
         if infix is not None:
             (left, left_binds, *_), (right, right_binds, *_) = operands
-            # Left-associative: a - (b - c) keeps its parentheses, (a - b) - c needs none.
+            # Operators are left-associative: a - (b - c) needs its parentheses, (a - b) - c does not.
             left = left if left_binds >= infix.precedence else f"({left})"
             right = right if right_binds > infix.precedence else f"({right})"
             return f"{left} {infix.symbol} {right}", infix.precedence
@@ -132,7 +132,7 @@ class Spelling:
         return f"{primitive}({', '.join(text for text, *_ in operands)})", ATOM_PRECEDENCE
 
     def spell(self, expr: Expr, leaves: Mapping[str, Text]) -> Text:
-        """A whole expression over spelled leaves."""
+        """Spell an expression, given the spelling of its leaves."""
         if isinstance(expr, Apply):
             return self.apply(expr.primitive, [self.spell(operand, leaves) for operand in expr.operands])
         if isinstance(expr, Literal):
@@ -148,7 +148,7 @@ NAMES = {leaf.name: (leaf.name, ATOM_PRECEDENCE) for leaf in LEAVES}
 
 
 def calls(expr: Expr) -> Iterator[tuple[str, int]]:
-    """The libm functions that an expression calls, with how many arguments."""
+    """The libm functions that an expression calls, each with its number of arguments."""
     if isinstance(expr, Apply):
         if expr.primitive not in INFIX and expr.primitive != "where":
             yield expr.primitive, len(expr.operands)
@@ -157,15 +157,15 @@ def calls(expr: Expr) -> Iterator[tuple[str, int]]:
 
 
 def number(x: float) -> Text:
-    """A finite double, in the shortest digits that give it back; C and Python read them alike."""
+    """Spell a finite double with the fewest digits that reproduce it. C and Python both read this form."""
     return repr(float(x)), ATOM_PRECEDENCE
 
 
 def function(*exprs: Expr) -> Callable[..., Any]:
-    """A Python function of a, b, k, out and g: the value of the one expression, or a tuple of several."""
+    """Compile expressions to a Python function of a, b, k, out and g. It returns one value, or a tuple of several."""
     texts = [PYTHON.spell(expr, NAMES)[0] for expr in exprs]
     body = texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
-    made: Callable[..., Any] = eval(  # noqa: S307  (spelled from the op table, no input in it)
+    made: Callable[..., Any] = eval(  # noqa: S307  (text from the op table, not from input)
         f"lambda a, b=None, k=None, out=None, g=None: {body}", {**vars(math), "__name__": __name__}
     )
     return made

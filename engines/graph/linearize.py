@@ -1,7 +1,7 @@
-"""Value graph -> Tape.
+"""Value graph -> Tape: number the nodes in canonical order.
 
-The only module that walks `_prev`. Everything after it sees rows in one fixed order, which is what makes engines
-comparable bit for bit.
+All later stages see rows in one fixed order, which makes engines comparable bit for bit. Example: `a * b + a` gives
+rows 0 `a`, 1 `b`, 2 `*` 0 1, 3 `+` 2 0.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from engines.graph.tape import CONSTANT, INPUT, NONE, PARAMETER, Tape
 from engines.graph.value import Value
 
 _NEW, _OPEN, _NAMED = -1, -2, -3
-"""`Value._row` before a walk reaches it; while its operands are not all numbered; of inputs and parameters, from here
-downwards, until they have a row."""
+"""States of `Value._row` before it holds a row: not reached yet; reached, with operands still to number; the n-th input
+or parameter, as `_NAMED - n`."""
 
 
 def linearize(
     loss: Value, *, inputs: Sequence[Value] = (), parameters: Sequence[Value] = (), outputs: Sequence[Value] = ()
 ) -> Tape:
-    """The rows below the loss and the outputs, in canonical order: operands first, left before right.
+    """Number the Values below the loss and the outputs in canonical order: operands first, left before right.
 
-    Leaves that are neither inputs nor parameters are constants. Does not recurse: 10⁵-deep chains are fine. Raises
-    TypeError for what is not a recording Value, ValueError for an input or parameter that is no leaf or is named twice
-    and for a constant that is not finite, CyclicGraph.
+    Leaves that are neither inputs nor parameters are constants. The walk does not recurse, so 10⁵-deep chains work.
+    Raises TypeError for anything but a recording Value, ValueError for an input or parameter that is not a leaf or is
+    named twice and for a constant that is not finite, and CyclicGraph.
     """
     with _WALKING:
         return _linearize(loss, inputs, parameters, outputs)
 
 
 _WALKING = threading.Lock()
-"""Values carry their rows during a walk: threads that compile the same graph take turns."""
+"""Values store their rows during a walk, so threads that compile the same graph must take turns."""
 
 
 def _linearize(loss: Value, inputs: Sequence[Value], parameters: Sequence[Value], outputs: Sequence[Value]) -> Tape:
@@ -61,7 +61,7 @@ def _linearize(loss: Value, inputs: Sequence[Value], parameters: Sequence[Value]
 
 
 class _Walk:
-    """The rows so far. A Value's row is kept in the Value: a dictionary would take most of the time."""
+    """The rows so far. Each Value stores its own row, because a dictionary would take most of the time."""
 
     def __init__(self) -> None:
         self.ops: list[str] = []
@@ -71,7 +71,7 @@ class _Walk:
         self.values: list[Value] = []
         self.stack: list[Value] = []
         self.named: list[tuple[str, int]] = []
-        """What each input and parameter is, and its index; `_NAMED - n` is the row of the n-th until it is reached."""
+        """Kind and index of each input and parameter, in the order of `_NAMED - n`."""
 
     def name(self, kind: str, values: Sequence[Value]) -> None:
         """Mark leaves as inputs or parameters."""
@@ -79,10 +79,12 @@ class _Walk:
             if not isinstance(v, Value):
                 raise TypeError(_stranger(f"{kind}s[{index}]", v))
             if v._prev:
-                raise ValueError(f"{kind}s[{index}] is the result of {v._op!r}\n  Name the leaf that it is made from.")
+                raise ValueError(
+                    f"{kind}s[{index}] is the result of {v._op!r}\n  Name the leaf that it is computed from."
+                )
             if v._row != _NEW:
                 raise ValueError(
-                    f"{kind}s[{index}] is {'{}s[{}]'.format(*self.named[_NAMED - v._row])} already\n"
+                    f"{kind}s[{index}] is already {'{}s[{}]'.format(*self.named[_NAMED - v._row])}\n"
                     "  Name each leaf once."
                 )
             v._row = _NAMED - len(self.named)
@@ -90,8 +92,8 @@ class _Walk:
             self.values.append(v)
 
     def number(self, root: Value) -> None:
-        """Give a row to every Value below the root, and to the root, that has none."""
-        # The hottest loop of a compilation: it runs over local names, and does not put leaves on the stack.
+        """Give a row to the root and to every Value below it that has none."""
+        # The hottest loop of a compilation, so it uses local names and keeps leaves off the stack.
         stack, values, named, numbers = self.stack, self.values, self.named, self.numbers
         ops, lefts, rights = self.ops, self.left, self.right
         if root._row < 0:
@@ -138,7 +140,7 @@ class _Walk:
         """Give a row to an input, a parameter or a constant. Raises ValueError for a constant that is not finite."""
         op, number = (CONSTANT, v.data) if v._row > _NAMED else self.named[_NAMED - v._row]
         if not math.isfinite(number):
-            raise ValueError(f"a leaf is {number}, which is no constant of a program\n  Name it among the inputs.")
+            raise ValueError(f"a leaf is {number}, and constants must be finite\n  Name it among the inputs.")
         row = v._row = len(self.ops)
         self.numbers[row] = number
         self.values.append(v)
@@ -148,7 +150,7 @@ class _Walk:
         return row
 
     def forget(self) -> None:
-        """Leave the Values as they were."""
+        """Reset the Values to their state before the walk."""
         for v in (*self.values, *self.stack):
             v._row = _NEW
 

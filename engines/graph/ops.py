@@ -1,8 +1,8 @@
-"""THE op table: what each operation computes and what it gives to its operands' gradients, as data.
+"""The op table: for each operation, the value it computes and its contributions to the operands' gradients, as data.
 
-One row adds an op to every compiled engine; a method on the recording Value makes it callable. An op's derivative is
-given as its contributions: partial derivative times `G`, the gradient of the result, in the very order of operations
-that the reference has. They are pure expressions, so that back ends can inline, order and drop them.
+One row adds an op to every compiled engine; a method on the recording Value makes it callable. A contribution is a
+partial derivative times `G`, the gradient of the result, in the reference's exact order of operations. Contributions
+are pure expressions, so back ends can inline, reorder and drop them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Op:
     forward: Expr
     """Over A, B and K."""
     contributions: tuple[Expr, ...]
-    """Over A, B, K, OUT and G: what each operand's gradient gets."""
+    """Over A, B, K, OUT and G: the term added to each operand's gradient."""
     takes_constant: bool = False
     """Whether a row of the tape carries a number, K."""
 
@@ -37,7 +37,7 @@ class Op:
 
     @cached_property
     def contribute(self) -> Callable[..., Any]:
-        """`contributions` as a Python function of (a, b, k, out, g): a number, or a pair."""
+        """`contributions` as a Python function of (a, b, k, out, g). It returns a number, or a pair."""
         return function(*self.contributions)
 
 
@@ -47,12 +47,12 @@ OPS = {
         Op("+", A + B, (G, G)),
         Op("*", A * B, (B * G, A * G)),
         Op("**", call("pow", A, K), ((K * call("pow", A, K - 1.0)) * G,), takes_constant=True),
-        # NaN is not below 0, and stays; the contribution is a multiplication, so that infinity times 0 is NaN.
+        # NaN is not below 0, so it stays NaN. The contribution is a product, so infinity times 0 gives NaN.
         Op("ReLU", where(A < 0.0, 0.0, A), ((OUT > 0.0) * G,)),
         Op("tanh", call("tanh", A), ((1.0 - OUT * OUT) * G,)),
         Op("exp", call("exp", A), (OUT * G,)),
         Op("log", call("log", A), ((1.0 / A) * G,)),
-        # The other operand gets nothing, not 0 * G, which would make NaN of an infinite gradient.
+        # The other operand gets 0.0, not 0 * G, which would turn an infinite gradient into NaN.
         Op("max", where(A > B, A, B), (where(A > B, G, 0.0), where(A > B, 0.0, G))),
     )
 }

@@ -1,4 +1,4 @@
-"""Value graph -> text, one row a Value, operands before what uses them.
+"""Value graph -> text: one line for each Value, operands first.
 
 %0 = leaf -4.0  a
 %1 = leaf 2.0  b
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def show(root: Any) -> Iterator[str]:
-    """The lines of the graph below `root`, in the order of its `topo()`."""
+    """The lines for the graph below `root`, in the order of its `topo()`."""
     number: dict[Any, int] = {}
     for v in root.topo():
         number[v] = len(number)

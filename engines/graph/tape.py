@@ -1,10 +1,10 @@
 """The tape: a linearised graph, the contract between the front end and the back ends.
 
-tape    = row*                        rows are numbered from 0; an operand comes before what uses it
+tape    = row*                        rows are numbered from 0; operands come before the rows that use them
 row     = "input" index               the index counts the caller's inputs
         | "parameter" index           and parameters
         | "constant" number
-        | op row [row] [number]       an op of the table, its operands, and its constant where it takes one
+        | op row [row] [number]       an op of the table, its operands, and its constant if it takes one
 loss    = row
 outputs = row*
 """
@@ -20,29 +20,29 @@ INPUT, PARAMETER, CONSTANT = "input", "parameter", "constant"
 LEAVES = (INPUT, PARAMETER, CONSTANT)
 
 NONE = -1
-"""In place of an operand that a row does not have."""
+"""Stands for a missing operand."""
 
 
 @dataclass(frozen=True)
 class Tape:
-    """Rows in canonical order, a column each: depth-first post-order from the loss, then what only outputs need."""
+    """Rows as columns, in canonical order: depth-first post-order from the loss, then rows that only outputs need."""
 
     ops: list[str]
     left: list[int]
     right: list[int]
     numbers: dict[int, Number]
-    """Row -> index of an input or parameter, number of a constant, constant of an op that takes one."""
+    """Row -> index of an input or parameter, value of a constant, or constant of an op that takes one."""
     loss: int
     outputs: tuple[int, ...]
     inputs: int
-    """How many the caller has; one that the graph does not use has no row."""
+    """Number of the caller's inputs. An input that the graph does not use has no row."""
     parameters: int
 
     def __len__(self) -> int:
         return len(self.ops)
 
     def lines(self) -> Iterator[str]:
-        """The tape's text form, which golden files hold and `zoomgrad show` prints."""
+        """The text form, as in golden files and `zoomgrad show`."""
         for row, (op, left, right) in enumerate(zip(self.ops, self.left, self.right)):
             operands = [f"%{operand}" for operand in (left, right) if operand != NONE]
             number = [repr(self.numbers[row])] if row in self.numbers else []

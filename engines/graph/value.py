@@ -1,7 +1,7 @@
 """The Value that compiled engines record: micrograd's API over the op table.
 
-Its `data` is there at once and `backward` works, so that any micrograd program runs on it; what it adds is that a
-graph can be linearized and compiled. Data are doubles from the start.
+It computes `data` at once and `backward` works, so any micrograd program runs on it. In addition, its graph can be
+linearized and compiled. Data are doubles from the start.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Optional, Union
 
 from engines.api import Number
-from engines.derived import Derived, check_exponent
 from engines.graph.ops import OPS
+from engines.value_base import Derived, check_exponent
 
 
 class Value(Derived):
@@ -20,20 +20,20 @@ class Value(Derived):
 
     def __init__(self, data: Number, _children: tuple[Value, ...] = (), _op: str = "", label: str = "") -> None:
         self.data = data if data.__class__ is float else float(data)
-        self.grad: float = 0  # until backward reaches it, and printed so, as micrograd's
+        self.grad: float = 0  # an int until backward reaches it, so that it prints as in micrograd
         self.label = label
         self._prev = _children
         self._name = _op
         """The op's name in the table; empty for a leaf."""
         self._constant: Optional[Number] = None
         self._row = -1
-        """Its place in the tape, while `linearize` is at work."""
+        """The row in the tape while `linearize` runs."""
 
     @property
     def _op(self) -> str:
         return self._name if self._constant is None else f"{self._name}{self._constant}"
 
-    # Nearly all of a graph is sums and products, and most of the time to record it was looking them up.
+    # Sums and products make up nearly the whole graph, so they skip the lookup in the op table.
 
     def __add__(self, other: Union[Value, Number]) -> Value:
         b = other if isinstance(other, Value) else Value(other)

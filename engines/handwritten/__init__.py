@@ -1,1 +1,4 @@
-"""C by hand: no Value graph, but what a good engineer writes for an MLP. Same loss, same bits."""
+"""Handwritten C for an MLP of two layers, as a good engineer would write it: same losses, same bits.
+
+There is no Value graph here, so these engines run whole models only. `kernel` compiles and trains them.
+"""

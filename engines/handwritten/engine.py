@@ -1,10 +1,9 @@
-"""The engines that know no Value: `mlp.c`, compiled for the machine it runs on.
+"""The engines without a Value: `mlp.c`, compiled for the machine that runs it.
 
-Suffixes, in this order: `-generic` (no -march=native, so the vectors that every processor of the kind has) and `-fma`
-(fused multiply-add, not strict), as in `handwritten-sparse-generic`.
+Suffixes, in this order: `-generic` (without -march=native, so with baseline vectors only) and `-fma` (fused
+multiply-add, not strict), as in `handwritten-sparse-generic`.
 
-The object is a Kernel like any other; only its maker differs, who was told the network instead of finding it in a
-graph.
+The result is an ordinary Kernel. Its C depends on the workload's network instead of a graph.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ from engines.suffixes import Suffixes, root
 
 LOSSES = ("cross_entropy", "squared_error")
 
-# Where unrolling pays the C says so; elsewhere it would take as long as all the rest of compiling.
+# The C requests unrolling where it pays off. Elsewhere, unrolling would double the compile time.
 FLAGS = (*toolchains.STRICT, "-O2", "-fno-unroll-loops")
-# Compilers shun the wide registers for what they vectorise themselves, and would halve our vectors with it.
+# Without this flag, compilers avoid the widest registers, and would split our vectors in two.
 NATIVE = (*toolchains.NATIVE, "-mprefer-vector-width=512") if toolchains.IS_X86 else ()
 GENERIC_LANES = 2
 """Doubles in a vector of x86-64 and AArch64 without extensions."""
 
 
 class HandwrittenEngine:
-    """An MLP of two layers in C, one sample a step."""
+    """An MLP of two layers in C, with one sample per step."""
 
     typical_row_seconds = 1e-10
-    typical_compile_row_seconds = 1e-8  # loops compile as fast, however often they run
+    typical_compile_row_seconds = 1e-8  # the compile time of loops does not depend on their counts
     Value: Any = None
     nn: Any = None
 
@@ -51,7 +50,7 @@ class HandwrittenEngine:
         self.native = bool(NATIVE) and not generic
         self.strict = not fused
         self.error_bound = toolchains.FUSED_ERROR_BOUND if fused else None
-        # -mfma brings wider vectors along, which nobody asked for.
+        # Set LANES, because -mfma implies wider vectors.
         machine = NATIVE if self.native else (f"-DLANES={GENERIC_LANES}",)
         self.flags = (*FLAGS, *machine, *(toolchains.FUSED if fused else ()))
 
@@ -60,15 +59,15 @@ class HandwrittenEngine:
         if not self.strict:
             toolchains.check_fused(tool)
         interface()
-        _ = self.vector_doubles  # asks the compiler, which is not to happen while phases are timed
+        _ = self.vector_doubles  # asks the compiler now, not while phases are timed
 
     def toolchain(self) -> toolchains.Toolchain:
-        """The newest Clang, or the newest gcc where there is no Clang. Raises Unavailable where there is neither."""
+        """Return the newest Clang, or else the newest gcc. Raises Unavailable if there is neither."""
         return compiler()
 
     @property
     def vector_doubles(self) -> int:
-        """Doubles of the widest vector that the C names."""
+        """Doubles in the widest vector type of the C."""
         if not self.native:
             return GENERIC_LANES
         defined = toolchains.macros(self.toolchain(), toolchains.NATIVE)
@@ -77,24 +76,24 @@ class HandwrittenEngine:
     def supports(self, workload: Workload) -> Optional[str]:
         network = workload.network
         if network is None:
-            return "it is written for MLPs, and this model is none"
+            return "it is written for MLPs, and this model is not an MLP"
         if len(network.shape) != 3:
             return f"it is written for two layers of weights, and this model has {len(network.shape) - 1}"
         if network.activation != "relu" or not network.last_linear:
-            last = "" if network.last_linear else ", the last one included"
+            last = "" if network.last_linear else " on all layers"
             return f"it is written for ReLU and a linear last layer, and this model has {network.activation}{last}"
         if network.loss not in LOSSES:
             return f"it is written for {' and '.join(LOSSES)}, and this loss is {network.loss}"
         if network.samples != 1:
-            return f"it is written for one sample a step, and a step of this workload has {network.samples:,}"
+            return f"it is written for one sample per step, and a step of this workload has {network.samples:,}"
         return None
 
     def source(self, workload: Workload) -> str:
-        """The C for that workload. Raises ValueError where the engine does not support it."""
+        """The C for that workload. Raises ValueError if the engine does not support it."""
         refusal = self.supports(workload)
         network = workload.network
         if refusal or network is None:
-            raise ValueError(f"{self.name} can't run {workload.name}: {refusal}\n  Ask `supports` first.")
+            raise ValueError(f"{self.name} can't run {workload.name}: {refusal}\n  Call `supports` first.")
         return mlp_source(network, sparse=self.sparse)
 
     def prepare(self, workload: Workload, *, objects: Optional[Path] = None) -> CompiledTrainer:
@@ -102,8 +101,8 @@ class HandwrittenEngine:
         with clock.phase("generate"):
             source = self.source(workload)
         network = workload.network
-        assert network is not None  # else there is no source
-        # Never kept among the objects: it compiles in less than a second.
+        assert network is not None  # `source` has checked it
+        # The object is never kept, because it compiles in less than a second.
         with contextlib.ExitStack() as stack:
             with clock.phase("compile"):
                 built = stack.enter_context(building.build(self.toolchain(), [source], self.flags))
@@ -131,14 +130,14 @@ class HandwrittenEngine:
 
 
 class _Leaf:
-    """Enough of a Value to hold a starting parameter."""
+    """A minimal Value that holds a starting parameter."""
 
     def __init__(self, data: float) -> None:
         self.data = data
 
 
 def compiler() -> toolchains.Toolchain:
-    """The newest Clang, or the newest gcc where there is no Clang. Raises Unavailable where there is neither."""
+    """Return the newest Clang, or else the newest gcc. Raises Unavailable if there is neither."""
     try:
         return toolchains.find("clang")
     except Unavailable as no_clang:
@@ -152,22 +151,22 @@ ENGINES = (
     HandwrittenEngine(
         "handwritten",
         sparse=False,
-        idea="C by hand: no graph, but what a good engineer writes for this MLP, neurons as lanes of vectors",
+        idea="no graph: C that a good engineer writes by hand for this MLP, with neurons as lanes of vectors",
         builds_on="clang-O2",
     ),
     HandwrittenEngine(
         "handwritten-sparse",
         sparse=True,
-        idea="inputs that are exactly 0 are skipped in the first layer",
+        idea="plus skipping, in the first layer, inputs that are exactly 0",
         builds_on="handwritten",
     ),
 )
 
-SUFFIXES = Suffixes({"generic": "generic", "fma": "fma"}, {"native": ("it has -march=native already", "use {engine}")})
+SUFFIXES = Suffixes({"generic": "generic", "fma": "fma"}, {"native": ("it already has -march=native", "use {engine}")})
 
 
 def resolve(name: str) -> Optional[HandwrittenEngine]:
-    """One of the engines with suffixes; None where the name is none of theirs. Raises WrongSuffix."""
+    """Return an engine with suffixes, or None for other names. Raises WrongSuffix."""
     plain, rest = root(name, [engine.name for engine in ENGINES])
     if not rest:
         return None

@@ -1,19 +1,19 @@
-/* An MLP of two layers by hand, one sample at a time, in the reference's order of operations.
+/* A handwritten MLP of two layers, for one sample at a time, in the reference's order of operations.
 
-   Neurons lie side by side in the lanes of vectors. A lane adds its terms one after the other, as the scalar program
-   does, so no bit differs. Lanes beyond the last neuron hold 0.
+   Neurons are the lanes of vectors. A lane adds its terms one after the other, like the scalar program, so no bit
+   differs. Lanes beyond the last neuron hold 0.
 
    x: inputs, then targets   p, q: neuron by neuron, weights before the bias   w: a struct network
 
-   Before this file come training.h and these macros:
+   training.h and these macros come before this file:
      INPUTS, HIDDEN, OUTPUTS          sizes of the network
-     HIDDEN_BLOCKS, HIDDEN_BLOCK      the hidden layer is summed in so many blocks, each of so many lanes
+     HIDDEN_BLOCKS, HIDDEN_BLOCK      number of blocks in which the hidden layer is summed, and lanes in each
      OUTPUT_BLOCKS, OUTPUT_BLOCK      the same for the output layer
      WORKSPACE                        doubles in w
-     CROSS_ENTROPY                    whether that is the loss; else it is the squared error
+     CROSS_ENTROPY                    whether the loss is cross-entropy, not squared error
      SPARSE                           whether the first layer skips inputs that are 0 */
 
-#if defined LANES /* the compiler was told */
+#if defined LANES /* set on the command line */
 #elif defined __AVX512F__
 #define LANES 8
 #elif defined __AVX__
@@ -34,7 +34,7 @@ double exp(double);
 double log(double);
 double pow(double, double);
 
-/* A matrix has a row for each input of its layer. It lies block by block: the neurons that are summed at once. */
+/* A matrix has a row for each input of its layer. It is stored by blocks of neurons, which are summed together. */
 struct parameters {
     vec w1[HIDDEN_BLOCKS * INPUTS * HIDDEN_VECTORS], b1[HIDDEN_BLOCKS * HIDDEN_VECTORS];
     vec w2[OUTPUT_BLOCKS * HIDDEN * OUTPUT_VECTORS], b2[OUTPUT_BLOCKS * OUTPUT_VECTORS];
@@ -42,22 +42,22 @@ struct parameters {
 
 struct network {
     struct parameters p, q;
-    /* w2 once more, neurons of the first layer in the lanes, for their gradients: a row for each output, the last
-       one first, since they are summed in that order. */
+    /* A transposed copy of w2, for the gradients of the first layer, whose neurons are the lanes. It has a row for
+       each output, in reverse order, because the reference sums them in that order. */
     vec t2[HIDDEN_BLOCKS * OUTPUTS * HIDDEN_VECTORS];
     vec h[HIDDEN_BLOCKS * HIDDEN_VECTORS], h_gradient[HIDDEN_BLOCKS * HIDDEN_VECTORS];
     vec y[OUTPUT_BLOCKS * OUTPUT_VECTORS], y_gradient[OUTPUT_BLOCKS * OUTPUT_VECTORS];
-    double y_reversed[OUTPUTS]; /* y_gradient, the last one first */
-    double e[OUTPUTS], a[OUTPUTS], total; /* what the loss keeps for its gradient */
+    double y_reversed[OUTPUTS]; /* y_gradient in reverse order */
+    double e[OUTPUTS], a[OUTPUTS], total; /* intermediate values of the loss, for its gradient */
     vec x[(INPUTS + OUTPUTS + LANES - 1) / LANES]; /* inputs, then targets */
-    /* Dense: the update of w1 that is due, of the row before. */
+    /* Dense: the deferred update of w1 by the previous row. */
     vec before[(INPUTS + OUTPUTS + LANES - 1) / LANES];
     double rate;
     long long is_due;
-    /* Sparse: the inputs that are visited, and a bound of all |w1|. */
+    /* Sparse: the inputs to visit, and a bound on all |w1|. */
     long long count, list[INPUTS + 1];
     double largest;
-    long long adds; /* whether training sums gradients; else each sample's update is made at once */
+    long long adds; /* whether training adds up gradients; if not, each sample updates at once */
 };
 
 typedef char workspace_suffices[sizeof(struct network) + sizeof(vec) <= 8 * WORKSPACE ? 1 : -1];
@@ -68,7 +68,7 @@ static struct network *network(double *w)
     return (struct network *)(address - address % sizeof(vec));
 }
 
-/* --- the loops that take the time: over the rows of a matrix, or those in a list, for all lanes of a block ------ */
+/* --- the hot loops: over the rows of a matrix, or the rows in a list, for all lanes of a block ------------------ */
 
 #define INLINE static inline __attribute__((always_inline))
 #define STEP static __attribute__((noinline))
@@ -107,8 +107,8 @@ INLINE void descend(vec *m, const double *x, const vec *gradient, double rate, c
 }
 
 #if !SPARSE
-/* Both, over all rows: the update by the row before, then the sum over the new row. Weights are more than a first-level
-   cache holds, and travel once instead of twice. */
+/* Both over all rows: the update by the previous row, then the sum over the new row. The weights do not fit in a
+   first-level cache, and this loads them once instead of twice. */
 INLINE void descend_and_sum(vec *out, const vec *start, vec *m, const double *before, const vec *gradient,
                             double rate, const double *x, int blocks, long long rows, int vectors)
 {
@@ -150,21 +150,21 @@ INLINE void add(vec *m, const double *x, const vec *gradient, const long long *l
 
 static const double one = 1.0; /* a bias is the weight of an input that is 1 */
 
-/* --- which inputs are visited ----------------------------------------------------------------------------------- */
+/* --- the inputs to visit ---------------------------------------------------------------------------------------- */
 
 #if SPARSE
 #define VISITED n->list, n->count
 
-/* Where an input is 0, w * 0 is 0 and changes no sum, and rate * (0 * g) is 0 and changes no weight; the sign of zero
-   is free. That is so as long as w, g and rate are finite: NaN comes of infinity times 0, which no input may then be
-   spared. One factor that is not finite is enough for a list of all inputs, and so is the doubt.
+/* If an input is 0, then w * 0 is 0 and changes no sum, and rate * (0 * g) is 0 and changes no weight; the sign of zero
+   does not count. This holds only if w, g and rate are finite, because infinity times 0 is NaN. So if any of them may
+   not be finite, the list holds all inputs.
 
-   g and rate are looked at before each update. Weights would be too many: `largest` bounds them all. It is measured at
-   the start, and an update adds to it at most |rate| * max |x| * max |g|. What rounding adds is far less than what lies
-   between SAFE and infinity. NaN, as in infinity * 0, is not below SAFE, and stays. */
+   g and rate are checked before each update. There are too many weights for that, so `largest` bounds them all. It is
+   measured at the start, and each update raises it by at most |rate| * max |x| * max |g|. Rounding errors are far
+   smaller than the distance from SAFE to infinity. NaN, as in infinity * 0, is not below SAFE, and persists. */
 #define SAFE 1e300
 
-/* The largest magnitude, NaN above all: without their sign, doubles are in the order of their bits. */
+/* The largest magnitude, where NaN counts as the largest. Without their sign, doubles have the order of their bits. */
 static double magnitude(const vec *x, unsigned long long bytes)
 {
     mask most = {0}, bits, is_more;
@@ -181,7 +181,7 @@ static double magnitude(const vec *x, unsigned long long bytes)
 
 #define MAGNITUDE(array) magnitude(array, sizeof array)
 
-/* Without a branch that could be mispredicted. */
+/* Has no branch that could be mispredicted. */
 static void list_inputs(struct network *n, int all)
 {
     long long count = 0;
@@ -197,13 +197,13 @@ static void list_for_sum(struct network *n)
     list_inputs(n, !(n->largest < SAFE));
 }
 
-/* The list is that of the sum already; rate: 0.0 where gradients are only added. */
+/* Starts from the list of the sum. rate: 0.0 if gradients are only added. */
 static void list_for_gradient(struct network *n, double rate)
 {
     double steepest = MAGNITUDE(n->h_gradient), speed = rate < 0.0 ? -rate : rate;
     if (!(steepest < SAFE && speed < SAFE))
         list_inputs(n, 1);
-    n->largest += speed * (MAGNITUDE(n->x) * steepest); /* targets are in it, which does no harm */
+    n->largest += speed * (MAGNITUDE(n->x) * steepest); /* x includes the targets, which is harmless */
 }
 #else
 #define VISITED 0, INPUTS
@@ -283,12 +283,12 @@ STEP double forward_pass(struct network *n)
     n->is_due = 0;
 #endif
     for (int i = 0; i < HIDDEN_BLOCKS * HIDDEN_VECTORS; i++)
-        n->h[i] = (vec)(~(n->h[i] < 0.0) & (mask)n->h[i]); /* NaN is not below 0, and stays */
+        n->h[i] = (vec)(~(n->h[i] < 0.0) & (mask)n->h[i]); /* NaN is not below 0, so it stays NaN */
     sum(n->y, p->b2, p->w2, (double *)n->h, 0, HIDDEN, SECOND);
     return loss(n, (double *)n->y, x + INPUTS);
 }
 
-/* Gradients of all sums, after a forward pass; those of weights follow from them. */
+/* Gradients of all sums, after a forward pass. The gradients of weights follow from them. */
 STEP void backward_pass(struct network *n)
 {
     const mask ones = (mask)((vec){0.0} + 1.0);
@@ -298,10 +298,10 @@ STEP void backward_pass(struct network *n)
         n->y_reversed[i] = gradient[OUTPUTS - 1 - i];
     sum(n->h_gradient, 0, n->t2, n->y_reversed, 0, OUTPUTS, TRANSPOSED);
     for (int i = 0; i < HIDDEN_BLOCKS * HIDDEN_VECTORS; i++)
-        n->h_gradient[i] *= (vec)((n->h[i] > 0.0) & ones); /* not a choice: infinity times 0 is NaN */
+        n->h_gradient[i] *= (vec)((n->h[i] > 0.0) & ones); /* a product, because infinity times 0 is NaN */
 }
 
-/* The update by this sample alone. */
+/* Update the parameters by this sample alone. */
 STEP void descend_all(struct network *n, double rate)
 {
     struct parameters *p = &n->p;
@@ -332,7 +332,7 @@ STEP void add_all(struct network *n)
     add(n->q.b2, &one, n->y_gradient, 0, 1, SECOND_BIAS);
 }
 
-/* --- parameters and gradients, from the caller's order and back ------------------------------------------------- */
+/* --- copies of parameters and gradients between the caller's order and ours ------------------------------------- */
 
 static double *lane(vec *m, long long rows, int vectors, long long row, long long neuron)
 {
@@ -374,7 +374,7 @@ STEP void give(struct parameters *own, double *p)
     give_layer(p, OUTPUTS, own->w2, own->b2, SECOND);
 }
 
-/* What is made from the parameters. */
+/* Recompute the data that depends on the parameters. */
 STEP void derive(struct network *n)
 {
     for (long long i = 0; i < OUTPUTS; i++)
@@ -402,7 +402,7 @@ static void update_all(struct network *n, double rate, double batch)
     derive(n);
 }
 
-/* --- what the caller calls -------------------------------------------------------------------------------------- */
+/* --- passes for callers ----------------------------------------------------------------------------------------- */
 
 double forward(const double *restrict x, const double *restrict p, double *restrict w, double *restrict y)
 {
@@ -416,7 +416,7 @@ double forward(const double *restrict x, const double *restrict p, double *restr
     return result;
 }
 
-/* The forward pass over the same x and p has left all that it needs in w. */
+/* A preceding forward pass over the same x and p has left the intermediate values in w. */
 void backward(const double *restrict x, const double *restrict p, double *restrict w, double *restrict q)
 {
     (void)x, (void)p;
@@ -436,7 +436,7 @@ static void enter(struct training *t)
     take(&n->q, t->q);
     n->adds = t->stretch->batch > 1;
     for (long long i = 0; i < PARAMETERS; i++)
-        n->adds |= t->q[i] != 0.0; /* some are there already */
+        n->adds |= t->q[i] != 0.0; /* the caller has left gradients */
 }
 
 static int turn(struct training *t)

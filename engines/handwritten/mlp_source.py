@@ -1,6 +1,6 @@
-"""Sizes and loss of a network -> C: `mlp.c`, which a good engineer would write by hand for an MLP of two layers.
+"""Sizes and loss of a network -> C: macros, then `mlp.c`.
 
-The sizes are macros, so that loops have constant lengths. The text includes no header and needs nothing but libm.
+The sizes are macros, so that loops have constant lengths. The text includes no headers and needs only libm.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from engines.kernel.c_text import unit
 from engines.kernel.c_tree import Define, Include, Item
 
 LANES = 8
-"""Doubles in the widest register; a block of neurons is a multiple of it."""
+"""Doubles in the widest register. The size of a block of neurons is a multiple of it."""
 
 WIDTHS = {"__AVX512F__": 8, "__AVX__": 4}
-"""What a compiler defines -> doubles in the widest vector, as the C decides it."""
+"""A compiler's macro -> doubles in the widest vector, as in the C."""
 
 MOST_REGISTERS = 7
-"""Sums of so many registers are kept at once: of half their width AVX has 16, and input and product need one each."""
+"""Maximum number of registers for a block's sums. AVX has 16 of half the width, and needs two for input and product."""
 
 
 def mlp_source(network: Network, *, sparse: bool) -> str:
-    """The C. sparse: the first layer visits the inputs that are not 0, and no others."""
+    """The C of a network. sparse: the first layer visits only inputs that are not 0."""
     inputs, hidden, outputs = network.shape
     macros = {
         "INPUTS": inputs,
@@ -40,7 +40,7 @@ def mlp_source(network: Network, *, sparse: bool) -> str:
 
 
 def workspace(network: Network) -> int:
-    """Doubles that `struct network` needs, wherever w begins. The C checks that they suffice."""
+    """Doubles that `struct network` needs for any alignment of w. The C checks that they suffice."""
     inputs, hidden, outputs = network.shape
     hidden_lanes, output_lanes = (_blocks(neurons) * _block(neurons) for neurons in (hidden, outputs))
     parameters = (inputs + 1) * hidden_lanes + (hidden + 1) * output_lanes
@@ -50,10 +50,10 @@ def workspace(network: Network) -> int:
 
 
 def _blocks(neurons: int) -> int:
-    """A layer's neurons are divided into so many blocks, equal ones: the sums of a block fit into registers."""
+    """The number of equal blocks for a layer's neurons, such that the sums of a block fit into registers."""
     return -(-neurons // (LANES * MOST_REGISTERS))
 
 
 def _block(neurons: int) -> int:
-    """And a block has so many lanes."""
+    """The number of lanes in each block."""
     return LANES * -(-neurons // (LANES * _blocks(neurons)))

@@ -1,1 +1,4 @@
-"""Engines whose graph is walked by Python. One file a variant; the diff between two of them is the experiment."""
+"""Engines that walk the graph in Python, one variant per file. The diff between two files is the experiment.
+
+Compiled engines are not here, and neither are the operators that all Values share (`engines.value_base`).
+"""

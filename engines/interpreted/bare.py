@@ -1,8 +1,7 @@
-"""A number that computes with a Value's operators, one object an operation, and records nothing.
+"""A number with a Value's operators that records nothing: no children, operation, closure or gradient.
 
-No children, no name of the operation, no closure, no gradient: what a model and its loss take over this class is the
-forward pass of a step by itself. What an engine takes beyond that, it takes for its graph
-(`harness/worker/anatomy.py`). It is no engine: nothing can be trained with it.
+It makes one object per operation, so a model's time over this class is the cost of the forward pass alone. Any further
+time of an engine goes into its graph (`harness/worker/profiling/anatomy.py`). This is not an engine: it can't train.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import math
 from typing import Any, Union
 
 from engines.api import Number
-from engines.derived import Derived, check_exponent, power
+from engines.value_base import Derived, check_exponent, power
 
 
 class Bare(Derived):

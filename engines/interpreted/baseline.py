@@ -6,8 +6,8 @@ import math
 from typing import Any, Union
 
 from engines.api import Number
-from engines.derived import Derived, check_exponent, power
 from engines.interpreted.engine import InterpretedEngine
+from engines.value_base import Derived, check_exponent, power
 
 
 class Value(Derived):
@@ -18,7 +18,7 @@ class Value(Derived):
         self.grad: Any = 0
         self.label = label
         self._backward = lambda: None
-        # A set of children forgets their order and merges a*a into one: gradients then depend on addresses.
+        # A set loses the order of the children and collapses a*a to one child, so gradients depend on addresses.
         self._prev = set(_children)
         self._op = _op
 

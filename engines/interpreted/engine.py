@@ -11,7 +11,7 @@ from engines.value_engine import ValueEngine
 
 
 class InterpretedEngine(ValueEngine):
-    """A Value class that Python runs; it needs nothing but the interpreter."""
+    """An engine over a Value class that Python runs. It needs only the interpreter."""
 
     def __init__(
         self, name: str, value: Any, *, trainer: type[ScalarTrainer] = RebuildingTrainer, **facts: Any

@@ -1,7 +1,7 @@
-"""Backward functions at module level: no closure is made for a Value, which is passed to its function instead.
+"""Backward functions at module level: each takes its Value as an argument, so no closure is created.
 
-With the closure goes a cycle: `out._backward` held `out`, so that only the garbage collector could free a graph. Here
-reference counting frees it, which is most of what this variant gains on CPython.
+A closure forms a cycle, because `out._backward` holds `out`, and only the garbage collector can free such a graph.
+Without closures, reference counting frees it. Most of the gain on CPython comes from that.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import math
 from typing import Any, Union
 
 from engines.api import Number
-from engines.derived import Derived, check_exponent, power
 from engines.interpreted.engine import InterpretedEngine
+from engines.value_base import Derived, check_exponent, power
 
 
 class Value(Derived):
@@ -19,7 +19,7 @@ class Value(Derived):
 
     __slots__ = ("_backward", "_exponent", "_op", "_prev", "data", "grad", "label")
 
-    _exponent: Number  # set where the operation is a power
+    _exponent: Number  # set only for a power
 
     def __init__(self, data: Any, _children: tuple[Value, ...] = (), _op: str = "", label: str = "") -> None:
         self.data = data
@@ -134,7 +134,7 @@ ENGINES = (
     InterpretedEngine(
         "hoisted",
         Value,
-        idea="and backward functions at module level",
+        idea="plus backward functions at module level",
         builds_on="slots",
         typical_row_seconds=4e-6,
     ),

@@ -1,7 +1,7 @@
-"""No functions at all: each Value stores its partial derivatives, computed on the way forward.
+"""No backward functions: each Value stores its partial derivatives, computed in the forward pass.
 
-The partials are those of the moment the Value was made. A program that edits an operand's data between forward and
-backward sees the old ones here, where closures would read the new data.
+The partials date from the creation of the Value. If a program edits an operand's data between forward and backward,
+this variant uses the old data; closures would read the new data.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import math
 from typing import Any, Union
 
 from engines.api import Number
-from engines.derived import Derived, check_exponent, power
 from engines.interpreted.engine import InterpretedEngine
+from engines.value_base import Derived, check_exponent, power
 
 
 class Value(Derived):
@@ -69,7 +69,7 @@ class Value(Derived):
     def max(self, other: Union[Value, Number]) -> Value:
         other = other if isinstance(other, Value) else Value(other)
         out = Value(self.data if self.data > other.data else other.data, (self, other), "max")
-        # Nothing goes to the other operand: a partial of 0.0 would make NaN of an infinite gradient.
+        # The other operand gets nothing, because a partial of 0.0 would turn an infinite gradient into NaN.
         out._receivers = (self,) if self.data > other.data else (other,)
         out._partials = (1.0,)
         return out
@@ -85,7 +85,7 @@ ENGINES = (
     InterpretedEngine(
         "local-grads",
         Value,
-        idea="no functions at all: each Value stores its local derivatives",
+        idea="no backward functions: each Value stores its local derivatives",
         builds_on="hoisted",
         typical_row_seconds=4e-6,
     ),

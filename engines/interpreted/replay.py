@@ -1,4 +1,4 @@
-"""One graph for all steps: beside its backward function a Value keeps a forward one, which computes its data again."""
+"""One graph for all steps: each Value has a backward function and a forward function, which recomputes its data."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import math
 from typing import Any, Union
 
 from engines.api import Number
-from engines.derived import Derived, check_exponent, power
 from engines.interpreted.engine import InterpretedEngine
 from engines.interpreted.trainer import ReplayingTrainer
+from engines.value_base import Derived, check_exponent, power
 
 
 class Value(Derived):
@@ -16,7 +16,7 @@ class Value(Derived):
 
     __slots__ = ("_backward", "_exponent", "_forward", "_op", "_prev", "data", "grad", "label")
 
-    _exponent: Number  # set where the operation is a power
+    _exponent: Number  # set only for a power
 
     def __init__(self, data: Any, _children: tuple[Value, ...] = (), _op: str = "", label: str = "") -> None:
         self.data = data

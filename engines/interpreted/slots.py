@@ -1,4 +1,4 @@
-"""Fixed slots: a Value without a dictionary."""
+"""`__slots__`: a Value without a dictionary."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 from typing import Any, Union
 
 from engines.api import Number
-from engines.derived import Derived, check_exponent, power
 from engines.interpreted.engine import InterpretedEngine
+from engines.value_base import Derived, check_exponent, power
 
 
 class Value(Derived):
@@ -114,7 +114,7 @@ ENGINES = (
     InterpretedEngine(
         "slots",
         Value,
-        idea="and __slots__",
+        idea="plus __slots__",
         builds_on="tuple",
         typical_row_seconds=8e-6,
     ),

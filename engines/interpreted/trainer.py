@@ -1,8 +1,8 @@
 """The training contract over a Value class: row -> loss -> gradients -> update.
 
-Two trainers keep it: one builds the graph anew for every step, as micrograd does, the other builds it once and replays
-it. They share everything but how a step is taken. A step is a sequence of stages, a method each, so that a profiler can
-time them (`harness/worker/anatomy.py`).
+There are two trainers. One builds a new graph for every step, as micrograd does; the other builds it once and replays
+it. They differ only in how they take a step. A step is a sequence of stages, one method each, so that a profiler can
+time them (`harness/worker/profiling/anatomy.py`).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from engines.nn import Networks
 
 
 class ScalarTrainer:
-    """A model whose parameters are Values. Subclasses say how one step is taken."""
+    """A model whose parameters are Values. Subclasses define how to take one step."""
 
     STAGES: ClassVar[tuple[str, ...]]
-    """Methods that a step calls one after the other; "update" follows the last step of a batch."""
+    """Methods that a step calls in order; "update" follows the last step of a batch."""
 
     def __init__(self, nn: Networks, workload: Workload) -> None:
         self._workload = workload
@@ -64,7 +64,7 @@ class ScalarTrainer:
                 self.update(finite_rate(self._workload.rate(number), number))
 
     def _step(self, row: array[float]) -> float:
-        """Forward and backward of one row; adds to the parameters' gradients and returns the loss."""
+        """Run forward and backward for one row. Adds to the parameters' gradients and returns the loss."""
         raise NotImplementedError
 
     def update(self, rate: float) -> None:
@@ -86,7 +86,7 @@ class ScalarTrainer:
 
 
 class RebuildingTrainer(ScalarTrainer):
-    """A new graph for every row."""
+    """Builds a new graph for every row."""
 
     STAGES = ("build", "backward", "free", "update")
 
@@ -100,7 +100,7 @@ class RebuildingTrainer(ScalarTrainer):
         return value
 
     def build(self, row: array[float]) -> None:
-        """Build the graph of a row, which computes its data on the way."""
+        """Build the graph of a row, which also computes its data."""
         inputs = [self.Value(x) for x in row]
         self._loss = self._workload.loss(self._model, inputs, self._workload.outputs(self._model, inputs))
 
@@ -113,7 +113,7 @@ class RebuildingTrainer(ScalarTrainer):
 
 
 class ReplayingTrainer(ScalarTrainer):
-    """One graph for all rows: its Values know how to compute themselves again (`_forward`, `_backward`)."""
+    """Replays one graph for all rows, with the `_forward` and `_backward` functions of its Values."""
 
     STAGES = ("forward", "backward", "update")
 
@@ -145,7 +145,7 @@ class ReplayingTrainer(ScalarTrainer):
         return value
 
     def forward(self, row: array[float]) -> None:
-        """Compute the data of every Value again, operands first."""
+        """Recompute the data of every Value, operands first."""
         for leaf, x in zip(self._inputs, row):
             leaf.data = x
         for forward, v in self._forward:

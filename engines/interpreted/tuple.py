@@ -1,4 +1,4 @@
-"""Children in a tuple: their order is kept, and no set is built. The reference engine: its bits are the truth."""
+"""Children in a tuple, which keeps their order. The reference engine: every strict engine must match its bits."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 from typing import Any, Union
 
 from engines.api import Number
-from engines.derived import Derived, check_exponent, power
 from engines.interpreted.engine import InterpretedEngine
+from engines.value_base import Derived, check_exponent, power
 
 
 class Value(Derived):

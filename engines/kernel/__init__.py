@@ -1,4 +1,4 @@
-"""What all compiled engines share: the kernel interface, the Program over it, compilers, and the training loop.
+"""The parts that all compiled engines share: the kernel interface, Program, compilers, and the training loop.
 
-Not here: what turns a graph into code. That is `straight` (row by row) and `rerolled` (recovered loops).
+Code generation is not here. It is in `straight` (row by row) and `rerolled` (recovered loops).
 """

@@ -1,8 +1,8 @@
-"""A program's buffers: what C may write to, and why it can't write past the end.
+"""The buffers that compiled code writes to, and the checks that stop it from writing past the end.
 
-C knows addresses only. A buffer is exported through the buffer protocol while it is a program's, so CPython refuses to
-resize or release it. PyPy's buffers, NumPy's `resize(refcheck=False)` and `ctypes.resize` ignore exports, so a buffer
-that the caller assigned is checked again on each call.
+C sees only addresses. A program holds an export of each of its buffers (the buffer protocol), so CPython refuses to
+resize or release them. PyPy's buffers, NumPy's `resize(refcheck=False)` and `ctypes.resize` ignore exports, so every
+call checks the buffers that the caller assigned.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from engines.columns import view_of
 if TYPE_CHECKING:
     Array = array[float]
 else:
-    Array = array  # which takes no subscript before CPython 3.12
+    Array = array  # CPython before 3.12 can't subscript it
 
 EXPORTS_PIN = sys.implementation.name == "cpython"
-"""Whether an array that is exported keeps its length."""
+"""Whether an exported array keeps its length."""
 
 ALIGNMENT = 8
-"""C may read doubles only at multiples of it."""
+"""C may read doubles only at multiples of this many bytes."""
 
 
 class FixedArray(Array):
-    """Doubles that a program owns: an array whose numbers can be set, and whose length can't."""
+    """Doubles that a program owns: an array of fixed length."""
 
     __slots__ = ()
 
@@ -40,13 +40,13 @@ class FixedArray(Array):
                     f"{len(value):,} numbers for {places:,} places of a program's buffer\n"
                     "  Its length is fixed: assign one number for each place."
                 )
-            if not places:  # CPython takes it for a change of length
+            if not places:  # CPython treats this as a change of length
                 return
         super().__setitem__(key, value)
 
     def _refuse(self, *_: Any) -> NoReturn:
         raise BufferError(
-            "a program's buffer keeps its length, since compiled code knows its address\n"
+            "a program's buffer can't be resized, because compiled code uses its address\n"
             "  Copy it first: `array.array('d', program.parameters)`."
         )
 
@@ -55,20 +55,20 @@ class FixedArray(Array):
 
 
 class Buffer:
-    """One buffer of a program: its own until the caller assigns another one."""
+    """One buffer of a program. The program owns it until the caller assigns another one."""
 
     def __init__(self, name: str, numbers: Iterable[float]) -> None:
         self.name = name
         self.array: Any = FixedArray("d", numbers)
-        """What the caller sees, and may write to."""
+        """The object that the caller sees and may write to."""
         self.length = len(self.array)
         self._view = memoryview(self.array)
         self._is_fixed = EXPORTS_PIN
 
     def assign(self, buffer: Any, others: Iterable[Buffer]) -> None:
-        """Use the caller's buffer: writable, contiguous doubles, apart from the program's others.
+        """Use the caller's buffer: writable, contiguous doubles that don't overlap the program's other buffers.
 
-        Raises TypeError and ValueError, and leaves everything as it was.
+        Raises TypeError and ValueError, and then changes nothing.
         """
         view = self._measured(buffer)
         start = address(view)
@@ -86,7 +86,7 @@ class Buffer:
         self.array, self._view, self._is_fixed = buffer, view, False
 
     def ready(self) -> Any:
-        """The buffer for the call that begins now. Raises TypeError or ValueError where it has changed since."""
+        """Return the buffer for a call that begins now. Raises TypeError or ValueError if it has changed."""
         return self.array if self._is_fixed else self._measured(self.array)
 
     def _measured(self, buffer: Any) -> memoryview:
@@ -94,7 +94,7 @@ class Buffer:
 
 
 def address(view: memoryview) -> int:
-    """Where a writable view begins; 0 for an empty one."""
+    """Address of a writable view; 0 if it is empty."""
     import ctypes
 
     return ctypes.addressof(ctypes.c_char.from_buffer(view)) if view.nbytes else 0

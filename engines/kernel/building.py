@@ -1,7 +1,7 @@
-"""C -> a shared object: runs a compiler where nobody else can interfere.
+"""C -> a shared object, built by a compiler in isolation.
 
-A build happens in a new directory of mode 0700, without a shell, in a process group of its own, under limits of time
-and memory. A compiler that fails, hangs or is killed is a BuildFailed with the end of what it said.
+A build runs in a new directory of mode 0700, without a shell, in a separate process group, under limits of time and
+memory. A compiler that fails, hangs or is killed raises BuildFailed with the end of its output.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SECONDS = 1800.0
 """Default time limit for a compiler, in seconds."""
 
 BYTES = 16 << 30
-"""Default limit of its address space: Clang 19 -O1 took 5.9 GB for one function of 120,000 rows."""
+"""Default limit of a compiler's address space: Clang 19 -O1 took 5.9 GB for one function of 120,000 rows."""
 
 TAIL_CHARACTERS = 800
 
@@ -36,23 +36,23 @@ LARGEST_FILE_BYTES = 4 << 30
 """Largest file that a compiler may write, its output included."""
 
 LOG_BYTES = 16 << 20
-"""How much of a compiler's output is read, from the end."""
+"""How much of the end of a compiler's output is read."""
 
 DISK_TROUBLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
-PLACE = "Point TMPDIR at a folder where you may write, which has space left."
+PLACE = "Point TMPDIR at a writable folder with free space."
 
 FOLDER_PREFIX = "zoomgrad-build-"
-"""What the name of a build's directory begins with: what tells our objects from others, wherever a tool shows paths."""
+"""Prefix of a build directory's name, by which tools that show paths recognise our objects."""
 
 
 class BuildFailed(Exception):
-    """A compiler that brought no object: what happened, the end of its output, and what to do."""
+    """A build produced no object. Carries the reason, the end of the compiler's output, and the remedy."""
 
     def __init__(self, reason: str, output: str, remedy: str) -> None:
         output = output.strip()
         tail = output if len(output) <= TAIL_CHARACTERS else f"…{output[-TAIL_CHARACTERS:]}"
-        # Compilers quote sources and names: a terminal is to show their control characters, not to obey them.
+        # Compilers quote sources and names, and a terminal must not obey the control characters in them.
         tail = "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in tail)
         self.reason = f"{reason}: {tail or 'it said nothing'}"
         self.remedy = remedy
@@ -60,7 +60,7 @@ class BuildFailed(Exception):
 
 
 class TookTooLong(BuildFailed):
-    """A compiler that was ended at its limit of time."""
+    """A compiler hit its time limit."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Built:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A translation unit's object in its private directory, and what the compiler said meanwhile."""
+    """A translation unit's object in its private directory, and the compiler's output."""
 
     path: Path
     output: str
@@ -81,11 +81,11 @@ class Compiled:
 
 @contextlib.contextmanager
 def private_folder() -> Iterator[Path]:
-    """A new directory that only we may enter; gone at the block's end. Raises BuildFailed where none can be made."""
+    """A new directory that only this user can enter, removed at the block's end. Raises BuildFailed."""
     try:
         folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX))  # its mode is 0700
     except OSError as error:
-        raise BuildFailed("there is no place to compile", str(error), PLACE) from None
+        raise BuildFailed("no folder can be created for the build", str(error), PLACE) from None
     try:
         yield folder
     finally:
@@ -93,7 +93,7 @@ def private_folder() -> Iterator[Path]:
 
 
 def write(file: Path, content: bytes) -> None:
-    """Write a file of a private folder. Raises BuildFailed where the disk refuses it."""
+    """Write a file in a private folder. Raises BuildFailed if that fails."""
     try:
         file.write_bytes(content)
     except OSError as error:
@@ -104,7 +104,7 @@ def write(file: Path, content: bytes) -> None:
 def build(
     tool: Toolchain, units: Sequence[str], flags: Sequence[str], *, seconds: float = SECONDS, most_bytes: int = BYTES
 ) -> Iterator[Built]:
-    """Compile the translation units, side by side where there are several, and link them; gone at the block's end.
+    """Compile the translation units in parallel and link them. The object is removed at the block's end.
 
     Raises BuildFailed.
     """
@@ -134,9 +134,9 @@ def _check_there(tool: Toolchain, files: Sequence[Path]) -> None:
 
 
 def _check_whole(tool: Toolchain, file: Path) -> None:
-    """Raise BuildFailed for an ELF object whose last part, the table of sections, is not there.
+    """Raise BuildFailed for an ELF object that lacks its last part, the section table.
 
-    On a full disk TCC cuts its object short and reports success; who loaded it would end by SIGBUS.
+    On a full disk, TCC cuts its object short and reports success. Loading that object would kill the process by SIGBUS.
     """
     with file.open("rb") as stream:
         header, size = stream.read(64), stream.seek(0, os.SEEK_END)
@@ -149,12 +149,12 @@ def _check_whole(tool: Toolchain, file: Path) -> None:
     end = offset + entry_bytes * entries
     if size < end:
         name = Path(tool.command[0]).name
-        raise BuildFailed(f"{name} wrote {size:,} of {end:,} bytes of the object, and said that it was done", "", PLACE)
+        raise BuildFailed(f"{name} wrote {size:,} of {end:,} bytes of the object, but reported success", "", PLACE)
 
 
 @contextlib.contextmanager
 def loading() -> Iterator[None]:
-    """While an object is loaded: raises BuildFailed where the system refuses it."""
+    """Raise BuildFailed if the system refuses to load an object in this block."""
     try:
         yield
     except (OSError, ImportError, UnicodeError) as error:  # a path may be undecodable
@@ -166,9 +166,9 @@ def loading() -> Iterator[None]:
 def compile_unit(
     tool: Toolchain, unit: str, flags: Sequence[str], *, seconds: float = SECONDS, most_bytes: int = BYTES
 ) -> Iterator[Compiled]:
-    """Compile one translation unit as `build` does, and link nothing; gone at the block's end.
+    """Compile one translation unit as `build` does, without linking. The folder is removed at the block's end.
 
-    What flags make the compiler write besides lies next to the object. Raises BuildFailed.
+    Any other files that the flags request are next to the object. Raises BuildFailed.
     """
     with private_folder() as folder:
         file, target = folder / "unit.c", folder / "unit.o"
@@ -180,7 +180,7 @@ def compile_unit(
 
 @dataclass(frozen=True)
 class _Limits:
-    """Runs commands side by side, and ends them all when one fails or takes too long; gives what each one said."""
+    """Runs commands in parallel and returns their outputs. If one fails or takes too long, it kills them all."""
 
     folder: Path
     seconds: float
@@ -196,7 +196,7 @@ class _Limits:
             for process in processes:
                 asking.end_group(process)
 
-        # A `wait` with a timeout sleeps up to 50 ms at a time, which is half of a short build.
+        # A timer, because `wait` with a timeout sleeps up to 50 ms at a time, which is half of a short build.
         timer = threading.Timer(self.seconds, end_all)
         try:
             for command, log in zip(commands, logs):
@@ -215,7 +215,7 @@ class _Limits:
                     raise BuildFailed(
                         f"{_name(process)} {_how_it_ended(code)}",
                         _end_of(log),
-                        f"It had {self.seconds:g} s and {self.most_bytes >> 20:,} MiB; a smaller workload needs less.",
+                        f"It had {self.seconds:g} s and {self.most_bytes >> 20:,} MiB. Choose a smaller workload.",
                     )
             return [_end_of(log) for log in logs]
         except OSError as error:
@@ -228,13 +228,13 @@ class _Limits:
                 process.wait()
 
     def _start(self, command: Sequence[str], output: int) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(  # noqa: S603  (a list of arguments, which no shell reads)
+        process = subprocess.Popen(  # noqa: S603  (a list of arguments, not run by a shell)
             command,
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            # Its temporary files stay in the private directory too.
+            # Keep its temporary files in the private directory too.
             env={**asking.surroundings(), "TMPDIR": str(self.folder)},
             **_OWN_GROUP,
         )
@@ -242,7 +242,7 @@ class _Limits:
         return process
 
 
-# A group, so that a driver's children end with it; not a session, so that who ends our whole session ends them too.
+# A group, so that a driver's children end with it. Not a session, so that killing our session also kills the compiler.
 _OWN_GROUP: dict[str, Any] = {"process_group": 0} if sys.version_info >= (3, 11) else {"preexec_fn": os.setpgrp}
 
 
@@ -255,7 +255,7 @@ def _how_it_ended(code: int) -> str:
 
 
 def _end_of(log: Path) -> str:
-    """The end of what a compiler said, as text."""
+    """The end of a compiler's output."""
     with log.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_BYTES))
         return file.read().decode(errors="replace")

@@ -1,4 +1,4 @@
-"""An engine that compiles C: generate, compile, keep what took long, load."""
+"""An engine that compiles C: generate, compile, keep slow builds, load."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ import os
 from pathlib import Path
 from typing import Any, Optional
 
+from engines.api import KEPT_FROM_SECONDS
 from engines.graph.tape import Tape
 from engines.kernel import building, object_cache, toolchains
 from engines.kernel.c_text import Source
 from engines.kernel.engine import Clock, CompiledEngine
 from engines.kernel.library import Library, interface
 from engines.kernel.program import Kernel
-
-KEPT_FROM_SECONDS = 10.0
-"""A build that takes longer is kept for the run's later blocks."""
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -37,23 +35,23 @@ class CEngine(CompiledEngine):
         interface()
 
     def toolchain(self) -> toolchains.Toolchain:
-        """The compiler as it stands here. Raises Unavailable."""
+        """The compiler on this machine. Raises Unavailable."""
         return toolchains.find(self.compiler)
 
     @property
     def vector_doubles(self) -> int:
-        """Doubles of the widest vector that the C names; a compiler may find vectors in scalar code by itself."""
+        """Doubles in the widest vector type in the C. A compiler may also vectorise scalar code."""
         return 1
 
     def fusable(self, tape: Tape) -> Any:
-        """Sums of a step that could be fused with a product, whatever the C makes of them."""
+        """Count the sums of a step that a compiler could fuse with a product."""
         raise NotImplementedError
 
     def source(self, code: Any) -> str:
         return "\n".join(self.generate(code).units)
 
     def generate(self, code: Any) -> Source:
-        """The C, in this engine's form."""
+        """Generate the C in this engine's form."""
         raise NotImplementedError
 
     def build(self, code: Any, clock: Clock, objects: Optional[Path]) -> Kernel:
@@ -68,7 +66,7 @@ class CEngine(CompiledEngine):
         )
         tool = self.toolchain()
         with contextlib.ExitStack() as stack:
-            # The key asks the compiler for its macros: most programs compile too fast to be kept, and need none.
+            # The key asks the compiler for its macros, so skip it for most programs: they compile too fast to be kept.
             if objects and os.path.lexists(objects):
                 kept = stack.enter_context(object_cache.kept(objects, self._key(tool, source)))
             else:
@@ -77,7 +75,7 @@ class CEngine(CompiledEngine):
                 clock.sizes["object_bytes"] = kept.size
                 with building.loading():
                     kernel = self.load(kept, source)
-                clock.phases.clear()  # nothing was compiled: this block has no compile time
+                clock.phases.clear()  # nothing was compiled, so this block has no compile time
                 return kernel
             with clock.phase("compile"):
                 built = stack.enter_context(building.build(tool, source.units, self.flags))
@@ -88,16 +86,16 @@ class CEngine(CompiledEngine):
                 return self.load(built, source)
 
     def load(self, built: building.Built, source: Source) -> Kernel:
-        """The object as a kernel. Raises OSError or ImportError where the system refuses it."""
+        """Load the object as a kernel. Raises OSError or ImportError if the system refuses it."""
         return Library(str(built.path), source.workspace)
 
     @property
     def abi(self) -> str:
-        """What else of an interpreter an object depends on; empty where it is called through cffi."""
+        """The interpreter's ABI, if objects depend on it; empty if they are called through cffi."""
         return ""
 
     def _key(self, tool: toolchains.Toolchain, source: Source) -> str:
-        """What an object is known by: all that it is made of, and the machine that it is made for."""
-        target = sorted(toolchains.macros(tool, self.flags))  # -march=native means another processor elsewhere
+        """The cache key of an object: a hash of everything that goes into it, and of the target machine."""
+        target = sorted(toolchains.macros(tool, self.flags))  # -march=native depends on the processor
         parts = [*tool.command, tool.version, *self.flags, *target, self.abi, *source.units]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""Generated C as text: its translation units, and the files of C that are pasted into them."""
+"""Generated C as text: translation units, and the C files that are inlined into them."""
 
 from __future__ import annotations
 
@@ -19,40 +19,40 @@ BUFFERS = {
     "y": "double *restrict y",
     "q": "double *restrict q",
 }
-"""A buffer of `kernel.h` -> how `forward` and `backward` declare it. They never overlap, and compilers may know."""
+"""A buffer of `kernel.h` -> its declaration in `forward` and `backward`. Buffers never overlap, hence `restrict`."""
 
 PIECE = '__attribute__((noinline, visibility("hidden"))) void'
-"""A function that is a piece of a pass. Inlined into its only caller it would undo the cutting into pieces, which keeps
-compile time linear."""
+"""Declares a function that is a piece of a pass. Pieces keep compile time linear; inlining them into their only caller
+would undo that."""
 
 
 class Source(NamedTuple):
-    """The translation units, and what their caller has to provide."""
+    """Translation units, and the workspace that their caller must provide."""
 
     units: list[str]
     workspace: int
-    """Doubles that a kernel's `w` needs."""
+    """Doubles in the kernel's `w`."""
 
     @property
     def size(self) -> int:
-        """Bytes in all."""
-        return sum(len(unit) for unit in self.units)  # it is ASCII
+        """Total bytes."""
+        return sum(len(unit) for unit in self.units)  # the text is ASCII
 
 
 @cache
 def read(file: str) -> str:
-    """The text of a file of C. file: its path below `engines/`, such as `kernel/kernel.h`."""
+    """The text of a C file. file: its path below `engines/`, such as `kernel/kernel.h`."""
     return (FOLDER / file).read_text(encoding="ascii")
 
 
 def unit(items: Iterable[Item]) -> str:
     """Print a translation unit, with the text of each included file in place of its `#include`.
 
-    The text that `show` prints is therefore the text that is compiled, and a compiler needs no search path.
+    So `show` prints exactly the text that is compiled, and a compiler needs no search path.
     """
     return print_c(items, read)
 
 
 def libm(functions: Iterable[tuple[str, int]]) -> Declarations:
-    """Declare functions of libm, given how many doubles each takes."""
+    """Declare libm functions, given the number of doubles that each takes."""
     return Declarations([f"double {name}({', '.join(['double'] * arity)});" for name, arity in sorted(functions)])

@@ -3,7 +3,7 @@
 statement = declaration | assignment | call | return | block | loop | choice | comment | text
 function  = comment? result name parameters statement*
 
-Expressions are strings: `engines.graph.expr` spells those that come from the op table, with their precedence. Example:
+Expressions are strings. `engines.graph.expr` spells those of the op table, with their precedence. Example:
 
     print_c([Function("void", "twice", ("double *x",), (For("i", 3, (Assign("x[i]", "2.0 * x[i]"),)),))])
 
@@ -27,13 +27,13 @@ INDENT = "    "
 
 
 class Comment(NamedTuple):
-    """A comment on lines of its own."""
+    """A comment on separate lines."""
 
     text: str
 
 
 class Declare(NamedTuple):
-    """A variable and its first value."""
+    """A variable with its initial value."""
 
     type: str
     name: str
@@ -49,26 +49,26 @@ class Assign(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call whose result nobody needs."""
+    """A call that ignores the result."""
 
     function: str
     arguments: tuple[str, ...] = ()
 
 
 class Return(NamedTuple):
-    """value: empty for a function without a result."""
+    """value: empty in a function without a result."""
 
     value: str = ""
 
 
 class Block(NamedTuple):
-    """Statements with names of their own."""
+    """Statements in their own scope."""
 
     body: Sequence[Statement]
 
 
 class For(NamedTuple):
-    """A loop whose `name` counts from 0 to below `stop`."""
+    """A loop in which `name` counts from 0 up to, but not including, `stop`."""
 
     name: str
     stop: Union[int, str]
@@ -85,7 +85,7 @@ class If(NamedTuple):
 
 
 class Text(NamedTuple):
-    """Lines that are spelled already, without their indentation: straight-line code has too many for a tree."""
+    """Lines of C without indentation. Straight-line code has too many for a tree."""
 
     lines: Sequence[str]
 
@@ -94,10 +94,10 @@ Statement = Union[Comment, Declare, Assign, Call, Return, Block, For, If, Text]
 
 
 class Function(NamedTuple):
-    """A function; without its body, its prototype."""
+    """A function, or its prototype."""
 
     result: str
-    """Its type, after `static`, attributes and the like."""
+    """The result type, after `static` and attributes."""
     name: str
     parameters: tuple[str, ...]
     body: Sequence[Statement]
@@ -109,12 +109,12 @@ class Function(NamedTuple):
 
     @property
     def prototype(self) -> str:
-        """A line of C that declares it."""
+        """The declaration of the function."""
         return f"{self.signature};"
 
 
 class Struct(NamedTuple):
-    """A structure. fields: declarations without their semicolon, each with what it means, or an empty string."""
+    """A structure. fields: declarations without semicolon, each with its meaning or an empty string."""
 
     name: str
     fields: tuple[tuple[str, str], ...]
@@ -129,14 +129,14 @@ class Define(NamedTuple):
 
 
 class Include(NamedTuple):
-    """A file of C that is the same for every graph."""
+    """A C file that is the same for every graph."""
 
     file: str
-    """Its path below `engines/`, such as `kernel/kernel.h`."""
+    """Path below `engines/`, such as `kernel/kernel.h`."""
 
 
 class Declarations(NamedTuple):
-    """Lines outside of functions that are spelled already: prototypes, constants, tables."""
+    """Lines of C outside functions: prototypes, constants, tables."""
 
     lines: Sequence[str]
 
@@ -149,10 +149,10 @@ def _directive(file: str) -> str:
 
 
 def print_c(items: Iterable[Item], included: Callable[[str], str] = _directive) -> str:
-    """A translation unit. included: what to print for an Include, given its file.
+    """Print a translation unit. included: file -> the text for its Include.
 
-    Blank lines separate items, with two exceptions: macros follow macros and declarations follow declarations, and a
-    comment stands directly above the lines that it is about. The first comment is the unit's title.
+    Blank lines separate items, except between macros, between declarations, and between a comment and the lines that
+    it describes. The first comment is the unit's title.
     """
     parts: list[str] = []
     before: Optional[Item] = None
@@ -169,7 +169,7 @@ def print_c(items: Iterable[Item], included: Callable[[str], str] = _directive) 
 
 
 def _follows(item: Item, before: Optional[Item]) -> bool:
-    """Whether an item's lines come directly after those of the item before it."""
+    """Whether no blank line separates an item from the one before it."""
     return isinstance(item, (Define, Declarations)) and isinstance(before, (type(item), Comment))
 
 
@@ -215,7 +215,7 @@ def print_statements(statements: Iterable[Statement], indent: str = INDENT) -> l
 
 def _statement(statement: Statement, indent: str) -> list[str]:
     if isinstance(statement, Text):
-        # All in one: a large graph has hundreds of thousands.
+        # One string, because a large graph has hundreds of thousands of lines.
         return [indent + f"\n{indent}".join(statement.lines)] if statement.lines else []
     if isinstance(statement, Comment):
         return _comment(statement.text, indent)
@@ -235,7 +235,7 @@ def _statement(statement: Statement, indent: str) -> list[str]:
 
 
 def _choice(choice: If, indent: str) -> list[str]:
-    """Both branches; braces on both where one needs them."""
+    """Both branches. If one needs braces, both get them."""
     head = f"{indent}if ({choice.condition})"
     then, otherwise = (print_statements(body, indent + INDENT) for body in (choice.then, choice.otherwise))
     if _is_simple(choice.then) and (not choice.otherwise or _is_simple(choice.otherwise)):
@@ -260,7 +260,7 @@ def _comment(text: str, indent: str) -> list[str]:
 
 
 def _wrapped(head: str, parts: Sequence[str], tail: str) -> str:
-    """A list in parentheses, cut into lines below its first element."""
+    """A list in parentheses, with continuation lines aligned below its first element."""
     lines = [head]
     for number, part in enumerate(parts):
         text = part + (", " if number < len(parts) - 1 else tail)

@@ -1,4 +1,4 @@
-"""A compiled engine: trace, lower, generate, compile and load, each timed."""
+"""A compiled engine: trace, lower, generate, compile and load, with the time of each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PHASES = ("trace", "lower", "generate", "compile", "load")
 
 
 class Clock:
-    """Seconds by phase, 0 for one that an engine does not have; and the sizes of what was made."""
+    """Seconds by phase, 0 for phases that an engine does not have, and the sizes of the results."""
 
     def __init__(self) -> None:
         self.phases = dict.fromkeys(PHASES, 0.0)
@@ -32,7 +32,7 @@ class Clock:
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Add what the block takes to that phase."""
+        """Add the block's time to that phase."""
         start = perf_counter()
         try:
             yield
@@ -41,9 +41,9 @@ class Clock:
 
 
 class Collector:
-    """The garbage collector, which rests while any thread compiles.
+    """Pauses the garbage collector while any thread compiles.
 
-    A graph is a million objects and no garbage: collections while it grows would find nothing, again and again.
+    A growing graph is a million objects and no garbage, so collections would walk it again and again for nothing.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Collector:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """No collection until the last of these blocks ends."""
+        """Pause collections until the last of these blocks ends."""
         with self._lock:
             if not self._compilations:
                 self._was_enabled = gc.isenabled()
@@ -72,25 +72,25 @@ COLLECTOR = Collector()
 
 
 class CompiledEngine(ValueEngine):
-    """An engine that runs a recorded graph as a Program. Subclasses say how code becomes a kernel."""
+    """An engine that runs a recorded graph as a Program. Subclasses turn the tape into a kernel."""
 
     def __init__(self, name: str, **facts: Any) -> None:
         super().__init__(name, Value, **facts)
 
     def lower(self, tape: Tape) -> Any:
-        """The tape as the back end takes it."""
+        """Convert the tape to the back end's input."""
         raise NotImplementedError
 
     def sizes(self, code: Any) -> Mapping[str, float]:
-        """What a record tells of it, besides the tape's rows."""
+        """Figures for the record, besides the tape's rows."""
         return {}
 
     def source(self, code: Any) -> str:
-        """What the back end makes of the code, as text."""
+        """The back end's output for the code, as text."""
         raise NotImplementedError
 
     def build(self, code: Any, clock: Clock, objects: Optional[Path]) -> Kernel:
-        """Generate, compile and load, timed. objects: a private folder where slow builds are kept."""
+        """Generate, compile and load, and time each. objects: a private folder that keeps slow builds."""
         raise NotImplementedError
 
     def compile(
@@ -101,10 +101,10 @@ class CompiledEngine(ValueEngine):
         parameters: Sequence[Value],
         outputs: Sequence[Value] = (),
     ) -> Program:
-        """Compile the graph below `loss`, whose leaves are the inputs, the parameters, and constants.
+        """Compile the graph below `loss`. Leaves that are neither inputs nor parameters are constants.
 
-        outputs: Values whose data each forward pass hands out. Raises what `linearize` raises, BrokenTape for a
-        constant that is not finite, Unavailable where the compiler is missing, and BuildFailed where it fails.
+        outputs: Values whose data each forward pass returns. Raises the errors of `linearize`, BrokenTape for a
+        constant that is not finite, Unavailable if the compiler is missing, and BuildFailed if it fails.
         """
         with COLLECTOR.paused():
             return self._compile(Clock(), loss, inputs, parameters, outputs, None)
@@ -112,7 +112,7 @@ class CompiledEngine(ValueEngine):
     def tape(
         self, loss: Value, *, inputs: Sequence[Value], parameters: Sequence[Value], outputs: Sequence[Value] = ()
     ) -> Tape:
-        """The tape that is compiled, after all passes."""
+        """The tape after all passes, as it is compiled."""
         return optimize(linearize(loss, inputs=inputs, parameters=parameters, outputs=outputs))
 
     def prepare(self, workload: Workload, *, objects: Optional[Path] = None) -> CompiledTrainer:

@@ -1,7 +1,7 @@
-"""A kernel's C -> a CPython extension module, in place of cffi: what a call costs, and what Python.h costs to compile.
+"""A kernel's C -> a CPython extension module instead of cffi, to compare the cost of calls and of compiling Python.h.
 
-A modern module: multi-phase initialisation, fastcall methods, no state but its functions. `module.c` checks every
-argument, so that a wrong one is an exception.
+The module is modern: multi-phase initialisation, fastcall methods, no state except its functions. `module.c` checks
+every argument, so a wrong one raises an exception.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from engines.kernel.c_tree import Declarations, Define
 from engines.kernel.program import Buffers, Doubles, Stretch
 
 MODULE = "zoomgrad_program"
-"""Its name in `module.c`."""
+"""The module's name in `module.c`."""
 
 LIMITED_API = "#define Py_LIMITED_API 0x030b0000\n" if sys.version_info >= (3, 11) else ""
-"""Python.h of 3.13 compiles under TCC with the limited API only, which has buffers from 3.11 on."""
+"""TCC compiles Python.h of 3.13 only with the limited API, which includes buffers since 3.11."""
 
 
 class Extension:
     """Kernel over a loaded extension module."""
 
     def __init__(self, path: str, workspace: int) -> None:
-        """Load the module. Raises ImportError or OSError where the system refuses it."""
+        """Load the module. Raises ImportError or OSError if the system refuses it."""
         loader = importlib.machinery.ExtensionFileLoader(MODULE, path)
         spec = importlib.util.spec_from_loader(MODULE, loader)
         assert spec is not None
@@ -57,7 +57,7 @@ class Extension:
 
 
 def as_module(source: Source, outputs: int) -> Source:
-    """The C of an extension module around a kernel's only unit, which defines INPUTS and PARAMETERS."""
+    """Wrap a kernel's only unit, which defines INPUTS and PARAMETERS, as an extension module."""
     (kernel,) = source.units
     python = ["#define PY_SSIZE_T_CLEAN", "#include <Python.h>"]
     head = unit(
@@ -72,15 +72,15 @@ def as_module(source: Source, outputs: int) -> Source:
 
 
 def check_python() -> None:
-    """Raise Unavailable where this interpreter can't load such a module, or lacks its header."""
+    """Raise Unavailable if this interpreter can't load such a module, or lacks its header."""
     if sys.implementation.name != "cpython":
         raise Unavailable(
-            "an extension module is CPython's; other interpreters only emulate its C API",
+            "extension modules are for CPython; other interpreters only emulate its C API",
             "Use `tcc`: the same C, called through cffi.",
         )
     if LIMITED_API and sysconfig.get_config_var("Py_GIL_DISABLED"):
         raise Unavailable(
-            "free-threaded Python has no limited API, and TCC compiles no other",
+            "free-threaded Python has no limited API, which TCC needs",
             "Use `tcc`: the same C, called through cffi.",
         )
     if not (_include() / "Python.h").is_file():
@@ -88,12 +88,12 @@ def check_python() -> None:
 
 
 def abi() -> str:
-    """What of this interpreter such an object depends on."""
+    """Identify the interpreter's ABI, on which such an object depends."""
     return f"{sys.version} {sysconfig.get_config_var('SOABI')}"
 
 
 def include_flags() -> tuple[str, ...]:
-    """Where Python.h is, and the headers of the platform that it includes."""
+    """Search paths for Python.h and the platform headers that it includes."""
     platform = Path("/usr/include") / (sysconfig.get_config_var("MULTIARCH") or "")
     return (f"-I{_include()}", *([f"-I{platform}"] if platform.is_dir() else []))
 

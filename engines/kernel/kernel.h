@@ -1,4 +1,4 @@
-/* The one interface between a compiled graph and its caller. cffi reads this file as it stands.
+/* The interface between a compiled graph and its caller. cffi parses this file.
 
    x: inputs of one row   p: parameters   w: workspace   y: outputs   q: gradients of the parameters
    No two of these buffers overlap. */
@@ -6,9 +6,9 @@
 /* Some inputs of every row, side by side with those of the other columns. */
 struct column {
     const void *data;
-    long long width; /* inputs that it makes */
+    long long width; /* inputs per row */
     double divisor;  /* BYTES become byte / divisor */
-    long long kind;  /* DOUBLES, BYTES, or CLASSES: a label, which makes `width` inputs, all 0.0 except one */
+    long long kind;  /* DOUBLES, BYTES, or CLASSES: a label becomes `width` inputs, all 0.0 except one */
 };
 
 struct buffers {
@@ -19,7 +19,7 @@ struct buffers {
     double *q;
 };
 
-/* Steps over rows that wrap around, with an update after every `batch` of them. */
+/* Steps over rows that wrap around, with an update after every `batch` steps. */
 struct stretch {
     const struct column *columns;
     long long column_count;
@@ -29,7 +29,7 @@ struct stretch {
     long long batch;
     long long taken;     /* steps since the last update */
     const double *rates; /* one for each update to come */
-    double *losses;      /* of each step: written here */
+    double *losses;      /* output: one for each step */
 };
 
 void set_input(double *x, const struct column *columns, long long count, long long row);
@@ -38,5 +38,5 @@ void backward(const double *x, const double *p, double *w, double *q); /* adds t
 void zero_grad(double *q);
 void update(double *p, double *q, double rate, double batch); /* p -= rate * q / batch; q = 0 */
 
-/* Returns how many losses are finite. The first that is not ends the training, before its backward pass. */
+/* Returns the number of finite losses. The first other loss ends the training, before its backward pass. */
 long long train(const struct buffers *buffers, const struct stretch *stretch);

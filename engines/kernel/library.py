@@ -1,4 +1,4 @@
-"""A shared object -> Kernel, through cffi in ABI mode: one binding for CPython and PyPy, nothing else to compile."""
+"""A shared object -> Kernel, through cffi in ABI mode: one binding for CPython and PyPy, with no extra compilation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from engines.kernel.program import Buffers, Doubles, Stretch
 
 @cache
 def interface() -> Any:
-    """cffi's view of `kernel.h`. Raises Unavailable where cffi is missing."""
+    """cffi's view of `kernel.h`. Raises Unavailable if cffi is missing."""
     try:
         import cffi
     except ImportError:
@@ -27,7 +27,7 @@ def interface() -> Any:
 
 
 class Library:
-    """Kernel over a loaded object. Buffers are passed as they are; nothing is copied."""
+    """Kernel over a loaded object. Passes buffers without a copy."""
 
     def __init__(self, path: str, workspace: int) -> None:
         self._workspace = workspace
@@ -55,7 +55,7 @@ class Library:
         self._lib.update(self._pointer(p), self._pointer(q), rate, batch)
 
     def train(self, buffers: Buffers, stretch: Stretch) -> int:
-        # A structure holds addresses only: what they point to must stay until the call ends.
+        # A structure holds only addresses, so these names keep the buffers alive until the call ends.
         pointers = [self._pointer(buffer) for buffer in buffers]
         rates, losses = self._pointer(stretch.rates), self._pointer(stretch.losses)
         described, _alive = self._columns(stretch.columns)
@@ -75,17 +75,17 @@ class Library:
         return done
 
     def _pointer(self, buffer: Any) -> Any:
-        # Unless it must be writable, PyPy's cffi silently hands out a copy of what it can't address.
+        # Require a writable buffer. Otherwise PyPy's cffi silently copies a buffer that it can't address.
         try:
             return self._ffi.from_buffer("double[]", buffer, True)
         except TypeError as error:
             raise TypeError(
-                f"a {type(buffer).__name__} that can't be written in place: {error}\n"
+                f"a {type(buffer).__name__} can't be written in place: {error}\n"
                 "  Slice a memoryview before its cast, not after: `memoryview(buffer)[8:].cast('d')`."
             ) from None
 
     def _columns(self, columns: Sequence[Column]) -> tuple[Any, list[Any]]:
-        """The C view of columns, and what must live as long as it."""
+        """The columns as C structures, and the buffers that must live as long."""
         alive = [self._ffi.from_buffer("char[]", memoryview(column.data).cast("B")) for column in columns]
         described = self._ffi.new("struct column[]", len(columns))
         for view, column, data in zip(described, columns, alive):

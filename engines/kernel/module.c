@@ -1,8 +1,8 @@
-/* A kernel as a CPython extension module: each function checks its arguments, then passes them on.
+/* A kernel as a CPython extension module: each function checks its arguments, then calls the kernel.
 
-   Before this file come Python.h, a whole kernel, and the macros WORKSPACE, OUTPUTS and MOST_COLUMNS. */
+   Python.h, a complete kernel, and the macros WORKSPACE, OUTPUTS and MOST_COLUMNS come before this file. */
 
-/* What an argument must be: so many doubles. */
+/* The buffer that an argument must be. length: at least this many doubles. */
 struct expected {
     const char *name;
     Py_ssize_t length;
@@ -20,7 +20,7 @@ static void release(Py_buffer *views, Py_ssize_t count)
         PyBuffer_Release(&views[count]);
 }
 
-/* Take one buffer of at least `length` doubles. Returns -1 with an exception set if it is anything else. */
+/* Take one buffer of at least `length` doubles. For anything else, sets an exception and returns -1. */
 static int take_one(PyObject *object, const struct expected *wanted, Py_buffer *view)
 {
     int flags = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (wanted->writable ? PyBUF_WRITABLE : 0);
@@ -39,7 +39,7 @@ static int take_one(PyObject *object, const struct expected *wanted, Py_buffer *
     return -1;
 }
 
-/* Take several, or none. */
+/* Take all buffers, or none if one is wrong. */
 static int take(PyObject *const *args, const struct expected *const *wanted, Py_ssize_t count, Py_buffer *views)
 {
     for (Py_ssize_t i = 0; i < count; i++)
@@ -62,11 +62,11 @@ struct columns {
     struct column described[MOST_COLUMNS];
     Py_buffer views[MOST_COLUMNS];
     Py_ssize_t count;
-    Py_ssize_t rows; /* that each of them holds */
+    Py_ssize_t rows; /* in each column */
 };
 
-/* Take (data, width, divisor, one_hot). Types are exact: asked for its number, an object of a caller's own class may do
-   anything, even resize a buffer. */
+/* Take (data, width, divisor, one_hot). Types must match exactly: converting an object of any other class would run the
+   caller's code, which could even resize a buffer. */
 static int take_column(PyObject *fields, struct column *described, Py_buffer *view, Py_ssize_t *rows)
 {
     PyObject *data;
@@ -87,8 +87,8 @@ static int take_column(PyObject *fields, struct column *described, Py_buffer *vi
         PyErr_SetString(PyExc_TypeError, "a column must hold doubles or bytes, and class labels are bytes");
     else if (width < 1 || view->len / view->itemsize % (one_hot ? 1 : width))
         PyErr_SetString(PyExc_ValueError, "a column must hold a whole number of rows");
-    else if (width > INPUTS) /* a sum of wider ones could wrap around */
-        PyErr_Format(PyExc_ValueError, "columns must make %d inputs a row; one makes %zd", (int)INPUTS, width);
+    else if (width > INPUTS) /* a sum of larger widths could wrap around */
+        PyErr_Format(PyExc_ValueError, "columns must have %d inputs per row; one has %zd", (int)INPUTS, width);
     else if (format == 'd' && (size_t)view->buf % sizeof(double))
         PyErr_Format(PyExc_ValueError, "a column of doubles must begin at a multiple of %d bytes", (int)sizeof(double));
     else {
@@ -103,7 +103,7 @@ static int take_column(PyObject *fields, struct column *described, Py_buffer *vi
     return -1;
 }
 
-/* Take a tuple of columns that make INPUTS inputs together. */
+/* Take a tuple of columns with INPUTS inputs together. */
 static int take_columns(PyObject *tuple, struct columns *columns)
 {
     Py_ssize_t width = 0;
@@ -127,7 +127,7 @@ static int take_columns(PyObject *tuple, struct columns *columns)
     }
     if (width == INPUTS && columns->rows > 0)
         return 0;
-    PyErr_Format(PyExc_ValueError, "columns must make %d inputs a row and hold a row; they make %zd and hold %zd",
+    PyErr_Format(PyExc_ValueError, "columns must have %d inputs per row and hold a row; they have %zd and hold %zd",
                  (int)INPUTS, width, columns->rows);
 failed:
     release(columns->views, columns->count);

@@ -1,10 +1,10 @@
-"""Objects that were slow to compile, kept from one block of a run to its next, and verified before they are loaded.
+"""Keep slow-to-compile objects from one block of a run to the next, and verify them before loading.
 
-Loading an object runs its constructors, and one that was cut short ends the process by SIGBUS. A kept object is one
-file: a line with the SHA-256 of what follows, then the object. It is used only if the descriptor that it is read from
-belongs to a regular file of ours, in a folder of ours, where nobody else may write, and if the hash is right. What is
-loaded is a private copy of the bytes that were hashed: the file may change meanwhile. Anything else is removed, and the
-object is compiled anew.
+Loading an object runs its constructors, and a truncated one kills the process by SIGBUS. A kept object is one file: a
+line with the SHA-256 of the rest, then the object. It is used only if its hash is right, and if it is a regular file in
+a folder, both of which belong to this user and are not writable by others. These checks use the open descriptor. The
+file may change later, so we load a private copy of the hashed bytes. If a check fails, the file is removed and the
+object compiled again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from engines.api import Unavailable
 from engines.kernel.building import Built, private_folder, write
 
 LARGEST_BYTES = 1 << 30
-"""Fifty times the largest of the run in results/reference/full."""
+"""Fifty times the largest object of the run in results/baseline_runs/full.jsonl.xz."""
 
 SUFFIX = ".object"
 _HASH_CHARACTERS = 64
@@ -31,9 +31,9 @@ _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def keep(built: Built, folder: Path, name: str) -> None:
-    """Put a copy of an object into a private folder, whole or not at all; a disk that refuses it is a warning.
+    """Store a copy of an object in a private folder, atomically. Warns if the disk refuses it.
 
-    Raises Unavailable where others may write into the folder.
+    Raises Unavailable if others may write to the folder.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -52,14 +52,14 @@ def keep(built: Built, folder: Path, name: str) -> None:
             raise
         _sync(folder)
     except OSError as error:
-        warnings.warn(f"the object could not be kept, and is compiled in every block ({error})", stacklevel=2)
+        warnings.warn(f"the object could not be kept, so every block compiles it again ({error})", stacklevel=2)
 
 
 @contextlib.contextmanager
 def kept(folder: Path, name: str) -> Iterator[Optional[Built]]:
-    """A private copy of the object of that name, gone at the block's end; None where the folder has no sound one.
+    """A private copy of the object of that name, removed at the block's end; None if the folder has no valid one.
 
-    Raises Unavailable where others may write into the folder.
+    Raises Unavailable if others may write to the folder.
     """
     content = _verified(folder, f"{name}{SUFFIX}")
     if content is None:
@@ -72,17 +72,17 @@ def kept(folder: Path, name: str) -> Iterator[Optional[Built]]:
 
 
 def _verified(folder: Path, name: str) -> Optional[bytes]:
-    """The object's bytes, from a descriptor that was looked at, and hashed; None where there are none to be trusted."""
+    """The object's bytes, if their descriptor and hash pass all checks; else None."""
     try:
         directory = _open_folder(folder)
     except OSError:
-        return None  # it was never made
+        return None  # nothing was kept yet
     try:
         return _read(directory, name)
     except FileNotFoundError:
         return None
     except (OSError, _Unsound) as error:
-        warnings.warn(f"{folder / name} is not the object that was kept ({error}): compiled anew", stacklevel=2)
+        warnings.warn(f"{folder / name} is not the object that was kept ({error}): compiling it again", stacklevel=2)
         with contextlib.suppress(OSError):
             os.unlink(name, dir_fd=directory)
         return None
@@ -91,11 +91,11 @@ def _verified(folder: Path, name: str) -> Optional[bytes]:
 
 
 class _Unsound(Exception):
-    """A file that is not a kept object: why."""
+    """A file is not a kept object. The text is the reason."""
 
 
 def _read(directory: int, name: str) -> bytes:
-    # A FIFO would hold up who opens it, and a link would lead elsewhere.
+    # These flags stop a FIFO from blocking us, and a link from leading elsewhere.
     descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
     try:
         _check(os.fstat(descriptor))
@@ -114,28 +114,28 @@ def _check(facts: os.stat_result) -> None:
     if not stat.S_ISREG(facts.st_mode):
         raise _Unsound("not a regular file")
     if facts.st_uid != os.getuid() or facts.st_mode & _OTHERS_MAY_WRITE:
-        raise _Unsound("somebody else's, or others may write to it")
+        raise _Unsound("another user owns it or may write to it")
     if facts.st_size > LARGEST_BYTES:
         raise _Unsound(f"{facts.st_size:,} bytes")
 
 
 def _open_folder(folder: Path) -> int:
-    """A descriptor of the folder. Raises OSError where there is none, and Unavailable where it is not ours alone."""
+    """Open the folder. Raises OSError if it does not exist, and Unavailable if others may write to it."""
     if folder.is_symlink():
-        raise Unavailable(f"{folder} is a link: the objects in it might be anybody's", "Remove it.")
+        raise Unavailable(f"{folder} is a link, so its objects can't be trusted", "Remove it.")
     directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     facts = os.fstat(directory)
     if facts.st_uid == os.getuid() and not facts.st_mode & _OTHERS_MAY_WRITE:
         return directory
     os.close(directory)
     raise Unavailable(
-        f"{folder} belongs to somebody else, or others may write there: code from it might be anybody's",
+        f"{folder} belongs to another user, or others may write to it, so its objects can't be trusted",
         f"Remove it, or run `chmod 700 {folder}`.",
     )
 
 
 def _sync(folder: Path) -> None:
-    """The rename is durable only once its folder is (POSIX)."""
+    """Make a rename durable: POSIX requires an fsync of the folder."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

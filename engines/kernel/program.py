@@ -1,4 +1,4 @@
-"""A compiled graph, ready to run: its buffers, and what a caller can do with them."""
+"""A compiled graph with its buffers, ready to run."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from engines.kernel.buffers import Buffer
 
 Doubles = MutableSequence[float]
 Rate = Union[float, Callable[[int], float]]
-"""A learning rate, or a schedule: the number of an update, counted from the start of the call, -> its rate."""
+"""A learning rate, or a schedule that maps the number of an update, counted from the start of the call, to its rate."""
 
 Buffers = tuple[Doubles, Doubles, Doubles, Doubles, Doubles]
 """x, p, w, y, q."""
 
 
 class Stretch(NamedTuple):
-    """A stretch of training: steps over rows from `first_row` on, which wrap around, an update after every `batch`."""
+    """A stretch of training: steps over rows that wrap around, with an update after every `batch` steps."""
 
     columns: Sequence[Column]
     first_row: int
@@ -32,42 +32,46 @@ class Stretch(NamedTuple):
     taken: int
     """Steps since the last update."""
     rates: array[float]
-    """One for each update that comes."""
+    """One for each update to come."""
     losses: array[float]
-    """Of each step: to be filled."""
+    """Output: one for each step."""
 
 
 class Kernel(Protocol):
-    """Compiled code. It owns no buffers: x holds inputs, p parameters, w what the passes share, y outputs, q gradients.
+    """Compiled code over the caller's buffers.
 
-    Lengths and types are the caller's duty. `Program` checks them on each call, and no caller sees w.
+    x holds inputs, p parameters, w data shared by the passes, y outputs, q gradients. The caller guarantees lengths and
+    types: `Program` checks them on each call, and its callers never see w.
     """
 
     def workspace(self) -> Doubles:
-        """A new w, in the kind of buffer that this code likes best."""
+        """A new w, as the kind of buffer that suits this code best."""
 
     def set_input(self, x: Doubles, columns: Sequence[Column], row: int) -> None: ...
     def forward(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles) -> float: ...
     def backward(self, x: Doubles, p: Doubles, w: Doubles, q: Doubles) -> None:
-        """Adds to q. Forward went before, over the same buffers."""
+        """Add to q. Requires a preceding forward over the same buffers."""
 
     def zero_grad(self, q: Doubles) -> None: ...
     def update(self, p: Doubles, q: Doubles, rate: float, batch: int) -> None:
-        """`p -= rate * q / batch`; then q is zero."""
+        """`p -= rate * q / batch`, then `q = 0`."""
 
     def train(self, buffers: Buffers, stretch: Stretch) -> int:
-        """Take the steps; ends at the first loss that is not finite, before its backward pass. Gives how many were."""
+        """Take the steps, but stop before the backward pass of a loss that is not finite.
+
+        Returns the number of finite losses.
+        """
 
 
 class Program:
-    """A graph that runs without its Values. The numbers are those of the graph it came from, until they are set.
+    """A graph that runs without its Values. Inputs and parameters start with the numbers of the traced graph.
 
-    Buffers may be the caller's own: assign a writable, contiguous buffer of doubles to `parameters` or `gradients`.
-    CPython then refuses to resize it; on PyPy, no other thread may do so during a call.
+    The caller may supply buffers: assign a writable, contiguous buffer of doubles to `parameters` or `gradients`.
+    CPython then refuses to resize it; on PyPy, no other thread may resize it during a call.
 
-    One thread at a time: a call during another one raises RuntimeError, and so does a schedule that calls the program
-    whose rate it gives. Whatever computes raises ChangedArithmetic where the processor's floating-point state would
-    change the bits.
+    A program serves one thread at a time. A call during another one raises RuntimeError, and so does a call from the
+    program's own rate schedule. Methods that compute raise ChangedArithmetic if the processor's floating-point state
+    would change the bits.
     """
 
     def __init__(
@@ -83,7 +87,7 @@ class Program:
         self.phases = phases
         """Seconds by phase: `trace`, `lower`, `generate`, `compile`, `load`."""
         self.sizes = sizes
-        """`tape_rows`, and where there are such things `source_bytes`, `object_bytes` and `looped_share`."""
+        """`tape_rows`, and if they apply `source_bytes`, `object_bytes` and `looped_share`."""
         self._kernel = kernel
         self._x = Buffer("inputs", inputs)
         self._p = Buffer("parameters", parameters)
@@ -96,12 +100,12 @@ class Program:
 
     @property
     def inputs(self) -> Doubles:
-        """The row that the next pass sees."""
+        """The inputs of the next pass."""
         return self._x.array  # type: ignore[no-any-return]
 
     @property
     def outputs(self) -> Doubles:
-        """What the last forward pass gave, in the order of `compile`'s outputs."""
+        """Results of the last forward pass, in the order of `compile`'s outputs."""
         return self._y.array  # type: ignore[no-any-return]
 
     @property
@@ -128,13 +132,13 @@ class Program:
             self._ran_forward = False
 
     def set_input(self, row: Union[Rows, Sequence[float]]) -> None:
-        """Take one row of inputs: a buffer of doubles, Columns that hold one row, or any sequence of numbers."""
-        # A Column is a tuple itself.
+        """Set one row of inputs: a buffer of doubles, Columns that hold one row, or any sequence of numbers."""
+        # A Column is itself a tuple.
         if isinstance(row, (list, tuple)) and not any(isinstance(part, Column) for part in (row, *row)):
             row = array("d", row)
         found = columns(row, self._x.length)  # type: ignore[arg-type]
         if found[0].rows != 1:
-            raise ValueError(f"set_input takes one row, not {found[0].rows:,}\n  Hand many to `train`.")
+            raise ValueError(f"set_input takes one row, not {found[0].rows:,}\n  Pass several rows to `train`.")
         check_labels(found)
         with self._alone:
             check_arithmetic()
@@ -142,7 +146,7 @@ class Program:
             self._ran_forward = False
 
     def forward(self) -> float:
-        """The loss of the row that was set; `outputs` has the rest."""
+        """Run the forward pass. Returns the loss; `outputs` holds the outputs."""
         with self._alone:
             check_arithmetic()
             loss = self._kernel.forward(self._x.ready(), self._p.ready(), self._w, self._y.ready())
@@ -150,7 +154,7 @@ class Program:
             return loss
 
     def backward(self) -> None:
-        """Add this row's gradients to `gradients`. Raises RuntimeError where forward has not seen the row."""
+        """Add this row's gradients to `gradients`. Raises RuntimeError unless `forward` ran on the row."""
         with self._alone:
             if not self._ran_forward:
                 raise RuntimeError("backward before forward\n  Call `forward()` after each `set_input` or new buffer.")
@@ -158,12 +162,12 @@ class Program:
             self._kernel.backward(self._x.ready(), self._p.ready(), self._w, self._q.ready())
 
     def zero_grad(self) -> None:
-        """Forget the gradients."""
+        """Set the gradients to zero."""
         with self._alone:
             self._kernel.zero_grad(self._q.ready())
 
     def update(self, rate: float, batch: int = 1) -> None:
-        """`parameters -= rate * gradients / batch`; the gradients return to zero."""
+        """`parameters -= rate * gradients / batch`, then `gradients = 0`."""
         rate, batch = finite(rate, "the rate"), whole(batch, "batch", 1)
         with self._alone:
             check_arithmetic()
@@ -172,7 +176,7 @@ class Program:
             self._taken = 0
 
     def reset(self) -> None:
-        """As before the first step, but for the parameters: no gradients, no partial batch."""
+        """Discard gradients and any partial batch. The parameters stay."""
         with self._alone:
             self._kernel.zero_grad(self._q.ready())
             self._ran_forward = False
@@ -181,14 +185,14 @@ class Program:
     def train(
         self, rows: Rows, *, rate: Rate, batch: int = 1, steps: Optional[int] = None, first_row: int = 0
     ) -> array[float]:
-        """Forward and backward over the rows, an update after every `batch` steps; the loss of each step.
+        """Run forward and backward over the rows, with an update after every `batch` steps. Returns each step's loss.
 
-        steps: as many as there are rows unless told; rows wrap around. A partial batch's gradients persist until the
-        next call brings the rest. Rows must not share memory with `parameters` or `gradients`. Raises ValueError for a
-        rate that is not finite and a class label beyond its column, before the first step, and NonFiniteLoss at the
-        first loss that is not finite: its update is not applied.
+        steps: by default, one for each row. Rows wrap around. The gradients of a partial batch persist until later
+        calls complete it. Rows must not share memory with `parameters` or `gradients`. Before the first step, raises
+        ValueError for a rate that is not finite or a class label beyond its column. Raises NonFiniteLoss at the first
+        loss that is not finite, without applying that step's update.
         """
-        # Numbers first: a caller's own class may do anything while it becomes one, even resize the rows.
+        # Convert numbers first: the conversion may run the caller's code, which could even resize the rows.
         batch, first_row = whole(batch, "batch", 1), whole(first_row, "first_row", 0)
         steps = None if steps is None else whole(steps, "steps", 0)
         rate = rate if callable(rate) else finite(rate, "the rate")
@@ -211,9 +215,9 @@ class Program:
         update: int,
         source: Optional[Rows] = None,
     ) -> tuple[array[float], Optional[float]]:
-        """`train`, for a trainer that has checked its columns and numbers: the finite losses, and the one after them.
+        """`train` over checked columns and numbers. Returns the finite losses and the loss after them, if any.
 
-        update: the next one's number. source: what a caller gave, of which the columns were made.
+        update: the number of the next update. source: the caller's object, if the columns must be checked again.
         """
         with self._alone:
             check_arithmetic()
@@ -221,15 +225,15 @@ class Program:
                 losses = array("d", bytes(8 * steps))
             except (MemoryError, OverflowError):
                 raise ValueError(
-                    f"there is no memory for the losses of {steps:,} steps\n  Train in several calls."
+                    f"there is not enough memory for the losses of {steps:,} steps\n  Train in several calls."
                 ) from None
             count, waiting = rows[0].rows, self._taken % batch
             rates = _rates(rate, range(update, update + (waiting + steps) // batch))
-            # Where exports don't pin them, a schedule may have resized the rows, and the old views would dangle.
+            # If exports don't pin the rows, the schedule may have resized them, and the old views would dangle.
             if callable(rate) and source is not None:
                 rows = columns(source, self._x.length)
             if any(column.rows != count for column in rows):
-                raise BufferError("rows changed their length during a call\n  Leave them alone while they are read.")
+                raise BufferError("rows changed their length during a call\n  Don't resize them while they are read.")
             buffers = (self._x.ready(), self._p.ready(), self._w, self._y.ready(), self._q.ready())
             stretch = Stretch(rows, first_row, steps, batch, waiting, rates, losses)
             done = self._kernel.train(buffers, stretch)
@@ -239,7 +243,7 @@ class Program:
 
 
 class _Alone:
-    """Raises RuntimeError for whoever comes while someone is in. To wait could be to wait for oneself."""
+    """A lock that raises RuntimeError if it is taken. Waiting could deadlock: the holder may be the same thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -247,8 +251,8 @@ class _Alone:
     def __enter__(self) -> None:
         if not self._lock.acquire(blocking=False):
             raise RuntimeError(
-                "this Program is running already: in another thread, or the schedule of its rates called it\n"
-                "  Compile the graph once for each thread; let a schedule give rates only."
+                "this Program is already running: in another thread, or its rate schedule called it\n"
+                "  Compile the graph once for each thread; let a schedule only compute rates."
             )
 
     def __exit__(self, *_: object) -> None:
@@ -256,11 +260,11 @@ class _Alone:
 
 
 def _rates(rate: Rate, updates: range) -> array[float]:
-    """The rates of those updates. Raises TypeError and ValueError for the first that is not a finite number."""
+    """The rates of those updates. Raises TypeError or ValueError for the first that is not a finite number."""
     if not callable(rate):
         return array("d", [finite(rate, "the rate")]) * len(updates)
     rates = [rate(update) for update in updates]
-    # One sum in place of a check for each: it is finite only where all of them are.
+    # One sum instead of a check for each rate: it is finite only if all of them are.
     try:
         are_finite = math.isfinite(sum(rates))
     except (TypeError, OverflowError):

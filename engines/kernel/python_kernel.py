@@ -1,4 +1,4 @@
-"""Kernels that run in Python: passes over lists, and the training loop that they share."""
+"""Kernels in Python: passes over lists, and the training loop that they share."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from engines.kernel.program import Buffers, Doubles, Stretch
 
 
 class Training:
-    """A stretch of training under way: what each turn of the training loop reads and changes.
+    """State of the training loop, which each turn reads and changes.
 
-    It has the fields and the methods of `struct training` in `training.h`.
+    Its fields and methods mirror `struct training` in `training.h`.
     """
 
     def __init__(self, buffers: Buffers, stretch: Stretch) -> None:
         self.stretch = stretch
         self.buffers = buffers
-        """The caller's."""
+        """The caller's buffers."""
         self.x: Any
         self.p: Any
         self.w: Any
@@ -28,17 +28,17 @@ class Training:
         self.q: Any
         self.x, self.p, self.w, self.y, self.q = buffers
         self.step = 0
-        """Losses that are recorded: all finite."""
+        """Number of recorded losses, all finite."""
         self.row = stretch.first_row
-        """The next one."""
+        """The next row."""
         self.taken = stretch.taken
         """Rows since the last update."""
         self.rates = iter(stretch.rates)
-        """The next update's comes first."""
+        """Rates of the updates to come."""
         self._rows = stretch.columns[0].rows
 
     def index(self, ahead: int = 0) -> int:
-        """The number of the row that comes `ahead` rows after the next one."""
+        """The number of the row `ahead` rows after the next one."""
         return (self.row + ahead) % self._rows
 
     def take_row(self, x: Any) -> None:
@@ -46,7 +46,7 @@ class Training:
         read_row(x, self.stretch.columns, self.index())
 
     def record(self, loss: float) -> bool:
-        """Record the loss of the row that was taken. Returns whether it is finite; only then does the row count."""
+        """Record the loss of the current row. If it is finite, advance to the next row and return True."""
         self.stretch.losses[self.step] = loss
         if not math.isfinite(loss):
             return False
@@ -55,7 +55,7 @@ class Training:
         return True
 
     def batch_ends(self, rows: int) -> bool:
-        """Count rows whose gradients were added. Returns whether the batch is complete."""
+        """Count rows whose gradients were added. Returns whether they complete the batch."""
         self.taken += rows
         if self.taken < self.stretch.batch:
             return False
@@ -63,7 +63,7 @@ class Training:
         return True
 
 
-# A slice of a list, an array or a memoryview takes an array: x, p and q may be any of them.
+# Slice assignment from an array works for a list, an array and a memoryview; x, p and q may be any of these.
 
 
 def read_row(x: Doubles, columns: Sequence[Column], row: int) -> None:
@@ -72,10 +72,10 @@ def read_row(x: Doubles, columns: Sequence[Column], row: int) -> None:
 
 
 class PythonKernel:
-    """A Kernel over two functions. Subclasses define `values` and `gradients`, over lists.
+    """A Kernel over two functions. Subclasses define `values` and `gradients` over lists.
 
-    Reading a list makes no object, as reading an array would, so buffers are copied at the start of a call and at its
-    end. A subclass that keeps its numbers elsewhere overrides `enter`, `turn` and `leave`.
+    Buffers are copied to lists at the start of a call and back at its end, because reading an array creates an object
+    each time. A subclass that stores its numbers elsewhere overrides `enter`, `turn` and `leave`.
     """
 
     def __init__(self, workspace: int) -> None:
@@ -85,7 +85,7 @@ class PythonKernel:
         return [0.0] * self._workspace
 
     def values(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles) -> float:
-        """Fill y; gives the loss."""
+        """Fill y and return the loss."""
         raise NotImplementedError
 
     def gradients(self, x: Doubles, p: Doubles, w: Doubles, q: Doubles) -> None:
@@ -127,7 +127,7 @@ class PythonKernel:
                 try:
                     if not self.turn(t):
                         break
-                # Where C goes on with infinity or NaN, Python's operators raise, even after the loss was recorded.
+                # C goes on with infinity or NaN, but Python's operators raise, even after the loss was recorded.
                 except (ArithmeticError, ValueError):
                     t.step = step
                     t.record(math.nan)
@@ -137,11 +137,11 @@ class PythonKernel:
         return t.step
 
     def enter(self, t: Training) -> None:
-        """Take parameters and gradients from the caller's buffers."""
+        """Copy parameters and gradients from the caller's buffers."""
         t.x, t.p, t.y, t.q = (buffer.tolist() for buffer in (t.x, t.p, t.y, t.q))
 
     def turn(self, t: Training) -> bool:
-        """Train on the next row, or on several. Returns whether the losses were finite; if not, the training ends."""
+        """Train on the next row, or on several. Returns whether the losses are finite; if not, the training ends."""
         t.take_row(t.x)
         if not t.record(self.values(t.x, t.p, t.w, t.y)):
             return False
@@ -151,7 +151,7 @@ class PythonKernel:
         return True
 
     def leave(self, t: Training) -> None:
-        """Give parameters, gradients, the last row and its outputs back."""
+        """Copy parameters, gradients, the last row and its outputs to the caller's buffers."""
         x, p, _, y, q = t.buffers
         for buffer, numbers in ((x, t.x), (p, t.p), (y, t.y), (q, t.q)):
             buffer[:] = array("d", numbers)

@@ -1,10 +1,13 @@
-/* What every kernel in C ends with: reading one row, updating, and the training loop.
+/* The end of every C kernel: reading one row, updating, and the training loop.
+
+   The loop runs turn(t) until all steps are done or a loss is not finite. A turn may train on several rows at once.
+   Example: for a batch of 5, a kernel that takes 4 rows together needs two turns, of 4 rows and of 1.
 
    A kernel defines before this file:
-     PARAMETERS   how many there are
-     enter(t)     take parameters and gradients from the caller's buffers
-     turn(t)      train on the next row, or on several; return 0 if a loss was not finite, which ends the training
-     leave(t)     give parameters, gradients, the last row and its outputs back */
+     PARAMETERS   the number of parameters
+     enter(t)     copy parameters and gradients from the caller's buffers
+     turn(t)      train on the next row, or on several; return 0 if a loss is not finite, which ends the training
+     leave(t)     copy parameters, gradients, the last row and its outputs to the caller's buffers */
 
 void set_input(double *restrict x, const struct column *columns, long long count, long long row)
 {
@@ -27,7 +30,7 @@ void zero_grad(double *restrict q)
 
 void update(double *restrict p, double *restrict q, double rate, double batch)
 {
-    if (batch == 1.0) /* a division by 1.0 changes nothing, and takes most of the time */
+    if (batch == 1.0) /* dividing by 1.0 changes nothing, but takes most of the time */
         for (long long i = 0; i < PARAMETERS; i++)
             p[i] -= rate * q[i];
     else

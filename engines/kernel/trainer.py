@@ -1,4 +1,4 @@
-"""The training contract over a Program."""
+"""The training contract, implemented with a Program."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from engines.kernel.program import Program
 
 
 class CompiledTrainer:
-    """A Trainer: what the harness drives."""
+    """The Trainer of every compiled engine."""
 
     def __init__(self, program: Program, workload: Workload) -> None:
         self._program = program
         self._workload = workload
-        # Checked once, here: a step is too short for it.
+        # Check once here, because a step is too short for checks.
         self._all_columns = self._columns = columns(workload.columns(), len(program.inputs))
         check_labels(self._columns)
         self._start = array("d", program.parameters)

@@ -1,22 +1,22 @@
-/* A stretch of training under way: what each turn of the training loop reads and changes.
+/* State of the training loop, which each turn reads and changes.
 
-   A kernel whose turns keep something between them defines HAS_STATE and `struct state` before this file. */
+   A kernel that keeps more state between turns defines HAS_STATE and `struct state` before this file. */
 
 enum column_kind { DOUBLES, BYTES, CLASSES };
 
-/* A byte's quotient is looked up: a row of divisions takes longer than a layer's products. */
+/* A lookup table for byte / divisor, because a row of divisions takes longer than a layer's products. */
 struct quotients {
     double of[256];
 };
 
 struct training {
     const struct stretch *stretch;
-    const struct quotients *quotients; /* for each column, used where it holds BYTES */
+    const struct quotients *quotients; /* one for each column, used if it holds BYTES */
     double *x, *p, *w, *y, *q;
-    long long step;      /* losses that are recorded: all finite */
-    long long row;       /* the next one */
+    long long step;      /* number of recorded losses, all finite */
+    long long row;       /* the next row */
     long long taken;     /* rows since the last update */
-    const double *rates; /* the next update's comes first */
+    const double *rates; /* of the updates to come */
 #ifdef HAS_STATE
     struct state state;
 #endif
@@ -47,7 +47,7 @@ static void read_column(double *restrict x, const struct column *c, long long ro
     }
 }
 
-/* Read the row that comes `ahead` rows after the next one. */
+/* Read the row `ahead` rows after the next one. */
 static void take_row(const struct training *t, double *restrict x, long long ahead)
 {
     const struct stretch *s = t->stretch;
@@ -56,7 +56,7 @@ static void take_row(const struct training *t, double *restrict x, long long ahe
         read_column(x, &s->columns[n], row, t->quotients[n].of);
 }
 
-/* Record the loss of the row that was taken. Returns whether it is finite; only then does the row count. */
+/* Record the loss of the current row. If it is finite, advance to the next row and return 1. */
 static int record(struct training *t, double loss)
 {
     t->stretch->losses[t->step] = loss;
@@ -68,7 +68,7 @@ static int record(struct training *t, double loss)
     return 1;
 }
 
-/* Count rows whose gradients were added. Returns whether the batch is complete. */
+/* Count rows whose gradients were added. Returns whether they complete the batch. */
 static int batch_ends(struct training *t, long long rows)
 {
     t->taken += rows;

@@ -1,1 +1,4 @@
-"""Loops recovered from the scalar tape: recover the loops, rearrange the training step, emit C or NumPy."""
+"""Engines over recovered loops: `recover` loops from the tape, `rearrange` the training `step`, `emit` C or NumPy.
+
+Tracing and the tape are not here (`graph`), and neither are compilers and the training loop (`kernel`).
+"""

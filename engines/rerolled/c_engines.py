@@ -1,10 +1,10 @@
 """The engines that compile recovered loops as C.
 
-Suffixes, in this order: `-generic` (no -march=native, so the vectors that every processor of the kind has) and `-fma`
-(fused multiply-add, not strict), as in `rerolled-clang-sparse-generic`.
+Suffixes, in this order: `-generic` (without -march=native, so with baseline vectors only) and `-fma` (fused
+multiply-add, not strict), as in `rerolled-clang-sparse-generic`.
 
-By default Clang splits 512-bit vectors in two. Without -fexpensive-optimizations, gcc -O1 leaves out `vzeroupper`, and
-every call of libm pays for it.
+Two flags need a reason. Clang splits 512-bit vectors in two unless -mprefer-vector-width=512 is given. gcc -O1 omits
+`vzeroupper` unless -fexpensive-optimizations is given, and every call to libm is slower without it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class RerolledC(Rerolled, CEngine):
 
     def check(self) -> None:
         super().check()
-        _ = self.fitted  # asks the compiler, which is not to happen while phases are timed
+        _ = self.fitted  # asks the compiler now, not while phases are timed
 
     def fusable(self, tape: Tape) -> Fusable:
         return fusable(lower(tape))
@@ -46,7 +46,7 @@ class RerolledC(Rerolled, CEngine):
         form: Form = self.form
         if form.width == 1:
             return form
-        # -mfma brings wider vectors along, which nobody asked for.
+        # Ignore -mfma, which would imply wider vectors.
         asked = tuple(flag for flag in self.flags if flag.startswith("-m") and flag not in toolchains.FUSED)
         defined = toolchains.macros(self.toolchain(), asked)
         width = next((width for macro, width in WIDTHS.items() if macro in defined), 2)
@@ -55,12 +55,12 @@ class RerolledC(Rerolled, CEngine):
 
 NATIVE = (*toolchains.NATIVE, *(("-mprefer-vector-width=512",) if toolchains.IS_X86 else ()))
 GCC = ("-O1", *toolchains.NATIVE, "-fexpensive-optimizations")
-# Not -ffast-math: it would switch the whole process to flush-to-zero.
+# Not -ffast-math, which would switch the whole process to flush-to-zero.
 FAST = ("-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math")
 
 SCALARS = Form()
 WIDTHS = {"__AVX512F__": 8, "__AVX__": 4}
-"""What a compiler defines -> doubles in the widest vector."""
+"""A compiler's macro -> doubles in the widest vector."""
 VECTORS = Form(width=8, units=CORES, rearrangements=("in place", "deferred", "rows together"))
 SPARSE = replace(VECTORS, rearrangements=("in place", "zeros skipped", "deferred", "rows together"))
 
@@ -98,7 +98,7 @@ ENGINES = (
         ("-O1", *NATIVE),
         SPARSE,
         native=True,
-        idea="and terms whose input is exactly 0 skipped at run time",
+        idea="plus skipping, at run time, terms whose input is exactly 0",
         builds_on="rerolled-clang",
     ),
     _engine(
@@ -107,14 +107,14 @@ ENGINES = (
         ("-O2", *NATIVE, *FAST),
         VECTORS,
         native=True,
-        idea="and fused multiply-add, reassociated sums",
+        idea="plus fused multiply-add and reassociated sums",
         builds_on="rerolled-clang",
         strict=False,
         error_bound=1e-9,
     ),
 )
 
-_HAS_NATIVE = {"native": ("it has -march=native already", "use {engine}")}
+_HAS_NATIVE = {"native": ("it already has -march=native", "use {engine}")}
 VECTORISED = Suffixes({"generic": "generic", "fma": "fma"}, _HAS_NATIVE)
 SUFFIXES = {
     "rerolled-tcc": Suffixes(
@@ -128,14 +128,14 @@ SUFFIXES = {
     "rerolled-clang": VECTORISED,
     "rerolled-clang-sparse": VECTORISED,
     "rerolled-clang-fast": Suffixes(
-        {"generic": "generic"}, {**_HAS_NATIVE, "fma": ("it fuses already", "use {engine}")}
+        {"generic": "generic"}, {**_HAS_NATIVE, "fma": ("it already fuses", "use {engine}")}
     ),
 }
 """Engine -> the suffixes that it takes."""
 
 
 def resolve(name: str) -> Optional[RerolledC]:
-    """One of the engines with suffixes; None where the name is none of theirs. Raises WrongSuffix."""
+    """Return an engine with suffixes, or None for other names. Raises WrongSuffix."""
     plain, rest = root(name, SUFFIXES)
     if not rest:
         return None
@@ -151,6 +151,6 @@ def resolve(name: str) -> Optional[RerolledC]:
         flags += toolchains.FUSED
         facts |= {"strict": False, "error_bound": toolchains.FUSED_ERROR_BOUND}
         changes.append(toolchains.FUSED_IDEA)
-    # CEngine puts STRICT first by itself.
+    # CEngine adds STRICT again.
     own = flags[len(toolchains.STRICT) :]
     return _engine(name, base.compiler, own, base.form, idea="; ".join(changes), builds_on=plain, **facts)

@@ -1,4 +1,4 @@
-"""What engines over recovered loops share: the way from the tape to the step, and the need for NumPy."""
+"""Base class of engines over recovered loops: the path from tape to step, and the check for NumPy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from engines.rerolled.step.step import Step
 
 
 def reroll(tape: Tape) -> Loops:
-    """All stages, in order; where CHECKED, the checker after each."""
+    """Recover loops from a tape: all stages in order. If CHECKED, check the result of each."""
     found = pull(tape)
     if CHECKED:
         check_sums(found)
@@ -38,10 +38,10 @@ def reroll(tape: Tape) -> Loops:
 
 
 class Rerolled(CompiledEngine):
-    """An engine over recovered loops. In a list of base classes it comes before the class of the back end."""
+    """An engine over recovered loops. As a base class, list it before the back end's class."""
 
     def check(self) -> None:
-        """Raise Unavailable where NumPy is missing. Imports it, so that no phase has to."""
+        """Raise Unavailable if NumPy is missing. Imports NumPy now, so that no timed phase does."""
         try:
             import numpy  # noqa: F401
         except ImportError:
@@ -50,7 +50,7 @@ class Rerolled(CompiledEngine):
 
     @property
     def fitted(self) -> Form:
-        """The form, with the vectors of the machine that the code is for."""
+        """The form, with the vectors of the target machine."""
         raise NotImplementedError
 
     def lower(self, tape: Tape) -> Step:

@@ -1,4 +1,4 @@
-"""The shape of generated code: vector width, register budget, function size, rearrangements. No bit depends on it."""
+"""The form of generated code: vector width, register budget, function size, rearrangements. It changes no bit."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from engines.rerolled.recover.loops import Access, Loop
 
 @dataclass(frozen=True)
 class Form:
-    """The vectors of the machine, the sizes of functions, and which rearrangements to make."""
+    """The machine's vectors, the limits on functions, and the rearrangements to make."""
 
     width: int = 1
     """Doubles in a vector; 1: no vectors."""
     registers: int = 16
-    """Vectors, or doubles, that the machine holds at once."""
+    """Number of the machine's registers, each for a vector or a double."""
     accumulators: int = 8
-    """Lanes, or vectors of them, that a block of sums keeps in registers."""
+    """Maximum number of sums, each a lane or a vector of lanes, that a block keeps in registers."""
     piece: int = 60
     """A function ends after this many lines."""
     units: int = 1
-    """Translation units, at most."""
+    """Maximum number of translation units."""
     rearrangements: tuple[str, ...] = ("in place", "deferred")
     """Names of `rearrange.PASSES`."""
     rows: int = 4
-    """Rows that are taken together."""
+    """Number of rows to take together."""
 
     def is_one_block(self, loop: Loop) -> bool:
-        """Whether all lanes of a sum are computed side by side, in one pass over its terms."""
+        """Whether one block computes all lanes side by side, in one pass over the terms."""
         widest = self.width if lies_in_vectors(loop) else 1
         widths = vector_widths(loop.counts[-1], loop.room, widest)
         return len(loop.counts) == 1 and len(set(widths)) == 1 and len(widths) <= self.accumulators
 
 
 def lies_in_vectors(loop: Loop) -> bool:
-    """Whether inner lanes lie side by side, in the target and in every operand that has one for each."""
+    """Whether inner lanes are contiguous, in the target and in every operand that differs between lanes."""
     return loop.target.lanes[-1] == 1 and all(
         isinstance(operand, float) or (isinstance(operand, Access) and operand.lanes[-1] in (0, 1))
         for segment in loop.segments
@@ -43,9 +43,9 @@ def lies_in_vectors(loop: Loop) -> bool:
 
 
 def vector_widths(lanes: int, room: int, widest: int) -> list[int]:
-    """The vectors that cover these lanes, in doubles; the last one may reach into the room behind them.
+    """The widths, in doubles, of the vectors that cover these lanes. The last one may extend into the room after them.
 
-    5 lanes with room for 8, at most 4 wide, take 4 and 4; with room for 6 they take 4 and 2.
+    5 lanes with room for 8, and vectors at most 4 wide, give 4 and 4. With room for 6 they give 4 and 2.
     """
     widths: list[int] = []
     left, width = lanes, widest

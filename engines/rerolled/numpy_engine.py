@@ -1,4 +1,4 @@
-"""The engine that runs recovered loops as NumPy's array operations."""
+"""The engine that runs recovered loops as NumPy array operations."""
 
 from __future__ import annotations
 

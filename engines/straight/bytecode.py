@@ -1,8 +1,8 @@
 """Code -> a flat instruction array, run by one loop in Python.
 
 An instruction is a run: one primitive over many values at once. Every value has a place in one list of numbers. The
-values of a run are independent of one another and lie side by side, so that the loop is entered once a run, and inside
-it a run is a single comprehension, which CPython runs without further dispatch and PyPy compiles to a loop of its own.
+values of a run are independent of each other and lie side by side. So the loop executes a run as a single
+comprehension, which CPython runs without further dispatch and PyPy compiles to a separate loop.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from engines.straight.lower import ACCUMULATE, NUMBER, Code, lower
 
 
 class Run(NamedTuple):
-    """The primitive over values that lie side by side from `start` on; operands: for each, where its values lie."""
+    """One primitive whose results fill the places from `start` to `stop`. operands: the places of each operand."""
 
     primitive: str
     start: int
@@ -34,23 +34,23 @@ class Run(NamedTuple):
 class Bytecode(NamedTuple):
     """Instructions of both passes.
 
-    The list of values begins with the inputs, then the parameters, then the numbers.
+    The list of values starts with the inputs, the parameters and the numbers, in this order.
     """
 
     forward: list[Run]
     backward: list[Run]
     numbers: list[float]
     size: int
-    """Values in all."""
+    """Total number of values."""
     loss: int
     outputs: list[int]
     targets: list[int]
     """Parameter of each contribution, in order."""
     contributions: list[int]
-    """Where each contribution lies."""
+    """Place of each contribution."""
 
     def lines(self) -> Iterator[str]:
-        """Text form: a run is its primitive, its places, and each operand's places."""
+        """Text form: a run shows its places, its primitive, and the places of each operand."""
         yield f"numbers {' '.join(map(repr, self.numbers))}".rstrip()
         for name, runs in (("forward", self.forward), ("backward", self.backward)):
             yield f"{name}:"
@@ -65,7 +65,7 @@ class Bytecode(NamedTuple):
 
 
 def assemble(code: Code) -> Bytecode:
-    """Group instructions into runs: those of the same primitive at the same distance from the leaves."""
+    """Group instructions into runs: the same primitive at the same distance from the leaves."""
     first = code.leaves
     place = array("i", range(first)) + array("i", [0]) * len(code.instructions)
     level = array("i", [0]) * len(place)
@@ -113,14 +113,14 @@ def assemble(code: Code) -> Bytecode:
 
 @cache
 def _computation(primitive: str, arity: int) -> Callable[..., list[float]]:
-    """A function of all values and, for each operand, its places: the primitive over each set of operands.
+    """Compile a function of all values and each operand's places, which applies the primitive to each set of operands.
 
-    A comprehension of its own for each primitive: half the time of `map` over `itemgetter`s, on CPython and PyPy.
+    Each primitive has a separate comprehension. It takes half the time of `map` over `itemgetter`s on CPython and PyPy.
     """
     names = [f"i{n}" for n in range(arity)]
     columns = [f"c{n}" for n in range(arity)]
     text, _ = PYTHON.apply(primitive, [(f"w[{name}]", ATOM_PRECEDENCE) for name in names])
-    made: Callable[..., list[float]] = eval(  # noqa: S307  (spelled from the op table's primitives)
+    made: Callable[..., list[float]] = eval(  # noqa: S307  (text from the op table)
         f"lambda w, {', '.join(columns)}: [{text} for {', '.join(names)}, in zip({', '.join(columns)})]",
         dict(vars(math)),
     )
@@ -128,7 +128,7 @@ def _computation(primitive: str, arity: int) -> Callable[..., list[float]]:
 
 
 Step = tuple[Callable[..., list[float]], slice, tuple[Sequence[int], ...]]
-"""A run, ready to go: the computation, where its values lie, and where their operands lie."""
+"""A prepared run: its function, the places of its values, and the places of their operands."""
 
 
 def _steps(runs: Iterable[Run]) -> list[Step]:
@@ -136,13 +136,13 @@ def _steps(runs: Iterable[Run]) -> list[Step]:
 
 
 def _execute(steps: Iterable[Step], w: Doubles) -> None:
-    """The loop."""
+    """The interpreter's loop."""
     for compute, places, operands in steps:
         w[places] = compute(w, *operands)
 
 
 class Interpreter(PythonKernel):
-    """Kernel over instructions. Its workspace is the list of values; inputs, parameters and numbers are copied in."""
+    """Kernel over instructions. Its workspace is the list of values, with copies of inputs, parameters and numbers."""
 
     def __init__(self, bytecode: Bytecode) -> None:
         super().__init__(bytecode.size)

@@ -1,9 +1,9 @@
-"""The engines that compile C: a compiler, its optimisation, and the form of the C that it likes best.
+"""The engines that compile straight-line C: a compiler, its optimisation level, and the form of C that suits it.
 
-Names: `tcc`, `gcc-O1`, `clang-19-O1`; then, in this order, what departs from the compiler's own form:
-`-whole` (one function a pass), `-published` (the post's form) or `-p200` (functions of 200 primitives);
-`-array`, `-static` or `-globals` (where values live); `-native` (for this very processor); `-fma` (fused, not strict).
-The sweeps race these.
+Names: `tcc`, `gcc-O1`, `clang-19-O1`, followed in this order by changes to the compiler's default form:
+`-whole` (one function for each pass), `-published` (the post's form) or `-p200` (functions of 200 primitives);
+`-array`, `-static` or `-globals` (where values live); `-native` (for this exact processor); `-fma` (fused, not strict).
+The sweeps compare them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FORMS = {
     "gcc": Form(piece=100, units=CORES),
     "clang": Form(piece=400, units=CORES),
 }
-"""Sizes from docs/sweeps.md. gcc and Clang are slow enough for a translation unit on each core."""
+"""Sizes from docs/sweeps.md. gcc and Clang are so slow that one translation unit for each core pays off."""
 
 COMPILE_ROW_SECONDS = {
     "tcc": 6e-6,
@@ -41,9 +41,9 @@ COMPILE_ROW_SECONDS = {
     "clang-O2": 1.6e-4,
     "clang-O3": 1.6e-4,
 }
-"""Compiler and optimisation -> about how long a row takes to compile."""
+"""Compiler and optimisation level -> rough compile time per row."""
 WHOLE = (30, 3)
-"""How much longer that takes as one function a pass: where the compiler optimises, and where it does not."""
+"""Factors on compile time for one function per pass: with optimisation, and without."""
 
 
 class StraightC(CEngine):
@@ -63,7 +63,7 @@ class PublishedEngine(CEngine):
     """The tape as C in the form that was published first."""
 
     def lower(self, tape: Tape) -> Tape:
-        """Nothing: the published form is a translation of the tape, line by line."""
+        """Return the tape, because the published form translates it line by line."""
         return tape
 
     def generate(self, code: Tape) -> Source:
@@ -83,7 +83,7 @@ _FORM = {
 }
 _GENERIC = ("it has no -march=native to leave out", "use {engine}")
 OPTIMISER = Suffixes({**_FORM, "native": "native", "fma": "fma"}, {"generic": _GENERIC})
-"""What gcc and Clang take."""
+"""For gcc and Clang."""
 TCC = Suffixes(
     _FORM,
     {
@@ -95,7 +95,7 @@ TCC = Suffixes(
 
 
 def resolve(name: str) -> Optional[CEngine]:
-    """The engine that such a name stands for; None where it is none of ours. Raises WrongSuffix."""
+    """Return the engine with that name, or None if it follows another rule. Raises WrongSuffix."""
     match = _NAME.fullmatch(name)
     if not match:
         return None
@@ -107,16 +107,16 @@ def resolve(name: str) -> Optional[CEngine]:
     taken = (TCC if family == "tcc" else OPTIMISER).read(plain, match["suffixes"] or "")
     piece, storage = taken.get("piece", ""), taken.get("storage", "")
     if piece == "published" and storage:
-        raise WrongSuffix(f"{plain}-published", storage, "it has arrays of its own", f"use {plain}-whole-{storage}")
+        raise WrongSuffix(f"{plain}-published", storage, "it has its own arrays", f"use {plain}-whole-{storage}")
     flags = [level] if level else []
     facts: dict[str, Any] = {}
     changes = []
     form = FORMS[family]
     if piece == "whole":
         form = replace(form, piece=0, units=1)
-        changes.append("one function a pass")
+        changes.append("one function for each pass")
     elif piece == "published":
-        changes.append("as first published: two global arrays, one assignment a node, three huge functions")
+        changes.append("as first published: two global arrays, one assignment for each node, three huge functions")
     elif piece:
         form = replace(form, piece=int(piece[1:]))
         changes.append(f"functions of {form.piece} primitives")
@@ -126,7 +126,7 @@ def resolve(name: str) -> Optional[CEngine]:
     if "native" in taken:
         flags += toolchains.NATIVE
         facts["native"] = True
-        changes.append("compiled for this very processor: -march=native")
+        changes.append("compiled for this exact processor: -march=native")
     if "fma" in taken:
         flags += toolchains.FUSED
         facts |= {"strict": False, "error_bound": toolchains.FUSED_ERROR_BOUND}
@@ -147,7 +147,7 @@ def resolve(name: str) -> Optional[CEngine]:
 
 
 def _slower(piece: str, level: str) -> int:
-    """How much longer one function a pass takes to compile than many."""
+    """Factor on compile time of one function for each pass, compared with many."""
     if piece not in ("whole", "published") or not level:
         return 1
     return WHOLE[level == "-O0"]

@@ -1,7 +1,7 @@
 """Code -> C: both passes as straight-line functions over the caller's buffers, in one translation unit or several.
 
-The text includes no header and declares the libm functions that it calls, so any C compiler takes it without a search
-path. Several units pay where a compiler is slow enough to run once on each core.
+The text includes no headers and declares the libm functions that it calls, so any C compiler accepts it without a
+search path. Several units pay off for a compiler that is slow enough to run once on each core.
 
     kernel.h                   the interface
     forward_0 ... backward_9   pieces of the passes; some may be in other units
@@ -30,7 +30,7 @@ LANGUAGE = Language(
 
 
 class Storage(Enum):
-    """Where values live that have a name. The published experiment tried several; the sweep compares them."""
+    """Where named values live. The published experiment tried several ways; the sweep compares them."""
 
     locals = "locals within a function, the rest in the caller's workspace"
     array = "all in the caller's workspace"
@@ -40,21 +40,21 @@ class Storage(Enum):
 
 @dataclass(frozen=True)
 class Form:
-    """What the C looks like; nothing in it changes a bit of the result."""
+    """The form of the C. It changes no bit of the result."""
 
     piece: int = 400
-    """Primitives after which a function ends; 0: one function for each pass."""
+    """A function ends after this many primitives; 0: one function for each pass."""
     expression: int = 16
-    """A value that takes more primitives gets a name."""
+    """A value that takes more primitives than this gets a name."""
     storage: Storage = Storage.locals
     units: int = 1
-    """Translation units, at most. Values in static storage must stay in one."""
+    """Maximum number of translation units. Values in static storage must stay in one unit."""
 
 
 def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-line C") -> Source:
-    """The C of both passes and of training. title: what the first comment calls it."""
+    """The C of both passes and of training. title: for the first comment."""
     storage = form.storage
-    # No name of ours is one that a function's argument hides.
+    # Use names that no function argument shadows.
     language = LANGUAGE._replace(workspace=_OWN_NAMES[storage]) if storage in _OWN_NAMES else LANGUAGE
     keep_locals = storage in (Storage.locals, Storage.static)
     pieces = cut(code, language, Shape(form.piece, form.expression, keep_locals))
@@ -84,11 +84,11 @@ def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-
 
 
 _OWN_NAMES = {Storage.static: "values[%d]", Storage.globals: "w%d"}
-"""Where the C keeps its values itself: what a value of the workspace is called."""
+"""Storage that the C defines -> the name of a value in it."""
 
 
 def _own_storage(storage: Storage, workspace: int) -> list[str]:
-    """The variables of a form that keeps its values itself."""
+    """The variables that the C defines for its values."""
     if storage is Storage.static and workspace:
         return [f"static double values[{workspace}];"]
     if storage is Storage.globals and workspace:
@@ -99,7 +99,7 @@ def _own_storage(storage: Storage, workspace: int) -> list[str]:
 
 
 def _functions(code: Code) -> list[tuple[str, int]]:
-    """The libm functions that the code calls, with how many arguments."""
+    """The libm functions that the code calls, each with its number of arguments."""
     called = {instruction[0] for instruction in code.instructions} - _NO_FUNCTION
     return sorted({(i[0], len(i) - 1) for i in code.instructions if i[0] in called}) if called else []
 
@@ -108,7 +108,7 @@ _NO_FUNCTION = {*INFIX, "where", NUMBER, ACCUMULATE}
 
 
 def _divided(functions: list[Function], units: int) -> list[list[Function]]:
-    """Neighbours together, about equally many in each."""
+    """Divide the functions, in order, into units of about equal size."""
     size = max(1, -(-len(functions) // units))
     return [functions[start : start + size] for start in range(0, len(functions), size)] or [[]]
 
@@ -118,7 +118,7 @@ def _piece(piece: Piece) -> Function:
 
 
 def _pass(result: str, name: str, arguments: tuple[str, ...], pieces: list[Piece], value: str = "") -> Function:
-    """A whole pass: calls of its pieces. value: what it returns."""
+    """A pass, which calls its pieces. value: the expression that it returns."""
     used = {buffer for piece in pieces for buffer in piece.arguments} | set(re.findall(r"\b[xpw](?=\[)", value))
     body: list[Statement] = [Text([f"(void){buffer};" for buffer in arguments if buffer not in used])]
     body += [Call(piece.name, piece.arguments) for piece in pieces]

@@ -1,4 +1,4 @@
-"""`tcc-extension`: straight-line C as a CPython extension module, beside the same C called through cffi."""
+"""`tcc-extension`: straight-line C as a CPython extension module, to compare with the same C called through cffi."""
 
 from __future__ import annotations
 

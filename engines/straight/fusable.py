@@ -1,11 +1,11 @@
-"""Code -> how many of its sums a compiler could fuse with a product: what `-fma` may find in a step.
+"""Code -> the number of sums in a step that a compiler could fuse with a product under `-fma`.
 
-A fused multiply-add replaces a sum one of whose operands is a product. It saves the product only where nothing else
-reads or keeps it; else the product is computed all the same. Example: of the sums in
+A fused multiply-add replaces a sum if one of its operands is a product. It saves computing the product only if nothing
+else reads or stores it. Example: of the sums in
 
     p = a * b;   s = p + c;   q = d * e;   t = q + s;   u = q * t;
 
-both are fusable, and only `s` saves its product. An update of parameters is not part of a step.
+both are fusable, but only `s` saves its product. The update of parameters is not part of a step.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Fusable(NamedTuple):
     forward: int
     backward: int
     forward_alone: int
-    """Those of them whose product nothing else reads or keeps."""
+    """Sums among them whose product nothing else reads or stores."""
     backward_alone: int
 
 
 def fusable(code: Code) -> Fusable:
-    """Of straight-line code. A parameter's gradient is a sum as well: what is added to it may be a product."""
+    """Count in straight-line code. Adding to a parameter's gradient is also a sum, possibly of a product."""
     counts = {False: [0, 0], True: [0, 0]}
     first, is_product = code.leaves, bytearray(len(code.reads))
     for index, (kind, *operands) in enumerate(code.instructions):
@@ -51,9 +51,9 @@ def fusable(code: Code) -> Fusable:
 
 
 def fusable_as_published(tape: Tape) -> Fusable:
-    """Of the published form, which adds each adjoint to a gradient in memory, the first one as well.
+    """Count in the published form, which adds every adjoint, including the first, to a gradient in memory.
 
-    It keeps the value of every row in an array that others may read: only a product within a statement is alone.
+    It stores the value of every row in a global array, so it can save only products within a statement.
     """
     forward, backward = [0, 0], [0, 0]
     is_product = [op in OPS and _is_product(OPS[op].forward) for op in tape.ops]
@@ -71,7 +71,7 @@ def fusable_as_published(tape: Tape) -> Fusable:
 
 
 def _count(expr: Expr, products: set[str], counts: list[int]) -> None:
-    """Add the expression's sums to the counts. products: the leaves that are products themselves."""
+    """Add the expression's sums to the counts. products: names of leaves that are products."""
     if not isinstance(expr, Apply):
         return
     if expr.primitive in SUMS:

@@ -1,9 +1,9 @@
-"""Tape -> Code: ops become primitives, and the gradients that parameters need become code of their own.
+"""Tape -> Code: expand ops to primitives, and generate code for the gradients that parameters need.
 
-The only module that differentiates. Its result is in static single assignment form: a gradient that several rows
-contribute to is a chain of additions, in the reference's order, rather than a variable that grows. What a value needs
-is therefore explicit: back ends may inline and move code without changing a bit. Nothing is there that nobody reads:
-no gradient of an input or a constant, nor one that no parameter needs.
+The result is in static single assignment form. If several rows contribute to a gradient, it is a chain of additions in
+the reference's order, not a variable that grows. So all dependencies are explicit, and back ends may inline and move
+code without changing a bit. There is no dead code: no gradient of an input or a constant, and none that no parameter
+needs.
 """
 
 from __future__ import annotations
@@ -21,38 +21,38 @@ Instruction = tuple[Any, ...]
 """("number", double): a leaf.
 
 (primitive, value…): an expression over earlier values.
-("accumulate", index, value): adds that value to that parameter's gradient; nothing reads it.
+("accumulate", index, value): add the value to the gradient of parameter `index`. Nothing reads the result.
 """
 
 
 class Code(NamedTuple):
     """The forward pass, then the backward pass.
 
-    Values are numbered: first the inputs, then the parameters, then what each instruction gives.
+    Values are numbered in this order: the inputs, the parameters, the results of the instructions.
     """
 
     inputs: int
     parameters: int
     instructions: list[Instruction]
     reads: list[int]
-    """How often each value is read; from KEPT on, by the other pass or the caller too."""
+    """Value -> number of reads; at least KEPT if the other pass or the caller also reads it."""
     backward: int
-    """Which instruction is the backward pass's first."""
+    """Index of the first instruction of the backward pass."""
     loss: int
     outputs: tuple[int, ...]
 
     @property
     def leaves(self) -> int:
-        """How many values are inputs or parameters: the number of the first instruction's."""
+        """The number of inputs and parameters, which is also the number of the first instruction's value."""
         return self.inputs + self.parameters
 
 
 KEPT = 1 << 30
-"""What a read counts for that needs the value in the workspace: the backward pass's of the forward's, the caller's."""
+"""Weight of a read that needs the value in the workspace: by the backward pass of a forward value, or by the caller."""
 
 
 def lower(tape: Tape) -> Code:
-    """Forward over all rows; backward over those between a parameter and the loss, and no others."""
+    """Lower all rows for the forward pass, and rows between a parameter and the loss for the backward pass."""
     return _Lowering(tape).lower()
 
 
@@ -70,7 +70,7 @@ class _Lowering:
         self.values: list[int] = []
         """Row -> value."""
         self.differentiable = bytearray(len(tape) + 1)
-        """Row -> whether it depends on a parameter, or is one (_IS_PARAMETER); the last byte is NONE's."""
+        """Row -> whether it depends on a parameter, or is one (_IS_PARAMETER). The last byte is for NONE."""
 
     def lower(self) -> Code:
         self._forward()
@@ -80,14 +80,14 @@ class _Lowering:
         loss, *outputs = (self.values[row] for row in (self.tape.loss, *self.tape.outputs))
         self.reads[loss] += KEPT
         for output in outputs:
-            self.reads[output] += 2  # copied to the caller where it is computed: it needs a name, and no place
+            self.reads[output] += 2  # copied to the caller at once, so it needs a name but no place in the workspace
         tape = self.tape
         return Code(tape.inputs, tape.parameters, self.instructions, self.reads, backward, loss, tuple(outputs))
 
     def _forward(self) -> None:
         tape, instructions, reads, values = self.tape, self.instructions, self.reads, self.values
         numbers, differentiable, inputs = tape.numbers, self.differentiable, tape.inputs
-        # Nearly all rows are sums and products of their two operands, which need no walk over an expression.
+        # Fast path: nearly all rows are sums and products of two operands, which need no walk over an expression.
         plain = {op.name: pair[0] for op in OPS.values() if (pair := _pair(op.forward)) and pair[1:] == (0, 1)}
         for row, (op, left, right) in enumerate(zip(tape.ops, tape.left, tape.right)):
             primitive = plain.get(op)
@@ -113,10 +113,10 @@ class _Lowering:
                 differentiable[row] = bool(differentiable[left] or differentiable[right])
 
     def _backward(self) -> None:
-        """Walk the rows in reverse; each adds its contributions to the left operand's gradient, then the right's."""
+        """Walk the rows in reverse. Each contributes to its left operand's gradient first, then to the right one's."""
         tape, instructions, reads, values = self.tape, self.instructions, self.reads, self.values
         ops, lefts, rights, numbers, differentiable = tape.ops, tape.left, tape.right, tape.numbers, self.differentiable
-        gradients: list[Optional[int]] = [None] * len(tape)  # of rows that are no parameters
+        gradients: list[Optional[int]] = [None] * len(tape)  # of rows other than parameters
         plans = {op.name: [(_position(c), _pair(c), c) for c in op.contributions] for op in OPS.values()}
         backward = len(reads)
         seed = self._append(NUMBER, 1.0)
@@ -134,7 +134,7 @@ class _Lowering:
                 wanted = differentiable[operand]
                 if not wanted:
                     continue
-                if position == _G:  # a sum passes its gradient on as it is
+                if position == _G:  # a sum passes on its gradient unchanged
                     value = gradient
                 else:
                     if leaves is None:
@@ -167,10 +167,10 @@ class _Lowering:
         return len(self.reads) - 1
 
     def _emit(self, expr: Expr, leaves: tuple[Any, ...], backward: int) -> int:
-        """Append an expression of the op table; gives its value.
+        """Append an expression of the op table, and return its value.
 
-        leaves: the values of a and b, the number k itself, the values of out and g. To read what comes before value
-        `backward` keeps it.
+        leaves: the values of a and b, the number k itself, the values of out and g. A read of a value before
+        `backward` counts as KEPT.
         """
         number = _constant(expr, leaves[2])
         if number is not None:
@@ -185,7 +185,7 @@ class _Lowering:
 
 
 def _constant(expr: Expr, k: Any) -> Any:
-    """The number that the expression is, where it is one: `k - 1` is worked out here, on the number as given."""
+    """The expression as a number, if it is constant. This computes `k - 1` with the number as given, int or float."""
     if isinstance(expr, Literal):
         return expr.number
     if isinstance(expr, Apply) and expr.primitive == "sub":
@@ -195,12 +195,12 @@ def _constant(expr: Expr, k: Any) -> Any:
 
 
 def _position(expr: Expr) -> Optional[int]:
-    """Where a leaf's value stands among the five; None for the number K and for all that is no leaf."""
+    """The index of a leaf in LEAVES; None for the number K and for other expressions."""
     return LEAVES.index(expr) if isinstance(expr, Leaf) and expr != K else None
 
 
 def _pair(expr: Expr) -> Optional[tuple[str, int, int]]:
-    """Primitive and the positions of its operands, where it has two and both are leaves."""
+    """A primitive and the positions of its operands, if it has two and both are leaves."""
     if not isinstance(expr, Apply) or len(expr.operands) != 2:
         return None
     left, right = (_position(operand) for operand in expr.operands)

@@ -1,8 +1,19 @@
-"""Code -> pieces: which values get a name, where the name lives, and which function computes it.
+"""Code -> pieces: decide which values get a name, where they live, and which function computes them.
 
-Shared by the back ends that write source text. A value that is read once is written where it is read, as far as
-expressions stay short. A value that only its own function reads is a local there; one that another function reads has a
-place in the workspace.
+The back ends that emit source text share this. It cuts each pass into functions of bounded size, because compilers
+take more than linear time for huge functions. There are three kinds of values:
+
+- A value with one reader is inlined into it, unless the expression grows too long.
+- A value that only its own function reads is a local.
+- A value that another function reads gets a place in the workspace.
+
+Example: with two primitives for each function and no inlining, the loss tanh(u * s), where s = x0 + x1 and u = s * s,
+becomes
+
+    forward_0:  v2 = x[0] + x[1];  v3 = v2 * v2;  w[0] = v3;  w[1] = v2
+    forward_1:  v4 = w[0] * w[1];  w[2] = tanh(v4)
+
+The second function reads u (v3) and s (v2), so the first one stores them. v4 stays a local; the caller reads w[2].
 """
 
 from __future__ import annotations
@@ -15,19 +26,19 @@ from engines.graph.expr import ATOM_PRECEDENCE, INFIX, Spelling, number
 from engines.straight.lower import ACCUMULATE, KEPT, NUMBER, Code
 
 INPUTS, PARAMETERS, WORKSPACE, OUTPUTS, GRADIENTS = "x", "p", "w", "y", "q"
-"""The buffers that a piece may touch; in this order they are its arguments."""
+"""The buffers that a piece may use, in the order of its arguments."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How big things get. Sizes count primitives."""
+    """Limits on sizes, in primitives."""
 
     piece: int = 400
     """A function ends after this many; 0: one function for each pass."""
     expression: int = 16
-    """A value that takes more gets a name."""
+    """A value that takes more than this gets a name."""
     keep_locals: bool = True
-    """Whether a value that only its own function reads stays out of the workspace."""
+    """Whether values that only their own function reads stay out of the workspace."""
 
 
 class Piece(NamedTuple):
@@ -36,36 +47,36 @@ class Piece(NamedTuple):
     name: str
     lines: list[str]
     arguments: tuple[str, ...] = ()
-    """The buffers that it touches."""
+    """The buffers that it uses."""
 
 
 class Pieces(NamedTuple):
-    """The two passes as functions, to be called in order."""
+    """The functions of both passes, in calling order."""
 
     forward: list[Piece]
     backward: list[Piece]
     loss: str
     """The loss, as an expression over the workspace, the inputs and the parameters."""
     workspace: int
-    """How many doubles the workspace holds."""
+    """The number of doubles in the workspace."""
 
 
 class Language(NamedTuple):
-    """What statements look like; templates take (name or index, value)."""
+    """Templates for statements, over (name or index, value)."""
 
     spelling: Spelling
     local: str
-    """Gives a local its value."""
+    """Defines a local."""
     store: str
-    """Stores into a buffer."""
+    """Stores a value in a buffer."""
     accumulate: str
     """Adds to a gradient."""
     workspace: str = "w[%d]"
-    """A value that outlives its function."""
+    """A value in the workspace."""
 
 
 def cut(code: Code, language: Language, shape: Shape) -> Pieces:
-    """The functions of both passes, their statements spelled."""
+    """Cut both passes into functions and spell their statements."""
     writer = _Writer(code, language, shape)
     forward = writer.write("forward", 0, code.backward)
     writer.texts.clear()
@@ -75,12 +86,12 @@ def cut(code: Code, language: Language, shape: Shape) -> Pieces:
 
 
 _Text = tuple[str, int, int]
-"""An expression as it stands in the function that is being written, the precedence of its outermost primitive, and how
-many primitives it takes: 0 for a name or a leaf."""
+"""An expression in the current function, the precedence of its outermost primitive, and its number of primitives (0 for
+a name or a leaf)."""
 
 
 class _Writer:
-    """Writes statements in the order of instructions, and learns on the way which values cross functions."""
+    """Writes statements in the order of instructions, and finds out meanwhile which values cross functions."""
 
     def __init__(self, code: Code, language: Language, shape: Shape) -> None:
         self.code = code
@@ -91,11 +102,11 @@ class _Writer:
             (f"{PARAMETERS}[{index}]", ATOM_PRECEDENCE, 0) for index in range(code.parameters)
         ]
         self.texts: dict[int, _Text] = {}
-        """What can be read in this function as it is: its locals and its expressions."""
+        """Value -> how the current function reads it: a local, a place or an expression."""
         self.defined: dict[int, list[str]] = {}
         """Named value -> the lines of the function that computes it."""
         self.place: dict[int, int] = {}
-        """Named value -> its index in the workspace, where it has one."""
+        """Named value -> its index in the workspace, if it has one."""
         self.outputs: dict[int, list[int]] = {}
         for index, value in enumerate(code.outputs):
             self.outputs.setdefault(value, []).append(index)
@@ -110,7 +121,7 @@ class _Writer:
         lines: list[str] = []
         filled = 0
         texts.clear()
-        # The hot loop: a leaf is looked up in a list, and what this function has read before in a dictionary.
+        # The hot loop. Leaves are in a list; values that this function has already read are in a dictionary.
         for value, instruction in enumerate(islice(instructions, start, stop), first + start):
             if filled >= limit:
                 pieces.append(Piece(f"{name}_{len(pieces)}", lines))
@@ -124,7 +135,7 @@ class _Writer:
                 filled += size + 1
                 continue
             infix = infixes.get(kind)
-            if infix is not None:  # what `apply` would write, at a third of the time: most of a graph is this
+            if infix is not None:  # most of a graph; the same text as `apply`, in a third of the time
                 symbol, binds = infix
                 _, a, b = instruction
                 left, left_binds, left_size = leaves[a] if a < first else texts.get(a) or fetch(a)
@@ -157,11 +168,11 @@ class _Writer:
         return [*pieces, Piece(f"{name}_{len(pieces)}", lines)] if lines else pieces
 
     def read(self, value: int) -> _Text:
-        """How the function that is being written reads a value."""
+        """How the current function reads a value."""
         return self.leaves[value] if value < len(self.leaves) else self.texts.get(value) or self.fetch(value)
 
     def fetch(self, value: int) -> _Text:
-        """How it reads what it has not read yet: something of an earlier function's."""
+        """How the current function reads a value of an earlier function for the first time."""
         kind, *operands = self.code.instructions[value - len(self.leaves)]
         found: _Text
         if kind == NUMBER:
@@ -170,14 +181,14 @@ class _Writer:
             if value not in self.place:
                 self.defined[value].append(self.language.store % (self._reserve(value), f"v{value}"))
             found = (self.language.workspace % self.place[value], ATOM_PRECEDENCE, 0)
-        else:  # an expression that was to be part of a statement, and the function ended before
+        else:  # an expression to inline, but its function ended before the reader
             texts = [self.read(operand) for operand in operands]
             found = (*self.language.spelling.apply(kind, texts), sum(size for _, _, size in texts) + 1)
         self.texts[value] = found
         return found
 
     def _define(self, value: int, text: str, lines: list[str]) -> _Text:
-        """A statement that names a value: a local, or a place in the workspace where it is known to need one."""
+        """Write a statement that names a value: as a local, or in the workspace if it is known to need a place."""
         language = self.language
         self.defined[value] = lines
         if self.code.reads[value] >= KEPT or not self.shape.keep_locals:

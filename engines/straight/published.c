@@ -1,7 +1,7 @@
-/* A kernel's interface to the published functions, which know no buffers.
+/* A kernel's interface to the published functions, which do not take buffers.
 
-   It copies the caller's parameters and gradients into data[] and grad[] and out of them again. Training copies once
-   before its loop and once after it, so the loop itself is the post's: input, forward, backward, update. */
+   It copies the caller's parameters and gradients to data[] and grad[] and back. Training copies once before its loop
+   and once after it, so the loop is the same as in the post: input, forward, backward, update. */
 
 static void put(double *array, const int *rows, long long count, const double *values)
 {

@@ -1,4 +1,4 @@
-"""Tape -> C as the blog post generates it: two global arrays, one assignment for each node and for each adjoint.
+"""Tape -> C as in the blog post: two global arrays, and one assignment for each node and each adjoint.
 
 Method: "Compiling ML models to C for fun", section "Let's write a compiler". Row n of the tape is `data[n]` and
 `grad[n]`, so `%7 = * %3 %5` becomes
@@ -7,8 +7,8 @@ Method: "Compiling ML models to C for fun", section "Let's write a compiler". Ro
     grad[3] += data[5] * grad[7];       in the backward pass, which walks the rows in reverse
     grad[5] += data[3] * grad[7];
 
-Each pass is one function, and no node or adjoint is optimised away. Every later form is compared with this one, and
-`-whole` isolates splitting. The published functions take no buffers; `published.c` gives them a kernel's interface.
+Each pass is one function, and no node or adjoint is optimised away. This is the baseline for every later form; `-whole`
+isolates the effect of splitting. The published functions take no buffers; `published.c` wraps them as a kernel.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def published_source(tape: Tape) -> Source:
         Define("LOSS", tape.loss),
         libm(functions),
         Declarations([f"double data[{size}];", f"double grad[{size}];"]),
-        # An input that nothing uses has no row.
+        # An unused input has no row.
         _function("set_input", _set_input(inputs, len(tape)) or ["(void)x;"], "const double *x"),
         _function("forward", list(_forward(tape))),
         _function("backward", list(_backward(tape))),
         _function("update", _update(parameters) or ["(void)rate, (void)batch;"], "double rate", "double batch"),
-        Comment("Where parameters and outputs are among data[] and grad[]."),
+        Comment("Indices of parameters and outputs in data[] and grad[]."),
         _table("parameter_rows", parameters),
         _table("output_rows", tape.outputs),
         *map(Include, ("kernel/training.h", "straight/published.c", "kernel/train.c")),
@@ -62,7 +62,7 @@ def _set_input(rows: list[int], size: int) -> list[str]:
 
 
 def _forward(tape: Tape) -> Iterator[str]:
-    """One assignment for each node. Constants are among them; inputs and parameters are set elsewhere."""
+    """One assignment for each node, including constants. Inputs and parameters are set elsewhere."""
     assignments = {op.name: f"data[{{out}}] = {_spelled(op.forward)};" for op in OPS.values()}
     for row, (op, left, right) in enumerate(zip(tape.ops, tape.left, tape.right)):
         if op in assignments:
@@ -80,9 +80,9 @@ def _backward(tape: Tape) -> Iterator[str]:
     }
     yield from (f"grad[{row}] = 0.0;" for row in range(tape.loss) if ops[row] in OPS)
     if ops[tape.loss] not in WITHOUT_GRADIENT:
-        # A parameter's gradient is a sum over a batch, even where the parameter itself is the loss.
+        # A parameter's gradient is a sum over a batch, even if the parameter is itself the loss.
         yield f"grad[{tape.loss}] {'+=' if ops[tape.loss] == PARAMETER else '='} 1.0;"
-    # Rows beyond the loss are needed for outputs alone.
+    # Only outputs need rows beyond the loss.
     for row in range(tape.loss, -1, -1):
         operands = (tape.left[row], tape.right[row])
         for operand, line in zip(operands, sums.get(ops[row], ())):
@@ -107,7 +107,7 @@ _LEAVES = {
 
 
 def _spelled(expr: Expr) -> str:
-    """A template over the rows of both operands and of the result, and over the constant."""
+    """A template over the rows of both operands, the row of the result, and the constant."""
     return C.spell(expr, _LEAVES)[0]
 
 
@@ -124,14 +124,14 @@ def _function(name: str, lines: list[str], *parameters: str) -> Function:
 
 
 def _rows_of(tape: Tape, kind: str, count: int) -> list[int]:
-    """The row of each of those leaves; one that the graph does not use gets a row of its own after the tape's."""
+    """The row of each leaf of a kind. Leaves that the graph does not use get rows after the tape's."""
     there = {tape.numbers[row]: row for row, op in enumerate(tape.ops) if op == kind}
     absent = iter(range(len(tape), len(tape) + count))
     return [there[index] if index in there else next(absent) for index in range(count)]
 
 
 def _table(name: str, rows: Sequence[int]) -> Declarations:
-    """An array of rows. C has no empty ones."""
+    """An array of rows, never empty, because C has no empty arrays."""
     numbers = [str(row) for row in rows] or ["0"]
     lines = [f"    {', '.join(numbers[start : start + 16])}," for start in range(0, len(numbers), 16)]
     return Declarations([f"static const int {name}[] = {{", *lines, "};"])

@@ -21,23 +21,23 @@ from engines.straight.pieces import Language, Piece, Pieces, Shape, cut
 LANGUAGE = Language(PYTHON, local="    %s = %s", store="    %s = %s", accumulate="    q[%d] += %s")
 
 PIECE = 400
-"""Primitives a function: CPython is indifferent, PyPy likes fewer and larger ones (docs/sweeps.md)."""
+"""Primitives in a function. CPython is indifferent; PyPy prefers fewer, larger functions (docs/sweeps.md)."""
 
 
 BETWEEN = "\n\n"
-"""Of two functions in the text of the whole."""
+"""Separates two functions in the complete text."""
 
 
 class PythonSource(PythonKernel):
-    """Kernel over compiled functions, called in turn."""
+    """Kernel over compiled functions, called in order."""
 
     def __init__(self, pieces: Pieces, functions: list[str]) -> None:
         super().__init__(pieces.workspace)
         namespace: dict[str, Any] = {name: getattr(math, name) for name in dir(math) if not name.startswith("_")}
         file = _shown(functions)
         before = 0
-        for text in functions:  # one by one: the syntax tree of a whole graph would take kilobytes a row
-            # Spelled from the tape: numbers and the op table's primitives, no text of the caller's.
+        for text in functions:  # one by one, because the syntax tree of a whole graph takes kilobytes per row
+            # Safe: the text consists of numbers and the op table's primitives, and contains nothing of the caller's.
             exec(compile("\n" * before + text, file or "<python-source>", "exec"), namespace)  # noqa: S102
             before += text.count("\n") + len(BETWEEN) if file else 0
         self._forward: list[Callable[..., None]] = [namespace[piece.name] for piece in pieces.forward]
@@ -82,7 +82,7 @@ class PythonSourceEngine(CompiledEngine):
 
 
 def _shown(functions: Sequence[str]) -> str:
-    """A file with the code, for profilers that show lines of real files only; none unless ZOOMGRAD_GENERATED asks."""
+    """Write the code to a file in $ZOOMGRAD_GENERATED, for profilers that show only real files. Empty if not set."""
     folder = os.environ.get("ZOOMGRAD_GENERATED")
     if not folder:
         return ""
@@ -103,7 +103,7 @@ def _define(piece: Piece, last: str) -> str:
 
 
 def resolve(name: str) -> Optional[PythonSourceEngine]:
-    """`python-source-p50`: functions of 50 primitives, for the sweep."""
+    """Return an engine such as `python-source-p50`, with functions of 50 primitives, for the sweep."""
     match = re.fullmatch(r"python-source-p([1-9]\d{0,6})", name)
     if not match:
         return None

@@ -1,4 +1,4 @@
-/* Training for kernels that compute one row at a time in the caller's buffers, so that there is nothing to copy. */
+/* Training for kernels that compute one row at a time in the caller's buffers, without copying. */
 
 static void enter(struct training *t)
 {

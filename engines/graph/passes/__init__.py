@@ -1,4 +1,7 @@
-"""Tape -> Tape, a file a pass. A pass may drop rows and replace them, and never changes a bit of what is left."""
+"""Passes, Tape -> Tape, one per file. A pass may drop or replace rows, but never changes a bit of any remaining value.
+
+Passes over recovered loops are not here; they are in `rerolled/rearrange`.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,15 @@ from engines.graph.passes.fold import fold
 from engines.graph.tape import Tape
 
 CHECKED = bool(os.environ.get("ZOOMGRAD_CHECK"))
-"""The checkers of all stages take a fifth of a compilation and find only our own mistakes: tests run with them."""
+"""Whether each stage checks its result. Off by default: checks take a fifth of a compilation, and find only our own
+bugs. Tests turn them on."""
 
 PASSES = (fold,)
-"""In this order."""
+"""All passes, in order."""
 
 
 def optimize(tape: Tape) -> Tape:
-    """All passes; where CHECKED, the checker before the first and after each."""
+    """Run all passes. If CHECKED, check the tape before the first pass and after each one."""
     for improve in (_as_it_is, *PASSES):
         tape = improve(tape)
         if CHECKED:

@@ -1,4 +1,4 @@
-"""Rows over constants alone become constants, computed by the very functions that the reference uses."""
+"""Replace rows that depend on constants only by constants, computed with the reference's own functions."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from engines.graph.tape import CONSTANT, NONE, Tape
 
 
 def fold(tape: Tape) -> Tape:
-    """A row that raises, or gives no finite number, stays as it is: the step that reaches it must tell."""
+    """Fold constants. A row that raises or is not finite stays, so that the step that reaches it fails."""
     ops, numbers = tape.ops, tape.numbers
     if CONSTANT not in ops:
         return tape
     known: dict[int, Number] = {row: number for row, number in numbers.items() if ops[row] == CONSTANT}
-    # A constant on the left is rare: a search at C's speed mostly finds that there is nothing to do.
+    # A constant on the left is rare, so a fast search usually finds that there is nothing to do.
     if not any(known.keys() >= _operands(tape, row) for row in compress(count(), map(known.__contains__, tape.left))):
         return tape
     folded = False
@@ -36,7 +36,7 @@ def _operands(tape: Tape, row: int) -> set[int]:
 
 
 def _compute(tape: Tape, row: int, known: dict[int, Number]) -> Optional[float]:
-    """The row's value; None where there is none that a constant can have."""
+    """The row's value; None if it can't be computed or is not finite."""
     op, left, right = tape.ops[row], tape.left[row], tape.right[row]
     try:
         value = OPS[op].compute(known[left], known.get(right), tape.numbers.get(row))
@@ -46,7 +46,7 @@ def _compute(tape: Tape, row: int, known: dict[int, Number]) -> Optional[float]:
 
 
 def _keep(tape: Tape, known: dict[int, Number]) -> Tape:
-    """The tape with known rows as constants, without what only they read."""
+    """The tape with known rows as constants, without the rows that only they read."""
     live = bytearray(len(tape) + 1)
     for root in (tape.loss, *tape.outputs):
         live[root] = 1
@@ -57,7 +57,7 @@ def _keep(tape: Tape, known: dict[int, Number]) -> Tape:
     left: list[int] = []
     right: list[int] = []
     numbers: dict[int, Number] = {}
-    new = [NONE] * (len(tape) + 1)  # the last one is NONE's
+    new = [NONE] * (len(tape) + 1)  # the last entry is for NONE
     for row in range(len(tape)):
         if not live[row]:
             continue

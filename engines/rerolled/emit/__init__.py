@@ -1,1 +1,4 @@
-"""Step -> C or NumPy. The back ends print or run a step; they decide nothing about it."""
+"""Step -> C or NumPy: the back ends, which print or run a step, and the C files that are the same for every graph.
+
+Decisions about a step are not here; `rearrange` makes them.
+"""

@@ -1,7 +1,7 @@
 """Step -> C: the runs of each routine as functions, and each section as a function that calls them.
 
-Runs that always go together share a function, so that `values` and `values after the update` differ in one call.
-What is the same for every graph is in files of C: `vectors.h`, `workspace.h`, `zeros.h`, and the kernel's files.
+Runs that always go together share a function, so `values` and `values after the update` differ in one call only. C that
+is the same for every graph is in files: `vectors.h`, `workspace.h`, `zeros.h`, and the kernel's files.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from engines.graph.expr import number
-from engines.kernel.c_text import BUFFERS, PIECE, Source, libm, read, unit
+from engines.kernel.c_text import BUFFERS, PIECE, Source, libm, unit
 from engines.kernel.c_tree import (
     Assign,
     Block,
@@ -38,8 +38,10 @@ from engines.rerolled.step.language import Run
 from engines.rerolled.step.spans import Span
 from engines.rerolled.step.step import Step, run_lines
 
-ENOUGH = 400
-"""A translation unit needs this many lines to be worth its own compiler process."""
+ENOUGH = 250
+"""Minimum number of lines of pieces in a translation unit, about 30 ms of work, to justify a compiler process."""
+SECTION_LINE = 5
+"""Cost of compiling a line outside the pieces, in lines of a piece. It is high because such lines inline many calls."""
 MEANINGS = {
     "x": "inputs",
     "k": "numbers",
@@ -47,20 +49,20 @@ MEANINGS = {
     "v": "values",
     "q": "gradients of parameters",
     "g": "gradients of values",
-    "u": "gradients of what has no place among the values",
+    "u": "coefficients, and gradients of values without a place",
     "live": "the list of inputs that are not skipped",
     "before": "inputs of the row whose update waits",
-    "rows": "inputs of rows that are taken together",
-    "sums": "first sums of rows that are taken together",
-    "factors": "factors of rows that are taken together",
+    "rows": "inputs of rows taken together",
+    "sums": "first sums of rows taken together",
+    "factors": "factors of rows taken together",
 }
-"""Area of the workspace -> what lies there."""
+"""Area of the workspace -> its content."""
 ALIGNMENT = 8
-"""Doubles by which a workspace may have to move to begin at a multiple of 64 bytes."""
+"""Spare doubles, so that the workspace can start at a multiple of 64 bytes."""
 
 
 def c_source(step: Step, form: Form) -> Source:
-    """The C of the step, in as many translation units as are worth a process."""
+    """The C of the step, in as many translation units as are worth a compiler process."""
     return _Program(step, form).source()
 
 
@@ -70,16 +72,15 @@ class _Program:
         self.form = form
         self.nests = Nests(step, form)
         self.bodies: dict[str, Text] = {}
-        """A run, as text -> its statements, printed: several functions may hold them."""
+        """A run, as text -> its printed statements, which several functions may contain."""
         self.pieces: dict[tuple[str, ...], Function] = {}
         """Runs that always go together -> their function."""
 
     def source(self) -> Source:
-        """The first unit holds everything but the pieces of the others."""
+        """The translation units. The first one holds everything except the pieces of the others."""
         callers = [self._routine(name, runs) for name, runs in self.used.items()]
         end = [*callers, *self._workspace(), *self._sections(), Include("kernel/train.c")]
-        before = 3 * sum(map(_length, end))  # each takes three times as long to compile as a line of a piece
-        first, *others = self._divided(before)
+        first, *others = self._divided(end)
         elsewhere = tuple(piece.prototype for pieces in others for piece in pieces)
         head = self._head()
         units = [unit([*head, *first, Declarations(elsewhere), *end]), *(unit([*head, *pieces]) for pieces in others)]
@@ -87,11 +88,11 @@ class _Program:
 
     @cached_property
     def used(self) -> dict[str, tuple[Run, ...]]:
-        """The routines that some section runs."""
+        """The routines that at least one section runs."""
         names = {s.routine for p in self.step.programs.values() for s in steps.walk(p) if isinstance(s, steps.Perform)}
         return {name: runs for name, runs in self.step.routines.items() if name in names}
 
-    # --- what stands above the functions of each unit ----------------------------------------------------------------
+    # --- the head of each unit ---------------------------------------------------------------------------------------
 
     def _head(self) -> list[Item]:
         step, skips = self.step, self.step.skips
@@ -128,7 +129,7 @@ class _Program:
         return Function("static void", identifier(name), _parameters(runs), calls or _unused("w"))
 
     def _together(self, runs: Sequence[Run]) -> Iterator[list[Run]]:
-        """Cut runs where one of the routines that hold them begins or ends, and after `piece` lines."""
+        """Cut runs wherever a routine that contains them starts or ends, and after `piece` lines."""
         part: list[Run] = []
         lines = 0
         for run in runs:
@@ -141,22 +142,22 @@ class _Program:
             yield part
 
     def _are_inseparable(self, first: Run, second: Run) -> bool:
-        """Whether each routine that holds one of these runs holds both, side by side."""
+        """Whether each routine that contains one of these runs contains both, one after the other."""
         pair = (str(first), str(second))
         return all(pair in neighbours for runs, neighbours in self._texts if pair[0] in runs or pair[1] in runs)
 
     @cached_property
     def _texts(self) -> list[tuple[set[str], set[tuple[str, str]]]]:
-        """Of each routine its runs, and those that follow one another."""
+        """For each routine, its runs and its pairs of consecutive runs."""
         texts = [list(map(str, runs)) for runs in self.used.values()]
         return [(set(runs), set(zip(runs, runs[1:]))) for runs in texts]
 
     def _body(self, run: Run) -> Text:
-        """Its statements, below a comment with the loop as it is listed."""
+        """A run's statements, after a comment with the loop's text."""
         if str(run) not in self.bodies:
             how = str(run).removeprefix(f"loop {run.number}").strip()
             body = self.nests.write(run)
-            # A single assignment says itself what it computes.
+            # A single assignment needs no explanation.
             is_plain = len(body) == 1 and isinstance(body[0], Assign)
             title = [f"Loop {run.number}", *([how] if how else [])]
             text = ", ".join(title) + ("" if is_plain else f": {self.step.line(run)}")
@@ -164,19 +165,23 @@ class _Program:
         return self.bodies[str(run)]
 
     def _piece(self, runs: Sequence[Run]) -> Function:
-        """The function over runs that always go together."""
+        """A function for runs that always go together."""
         body = [self._body(run) for run in runs]
-        areas = [area for area in self.step.areas if any(area.name in self.nests.areas[str(run)] for run in runs)]
-        pointers = [Declare("double *const", area.name, f"w + {area.name.upper()}") for area in areas]
-        # As the step is printed: loops 48-49 in place.
+        named = set().union(*(self.nests.areas[str(run)] for run in runs))
+        areas = [area.name for area in self.step.areas if area.name in named]
+        pointers = [Declare("double *const", area, f"w + {area.upper()}") for area in areas]
+        # Named like the text of a step, for example "loops 48-49 in place".
         name = identifier(" and ".join(line.replace("-", " to ") for line in run_lines(runs)))
         return Function(PIECE, name, _parameters(runs), [*pointers, *body])
 
-    def _divided(self, before: int) -> list[list[Function]]:
-        """Pieces by translation unit: neighbours together, about equally many lines in each.
+    def _divided(self, end: Sequence[Item]) -> list[list[Function]]:
+        """Divide the pieces, in order, into translation units of about equal work.
 
-        before: how many lines the first unit has anyway.
+        end: other items of the first unit.
         """
+        if self.form.units == 1:
+            return [list(self.pieces.values())]
+        before = SECTION_LINE * sum(map(_length, end))
         lengths = {name: _length(piece) for name, piece in self.pieces.items()}
         lines = before + sum(lengths.values())
         units = max(1, min(self.form.units, lines // ENOUGH))
@@ -189,7 +194,7 @@ class _Program:
     # --- the workspace -----------------------------------------------------------------------------------------------
 
     def _workspace(self) -> Iterator[Item]:
-        """The interface, the state of a stretch, and the way of numbers and parameters into the workspace."""
+        """The interface, the state of a stretch, and functions that copy numbers and parameters to the workspace."""
         loops, skips = self.step.loops, self.step.skips
         yield Include("kernel/kernel.h")
         yield self._state()
@@ -231,7 +236,7 @@ class _Program:
                 "update_unused",
                 (_TRAINING,),
                 [For("n", len(loops.unused), each)],
-                "Parameters that the graph does not use: the caller may have set their gradients.",
+                "Update parameters that the graph does not use, because the caller may have set their gradients.",
             )
         if skips:
             yield Include("rerolled/emit/zeros.h")
@@ -239,23 +244,23 @@ class _Program:
             yield Function("static double", "squares_of_factors", (_READ,), [Return(self._squares(skips.factors))])
 
     def _state(self) -> Struct:
-        """What turns keep between them: the fields that some statement of the step uses."""
+        """The state that turns keep: the fields that a statement of the step uses."""
         programs = self.step.programs.values()
         asked = {condition for program in programs for condition in steps.conditions(program)}
         asked |= {s.flag for program in programs for s in steps.walk(program) if isinstance(s, steps.Set)}
-        fields = [("double rate", "of the update that is made, or waits")]
+        fields = [("double rate", "of the current or waiting update")]
         if steps.Alone() in asked:
-            fields.append(("int gradients_are_zero", "an update has cleared them: from now on each row may be alone"))
+            fields.append(("int gradients_are_zero", "set by the first update; after that, each row may be alone"))
         if steps.DUE in asked:
             fields.append(("int due", "whether an update waits for the next row"))
         if steps.KEPT in asked:
-            fields.append(("int kept", "whether this row's inputs are kept for it already"))
+            fields.append(("int kept", "whether this row's inputs are already kept for that update"))
         if self.step.skips:
-            fields.append(("double bound", "no weight that meets a skipped input is larger"))
-        return Struct("state", tuple(fields), "What the turns of a stretch keep between them.")
+            fields.append(("double bound", "on the magnitude of weights whose inputs may be skipped"))
+        return Struct("state", tuple(fields), "State that persists between the turns of a stretch.")
 
     def _copies(self) -> list[Statement]:
-        """Loops that bring every parameter, or its gradient, from the caller's order to the loops' or back."""
+        """Loops that copy all parameters, or their gradients, between the caller's order and the loops' order."""
         found: list[Statement] = []
         p = self.step.area("p").start
         for copy in self.step.loops.copies:
@@ -280,7 +285,7 @@ class _Program:
     # --- sections ----------------------------------------------------------------------------------------------------
 
     def _sections(self) -> Iterator[Function]:
-        """`forward` and `backward` for a caller, and what the training loop calls."""
+        """`forward` and `backward` for callers, and the functions of the training loop."""
         programs = self.step.programs
         for name, parameters, result in (
             ("forward", ("x", "p", "w", "y"), Return(loss(self.step))),
@@ -310,14 +315,12 @@ def _parameters(runs: Sequence[Run]) -> tuple[str, ...]:
 
 
 def _unused(*names: str) -> list[Statement]:
-    """A statement that keeps compilers from warning of parameters that a graph does not need."""
+    """A statement that stops compilers from warning about parameters that a graph does not need."""
     return [Text([f"{', '.join(f'(void){name}' for name in names)};"])] if names else []
 
 
 def _length(item: Item) -> int:
-    """Lines of a function, or of a file."""
-    if isinstance(item, Include):
-        return read(item.file).count("\n")
+    """Number of lines in a function. Included files count as 0, because most of their lines are comments."""
     if not isinstance(item, Function):
         return 0
     return sum(len(s.lines) if isinstance(s, Text) else len(print_statements([s])) for s in item.body)

@@ -1,4 +1,4 @@
-"""Expressions over vectors, as C spells them with GNU's vector types."""
+"""Spell expressions over vectors in C with GNU's vector types."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from engines.graph.expr import ATOM_PRECEDENCE, Apply, C, Expr, Literal, Text, n
 
 
 def spell(expr: Expr, leaves: Mapping[str, Text], width: int) -> Text:
-    """An expression over vectors of that width; over doubles as C has it."""
+    """Spell an expression over vectors of that width, or over doubles if it is 1."""
     if width == 1:
         return C.spell(expr, leaves)
     if isinstance(expr, Literal):
@@ -28,10 +28,10 @@ _COMPARISONS = ("less", "greater")
 
 
 def vector(width: int) -> str:
-    """The type of a vector of doubles, or of one."""
+    """The C type of a vector of doubles, or of a single double."""
     return f"v{width}" if width > 1 else "double"
 
 
 def spread(text: str, width: int) -> str:
-    """A double in every lane."""
+    """A vector with the same double in every lane."""
     return f"all{width}({text})" if width > 1 else text

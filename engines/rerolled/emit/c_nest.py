@@ -1,8 +1,8 @@
 """Run -> statements of C: lanes in vectors, and blocks of sums that stay in registers.
 
-A loop becomes counted loops over its outer lanes; inside, a block of sums side by side, each with its own register;
-the segments' loops over terms; the stores. Vector types and constant trip counts make even an unoptimised build fast.
-For i<16: v[i] = sum(t<3: p[16*t + i] * x[t]) in vectors of 8 gives
+A loop becomes counted loops over its outer lanes. Inside are a *block* of sums side by side, each in its own register,
+then the segments' loops over terms, then the stores. Vector types and constant trip counts make even an unoptimised
+build fast. Example: `for i<16: v[i] = sum(t<3: p[16*t + i] * x[t])` in vectors of 8 gives
 
     v8 sum0 = all8(0.0);
     v8 sum1 = all8(0.0);
@@ -16,14 +16,14 @@ For i<16: v[i] = sum(t<3: p[16*t + i] * x[t]) in vectors of 8 gives
     AT8(v) = sum0;
     AT8(v + 8) = sum1;
 
-Names: an area of the workspace is a pointer of its own name; `p0` is operand 0 of a term, which lies in area p.
+An area of the workspace is a pointer with the area's name. `p0` is operand 0 of a term, in area p.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple, Optional
 
 from engines.graph.expr import ATOM_PRECEDENCE, INFIX, calls, number
@@ -32,17 +32,20 @@ from engines.rerolled.emit.c_expr import spell, spread, vector
 from engines.rerolled.emit.single_sums import is_listed, unrolled, with_a_lane
 from engines.rerolled.form import Form, lies_in_vectors, vector_widths
 from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.loops import LANE_NAMES, TERM_NAMES, Access, Operand, Segment, Table, affine
+from engines.rerolled.recover.loops import LANE_NAMES, TERM_NAMES, Access, Loop, Operand, Segment, Table, affine
 from engines.rerolled.recover.nest import Stride
+from engines.rerolled.recover.sums import SLOTS
 from engines.rerolled.step.language import Due, Run
 from engines.rerolled.step.step import Step
 
+_BLANKS = {slot.name: (f"{{{slot.name}}}", ATOM_PRECEDENCE) for slot in SLOTS}
+"""A leaf -> a placeholder for its text, in which alone the sums of a block differ."""
 OTHERS = 4
-"""Registers that hold no sum, where lanes share what they read."""
+"""Registers that are left for other uses than sums, if rows are taken together."""
 
 
 class Lanes(NamedTuple):
-    """A vector of lanes: how far it lies from where the loops stand, one offset for each lane count."""
+    """A vector of lanes, with its offset from the current iteration for each lane count."""
 
     offsets: tuple[int, ...]
     width: int
@@ -57,15 +60,18 @@ class _Pointer(NamedTuple):
     moves: bool
 
     def there(self, block: Lanes, width: int) -> str:
-        """What lies there."""
-        # Lanes whose places are listed stay alone: their offset is 0.
-        at = self.constant + sum(s * offset for s, offset in zip(self.lanes, block.offsets) if isinstance(s, int))
+        """The vector or double in memory for these lanes."""
+        at = self.constant
+        for stride, offset in zip(self.lanes, block.offsets):
+            if offset:  # lanes with listed offsets are never in one block, so their offset is 0
+                assert isinstance(stride, int)
+                at += stride * offset
         if width == 1:
             return f"{self.name}[{at}]"
         return f"AT{width}({self.name} {'-' if at < 0 else '+'} {abs(at)})" if at else f"AT{width}({self.name})"
 
     def read(self, block: Lanes) -> str:
-        """The same in every lane, where it does not move with them."""
+        """Like `there`, but an operand that is the same for all lanes is spread to a vector."""
         if block.width > 1 and not self.lanes[-1]:
             return spread(self.there(block, 1), block.width)
         return self.there(block, block.width)
@@ -82,24 +88,25 @@ class Nests:
         self.calls: set[tuple[str, int]] = set()
         self.areas: dict[str, set[str]] = {}
         """A run, as text -> the areas that its statements name."""
+        self.named: set[str] = set()
+        """The areas that the current run names."""
 
     def write(self, run: Run) -> list[Statement]:
-        """The statements of a run; for a loop with a small table, the single sums instead."""
-        self.areas[str(run)] = set()
-        return [statement for simple in unrolled(run.loop) for statement in self._loop(replace(run, loop=simple))]
+        """The statements of a run. A loop with a small table becomes single sums."""
+        self.named = self.areas[str(run)] = set()
+        return [statement for simple in unrolled(run.loop) for statement in self._loop(run, simple)]
 
-    def _loop(self, run: Run) -> Iterator[Statement]:
-        """As many nests as the inner lanes need."""
-        loop, form = run.loop, self.form
+    def _loop(self, run: Run, loop: Loop) -> Iterator[Statement]:
+        """Write as many nests as the inner lanes need. loop: the run's loop, or a part of it."""
+        form = self.form
         called = [call for segment in loop.segments for call in calls(segment.template)]
         self.calls.update(called)
         if not loop.counts:
             loop = with_a_lane(loop)
-            run = replace(run, loop=loop)
         widest = form.width if lies_in_vectors(loop) and not called else 1
         widths = vector_widths(loop.counts[-1], loop.room, widest)
         summed = any(segment.counts for segment in loop.segments)
-        # A sum waits for its last addition: others beside it fill the time. What is no sum waits for nothing.
+        # Each addition of a sum waits for the one before, and other sums fill the time. Loops without sums don't wait.
         most = 1 if called else form.accumulators if summed else min(4, form.accumulators)
         if run.in_place and widths[0] > 1:
             most = form.accumulators
@@ -112,33 +119,35 @@ class Nests:
             same = len(list(itertools.takewhile(widths[first].__eq__, widths[first:])))
             row = widths[first : first + min(most // run.rows if summed else most, same)]
             repeats = same // len(row)
-            yield from _Nest(self, run, at, row, repeats, most).statements()
+            yield from _Nest(self, run, loop, at, row, repeats, most).statements()
             first += repeats * len(row)
             at += repeats * sum(row)
 
     def table(self, places: Sequence[int]) -> str:
-        """The name of a table that holds these places."""
+        """The name of a table with these places."""
         text = f"[{len(places)}] UNUSED = {{{', '.join(map(str, places))}}};"
         return self.tables.setdefault(text, f"table{len(self.tables)}")
 
     def listed(self, offsets: Sequence[int], name: str) -> str:
-        """An offset from a list."""
+        """An offset read from a list."""
         return f"{self.table(offsets)}[{name}]"
 
-    def place(self, run: Run, place: int) -> tuple[str, int]:
-        """The name of the area that a place lies in, and where in it. The run needs that name."""
+    def place(self, place: int) -> tuple[str, int]:
+        """The area of a place, and the offset in it. Records that the current run names the area."""
         area = self.step.area_of(place)
-        self.areas[str(run)].add(area.name)
+        self.named.add(area.name)
         return area.name, place - area.start
 
 
 class _Nest:
-    """Loops over lanes around a block: a row of vectors from inner lane `at` on, and as many outer lanes as fit."""
+    """Loops over lanes around a block: a row of vectors from inner lane `at`, for as many outer lanes as fit."""
 
-    def __init__(self, nests: Nests, run: Run, at: int, row: Sequence[int], repeats: int, most: int) -> None:
+    def __init__(
+        self, nests: Nests, run: Run, loop: Loop, at: int, row: Sequence[int], repeats: int, most: int
+    ) -> None:
         self.nests = nests
         self.run = run
-        self.loop = loop = run.loop
+        self.loop = loop
         self.limits, self.steps = list(loop.counts), [1] * len(loop.counts)
         self.limits[-1], self.steps[-1] = repeats * sum(row), sum(row)
         if len(self.limits) > 1 and run.live_lane != len(self.limits) - 2 and not is_listed(loop, -2):
@@ -152,11 +161,13 @@ class _Nest:
             for start, width in zip(starts, row)
         ]
         self.moving = [limit > step for limit, step in zip(self.limits, self.steps)]
+        self.is_straight = not any(self.moving) and not any(segment.counts for segment in loop.segments)
+        """Whether the nest has no loops."""
         self.hoisted: dict[tuple[str, int], str] = {}
-        """What no loop changes, and its width -> the name under which it is read before them."""
+        """A loop-invariant expression and its width -> the name of its value, which is read before the loops."""
 
     def statements(self) -> list[Statement]:
-        if len(self.blocks) == 1 and not any(self.moving) and not any(s.counts for s in self.loop.segments):
+        if len(self.blocks) == 1 and self.is_straight:
             return [self._single(self.blocks[0])]
         body = list(self._block())
         for lane in reversed(range(len(self.limits))):
@@ -168,7 +179,7 @@ class _Nest:
         return body if any(self.moving) and not first else [Block([*first, *body])]
 
     def _single(self, block: Lanes) -> Statement:
-        """A sum of some terms in one go."""
+        """A sum of a few terms in one statement."""
         loop, run = self.loop, self.run
         target, _ = self._pointer("", self._target(), ())
         there = target.there(block, block.width)
@@ -191,9 +202,9 @@ class _Nest:
         return Assign(there, f"{spread('rate', block.width)} * {total if single else f'({total})'}", "-=")
 
     def _target(self) -> Access:
-        """Where the sums go: a parameter where they update it, its gradient where they don't."""
+        """The target of the sums: the parameter for an update in place, else the loop's target."""
         target = self.loop.target
-        return target._replace(base=target.base - self.nests.step.away * self.run.in_place)
+        return target._replace(base=target.base - self.nests.step.away) if self.run.in_place else target
 
     def _block(self) -> Iterator[Statement]:
         """The sums, the segments' terms, and the stores."""
@@ -212,7 +223,7 @@ class _Nest:
             body = list(self._terms(segment, sums, begins and not index, due))
             for name, count in reversed(list(zip(TERM_NAMES, segment.counts))):
                 body = _over_live(name, body) if run.live_segment == index else [For(name, count, body)]
-            # Names belong to one segment; those of the first may be the block's.
+            # A segment's names need their own scope, except those of the first, which may share the block's.
             apart = not segment.counts and index and any(isinstance(s, Declare) for s in body)
             yield from [Block(body)] if apart else body
         for name, block in sums:
@@ -244,19 +255,17 @@ class _Nest:
                 [name if slot == due.slot else text for slot, text in enumerate(leaves)]
                 for leaves, (_, name) in zip(texts, updated)
             ]
-        # What several sums take is read once. A set's order would change the text from process to process.
-        counted = [text for leaves in texts for text in dict.fromkeys(leaves)]
-        shared = {
-            text: f"shared{n}"
-            for n, text in enumerate(dict.fromkeys(text for text in counted if counted.count(text) > 1))
-            if not text.isidentifier()
-        }
+        # Read operands that sums share only once. Not a set, whose order would change the text between processes.
+        counted = Counter(text for leaves in texts for text in dict.fromkeys(leaves))
+        repeated = [text for text, count in counted.items() if count > 1]
+        shared = {text: f"shared{n}" for n, text in enumerate(repeated) if not text.isidentifier()}
         for text, name in shared.items():
             yield Declare(f"const {vector(sums[0][1].width)}", name, text)
-        for (name, block), leaves in zip(sums, texts):
-            named = {str(slot): (shared.get(text, text), ATOM_PRECEDENCE) for slot, text in enumerate(leaves)}
-            term = spell(segment.template, named, block.width)[0]
-            yield Declare(vector(block.width), name, term) if begins else Assign(name, term, "+=")
+        width = sums[0][1].width
+        pattern = spell(segment.template, _BLANKS, width)[0]
+        for (name, _), leaves in zip(sums, texts):
+            term = pattern.format(*[shared.get(text, text) for text in leaves])
+            yield Declare(vector(width), name, term) if begins else Assign(name, term, "+=")
 
     def _operand(self, operand: Operand, pointer: Optional[_Pointer], block: Lanes, segment: Segment) -> str:
         if isinstance(operand, float):
@@ -277,13 +286,12 @@ class _Nest:
         return self.fixed(spread("rate", block.width), block.width)
 
     def fixed(self, text: str, width: int) -> str:
-        """The name of what no loop changes: an optimiser can't know, since the loop stores into the same workspace."""
-        loops = any(self.moving) or any(segment.counts for segment in self.loop.segments)
-        return self.hoisted.setdefault((text, width), f"fixed{len(self.hoisted)}") if loops else text
+        """Hoist a loop-invariant expression. Optimisers can't do it, because the loop stores to the same workspace."""
+        return text if self.is_straight else self.hoisted.setdefault((text, width), f"fixed{len(self.hoisted)}")
 
     def _pointer(self, name: str, access: Access, terms: Sequence[int]) -> tuple[_Pointer, list[Statement]]:
-        """The pointer, and its declaration where something moves it."""
-        area, first = self.nests.place(self.run, access.base)
+        """The pointer, and its declaration if a loop moves it."""
+        area, first = self.nests.place(access.base)
         moved = [stride if moves else 0 for stride, moves in zip(access.lanes, self.moving)]
         if not any(moved) and not any(access.terms):
             return _Pointer(area, first, access.lanes, moves=False), []
@@ -294,7 +302,7 @@ class _Nest:
 
 
 class _Update:
-    """The update that a run makes on its way: each weight is brought up to date, and its term takes what is stored."""
+    """The deferred update in a run: it updates each weight and stores it, and the weight's term uses the new value."""
 
     def __init__(self, nest: _Nest, due: Due, segment: Segment, first: Lanes) -> None:
         self.nest = nest
@@ -306,7 +314,7 @@ class _Update:
         self.declarations: list[Statement] = [*declared, *declared_too, old]
 
     def of(self, n: int, block: Lanes, pointers: Sequence[Optional[_Pointer]]) -> tuple[list[Statement], str]:
-        """The update of one vector of weights, and the name of what it stores."""
+        """The update of one vector of weights, and the name of the new value."""
         weights = pointers[self.due.slot]
         assert weights is not None
         there, by = weights.there(block, block.width), self.factor.read(block)
@@ -315,12 +323,12 @@ class _Update:
         return [Declare(f"const {vector(block.width)}", f"new{n}", value), Assign(there, f"new{n}")], f"new{n}"
 
     def kept(self, pointers: Sequence[Optional[_Pointer]]) -> Iterator[Statement]:
-        """The input, for the next time: a store beside these is free, a copy of the whole row is not."""
+        """Keep the input for the next update. A store here is free; a separate copy of the whole row is not."""
         x = pointers[1 - self.due.slot]
         if self.due.keeps and x is not None:
             yield Assign(self.before.there(self.first, 1), x.there(self.first, 1))
 
 
 def _over_live(name: str, body: Sequence[Statement]) -> list[Statement]:
-    """A loop over the inputs that are listed."""
+    """A loop over the listed inputs."""
     return [For("n", "live->count", [Declare("const long long", name, "live->at[n]"), *body])]

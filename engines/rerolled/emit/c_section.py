@@ -1,4 +1,4 @@
-"""A section of a step -> statements of C, one for each of the section's own."""
+"""A section of a step -> C statements, one or a few for each statement of the section."""
 
 from __future__ import annotations
 
@@ -13,48 +13,48 @@ from engines.rerolled.step.step import Step
 
 _REASONS: dict[type, str] = {
     steps.Fit: "Rows of one batch share each load of the first layer's weights.",
-    steps.Alone: "Each row is a batch: no gradient has to be kept.",
+    steps.Alone: "Each row is a batch, so no gradient needs to be kept.",
     steps.Unbounded: "Zeros are skipped only while all weights are known to be finite.",
 }
-"""Kind of condition -> what happens where it holds."""
+"""Kind of condition -> a comment for the branch where it holds."""
 _BUFFER_OF = {"inputs": "x", "outputs": "y", "parameters": "p", "gradients": "q"}
 
 
 def leaf(step: Step, operand: Operand) -> str:
-    """A number, or the only place of an operand."""
+    """A number, or the single place of an operand."""
     return number(operand)[0] if isinstance(operand, float) else f"w[{place_of(step, operand)}]"
 
 
 def place_of(step: Step, operand: Operand) -> str:
-    """Where in the workspace an operand of one place lies."""
+    """The place of an operand with a single place."""
     assert isinstance(operand, Access)
     return spelled(step, operand.base)
 
 
 def spelled(step: Step, place: int) -> str:
-    """A place of the workspace, from the start of its area."""
+    """A place in the workspace, relative to the start of its area."""
     area = step.area_of(place)
     return f"{area.name.upper()} + {place - area.start}"
 
 
 def loss(step: Step) -> str:
-    """The loss."""
+    """The loss as a C expression."""
     return leaf(step, step.loops.loss) if isinstance(step.loops.loss, float) else "w[LOSS]"
 
 
 def identifier(name: str) -> str:
-    """The name of a routine as C has it."""
+    """The C name of a routine."""
     return name.replace(" ", "_")
 
 
 def arguments(runs: Sequence[Run], rate: str = "rate") -> list[str]:
-    """What a function over these runs is given."""
+    """The arguments of a function over these runs."""
     live = ["live"] if any(run.is_live for run in runs) else []
     return ["w", *live, *([rate] if any(run.takes_rate for run in runs) else [])]
 
 
 class Section:
-    """Writes a section. buffers: what stands before a caller's buffer's name, `t->` in a stretch of training."""
+    """Writes a section. buffers: the prefix of the caller's buffers, `t->` in a stretch of training."""
 
     def __init__(self, step: Step, buffers: str) -> None:
         self.step = step
@@ -62,18 +62,18 @@ class Section:
         self.used: set[str] = set()
 
     def uses(self, buffer: str) -> bool:
-        """Whether a statement written so far names that buffer."""
+        """Whether a statement so far names that buffer."""
         return buffer == "w" or buffer in self.used
 
     def statements(self, program: Program) -> list[Statement]:
-        """The whole section."""
+        """The statements of the section."""
         first: list[Statement] = [Declare("double *const", "w", "t->w")] if self.buffers else []
         if self._needs_list(program):
             first.append(Declare("struct live *const", "live", "(struct live *)(w + LIVE)"))
         return [*first, *self._program(program)]
 
     def _needs_list(self, program: Program) -> bool:
-        """Whether a statement makes, asks or uses the list of inputs."""
+        """Whether a statement creates, queries or uses the list of inputs."""
         runs = [
             run for s in steps.walk(program) if isinstance(s, steps.Perform) for run in self.step.routines[s.routine]
         ]

@@ -1,5 +1,5 @@
 /* The inputs that are not skipped. */
 struct live {
     long long count;
-    int at[LISTED + 1]; /* one more: what is not counted is written, too */
+    int at[LISTED + 1]; /* one more, because skipped inputs are also written */
 };

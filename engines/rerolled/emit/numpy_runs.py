@@ -1,8 +1,8 @@
-"""Run -> array operations of NumPy over views of the workspace.
+"""Run -> NumPy array operations over views of the workspace.
 
-NumPy keeps the bits where each lane's terms are added one after the other: over the first axis of an array whose lanes
-lie inside, or, for a single lane, by `cumsum`. Its own sums add in pairs, and its `exp`, `tanh` and powers are not
-libm's; functions are Python's, one element at a time. Runs that skip zeros compute every term here.
+NumPy keeps the bits if it adds each lane's terms one after the other: with a reduction over the first axis of an array
+of lanes, or with `cumsum` for a single lane. Its other sums add in pairs, and its `exp`, `tanh` and powers differ from
+libm's, so functions are Python's, one element at a time. Runs that skip zeros compute every term here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Runs:
-    """Makes functions that take nothing, each of which computes one run over the workspace."""
+    """Creates functions without arguments, each of which computes one run over the workspace."""
 
     def __init__(self, w: Array, away: int) -> None:
         import numpy as np
@@ -32,9 +32,9 @@ class Runs:
         self.np = np
         self.w = w
         self.away = away
-        """From a parameter to its gradient."""
+        """Distance from a parameter to its gradient."""
         self.rate = 0.0
-        """Of runs that update parameters."""
+        """The learning rate of runs that update parameters."""
 
     def of(self, run: Run) -> Callable[[], None]:
         np, loop = self.np, run.loop
@@ -49,30 +49,28 @@ class Runs:
             )
             for segment in loop.segments
         ]
-        bring_up_to_date = self._meeting(run, run.due) if run.due else None
+        in_place = run.in_place
 
         def action() -> None:
-            if bring_up_to_date:
-                bring_up_to_date()
             total: Any = target if adds else None
             for evaluate, operands, counts, rows in segments:
                 terms = evaluate(operands)
                 if rows is None:
                     total = terms if total is None else total + terms
                     continue
-                # What there is already comes first, then the terms, row by row.
+                # The sum so far comes first, then the terms, row by row.
                 rows[0] = 0.0 if total is None else np.broadcast_to(total, loop.counts).reshape(-1)
                 rows[1:] = np.broadcast_to(terms, (*counts, *loop.counts)).reshape(len(rows) - 1, -1)
                 total = (np.add.reduce(rows, axis=0) if loop.lanes > 1 else np.cumsum(rows)[-1]).reshape(loop.counts)
-            if run.in_place:
+            if in_place:
                 np.subtract(target, self.rate * total, out=target)
             else:
                 target[...] = total
 
-        return action
+        return _one_then_other(self._meeting(run, run.due), action) if run.due else action
 
     def _meeting(self, run: Run, due: Due) -> Callable[[], None]:
-        """The update that the run makes before it reads weights: here of all of them, then the run itself."""
+        """The deferred update of a run. Here it updates all weights before the run starts."""
         segment = run.loop.segments[due.segment]
         weights, x = segment.operands[due.slot], segment.operands[1 - due.slot]
         assert isinstance(weights, Access)
@@ -90,7 +88,7 @@ class Runs:
         return bring_up_to_date
 
     def _operand(self, operand: Operand, lanes: Sequence[int], terms: Sequence[int]) -> Any:
-        """A view of shape (terms…, lanes…), which moves with the workspace; a number; or what fetches from a table."""
+        """A number, a view of shape (terms…, lanes…), or a function that reads a table."""
         if isinstance(operand, float):
             return operand
         if isinstance(operand, Table):
@@ -107,8 +105,16 @@ class Runs:
         return self.np.lib.stride_tricks.as_strided(self.w[access.base :], (*terms, *lanes), strides)
 
 
+def _one_then_other(one: Callable[[], None], other: Callable[[], None]) -> Callable[[], None]:
+    def both() -> None:
+        one()
+        other()
+
+    return both
+
+
 def _evaluator(np: Any, expr: Expr) -> Callable[[Sequence[Any]], Any]:
-    """A function from operands to the expression over them, element by element."""
+    """Compile an expression to a function of its operands, element by element."""
     if isinstance(expr, Leaf):
         slot = int(expr.name)
         return lambda operands: operands[slot]() if callable(operands[slot]) else operands[slot]
@@ -129,7 +135,7 @@ def _function(np: Any, primitive: str) -> Callable[..., Any]:
 
 
 def _each(np: Any, function: Callable[..., float], operands: Sequence[Any]) -> Any:
-    """A function of Python's over broadcast operands."""
+    """Apply a Python function to broadcast operands."""
     shape = np.broadcast_shapes(*(np.shape(operand) for operand in operands))
     columns = [np.broadcast_to(operand, shape).reshape(-1).tolist() for operand in operands]
     return np.array(list(map(function, *columns))).reshape(shape)

@@ -1,6 +1,6 @@
-"""Step -> Kernel in NumPy: each statement a function that takes nothing, each run a few array operations.
+"""Step -> Kernel in NumPy: each statement becomes a function without arguments, each run a few array operations.
 
-Nothing is skipped here: the list of inputs is always complete, which the step form allows.
+This back end skips nothing: its list of inputs is always complete, which the step form allows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class NumpyKernel(PythonKernel):
-    """A Kernel. It binds itself to the workspace that it is given, and keeps to it."""
+    """A Kernel that binds the step to a workspace at the first call, and again only if the workspace changes."""
 
     def __init__(self, step: Step) -> None:
         import numpy as np
@@ -38,7 +38,7 @@ class NumpyKernel(PythonKernel):
         self._bound: Optional[_Bound] = None
 
     def workspace(self) -> Doubles:
-        """An array: NumPy sees into it."""
+        """A new w. It is an array, so that NumPy can view it."""
         return array("d", bytes(8 * self._workspace))
 
     def _bind(self, w: Doubles) -> _Bound:
@@ -79,12 +79,12 @@ class NumpyKernel(PythonKernel):
 
 
 Action = Callable[[], object]
-"""A statement or a run, ready to go. Gives one of the two below where the section ends with it."""
+"""A prepared statement or run. It returns one of the two values below if it ends the section."""
 _ENDED, _FAILED = "the turn is over", "a loss is not finite"
 
 
 class _Bound:
-    """The step over one workspace, as functions that take nothing."""
+    """The step over one workspace, as functions without arguments."""
 
     def __init__(self, step: Step, w: Doubles) -> None:
         import numpy as np
@@ -94,11 +94,11 @@ class _Bound:
         self.step = step
         self.w: Array = _view(np, w)
         self.buffers: dict[str, Doubles] = {}
-        """The caller's, while a call lasts."""
+        """The caller's buffers, during a call."""
         self.training: Optional[Training] = None
         self.runs = Runs(self.w, step.away)
         self.row = 0
-        """Which of the rows that were taken together is at work."""
+        """The current one of the rows taken together."""
         self.flags = dict.fromkeys(steps.FLAGS, False)
         self.gradients_are_zero = False
         loops = step.loops
@@ -110,18 +110,18 @@ class _Bound:
         copies = [(copy.parameter.places(copy.counts), copy.place.places(copy.counts)) for copy in loops.copies]
         none = np.zeros(0, np.int64)
         self._index, self._place = (np.concatenate([none, *column]) for column in zip((none, none), *copies))
-        """The parameters that the graph uses: the caller's index of each, and its place."""
+        """Caller's index and place of each parameter that the graph uses."""
         self._unused = np.array(loops.unused, np.int64)
         self.routines = {name: [self.runs.of(run) for run in runs] for name, runs in step.routines.items()}
         self.sections = {name: self._program(program) for name, program in step.programs.items()}
 
     def begin(self) -> None:
-        """Forget what turns of an earlier stretch kept."""
+        """Reset the state of an earlier stretch."""
         self.flags.update(dict.fromkeys(steps.FLAGS, False))
         self.gradients_are_zero = False
 
     def run(self, section: str) -> object:
-        """One section, once; gives what ended it."""
+        """Run one section. Returns the value that ended it, or None."""
         with self.np.errstate(all="ignore"):
             return _in_turn(self.sections[section])
 
@@ -149,7 +149,7 @@ class _Bound:
         if isinstance(statement, steps.TakeRows):
             return partial(_in_turn, [partial(self._take_row, statement.to, ahead) for ahead in range(statement.rows)])
         if isinstance(statement, steps.Perform):
-            return partial(_in_turn, self.routines[statement.routine])
+            return partial(_perform, self.routines[statement.routine])
         if isinstance(statement, steps.Guard):
             return partial(self._guard, self._program(statement.otherwise))
         if isinstance(statement, steps.Copy):
@@ -254,8 +254,13 @@ class _Bound:
         return False
 
 
+def _perform(runs: Sequence[Callable[[], None]]) -> None:
+    for run in runs:
+        run()
+
+
 def _in_turn(actions: Sequence[Action]) -> object:
-    """One after the other, up to one that ends its section; gives what ended it."""
+    """Run actions in order, until one ends the section. Returns the value that ended it, or None."""
     for action in actions:
         ended = action()
         if ended:
@@ -264,7 +269,7 @@ def _in_turn(actions: Sequence[Action]) -> object:
 
 
 def _view(np: Any, buffer: Any) -> Array:
-    """The doubles of a buffer, to be read and written."""
+    """A writable array over the doubles of a buffer."""
     view: Array = np.asarray(memoryview(buffer))
     return view
 
@@ -276,7 +281,7 @@ def _descend(parameters: Array, gradients: Array, rate: float, batch: int) -> No
 
 
 def _read_row(np: Any, w: Array, at: int, columns: Sequence[Column], row: int) -> None:
-    """A row's inputs, from place `at` on."""
+    """Read a row's inputs to the places from `at`."""
     for column in columns:
         if column.one_hot:
             w[at : at + column.width] = 0.0

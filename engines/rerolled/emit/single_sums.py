@@ -1,19 +1,18 @@
-"""Loop -> loops that are simpler to write: a small table as single sums, and a single sum as a loop over one lane."""
+"""Loop -> simpler loops: a loop with a small table becomes single sums, and a single sum a loop over one lane."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from engines.rerolled.recover.loops import Access, Loop, Operand, Segment, Table
 
 UNROLLED = 64
-"""Places of a table up to which they are written into the code instead."""
+"""Up to this many places of a table, write them into the code instead."""
 
 
 def unrolled(loop: Loop) -> Iterator[Loop]:
-    """Where a table is small the loop as single sums instead, and places as numbers in the code."""
+    """If the loop's tables are small, replace it by single sums, with the places as numbers in the code."""
     tables = [o for segment in loop.segments for o in segment.operands if isinstance(o, Table)]
     if not tables or sum(table.places.size for table in tables) > UNROLLED:
         yield loop
@@ -32,13 +31,13 @@ def unrolled(loop: Loop) -> Iterator[Loop]:
 
 
 def is_listed(loop: Loop, lane: int) -> bool:
-    """Whether places of that lane count are listed, for an operand or the target."""
+    """Whether the target or an operand lists the offsets of that lane count."""
     accesses = [loop.target, *(o for s in loop.segments for o in s.operands if isinstance(o, Access))]
     return any(isinstance(access.lanes[lane], tuple) for access in accesses)
 
 
 def _at(operand: Operand, lane: int, digits: Sequence[int], term: int, steps: Sequence[int]) -> Operand:
-    """One place of an operand."""
+    """One place of an operand, for one lane and term."""
     if isinstance(operand, float):
         return operand
     if isinstance(operand, Table):
@@ -50,10 +49,10 @@ def _at(operand: Operand, lane: int, digits: Sequence[int], term: int, steps: Se
 
 
 def with_a_lane(loop: Loop) -> Loop:
-    """A single sum as a loop over one lane."""
+    """Convert a single sum to a loop over one lane."""
 
     def widen(operand: Operand) -> Operand:
-        return operand._replace(lanes=(0,)) if isinstance(operand, Access) else operand
+        return Access(operand.base, (0,), operand.terms) if isinstance(operand, Access) else operand
 
-    segments = tuple(s._replace(operands=tuple(map(widen, s.operands))) for s in loop.segments)
-    return replace(loop, counts=(1,), target=loop.target._replace(lanes=(1,)), segments=segments)
+    segments = tuple(Segment(s.template, s.counts, tuple(map(widen, s.operands))) for s in loop.segments)
+    return Loop(loop.phase, (1,), Access(loop.target.base, (1,)), loop.room, segments)

@@ -1,4 +1,4 @@
-/* Vectors of doubles. LANES is the width of the widest; `vec` is that one, or a double where there are no vectors. */
+/* Vectors of doubles. LANES is the width of the widest. `vec` is that vector, or a double if there are no vectors. */
 
 #define UNUSED __attribute__((unused))
 #define INLINE static inline __attribute__((always_inline, unused))
@@ -10,7 +10,7 @@ typedef long long mask;
 #define AT(place) (*(place))
 #define EACH(a, op) (a)
 #else
-/* v4: four doubles, m4: four results of a comparison, AT4: as they lie in memory, at any double. */
+/* v4: four doubles. m4: four results of a comparison. AT4: four doubles in memory, at the address of any double. */
 #define VECTORS(N, ...)                                                                                                \
     typedef double v##N __attribute__((vector_size(8 * N)));                                                           \
     typedef long long m##N __attribute__((vector_size(8 * N)));                                                        \
@@ -36,7 +36,7 @@ typedef JOIN(v, LANES) vec;
 typedef JOIN(m, LANES) mask;
 #define ALL JOIN(all, LANES)
 #define AT JOIN(AT, LANES)
-/* All lanes of a vector in one: their sum, or whether any of them is true. */
+/* Reduce all lanes of a vector: their sum, or whether any of them is true. */
 #define EACH2(a, op) ((a)[0] op(a)[1])
 #define EACH4(a, op) (EACH2(a, op) op(a)[2] op(a)[3])
 #define EACH8(a, op) (EACH4(a, op) op(a)[4] op(a)[5] op(a)[6] op(a)[7])

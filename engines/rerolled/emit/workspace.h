@@ -1,11 +1,11 @@
-/* The way into the workspace and out of it, around the loops of a graph.
+/* Copies between the caller's buffers and the workspace.
 
-   The generated code defines P, Q and ROOM (where parameters and their gradients lie, and how many doubles each area
-   has) and `move`, which copies all parameters between the caller's order and the loops'. */
+   The generated code defines P and Q (the areas of parameters and of their gradients), ROOM (doubles in each area) and
+   `move`, which copies all parameters between the caller's order and the loops' order. */
 
 static void move(double *restrict w, double *restrict theirs, int out);
 
-/* A workspace begins at a multiple of 64 bytes: a vector that crosses a cache line takes twice the time. */
+/* A workspace starts at a multiple of 64 bytes, because a vector that crosses a cache line takes twice the time. */
 static double *aligned(double *w)
 {
     return (double *)(((unsigned long long)w + 63) & ~63ULL);
@@ -33,7 +33,7 @@ static void give_parameters(double *restrict w, double *restrict p)
     move(w, p, 1);
 }
 
-/* Each gradient lies as far behind its parameter as Q is behind P. */
+/* The distance from a parameter to its gradient is always Q - P. */
 static void take_gradients(double *restrict w, const double *restrict q)
 {
     move(w + (Q - P), (double *)q, 0);

@@ -1,9 +1,10 @@
-/* Inputs that are 0.0 are skipped, as far as that changes no bit: rearrange/zeros.py has the argument.
+/* Skip inputs that are 0.0 where that changes no bit. See rearrange/zeros.py for the argument.
 
-   FIRST and LISTED are the place of the first such input, and how many there are. The generated code defines
-   squares_of_weights and squares_of_factors. What has several callers is not inlined: that would only take time. */
+   FIRST is the place of the first input that may be skipped, and LISTED the number of such inputs. The generated code
+   defines squares_of_weights and squares_of_factors. Functions with several callers are not inlined, which would only
+   cost compile time. */
 
-static const double LIMIT = 1e300; /* of magnitudes; what is infinite or NaN is not below it */
+static const double LIMIT = 1e300; /* on magnitudes; infinity and NaN are not below it */
 
 static double squares_of_weights(const double *w);
 static double squares_of_factors(const double *w);
@@ -24,7 +25,7 @@ static __attribute__((noinline)) double squares(const double *a, long long count
     return all;
 }
 
-/* No weight is larger: x <= 1 + x * x. */
+/* A bound on the magnitude of all weights, because |x| <= 1 + x * x. */
 static double bound_of_weights(const double *w)
 {
     return 1.0 + squares_of_weights(w);
@@ -46,7 +47,7 @@ static __attribute__((noinline)) int has_zeros(const double *a)
     return 0;
 }
 
-/* Of rows that are taken together. */
+/* Whether one of the rows taken together has zeros. */
 UNUSED static int rows_have_zeros(const double *rows, long long per_row, long long count)
 {
     for (long long row = 0; row < count; row++)
@@ -67,7 +68,7 @@ typedef unsigned long long __attribute__((may_alias)) word;
 static void list_inputs(const double *w, struct live *live, int skips)
 {
     if (!skips || !has_zeros(w + FIRST)) {
-        if (live->count != LISTED) /* a full list holds every input already */
+        if (live->count != LISTED) /* a full list already holds every input */
             list_every_input(live);
         return;
     }
@@ -76,7 +77,7 @@ static void list_inputs(const double *w, struct live *live, int skips)
     int i = 0;
     for (; i + 4 <= LISTED; i += 4) {
         live->at[count] = i;
-        count += bits[i] << 1 != 0; /* every bit but the sign's */
+        count += bits[i] << 1 != 0; /* all bits except the sign */
         live->at[count] = i + 1;
         count += bits[i + 1] << 1 != 0;
         live->at[count] = i + 2;
@@ -91,7 +92,7 @@ static void list_inputs(const double *w, struct live *live, int skips)
     live->count = count;
 }
 
-/* No product of an input and a factor is larger than `reach`, nor is one that an update multiplies with its rate. */
+/* `reach` bounds all products of an input and a factor, also after an update multiplies them by its rate. */
 static void check_factors(struct training *t, struct live *live)
 {
     const double *w = t->w;

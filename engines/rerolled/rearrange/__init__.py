@@ -1,7 +1,7 @@
-"""Step -> Step: each file rearranges one thing that training does, and keeps every bit.
+"""Passes, Step -> Step: each file makes one rearrangement of the training step that keeps every bit.
 
-`PASSES` is the list, in the order in which they must run: each one builds on what those before it made. An engine's
-form chooses among them.
+Passes over the tape are not here; they are in `graph/passes`. `PASSES` lists the passes in running order, because each
+builds on the results of earlier ones. An engine's form selects among them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PASSES = {
 
 
 def rearrange(step: Step, form: Form) -> Step:
-    """The step after those passes that the form names."""
+    """Run the passes that the form names."""
     for name, rearranged in PASSES.items():
         if name in form.rearrangements:
             step = rearranged(step, form)

@@ -1,9 +1,12 @@
-"""Deferred updates: the first layer's weights are updated in the next row's forward loop, just before they are read.
+"""Deferred updates: the next row's forward loop updates the first layer's weights, just before it reads them.
 
-The largest sink of a row that is alone waits. The next row's forward loop then computes, weight by weight,
-`p -= rate * (x_before * factor); sum += p * x`: each weight is loaded once instead of twice. Until then the inputs of
-the row before are kept, and the factor stays where its backward loop left it. Whatever reads the weights earlier
-settles the update first, and so does the end of the stretch.
+The sink of the first layer's weights waits, if its row is alone. The next row's forward loop then computes, weight by
+weight, `p -= rate * (x_before * factor); sum += p * x`, so it loads each weight once instead of twice. Until then, the
+previous row's inputs are kept, and the factor stays in its place. An earlier reader of the weights *settles* the update
+first, and so does the end of the stretch.
+
+Example: in a stretch of two rows that are both alone, row 1 runs its forward loop and every other sink, and sets `due`.
+Row 2's forward loop updates and reads the weights, and row 2 defers in turn. `leave` settles row 2's update.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ SETTLE = "settle"
 
 
 def defer_updates(step: Step, form: Form) -> Step:
-    """Let the update of the weights that meet the inputs wait for the next row."""
+    """Defer the update of the weights that are multiplied by the inputs to the next row."""
     found = pair_of(step)
     if found is None or in_place.SINKS not in step.routines:
         return step
@@ -70,7 +73,7 @@ def defer_updates(step: Step, form: Form) -> Step:
                 return (If(Both(DUE, EveryInput()), met, (settle, *plain)),)
             return (If(DUE, met, plain),)
         if statement == Perform(in_place.SINKS):
-            # A row with zeros is updated at once: to skip them is worth more than to wait.
+            # A row with zeros updates at once, because skipping them gains more than deferring.
             waits = (If(EveryInput(), wait, (Perform(own),)),) if step.skips else wait
             return (statement, *waits)
         return (statement,)
@@ -84,12 +87,12 @@ def defer_updates(step: Step, form: Form) -> Step:
 
 
 def _meet(run: Run, forward: int, due: Due) -> Run:
-    """The run, with the update on its way where it is the forward loop's. It visits every input."""
+    """Add the deferred update to a run of the forward loop, which then visits every input."""
     return replace(run, due=due, live_segment=None) if run.number == forward else run
 
 
 def _of_the_row_before(waiting: Run, before: Area) -> Run:
-    """The sink that waits, over the inputs that were kept."""
+    """The waiting sink, over the kept inputs."""
     sink: Loop = waiting.loop
     (segment,) = sink.segments
     x, factor = segment.operands

@@ -1,7 +1,7 @@
-"""Updates in place: where every row is a batch, each sink subtracts from its parameter, and no gradient is kept.
+"""Updates in place: if every row is a batch, each sink subtracts from its parameter, and no gradient is kept.
 
-`q += sum; p -= rate * q; q = 0` becomes `p -= rate * sum`, in one pass over the weights instead of three. The bits are
-the same because q was 0.0: only the sign of a zero may differ.
+`q += sum; p -= rate * q; q = 0` becomes `p -= rate * sum`, in one pass over the weights instead of three. The bits stay
+the same because q was 0.0; only the sign of a zero may differ. See the package `step` for an example.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SINKS = "sinks in place"
 
 
 def update_in_place(step: Step, form: Form) -> Step:
-    """Let a row that is alone update parameters in its sinks, where the loops allow it."""
+    """Let a row that is alone update parameters in its sinks, if the loops allow it."""
     if not allows_updates_in_place(step.loops) or not step.routines["sinks"]:
         return step
     turn = step.programs["turn"]

@@ -1,8 +1,11 @@
-"""Rows together: several rows of one batch share each load of the first layer's weights, which do not change meanwhile.
+"""Rows together: several rows of one batch share each load of the first layer's weights, which stay the same.
 
-The forward loop over these weights computes the sums of all rows. Then each row goes through the other loops by itself,
-with its own sums in their usual place. Finally one sink adds all rows' products to the weights' gradients. Every sum
-keeps its order: a lane is one sum of one row, and a gradient adds the rows' terms one after the other.
+The forward loop over these weights computes the sums of all rows. Then each row runs the other loops separately, with
+its own sums in their usual place. Finally, one sink adds all rows' products to the weights' gradients. Every sum keeps
+its order: a lane is one sum of one row, and a gradient adds the rows' terms one after the other.
+
+Example: four rows, one weight w. The forward loop computes w * x1 ... w * x4 with one load of w. After each row has
+computed its factor f, the sink computes q += x1 * f1; q += x2 * f2; ... with one load and one store of q.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ from engines.rerolled.step.step import Step, whole_vectors
 
 
 class Rows(NamedTuple):
-    """What each of the rows has of its own: its inputs, the forward loop's sums, and the sink's factors."""
+    """The data of each row: its inputs, the forward loop's sums and the sink's factors; and the runs over all rows."""
 
     inputs: Place
     sums: Place
@@ -49,7 +52,7 @@ class Rows(NamedTuple):
 
 
 def take_rows_together(step: Step, form: Form) -> Step:
-    """Let rows of one batch go together, where no more than their inputs has to be kept apart."""
+    """Take rows of one batch together, if `lay_out` finds places for them."""
     found, count = pair_of(step), form.rows
     laid_out = lay_out(step, found, count) if found else None
     if found is None or laid_out is None:
@@ -84,7 +87,7 @@ def take_rows_together(step: Step, form: Form) -> Step:
                 *(copy for copy in own_inputs if copy.size),
                 Copy(Place(forward.target.base), rows.sums, forward.lanes),
                 Perform(rest),
-                # Those before the one that failed went well, and still count.
+                # Rows before the failed one are fine and still count.
                 Guard((EachRow(count, (every_input, to_factor, Perform(one)), before=True), every_input, *gives)),
                 Perform("gradients"),
                 Perform(others),
@@ -98,14 +101,14 @@ def take_rows_together(step: Step, form: Form) -> Step:
         EndTurn(),
     )
     condition: Condition = Fit(count)
-    if step.skips:  # a row with zeros goes alone: to skip them is worth more
+    if step.skips:  # a row with zeros goes alone, because skipping them gains more
         condition = Both(condition, EveryInput())
         together = (If(NoZeros(count, rows.inputs), together),)
     return step.with_programs(turn=(If(condition, (TakeRows(count, rows.inputs), *together)), *turn))
 
 
 def lay_out(step: Step, found: Pair, count: int) -> Optional[tuple[Step, Rows]]:
-    """Places for the rows; None where other loops read inputs, or where the forward loop reads more than inputs."""
+    """Places for the rows; None if other loops read these inputs, or if more than the inputs differs between rows."""
     forward, sink = step.loops.loops[found.forward], step.loops.loops[found.sink]
     if forward.target.lanes != (1,) or found.factor.lanes != (1,):
         return None

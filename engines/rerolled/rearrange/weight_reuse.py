@@ -1,8 +1,11 @@
-"""Which weights are worth loading once for two purposes: those of a first layer, which are multiplied with the inputs.
+"""Find weights that are worth loading once for two purposes: those of the first layer, which multiply the inputs.
 
-A first layer's weights are most of a network, and more than a first-level cache holds: how often they are loaded
-decides how long a step takes. One load can serve a row's update and the next row's sum (`deferred`), or the sums of
-several rows while the weights do not change (`together`). No sum changes its order.
+The first layer holds most of a network's weights, more than fit in a first-level cache, so the number of loads
+determines the time of a step. One load can serve a row's update and the next row's sum (`deferred`), or the sums of
+several rows while the weights stay the same (`together`). No sum changes its order.
+
+Example: a layer of 50 neurons over 784 inputs has the forward loop `for i<50: v[i] = p[i] + sum(t<784: p[...] * x[t])`
+and the sink `for i<784 j<50: q[...] += x[i] * g[j]`. They form a Pair: both run over the same 39,200 weights.
 """
 
 from __future__ import annotations
@@ -19,17 +22,17 @@ from engines.rerolled.step.step import Step
 PRODUCT = Apply("mul", SLOTS[:2])
 
 MANY = 2048
-"""From this many weights on it matters how often they are loaded: a third of a small first-level cache."""
+"""The smallest number of weights for which reuse pays off: a third of a small first-level cache."""
 
 
 class Pair(NamedTuple):
-    """A sum of inputs times weights over lanes, and the sink of these weights: each an input times a lane's factor."""
+    """A forward loop over sums of inputs times weights, and the sink of these weights: input times a lane's factor."""
 
     forward: int
     """Number of the loop."""
     segment: int
     slot: int
-    """Which operand the weights are."""
+    """The operand that holds the weights."""
     sink: int
     inputs: Span
     weights: Span
@@ -38,7 +41,7 @@ class Pair(NamedTuple):
 
 
 def pair_of(step: Step) -> Optional[Pair]:
-    """The loops that can share their loads; None where there are none, or where they do not skip the same inputs."""
+    """The loops that can share loads; None if there are none, or if they do not skip the same inputs."""
     found = pair(step.loops)
     if found and step.skips:
         live = {run.number for name in ("values", "sinks") for run in step.routines[name] if run.is_live}
@@ -48,7 +51,7 @@ def pair_of(step: Step) -> Optional[Pair]:
 
 
 def pair(loops: Loops) -> Optional[Pair]:
-    """The first such loops. The forward one must be the first to read the weights, and read each of them once."""
+    """The first such loops. The forward loop must be the first to read the weights, and read each of them once."""
     for at, sink in enumerate(loops.loops):
         found = _sink(loops, sink)
         if not found:
@@ -76,7 +79,7 @@ def pair(loops: Loops) -> Optional[Pair]:
                 and sink.target.lanes == (*weights.terms, *weights.lanes)
                 and loop.segments[index].template == PRODUCT
                 and loop.segments[index].operands[1 - slot] == Access(x.base, (0,), (1,))
-                and sink.room >= loop.room  # beyond a row's lanes the loop's vectors would write to the next row
+                and sink.room >= loop.room  # else the loop's last vector would write to the next row of weights
             ):
                 inputs = (x.base, x.base + sink.counts[0])
                 factor = Access(factor.base, factor.lanes[1:], (0,))
@@ -86,7 +89,7 @@ def pair(loops: Loops) -> Optional[Pair]:
 
 
 def _sink(loops: Loops, sink: Loop) -> Optional[tuple[Access, Access]]:
-    """The input and the other factor of a sink over many weights."""
+    """The input and the other factor of a sink over at least MANY weights."""
     if sink.phase != Phase.SINK or len(sink.segments) != 1 or len(sink.counts) != 2 or sink.lanes < MANY:
         return None
     (segment,) = sink.segments
@@ -96,5 +99,5 @@ def _sink(loops: Loops, sink: Loop) -> Optional[tuple[Access, Access]]:
     if not isinstance(x, Access) or not isinstance(factor, Access) or loops.area_of(x.base).name != "x":
         return None
     if loops.area_of(factor.base).name not in "gu":
-        return None  # the next row overwrites inputs and values, and an update parameters
+        return None  # the next row overwrites inputs and values, and an update overwrites parameters
     return (x, factor) if x.lanes == (1, 0) and not factor.lanes[0] else None

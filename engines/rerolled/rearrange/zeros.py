@@ -1,17 +1,20 @@
-"""Zeros skipped: inputs that are exactly 0.0 are left out of the sums and sinks over them, and no bit changes.
+"""Zeros skipped: sums and sinks over inputs leave out inputs that are exactly 0.0, and no bit changes.
 
-Most of an image is black. A term `w * 0.0` is a zero if w is finite. Adding a zero to a sum changes only the sign of a
-zero, which is free. The same holds for `q += 0.0 * g` if g is finite, and for a parameter that goes down by
-`rate * 0.0`. With an infinite or NaN factor the term is NaN, so it must be added. To check each weight would cost too
-much. Skipping is safe while two bounds are finite:
+Most of an image is black. If w is finite, the term `w * 0.0` is a zero, and adding a zero to a sum changes at most the
+sign of a zero, which engines may choose. The same holds for `q += 0.0 * g` if g is finite, and for `p -= rate * 0.0`.
+If the factor is infinite or NaN, the term is NaN and must be added. Checking every weight would cost too much. Instead,
+skipping is safe while two bounds are finite:
 
-- a bound on the magnitude of the weights in question (`measure weights`). It is found anew after each dense update. An
-  update that skips and has magnitude d raises it by at most d. Rounding moves a double by a 2**-53rd: a limit of 1e300
-  leaves room for that.
-- the sum of squares of inputs and of factors (`check factors`). It is infinite or NaN if one of them is, and bounds
+- A bound on the magnitude of the weights (`measure weights`). It is computed again after each dense update. An update
+  of magnitude d that skips inputs raises it by at most d. Rounding changes a double by at most 2**-53 of its size; a
+  limit of 1e300 leaves room for that.
+- The sum of squares of inputs and of factors (`check factors`). It is infinite or NaN if one of them is, and it bounds
   their products. The row that ends a batch also multiplies by the rate of the coming update.
 
-If either fails, every input is listed, and the same code computes every term.
+If either bound fails, the list holds every input, and the same code computes every term.
+
+Example: for the inputs 0.0, 0.5, 0.0, 2.0 the list is 1, 3. A sum over four terms computes `w1 * 0.5 + w3 * 2.0`. If w0
+were infinite, the list would be 0, 1, 2, 3, and the sum would be NaN as in the reference.
 """
 
 from __future__ import annotations
@@ -41,17 +44,17 @@ from engines.rerolled.step.step import Skipping, Step
 
 
 class Live(NamedTuple):
-    """What is skipped, and the loops that skip it, by their number."""
+    """The inputs to skip, and the loops that skip them, by number."""
 
     skipping: Skipping
     sums: dict[int, int]
-    """Forward loop -> which of its segments: its terms run over the inputs that are not zero."""
+    """Forward loop -> the segment whose terms run over nonzero inputs only."""
     sinks: dict[int, int]
-    """Sink -> which of its lane counts does."""
+    """Sink -> the lane count that runs over nonzero inputs only."""
 
 
 def skip_zeros(step: Step, form: Form) -> Step:
-    """Let sums and sinks over inputs visit only those that are not zero."""
+    """Make sums and sinks over inputs visit only nonzero inputs."""
     found = live(step.loops)
     if found is None:
         return step
@@ -81,7 +84,7 @@ def _over_live(run: Run, found: Live) -> Run:
 
 
 def live(loops: Loops) -> Optional[Live]:
-    """The widest range of inputs that may be skipped wherever they meet parameters; None where there is none."""
+    """The widest range of inputs that may be skipped in all products with parameters; None if there is none."""
     sums: dict[Span, list[tuple[int, int, Span]]] = {}
     sinks: dict[Span, list[tuple[int, int, Span]]] = {}
     for at, loop in enumerate(loops.loops):
@@ -108,7 +111,7 @@ def live(loops: Loops) -> Optional[Live]:
 
 
 def _factors(loops: Loops, segment: Segment) -> tuple[Optional[Access], Optional[Access]]:
-    """Of a product the input, and what it is multiplied with, both affine."""
+    """The input and the other factor of a product, if both are affine and exactly one is an input."""
     if segment.template != PRODUCT or not all(isinstance(o, Access) for o in segment.operands):
         return None, None
     is_input = [isinstance(o, Access) and loops.area_of(o.base).name == "x" for o in segment.operands]
@@ -123,7 +126,7 @@ def _goes_over_terms(x: Access) -> bool:
 
 
 def _lane_over(x: Access, other: Access) -> Optional[int]:
-    """The lane count that goes over inputs, which the other factor does not know; inner lanes are vectors' own."""
+    """The lane count that runs over inputs, but not over the other factor. The innermost count is left for vectors."""
     moving = [lane for lane, stride in enumerate(x.lanes) if stride]
     if len(moving) != 1 or x.lanes[moving[0]] != 1 or other.lanes[moving[0]] or moving[0] == len(x.lanes) - 1:
         return None
@@ -131,7 +134,7 @@ def _lane_over(x: Access, other: Access) -> Optional[int]:
 
 
 def _written_by_others(loops: Loops, weights: tuple[Span, ...], sinks: dict[int, int]) -> bool:
-    """Whether a sink that skips nothing adds to these parameters' gradients."""
+    """Whether a sink without skipping adds to the gradients of these weights."""
     offset = loops.gradient_offset
     for at, loop in enumerate(loops.loops):
         if loop.phase == Phase.SINK and at not in sinks:

@@ -1,14 +1,14 @@
-"""Tape -> Loops: find the loops that a scalar graph was unrolled from. No training and no back end here.
+"""Tape -> Loops: find the loops that a scalar graph was unrolled from. Training and back ends are not here.
 
-The stages in their order, each a file: `gradients`, `chains`, `fuse`, `groups`, `layout`. The first three speak the
-language of `sums`, the last one that of `loops`; `nest` cuts sequences of addresses into counted loops; `check` holds
-the rules for what each stage returns.
+The stages, in order and one per file, are `gradients`, `chains`, `fuse`, `groups` and `layout`. The first three produce
+`sums`, the last one produces `loops`. `nest` cuts sequences of addresses into counted loops, and `check` checks the
+result of each stage.
 
 The docstrings of the stages follow one example, two ReLU units over two inputs and the product of their results:
 
     (p0 + p1*x0 + p2*x1).relu() * (p3 + p4*x0 + p5*x1).relu()
 
-`tape` is its tape, `show` prints the text form of what it is given, and tests/engines/rerolled/test_stages.py runs all
+`tape` is its tape, `show` prints the text form of its argument, and tests/engines/rerolled/test_stages.py runs all of
 these examples:
 
     >>> show(tape)

@@ -4,9 +4,9 @@ A neuron is written as `((b + w0*x0) + w1*x1) + …`. On the tape this is a chai
 it has a term for each weight. Two rules do this. Both apply to an *inner* sum that is read once, by an *outer* sum, as
 a whole term:
 
-1. As the first term of the outer sum, the inner sum is replaced by all of its terms: `(a + b) + c` is `a + b + c`,
-   since sums are added from the left. A sink is an exception: it adds its terms to what its target holds.
-2. As any other term it is replaced if it has a single term, and that one is cheap: `a + (b*c)` is `a + b*c`. With two
+1. If the inner sum is the first term of the outer sum, all of its terms replace it: `(a + b) + c` is `a + b + c`,
+   because sums are added from the left. Sinks are an exception, because they add their terms to their target's value.
+2. If it is any other term, and has a single, cheap term, that term replaces it: `a + (b*c)` is `a + b*c`. With two
    terms, as in `a + (b + c)`, this would change the order of the additions, and so the bits.
 
 Example, continued from `gradients`. By rule 2, the products %3, %7, %12 and %15 become terms of the sums that read
@@ -39,14 +39,14 @@ from engines.rerolled.recover.sums import COMPUTED, CONSTANT, SINK, Sums, is_che
 
 
 def chain(found: Sums) -> Sums:
-    """The sums after rule 1, rule 2 and the removal of zeros that are added; sums that nothing reads are dropped."""
+    """Apply rule 1 and rule 2, and remove added zeros and sums that nothing reads."""
     import numpy as np
 
     owner, template, slots = found.owner, found.template, found.slots
     nodes = found.nodes
     uses = np.bincount(slots.ravel() + 1, minlength=nodes + 1)[1:]
     uses[[found.loss, *found.outputs]] += 1
-    once = np.append((found.kind >= COMPUTED) & (uses == 1), False)  # the last one is NONE's
+    once = np.append((found.kind >= COMPUTED) & (uses == 1), False)  # the last entry is for NONE
     first_term = np.ones(len(owner), bool)
     first_term[1:] = owner[1:] != owner[:-1]
     passes_on = (template == 0) & once[slots[:, 0]]
@@ -54,13 +54,13 @@ def chain(found: Sums) -> Sums:
 
     # Rule 1. head: node -> the sum that its terms end up in.
     head = np.arange(nodes, dtype=np.int32)
-    # A sink starts from what its target holds. Another sum's terms, added to that one by one, would give other bits.
+    # A sink starts from its target's value, and adding another sum's terms to that one by one would change the bits.
     spliced = passes_on & first_term & (found.kind[owner] != SINK)
     head[slots[spliced, 0]] = owner[spliced]
     head = jump_pointers(head, slots[spliced, 0])
     kept = ~spliced
     owner, template, slots, passes_on = head[owner[kept]], template[kept], slots[kept], passes_on[kept]
-    # Numbers ascend along a chain, so that a stable sort by head keeps the terms in order.
+    # Numbers ascend along a chain, so a stable sort by head keeps the terms in order.
     order = np.argsort(owner, kind="stable")
     owner, template, slots, passes_on = owner[order], template[order], slots[order], passes_on[order]
 
@@ -76,7 +76,7 @@ def chain(found: Sums) -> Sums:
     dropped = np.zeros(nodes, bool)
     dropped[operand[given]] = True
     kept = ~dropped[owner]
-    # `sum()` starts from 0: adding it changes only the sign of a zero, which engines may choose.
+    # Python's `sum()` starts from 0. Adding that changes only the sign of a zero, which engines may choose.
     zero = np.append((found.kind == CONSTANT) & (found.number == 0.0), False)
     kept &= ~((template == 0) & zero[slots[:, 0]] & (count[owner] > 1))
     return _without_unused(replace(found, owner=owner[kept], template=template[kept], slots=slots[kept]))
@@ -87,7 +87,7 @@ def _without_unused(found: Sums) -> Sums:
     import numpy as np
 
     while True:
-        used = np.zeros(found.nodes + 1, bool)  # the last one is NONE's
+        used = np.zeros(found.nodes + 1, bool)  # the last entry is for NONE
         used[found.slots.ravel()] = True
         used[[found.loss, *found.outputs]] = True
         used[:-1] |= found.kind == SINK

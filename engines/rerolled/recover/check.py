@@ -1,8 +1,7 @@
-"""Sums, groups, loops -> the same, or an error that names the first broken rule.
+"""Check sums, groups and loops. An error names the first broken rule.
 
-The checkers run after each stage if CHECKED is set. Most of the rules are about order: nothing is read before it is
-computed, and nothing is written twice. The checkers do not compare the loops with the tape; tests compare their
-results, bit by bit.
+The checkers run after each stage if CHECKED is set. Most rules are about order: nothing is read before it is computed,
+and nothing is written twice. The checkers do not compare loops with the tape; tests compare their results bit by bit.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ if TYPE_CHECKING:
 
 
 class BrokenLoops(Exception):
-    """The result of a stage breaks a rule: the message says where and how. This is a bug in that stage."""
+    """The result of a stage breaks a rule, which is a bug in that stage. The message names the place and the rule."""
 
 
 def _refuse(wrong: Any, say: Callable[[int], str]) -> None:
-    """Raise BrokenLoops for the first position at which a mask is set, if there is one; rows count as positions."""
+    """Raise BrokenLoops for the first position (or row) where a mask is set, if any."""
     if wrong.any():
         raise BrokenLoops(say(int(wrong.reshape(len(wrong), -1).any(axis=1).argmax())))
 
@@ -43,11 +42,11 @@ def _refuse(wrong: Any, say: Callable[[int], str]) -> None:
 # --- sums --------------------------------------------------------------------------------------------------------
 
 _MIRRORED = {VALUE: (NONE,), GRADIENT: (NONE, VALUE), SINK: (PARAMETER,)}
-"""Kind of a sum -> the kinds of node whose gradient it may be; NONE for a value and a coefficient."""
+"""Kind of a sum -> the kinds of node whose gradient it may be. Values and coefficients have NONE."""
 
 
 def check_sums(found: Sums) -> Sums:
-    """The sums themselves. Raises BrokenLoops for wrong terms, operands, mirrors, leaves, or a wrong order."""
+    """Return the sums. Raises BrokenLoops for wrong terms, operands, mirrors or leaves, or a wrong order."""
     import numpy as np
 
     owner, template, slots, kind, nodes = found.owner, found.template, found.slots, found.kind, found.nodes
@@ -66,17 +65,17 @@ def check_sums(found: Sums) -> Sums:
     _refuse(reads & (slots == NONE), lambda at: f"{term(at)}: its template reads a slot that is empty")
     _refuse(~reads & (slots != NONE), lambda at: f"{term(at)} fills a slot that its template does not read")
 
-    # An operand comes before what reads it, and a coefficient before all gradients, though its number is larger.
+    # Operands come before their readers, and coefficients before all gradients, although their numbers are larger.
     rank = np.arange(nodes) + nodes * (kind > VALUE) + nodes * (found.mirrors != NONE)
-    rank = np.append(np.where(kind < COMPUTED, NONE, rank), NONE)  # the last one is NONE's
+    rank = np.append(np.where(kind < COMPUTED, NONE, rank), NONE)  # the last entry is for NONE
     late = rank[slots] >= rank[owner][:, None]
     _refuse(late, lambda at: f"{term(at)} reads %{slots[at][late[at]][0]}, which does not come before it")
 
     is_empty = kind >= COMPUTED
     is_empty[owner] = False
     is_read = np.bincount(slots.ravel() + 1, minlength=nodes + 1)[1:] > 0
-    _refuse(is_read & is_empty, lambda node: f"%{node} is read, and has no terms")
-    _refuse(is_read & (kind == SINK), lambda node: f"%{node} is read, and a sink")
+    _refuse(is_read & is_empty, lambda node: f"%{node} is read but has no terms")
+    _refuse(is_read & (kind == SINK), lambda node: f"%{node} is read but is a sink")
     for name, root in (("the loss", found.loss), *((f"outputs[{i}]", node) for i, node in enumerate(found.outputs))):
         if not 0 <= root < nodes or kind[root] > VALUE or is_empty[root]:
             raise BrokenLoops(f"{name} is %{root}, which is not a value")
@@ -102,7 +101,7 @@ _PHASES = {VALUE: Phase.FORWARD, GRADIENT: Phase.BACKWARD, SINK: Phase.SINK}
 
 
 def check_groups(found: Sums, groups: list[Group]) -> list[Group]:
-    """The groups themselves. Raises BrokenLoops for a sum in no group or several, lanes that differ, wrong order."""
+    """Return the groups. Raises BrokenLoops for a sum in no group or several, lanes that differ, or a wrong order."""
     import numpy as np
 
     count = np.bincount(found.owner, minlength=found.nodes)
@@ -110,7 +109,7 @@ def check_groups(found: Sums, groups: list[Group]) -> list[Group]:
     in_groups = np.bincount(_joined(group.nodes for group in groups), minlength=found.nodes)
     _refuse((count > 0) & (in_groups == 0), lambda node: f"%{node} is in no group")
     _refuse(in_groups > 1, lambda node: f"%{node} is in groups {in_groups[node]} times")
-    group_of = np.full(found.nodes + 1, -1)  # the last one is NONE's
+    group_of = np.full(found.nodes + 1, -1)  # the last entry is for NONE
     for at, group in enumerate(groups):
         where, nodes = f"group {at} ({group.phase.name.lower()})", group.nodes
         group_of[nodes] = at
@@ -119,7 +118,7 @@ def check_groups(found: Sums, groups: list[Group]) -> list[Group]:
         if {_PHASES.get(kind) for kind in found.kind[nodes].tolist()} != {group.phase}:
             raise BrokenLoops(f"{where} has sums of another phase")
         if (group.first != first[nodes]).any() or (count[nodes] != group.terms).any():
-            raise BrokenLoops(f"{where} has other terms than its sums")
+            raise BrokenLoops(f"{where}: its terms are not those of its sums")
         templates = found.template[group.first + np.arange(group.terms)[:, None]]
         if (templates != templates[:, :1]).any():
             raise BrokenLoops(f"{where}: its lanes differ in their templates")
@@ -140,17 +139,17 @@ _TARGETS = {Phase.FORWARD: "v", Phase.BACKWARD: "gu", Phase.SINK: "q"}
 
 
 def check_loops(loops: Loops) -> Loops:
-    """The loops themselves. Raises BrokenLoops for a place out of reach, written twice, or read too early."""
+    """Return the loops. Raises BrokenLoops for a place out of range, written twice, or read too early."""
     import numpy as np
 
     last = len(loops.loops)
 
     def who(at: int) -> str:
-        return f"loop {at} ({loops.loops[at].phase.name.lower()})" if at < last else "the loss, or an output,"
+        return f"loop {at} ({loops.loops[at].phase.name.lower()})" if at < last else "the loss or an output"
 
     def says(at: int, what: str, place: int) -> str:
         area = loops.area_of(place)
-        return f"{who(at)} {what} {area.name}[{place - area.start}]"
+        return f"{who(at)} {what.format(f'{area.name}[{place - area.start}]')}"
 
     written, read, beyond = [], [], []
     for at, loop in enumerate(loops.loops):
@@ -174,26 +173,26 @@ def check_loops(loops: Loops) -> Loops:
     numbers, away = loops.area("k").start, loops.gradient_offset
     parameters = _check_copies(loops)
     since = np.full(loops.workspace, last + 1)
-    """Place -> the loop that writes it; -1 if it is filled before all loops."""
+    """Place -> the loop that writes it, or -1 if it is filled before all loops."""
     since[: loops.inputs] = since[numbers : numbers + len(loops.numbers)] = since[parameters] = -1
     used = since < 0
     used[parameters + away] = True
 
     writer, target = _columns(written)
     adds = np.array([loop.phase == Phase.SINK for loop in loops.loops], bool)[writer]
-    _refuse(_repeated(target), lambda i: says(writer[i], "writes a second time to", target[i]))
-    _refuse(adds & ~used[target], lambda i: says(writer[i], "adds to what no parameter has:", target[i]))
-    since[target[~adds]] = writer[~adds]  # no loop may read the gradients that sinks add to
+    _refuse(_repeated(target), lambda i: says(writer[i], "writes a second time to {}", target[i]))
+    _refuse(adds & ~used[target], lambda i: says(writer[i], "adds to {}, which no parameter has", target[i]))
+    since[target[~adds]] = writer[~adds]  # without sinks, because no loop may read the gradients that they add to
     reader, place = _columns(read)
-    _refuse(since[place] >= reader, lambda i: says(reader[i], "reads before it is written", place[i]))
+    _refuse(since[place] >= reader, lambda i: says(reader[i], "reads {} before it is written", place[i]))
     used[target] = used[place] = True
     writer, room = _columns(beyond)
-    _refuse(used[room], lambda i: says(writer[i], "has room in what is used,", room[i]))
+    _refuse(used[room], lambda i: says(writer[i], "has room in {}, which is used", room[i]))
     return loops
 
 
 def _check_shape(where: str, loop: Loop) -> None:
-    """Check counts, the numbers of strides, and that there is an operand for each slot."""
+    """Check counts, numbers of strides, and that each slot has an operand."""
     segments = loop.segments
     counts = [*loop.counts, *(count for segment in segments for count in segment.counts)]
     if not segments or min(counts, default=1) < 1:
@@ -211,18 +210,18 @@ def _check_shape(where: str, loop: Loop) -> None:
         )
 
     if not fits(loop.target, ()):
-        raise BrokenLoops(f"{where}: its target has other strides than it has lane counts")
+        raise BrokenLoops(f"{where}: the strides of its target do not match its lane counts")
     for number, (template, terms, operands) in enumerate(segments):
         if set(leaves(template)) != set(SLOTS[: len(operands)]):
-            raise BrokenLoops(f"{where}: segment {number} has other operands than its template")
+            raise BrokenLoops(f"{where}: the operands of segment {number} do not match its template")
         if not all(fits(operand, terms) for operand in operands):
-            raise BrokenLoops(f"{where}: segment {number} has an operand with other strides than it has counts")
+            raise BrokenLoops(f"{where}: segment {number} has an operand whose strides do not match its counts")
 
 
 def _check_reach(
     loops: Loops, what: str, operand: Operand, lanes: Sequence[int] = (), terms: Sequence[int] = ()
 ) -> str:
-    """The name of the area that contains all places of an operand."""
+    """Return the name of the area that contains all places of an operand."""
     if isinstance(operand, float):
         return ""
     if isinstance(operand, Table):
@@ -239,26 +238,26 @@ def _check_reach(
 
 
 def _check_copies(loops: Loops) -> Ints:
-    """The places of all parameters, after a check of the copies."""
+    """Check the copies, and return the places of all parameters."""
     places = _joined(_places(copy.place, copy.counts, each=True) for copy in loops.copies)
     indices = _joined(_places(copy.parameter, copy.counts, each=True) for copy in loops.copies)
     p = loops.area("p")
     _refuse((places < p.start) | (places >= p.stop), lambda i: f"parameter {indices[i]} is at {places[i]}, not in p")
     _refuse((indices < 0) | (indices >= loops.parameters), lambda i: f"there is no parameter {indices[i]} to copy")
     _refuse(_repeated(indices), lambda i: f"parameter {indices[i]} has a second place")
-    _refuse(_repeated(places), lambda i: f"parameter {indices[i]} lies where another one does")
+    _refuse(_repeated(places), lambda i: f"parameter {indices[i]} shares its place with another one")
     return places
 
 
 def _beyond(loops: Loops, where: str, loop: Loop) -> Ints:
-    """The places that a loop may write beyond its lanes, which are padding."""
+    """The padding that a loop may write beyond its lanes, as places."""
     inner = loop.counts[-1] if loop.counts else 1
     if loop.room < inner:
         raise BrokenLoops(f"{where} has room for {loop.room} of {inner} lanes")
     if loop.room == inner:
         return _joined(())
     if loop.target.lanes[-1] != 1:
-        raise BrokenLoops(f"{where} has room beside lanes that do not lie side by side")
+        raise BrokenLoops(f"{where} has room, but its lanes are not contiguous")
     widened = (*loop.counts[:-1], loop.room)
     accesses = [(loop.target, ()), *((o, s.counts) for s in loop.segments for o in s.operands if isinstance(o, Access))]
     if any(access.lanes[-1] == 1 and access.extent(widened, terms)[1] > loops.workspace for access, terms in accesses):
@@ -271,7 +270,7 @@ def _beyond(loops: Loops, where: str, loop: Loop) -> Ints:
 
 
 def _places(operand: Operand, lanes: Sequence[int] = (), terms: Sequence[int] = (), *, each: bool = False) -> Ints:
-    """The places of an operand, each at least once; with `each`, once for each lane and term."""
+    """All places of an operand. each: repeat a place for every lane and term that has it."""
     import numpy as np
 
     if isinstance(operand, float):
@@ -292,7 +291,7 @@ def _joined(parts: Iterable[Ints]) -> Ints:
 
 
 def _columns(parts: Sequence[tuple[int, Ints]]) -> tuple[Ints, Ints]:
-    """The loop of each place, and all places."""
+    """Concatenate the parts: the loop of each place, and the places."""
     import numpy as np
 
     loops, places = zip(*parts) if parts else ((), ())
@@ -300,7 +299,7 @@ def _columns(parts: Sequence[tuple[int, Ints]]) -> tuple[Ints, Ints]:
 
 
 def _repeated(numbers: Ints) -> Any:
-    """A mask of the numbers that occur before."""
+    """A mask of the numbers that occurred earlier."""
     import numpy as np
 
     wrong = np.ones(len(numbers), bool)

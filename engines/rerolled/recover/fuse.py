@@ -1,9 +1,9 @@
-"""Sums -> Sums: write a sum of one term into the only expression that reads it.
+"""Sums -> Sums: inline a sum of one term into the only expression that reads it.
 
-The inner sum then needs no place in memory and no loop of its own. Both expressions must be cheap, and the result may
-have at most LARGEST primitives and three operands.
+The inner sum then needs neither a place in memory nor a separate loop. Both expressions must be cheap, and the result
+may have at most LARGEST primitives and three operands.
 
-Example, continued from `chains`. %21 is read once, by the gradient of a ReLU, and %29 too:
+Example, continued from `chains`. %21 and %29 are each read once, by the gradient of a ReLU:
 
     >>> show(fuse(chain(pull(tape))))
     %8 = p0 + p1 * x0 + p2 * x1
@@ -21,7 +21,7 @@ Example, continued from `chains`. %21 is read once, by the gradient of a ReLU, a
     q0 += %30
     loss %18
 
-%22 itself is read three times, and stays a sum. %8 is read once, by %9, but has three terms.
+%22 is read three times, so it stays a sum. So does %8, which is read once, by %9, but has three terms.
 """
 
 from __future__ import annotations
@@ -35,30 +35,30 @@ from engines.rerolled.recover.sums import COMPUTED, NONE, SLOTS, Sums, is_cheap,
 LARGEST = 4
 """Limit on the number of primitives in an expression."""
 ROUNDS = 3
-"""Limit on the number of rounds; each may fill every slot once."""
+"""Limit on the number of rounds. Each may fill every slot once."""
 
 
 def fuse(found: Sums) -> Sums:
-    """The sums after all fusions, the innermost first.
+    """Make all fusions, innermost first.
 
-    No sum moves from one pass to the other: every value leads to the loss or to an output, so that a value with a
-    single reader is read by the forward pass.
+    No sum moves to the other pass. Every value leads to the loss or to an output, so the only reader of a value belongs
+    to the forward pass.
     """
     import numpy as np
 
     template, slots = found.template.copy(), found.slots.copy()
-    count = np.append(np.bincount(found.owner, minlength=found.nodes), 0)  # the last one is NONE's
+    count = np.append(np.bincount(found.owner, minlength=found.nodes), 0)  # the last entry is for NONE
     first = np.append(np.cumsum(count[:-1]) - count[:-1], 0)
     uses = np.bincount(slots.ravel() + 1, minlength=found.nodes + 1)[1:]
     uses[[found.loss, *found.outputs]] += 1
     fusible = np.append((found.kind >= COMPUTED) & (uses == 1), False) & (count == 1)
-    """Node -> whether it is a sum of one term that is read once, and not yet fused."""
+    """Node -> whether it is a sum of one term, read once and not yet fused."""
     templates = dict(zip(found.templates, range(len(found.templates))))
     for _ in range(ROUNDS):
         fusing = False
         for slot in range(len(SLOTS)):
             at = np.flatnonzero(fusible[slots[:, slot]] & (template != 0))
-            # The inner term must be complete: no sum may be left to be written into it.
+            # The inner term must be complete, with no sum left to inline into it.
             inner = first[slots[at, slot]]
             at = at[~fusible[slots[inner]].any(axis=1)]
             inner = first[slots[at, slot]]
@@ -85,9 +85,9 @@ def fuse(found: Sums) -> Sums:
 
 
 def _fused(outer: Expr, inner: Expr, slot: int) -> Optional[tuple[Expr, list[int]]]:
-    """The outer expression with the inner one in a slot, and where its own slots come from; None if it is too large.
+    """The outer expression with the inner one in a slot, and the source of each of its slots; None if it is too large.
 
-    A source below 3 is a slot of the outer expression; from 3 on, those of the inner one follow.
+    Sources 0 to 2 are slots of the outer expression, 3 to 5 those of the inner one.
     """
     if not is_cheap(outer) or not is_cheap(inner) or inner == SLOTS[0] or size(outer) + size(inner) > LARGEST:
         return None

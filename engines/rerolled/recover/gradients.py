@@ -1,21 +1,21 @@
-"""Tape -> Sums: write each gradient as the ordered sum of what its consumers contribute.
+"""Tape -> Sums: write each gradient as the ordered sum of its consumers' contributions.
 
-The only module in this folder that knows the op table. Reverse mode as the reference runs it *pushes*: it walks the
-rows from the last to the first, and each row adds its contributions to its operands' gradients. Here each gradient
-*pulls* instead: it is one sum over its consumers, in the order in which the reference would have added them, the last
-consumer first. The arrays are built for a whole op at a time.
+Only this module of the folder uses the op table. The reference runs reverse mode by *pushing*: it walks the rows from
+last to first, and each row adds its contributions to its operands' gradients. Here each gradient *pulls* instead: it is
+one sum over its consumers, in the reference's order of additions, last consumer first. The module builds the arrays for
+a whole op at a time.
 
 Three rules keep the sums small:
 
-- An *alias* is a gradient that equals one consumer's gradient: `+` hands its gradient to both operands unchanged, and
-  where it is the only consumer, the operand's gradient needs no sum. Aliases are followed to their ends.
-- *Value numbering*: two rows of one op over the same operands compute the same value, and only the first one is kept.
-  This is done for rows with a single operand that is not a constant: among the others, duplicates are rare.
-- A *coefficient* is the factor of a contribution that takes a call or a division. It becomes a sum of its own, so that
-  equal ones are computed once.
+- An *alias* is a gradient that equals one consumer's gradient. `+` passes its gradient to both operands unchanged, so
+  an operand without other consumers needs no sum. Aliases of aliases are resolved.
+- *Value numbering*: two rows with the same op and operands compute the same value, so only the first is kept. This
+  covers rows with at most one operand that is not a constant; among other rows, duplicates are rare.
+- A *coefficient* is the factor of a contribution, if computing it takes a call or a division. It becomes a separate
+  sum, so that equal coefficients are computed once.
 
-Example (the tape is in the docstring of the package). Forward sums keep the numbers of their rows; %19 would be the
-constant 1.0, and the gradient of row r is %(38 - r): %20 that of the loss, %21 and %29 those of the ReLUs, %17 and %9.
+Example (the tape is in the docstring of the package). Forward sums keep their row numbers, and %19 is the constant 1.0.
+The gradient of row r is %(38 - r): %20 for the loss, %21 and %29 for the ReLUs %17 and %9.
 
     >>> show(pull(tape))
     %3 = p1 * x0
@@ -41,8 +41,8 @@ constant 1.0, and the gradient of row r is %(38 - r): %20 that of the loss, %21 
     q0 += %30
     loss %18
 
-The loss's gradient %20 is an alias of 1.0. The gradients of rows 15, 13 and 12, which are %23, %25 and %26, are aliases
-of %22, the gradient of row 16: all of these rows are operands of additions.
+The loss's gradient %20 is an alias of 1.0. The gradients of rows 15, 13 and 12 (%23, %25 and %26) are aliases of %22,
+the gradient of row 16, because all of these rows are operands of additions.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 
 def pull(tape: Tape) -> Sums:
-    """The sums of all rows, and of the gradients of all rows up to the loss, whether or not a parameter needs them."""
+    """Write the sums of all rows, and of all gradients up to the loss, even those that no parameter needs."""
     return _Builder(tape).build()
 
 
@@ -76,7 +76,7 @@ class _Rows(NamedTuple):
 
 
 class _Contributions(NamedTuple):
-    """What rows with the same op and constant contribute to their operands at one position."""
+    """Contributions of rows with the same op and constant to their operands at one position."""
 
     kind: _Rows
     position: int
@@ -84,14 +84,14 @@ class _Contributions(NamedTuple):
     consumers: Ints
     """Contribution -> the row that makes it."""
     targets: Ints
-    """Contribution -> the row to whose gradient it is added; constants and inputs have no gradient."""
+    """Contribution -> the row whose gradient receives it. Constants and inputs have no gradient."""
 
 
 class _Builder:
     """Builds the arrays of Sums.
 
-    Nodes are numbered in this order: the tape's rows, the constant 1.0, the gradients from the last row's to the
-    first's, then coefficients.
+    Nodes are numbered in this order: the tape's rows, the constant 1.0, the gradients from the last row to the first,
+    then coefficients.
     """
 
     def __init__(self, tape: Tape) -> None:
@@ -105,7 +105,7 @@ class _Builder:
         self.gradient = np.arange(2 * rows, rows, -1, dtype=np.int32)
         """Row -> node of its gradient."""
         self.nodes = 2 * rows + 1
-        """How many there are; coefficients are added."""
+        """The number of nodes. Coefficients are added later."""
         codes = {name: code for code, name in enumerate((*tapes.LEAVES, *OPS))}
         self.code = np.frombuffer(bytes(map(codes.__getitem__, tape.ops)), np.uint8)
         left, right = (np.frombuffer(array("i", column), np.int32) for column in (tape.left, tape.right))
@@ -132,15 +132,15 @@ class _Builder:
                 yield _Rows(op, k, rows[self.number[rows] == k])
 
     def _value_numbers(self) -> Ints:
-        """Row -> the first row that computes the same value, such as a division's reciprocal or a negation."""
+        """Row -> the first row with the same value, for example of a division's reciprocal or a negation."""
         np = self.np
         value = np.arange(self.rows + 1, dtype=np.int32)
         constants = np.flatnonzero(self.code == sums.CONSTANT)
         if len(constants):
             value[constants] = _first_with_key(np, constants, self.number[constants].view(np.int64))
-        is_constant = np.append(self.code == sums.CONSTANT, True)  # the last one is NONE's
+        is_constant = np.append(self.code == sums.CONSTANT, True)  # the last entry is for NONE
         left, right = self.operands
-        # Among rows of two operands that vary, duplicates are rare, and the search takes long.
+        # Skip rows with two operands that vary: duplicates are rare there, and the search is slow.
         shared = [rows[is_constant[right[rows]] | is_constant[left[rows]]] for _, _, rows in self.kinds]
         changed = True
         while changed:
@@ -179,7 +179,7 @@ class _Builder:
         )
 
     def _forward(self) -> tuple[Ints, Ints, Ints]:
-        """Owner, template and slots of the terms of values; an addition has two, any other op has one."""
+        """Owner, template and slots of the values' terms. An addition has two terms, any other op has one."""
         np, value = self.np, self.value
         count = np.zeros(self.rows + 1, np.int32)
         for op, _, rows in self.kinds:
@@ -203,7 +203,7 @@ class _Builder:
         return owner, template, slots
 
     def _backward(self) -> tuple[Ints, Ints, Ints]:
-        """Owner, template and slots of the terms of gradients, in the reference's order."""
+        """Owner, template and slots of the gradients' terms, in the reference's order."""
         np, rows, loss = self.np, self.rows, self.tape.loss
         contributions = list(self._contributions())
         count = np.zeros(rows, np.int32)
@@ -221,7 +221,7 @@ class _Builder:
         for (op, k, _), position, consumers, targets in contributions:
             expr = op.contributions[position]
             if expr == G:
-                # Its only contribution is one consumer's gradient, unchanged.
+                # The only contribution is one consumer's gradient, unchanged.
                 alias = (count[targets] == 1) & (self.code[targets] != sums.PARAMETER)
                 node[self.gradient[targets[alias]]] = self.gradient[consumers[alias]]
                 aliases.append(self.gradient[targets[alias]])
@@ -230,7 +230,7 @@ class _Builder:
             template.append(np.full(len(consumers), number, np.int16))
             slots.append(taken)
             owners.append(self.gradient[targets])
-            # The order within each gradient: the last consumer first; of one consumer, the left operand first.
+            # Order within each gradient: last consumer first; for one consumer, left operand first.
             keys.append(((rows - targets.astype(np.int64)) * rows + (rows - consumers)) * 2 + position)
         if self.code[loss] == sums.PARAMETER:
             template.append(np.zeros(1, np.int16))
@@ -238,7 +238,7 @@ class _Builder:
             owners.append(self.gradient[[loss]])
             keys.append(np.zeros(1, np.int64))
         node = jump_pointers(node, np.concatenate(aliases))
-        node = np.append(node, np.arange(len(node), self.nodes, dtype=np.int32))  # coefficients were added since
+        node = np.append(node, np.arange(len(node), self.nodes, dtype=np.int32))  # coefficients added meanwhile
         order = np.argsort(np.concatenate(keys))
         taken = np.concatenate(slots)[order]
         return (
@@ -257,7 +257,7 @@ class _Builder:
                 yield _Contributions(kind, position, rows[kept], targets[kept])
 
     def _contribution(self, expr: Expr, k: Optional[float], consumers: Ints) -> tuple[int, Ints]:
-        """Template and slots of what these rows contribute; aliases are not followed yet."""
+        """Template and slots of these rows' contributions, before aliases are resolved."""
         coefficient = _costly_coefficient(expr)
         if coefficient is None or not len(consumers):
             number, operands = self._template(expr, k)
@@ -269,7 +269,7 @@ class _Builder:
         return number, slots
 
     def _coefficients(self, expr: Expr, k: Optional[float], consumers: Ints) -> Ints:
-        """The nodes of a coefficient in these rows, one for each set of operands. Adds them to the builder's."""
+        """Add the nodes of a coefficient for these rows, one for each set of operands, and return them."""
         np = self.np
         number, operands = self._template(expr, k)
         slots = self._slots(operands, consumers)
@@ -280,7 +280,7 @@ class _Builder:
         return nodes
 
     def _coefficient_terms(self) -> tuple[Ints, Ints, Ints]:
-        """Owner, template and slots of the coefficients' terms; each has one."""
+        """Owner, template and slots of the coefficients' terms. Each has one term."""
         np = self.np
         counts = [len(slots) for _, slots in self.coefficients]
         owner = np.arange(self.nodes - sum(counts), self.nodes, dtype=np.int32)
@@ -288,7 +288,7 @@ class _Builder:
         return owner, template, np.concatenate([_no_slots(np, 0), *(slots for _, slots in self.coefficients)])
 
     def _template(self, expr: Expr, k: Optional[float]) -> tuple[int, Sequence[Leaf]]:
-        """The number of the expression's template, in which leaves are slots; and the leaf that fills each slot."""
+        """The number of the expression's template, which has slots for leaves, and the leaf that fills each slot."""
         operands = [leaf for leaf in dict.fromkeys(leaves(expr)) if leaf != K]
         leaf_to: dict[Leaf, Expr] = dict(zip(operands, SLOTS))
         if k is not None:
@@ -297,7 +297,7 @@ class _Builder:
         return self.templates.setdefault(template, len(self.templates)), operands
 
     def _slots(self, operands: Sequence[Leaf], rows: Ints) -> Ints:
-        """The nodes that fill the slots in these rows. G is a row's own gradient; aliases are not followed yet."""
+        """The nodes that fill the slots in these rows, before aliases are resolved. G is the row's gradient."""
         np, value = self.np, self.value
         slots = _no_slots(np, len(rows))
         for slot, leaf in enumerate(operands):
@@ -319,21 +319,21 @@ def _no_slots(np: Any, count: int) -> Ints:
 
 
 def _first_with_key(np: Any, rows: Ints, key: Ints) -> Ints:
-    """For each row the first row with the same key; rows ascend."""
+    """For each row, the first row with the same key. Rows ascend."""
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     found: Ints = rows[first[inverse]]
     return found
 
 
 def _costly_coefficient(expr: Expr) -> Optional[Expr]:
-    """The factor of a contribution to a gradient, where it takes a call or a division; None otherwise."""
+    """The factor of a contribution, if it takes a call or a division; else None."""
     if isinstance(expr, Apply) and expr.primitive == "mul" and expr.operands[1] == G:
         return None if is_cheap(expr.operands[0]) else expr.operands[0]
     return None
 
 
 def _folded(expr: Expr) -> Expr:
-    """The expression with differences of two numbers computed, such as the exponent of a power's derivative."""
+    """Compute differences of two numbers in an expression, such as the exponent of a power's derivative."""
     if not isinstance(expr, Apply):
         return expr
     operands = tuple(map(_folded, expr.operands))

@@ -1,20 +1,20 @@
-"""Sums -> Groups: sums of one shape, none of which reads another, become the lanes of one loop.
+"""Sums -> Groups: independent sums of one shape become the lanes of one loop.
 
-Lanes are whole sums (neurons, samples, points), never the terms of one sum. Each lane keeps its own order of additions,
-so that any number of lanes may run side by side without changing a bit.
+Lanes are whole sums (neurons, samples, points), never the terms of one sum. Each lane keeps its order of additions, so
+any number of lanes may run side by side without changing a bit.
 
 Three terms:
 
-- A *wave* holds all sums of one pass at the same distance from the leaves, which is the length of the longest chain of
-  sums between them. No sum of a wave reads another one. Sinks form a single wave, the last one.
-- The *origin* of a node is the kind of leaf that it is, or the group that computes it. Gradients of values are an
-  exception: those of one group of values have one origin, whichever groups compute them, because they lie in memory
-  as their values do.
-- The *shape* of a sum is the number of its terms, each term's template and the origins of its operands, and for a
-  gradient or a sink the origin of the node whose gradient it is.
+- A *wave* is all sums of one pass at the same distance from the leaves: the length of the longest chain of sums between
+  them. No sum of a wave reads another one. Sinks form one wave, the last.
+- The *origin* of a node is its kind, if it is a leaf, or the group that computes it. Gradients are an exception: the
+  gradients of one group of values have one origin, even if several groups compute them, because they have the same
+  layout in memory as the values.
+- The *shape* of a sum is the number of its terms, each term's template, and the origins of the operands. For a gradient
+  or a sink it also includes the origin of the node whose gradient it is.
 
-The sums of a wave are sorted by a hash of their shapes; then each one is compared with the first of its hash. If any
-two shapes have the same hash, the wave is grouped by the shapes themselves: a collision costs time, not correctness.
+To group a wave, we sort its sums by a hash of their shapes, and compare each sum with the first one of the same hash.
+If two shapes have the same hash, we group the wave by the shapes instead: a collision costs time, not correctness.
 
 Example, continued from `fuse`. A group's lanes are the numbers of its sums:
 
@@ -27,9 +27,9 @@ Example, continued from `fuse`. A group's lanes are the numbers of its sums:
     SINK [24, 27, 33, 37] 1
     SINK [28, 38] 1
 
-%8 and %16 have the same shape: a parameter, then twice a parameter times an input. %9 and %17 read the group of these
-two; %22 and %30 are gradients of it. Of the six sinks, those of weights read an input and a gradient, and those of
-biases (p3 and p0) only a gradient.
+%8 and %16 have the same shape: a parameter, then twice a parameter times an input. %9 and %17 read that group, and %22
+and %30 are its gradients. Of the six sinks, those of weights read an input and a gradient; those of biases (p3 and p0)
+read only a gradient.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 class Phase(IntEnum):
-    """When a group runs. Sinks come last, when no other sum reads a parameter any more."""
+    """When a group runs. Sinks come last, when no other sum still reads a parameter."""
 
     FORWARD = 0
     BACKWARD = 1
@@ -59,7 +59,7 @@ class Phase(IntEnum):
 
 @dataclass(frozen=True)
 class Group:
-    """Sums of one shape, none of which reads another."""
+    """Independent sums of one shape."""
 
     phase: Phase
     nodes: Ints
@@ -71,15 +71,15 @@ class Group:
 
 
 def group(found: Sums) -> list[Group]:
-    """The groups of all sums, in an order in which they can run."""
+    """Group all sums, in an order in which the groups can run."""
     import numpy as np
 
     nodes = found.nodes
     count: Any = np.bincount(found.owner, minlength=nodes)
     first = np.cumsum(count) - count
-    origins = np.append(np.minimum(found.kind, COMPUTED).astype(np.int64), -1)  # the last one is NONE's
-    """Node -> a number for its origin: the kind of a leaf; more than COMPUTED for a sum, once it is in a group."""
-    # An odd, well mixed number for each position of a term. Importing numpy.random would take 20 ms.
+    origins = np.append(np.minimum(found.kind, COMPUTED).astype(np.int64), -1)  # the last entry is for NONE
+    """Node -> a number for its origin: the kind of a leaf; above COMPUTED for a sum that is in a group."""
+    # An odd, well-mixed number for each position of a term. Importing numpy.random would take 20 ms.
     weights = _mix(np, np.arange(1, int(count.max(initial=0)) + 1, dtype=np.uint64) * np.uint64(_ODD)) | np.uint64(1)
     rank = np.append(np.where(found.kind < CONSTANT, found.number, 0.0).astype(np.int64), 0)
     """Node -> its position among the nodes of its origin: the index of a leaf, the lane of a sum."""
@@ -89,7 +89,7 @@ def group(found: Sums) -> list[Group]:
             if phase == Phase.FORWARD and len(lanes) > 1:
                 lanes = _most_regular_order(found, lanes, first, count, rank)
             rank[lanes] = np.arange(len(lanes)) + (len(made) + 1) * _OFFSET
-            # Gradients of one group of values have one origin, even if they are in several groups of their own.
+            # Gradients of one group of values have one origin, even if they are in several groups.
             mirrored = origins[found.mirrors[lanes]]
             origins[lanes] = np.where(mirrored > COMPUTED, mirrored + _OFFSET, COMPUTED + 1 + len(made))
             made.append(Group(phase, lanes, first[lanes], int(count[lanes[0]])))
@@ -97,13 +97,13 @@ def group(found: Sums) -> list[Group]:
 
 
 def _waves(found: Sums, count: Ints) -> Iterator[tuple[Phase, Ints]]:
-    """The waves of the forward pass, those of the backward pass, then all sinks; the numbers in a wave ascend."""
+    """The waves of the forward pass, those of the backward pass, then all sinks. Node numbers in a wave ascend."""
     import numpy as np
 
     is_sink = found.kind == SINK
     operands = found.slots.ravel()
     consumers = np.repeat(found.owner, found.slots.shape[1])
-    # The graph has an edge for each operand that is a sum. Sinks are left out: they come after all other sums.
+    # The graph has an edge for each operand that is a sum. Leave out sinks, which come after all other sums.
     edges = np.flatnonzero((operands >= 0) & (found.kind[operands] >= COMPUTED) & ~is_sink[consumers])
     operands, consumers = operands[edges], consumers[edges]
     order = np.argsort(operands, kind="stable")
@@ -137,7 +137,7 @@ class _Shapes(NamedTuple):
     start: Ints
     """Sum -> where its terms start in the columns."""
     columns: tuple[Ints, ...]
-    """The template of each term; then, for each slot, the origin of each term's operand. One sum follows the other."""
+    """The template of each term; then, for each slot, the origin of each term's operand. Terms are in order of sums."""
 
     def hashes(self, weights: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Sum -> a hash of its shape. weights: an odd number for each position of a term in a sum."""
@@ -168,7 +168,7 @@ class _Shapes(NamedTuple):
         return differ
 
     def numbers(self) -> Ints:
-        """Sum -> a number for its shape, by comparison of whole shapes: exact where `hashes` may collide, and slow."""
+        """Sum -> a number for its shape. Compares whole shapes: exact even if `hashes` collide, but slow."""
         import numpy as np
 
         of_terms = np.split(np.stack(self.columns, axis=1), self.start[1:])
@@ -184,7 +184,7 @@ class _Shapes(NamedTuple):
 def _by_shape(
     found: Sums, members: Ints, count: Ints, first: Ints, origins: Ints, weights: NDArray[np.uint64]
 ) -> list[Ints]:
-    """The members of a wave, an array for each shape; the members ascend in each array, and so do the first members."""
+    """Split a wave's members into arrays, one for each shape. Members ascend in each array, and so do first members."""
     import numpy as np
 
     if len(members) == 1:
@@ -200,25 +200,25 @@ def _by_shape(
     order, starts = _runs(np, shapes.hashes(weights))
     leader = np.empty(len(members), np.int64)
     leader[order] = np.repeat(order[starts], np.diff(starts, append=len(order)))
-    # Equal hashes prove nothing: every sum is compared with the first one of the same hash.
+    # Equal hashes prove nothing, so compare every sum with the first one of the same hash.
     if shapes.differ(leader).any():
         order, starts = _runs(np, shapes.numbers())
     return sorted(np.split(members[order], starts[1:]), key=lambda lanes: int(lanes[0]))
 
 
 def _runs(np: Any, keys: Any) -> tuple[Ints, Ints]:
-    """The stable order that brings equal keys together; where in this order each key starts."""
+    """The stable order that brings equal keys together, and the position where each key starts."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     return order, np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
 
 
 def _most_regular_order(found: Sums, lanes: Ints, first: Ints, count: Ints, rank: Ints) -> Ints:
-    """The lanes in the order in which the addresses of their operands make the fewest nests.
+    """Order the lanes so that the addresses of their operands form the fewest nests.
 
-    This is the tape's order if that gives a single nest. It may not: depth-first numbering reaches the first row of one
-    matrix, then all of another one, then the rest of the first. The alternatives are sorted by the operands of the last
-    term: by its first slot, then its second, or the other way round.
+    The tape's order stays if it gives a single nest. Often it does not: depth-first numbering reaches the first row of
+    one matrix, then all of another one, then the rest of the first. The alternatives sort by the operands of the last
+    term: by its first slot, then its second, or the reverse.
     """
     import numpy as np
 
@@ -239,7 +239,7 @@ def _most_regular_order(found: Sums, lanes: Ints, first: Ints, count: Ints, rank
 
 
 _OFFSET = 1 << 32
-"""More than the number of nodes: it keeps the ranks of two groups apart, and gradients' origins from values'."""
+"""More than the number of nodes. It separates ranks of two groups, and origins of gradients from those of values."""
 _ODD = 0x9E3779B97F4A7C15
 """2**64 over the golden ratio, made odd: Knuth's multiplier for hashing."""
 

@@ -3,27 +3,27 @@
 All nodes lie in one workspace of doubles, which is divided into areas:
 
 - `x`: inputs, in the caller's order.
-- `k`: constants; equal ones share a place.
-- `p`: parameters, as the widest loop of the forward pass that reads them needs them: term by term, the lanes of a term
-  side by side. For a layer this is the transposed matrix of its weights.
+- `k`: constants. Equal ones share a place.
+- `p`: parameters, in the order of the widest forward loop that reads them: term by term, the lanes of a term side by
+  side. For a layer this is the transposed weight matrix.
 - `v`: values, loop by loop, with lanes side by side.
 - `q` and `g`: the gradients of parameters and of values, each at a fixed distance from its parameter or value.
 - `u`: the other sums of the backward pass: coefficients, and gradients of values that have no place.
 
-Lanes side by side fill whole vectors: a row of them is padded, from 3 lanes to 4 and from 50 to 56.
+Lanes side by side are padded to whole vectors: 3 lanes to 4, and 50 to 56.
 
-A group becomes one loop if its lanes take the same steps from term to term, so that one nest of terms serves all lanes,
-and if the places of its first terms form one nest of lanes. Where its lanes differ in up to FEW of their steps, these
-terms start new segments. Where they differ in more, lanes with equal steps become loops of their own; if these were too
-many, the places of an operand are listed in a table.
+A group becomes one loop under two conditions: its lanes take the same steps from term to term, so that one nest of
+terms serves all lanes, and the places of its first terms form one nest of lanes. If lanes differ in at most FEW steps,
+a new segment starts at each of these terms. If they differ in more, lanes with equal steps become separate loops. If
+that gives too many loops, a table lists the places of an operand.
 
 Example, continued from `groups`. The sums of the group %8, %16 are
 
     p0 + p1 * x0 + p2 * x1
     p3 + p4 * x0 + p5 * x1
 
-It is the only group of the forward pass that reads parameters. They lie in the order p0 p3, p1 p4, p2 p5, from place 16
-on, and a copy says which of the caller's parameters is at each place:
+It is the only forward group that reads parameters. They lie in the order p0 p3, p1 p4, p2 p5, starting at place 16. A
+copy maps these places to the caller's parameters:
 
     >>> loops = lay_out(fuse(chain(pull(tape))), group(fuse(chain(pull(tape)))))
     >>> for area in loops.areas:
@@ -40,7 +40,7 @@ on, and a copy says which of the caller's parameters is at each place:
     ((3, 2), Access(base=16, lanes=(2, 1), terms=()), Access(base=0, lanes=(1, 3), terms=()))
 
 From the second term to the third, both lanes step by 2 in `p` and by 1 in `x`. The first term has another template, so
-that it is a segment of its own:
+it is a separate segment:
 
     >>> first, second = loops.loops[0].segments
     >>> first.counts, first.operands
@@ -69,38 +69,38 @@ if TYPE_CHECKING:
 FEW = 4
 """Up to this many terms of a single sum, pieces or irregular terms are emitted one by one."""
 VECTOR = 8
-"""The number of doubles in the widest vector; blocks of more than 2 doubles start at multiples of it."""
+"""The number of doubles in the widest vector. Blocks of more than 2 doubles start at multiples of it."""
 
 
 def lay_out(found: Sums, groups: Sequence[Group]) -> Loops:
-    """The groups as loops over a workspace in which every node that they need has a place."""
+    """Give every node a place in one workspace, and write the groups as loops over it."""
     return _Layout(found).lay_out(groups)
 
 
 def padded(count: int) -> int:
-    """The number of doubles that this many lanes side by side take."""
+    """The number of doubles for this many lanes side by side, including padding."""
     return count if count < 3 else 4 if count <= 4 else -(-count // VECTOR) * VECTOR
 
 
 class _Layout:
-    """Fills the workspace from its start to its end: an area after the other, in each of them block after block."""
+    """Fills the workspace from start to end, area by area, and each area block by block."""
 
     def __init__(self, found: Sums) -> None:
         import numpy as np
 
         self.np = np
         self.found = found
-        self.place = np.full(found.nodes + 1, NONE, np.int64)  # the last one is NONE's
-        """Node -> where it lies."""
+        self.place = np.full(found.nodes + 1, NONE, np.int64)  # the last entry is for NONE
+        """Node -> its place."""
         self.end = 0
-        """Where the next block goes."""
+        """The place of the next block."""
         self.areas: dict[str, Area] = {}
-        """The complete areas by name, in the order of the workspace."""
+        """Complete areas by name, in the order of the workspace."""
         self.numbers: list[float] = []
         self.mirror = 0
         """The distance from a parameter or a value to its gradient."""
         self.occupied = np.zeros(0, bool)
-        """Place -> whether a leaf or a value lies there."""
+        """Place -> whether it holds a leaf or a value."""
 
     def lay_out(self, groups: Sequence[Group]) -> Loops:
         np, found = self.np, self.found
@@ -136,14 +136,14 @@ class _Layout:
         )
 
     def _close(self, name: str) -> Area:
-        """Complete the area that starts at the end of the last one; it ends at a multiple of VECTOR."""
+        """Complete the area that starts at the end of the previous one. It ends at a multiple of VECTOR."""
         start = max((area.stop for area in self.areas.values()), default=0)
         self.end = -(-self.end // VECTOR) * VECTOR
         self.areas[name] = Area(name, start, self.end)
         return self.areas[name]
 
     def _block(self, size: int) -> int:
-        """The start of a new block."""
+        """Reserve a new block and return its start."""
         if size > 2:
             self.end = -(-self.end // VECTOR) * VECTOR
         start, self.end = self.end, self.end + size
@@ -153,7 +153,7 @@ class _Layout:
         return self._simplified(Access(int(self.place[node]), ()))
 
     def _simplified(self, access: Access) -> Operand:
-        """The access; or the number that it reads, where that is one constant for all lanes and terms."""
+        """The access, or the constant that it reads for all lanes and terms."""
         index = access.base - self.areas["k"].start
         if not 0 <= index < len(self.numbers) or any(access.lanes) or any(access.terms):
             return access
@@ -162,7 +162,7 @@ class _Layout:
     # --- leaves ----------------------------------------------------------------------------------------------------
 
     def _place_constants(self) -> None:
-        """Equal constants share a place."""
+        """Place constants. Equal ones share a place."""
         np, found = self.np, self.found
         constants = np.flatnonzero(found.kind == CONSTANT)
         bits, inverse = np.unique(found.number[constants].view(np.int64), return_inverse=True)
@@ -170,7 +170,7 @@ class _Layout:
         self.place[constants] = self._block(len(bits)) + inverse.reshape(-1)
 
     def _place_parameters(self, groups: Sequence[Group]) -> None:
-        """Place parameters for the widest group that reads them: term by term, the lanes side by side and padded."""
+        """Place parameters for the widest group that reads them: term by term, with lanes side by side and padded."""
         np, found = self.np, self.found
         is_parameter = np.append(found.kind == PARAMETER, False)
         for group in sorted(groups, key=lambda group: -len(group.nodes)):
@@ -205,7 +205,7 @@ class _Layout:
         self.place[nodes.reshape(-1)[at]] = place
 
     def _copies(self) -> Iterator[Copy]:
-        """All parameters in the order of the workspace. Their indices are listed where the caller has another order."""
+        """Copies of all parameters, in the order of the workspace. If the caller's order is irregular, they list it."""
         np, found = self.np, self.found
         parameters = np.flatnonzero(found.kind == PARAMETER)
         parameters = parameters[np.argsort(self.place[parameters])]
@@ -226,14 +226,14 @@ class _Layout:
     # --- loops -----------------------------------------------------------------------------------------------------
 
     def _loops(self, group: Group) -> Iterator[Loop]:
-        """The group as loops: most often one."""
+        """Write a group as loops, usually one."""
         if len(group.nodes) == 1 and group.terms <= FEW:
             yield self._single(group)
             return
         np, found = self.np, self.found
         order, targets = self._targets(group)
         terms = group.first[order] + np.arange(group.terms)[:, None]
-        slots = np.moveaxis(found.slots[terms], -1, 0)
+        slots = found.slots[terms].transpose(2, 0, 1)
         lanes = _Lanes(
             nodes=group.nodes[order],
             targets=targets,
@@ -241,19 +241,25 @@ class _Layout:
             used=slots[:, :, 0] != NONE,
             places=np.where(slots == NONE, 0, self.place[slots]),
         )
-        area = np.searchsorted([area.stop for area in self.areas.values()], lanes.places[:, :, 0], side="right")
-        # After these terms a new segment starts: the next one has another template, or an operand in another area.
-        changes = (np.diff(lanes.template) != 0) | np.diff(area, axis=1).any(axis=0)
-        steps = np.diff(lanes.places, axis=1)
-        uneven = (steps != steps[:, :, :1]).any(axis=(0, 2)) & ~changes
-        # So it does where lanes differ in their steps, if that is rare: an exception among regular terms.
-        if uneven.sum() <= FEW:
-            changes |= uneven
+        if group.terms == 1:
+            yield from self._of_lanes(group.phase, lanes, np.zeros(0, bool))
+            return
+        changes = self._changes(lanes)
         for part in lanes.with_equal_steps(changes):
             yield from self._of_lanes(group.phase, part, changes)
 
+    def _changes(self, lanes: _Lanes) -> Any:
+        """A mask of the terms after which a segment ends, because the next one has another template or operand area."""
+        np = self.np
+        area = np.searchsorted([area.stop for area in self.areas.values()], lanes.places[:, :, 0], side="right")
+        changes = (lanes.template[1:] != lanes.template[:-1]) | (area[:, 1:] != area[:, :-1]).any(axis=0)
+        steps = lanes.places[:, 1:] - lanes.places[:, :-1]
+        uneven = (steps != steps[:, :, :1]).any(axis=(0, 2)) & ~changes
+        # A segment also ends where lanes differ in their steps, if that is rare among regular terms.
+        return changes | uneven if uneven.sum() <= FEW else changes
+
     def _of_lanes(self, phase: Phase, lanes: _Lanes, changes: Any) -> Iterator[Loop]:
-        """Loops over these lanes: most often one. changes: the terms after which a segment ends."""
+        """Write these lanes as loops, usually one. changes: the terms after which a segment ends."""
         np = self.np
         places, template = lanes.places, lanes.template
         term_nests, uneven = _term_nests(places, changes)
@@ -275,7 +281,9 @@ class _Layout:
             yield Loop(phase=phase, counts=piece.counts, target=target, room=room, segments=tuple(segments))
 
     def _operand(self, places: Ints, lanes: tuple[int, ...], terms: tuple[int, ...]) -> Operand:
-        """An access if these places are affine, otherwise a table. places: shape (terms, lanes), both flattened."""
+        """An access if these places are affine, else a table. places: shape (terms, lanes), both flattened."""
+        if places.size == 1:
+            return self._simplified(Access(int(places[0, 0]), (0,) * len(lanes), (0,) * len(terms)))
         even = (places - places[:1] == (places[:, 0] - places[0, 0])[:, None]).all()
         of_lanes, of_terms = (strides(places[0], lanes), strides(places[:, 0], terms)) if even else (None, None)
         if of_lanes is None or of_terms is None:
@@ -283,7 +291,7 @@ class _Layout:
         return self._simplified(Access(int(places[0, 0]), of_lanes, of_terms))
 
     def _single(self, group: Group) -> Loop:
-        """A loop for one sum of a few terms, built the short way: half of the groups of a network are like this."""
+        """A loop for one sum of a few terms. A fast path, because half of a network's groups are like this."""
         found = self.found
         node, first = int(group.nodes[0]), int(group.first[0])
         mirrored = NONE if group.phase == Phase.FORWARD else int(self.place[found.mirrors[node]])
@@ -301,7 +309,7 @@ class _Layout:
         return Loop(phase=group.phase, counts=(), target=target, room=1, segments=tuple(segments))
 
     def _targets(self, group: Group) -> tuple[Ints, Optional[Ints]]:
-        """The order of the lanes; and the places of their sums, if they mirror nodes that have places."""
+        """The order of the lanes, and the places of their sums if they mirror nodes with places."""
         np = self.np
         mirrored = self.found.mirrors[group.nodes]
         if group.phase == Phase.FORWARD or mirrored[0] == NONE:
@@ -313,7 +321,7 @@ class _Layout:
         return order, targets[order]
 
     def _target(self, nodes: Ints, counts: tuple[int, ...], targets: Optional[Ints]) -> tuple[Access, int]:
-        """The places of these sums, in a new block unless they are given; and how many inner lanes have room there."""
+        """The places of these sums, in a new block unless given, and the number of inner lanes that have room there."""
         np = self.np
         inner = counts[-1] if counts else 1
         width = padded(inner)
@@ -333,12 +341,12 @@ class _Layout:
 
 
 class _Lanes(NamedTuple):
-    """Lanes of a group, and where their operands lie."""
+    """Lanes of a group, and the places of their operands."""
 
     nodes: Ints
     """Lane -> node."""
     targets: Optional[Ints]
-    """Lane -> the place of its sum, if that is given."""
+    """Lane -> the place of its sum, if given."""
     template: Ints
     """Term -> the number of its template."""
     used: Any
@@ -351,13 +359,13 @@ class _Lanes(NamedTuple):
         return None if self.targets is None else self.targets[members]
 
     def with_equal_steps(self, changes: Any) -> Iterator[_Lanes]:
-        """Parts whose lanes take the same steps from term to term within segments; all lanes, if there are too many.
+        """Split the lanes into parts that take the same steps within segments, unless that gives too many parts.
 
-        The places of any two terms are affine. What makes a loop is that all lanes step the same way.
+        The places of any two terms are affine. Lanes make a loop only if they all step the same way.
         """
         import numpy as np
 
-        steps = np.diff(self.places, axis=1)[:, ~changes]
+        steps = (self.places[:, 1:] - self.places[:, :-1])[:, ~changes]
         if (steps == steps[:, :, :1]).all():
             yield self
             return
@@ -374,13 +382,15 @@ class _Lanes(NamedTuple):
 
 
 def _term_nests(places: Ints, changes: Any) -> tuple[list[Nest], Any]:
-    """Nests of terms; and slot -> whether the nests ignore it, because lanes differ in their steps.
+    """Nests of terms, and slot -> whether the nests ignore it because lanes differ in their steps.
 
     places: shape (slots, terms, lanes). changes: the terms after which a nest must end.
     """
     import numpy as np
 
-    steps = np.diff(places, axis=1)
+    if places.shape[1] == 1:
+        return [Nest(0, (), ())], np.zeros(len(places), bool)
+    steps = places[:, 1:] - places[:, :-1]
     differ = (steps != steps[:, :, :1]).any(axis=2)
     uneven = (differ & ~changes).any(axis=1)
     first = np.where(uneven[:, None], 0, places[:, :, 0])
@@ -393,9 +403,9 @@ def _term_nests(places: Ints, changes: Any) -> tuple[list[Nest], Any]:
 
 
 def _lane_nests(targets: Optional[Ints], sequences: Sequence[Ints], count: int) -> list[Nest]:
-    """Nests of lanes for all operands; where this would take many, irregular operands are left to lists or tables.
+    """Nests of lanes for all operands. If this takes many nests, lists or tables handle the irregular operands.
 
-    targets: lane -> the place of its sum, if that is given. sequences: for each operand, lane -> place.
+    targets: lane -> the place of its sum, if given. sequences: for each operand, lane -> place.
     """
     import numpy as np
 
@@ -416,5 +426,5 @@ def _lane_nests(targets: Optional[Ints], sequences: Sequence[Ints], count: int) 
 
 
 def _is_irregular(pieces: int, length: int) -> bool:
-    """Whether there are too many pieces for this length to be called loops."""
+    """Whether there are too many pieces for this length to count as loops."""
     return pieces > max(FEW, length // 8)

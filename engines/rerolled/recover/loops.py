@@ -1,13 +1,13 @@
-"""The recovered loops: nests over one workspace, the result of this folder.
+"""The recovered loops, which are the result of this folder: nests over one workspace.
 
-loops   = loop* copies                      in the order in which they run; what each parameter's place is
+loops   = loop* copies                      loops in running order; the place of each parameter
 loop    = lane counts, target, segment+     a sum for each lane: its first term, then the others added in order
 segment = template, term counts, operand*   a stretch of each lane's terms, itself a nest
 operand = number | access | table           an access is affine: base + lanes · strides + terms · strides
 
 The workspace holds doubles. Its areas are x inputs, k constants, p parameters, v values, q gradients of parameters, g
-gradients of values, and u, the other sums of the backward pass; `layout` says how they are filled. A target may have
-room for more lanes than the loop has, so that whole vectors can be written.
+gradients of values, and u, the other sums of the backward pass. `layout` fills them. A target may have room for more
+lanes than its loop, so that the loop can write whole vectors.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Access(NamedTuple):
     """A stride for each of the segment's term counts."""
 
     def extent(self, lanes: Sequence[int], terms: Sequence[int] = ()) -> tuple[int, int]:
-        """The first place of an access over these counts, and the place after the last one."""
+        """The first place of the access over these counts, and the place after the last one."""
         reach = [
             (0, stride * (count - 1)) if isinstance(stride, int) else stride
             for stride, count in zip((*self.lanes, *self.terms), (*lanes, *terms))
@@ -44,7 +44,7 @@ class Access(NamedTuple):
         return self.base + sum(map(min, reach)), self.base + sum(map(max, reach)) + 1
 
     def places(self, lanes: Sequence[int], terms: Sequence[int] = ()) -> Ints:
-        """Every place that it reaches, lanes outermost, one after the other."""
+        """All places of the access, lanes outermost."""
         import numpy as np
 
         found = np.array([self.base])
@@ -55,7 +55,7 @@ class Access(NamedTuple):
 
 
 class Table(NamedTuple):
-    """An operand that is not affine: its places are listed."""
+    """An operand that is not affine: a list of its places."""
 
     places: Ints
     """Shape (lanes, terms), both flattened."""
@@ -80,14 +80,14 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True)
 class Loop:
-    """Sums side by side. A loop of the sink phase adds its terms to what its target holds."""
+    """Sums side by side. A loop of the sink phase adds its terms to its target's value."""
 
     phase: Phase
     counts: tuple[int, ...]
     """Counts of lanes, outermost first; empty for a single lane."""
     target: Access
     room: int
-    """How many inner lanes may be written: more than the loop has, if padding follows them."""
+    """The number of inner lanes that the loop may write: more than it has, if padding follows them."""
     segments: tuple[Segment, ...]
 
     @property
@@ -101,7 +101,7 @@ class Loop:
 
     @property
     def looped_work(self) -> int:
-        """The number of these that are computed in counted loops with affine accesses."""
+        """The number of primitives that counted loops with affine accesses compute."""
         return self.lanes * sum(
             segment.terms * (size(segment.template) + 1)
             for segment in self.segments
@@ -131,7 +131,7 @@ class Loops:
 
     loops: list[Loop]
     areas: tuple[Area, ...]
-    """In the order of the workspace, which they cover."""
+    """In order; together they cover the workspace."""
     numbers: tuple[float, ...]
     """The constants that area k holds."""
     copies: list[Copy]
@@ -157,7 +157,7 @@ class Loops:
 
     @property
     def unused(self) -> list[int]:
-        """The caller's parameters that the graph does not use: they have no place."""
+        """The caller's parameters that the graph does not use. They have no place."""
         if sum(math.prod(copy.counts) for copy in self.copies) == self.parameters:
             return []
         used = {int(index) for copy in self.copies for index in copy.parameter.places(copy.counts)}
@@ -165,12 +165,12 @@ class Loops:
 
     @property
     def coverage(self) -> float:
-        """The share of all primitives that is computed in counted loops with affine accesses."""
+        """The share of all primitives that counted loops with affine accesses compute."""
         work = sum(loop.work for loop in self.loops)
         return sum(loop.looped_work for loop in self.loops) / work if work else 1.0
 
     def lines(self) -> Iterator[str]:
-        """Text form, a numbered loop a line. Places are counted from the start of their area."""
+        """Text form, one numbered loop per line. Places count from the start of their area."""
         phase = None
         for at, loop in enumerate(self.loops):
             if loop.phase != phase:
@@ -225,7 +225,7 @@ def affine(
     terms: Sequence[Stride] = (),
     table: Callable[[tuple[int, ...], str], str] = lambda offsets, name: f"at({name})",
 ) -> str:
-    """An address as C and people write it: `8 + 56*t + i`. table: how an offset from a list is written."""
+    """An address as C and people write it: `8 + 56*t + i`. table: how to write an offset from a list."""
     parts = [str(base)] if base else []
     for strides, names in ((lanes, LANE_NAMES), (terms, TERM_NAMES)):
         for stride, name in zip(strides, names):

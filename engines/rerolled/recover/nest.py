@@ -1,19 +1,19 @@
 """Numbers -> loop nests: cut sequences of addresses into affine pieces.
 
-A piece is a nest of counted loops, each with a fixed stride. Several sequences may be cut together, at the same
-positions: the addresses of all operands of a loop. The number of pieces is small, not always the smallest possible:
-runs are found greedily, from left to right, and equal runs at equal distances are then merged, again and again.
+A piece is a nest of counted loops, each with a fixed stride. Several sequences, such as the addresses of all operands
+of a loop, may be cut together at the same positions. The algorithm finds runs greedily from left to right, then merges
+equal runs at equal distances until nothing changes. The number of pieces is small, but not always minimal.
 
 Example: a filter of 3 weights at addresses 50 to 52 slides over 5 inputs at addresses 0 to 4. Runs of 3 with strides
-(1, 1) start at (0, 50), (1, 50) and (2, 50), at equal distances of (1, 0); merged, they are a single nest:
+(1, 1) start at (0, 50), (1, 50) and (2, 50), at equal distances of (1, 0). Merged, they form a single nest:
 
     >>> inputs = [0, 1, 2, 1, 2, 3, 2, 3, 4]
     >>> weights = [50, 51, 52, 50, 51, 52, 50, 51, 52]
     >>> nests(np.array([inputs, weights]))
     [Nest(start=0, counts=(3, 3), strides=((1, 0), (1, 1)))]
 
-It gives the address `0 + 1*i + 1*j` for inputs and `50 + 0*i + 1*j` for weights. One more address that does not fit
-becomes a piece of its own:
+It gives the address `0 + 1*i + 1*j` for inputs and `50 + 0*i + 1*j` for weights. Another address that does not fit
+becomes a separate piece:
 
     >>> nests(np.array([[*inputs, 90]]))
     [Nest(start=0, counts=(3, 3), strides=((1,), (1,))), Nest(start=9, counts=(), strides=())]
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 
 Stride = Union[int, tuple[int, ...]]
-"""The step of a counted loop; or the offset at each of its counts, where the steps differ."""
+"""The step of a counted loop, or a list of offsets if the steps differ."""
 
 
 class Nest(NamedTuple):
-    """Positions from `start` on, one for each combination of the counted loops, of which the innermost runs fastest."""
+    """Consecutive positions from `start`, one for each combination of the counted loops. The last loop runs fastest."""
 
     start: int
     counts: tuple[int, ...]
@@ -51,7 +51,7 @@ class Nest(NamedTuple):
 
 
 def nests(sequences: Ints, breaks: Any = None) -> list[Nest]:
-    """Pieces that follow one another and cover all positions.
+    """Cut all positions into consecutive pieces.
 
     sequences: integers, shape (sequences, length). breaks: a mask of shape (length - 1,) of the positions after which
     a new piece must start.
@@ -59,7 +59,9 @@ def nests(sequences: Ints, breaks: Any = None) -> list[Nest]:
     import numpy as np
 
     length = sequences.shape[1]
-    steps = np.diff(sequences, axis=1)
+    if length == 1:
+        return [Nest(0, (), ())]
+    steps = sequences[:, 1:] - sequences[:, :-1]  # np.diff takes twice as long, and most sequences are short
     turns = np.ones(length, bool)
     """Position -> whether the step after it differs from the step before it."""
     turns[1:-1] = (steps[:, 1:] != steps[:, :-1]).any(axis=0)
@@ -97,9 +99,9 @@ def nests(sequences: Ints, breaks: Any = None) -> list[Nest]:
 
 
 def _merged(first: dict[int, list[int]], pieces: list[Nest], must_end: list[bool]) -> list[Nest]:
-    """Pieces with equal counts and strides at equal distances become one, until there are no more such pieces.
+    """Merge pieces with equal counts and strides at equal distances, until nothing changes.
 
-    first: start of a piece -> what the sequences hold there. must_end: position -> whether a piece must end there.
+    first: start of a piece -> the sequences' numbers there. must_end: position -> whether a piece must end there.
     """
     while True:
         outer: list[Nest] = []
@@ -128,24 +130,32 @@ def _merged(first: dict[int, list[int]], pieces: list[Nest], must_end: list[bool
 
 
 def strides(sequence: Ints, counts: tuple[int, ...]) -> Optional[tuple[Stride, ...]]:
-    """The stride of each of these counted loops, such that their offsets add up; None if no such strides exist.
+    """The strides of these counted loops whose offsets add up to the sequence; None if there are none.
 
-    sequence: addresses, shape (product of counts,), of which the last count runs fastest. A stride is a step where all
-    steps are equal, otherwise a list of offsets:
+    sequence: addresses, shape (product of counts,); the last count runs fastest. A stride is one step if all steps are
+    equal, else a list of offsets:
 
     >>> strides(np.array([5, 6, 15, 16, 25, 26]), (3, 2))
     (10, 1)
     >>> strides(np.array([5, 6, 75, 76, 35, 36]), (3, 2))
     ((0, 70, 30), 1)
     """
-    import numpy as np
-
-    cube = sequence.reshape(counts) - sequence[0]
-    rest = cube
+    offsets = sequence - sequence[0]
+    if len(counts) < 2:
+        return tuple(_stride(offsets) for _ in counts)
+    cube = rest = offsets.reshape(counts)
     found: list[Stride] = []
     for axis, count in enumerate(counts):
         line = cube[tuple(slice(None) if other == axis else 0 for other in range(len(counts)))]
         rest = rest - line.reshape([count if other == axis else 1 for other in range(len(counts))])
-        step = int(line[1]) if count > 1 else 0
-        found.append(step if (line == step * np.arange(count)).all() else tuple(line.tolist()))
+        found.append(_stride(line))
     return None if rest.any() else tuple(found)
+
+
+def _stride(offsets: Ints) -> Stride:
+    """One step, or the offsets if steps differ. offsets: shape (count,), starting at 0."""
+    import numpy as np
+
+    count = len(offsets)
+    step = int(offsets[1]) if count > 1 else 0
+    return step if (offsets == step * np.arange(count)).all() else tuple(offsets.tolist())

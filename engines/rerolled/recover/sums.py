@@ -1,14 +1,14 @@
-"""The scalar program as ordered sums: the form between the tape and the loops, which `chains` and `fuse` simplify.
+"""The scalar program as ordered sums: the form between tape and loops, which `chains` and `fuse` simplify.
 
 node = input | parameter | constant | sum
 sum  = term+                  added from left to right, which fixes its bits
 term = template slot…         an expression of the op table over other nodes, or the identity, which is one node
 
-Nodes are numbered. Within the forward pass and within the backward pass, an operand has a smaller number than the sum
-that reads it. Coefficients of gradients have the largest numbers, though they are computed before all gradients.
+Within each pass, an operand has a smaller number than the sums that read it. Coefficients of gradients have the largest
+numbers, although they are computed before all gradients.
 
-A gradient is a sum like any other, of all that its consumers contribute: it neither starts at zero nor grows. Only the
-gradients of parameters are kept between steps. A sink adds its terms to one of these, one by one.
+A gradient is an ordinary sum of its consumers' contributions. It does not start at zero and grow. Only the gradients of
+parameters persist between steps. A *sink* is a sum that adds its terms, one by one, to the gradient of a parameter.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ if TYPE_CHECKING:  # listing engines imports no third party
 INPUT, PARAMETER, CONSTANT, VALUE, GRADIENT, SINK = range(6)
 """Kinds of nodes: three of leaves; sums of the forward pass, of the backward pass, and sinks."""
 COMPUTED = VALUE
-"""The first kind that is a sum: VALUE, GRADIENT and SINK are."""
+"""The first kind of sum. VALUE, GRADIENT and SINK are sums."""
 
 SLOTS = tuple(Leaf(str(slot)) for slot in range(3))
 """The operands of a template."""
 IDENTITY = SLOTS[0]
 NONE = -1
-"""In place of a node: in a slot that a template does not read, in `mirrors` for what is not a gradient of a node."""
+"""Stands for no node: in a slot that a template does not read, and in `mirrors` if a node is not a gradient."""
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Nodes and terms, an array for each of their properties. Terms are sorted by the node that they belong to."""
+    """Nodes and terms, with an array for each property. Terms are sorted by owner."""
 
     templates: list[Expr]
     """Expressions over SLOTS; number 0 is the identity."""
@@ -55,7 +55,7 @@ class Sums:
     number: Doubles
     """Node -> index of an input or parameter, value of a constant."""
     mirrors: Ints
-    """Node -> the node whose gradient it is; NONE for leaves, values and coefficients."""
+    """Node -> the node whose gradient it is, or NONE for leaves, values and coefficients."""
     loss: int
     outputs: tuple[int, ...]
     inputs: int
@@ -68,7 +68,7 @@ class Sums:
         return len(self.kind)
 
     def lines(self) -> Iterator[str]:
-        """Text form, a sum a line: leaves are `x3`, `p7` or a number, sums are `%12`, sinks are `q7 +=`."""
+        """Text form, one sum per line. Leaves are `x3`, `p7` or a number, sums are `%12`, sinks are `q7 +=`."""
         texts: dict[int, list[str]] = {}
         for term, owner in enumerate(self.owner.tolist()):
             names = {str(i): (self.name(node), ATOM_PRECEDENCE) for i, node in enumerate(self.slots[term].tolist())}
@@ -82,7 +82,7 @@ class Sums:
             yield f"outputs {' '.join(map(self.name, self.outputs))}"
 
     def name(self, node: int) -> str:
-        """The node in the text form."""
+        """The node's name in the text form."""
         kind, number = int(self.kind[node]), float(self.number[node])
         if kind == CONSTANT:
             return repr(number)
@@ -90,9 +90,9 @@ class Sums:
 
 
 def jump_pointers(to: Ints, moved: Ints) -> Ints:
-    """Node -> the end of its chain, by pointer jumping: each round halves what is left of the chains.
+    """Node -> the end of its chain, by pointer jumping, which halves the remaining chains in each round.
 
-    to: node -> the next one, or itself. moved: the nodes that have a next one.
+    to: node -> the next node, or itself. moved: the nodes that have a next node.
     """
     ends: Ints = to.copy()
     end = ends[moved]
@@ -105,7 +105,7 @@ def jump_pointers(to: Ints, moved: Ints) -> Ints:
 
 
 def leaves(expr: Expr) -> Iterator[Leaf]:
-    """The leaves of an expression from left to right, each as often as it occurs."""
+    """The leaves of an expression from left to right, with repetitions."""
     if isinstance(expr, Apply):
         for operand in expr.operands:
             yield from leaves(operand)
@@ -114,7 +114,7 @@ def leaves(expr: Expr) -> Iterator[Leaf]:
 
 
 def substitute(expr: Expr, leaf_to: Mapping[Leaf, Expr]) -> Expr:
-    """The expression with other expressions in place of its leaves."""
+    """Replace the leaves of an expression by other expressions."""
     if isinstance(expr, Apply):
         return Apply(expr.primitive, tuple(substitute(operand, leaf_to) for operand in expr.operands))
     return leaf_to[expr] if isinstance(expr, Leaf) else expr
@@ -126,7 +126,7 @@ def size(expr: Expr) -> int:
 
 
 def is_cheap(expr: Expr) -> bool:
-    """Whether an expression has additions, multiplications, comparisons and choices only: no division, no call."""
+    """Whether an expression has only additions, multiplications, comparisons and choices: no division, no call."""
     if not isinstance(expr, Apply):
         return True
     return expr.primitive in _CHEAP and all(map(is_cheap, expr.operands))

@@ -1,37 +1,39 @@
-"""Loops -> Step: what training does with the recovered loops, as a program that can be printed and checked.
+"""Loops -> Step: the training step over recovered loops, as a program that can be printed and checked.
+
+Recovering loops is not here (`recover`), and neither are the rearrangements of a step (`rearrange`).
 
 step      = routine* section*
 routine   = name ":" run*
 run       = "loop" number how*                one loop of the listing
 how       = "in place"                        a sink: p -= rate * sum, instead of q += sum
-          | "over nonzero inputs"             its terms, or one of its lanes, skip inputs that are 0.0
-          | "for" n "rows"                    of rows taken together; each has its own lanes
-          | "of the row before"               a sink over the inputs that were kept
-          | "after its update"                p -= rate * (kept input * factor), just before each p is read
-          | "keeping the inputs"              and each input is kept for the next such update
+          | "over nonzero inputs"             its terms, or one of its lane counts, skip inputs that are 0.0
+          | "for" n "rows"                    for rows taken together; each has its own lanes
+          | "of the row before"               a sink over the kept inputs
+          | "after its update"                p -= rate * (kept input * factor), just before each read of p
+          | "keeping the inputs"              and keeps each input for the next such update
 section   = ("forward" | "backward" | "enter" | "turn" | "leave") ":" statement*
 statement = "take" what | "give" what         between the caller's buffers and the workspace
           | "take row"                        the next row becomes the inputs
           | "take" n "rows to" place          the next n rows, side by side
           | "run" routine
-          | "guard" [", else:" statement*]    record the loss; the stretch ends here where it is not finite
+          | "guard" [", else:" statement*]    record the loss; if it is not finite, the stretch ends here
           | "next rate"                       the rate of the next update becomes the rate
           | "update"                          p -= rate * q / batch, then q = 0, for every parameter
           | "copy" place "<-" place ":" n
           | "set" flag | "clear" flag
-          | "measure weights" | "list inputs" | "check factors"          what skipping needs: see rearrange/zeros.py
+          | "measure weights" | "list inputs" | "check factors"          for skipping: see rearrange/zeros.py
           | "if" condition ":" statement* ["else:" statement*]
           | "for each of" n "rows:" statement* | "for each row before it:" statement*
           | "end turn"
 condition = flag | "alone" | n "rows fit" | "batch ends after" n | "every input counts" | "no zeros in" n "rows"
           | "weights may be infinite" | "not" condition | condition "and" condition
 
-`forward` and `backward` are the two passes over one row that a caller may ask for. A stretch of training is `enter`,
-then `turn` until all steps are taken or a loss is not finite, then `leave`. A row is *alone* where every row is a batch
-and all gradients are zero: then no gradient has to be kept.
+`forward` and `backward` are single passes over one row, for callers. A stretch of training runs `enter`, then `turn`
+until all steps are taken or a loss is not finite, then `leave`. A row is *alone* if every row is a batch and all
+gradients are zero; then no gradient needs to be kept.
 
-Example: y = w * x has the loops `0: v[0] = p[0] * x[0]` and `1: q[0] += x[0] * 1.0`. The turn of its plain step, and
-what `rearrange/in_place.py` makes of it:
+Example: y = w * x has the loops `0: v[0] = p[0] * x[0]` and `1: q[0] += x[0] * 1.0`. The turn of its plain step is on
+the left, and the result of `rearrange/in_place.py` on the right:
 
     turn:                                   turn:
       take row                                take row
@@ -48,5 +50,5 @@ what `rearrange/in_place.py` makes of it:
                                                   update
 
 `values` runs loop 0, `sinks` runs loop 1, and `sinks in place` runs `loop 1 in place`: p[0] -= rate * (x[0] * 1.0).
-Back ends print or run a step; they decide nothing about it.
+Back ends print or run a step, and make no decisions about it.
 """

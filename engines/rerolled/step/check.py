@@ -1,18 +1,18 @@
-"""Step -> the same, or an error that names the first thing broken. Run after each rearrangement, where CHECKED.
+"""Check a step. An error names the first broken rule. Runs after each rearrangement if CHECKED is set.
 
-The checker follows every way through `turn` and `leave`, with every answer that a condition can have, and requires:
+The checker follows every way through `turn` and `leave`, with every possible answer to each condition, and requires:
 
 - A row is taken before its values are computed, and its loss is recorded before any gradient is computed.
-- Each loop runs once for each row: forward loops in the order of the listing, then backward loops, then sinks in any
-  order. A sink adds to its gradient, updates in place, or waits.
-- An update in place, or one that waits, belongs to a row that is alone. What waits is made before another loop reads
-  its weights, and when training leaves.
-- Gradients that are added are counted, and a batch that ends updates the parameters.
-- A run that skips zeros has a list of this row's inputs, and a sink has one that was made with its factors checked.
-- A row that was taken together with others gets back its own inputs and sums before a loop of its own reads them.
-- What is copied lies within one area.
+- Each loop runs once for each row: forward loops in the listing's order, then backward loops, then sinks in any order.
+  A sink adds to its gradient, updates in place, or defers its update.
+- Only a row that is alone updates in place or defers an update. A deferred update is made before another loop reads its
+  weights, and before training leaves.
+- Rows whose gradients are added are counted, and the end of a batch updates the parameters.
+- A run that skips zeros has a list of this row's inputs. A sink's list was made after a check of its factors.
+- If rows are taken together, a loop over one of them reads only that row's inputs and sums.
+- A copy stays within one area.
 
-Whether the bits are the same is for tests to find out.
+The checker does not compare results; tests check that the bits are the same.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from engines.rerolled.step.ways import BrokenStep, Ways
 
 
 def check_step(step: Step) -> Step:
-    """The step itself. Raises BrokenStep."""
+    """Return the step. Raises BrokenStep."""
     if set(step.programs) != set(SECTIONS):
         raise BrokenStep(f"the sections are {', '.join(step.programs)}, not {', '.join(SECTIONS)}")
     for name, program in step.programs.items():
@@ -56,7 +56,7 @@ def check_step(step: Step) -> Step:
 
 
 def _check_places(step: Step, section: str, program: Program) -> None:
-    """Routines exist, and what is copied lies within one area."""
+    """Check that routines exist, and that each copy stays within one area."""
     for statement in walk(program):
         if isinstance(statement, Perform) and statement.routine not in step.routines:
             raise BrokenStep(f"{section}: there is no routine {statement.routine!r}")
@@ -77,7 +77,7 @@ def _check_span(step: Step, where: str, place: Place, size: int, rows: int = 1) 
 
 
 def _check_pass(step: Step, name: str, phases: tuple[Phase, ...]) -> None:
-    """A pass for a caller runs each of its loops in the plainest way, in order."""
+    """Check that a pass for callers runs each of its loops in the plain way, in order."""
     program = step.programs[name]
     runs = [run for s in program if isinstance(s, Perform) for run in step.routines[s.routine]]
     wanted = [at for at, loop in enumerate(step.loops.loops) if loop.phase in phases]
@@ -90,7 +90,7 @@ def _check_pass(step: Step, name: str, phases: tuple[Phase, ...]) -> None:
 
 
 def _check_buffers(step: Step) -> None:
-    """Each section takes what its loops read before they run, and gives what they computed after that."""
+    """Check that each section takes its loops' inputs before they run, and gives their results afterwards."""
     gives_outputs = Give("outputs") in step.programs["turn"]
     wanted = {
         "forward": (Take("inputs"), Take("parameters"), Perform("values"), Give("outputs")),
@@ -109,7 +109,7 @@ def _check_buffers(step: Step) -> None:
 
 
 def _check_runs(step: Step) -> None:
-    """A run is of the listing's own loop, except where it belongs to several rows or to the row before."""
+    """Check that a run's loop is the listing's, unless it serves several rows or the previous row."""
     if any(run.in_place for runs in step.routines.values() for run in runs) and not allows_updates_in_place(step.loops):
         raise BrokenStep("an update in place changes a parameter that another gradient still needs")
     for name, runs in step.routines.items():
@@ -117,18 +117,18 @@ def _check_runs(step: Step) -> None:
             listed = step.loops.loops[run.number]
             where = f"{name}: loop {run.number}"
             if run.in_place and listed.phase != Phase.SINK:
-                raise BrokenStep(f"{where} updates parameters, and is no sink")
+                raise BrokenStep(f"{where} updates parameters but is not a sink")
             if run.rows == 1 and not run.is_before and run.loop is not listed:
-                raise BrokenStep(f"{where} is another loop than the listing's")
+                raise BrokenStep(f"{where} differs from the listing's loop")
             if run.is_before and not (run.in_place and run.loop == _of_kept_inputs(step, listed)):
                 raise BrokenStep(f"{where} is not the listing's sink over the inputs that are kept")
 
 
 def _of_kept_inputs(step: Step, sink: Loop) -> Loop:
-    """The sink, over the inputs of the row before."""
+    """The sink over the inputs of the previous row."""
     dues = [run.due for runs in step.routines.values() for run in runs if run.due]
     if not dues:
-        raise BrokenStep("an update waits that no forward loop makes")
+        raise BrokenStep("an update waits, but no forward loop makes it")
     kept = dues[0].before
     (segment,) = sink.segments
     x, factor = segment.operands

@@ -1,4 +1,4 @@
-"""The words of the step form: runs, conditions, statements, and how to walk through a program of them."""
+"""The language of steps: runs, conditions and statements, and functions that walk and rewrite programs."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from engines.rerolled.recover.loops import Access, Loop
 
 
 class Due(NamedTuple):
-    """An update that a loop makes on its way, before it reads weights: `-= rate * (before * factor)`."""
+    """A deferred update that a loop makes just before it reads each weight: `-= rate * (before * factor)`."""
 
     segment: int
     slot: int
-    """Which operand is brought up to date."""
+    """The operand to update."""
     before: Access
     """The inputs of the row that the update belongs to."""
     factor: Access
     keeps: bool
-    """Whether each input then takes its place in `before`, for the next update."""
+    """Whether the loop then stores each input in `before`, for the next update."""
 
 
 @dataclass(frozen=True)
@@ -30,19 +30,19 @@ class Run:
     """One loop, and how it runs."""
 
     number: int
-    """Its place in the listing."""
+    """The loop's number in the listing."""
     loop: Loop
-    """The loop itself; rearranged, its operands may lie elsewhere than in the listing."""
+    """The loop. In a rearranged step, its operands may have other places than in the listing."""
     in_place: bool = False
     live_lane: Optional[int] = None
-    """The lane count that goes over the inputs that are not zero."""
+    """The lane count that runs over nonzero inputs only."""
     live_segment: Optional[int] = None
-    """The segment whose terms do."""
+    """The segment whose terms run over nonzero inputs only."""
     due: Optional[Due] = None
     rows: int = 1
-    """How many rows it computes: its outermost lane count, or its segments, go over them."""
+    """The number of rows that it computes. Its outermost lane count, or its segments, run over them."""
     is_before: bool = False
-    """Whether its inputs are those that were kept of the row before."""
+    """Whether it reads the kept inputs of the previous row."""
 
     @property
     def is_live(self) -> bool:
@@ -69,7 +69,7 @@ class Run:
 
 
 class Place(NamedTuple):
-    """A place in the workspace, and how much further it lies for each next row."""
+    """A place in the workspace, and its stride from row to row."""
 
     base: int
     per_row: int = 0
@@ -80,7 +80,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Flag:
-    """Something that earlier statements set or cleared: one of FLAGS. All are clear at first."""
+    """A flag that statements set and clear: one of FLAGS. All are clear at first."""
 
     name: str
 
@@ -103,7 +103,7 @@ class Alone:
 
 @dataclass(frozen=True)
 class Fit:
-    """Whether this many rows are left, both in the stretch and in the batch."""
+    """Whether both the stretch and the batch have at least this many rows left."""
 
     rows: int
 
@@ -113,7 +113,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class BatchEnds:
-    """Whether the batch is complete once these rows are counted; counts them."""
+    """Count these rows; whether they complete the batch."""
 
     rows: int = 1
 
@@ -123,7 +123,7 @@ class BatchEnds:
 
 @dataclass(frozen=True)
 class EveryInput:
-    """Whether the list holds every input: nothing is skipped."""
+    """Whether the list holds every input, so that nothing is skipped."""
 
     def __str__(self) -> str:
         return "every input counts"
@@ -131,7 +131,7 @@ class EveryInput:
 
 @dataclass(frozen=True)
 class NoZeros:
-    """Whether no input of the rows that were taken together could be skipped."""
+    """Whether the rows taken together have no input that could be skipped."""
 
     rows: int
     at: Place
@@ -142,7 +142,7 @@ class NoZeros:
 
 @dataclass(frozen=True)
 class Unbounded:
-    """Whether a weight may be infinite or NaN, as far as is known."""
+    """Whether a weight may be infinite or NaN, as far as the bound shows."""
 
     def __str__(self) -> str:
         return "weights may be infinite"
@@ -150,7 +150,7 @@ class Unbounded:
 
 @dataclass(frozen=True)
 class Not:
-    """The opposite."""
+    """Whether the condition does not hold."""
 
     condition: Condition
 
@@ -160,7 +160,7 @@ class Not:
 
 @dataclass(frozen=True)
 class Both:
-    """Both of them; the second is asked only where the first holds."""
+    """Whether both conditions hold. The second is evaluated only if the first holds."""
 
     first: Condition
     second: Condition
@@ -176,7 +176,7 @@ Condition = Union[Flag, Alone, Fit, BatchEnds, EveryInput, NoZeros, Unbounded, N
 
 @dataclass(frozen=True)
 class Take:
-    """Copy `inputs`, `parameters` or `gradients` from the caller's buffer, parameters in the loops' order."""
+    """Copy `inputs`, `parameters` or `gradients` from the caller's buffer. Parameters take the loops' order."""
 
     what: str
 
@@ -196,7 +196,7 @@ class Give:
 
 @dataclass(frozen=True)
 class TakeRow:
-    """The next row becomes the inputs."""
+    """Read the next row into the inputs."""
 
     def __str__(self) -> str:
         return "take row"
@@ -204,7 +204,7 @@ class TakeRow:
 
 @dataclass(frozen=True)
 class TakeRows:
-    """The next rows, side by side."""
+    """Read the next rows, side by side."""
 
     rows: int
     to: Place
@@ -212,7 +212,7 @@ class TakeRows:
 
 @dataclass(frozen=True)
 class Perform:
-    """Run the loops of a routine, in their order."""
+    """Run the loops of a routine in order."""
 
     routine: str
 
@@ -222,14 +222,14 @@ class Perform:
 
 @dataclass(frozen=True)
 class Guard:
-    """Record the loss, which counts the row. Where it is not finite, what comes next is `otherwise`, and `leave`."""
+    """Record the loss, which completes the row. If it is not finite, continue with `otherwise`, then `leave`."""
 
     otherwise: tuple[Statement, ...] = ()
 
 
 @dataclass(frozen=True)
 class NextRate:
-    """The rate of the next update becomes the rate that runs and updates take."""
+    """Make the rate of the next update the current rate."""
 
     def __str__(self) -> str:
         return "next rate"
@@ -245,7 +245,7 @@ class Update:
 
 @dataclass(frozen=True)
 class Copy:
-    """Copy values that lie side by side."""
+    """Copy contiguous values."""
 
     to: Place
     source: Place
@@ -265,7 +265,7 @@ class Set:
 
 @dataclass(frozen=True)
 class MeasureWeights:
-    """Find a bound on the magnitude of all weights that skipping concerns."""
+    """Compute a bound on the magnitude of the weights that zero inputs would skip."""
 
     def __str__(self) -> str:
         return "measure weights"
@@ -273,7 +273,7 @@ class MeasureWeights:
 
 @dataclass(frozen=True)
 class ListInputs:
-    """List the inputs that are not zero; all of them where `every`, or where a weight may be infinite."""
+    """List the inputs that are not zero. List all of them if `every`, or if a weight may be infinite."""
 
     every: bool = False
 
@@ -283,7 +283,7 @@ class ListInputs:
 
 @dataclass(frozen=True)
 class CheckFactors:
-    """List every input where a sink's factor may be infinite, and raise the bound by what the update may add."""
+    """List every input if a sink's factor may be infinite. Raise the bound on weights by the possible update."""
 
     def __str__(self) -> str:
         return "check factors"
@@ -291,7 +291,7 @@ class CheckFactors:
 
 @dataclass(frozen=True)
 class If:
-    """A choice."""
+    """Run one of two programs."""
 
     condition: Condition
     then: tuple[Statement, ...]
@@ -300,7 +300,7 @@ class If:
 
 @dataclass(frozen=True)
 class EachRow:
-    """The body for each of the rows that were taken together; before: only for those before the present one."""
+    """Run the body for each of the rows taken together. before: only for those before the current one."""
 
     rows: int
     body: tuple[Statement, ...]
@@ -309,7 +309,7 @@ class EachRow:
 
 @dataclass(frozen=True)
 class EndTurn:
-    """The turn is over: its rows are done."""
+    """End the turn, because its rows are done."""
 
     def __str__(self) -> str:
         return "end turn"
@@ -339,7 +339,7 @@ SECTIONS = ("forward", "backward", "enter", "turn", "leave")
 
 
 def rewrite(program: Program, change: Callable[[Statement], Program]) -> Program:
-    """The program with each statement in place of which `change` gives others; inner statements come first."""
+    """Replace each statement by the statements that `change` returns, inner statements first."""
     changed: list[Statement] = []
     for statement in program:
         if isinstance(statement, If):
@@ -354,7 +354,7 @@ def rewrite(program: Program, change: Callable[[Statement], Program]) -> Program
 
 
 def walk(program: Program) -> Iterator[Statement]:
-    """All statements, outer ones first."""
+    """All statements, outer statements first."""
     for statement in program:
         yield statement
         if isinstance(statement, If):
@@ -367,7 +367,7 @@ def walk(program: Program) -> Iterator[Statement]:
 
 
 def conditions(program: Program) -> Iterator[Condition]:
-    """All conditions that are asked, with their parts."""
+    """All conditions in a program, with their parts."""
     for statement in walk(program):
         if isinstance(statement, If):
             waiting: list[Condition] = [statement.condition]

@@ -1,4 +1,4 @@
-"""Loops -> the plainest Step: one row at a time, and an update of every parameter after each batch."""
+"""Loops -> the plain Step: one row at a time, with an update of every parameter after each batch."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from engines.rerolled.step.step import Step
 
 
 def plain(loops: Loops) -> Step:
-    """Each row by itself; gradients are added up, and every parameter is updated after a batch."""
+    """Run rows one at a time, add up gradients, and update every parameter after each batch."""
     of_phase = {
         phase: tuple(Run(number, loop) for number, loop in enumerate(loops.loops) if loop.phase == phase)
         for phase in Phase
     }
     p = loops.area("p")
-    # An update would change them before they are given.
+    # If an output is a parameter, give it before an update changes it.
     gives_parameters = any(isinstance(o, Access) and p.start <= o.base < p.stop for o in loops.outputs)
     return Step(
         loops,

@@ -1,4 +1,4 @@
-"""What loops read: the spans of places that operands may have, and what follows from them."""
+"""The spans of places that loops read, and which updates in place they allow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Span = tuple[int, int]
 
 
 def span_of(operand: Operand, loop: Loop, segment: int) -> Span:
-    """From the first place that an operand of that segment has to the one after its last; (0, 0) for a number."""
+    """The span of an operand of that segment; (0, 0) for a number."""
     if isinstance(operand, float):
         return (0, 0)
     if isinstance(operand, Table):
@@ -37,10 +37,10 @@ def reads(loop: Loop, span: Span) -> bool:
 
 
 def allows_updates_in_place(loops: Loops) -> bool:
-    """Whether each parameter may be updated where its gradient is computed.
+    """Whether each sink may update its parameters instead of adding to their gradients.
 
-    A sink that reads a parameter which another lane, or another sink, has updated already would read it too late. So
-    each may read what it writes itself, lane by lane, and no other parameter.
+    If a sink read a parameter that another lane or sink may have updated, it would see the wrong value. So each lane of
+    a sink may read the parameter that it updates, and no other.
     """
     parameters = loops.area("p")
     for loop in loops.loops:

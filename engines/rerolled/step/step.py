@@ -1,4 +1,4 @@
-"""The step itself: its loops, its places in the workspace, its routines and sections, and its text form."""
+"""The step: its loops, areas of the workspace, routines, sections and text form."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from engines.rerolled.step.spans import Span, reads
 
 
 class Skipping(NamedTuple):
-    """What is skipped where an input is 0.0, and what must be finite for that."""
+    """The inputs that are skipped if they are 0.0, and the operands that must be finite for that."""
 
     inputs: Span
     weights: tuple[Span, ...]
-    """What the inputs are multiplied with in the forward pass."""
+    """Weights that the forward pass multiplies the inputs by."""
     factors: tuple[Span, ...]
-    """What the sinks multiply inputs with."""
+    """Factors that the sinks multiply the inputs by."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A program over loops, with the places in the workspace that it needs besides theirs."""
+    """A program over loops, and the workspace that it needs."""
 
     loops: Loops
     areas: tuple[Area, ...]
-    """Those of the loops, then what rearrangements added."""
+    """The areas of the loops, then those that rearrangements added."""
     routines: Mapping[str, tuple[Run, ...]]
     programs: Mapping[str, Program] = field(default_factory=dict)
     """Section -> its statements."""
     skips: Optional[Skipping] = None
-    """Where inputs that are zero are skipped."""
+    """Set if the step skips inputs that are zero."""
 
     @property
     def workspace(self) -> int:
@@ -54,12 +54,12 @@ class Step:
 
     @property
     def away(self) -> int:
-        """From a parameter to its gradient."""
+        """Distance from a parameter to its gradient."""
         return self.loops.gradient_offset
 
     @cached_property
     def reads_numbers(self) -> bool:
-        """Whether a loop reads the area of numbers: most numbers stand in the loops themselves."""
+        """Whether a loop reads the area of constants. Most constants are part of the loops."""
         area = self.area("k")
         return any(reads(loop, (area.start, area.stop)) for loop in self.loops.loops)
 
@@ -68,21 +68,21 @@ class Step:
         return next(area for area in self.areas if area.name == name)
 
     def with_area(self, name: str, size: int) -> tuple[Step, Area]:
-        """The step with one more area at the end of the workspace; its size is rounded up to whole vectors."""
+        """Add an area at the end of the workspace. Its size is rounded up to whole vectors."""
         start = self.workspace
         area = Area(name, start, start + whole_vectors(size))
         return replace(self, areas=(*self.areas, area)), area
 
     def with_routine(self, name: str, runs: Iterable[Run]) -> Step:
-        """The step with a routine more, or another one of that name."""
+        """Add or replace a routine."""
         return replace(self, routines={**self.routines, name: tuple(runs)})
 
     def with_programs(self, **programs: Program) -> Step:
-        """The step with other sections."""
+        """Replace sections."""
         return replace(self, programs={**self.programs, **programs})
 
     def rewritten(self, change: Callable[[Statement], Program]) -> Step:
-        """The step with all of its sections rewritten."""
+        """Rewrite all sections."""
         return self.with_programs(**{name: rewrite(program, change) for name, program in self.programs.items()})
 
     def lines(self) -> Iterator[str]:
@@ -95,11 +95,17 @@ class Step:
             yield from self._program(self.programs.get(name, ()), "  ")
 
     def line(self, run: Run) -> str:
-        """What a run computes, in the text form of loops."""
+        """A run's computation in the text form of loops."""
+        if not run.in_place:
+            return self._listing.line(run.loop)
         target = run.loop.target
-        target = target._replace(base=target.base - self.away * run.in_place)
-        loops = replace(self.loops, areas=self.areas)
-        return loops.line(replace(run.loop, target=target), updates=run.in_place)
+        updated = target._replace(base=target.base - self.away)
+        return self._listing.line(replace(run.loop, target=updated), updates=True)
+
+    @cached_property
+    def _listing(self) -> Loops:
+        """The loops with all areas of the step, because a run's text may name them."""
+        return replace(self.loops, areas=self.areas)
 
     def _program(self, program: Program, indent: str) -> Iterator[str]:
         for statement in program:
@@ -130,7 +136,7 @@ class Step:
         return f"{area.name}[{' + '.join([*parts, *([f'{place.per_row}*row'] if place.per_row else [])])}]"
 
     def area_of(self, place: int) -> Area:
-        """The area that a place is in."""
+        """The area of a place."""
         return self.areas[bisect_right(self._starts, place) - 1]
 
     @cached_property
@@ -139,7 +145,7 @@ class Step:
 
 
 ALIGNMENT = 8
-"""Areas begin at multiples of it: doubles in the widest vector."""
+"""Doubles in the widest vector. Areas start at multiples of it."""
 
 
 def whole_vectors(size: int) -> int:
@@ -148,7 +154,7 @@ def whole_vectors(size: int) -> int:
 
 
 def run_lines(runs: Iterable[Run]) -> Iterator[str]:
-    """Runs as text; neighbours that run in the same way share a line."""
+    """Runs as text. Consecutive loops that run in the same way share a line."""
     group: list[Run] = []
     for run in (*runs, None):
         if group and (run is None or run.number != group[-1].number + 1 or _how(run) != _how(group[0])):

@@ -1,11 +1,21 @@
-"""All ways through a turn of training, and what has happened on each of them: the heart of the checker."""
+"""All ways through a turn of training: the core of the checker.
+
+This is abstract interpretation. A State records what has happened so far on one way: which loops ran, which row the
+inputs belong to, whether an update waits. A condition whose answer is not yet known splits a way in two, one for each
+answer; an answer holds until a statement changes it. Each statement checks its rules against the state.
+
+Example: the turn of the plain step is `take row, run values, guard, run gradients, run sinks, if batch ends after 1:
+next rate, update`. It has two ways. On both, all loops run in order. On the first, the batch ends and the update has
+its rate; on the second, the gradients stay for later rows. Without `update`, the first way would end with BrokenStep,
+"a batch ends without an update".
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Optional
+from typing import Optional
 
 from engines.rerolled.recover.groups import Phase
 from engines.rerolled.recover.loops import Access, Operand
@@ -45,7 +55,7 @@ from engines.rerolled.step.step import Step
 
 
 class BrokenStep(Exception):
-    """A step that breaks a rule: where, and how. A mistake of the rearrangement that made it."""
+    """A step breaks a rule, which is a bug in a rearrangement. The message names the place and the rule."""
 
 
 @dataclass(frozen=True)
@@ -53,32 +63,32 @@ class State:
     """What has happened on one way through a turn."""
 
     answers: dict[Condition, bool] = field(default_factory=dict)
-    """Answers that hold until something changes them."""
+    """Known answers, until a statement changes them."""
     rows: int = 1
-    """How many were taken together."""
+    """Number of rows taken together."""
     restored: tuple[Span, ...] = ()
-    """Places that hold what belongs to the present row."""
+    """Places that hold data of the current row."""
     forward: tuple[int, ...] = ()
     """Forward loops that ran, for this row or for all rows together."""
     together: tuple[int, ...] = ()
-    """Those of them that ran for all rows together."""
+    """Forward loops that ran for all rows together."""
     recorded: bool = False
     backward: tuple[int, ...] = ()
     sinks: tuple[tuple[int, str], ...] = ()
     """Each sink that ran, and how: `added`, `in place` or `waits`."""
     taken: Optional[Place] = None
-    """Where the rows that were taken together lie."""
+    """Place of the rows taken together."""
     saved: tuple[Copy, ...] = ()
-    """Copies that keep something of each row."""
+    """Copies that save data of each row."""
     is_within: bool = False
-    """Whether one of them goes on by itself."""
+    """Whether this is one of the rows taken together, on its own."""
     has_rate: bool = False
     is_kept: bool = False
-    """Whether this row's inputs are kept for an update that waits."""
+    """Whether this row's inputs are kept for a deferred update."""
     is_bounded: bool = True
-    """Whether the bound on weights holds."""
+    """Whether the bound on weights is valid."""
     due: bool = False
-    """Whether the update that can wait does."""
+    """Whether an update waits."""
     is_listed: bool = False
     is_checked: bool = False
     is_counted: bool = False
@@ -92,7 +102,7 @@ class State:
         return replace(self, answers={c: holds for c, holds in self.answers.items() if not isinstance(c, kind)})
 
     def holds(self, span: Span) -> bool:
-        """Whether all of the span belongs to the present row."""
+        """Whether the whole span belongs to the current row."""
         return span[0] >= span[1] or any(start <= span[0] and span[1] <= stop for start, stop in self.restored)
 
 
@@ -107,15 +117,15 @@ class Ways:
         )
         waiting = [run.number for runs in step.routines.values() for run in runs if run.is_before]
         self.waiting: Optional[int] = waiting[0] if waiting else None
-        """The sink that can wait."""
+        """The sink whose update can wait."""
         start, stop = self._target(waiting[0]) if waiting else (step.away, step.away)
         self.weights: Span = (start - step.away, stop - step.away)
         self.due = next((run.due for runs in step.routines.values() for run in runs if run.due), None)
 
     def check(self, due: bool) -> None:
-        """Raise BrokenStep for the first way that breaks a rule. due: whether the turn before left an update."""
+        """Raise BrokenStep for the first way that breaks a rule. due: whether the previous turn left an update."""
         start = replace(State(), due=due).knows(DUE, due)
-        if due:  # it was left by a row that was alone, as all rows of its stretch are
+        if due:  # only a row that is alone leaves an update, and then all rows of its stretch are alone
             start = start.knows(Alone(), True)
         for state in self._follow(self.step.programs["turn"], start):
             if not state.is_over:
@@ -126,7 +136,7 @@ class Ways:
                 raise BrokenStep("leave: an update still waits")
 
     def _check_flag(self, state: State) -> None:
-        """A section may end here: `leave` and the next turn go by the flag."""
+        """Check the flag at a possible end of a section, because `leave` and the next turn rely on it."""
         if state.answers[DUE] != state.due:
             raise BrokenStep(f"turn: the flag says that {'an' if state.answers[DUE] else 'no'} update waits")
 
@@ -137,9 +147,9 @@ class Ways:
         if lost or not state.recorded:
             raise BrokenStep(f"turn: it ends without loops {sorted(lost)}, or without a record of the loss")
         if "added" in ways and (alone or not state.is_counted):
-            raise BrokenStep("turn: gradients are added, and the row is alone, or not counted")
+            raise BrokenStep("turn: gradients are added, but the row is alone or not counted")
         if ways - {"added"} and not alone:
-            raise BrokenStep("turn: a row that is not alone updates in place, or waits")
+            raise BrokenStep("turn: a row that is not alone updates in place or defers an update")
         if state.answers.get(BatchEnds()) and not state.is_updated:
             raise BrokenStep("turn: a batch ends without an update")
         if not state.is_bounded:
@@ -150,7 +160,7 @@ class Ways:
     # --- programs ----------------------------------------------------------------------------------------------------
 
     def _follow(self, program: Program, state: State) -> Iterator[State]:
-        """The states in which the program can end."""
+        """All states in which the program can end."""
         if not program or state.is_over:
             yield state
             return
@@ -174,7 +184,7 @@ class Ways:
             yield self._simple(statement, state)
 
     def _ask(self, condition: Condition, state: State) -> Iterator[tuple[State, bool]]:
-        """Each answer that the condition can have here, and the state after it."""
+        """Each possible answer to the condition, with the state after it."""
         if isinstance(condition, Not):
             yield from ((after, not holds) for after, holds in self._ask(condition.condition, state))
         elif isinstance(condition, Both):
@@ -182,7 +192,7 @@ class Ways:
                 yield from self._ask(condition.second, after) if holds else ((after, False),)
         elif isinstance(condition, BatchEnds):
             if state.is_counted or condition.rows != state.rows:
-                raise BrokenStep(f"turn: it counts {condition.rows} rows, or counts twice, and took {state.rows}")
+                raise BrokenStep(f"turn: it took {state.rows} rows, but counts {condition.rows}, or counts twice")
             counted = replace(state, is_counted=True)
             yield from ((counted.knows(BatchEnds(), holds), holds) for holds in (False, True))
         else:
@@ -214,11 +224,11 @@ class Ways:
                 raise BrokenStep("turn: a loss is recorded twice, before its values, or while an update waits")
             self._check_flag(state)
             if statement.otherwise and state.rows == 1:
-                raise BrokenStep("turn: something is done after a row has failed, before which there are none")
+                raise BrokenStep("turn: a failed row runs statements for earlier rows, but there are none")
             return replace(state, recorded=True)
         if isinstance(statement, NextRate):
             if state.has_rate or state.due:
-                raise BrokenStep("turn: a second rate, or a new one while an update waits for the old one")
+                raise BrokenStep("turn: a second rate, or a new rate while an update waits for the old one")
             return replace(state, has_rate=True)
         if isinstance(statement, Update):
             if not state.has_rate or not state.answers.get(BatchEnds()) or state.due or state.is_updated:
@@ -239,7 +249,7 @@ class Ways:
         return self._copy(statement, state) if isinstance(statement, Copy) else self._give(statement, state)
 
     def _copy(self, copy: Copy, state: State) -> State:
-        """A copy gives a row something of its own back, keeps something of it, or keeps inputs for an update."""
+        """Check a copy: it restores data of a row, saves data of it, or keeps inputs for a deferred update."""
         start = copy.to.base
         span = (start, start + copy.size)
         if self.due and start == self.due.before.base and not copy.to.per_row:
@@ -252,16 +262,16 @@ class Ways:
         kept = [Copy(saved.source, saved.to, saved.size) for saved in state.saved]
         if copy in kept or copy.source in (*self._of_row(state, start), *self._sums_of_row(state, span)):
             return replace(state, restored=(*state.restored, span))
-        raise BrokenStep(f"turn: a copy from {copy.source.base} to {start} gives a row what is not its own")
+        raise BrokenStep(f"turn: a copy from {copy.source.base} to {start} gives a row data of another row")
 
     def _of_row(self, state: State, start: int) -> Iterator[Place]:
-        """Where the inputs from `start` on of the present row lie, or of the last one."""
+        """The places from which inputs at `start` may be restored: the current row's, or the last row's."""
         if state.taken and start < self.step.loops.inputs:
             yield Place(state.taken.base + start, state.taken.per_row)
             yield Place(state.taken.base + start + (state.rows - 1) * state.taken.per_row)
 
     def _sums_of_row(self, state: State, span: Span) -> Iterator[Place]:
-        """Where a loop that ran for all rows left the sums of the present one."""
+        """The place where a loop that ran for all rows left the current row's sums."""
         for number in state.together:
             if span == self._target(number):
                 run = next(r for runs in self.step.routines.values() for r in runs if r.number == number and r.rows > 1)
@@ -276,41 +286,41 @@ class Ways:
         return state
 
     def _is_shared(self, state: State, span: Span) -> bool:
-        """Whether an input, or a sum of a loop that ran for all rows, may belong to another row."""
+        """Whether the span has inputs, or sums of a loop that ran for all rows, that may belong to another row."""
         shared = [self._target(loop) for loop in state.together]
         of_rows = span[0] < self.step.loops.inputs or any(span[0] < last and first < span[1] for first, last in shared)
         return of_rows and not state.holds(span)
 
     def _set(self, statement: Set, state: State) -> State:
         if statement.flag == KEPT and statement.value != state.is_kept:
-            raise BrokenStep("turn: the flag says otherwise than the inputs that are kept")
+            raise BrokenStep("turn: the flag `kept` does not match the inputs that are kept")
         if statement.flag != DUE:
             return state
         if not statement.value:
             if state.due:
-                raise BrokenStep("turn: an update that waits is forgotten")
+                raise BrokenStep("turn: an update that waits is lost")
             return state
         if self.waiting is None or not state.has_rate or not state.is_kept:
-            raise BrokenStep("turn: an update waits that nothing can make, or without its rate or its row's inputs")
+            raise BrokenStep("turn: an update waits, but nothing can make it, or its rate or inputs are missing")
         if self.waiting in dict(state.sinks):
-            raise BrokenStep("turn: an update waits that was made already")
+            raise BrokenStep("turn: an update waits that has already been made")
         return replace(state, due=True, sinks=(*state.sinks, (self.waiting, "waits")))
 
     def _each_row(self, statement: EachRow, state: State) -> Iterator[State]:
-        """One row stands for all of them."""
+        """Follow the body once. One row stands for all of them."""
         if statement.rows != state.rows or state.rows == 1:
-            raise BrokenStep(f"turn: it goes through {statement.rows} rows, and took {state.rows}")
+            raise BrokenStep(f"turn: it took {state.rows} rows, but runs over {statement.rows}")
         if statement.before:
-            raise BrokenStep("turn: it goes back to earlier rows although none failed")
+            raise BrokenStep("turn: it returns to earlier rows although none failed")
         for after in self._follow(statement.body, replace(state, restored=(), is_within=True)):
             yield replace(after, restored=(), is_within=False)
             for guard in (s for s in statement.body if isinstance(s, Guard)):
                 self._check_failure(guard, after)
 
     def _check_failure(self, guard: Guard, row: State) -> None:
-        """Where a row fails, those before it get the sinks that they lack; then its own inputs are put back.
+        """Check the handling of a failed row: earlier rows run their missing sinks, then its inputs are restored.
 
-        row: the state of a row that went well.
+        row: the state of a row that did not fail.
         """
         first, *rest = guard.otherwise or (None,)
         if not isinstance(first, EachRow) or not first.before or first.rows != row.rows:
@@ -331,14 +341,14 @@ class Ways:
     def _run(self, where: str, run: Run, state: State) -> State:
         if run.is_before or run.due:
             if not state.due:
-                raise BrokenStep(f"{where} makes an update that does not wait")
+                raise BrokenStep(f"{where} makes a deferred update, but none waits")
             state = replace(state, due=False, is_kept=bool(run.due and run.due.keeps))
         elif state.due and reads(run.loop, self.weights):
             raise BrokenStep(f"{where} reads weights whose update waits")
         if run.is_before:
             return state
         if run.rows not in (1, state.rows) or (run.rows > 1 and state.is_within):
-            raise BrokenStep(f"{where} runs for {run.rows} rows, and {state.rows} were taken, or one goes on by itself")
+            raise BrokenStep(f"{where} runs for {run.rows} rows, but {state.rows} were taken, or one row is current")
         if run.rows == 1:
             self._check_own(where, run, state)
         if run.is_live and not state.is_listed:
@@ -357,7 +367,7 @@ class Ways:
                 raise BrokenStep(f"{where} runs out of order")
             return replace(state, backward=(*state.backward, run.number))
         if run.number in dict(state.sinks) or state.backward != self.backward:
-            raise BrokenStep(f"{where} runs twice, or before all gradients are there")
+            raise BrokenStep(f"{where} runs twice, or before all gradients are computed")
         if run.is_live and not state.is_checked:
             raise BrokenStep(f"{where} skips inputs whose factors are not checked")
         if run.in_place and not state.has_rate:
@@ -367,7 +377,7 @@ class Ways:
         return replace(state, sinks=(*state.sinks, (run.number, "in place" if run.in_place else "added")))
 
     def _check_own(self, where: str, run: Run, state: State) -> None:
-        """A loop over one row reads only its own inputs and sums."""
+        """Check that a loop over one row reads only that row's inputs and sums."""
         for number, segment in enumerate(run.loop.segments):
             for operand in segment.operands:
                 span = span_of(operand, run.loop, number)
@@ -376,13 +386,13 @@ class Ways:
                     raise BrokenStep(f"{where} reads {place.name}[{span[0] - place.start}] of another row")
 
     def _check_together(self, where: str, run: Run, state: State) -> None:
-        """A forward loop over several rows is the listing's, each input that of its row."""
+        """Check that a forward loop over several rows equals the listing's, with each row's own inputs."""
         listed = self.loops[run.number]
         assert state.taken is not None
         for segment, wanted in itertools.zip_longest(run.loop.segments, listed.segments):
             pairs = zip(segment.operands, wanted.operands) if segment and wanted and segment[:2] == wanted[:2] else ()
             if not pairs or not all(self._is_of_rows(*pair, state.taken) for pair in pairs):
-                raise BrokenStep(f"{where} is another loop than the listing's over {run.rows} rows")
+                raise BrokenStep(f"{where} differs from the listing's loop over {run.rows} rows")
 
     def _is_of_rows(self, operand: Operand, listed: Operand, rows: Place) -> bool:
         if not isinstance(operand, Access) or not isinstance(listed, Access):
@@ -393,7 +403,7 @@ class Ways:
         return operand == listed._replace(lanes=(0, *listed.lanes))
 
     def _check_saved(self, where: str, run: Run, state: State) -> None:
-        """A sink of several rows reads, row by row in their order, each row's inputs and the factor that it saved."""
+        """Check that a sink over several rows reads, in row order, each row's inputs and saved factor."""
         (segment,) = self.loops[run.number].segments
         x, factor = segment.operands
         assert isinstance(x, Access)
@@ -415,6 +425,7 @@ class Ways:
     def _target(self, number: int) -> Span:
         return self.loops[number].target.extent(self.loops[number].counts)
 
-    def _next(self, order: tuple[int, ...], done: Any) -> Optional[int]:
+    def _next(self, order: tuple[int, ...], done: Iterable[int]) -> Optional[int]:
         """The first loop that has not run."""
-        return next((number for number in order if number not in done), None)
+        passed = frozenset(done)  # searching a tuple of hundreds of loops would take seconds
+        return next((number for number in order if number not in passed), None)

@@ -1,7 +1,7 @@
-"""What all Value classes share because it is not part of the experiment.
+"""The part of a Value that all classes share, because it is not part of the experiment.
 
-The derived operators stay as micrograd derives them, since bits depend on it: `-x` is `x * -1`, `x - y` is `x + (-y)`,
-`x / y` is `x * y**-1`. The one deviation from micrograd as published is here too: `topo` does not recurse.
+The derived operators keep micrograd's derivations, because the bits depend on them: `-x` is `x * -1`, `x - y` is
+`x + (-y)`, `x / y` is `x * y**-1`. The one deviation from published micrograd is also here: `topo` does not recurse.
 """
 
 from __future__ import annotations
@@ -18,36 +18,35 @@ from engines.api import CyclicGraph, Number
 def _libm_power(base: Any, exponent: Any) -> Any:
     """`base ** exponent` by libm, with the operator's exceptions."""
     if isinstance(base, float):
-        # Where math.pow refuses, the operator gives CPython's exception or complex number.
+        # If math.pow refuses, the operator raises CPython's exception or returns a complex number.
         with contextlib.suppress(ValueError):
             return math.pow(base, exponent)
     return base**exponent
 
 
-# PyPy rewrites x ** 2 to x * x, which differs from libm's pow in about one of 1,200 inputs.
+# PyPy rewrites x ** 2 to x * x, which differs from libm's pow for about one in 1,200 inputs.
 power = _libm_power if sys.implementation.name == "pypy" else operator.pow
 
 
 def check_exponent(exponent: object) -> None:
-    """micrograd's powers are constants; two Values would need `exp` and `log`.
+    """Check that an exponent is a constant, as in micrograd. A Value as exponent would need `exp` and `log`.
 
-    Raises TypeError for what is not an int or a float, ValueError for infinity, NaN, and an int beyond all
-    floats.
+    Raises TypeError unless it is an int or a float, ValueError for infinity, NaN, and an int too large for a float.
     """
     if not isinstance(exponent, (int, float)):
         raise TypeError(
             f"the exponent of ** must be an int or a float, not {exponent!r}\n"
-            "  For a Value as exponent write (b * a.log()).exp()."
+            "  If the exponent is a Value, write (b * a.log()).exp()."
         )
     if not -sys.float_info.max <= exponent <= sys.float_info.max:
         raise ValueError(
             f"the exponent of ** must be a finite number, not {exponent!r}\n"
-            "  Powers are constants: check what it is computed from."
+            "  Powers are constants: check how this one is computed."
         )
 
 
 class Derived:
-    """Mixin: the operators that are spelled with others, the traversal, and `repr`."""
+    """Mixin: the operators that are derived from others, the traversal, and `repr`."""
 
     __slots__ = ()
 
@@ -55,9 +54,9 @@ class Derived:
     grad: Any
 
     def topo(self) -> list[Any]:
-        """The Values below and including this one, operands first: depth-first post-order, left before right.
+        """This Value and all Values below it, operands first: depth-first post-order, left before right.
 
-        Raises CyclicGraph where `_prev` was edited into a cycle.
+        Raises CyclicGraph if `_prev` was edited into a cycle.
         """
         order: list[Any] = []
         entered: set[Any] = set()
@@ -65,7 +64,7 @@ class Derived:
         stack: list[Any] = [self]
         while stack:
             v = stack[-1]
-            if v in entered:  # its operands are done, or it was reached a second time
+            if v in entered:  # its operands are done, or this is the second visit
                 stack.pop()
                 if v not in left:
                     left.add(v)
