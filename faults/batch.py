@@ -1,4 +1,4 @@
-"""One batch, in the process that `faults.campaign` started for it: `python -m faults.batch KIND INDEX SEED FOLDER`."""
+"""Process of one batch, started by `faults.campaign`: `python -m faults.batch KIND INDEX SEED FOLDER`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.containment.descendants import adopt_orphans
 
 
 def main() -> None:
-    """Do the batch and write `tally.json` into the folder."""
+    """Run the batch and write `tally.json` into the folder."""
     name, index, seed, folder = sys.argv[1:]
     kind = kinds.load(name)
     skipped = kind.lacks()

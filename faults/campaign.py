@@ -1,9 +1,9 @@
-"""Batches -> tallies on disk: each batch in a process of its own, some side by side, resumed where it ended.
+"""Batches -> tallies on disk. Each batch runs in its own process, several at once; an interrupted campaign resumes.
 
-    .zoomgrad/faults/<kind>.jsonl    a line a batch, written as soon as it ends
+    .zoomgrad/faults/<kind>.jsonl    one line per batch, written as soon as the batch ends
 
-A batch's process that dies is a crash and one that takes too long is a hang, whatever it was about to say. Batches of
-another seed or another commit are done again: a line holds for the code that it was made with.
+A batch whose process dies counts as a crash, and one that takes too long as a hang. Results hold for one seed and one
+commit: when either changes, the batches run again.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from pathlib import Path
 
 from faults import kinds
 from faults.tally import Tally
-from harness import machine
-from harness.interpreters import ROOT
+from harness.machine import facts
+from harness.machine.interpreters import ROOT
 
 KEPT = ROOT / ".zoomgrad" / "faults"
 
@@ -37,7 +37,7 @@ Process = subprocess.Popen[bytes]
 
 @dataclass(frozen=True)
 class Done:
-    """A batch that ended."""
+    """Result of a batch."""
 
     kind: str
     index: int
@@ -52,19 +52,19 @@ class Done:
 
     @property
     def command(self) -> str:
-        """Runs the same batch again."""
+        """Command that repeats the batch."""
         return f"python -m faults one {self.kind} {self.index} --seed {self.seed}"
 
 
 class Kept:
-    """The batches of a kind that are on disk."""
+    """Results of one kind on disk."""
 
     def __init__(self, kind: str, folder: Path = KEPT) -> None:
         self.kind = kind
         self.path = folder / f"{kind}.jsonl"
 
     def read(self) -> dict[int, Done]:
-        """Batch -> what came of it. A line that was cut short is left out: its batch is done again."""
+        """Results by batch number. A truncated line is ignored, so its batch runs again."""
         found = {}
         with contextlib.suppress(FileNotFoundError):
             for line in self.path.read_text(encoding="utf-8").splitlines():
@@ -75,7 +75,7 @@ class Kept:
         return found
 
     def start(self, seed: int, commit: str) -> dict[int, Done]:
-        """The batches of that seed and commit; others are forgotten."""
+        """Return the results for that seed and commit, and delete all others."""
         found = {index: done for index, done in self.read().items() if (done.seed, done.commit) == (seed, commit)}
         self.path.parent.mkdir(parents=True, exist_ok=True)
         draft = self.path.with_suffix(".draft")
@@ -96,7 +96,7 @@ def _line(done: Done) -> str:
 
 
 def planned(kind: str, share: float) -> list[int]:
-    """The batches that are that share of the kind, spread over all of them; one at least."""
+    """Numbers of the batches that make up that share of the kind: at least one, evenly spread."""
     batches = kinds.load(kind).BATCHES
     wanted = max(1, round(batches * share))
     return sorted({index * batches // wanted for index in range(wanted)})
@@ -105,8 +105,8 @@ def planned(kind: str, share: float) -> list[int]:
 def run(
     names: Sequence[str], *, share: float, seed: int, jobs: int, told: Callable[[Done], None], folder: Path = KEPT
 ) -> list[Done]:
-    """Do what is not on disk yet of that share of each kind; gives all batches of the share, old ones included."""
-    commit = machine.commit(ROOT)
+    """Run the missing batches of that share of each kind. Return all of the share's results, old ones included."""
+    commit = facts.commit(ROOT)
     finished: list[Done] = []
     todo: list[tuple[str, int]] = []
     for name in names:
@@ -124,7 +124,7 @@ def run(
 
 
 def _side_by_side(todo: Sequence[tuple[str, int]], seed: int, commit: str, jobs: int) -> Iterator[Done]:
-    """Batches as they end. On the way out of an interrupt no process of theirs is left."""
+    """Yield batches as they end. An interrupt ends all their processes."""
     processes: set[Process] = set()
     stopped = threading.Event()
 
@@ -156,7 +156,7 @@ def one(
     processes: set[Process] | None = None,
     stopped: threading.Event | None = None,
 ) -> Done:
-    """Do one batch in a process of its own."""
+    """Run one batch in its own process."""
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="zoomgrad-faults-", ignore_cleanup_errors=True) as name:
         answer, log = Path(name) / "tally.json", Path(name) / "output.txt"
@@ -186,15 +186,15 @@ def one(
         if stopped is not None and stopped.is_set():
             raise KeyboardInterrupt
         if code is None:
-            tally.count("hangs", f"the batch took longer than {kinds.load(kind).SECONDS:g} s; it said: {said}")
+            tally.count("hangs", f"the batch took longer than {kinds.load(kind).SECONDS:g} s; its output: {said}")
         elif code or not answer.exists():
-            tally.count("crashes", f"the batch's process ended with {code}; it said: {said}")
+            tally.count("crashes", f"the batch's process exited with {code}; its output: {said}")
     seconds = round(time.monotonic() - start, 1)
     return Done(kind, index, seed, commit, f"{datetime.now(UTC):%Y-%m-%d %H:%M}", seconds, tally, skipped)
 
 
 def _read(answer: Path) -> tuple[Tally, str]:
-    """The tally that the batch wrote, the last before it ended, and why it could not run."""
+    """The batch's tally, and the reason if it could not run here."""
     try:
         fields = json.loads(answer.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -203,7 +203,7 @@ def _read(answer: Path) -> tuple[Tally, str]:
 
 
 def _end(process: Process) -> None:
-    """End a batch that took too long: it ends its own victims, which have sessions of their own."""
+    """End a batch that is still running: first SIGTERM, because only the batch can end its victims."""
     if process.poll() is None:
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""Damage to files: bytes that flip, go missing or repeat, and JSON whose values become what nobody expects. Seeded."""
+"""Seeded damage to files: bytes are flipped, removed or repeated; JSON values are replaced by unexpected ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_DEPTH = 3000
 
 
 def damage_bytes(data: bytes, rng: random.Random) -> bytes:
-    """One to four changes anywhere."""
+    """Make one to four changes anywhere."""
     damaged = bytearray(data)
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         at = rng.randrange(len(damaged) + 1)
@@ -45,7 +45,7 @@ def damage_bytes(data: bytes, rng: random.Random) -> bytes:
 
 
 def damage_json(text: str, rng: random.Random) -> str:
-    """One to three changes of its structure; what it gives is JSON, though Python's, with NaN and infinity."""
+    """Make one to three changes to the structure. The result is JSON as Python writes it, with NaN and infinity."""
     value = json.loads(text)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         value = _damage(value, rng)
@@ -54,14 +54,14 @@ def damage_json(text: str, rng: random.Random) -> str:
         return "[" * deep + json.dumps(value) + "]" * deep
     made = json.dumps(value)
     if rng.random() < 0.03 and made.startswith("{") and len(made) > 2:
-        # A key twice: which of the two counts?
+        # Repeat a key: readers must decide which of the two counts.
         name = rng.choice(list(value))
         made = made[:-1] + f", {json.dumps(name)}: {json.dumps(_odd(rng))}}}"
     return made
 
 
 def _damage(value: Any, rng: random.Random) -> Any:
-    """Change one thing: here, or somewhere below."""
+    """Make one change, here or further down."""
     below = isinstance(value, (dict, list)) and value
     if not below or rng.random() < 0.1:
         return _near(value, rng)
@@ -89,7 +89,7 @@ def _damage_object(fields: dict[str, Any], rng: random.Random) -> dict[str, Any]
     elif how == 1:
         fields[str(rng.choice(("unknown", "", "__class__", name.upper())))] = _odd(rng)
     elif how == 2:
-        # The name itself, where it is a key of ours.
+        # Names are input too.
         moved = fields.pop(name)
         fields[str(_odd(rng))] = moved
     elif how == 3:
@@ -104,7 +104,7 @@ def _odd(rng: random.Random) -> Any:
 
 
 def _near(value: Any, rng: random.Random) -> Any:
-    """A value that is nearly right, or an odd one."""
+    """A nearly correct value, or an odd one."""
     near = rng.random() < 0.5
     if near and isinstance(value, (int, float)) and abs(value) < 1e300 and not isinstance(value, bool):
         return rng.choice((-value, value + 1, value * 1e30, value * 1e-300, str(value), [value], float(value)))

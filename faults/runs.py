@@ -1,4 +1,4 @@
-"""What must hold of a run that was disturbed and then resumed: checks that kills and full disks share."""
+"""Checks of a run that was disturbed and then resumed, shared by the kinds that disturb runs."""
 
 from __future__ import annotations
 
@@ -7,31 +7,42 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pyperf
+from pydantic import BaseModel
 
 from faults.sandbox import Sandbox, Victim, left_over
 from faults.tally import Tally
-from harness.schedule import BLOCK
+from harness.run.schedule import BLOCK
 from results.files import Unreadable, read
 from results.record import Record, Vouching
-from results.store import Store
+from results.run_file import Snapshot
+from results.store import Store, file_name
 
 RUN_SECONDS = 90.0
-"""A run takes a few; beside a busy machine some more."""
+"""A run takes a few seconds, more on a busy machine."""
 
 TRACEBACK = "Traceback (most recent call last)"
 
 Files = Mapping[Path, bytes]
 
 
+def as_files(snapshot: Snapshot) -> dict[str, bytes]:
+    """A run as the files of its folder, by their paths in it."""
+    models: dict[str, BaseModel] = {"run.json": snapshot.run}
+    models |= {f"records/{file_name(one.cell, str(one.block))}": one for one in snapshot.records}
+    models |= {f"vouching/{one.workload}.json": one for one in snapshot.vouchings}
+    models |= {f"profiles/{file_name(one.cell, one.profiler)}": one for one in snapshot.profiles}
+    return {path: model.model_dump_json(indent=1).encode() for path, model in models.items()}
+
+
 def on_disk(store: Store | None) -> Files:
-    """Records as they lie in the run's folder, drafts not among them."""
+    """Bytes of each record in the run's folder, without drafts."""
     if store is None:
         return {}
     return {path: path.read_bytes() for path in sorted((store.folder / "records").glob("[!.]*.json"))}
 
 
 def check_whole(store: Store | None, tally: Tally, where: str) -> None:
-    """Every file of the run can be read."""
+    """Check that every file of the run is readable."""
     if store is None:
         return
     for folder, model in (("records", Record), ("vouching", Vouching)):
@@ -48,9 +59,9 @@ def check_whole(store: Store | None, tally: Tally, where: str) -> None:
 
 
 def check_kept(store: Store | None, before: Files, tally: Tally, where: str) -> None:
-    """What was measured before is there, bit for bit, and in pyperf's suites.
+    """Check that every measured record is still there, bit for bit, and in its pyperf suite.
 
-    A record that tells why there is no result must be there, too; a resumed run may have replaced it by a result.
+    A record without a result must still exist, but a resumed run may have replaced it by a result.
     """
     for path, content in before.items():
         if not path.exists():
@@ -59,9 +70,9 @@ def check_kept(store: Store | None, before: Files, tally: Tally, where: str) -> 
         try:
             record = Record.model_validate_json(content)
         except ValueError:
-            continue  # it was torn before, and counted as that
+            continue  # already counted as torn
         if record.status == "measured" and path.read_bytes() != content:
-            tally.count("lost", f"{where}: {path.name} is another")
+            tally.count("lost", f"{where}: {path.name} has changed")
         elif store and record.status == "measured":
             suite = pyperf.Benchmark.load(str(store.pyperf_file(record.cell)))
             if record.block not in {run.get_metadata().get(BLOCK) for run in suite.get_runs()}:
@@ -69,7 +80,7 @@ def check_kept(store: Store | None, before: Files, tally: Tally, where: str) -> 
 
 
 def check_complete(store: Store | None, tally: Tally, where: str, *, failures: bool = False) -> None:
-    """Every cell was measured in every block. failures: a cell may have a record that tells why it was not."""
+    """Check that every cell was measured in every block. failures: accept a record that explains why it was not."""
     if store is None:
         tally.count("lost", f"{where}: there is no run")
         return
@@ -82,24 +93,24 @@ def check_complete(store: Store | None, tally: Tally, where: str, *, failures: b
     for cell in store.run.cells:
         missing = [block for block in range(store.run.blocks) if (cell, block) not in there]
         if missing and cell not in bad:
-            tally.count("lost", f"{where}: {cell} has no record of {len(missing)} blocks")
+            tally.count("lost", f"{where}: {cell} has no record for {len(missing)} blocks")
     if not (store.folder / "report.html").is_file():
         tally.count("lost", f"{where}: there is no report")
 
 
 def check_said(victim: Victim, code: int | None, codes: set[int], tally: Tally, where: str) -> None:
-    """It ended as it should, and told what is wrong in words."""
+    """Check that the victim ended in time, with one of those exit codes and without a traceback."""
     end = re.sub(r"\s+", " ", victim.said[-700:])
     if code is None:
-        tally.count("hangs", f"{where}: it was still running after {RUN_SECONDS:g} s; it said: {end}")
+        tally.count("hangs", f"{where}: it was still running after {RUN_SECONDS:g} s; its output: {end}")
     elif TRACEBACK in victim.said:
-        tally.count("crashes", f"{where}: a traceback; it said: {end}")
+        tally.count("crashes", f"{where}: a traceback; its output: {end}")
     elif code not in codes:
-        tally.count("crashes", f"{where}: it ended with {code}; it said: {end}")
+        tally.count("crashes", f"{where}: it exited with {code}; its output: {end}")
 
 
 def check_alone(sandbox: Sandbox, tally: Tally, where: str) -> None:
-    """No process is left, and nothing outside the run's folder was touched."""
+    """Check that no process is left and nothing outside the run's folder was touched."""
     for process in left_over():
         tally.count("left_over", f"{where}: {process}")
     for path in sandbox.touched():

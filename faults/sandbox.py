@@ -1,7 +1,7 @@
-"""A scratch tree that a victim lives in, what it may not touch, and every process that comes from it.
+"""Scratch tree for a victim, the files that it must not touch, and every process that it starts.
 
-The batch's process takes in orphans (`PR_SET_CHILD_SUBREAPER`), so that whatever a victim starts is among its
-descendants, whichever session, name or environment it has.
+The batch's process adopts orphans (`PR_SET_CHILD_SUBREAPER`), so everything that a victim starts is among its
+descendants, in any session and under any name or environment.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from pathlib import Path
 
 import psutil
 
-from harness import interpreters
-from harness.interpreters import ROOT
+from harness.machine import environments, interpreters
+from harness.machine.interpreters import ROOT
 from results.store import Store
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
-"""Compilers and git. Interpreters elsewhere would be probed at the start of each of hundreds of runs."""
+"""Enough for compilers and git. Each of hundreds of runs would probe the interpreters of a longer PATH."""
 
 MATPLOTLIB = ROOT / ".zoomgrad" / "faults" / "matplotlib"
-"""Its list of fonts takes seconds to make in each new home."""
+"""Shared, because matplotlib takes seconds to list the fonts for a new home."""
 
 DECOYS = ("home/notes.txt", "home/.config/settings", "tmp/somebody-elses", "cache/kept", "runs/notes.txt", "runs/old/x")
-"""Files that nothing of ours may touch."""
+"""Files that zoomgrad must not touch."""
 
 GRACE_SECONDS = 10.0
-"""A process that was killed takes a moment to go."""
+"""A killed process takes a moment to disappear."""
 
 EMPTY_LOOKS = 3
-"""A process that forks and ends while the list is made is not on it, nor is its child: one look is not enough."""
+"""Empty lists in a row that mean no process is left. One list misses a process that forks and exits, and its child."""
 
 
 # --- processes -------------------------------------------------------------------------------------------------------
 
 
 def descendants(wanted: Callable[[psutil.Process], bool] = lambda process: True) -> list[psutil.Process]:
-    """Every process that comes from this one, still runs, and is wanted."""
+    """Running descendants of this process that match."""
     found = []
     for process in psutil.Process().children(recursive=True):
-        # It may end while it is looked at.
+        # It may end meanwhile.
         with contextlib.suppress(psutil.Error):
             if process.status() != psutil.STATUS_ZOMBIE and wanted(process):
                 found.append(process)
@@ -53,7 +53,7 @@ def descendants(wanted: Callable[[psutil.Process], bool] = lambda process: True)
 
 
 def end_descendants() -> None:
-    """Kill them all, also those that they start meanwhile, and those that are stopped."""
+    """Kill all descendants, including stopped ones and those that start meanwhile."""
     until = time.monotonic() + GRACE_SECONDS
     empty = 0
     while empty < EMPTY_LOOKS and time.monotonic() < until:
@@ -65,14 +65,14 @@ def end_descendants() -> None:
 
 
 def kill(processes: Sequence[psutil.Process]) -> None:
-    """SIGKILL, to those that are still there. psutil knows a pid that was given to another process."""
+    """Send SIGKILL to those that still exist. psutil notices a reused pid."""
     for process in processes:
         with contextlib.suppress(psutil.Error):
             process.kill()
 
 
 def reap() -> None:
-    """Wait for children that ended: orphans that became ours have nobody else."""
+    """Reap children that ended. For adopted orphans no other process does it."""
     if sys.platform != "linux":
         return
     for process in psutil.Process().children():
@@ -82,7 +82,7 @@ def reap() -> None:
 
 
 def left_over(wanted: Callable[[psutil.Process], bool] = lambda process: True) -> list[str]:
-    """Descendants that are there after the grace: pid and command of each."""
+    """Pid and command of each descendant that is left after the grace period."""
     until = time.monotonic() + GRACE_SECONDS
     empty = 0
     while True:
@@ -102,12 +102,12 @@ def _described(process: psutil.Process) -> str:
 
 
 def is_worker(process: psutil.Process) -> bool:
-    """Whether it runs a worker's module, pyperf's own worker included."""
+    """Whether the process runs a worker's module; pyperf's worker does too."""
     return any(part.startswith(("harness.worker.", "faults.worker.")) for part in process.cmdline())
 
 
 def is_compiler(process: psutil.Process) -> bool:
-    """Whether it is a compiler, or what a compiler starts."""
+    """Whether the process is a compiler or one of its tools."""
     return process.name().startswith(("tcc", "gcc", "cc1", "clang", "as", "ld", "collect2"))
 
 
@@ -116,16 +116,16 @@ def is_compiler(process: psutil.Process) -> bool:
 
 @cache
 def interpreter() -> str:
-    """Name of the interpreter that victims measure on; its environment is made here, where a network may be."""
+    """Name of the interpreter that victims measure on. Makes its environment first, while a network is available."""
     os.environ |= {"PATH": PATH, "PYENV_ROOT": os.devnull}
     chosen = interpreters.reference(interpreters.discover())
-    interpreters.environment(chosen)
+    environments.environment(chosen)
     MATPLOTLIB.mkdir(parents=True, exist_ok=True)
     return chosen.name
 
 
 class Victim:
-    """A `zoomgrad` in the sandbox, and what it printed."""
+    """A `zoomgrad` process in the sandbox and its output."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
         self.log = log
@@ -143,7 +143,7 @@ class Victim:
         return self.process.poll() is None
 
     def wait(self, seconds: float) -> int | None:
-        """Its exit code; None where it takes longer, and is ended with all that it started."""
+        """Its exit code. After a timeout, end it with all its descendants and return None."""
         until = time.monotonic() + seconds
         while self.running:
             if time.monotonic() > until:
@@ -154,7 +154,7 @@ class Victim:
         return self.process.returncode
 
     def wait_until(self, seconds: float, condition: Callable[[], bool] = lambda: False) -> bool:
-        """Wait so long, or until the condition holds; whether it still runs then."""
+        """Wait until it ends, the condition holds or the time is up. Return whether it is still running."""
         until = time.monotonic() + seconds
         while self.running and time.monotonic() < until and not condition():
             time.sleep(0.002)
@@ -167,23 +167,23 @@ class Victim:
 
 
 class Sandbox:
-    """Folders that stand for a user's home, and the runs among them."""
+    """Folders that stand for a user's home, cache and runs."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.runs = folder / "runs"
         self.logs = folder.with_name(f"{folder.name}-logs")
-        """Beside the sandbox: whatever disk that lies on, what a victim says is kept."""
+        """Outside the sandbox, whose disk may be full or read-only."""
         self.logs.mkdir(parents=True)
         for decoy in DECOYS:
             (folder / decoy).parent.mkdir(parents=True, exist_ok=True)
             (folder / decoy).write_text("not yours\n", encoding="utf-8")
         self._started = 0
-        self._before = dict(self._watched())
+        self._before = dict(self._guarded())
 
     @property
     def environment(self) -> dict[str, str]:
-        """All that a victim sees of ours."""
+        """The victim's whole environment."""
         kept = {name: os.environ[name] for name in ("LANG", "LD_LIBRARY_PATH", "SYSTEMROOT") if name in os.environ}
         places = {
             "HOME": "home",
@@ -191,7 +191,7 @@ class Sandbox:
             "XDG_CACHE_HOME": "cache",
             "ZOOMGRAD_CACHE": "cache",
             "ZOOMGRAD_RUNS": "runs",
-            "ZOOMGRAD_REFERENCE": "reference",
+            "ZOOMGRAD_BASELINE_RUNS": "baseline_runs",
         }
         kept |= {name: str(self.folder / place) for name, place in places.items()}
         return {
@@ -206,36 +206,36 @@ class Sandbox:
         }
 
     def start(self, *arguments: str, planted: bool = False) -> Victim:
-        """`zoomgrad ARGUMENTS…` with the campaign's preset. planted: with the engines that misbehave."""
+        """Start `zoomgrad ARGUMENTS…` with the campaign's preset. planted: add the engines that misbehave."""
         self._started += 1
         options = ["--planted"] if planted else []
         command = [sys.executable, "-m", "faults.victim", *options, *arguments]
         return Victim(command, self.environment, self.logs / f"output-{self._started}.txt")
 
     def run(self, engines: str, seed: int, *arguments: str, planted: bool = False) -> Victim:
-        """`zoomgrad run` of those engines on `xor`."""
+        """Start `zoomgrad run` with those engines on `xor`."""
         given = ("run", "--preset", "faults", "--engines", engines, "--interpreters", interpreter())
         return self.start(*given, "--seed", str(seed), *arguments, planted=planted)
 
     def store(self) -> Store | None:
-        """The run that was begun; None where a victim died before there was one."""
+        """The newest run; None if no victim lived long enough to begin one."""
         found = sorted(path.parent for path in self.runs.glob("*/run.json"))
         return Store(found[-1]) if found else None
 
     def touched(self) -> list[str]:
-        """Files outside the run folders that were changed, removed or made since the sandbox was."""
-        after = dict(self._watched())
+        """Files outside the run folders that were changed, removed or made since this sandbox was made."""
+        after = dict(self._guarded())
         changed = [path for path, facts in self._before.items() if after.get(path) != facts]
         made = [path for path in after if path not in self._before and not self._may_be_made(Path(path))]
         return sorted({*changed, *made})
 
     def _may_be_made(self, path: Path) -> bool:
-        """The cache is ours. Temporary folders of processes that were killed stay behind, under a name of ours."""
+        """The cache belongs to zoomgrad. A killed process leaves its temporary folders, named `zoomgrad-*`."""
         in_ = path.relative_to(self.folder).parts if path.is_relative_to(self.folder) else ()
         return in_[:1] == ("cache",) or (in_[:1] == ("tmp",) and in_[1].startswith("zoomgrad-"))
 
-    def _watched(self) -> Iterator[tuple[str, tuple[int, int]]]:
-        """Decoys, the home, and the checkout's own files."""
+    def _guarded(self) -> Iterator[tuple[str, tuple[int, int]]]:
+        """Facts of the decoys, the home and the checkout's files."""
         runs = {store.parent for store in self.runs.glob("*/run.json")}
         for part in ("home", "tmp", "cache", "runs"):
             for path in (self.folder / part).rglob("*"):
@@ -253,7 +253,7 @@ def _facts(path: Path) -> Iterator[tuple[str, tuple[int, int]]]:
 
 @cache
 def tracked() -> tuple[Path, ...]:
-    """The checkout's files; none where it is no checkout."""
+    """Files that git tracks; none outside a git checkout."""
     try:
         listed = subprocess.run(
             ["git", "ls-files", "-z"],  # noqa: S607  (the user's own git)

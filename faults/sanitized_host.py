@@ -1,4 +1,4 @@
-"""The Python that loads a sanitized extension module: `python -m faults.sanitized_host JOB`."""
+"""Python process that loads a sanitized extension module: `python -m faults.sanitized_host JOB`."""
 
 import sys
 

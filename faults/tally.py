@@ -1,4 +1,4 @@
-"""What a batch found: how many tries there were, and what went wrong in them."""
+"""Tally of a batch: its number of tries and its failures."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ COUNTS = {
     "mismatches": "mismatches",
     "left_over": "processes left over",
 }
-"""Field of a Tally -> its column. Each must be 0."""
+"""Fields of a Tally and their column headings. Each count must be 0."""
 
 MOST_NOTES = 20
-"""That a batch keeps: a mistake that all tries meet needs no thousand lines."""
+"""Notes that a batch keeps: a failure in every try does not need a thousand lines."""
 
 
 @dataclass
@@ -33,24 +33,24 @@ class Tally:
     mismatches: int = 0
     left_over: int = 0
     notes: list[str] = field(default_factory=list)
-    """What went wrong, a line each."""
+    """One line per failure."""
     remarks: list[str] = field(default_factory=list)
-    """What this machine could not try."""
+    """Tries that this machine does not support."""
 
     def count(self, what: str, note: str, number: int = 1) -> None:
-        """Add to one of COUNTS, and say why."""
+        """Add to one of COUNTS, with a note that says why."""
         setattr(self, what, getattr(self, what) + number)
         if len(self.notes) < MOST_NOTES:
             self.notes.append(f"{COUNTS[what]}: {note}")
 
     @property
     def failures(self) -> int:
-        """All counts together: 0 where nothing went wrong."""
+        """Sum of all counts."""
         return sum(getattr(self, name) for name in COUNTS)
 
 
 def total(tallies: Iterable[Tally]) -> Tally:
-    """The sum of their counts; notes and remarks stay with the batches."""
+    """Sum of the tallies' counts, without notes and remarks."""
     tallies = list(tallies)
     names = [each.name for each in fields(Tally) if each.name not in ("notes", "remarks")]
     return Tally(**{name: sum(getattr(tally, name) for tally in tallies) for name in names})

@@ -1,4 +1,4 @@
-"""Engine and workload -> text: one step of the workload as the engine sees it after a stage, for `show`."""
+"""Engine and workload -> text of one step after a stage of the engine's pipeline, for `zoomgrad show`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.workloads import Workload
 
 
 class Stage(StrEnum):
-    """What there is to print of an engine's pipeline; an interpreted engine has only the graph."""
+    """Stages that can be printed. An interpreted engine has only the graph."""
 
     graph = "graph"
     tape = "tape"
@@ -25,7 +25,7 @@ class Stage(StrEnum):
 
 
 class Trace(NamedTuple):
-    """One step's graph: Values of the engine's own class."""
+    """Graph of one step, in Values of the engine's class."""
 
     loss: Any
     inputs: list[Any]
@@ -34,11 +34,11 @@ class Trace(NamedTuple):
 
 
 def trace(engine: Engine, workload: Workload) -> Trace:
-    """The graph of the workload's first step. Raises Unavailable where the engine records none."""
+    """Graph of the workload's first step. Raises Unavailable if the engine records no graph."""
     if engine.Value is None:
         raise Unavailable(
-            f"{engine.name} knows only whole models: it has no graph, and nothing that is made from one",
-            "Take --stage source, or an engine with a Value, such as `--engine tcc`.",
+            f"{engine.name} runs whole models only: it has no graph, and no stage that is made from one",
+            "Use --stage source, or an engine with a Value, such as `--engine tcc`.",
         )
     model = workload.model(engine.nn)
     inputs = [engine.Value(x) for x in workload.row(0)]
@@ -47,12 +47,12 @@ def trace(engine: Engine, workload: Workload) -> Trace:
 
 
 def text(engine: Engine, workload: Workload, stage: Stage) -> str:
-    """What that stage makes of the step. Raises Unavailable where the engine has no such stage."""
+    """Text of the step after that stage. Raises Unavailable if the engine does not have the stage."""
     refusal = engine.supports(workload)
     if refusal:
         raise Unavailable(
             f"{engine.name} can't run {workload.name}: {refusal}",
-            "Choose another engine: `zoomgrad list` shows them.",
+            "Choose another engine from `zoomgrad list`.",
         )
     if stage is Stage.source and isinstance(engine, HandwrittenEngine):
         return engine.source(workload)
@@ -62,7 +62,7 @@ def text(engine: Engine, workload: Workload, stage: Stage) -> str:
     if not isinstance(engine, CompiledEngine):
         raise Unavailable(
             f"{engine.name} compiles nothing: it has no {stage.value}",
-            "Take --stage graph, or an engine that compiles, such as `--engine tcc`.",
+            "Use --stage graph, or an engine that compiles, such as `--engine tcc`.",
         )
     tape = engine.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
     if stage is Stage.tape:
@@ -73,7 +73,7 @@ def text(engine: Engine, workload: Workload, stage: Stage) -> str:
     if not isinstance(code, Step):
         raise Unavailable(
             f"{engine.name} recovers no loops: it has no {stage.value}",
-            "Take --stage source, or `--engine rerolled-tcc`, which recovers loops from the same tape.",
+            "Use --stage source, or `--engine rerolled-tcc`, which recovers loops from the same tape.",
         )
     return _joined(code.loops.lines() if stage is Stage.loops else code.lines())
 

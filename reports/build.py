@@ -1,76 +1,77 @@
-"""A run's folder -> its report in the same folder; a folder of runs -> their history."""
+"""A run -> its report, in the run's folder; a folder of runs -> their history."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from reports import html, markdown
-from reports.analysis import HEADING as ANALYSIS_HEADING
-from reports.analysis import analysis
 from reports.charts import charts
-from reports.flame import flame, folded
-from reports.history import History
-from reports.races import NEEDED, Race, race, same_run, speedups
-from reports.seen import STACKS, Seen, flame_name, seen
-from reports.story import Raced, Story, story
-from reports.svg import standalone
-from results.fields import printable
+from reports.charts.drawing.svg import standalone
+from reports.measured.races import NEEDED, Race, race, same_run, speedups
+from reports.pages import html, markdown
+from reports.pages.analysis import HEADING as ANALYSIS_HEADING
+from reports.pages.analysis import analysis
+from reports.pages.flame_graph import flame, folded
+from reports.profiling.profile_index import STACKS, ProfileIndex, flame_name, profile_index
+from reports.sections.history import History
+from reports.story import RunRecords, Story, story
 from results.files import Unreadable, inside, read_text, write_atomically
+from results.printable import printable
 from results.record import Run
-from results.store import FACTS, Store
+from results.run_file import SUFFIX
+from results.store import FACTS, Store, stored
 
 CHARTS = "charts"
 MOST_STACK_BYTES = 64 * 2**20
 
 
 def build(store: Store) -> Path:
-    """Tell and write in one: the path of the page. Raises results.store.Unreadable."""
+    """Write the report of a run beside its records; returns its page's path. Raises results.store.Unreadable."""
     return write(store, tell(store))
 
 
 def tell(store: Store, against: Store | None = None, others: Sequence[Store] = (), *, elsewhere: bool = False) -> Story:
-    """What a report of that run says, set against a run or beside others if given. Raises results.store.Unreadable.
+    """What a report of that run says, compared with a run or beside others if given. Raises results.store.Unreadable.
 
     elsewhere: it is not written beside the records, and can't link to what profilers left there.
     """
-    set_against = _raced(against) if against else None
+    compared = _run_records(against) if against else None
     return story(
-        *_raced(store),
-        _seen(store, linked=not elsewhere),
-        set_against,
-        [_raced(other) for other in others],
+        *_run_records(store),
+        _profile_index(store, linked=not elsewhere),
+        compared,
+        [_run_records(other) for other in others],
         store.vouchings(),
     )
 
 
-def _raced(store: Store) -> Raced:
+def _run_records(store: Store) -> RunRecords:
     return store.run, store.records()
 
 
-def write(store: Store, told: Story, into: Path | None = None) -> Path:
+def write(store: Store, story: Story, into: Path | None = None) -> Path:
     """Write the report beside the records, or as a folder's `index.html`; returns its page's path.
 
     The page, report.md, the charts as files, and where there are profiles flame graphs and analysis.md.
     Raises results.store.Unreadable.
     """
-    drawn = html.drawings(told)
-    folder = into or store.folder
+    drawn = html.drawings(story)
+    folder = into or store.pages_folder()
     inside(folder, CHARTS).mkdir(parents=True, exist_ok=True)
     # Only what a report may have left there: `into` is a folder of the user's, who may have other charts in it.
     for name in charts().keys() - {drawing.name for drawing in drawn}:
         inside(folder, CHARTS, f"{name}.svg").unlink(missing_ok=True)
     for drawing in drawn:
         write_atomically(inside(folder, CHARTS, f"{drawing.name}.svg"), standalone(drawing))
-    looks, written = told.looks, inside(folder, "analysis.md")
-    if looks and looks.profiles:
-        _draw_flames(store, looks)
-        write_atomically(written, analysis(looks.run, looks.profiles))
+    index, written = story.profile_index, inside(folder, "analysis.md")
+    if index and index.profiles:
+        _draw_flames(store, index)
+        write_atomically(written, analysis(index.run, index.profiles))
     elif written.is_file() and read_text(written).startswith(ANALYSIS_HEADING):
         written.unlink()
-    write_atomically(inside(folder, "report.md"), markdown.page(told))
+    write_atomically(inside(folder, "report.md"), markdown.page(story))
     page = inside(folder, "index.html" if into else "report.html")
-    write_atomically(page, html.page(told, drawn))
+    write_atomically(page, html.page(story, drawn))
     return page
 
 
@@ -83,9 +84,9 @@ def gather(folder: Path) -> tuple[list[Race], list[str]]:
     races: list[Race] = []
     left_out: list[str] = []
     for path in sorted(folder.iterdir()):
-        if (path / "run.json").exists() or (path / "records").is_dir():
+        if path.name.endswith(SUFFIX) or (path / "run.json").exists() or (path / "records").is_dir():
             try:
-                found = race(*_raced(Store(path)))
+                found = race(*_run_records(stored(path) or Store(path)))
             except (Unreadable, OSError) as error:
                 left_out.append(printable(f"{path.name} is left out: {error}"))
                 continue
@@ -102,15 +103,15 @@ def _useless(found: Race, before: Iterable[Race]) -> str:
     return f"it has no speedup. {NEEDED}" if speedups(found.table).empty else ""
 
 
-def write_history(folder: Path, told: History) -> Path:
+def write_history(folder: Path, history: History) -> Path:
     """Write history.html and history.md into a folder of runs; returns the page's path."""
-    write_atomically(inside(folder, "history.md"), markdown.history_page(told))
+    write_atomically(inside(folder, "history.md"), markdown.history_page(history))
     page = inside(folder, "history.html")
-    write_atomically(page, html.history_page(told))
+    write_atomically(page, html.history_page(history))
     return page
 
 
-def _seen(store: Store, *, linked: bool) -> Seen:
+def _profile_index(store: Store, *, linked: bool) -> ProfileIndex:
     profiles = store.profiles()
     folders = {profile.cell: store.profile_folder(profile.cell) for profile in profiles}
     files = {
@@ -118,22 +119,22 @@ def _seen(store: Store, *, linked: bool) -> Seen:
         for cell, folder in folders.items()
         if linked and folder.is_dir()
     }
-    return seen(_with_facts(store.run, store.looker), profiles, files)
+    return profile_index(_with_facts(store.run, store.looker), profiles, files)
 
 
 def _with_facts(run: Run, looker: Run | None) -> Run:
-    """The run, with what is known of engines, workloads and interpreters that were only looked at."""
+    """The run, with what is known of engines, workloads and interpreters that were only profiled."""
     facts = {name: {**getattr(looker, name), **getattr(run, name)} for name in FACTS if looker}  # in the looker's order
     return run.model_copy(update=facts)
 
 
-def _draw_flames(store: Store, looks: Seen) -> None:
-    for cell, names in looks.files.items():
+def _draw_flames(store: Store, index: ProfileIndex) -> None:
+    for cell, names in index.files.items():
         for name in sorted(name for name in names if name.endswith(STACKS)):
             file = store.profile_folder(cell) / name
             profiler = name.removesuffix(STACKS)
             try:
                 stacks = folded(read_text(file, MOST_STACK_BYTES))
             except ValueError as error:
-                raise Unreadable(f"{file}: {error}\n  Remove the file, then look at the cell again.") from error
+                raise Unreadable(f"{file}: {error}\n  Remove the file, then profile the cell again.") from error
             write_atomically(file.with_name(flame_name(profiler)), flame(stacks, f"{cell}, by {profiler}"))

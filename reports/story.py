@@ -1,4 +1,4 @@
-"""Run and table -> everything a report says, as text, once. HTML and Markdown differ in how they say it."""
+"""Run and records -> everything a report says, as text, once. HTML and Markdown differ in how they say it."""
 
 from __future__ import annotations
 
@@ -7,30 +7,28 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-import pandas as pd
-
-from reports.absence import Absence, absences
-from reports.across import Across, across
-from reports.break_even import break_even
-from reports.cautions import Caution, cautions
-from reports.comparison import comparison
-from reports.figures import Section
-from reports.glance import at_a_glance
-from reports.growth import growth
-from reports.headline import Headline, headline
-from reports.listing import Listing, listings
-from reports.means import means
-from reports.native import native_note, noted
-from reports.outcome import MEASURED, promise
-from reports.phases import phases
-from reports.profiles import Profiled, profiled
-from reports.published import published
-from reports.races import race
-from reports.records import EveryRecord, every_record
-from reports.seen import Seen
-from reports.table import each, in_order
-from reports.verdict import verdict
-from reports.vouching import vouched
+from reports.measured.findings import findings
+from reports.measured.outcome import MEASURED, promise
+from reports.measured.races import race
+from reports.measured.table import each, in_order, measured
+from reports.profiling.profile_index import ProfileIndex
+from reports.profiling.profiles import Profiled, profiled
+from reports.sections.across import Across, across
+from reports.sections.break_even import break_even
+from reports.sections.cautions import Caution, cautions
+from reports.sections.comparison import comparison
+from reports.sections.glance import at_a_glance
+from reports.sections.growth import growth
+from reports.sections.listing import Listing, listings
+from reports.sections.means import means
+from reports.sections.phases import phases
+from reports.sections.published import published
+from reports.sections.records import EveryRecord, every_record
+from reports.sections.vouching import vouched
+from reports.text.absence import Absence, absences
+from reports.text.figures import Section
+from reports.text.native_notes import noted
+from reports.view import View, view
 from results import units
 from results.record import Cell, Record, Run, Vouching
 
@@ -66,21 +64,18 @@ class Curve:
 class Story:
     """What a report says."""
 
-    run: Run
-    records: tuple[Record, ...]
-    table: pd.DataFrame
-    verdict: tuple[str, ...]
+    view: View
+    findings: tuple[str, ...]
     cautions: tuple[Caution, ...]
     glance: Section | None
     comparison: Section | None
     across: Across | None
-    headline: Headline | None
     means: Section | None
     published: Section | None
     break_even: Section | None
     phases: Section | None
     growth: Section | None
-    looks: Seen | None
+    profile_index: ProfileIndex | None
     """What profilers saw."""
     profiled: Profiled | None
     listings: tuple[Listing, ...]
@@ -96,76 +91,68 @@ class Story:
     command: str
 
 
-Raced = tuple[Run, Iterable[Record]]
+RunRecords = tuple[Run, Iterable[Record]]
 """A run and its records."""
 
 
 def story(
     run: Run,
     records: Iterable[Record],
-    looks: Seen | None = None,
-    against: Raced | None = None,
-    others: Sequence[Raced] = (),
+    profile_index: ProfileIndex | None = None,
+    against: RunRecords | None = None,
+    others: Sequence[RunRecords] = (),
     vouchings: Sequence[Vouching] = (),
 ) -> Story:
-    """The whole story of a run, finished or not, looked at with profilers or not, beside other runs or not.
+    """The whole story of a run, finished or not, profiled or not, beside other runs or not.
 
     against: a run that its speedups are set against; others: runs that stand side by side with it.
     """
-    records = list(records)
-    raced = race(run, records)
-    table = raced.table
-    beside = across([raced, *(race(*other) for other in others)])
+    found = view(run, records)
+    table = found.table
+    beside = across(found, [race(*other) for other in others])
 
-    def told(section: Section | None) -> Section | None:
+    def with_notes(section: Section | None) -> Section | None:
         return noted(section, run.engines) if section else None
 
     return Story(
-        run=run,
-        records=tuple(records),
-        table=table,
-        verdict=tuple(verdict(table)) if run.blocks or not run.cells else (PROFILES_ONLY,),
-        cautions=tuple(cautions(run, records, table)),
-        glance=told(at_a_glance(table)),
-        comparison=told(comparison(table, race(*against).table, against[0].id)) if against else None,
+        view=found,
+        findings=tuple(findings(table, found.headline_workload)) if run.blocks or not run.cells else (PROFILES_ONLY,),
+        cautions=tuple(cautions(found)),
+        glance=with_notes(at_a_glance(found.headline_rows)),
+        comparison=with_notes(comparison(table, race(*against).table, against[0].id)) if against else None,
         across=replace(beside, section=noted(beside.section, run.engines)) if beside else None,
-        headline=_headline(run, table),
-        means=told(means(table)),
-        published=told(published(table)),
-        break_even=told(break_even(table)),
-        phases=told(phases(table)),
-        growth=told(growth(table)),
-        looks=looks,
-        profiled=profiled(looks) if looks else None,
-        listings=listings(run, table),
-        absences=_absences(run, table),
-        correctness=_correctness(run, table),
-        vouched=vouched(vouchings, records),
+        means=with_notes(means(table)),
+        published=with_notes(published(table)),
+        break_even=with_notes(break_even(table)),
+        phases=with_notes(phases(table)),
+        growth=with_notes(growth(table)),
+        profile_index=profile_index,
+        profiled=profiled(profile_index) if profile_index else None,
+        listings=listings(found),
+        absences=_absences(found),
+        correctness=_correctness(found),
+        vouched=vouched(vouchings, found.records),
         tolerance=BASELINE_TOLERANCE,
-        curves=tuple(_curves(run, table, records)),
-        every_record=every_record(run, records),
+        curves=tuple(_curves(found)),
+        every_record=every_record(found),
         settings=tuple((name.replace("_", " "), f"{value:g}") for name, value in run.settings if value is not None),
         command=shlex.join(run.command),
     )
 
 
-def _headline(run: Run, table: pd.DataFrame) -> Headline | None:
-    found = headline(table)
-    return found and replace(found, notes=native_note([rung.engine for rung in found.rows], run.engines))
-
-
-def _absences(run: Run, table: pd.DataFrame) -> tuple[Absence, ...]:
+def _absences(view: View) -> tuple[Absence, ...]:
     planned = (
         (str(row.status), str(row.reason), str(row.remedy), f"{row.engine}/{row.interpreter}/{row.workload}")
-        for row in each(table[table["status"] != MEASURED])
+        for row in each(view.table[view.table["status"] != MEASURED])
     )
-    over = f"did not fit into {units.duration(run.budget_seconds)}"
-    left_out = (("left out", over, "Give the run longer with --budget.", cell.key) for cell in run.left_out)
+    over = f"did not fit into {units.duration(view.run.budget_seconds)}"
+    left_out = (("left out", over, "Give the run longer with --budget.", cell.key) for cell in view.run.left_out)
     return absences([*planned, *left_out])
 
 
-def _correctness(run: Run, table: pd.DataFrame) -> tuple[Correctness, ...]:
+def _correctness(view: View) -> tuple[Correctness, ...]:
     found = []
+    table = view.table
     for engine in in_order(table, "engine"):
         rows = table[table["engine"] == engine]
         # A cell that never got as far as its proof says nothing about the engine's arithmetic.
@@ -174,7 +161,7 @@ def _correctness(run: Run, table: pd.DataFrame) -> tuple[Correctness, ...]:
         found.append(
             Correctness(
                 engine,
-                promise(run.engines.get(engine)),
+                promise(view.run.engines.get(engine)),
                 tuple(f"{bits} in {units.count(int(number), 'cell')}" for bits, number in counts.items())
                 or ("never checked",),
                 units.error(float(rows["worst_error"].max())),
@@ -183,13 +170,13 @@ def _correctness(run: Run, table: pd.DataFrame) -> tuple[Correctness, ...]:
     return tuple(found)
 
 
-def _curves(run: Run, table: pd.DataFrame, records: Sequence[Record]) -> Iterable[Curve]:
+def _curves(view: View) -> Iterable[Curve]:
     shown = {
         Cell(engine=str(row.engine), interpreter=str(row.interpreter), workload=str(row.workload))
-        for row in each(table[table["status"] == MEASURED])
+        for row in each(measured(view.table))
     }
-    for workload in run.workloads:
-        found = [record for record in records if record.cell in shown and record.cell.workload == workload]
+    for workload in view.run.workloads:
+        found = [record for record in view.records if record.cell in shown and record.cell.workload == workload]
         longest = max(found, key=lambda record: record.losses[-1].step if record.losses else -1, default=None)
         if longest is not None and longest.losses:
             first, last = longest.losses[0], longest.losses[-1]

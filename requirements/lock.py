@@ -1,29 +1,94 @@
 """Resolves every lock file from pyproject.toml: `tox -e lock`, or `tox -e lock -- --upgrade`.
 
 A lock is universal (every Python from its oldest on, CPython and PyPy), carries hashes and names no index, so that it
-installs from whichever mirror the user has.
+installs from whichever mirror the user has. Two things keep it small. A lock names the one that it adds to with `-r`,
+and leaves out what is there. And it has no hashes of wheels for platforms that zoomgrad is not tested near (RARE):
+there, a package is built from its source, whose hash is always in.
 """
 
+import hashlib
+import re
 import subprocess
 import sys
+import tempfile
+import tomllib
 from pathlib import Path
 
 from uv import find_uv_bin
 
-# Lock -> (oldest Python, extra). Workers run under every interpreter, everything else under CPython 3.11+.
+# Lock -> (oldest Python, extra, the lock it adds to). Workers run under every interpreter, everything else under
+# CPython 3.11+.
 LOCKS = {
-    "worker": ("3.9", None),
-    "profile-worker": ("3.9", "profile-worker"),
-    "test-worker": ("3.9", "test-worker"),
-    "harness": ("3.11", "harness"),
-    "test": ("3.11", "test"),
-    "lint": ("3.11", "lint"),
+    "worker": ("3.9", None, None),
+    "profile-worker": ("3.9", "profile-worker", "worker"),
+    "test-worker": ("3.9", "test-worker", "worker"),
+    "harness": ("3.11", "harness", None),
+    "test": ("3.11", "test", "harness"),
+    "lint": ("3.11", "lint", "test"),
 }
+RARE = re.compile(
+    r"musllinux|win32|win_arm64|i686|armv7l|ppc64le|s390x|riscv64|loongarch64"
+    r"|ios_|android_|emscripten|pyodide|wasm32|-cp3[5-8]-|-pp3[78]"
+)
 HERE = Path(__file__).parent
 
-for lock, (oldest, extra) in LOCKS.items():
+
+def path(lock):
+    """Where the lock is."""
+    return HERE / f"{lock}.lock"
+
+
+def resolve(oldest, extra, output, *options):
+    """Have uv write a lock, starting from what is there."""
     command = [find_uv_bin(), "pip", "compile", "--quiet", "--universal", "--generate-hashes", "--no-emit-index-url"]
     command += ["--no-header", f"--python-version={oldest}", f"--override={HERE / 'overrides.txt'}"]
     command += [f"--extra={extra}"] if extra else []
-    command += [*sys.argv[1:], "pyproject.toml", f"--output-file={HERE / lock}.lock"]
+    command += [*options, "pyproject.toml", f"--output-file={output}"]
     subprocess.run(command, cwd=HERE.parent, check=True)  # noqa: S603  (a list of arguments)
+
+
+def packages(text):
+    """Each package's lines: its pin, its hashes, and the comment that says what wants it."""
+    return re.split(r"(?m)^(?=\w)", text)[1:]
+
+
+def pinned(lines):
+    """A package's lines without the comment."""
+    return re.sub(r"(?m)^ *#.*\n", "", lines)
+
+
+def whole(lock):
+    """The pins of a lock and of those it adds to."""
+    _, _, base = LOCKS[lock]
+    return {pinned(one) for one in packages(path(lock).read_text())} | (whole(base) if base else set())
+
+
+def files(folder, lock):
+    """Hash -> name of every file that the lock may install."""
+    oldest, extra, _ = LOCKS[lock]
+    output = Path(folder) / f"pylock.{lock}.toml"
+    resolve(oldest, extra, output, "--format=pylock.toml", f"--constraint={path(lock)}")
+    found = tomllib.loads(output.read_text())["packages"]
+    kept = [file for one in found for file in (*one.get("wheels", ()), one.get("sdist")) if file]
+    return {file["hashes"]["sha256"]: file["url"].rpartition("/")[2] for file in kept}
+
+
+def trimmed(lines, names):
+    """A package without the hashes of wheels that are rare, or for no Python of the lock's."""
+    head, *hashes = pinned(lines).rstrip().split(" \\\n")
+    comment = "".join(re.findall(r"(?m)^ *#.*\n", lines))
+    usual = [one for one in hashes if not RARE.search(names.get(one.rpartition(":")[2], "win32"))]
+    return " \\\n".join([head, *usual]) + "\n" + comment
+
+
+with tempfile.TemporaryDirectory() as folder:
+    for lock, (oldest, extra, base) in LOCKS.items():
+        resolve(oldest, extra, path(lock), *([f"--constraint={path(base)}"] if base else []), *sys.argv[1:])
+        names = files(folder, lock)
+        found = [trimmed(one, names) for one in packages(path(lock).read_text())]
+        text = "".join(one for one in found if not base or pinned(one) not in whole(base))
+        if base:
+            # Environments go by a lock's text, so that it has to change with its base.
+            digest = hashlib.sha256(path(base).read_bytes()).hexdigest()
+            text = f"# {base}.lock {digest}\n-r {base}.lock\n{text}"
+        path(lock).write_text(text)

@@ -5,15 +5,15 @@ Whatever a model holds is safe to print, to make a path of and to compute with.
 
 from __future__ import annotations
 
-import unicodedata
 from datetime import UTC, datetime
 from typing import Annotated, Final
 
 from pydantic import AwareDatetime, BeforeValidator, Field
 
+from results.printable import on_one_line, printable
+
 LONGEST_NAME: Final = 72
 """Three names, a block and a suffix make a file's name, which has at most 255 bytes on common file systems."""
-LONGEST_TEXT: Final = 10_000
 
 _NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._+]*(-[A-Za-z0-9._+]+)*"
 
@@ -21,29 +21,6 @@ Name = Annotated[str, Field(pattern=f"^{_NAME}$", max_length=LONGEST_NAME)]
 """A key, and a part of paths. No slash, because slashes join names in a cell's key; no double hyphen, because it joins
 them in file names. It starts with a letter or a digit, so it can't be `..`, a hidden file or an option."""
 CellKey = Annotated[str, Field(pattern=f"^{_NAME}/{_NAME}/{_NAME}$", max_length=3 * LONGEST_NAME + 2)]
-
-
-def printable(text: str) -> str:
-    """The text as a terminal may show it: control characters are escaped, except tabs and newlines.
-
-    Characters that change the writing direction and lone surrogates, which no file can hold, are escaped too.
-    """
-    if not text.isascii() or not text.replace("\n", "").replace("\t", "").isprintable():
-        text = "".join(map(_shown, text))
-    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
-
-
-def _shown(character: str) -> str:
-    # C: control, format, surrogate, private, unassigned. Zl and Zp: separators of lines and paragraphs.
-    category = unicodedata.category(character)
-    if character in "\n\t" or (category[0] != "C" and category not in ("Zl", "Zp")):
-        return character
-    return character.encode("unicode_escape").decode("ascii")
-
-
-def on_one_line(text: str) -> str:
-    """The same with spaces for tabs and ends of lines."""
-    return printable(text).replace("\n", " ").replace("\t", " ")
 
 
 Text = Annotated[str, BeforeValidator(lambda value: printable(value) if isinstance(value, str) else value)]

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from results.fields import printable
+from results.printable import printable
 
 Stored = TypeVar("Stored")
 
@@ -23,8 +23,9 @@ MOST_CHARACTERS = 300
 
 # A FIFO that nobody writes to would keep its reader waiting. Windows knows neither the flag nor FIFOs among files.
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 # A link that somebody put in the draft's place would be followed, and what it leads to overwritten.
-_DRAFT = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_DRAFT = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | getattr(os, "O_BINARY", 0)
 
 
 class Unreadable(Exception):
@@ -103,23 +104,39 @@ def sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
-def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
-    """The text of a regular file. Raises Unreadable if it is missing, not a regular file, too large, or not UTF-8."""
-    try:
-        descriptor = os.open(path, _READ)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise Unreadable(f"{path}: no such file\n  A run folder holds run.json and a folder of records.") from error
+class NotAsWritten(Exception):
+    """A path that is not a regular file, or a file that is too long: which of the two."""
+
+
+def read_bytes(path: Path, most_bytes: int = MOST_BYTES, *, follow_links: bool = True) -> bytes:
+    """The content of a regular file, never waiting for a FIFO. Raises OSError and NotAsWritten."""
+    descriptor = os.open(path, _READ | (0 if follow_links else _NO_LINK))
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Unreadable(f"{path}: not a file\n  Remove it, then resume the run it belongs to.")
+            raise NotAsWritten("not a file")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             content = file.read(most_bytes + 1)
     finally:
         os.close(descriptor)
     if len(content) > most_bytes:
-        raise Unreadable(f"{path}: more than {most_bytes:,} bytes, which zoomgrad never writes\n  Remove the file.")
+        raise NotAsWritten(f"longer than {most_bytes:,} bytes")
+    return content
+
+
+def read_content(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
+    """The same. Raises Unreadable if the file is missing, not a regular file, or too large."""
     try:
-        return content.decode("utf-8")
+        return read_bytes(path, most_bytes)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise Unreadable(f"{path}: no such file\n  A run folder holds run.json and a folder of records.") from error
+    except NotAsWritten as wrong:
+        raise Unreadable(f"{path}: {wrong}\n  Remove it, then resume the run it belongs to.") from wrong
+
+
+def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
+    """The same as text. Raises Unreadable if it is not UTF-8, too."""
+    try:
+        return read_content(path, most_bytes).decode("utf-8")
     except UnicodeDecodeError as error:
         raise Unreadable(f"{path}: not UTF-8 text\n  Remove the file, then resume the run it belongs to.") from error
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from results import stats
 from results.record import Cell, Record
 from results.samples import Blocks, baseline_of, common, step_seconds
+from results.stats import intervals
 
 
 def imprecise(records: Iterable[Record], precision: float) -> list[Cell]:
@@ -29,6 +29,6 @@ def imprecise(records: Iterable[Record], precision: float) -> list[Cell]:
 
 def _half_width(base: Blocks, engine: Blocks) -> float:
     try:
-        return stats.speedup(*common(base, engine)).relative_width / 2
-    except stats.TooFewProcesses:
+        return intervals.speedup(*common(base, engine)).relative_width / 2
+    except intervals.TooFewProcesses:
         return float("inf")

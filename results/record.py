@@ -1,7 +1,10 @@
 """The schema of a run: plain, immutable records between the harness that measures and the reports that read.
 
-A figure is recorded by adding one field to `Record`; the tables derive their columns from the fields. A field is never
-renamed or given another unit without raising `SCHEMA_VERSION`, since a record outlives the code that wrote it.
+A figure is recorded by adding one field to `Record`; the tables derive their columns from the fields.
+
+A record outlives the code that wrote it, so older records stay readable. A field that is added later has a default that
+says "unknown" or "none", or a validator that converts what older releases wrote. A field is never renamed or given
+another unit without raising `SCHEMA_VERSION`. tests/results/test_previous_release.py reads runs of earlier releases.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
-from results import stats
 from results.record import BASELINE, Cell, Record
+from results.stats import intervals
 
 Blocks = Mapping[int, Sequence[float]]
 """Of one cell, by block: the values of one process, in seconds."""
@@ -19,14 +19,27 @@ def step_seconds(records: Iterable[Record]) -> Mapping[Cell, Blocks]:
     What is compared was hardly ever measured in the same second, and a cloud machine has faster and slower ones; see
     `harness.worker.pace`. As measured where an interpreter's records have no pace.
     """
-    measured = [record for record in records if record.status == "measured"]
+    measured = _measured(records)
     paces: dict[str, list[Sequence[float]]] = defaultdict(list)
     for record in measured:
         paces[record.cell.interpreter].append(record.pace_seconds)
     usual = {name: median(map(median, of_it)) for name, of_it in paces.items() if all(of_it)}
+    return _by_cell((record, _steadied(record, usual.get(record.cell.interpreter))) for record in measured)
+
+
+def step_seconds_as_measured(records: Iterable[Record]) -> Mapping[Cell, Blocks]:
+    """Seconds a step of every measured record as the clock gave them, to compare with what no pace can steady."""
+    return _by_cell((record, record.step_seconds) for record in _measured(records))
+
+
+def _measured(records: Iterable[Record]) -> list[Record]:
+    return [record for record in records if record.status == "measured"]
+
+
+def _by_cell(samples: Iterable[tuple[Record, Sequence[float]]]) -> Mapping[Cell, Blocks]:
     found: dict[Cell, dict[int, Sequence[float]]] = defaultdict(dict)
-    for record in measured:
-        found[record.cell][record.block] = _steadied(record, usual.get(record.cell.interpreter))
+    for record, values in samples:
+        found[record.cell][record.block] = values
     return found
 
 
@@ -36,13 +49,26 @@ def _steadied(record: Record, usual: float | None) -> Sequence[float]:
     return [seconds * usual / pace for seconds, pace in zip(record.step_seconds, record.pace_seconds, strict=True)]
 
 
-def compile_seconds(records: Iterable[Record]) -> Mapping[Cell, Blocks]:
-    """Compile time of every measured record that has one: a process compiles once. All phases together."""
-    found: dict[Cell, dict[int, Sequence[float]]] = defaultdict(dict)
-    for record in records:
-        if record.status == "measured" and sum(record.phases.values()) > 0:
-            found[record.cell][record.block] = (sum(record.phases.values()),)
-    return found
+TICK_SECONDS = 1e-9
+"""No clock measures less: a stranger's figure below it is nothing, and no ratio overflows."""
+
+
+def compile_seconds(record: Record) -> float | None:
+    """Compile time of one process, all phases together: the only place that works it out.
+
+    0.0 where there was nothing to compile. None where there was (it has a tape), but this process only loaded the
+    object of an earlier block, and recorded no phase.
+    """
+    if record.phases:
+        seconds = sum(record.phases.values())
+        return seconds if seconds >= TICK_SECONDS else 0.0
+    return None if record.tape_rows else 0.0
+
+
+def compiled_seconds(records: Iterable[Record]) -> Mapping[Cell, Blocks]:
+    """Compile time of every measured record that compiled something, as the clock gave it: a sample of one value."""
+    seconds = ((record, compile_seconds(record)) for record in _measured(records))
+    return _by_cell((record, (of_record,)) for record, of_record in seconds if of_record)
 
 
 def baseline_of(cell: Cell) -> Cell:
@@ -50,7 +76,7 @@ def baseline_of(cell: Cell) -> Cell:
     return cell.model_copy(update={"engine": BASELINE})
 
 
-def common(base: Blocks, other: Blocks) -> tuple[stats.Samples, stats.Samples]:
+def common(base: Blocks, other: Blocks) -> tuple[intervals.Samples, intervals.Samples]:
     """The samples of the blocks that both have: what slowed a whole block then cancels in their ratio."""
     blocks = sorted(base.keys() & other.keys())
     return [base[block] for block in blocks], [other[block] for block in blocks]

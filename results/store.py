@@ -1,5 +1,7 @@
 """Records on disk: one folder a run, one file a record, each written whole as soon as its worker ends.
 
+A run that is kept, as a baseline run, becomes one file: results/run_file.py.
+
     <run>/.zoomgrad-run              the marker: zoomgrad made the folder, and may remove what is in it
     <run>/run.json                   the plan, the machine, the settings
     <run>/records/<cell>--<block>.json
@@ -22,13 +24,15 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Container
+from collections.abc import Container, Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from results import owned
 from results.files import Unreadable, files_inside, folder_inside, inside, read, write_atomically
 from results.profile import PROFILE, AnyProfile
 from results.record import Cell, Record, Run, Vouching
+from results.run_file import SUFFIX, Snapshot, pack, unpack
 
 RUNS = Path(os.environ.get("ZOOMGRAD_RUNS") or Path(__file__).parent / "runs")
 """Where runs are kept, unless told otherwise."""
@@ -36,8 +40,8 @@ RUNS = Path(os.environ.get("ZOOMGRAD_RUNS") or Path(__file__).parent / "runs")
 OBJECTS = Path(__file__).parent.parent / ".zoomgrad" / "objects"
 """For compiled code that a run loads again: a folder a run, in this checkout, wherever the run's own folder is."""
 
-REFERENCE = Path(os.environ.get("ZOOMGRAD_REFERENCE") or Path(__file__).parent / "reference")
-"""Committed runs, a folder a preset: what the gate holds a run against, and what the README shows."""
+BASELINE_RUNS = Path(os.environ.get("ZOOMGRAD_BASELINE_RUNS") or Path(__file__).parent / "baseline_runs")
+"""Committed runs, a file a preset: what the gate compares a run with, and what the README shows."""
 
 LOOKER = "run.json"
 FACTS = ("engines", "workloads", "interpreters")
@@ -95,9 +99,9 @@ class Store:
 
     def records(self) -> list[Record]:
         """Every record of the run, in the order of its cells and blocks."""
-        order = {cell: index for index, cell in enumerate(self.run.cells)}
-        found = [self._record(path, order) for path in files_inside(self.folder, "records")]
-        return sorted(found, key=lambda record: (order[record.cell], record.block))
+        cells = self.run.cells
+        plan = set(cells)
+        return _in_order(cells, [self._record(path, plan) for path in files_inside(self.folder, "records")])
 
     def _record(self, path: Path, plan: Container[Cell]) -> Record:
         record = read(path, Record)
@@ -108,26 +112,27 @@ class Store:
             )
         return record
 
-    def keep_as(self, folder: Path) -> Store:
-        """Copy the plan, the records and the profiles to that folder, in the place of what was there.
+    def snapshot(self) -> Snapshot:
+        """All that is read of the run, as one value."""
+        return Snapshot(
+            run=self.run,
+            looker=self.looker,
+            records=tuple(self.records()),
+            vouchings=tuple(self.vouchings()),
+            profiles=tuple(self.profiles()),
+        )
 
-        Reports are made anew there, and what else profilers left stays behind. A process that is killed meanwhile
-        leaves the old folder or the new one. Raises Unreadable where zoomgrad did not make what was there.
+    def keep_as(self, file: Path) -> RunFile:
+        """Write the run as one file, in the place of the run that was there.
+
+        A process that is killed meanwhile leaves the old file or the new one. Raises Unreadable where something else
+        is there.
         """
-        run, records, looker = self.run, self.records(), self.looker
-        vouchings, profiles = self.vouchings(), self.profiles()
-        draft = Store(owned.begin(folder, run.id))
-        draft._begin(run)
-        for record in records:
-            draft.write(record)
-        for vouching in vouchings:
-            draft.write_vouching(vouching)
-        for profile in profiles:
-            draft.write_profile(profile)
-        if looker:
-            draft.write_looker(looker)
-        owned.replace(folder)
-        return Store(folder)
+        _refuse_others(file)
+        content = pack(self.snapshot())
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, content)
+        return RunFile(file)
 
     def remove(self, folder: Path) -> None:
         """Remove a folder within this run's with all that is in it; links are not followed.
@@ -137,6 +142,15 @@ class Store:
         path = inside(self.folder, *folder.relative_to(self.folder).parts)
         if owned.is_marked(self.folder):
             shutil.rmtree(path, ignore_errors=True)
+
+    @property
+    def place(self) -> Path:
+        """Where the run is, as a user names it."""
+        return self.folder
+
+    def pages_folder(self) -> Path:
+        """For what is made of the run. Raises Unreadable where it would be somebody else's."""
+        return self.folder
 
     def file(self, name: str) -> Path:
         """For a page beside the records."""
@@ -216,6 +230,91 @@ class Store:
     def profile_folder(self, cell: Cell) -> Path:
         """For what else a profiler leaves of the cell."""
         return folder_inside(self.folder, "profiles", folder_name(cell))
+
+
+class RunFile(Store):
+    """A run that was kept as one file: it is read as a folder's is, and nothing is added to it.
+
+    What is made of it, as a report, goes to a folder beside the file, with the file's name.
+    """
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(inside(file.parent, file.name.removesuffix(SUFFIX)))
+        self.path = file
+
+    @cached_property
+    def _snapshot(self) -> Snapshot:
+        return unpack(self.path)
+
+    def snapshot(self) -> Snapshot:
+        return self._snapshot
+
+    @property
+    def run(self) -> Run:
+        return self._snapshot.run
+
+    def records(self) -> list[Record]:
+        return _in_order(self.run.cells, self._snapshot.records)
+
+    def vouching(self, workload: str) -> Vouching | None:
+        return next((one for one in self._snapshot.vouchings if one.workload == workload), None)
+
+    def vouchings(self) -> list[Vouching]:
+        return list(self._snapshot.vouchings)
+
+    def profiles(self) -> list[AnyProfile]:
+        return list(self._snapshot.profiles)
+
+    @property
+    def looker(self) -> Run | None:
+        return self._snapshot.looker
+
+    def pages_folder(self) -> Path:
+        if not os.path.lexists(self.folder):
+            self.folder.mkdir()
+            owned.mark(self.folder, self.run.id)
+        elif not owned.is_marked(self.folder):
+            raise Unreadable(
+                f"{self.folder}: zoomgrad did not make it, so nothing is written there\n"
+                f"  Move it away, or move {self.path.name} to another folder; a report can go elsewhere with --into."
+            )
+        return self.folder
+
+    def file(self, name: str) -> Path:
+        return inside(self.pages_folder(), name)
+
+    def export_file(self, name: str) -> Path:
+        return inside(self.pages_folder(), "export", name)
+
+    @property
+    def place(self) -> Path:
+        return self.path
+
+
+def _refuse_others(file: Path) -> None:
+    """What is not a run's file belongs to somebody else."""
+    try:
+        if file.is_symlink():
+            raise Unreadable(f"{file}: a link\n  Remove it.")
+        if file.exists():
+            unpack(file)
+    except Unreadable as error:
+        raise Unreadable(
+            f"{file}: is not a run that this version of zoomgrad wrote, so it is not replaced\n"
+            "  Move it away, then try again."
+        ) from error
+
+
+def stored(place: Path) -> Store | None:
+    """The run in that folder, or in that file; None where there is neither."""
+    if place.name.endswith(SUFFIX) and place.name.strip(".") != SUFFIX.strip(".") and place.is_file():
+        return RunFile(place)
+    return Store(place) if (place / "run.json").is_file() else None
+
+
+def _in_order(cells: Sequence[Cell], records: Iterable[Record]) -> list[Record]:
+    order = {cell: index for index, cell in enumerate(cells)}
+    return sorted(records, key=lambda record: (order[record.cell], record.block))
 
 
 def _vouching(path: Path) -> Vouching:

@@ -1,16 +1,15 @@
-"""Every test, part by part: `python -m tests [OPTION OF PYTEST]…`, which is what `tox -e test` runs.
+"""Run every test, part by part: `python -m tests [OPTION OF PYTEST]…`. `tox -e test` runs this.
 
-1. The host: the tests, on two workers.
-2. The host again: those that time something, with nothing beside them.
-3. Every other interpreter in turn: the tests of worker-safe code, except those marked `host`. The texts that each one
-   generates for compilers, and the numbers that it computes, are compared with the host's. CPythons between the oldest
+1. The host runs the tests on two workers.
+2. The host runs the tests marked `alone`, one at a time.
+3. Every other interpreter in turn runs the tests of worker-safe code, except those marked `host`. The texts that it
+   generates for compilers and the numbers that it computes are compared with the host's. CPythons between the oldest
    and the newest run only `BETWEEN`.
 
-The end shows how long each part took, the slowest tests of all parts, and which interpreters were covered. In CI (`CI`
-is set) a CPython 3.9, a CPython 3.13 and a PyPy must be among them, so that an interpreter that went missing cannot
-make a green run. Where the options select tests (`-k`, `-m`, a path), the host runs them in one process, which avoids
-the start of workers. `--exhaustive` leaves nothing out: every test on every interpreter, other random examples each
-time.
+The summary shows how long each part took, the slowest tests, and which interpreters were covered. In CI (`CI` is set) a
+CPython 3.9, a CPython 3.13 and a PyPy must be among them, so that a run cannot be green without them. If the options
+select tests (`-k`, `-m`, a path), the host runs them in one process, because starting workers takes longer.
+`--exhaustive` runs every test on every interpreter, with different random examples each time.
 """
 
 from __future__ import annotations
@@ -31,8 +30,9 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from harness import interpreters  # noqa: E402  (this checkout's, whatever is installed)
-from harness.interpreters import Interpreter, NoEnvironment  # noqa: E402
+from harness.machine import environments, interpreters  # noqa: E402
+from harness.machine.environments import NoEnvironment  # noqa: E402
+from harness.machine.interpreters import Interpreter  # noqa: E402
 
 WORKER_SAFE = ("tests/engines", "tests/datasets", "tests/harness/worker")
 BETWEEN = (
@@ -47,29 +47,29 @@ BETWEEN = (
     "tests/datasets",
     "tests/harness/worker",
 )
-"""What may differ on a CPython whose neighbours on both sides run all that is worker-safe."""
+"""Tests that may give different results on a CPython between two others that run all worker-safe tests."""
 REQUIRED_IN_CI = (r"cpython-3\.9", r"cpython-3\.13", r"pypy-.*")
 WORKERS = ("-n2", "--dist=worksteal")
 SLOWEST = 10
 NO_TESTS = 5
-"""What pytest exits with where nothing was selected."""
+"""Pytest's exit code if it selected no tests."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line asks for, as each part needs it."""
+    """Options of the command line, sorted by the parts that need them."""
 
     options: list[str]
-    """Those of pytest that hold for every part."""
+    """Pytest's options for every part."""
     host_only: list[str]
-    """Those that read or write what only the host has: its cache, golden files."""
+    """Pytest's options for files that only the host has: its cache, golden files."""
     paths: list[str]
     selects: bool
     exhaustive: bool
 
     @property
     def worker_safe_paths(self) -> list[str]:
-        """The tests of worker-safe code below the paths; all of them where there are no paths."""
+        """Tests of worker-safe code below the paths; all of them if there are no paths."""
         if not self.paths:
             return list(WORKER_SAFE)
         found = []
@@ -83,7 +83,7 @@ class Options:
 
 
 def read_options(arguments: Sequence[str]) -> Options:
-    """Separate options from paths. The value of an option may look like a path: `-k engines`."""
+    """Separate options from paths. An option's value may look like a path: `-k engines`."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for name in ("-k", "-m"):
         parser.add_argument(name)
@@ -117,7 +117,7 @@ class Result:
     slowest: list[tuple[float, str]] = field(default_factory=list)
 
     def line(self) -> str:
-        """The part's row of the closing table."""
+        """The part's row of the summary."""
         counts = ", ".join(f"{number:,} {outcome}" for outcome, number in self.counts.items() if number)
         return f"{self.part:<32} {clock(self.seconds):>9}  {'FAILED: ' * self.failed}{counts or 'no tests'}"
 
@@ -128,7 +128,7 @@ def clock(seconds: float) -> str:
 
 
 def pytest(part: str, command: Sequence[str], folder: Path, *, may_be_empty: bool, **variables: str) -> Result:
-    """Run one part, show its progress, and read its results from the XML that pytest leaves."""
+    """Run one part, show its progress, and read its results from pytest's XML report."""
     print(f"\n───── {part} ─────", flush=True)
     report = folder / f"{re.sub(r'[^a-z0-9.-]+', '-', part)}.xml"
     environment = {**os.environ, **variables}
@@ -143,7 +143,7 @@ def pytest(part: str, command: Sequence[str], folder: Path, *, may_be_empty: boo
 
 
 def read(report: Path) -> tuple[dict[str, int], list[tuple[float, str]]]:
-    """How the tests of a part ended, and the slowest of them."""
+    """Read the counts by outcome and the slowest tests from a part's XML report."""
     suite = ElementTree.parse(report).getroot()[0]
     total, skipped = int(suite.get("tests", 0)), int(suite.get("skipped", 0))
     failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
@@ -155,7 +155,7 @@ def read(report: Path) -> tuple[dict[str, int], list[tuple[float, str]]]:
 
 
 def on_host(chosen: Options, folder: Path) -> list[Result]:
-    """The parts that this interpreter runs."""
+    """Run the parts of this interpreter."""
     command = [sys.executable, "-m", "pytest", "-q", *chosen.options, *chosen.host_only, *chosen.paths]
     name = f"{sys.implementation.name}-{sys.version_info[0]}.{sys.version_info[1]}"
     if chosen.selects:
@@ -167,7 +167,7 @@ def on_host(chosen: Options, folder: Path) -> list[Result]:
 
 
 def elsewhere(guests: Sequence[Interpreter], chosen: Options, folder: Path) -> list[Result]:
-    """A part for each other interpreter: its environment is made first, from a lock file."""
+    """Run one part on each other interpreter, in an environment made from a lock file."""
     if not chosen.worker_safe_paths:
         print("\nno test of worker-safe code was chosen: no other interpreter has anything to run")
         return []
@@ -181,7 +181,7 @@ def elsewhere(guests: Sequence[Interpreter], chosen: Options, folder: Path) -> l
         options += [f"--host={host}", *WORKERS]
     for guest in guests:
         try:
-            python = interpreters.environment(guest, lock="test-worker")
+            python = environments.environment(guest, lock="test-worker")
         except NoEnvironment as error:
             print(f"\n───── {guest.name} ─────\n{error}", flush=True)
             results.append(Result(guest.name, 0.0, failed=True))
@@ -196,14 +196,14 @@ def elsewhere(guests: Sequence[Interpreter], chosen: Options, folder: Path) -> l
 
 
 def is_between(guest: Interpreter, guests: Sequence[Interpreter]) -> bool:
-    """Whether it is an ordinary CPython, and neither the oldest nor the newest one."""
+    """Whether it is an ordinary CPython, and neither the oldest nor the newest."""
     cpythons = [one.minor for one in guests if one.implementation == "cpython"] + [sys.version_info[:2]]
     is_ordinary = guest.implementation == "cpython" and not guest.free_threaded
     return is_ordinary and min(cpythons) < guest.minor < max(cpythons)
 
 
 def summary(results: Sequence[Result], others: Sequence[Interpreter], covered: Sequence[Interpreter]) -> None:
-    """Where the time went, the slowest tests, and what was not covered."""
+    """Print the slowest tests, how long each part took, and what was not covered."""
     print(f"\n───── the {SLOWEST} slowest tests ─────")
     slowest = sorted((each, result.part) for result in results for each in result.slowest)[-SLOWEST:]
     for (seconds, test), part in reversed(slowest):
@@ -221,7 +221,7 @@ def summary(results: Sequence[Result], others: Sequence[Interpreter], covered: S
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run all parts; 1 where one failed or, in CI, where a required interpreter ran nothing."""
+    """Run all parts. Return 1 if one failed or, in CI, if a required interpreter ran nothing."""
     chosen = read_options(arguments)
     found = interpreters.discover()
     covered = [one for one in found if one.canonical or one.free_threaded]

@@ -1,4 +1,4 @@
-"""What all tests share. Standard library, pytest and hypothesis only, CPython 3.9: worker-safe code's tests use it."""
+"""Options and fixtures for all tests. It runs on CPython 3.9 with pytest and hypothesis, as worker-safe tests do."""
 
 import gc
 import os
@@ -17,7 +17,7 @@ PARTS = {
     "alone": lambda item: item.get_closest_marker("alone"),
     "elsewhere": lambda item: not item.get_closest_marker("host"),
 }
-"""What each part of `python -m tests` takes."""
+"""Part of `python -m tests` -> whether it runs a test."""
 
 
 def pytest_addoption(parser):
@@ -65,7 +65,7 @@ def pytest_collection_finish(session):
 
 @pytest.fixture(scope="session", autouse=True)
 def shared_objects(tmp_path_factory):
-    """Each C program is compiled once per run."""
+    """Compile each C program once per run."""
     from tests.objects import shared
 
     folder = os.environ.get("ZOOMGRAD_TEST_OBJECTS")
@@ -75,7 +75,7 @@ def shared_objects(tmp_path_factory):
 
 @pytest.fixture
 def golden(request):
-    """`golden(name, text)`: the text equals the file tests/golden/name, which --update-golden rewrites."""
+    """`golden(name, text)` compares the text with the file tests/golden/name, which --update-golden rewrites."""
 
     def check(name, text):
         path = GOLDEN / name

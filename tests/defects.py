@@ -1,7 +1,7 @@
-"""Seeded defects: one wrong line each, across the layers, and the one test that must go red for it.
+"""Seeded defects across all layers: each is one wrong line, with the test that must fail because of it.
 
-`test_defects.py` applies them one at a time, in the exhaustive suite. They show that a faster suite catches what a
-slower one did: a change to the suite may move a defect to another test, but may not drop one. `python -m tests.defects`
+`test_defects.py` applies them one at a time in the exhaustive suite. They show that a faster suite still catches what a
+slower one did: a change to the suite may move a defect to another test but may not drop it. `python -m tests.defects`
 prints the list.
 """
 
@@ -11,17 +11,17 @@ from typing import NamedTuple
 
 
 class Defect(NamedTuple):
-    """A line as it is, the same line made wrong, and who notices."""
+    """A correct line, the same line made wrong, and the test that notices."""
 
     name: str
     file: str
     right: str
-    """Stands in the file exactly once."""
+    """Occurs exactly once in the file."""
     wrong: str
     test: str
-    """The test's id, below `tests/`."""
+    """Id of the test, below `tests/`."""
     interpreter: str = ""
-    """Where only another interpreter shows it: the name of that interpreter. Otherwise the host shows it."""
+    """Name of the interpreter on which the test fails, if it does not fail on the host."""
 
 
 DEFECTS = (
@@ -63,21 +63,21 @@ DEFECTS = (
     ),
     Defect(
         "anatomy: the collector's pause also counts for the part that it interrupts",
-        "harness/worker/anatomy.py",
+        "harness/worker/profiling/anatomy.py",
         "            self._counted += seconds\n        else:",
         "            pass\n        else:",
         "harness/worker/test_profile.py::test_a_moment_belongs_to_one_part",
     ),
     Defect(
         "claims: gc_collect_main is compared with our whole group of the collector",
-        "reports/judges/symbols.py",
+        "reports/profiling/claim_rules/symbols.py",
         "    return _near(total, sum(map(published_share, names)), figures)",
         "    return _near(profile.groups.get(COLLECTOR, 0.0), sum(map(published_share, names)), figures)",
         "reports/test_analysis.py::test_symbols_are_compared_with_symbols",
     ),
     Defect(
         "powers: PyPy's own x ** 2, which is x * x",
-        "engines/derived.py",
+        "engines/value_base.py",
         'power = _libm_power if sys.implementation.name == "pypy" else operator.pow',
         "power = operator.pow",
         "engines/test_bits.py::test_squares_are_libm_pow[tuple]",
@@ -303,8 +303,8 @@ DEFECTS = (
     Defect(
         "rerolled C: expressions that are shared come in the order of a set",
         "engines/rerolled/emit/c_nest.py",
-        "for text in dict.fromkeys(leaves)]",
-        "for text in set(leaves)]",
+        "for text in dict.fromkeys(leaves))",
+        "for text in set(leaves))",
         "engines/test_everywhere.py::test_generated_texts_are_the_same_under_any_hash_seed",
     ),
     # --- the C by hand ----------------------------------------------------------------------------------------------
@@ -354,17 +354,31 @@ DEFECTS = (
     ),
     Defect(
         "lock: two runs share it",
-        "harness/lock.py",
+        "harness/run/lock.py",
         "fcntl.LOCK_EX | fcntl.LOCK_NB",
         "fcntl.LOCK_SH | fcntl.LOCK_NB",
         "harness/test_lock.py::test_a_second_run_is_told_who_measures",
     ),
     Defect(
         "interpreters: 3.11.7 is newer than 3.11.10",
-        "harness/interpreters.py",
+        "harness/machine/interpreters.py",
         "return _numbers(version)[:3], _is_release(version), version",
         "return version, _is_release(version), version",
         "harness/test_interpreters.py::test_the_highest_patch_has_the_short_name",
+    ),
+    Defect(
+        "interpreters: a program that was replaced by one as long passes for the one that answered",
+        "harness/machine/remembered.py",
+        "size, changed, inode = file.st_size, file.st_ctime_ns, file.st_ino",
+        "size, changed, inode = file.st_size, 0, 0",
+        "harness/test_interpreters.py::test_a_changed_program_is_asked_again",
+    ),
+    Defect(
+        "command line: an empty name runs the default",
+        "harness/cli/options.py",
+        "if text is not None and not text.strip():",
+        "if text and not text.strip():",
+        "harness/test_cli.py::test_an_empty_name_is_refused_and_not_left_out",
     ),
     Defect(
         "command line: wrong usage exits like a failed check",
@@ -383,26 +397,33 @@ DEFECTS = (
     # --- statistics, the gate and the report ------------------------------------------------------------------------
     Defect(
         "statistics: bounds one rank too narrow",
-        "results/stats.py",
+        "results/stats/intervals.py",
         "    return rank, (count - k) * beyond / (k + (count - 2 * k) * beyond)",
         "    return rank + 1, (count - k) * beyond / (k + (count - 2 * k) * beyond)",
         "results/test_stats.py",
     ),
     Defect(
         "gate: a cell is worse if its interval touches the limit",
-        "reports/gate.py",
-        "    if changed.high < 1 / (1 + limit):",
-        "    if changed.low < 1 / (1 + limit):",
-        "reports/test_gate.py",
+        "reports/gate/verdict.py",
+        "    if change.high < 1 / (1 + limit):",
+        "    if change.low < 1 / (1 + limit):",
+        "reports/gate/test_rules.py",
+    ),
+    Defect(
+        "gate: a compile time is compared with steps that the pace has steadied",
+        "reports/gate/rules.py",
+        "common(self.steps_as_measured[baseline_of(cell)], self.compiled[cell])",
+        "common(self.steps[baseline_of(cell)], self.compiled[cell])",
+        "reports/gate/test_rules.py",
     ),
     Defect(
         "table: an epoch of a workload that sees its whole set at once",
-        "reports/table.py",
+        "reports/measured/table.py",
         "measured(table: pd.DataFrame) -> pd.DataFrame:\n"
         '    """The rows that have a result."""\n'
         '    return table[table["status"] == MEASURED]',
         'measured(table: pd.DataFrame) -> pd.DataFrame:\n    """The rows that have a result."""\n    return table',
-        "reports/test_table.py",
+        "reports/measured/test_table.py",
     ),
 )
 

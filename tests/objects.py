@@ -1,8 +1,8 @@
-"""Compiled objects that all tests of a run share: each C program is compiled once per compiler and flags.
+"""Cache of compiled objects for all tests of a run: each C program is compiled once per compiler and flags.
 
-An object is known by all that it is made of, so a change to a generator, a flag or a compiler makes a new one. The
-folder lives as long as the run (`ZOOMGRAD_TEST_OBJECTS`, which `python -m tests` sets for every interpreter). Each use
-gets its own copy: a process that loads one file twice gets one library, and with it one set of static variables.
+The key is a hash of everything that goes into an object, so a change to a generator, a flag or a compiler makes a new
+one. The folder is deleted after the run; `python -m tests` sets `ZOOMGRAD_TEST_OBJECTS` for every interpreter. Each use
+gets its own copy, because loading the same file twice gives one library with one set of static variables.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ compile_anew = building.build
 
 @contextlib.contextmanager
 def shared(folder):
-    """While the block runs, `building.build` takes objects from the folder, and leaves new ones there."""
+    """Inside the block, make `building.build` read objects from the folder and write new ones to it."""
 
     @contextlib.contextmanager
     def build(tool, units, flags, **limits):
@@ -44,7 +44,7 @@ def shared(folder):
 
 
 def leave(path, made):
-    """Put a copy there, whole or not at all: another process may be looking for it."""
+    """Copy the file there atomically, because another process may be looking for it."""
     descriptor, draft = tempfile.mkstemp(dir=made.parent)
     os.close(descriptor)
     shutil.copyfile(path, draft)

@@ -1,4 +1,4 @@
-"""Every seeded defect of `defects.py` is caught: its test passes without it, and fails with it."""
+"""Each seeded defect of `defects.py` is caught: its test passes without it and fails with it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import interpreters
+from harness.machine import environments, interpreters
 from tests.defects import DEFECTS
 
 ROOT = Path(__file__).parent.parent
@@ -20,7 +20,7 @@ PASSED, FAILED = 0, 1
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
-    """A copy of the sources, in which defects can be sown."""
+    """A copy of the sources for seeding defects."""
     folder = tmp_path_factory.mktemp("defects") / "checkout"
     shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".[!z]*", ".zoomgrad", "runs", "report", "__pycache__"))
     return folder
@@ -28,17 +28,17 @@ def checkout(tmp_path_factory):
 
 @cache
 def python(interpreter):
-    """The Python that runs a defect's test; a skip where the interpreter is missing."""
+    """The Python that runs a defect's test. Skips the test if the interpreter is missing."""
     if not interpreter:
         return sys.executable
     found = next((one for one in interpreters.discover() if one.name.startswith(interpreter) and one.canonical), None)
     if found is None:
         pytest.skip(f"{interpreter} is not on this machine")
-    return interpreters.environment(found, lock="test-worker")
+    return environments.environment(found, lock="test-worker")
 
 
 def run(checkout, defect):
-    """The exit code of the defect's test, and what it printed."""
+    """Exit code and output of the defect's test."""
     command = [python(defect.interpreter), "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
     environment = {**os.environ, "PYTHONPATH": str(checkout)}
     # A file of the same size, written in the same second, would be taken for the one that was compiled before.

@@ -1,6 +1,6 @@
-"""The listings of docs/one-neuron.md, made from the code, and the numbers in its prose.
+"""The listings of docs/one-neuron.md equal the code's output, and its prose quotes only numbers from them.
 
-A listing is a fenced block after `<!-- listing: NAME -->`. `--update-golden` writes them anew; then read the prose.
+A listing is a fenced block after `<!-- listing: NAME -->`. `--update-golden` rewrites them; then reread the prose.
 """
 
 import contextlib
@@ -39,7 +39,8 @@ CUT = "…\n"
 ONE = """\
 import engines
 
-Value = engines.load("rerolled-tcc").Value
+engine = engines.load("rerolled-tcc")
+Value = engine.Value
 
 x0, x1 = Value(1.0, label="x0"), Value(2.0, label="x1")
 y = Value(1.0, label="y")
@@ -71,7 +72,7 @@ THREE_NAMES = ("inputs = x + y", "parameters = [p for n in range(len(b)) for p i
 ROUNDING = ("(0.1 + 0.2) + 0.3", "0.1 + (0.2 + 0.3)")
 
 TWO_WIDE = replace(VECTORS, width=2, units=1)
-"""The vectors that every x86-64 processor has."""
+"""Vectors of two doubles, which every x86-64 processor has."""
 FLAGS = (
     *(*toolchains.STRICT, "-O1", "-march=x86-64"),
     # A section for each function; without what distributions add to every function by default.
@@ -80,7 +81,7 @@ FLAGS = (
 
 
 class Stages:
-    """What every stage makes of a program."""
+    """Results of every stage for a program."""
 
     def __init__(self, program, names, form):
         names = "".join(f"{name}\n" for name in names)
@@ -119,7 +120,7 @@ def text(lines):
 
 
 def listings(one, three):
-    """Name -> text, of all but the machine code."""
+    """Name -> text of each listing except the machine code."""
     areas = re.findall(r"^enum \{ .*\*/\n", one.c, re.MULTILINE)
     functions = ("loops_0_to_3", "loops_4_to_5", "loops_6_to_7_in_place", "turn")
     return {
@@ -149,17 +150,17 @@ def section(step, name):
 
 
 def definition(c, function):
-    """A function's text."""
+    """Text of a C function."""
     return re.search(rf"(?ms)^[^\n;]*\b{function}\([^;{{]*\)\n\{{\n.*?^\}}\n", c)[0]
 
 
 def first_loop(c):
-    """The C of loop 0."""
+    """C of loop 0."""
     return c[c.index("    /* Loop 0") : c.index("    /* Loop 1")]
 
 
 def machine_code(gcc, one, three, folder):
-    """Name -> text."""
+    """Name -> text of each listing of machine code."""
     by = f"; gcc {gcc.version.split('.')[0]} -O1 -march=x86-64\n"
     loop = disassembled(gcc, three.c, "loops_0_to_3", folder)
     end = next(n for n, (_, instruction, _) in enumerate(loop) if instruction == "jne") + 1
@@ -170,7 +171,7 @@ def machine_code(gcc, one, three, folder):
 
 
 def disassembled(gcc, c, function, folder):
-    """The instructions of a function: address, name, operands."""
+    """Instructions of a function: address, name, operands."""
     source, built = folder / "unit.c", folder / "unit.o"
     source.write_text(c, encoding="utf-8")
     subprocess.run([*gcc.command, *FLAGS, "-c", str(source), "-o", str(built)], check=True)
@@ -184,12 +185,12 @@ def assembly(instructions):
 
 
 def blocks():
-    """Name -> text, as the document has it."""
+    """Name -> text of each listing in the document."""
     return {name: block for _, name, block, _ in BLOCK.findall(DOCUMENT.read_text(encoding="utf-8"))}
 
 
 def compare(request, made):
-    """The document's blocks of these names are what was made now."""
+    """Compare the document's listings of these names with `made`."""
     if request.config.getoption("--update-golden"):
         old = DOCUMENT.read_text(encoding="utf-8")
         new = BLOCK.sub(lambda found: found[1] + made.get(found[2], found[3]) + found[4], old)
@@ -211,7 +212,7 @@ def test_each_listing_is_what_the_code_prints(request, one, three):
 
 @pytest.mark.alone
 def test_the_machine_code_is_what_gcc_makes(request, tmp_path, one, three):
-    """By the version that the document names; with --update-golden by the newest, whose version it then names."""
+    """Uses the gcc version that the document names; with --update-golden, the newest gcc, which it then names."""
     if not toolchains.IS_X86 or sys.platform != "linux":
         pytest.skip("the document shows the machine code of x86-64, with Linux's calling convention")
     if not shutil.which("objdump"):
@@ -229,7 +230,7 @@ def test_the_machine_code_is_what_gcc_makes(request, tmp_path, one, three):
 
 
 def test_the_prose_has_only_numbers_that_are_in_a_listing(one, three):
-    """Or that are counted here."""
+    """The numbers of rows and loops, which no listing shows, are counted here."""
     facts = {f"{n} {what}" for s in (one, three) for n, what in ((len(s.tape), "rows"), (len(s.loops.loops), "loops"))}
     page = DOCUMENT.read_text(encoding="utf-8")
     shown = "\n".join(blocks().values())
@@ -254,7 +255,7 @@ def test_the_stages_that_show_offers_are_those_that_the_document_names():
 
 
 def test_the_prose_quotes_what_listings_say():
-    """What stands in backticks and names a place, a row or a register is in a listing."""
+    """Each place, row or register in backticks is in a listing."""
     page = DOCUMENT.read_text(encoding="utf-8")
     shown = "\n".join(blocks().values())
     for quote in re.findall(r"`([^`\n]+)`", re.sub(r"(?s)```.*?```", "", page)):
@@ -263,7 +264,7 @@ def test_the_prose_quotes_what_listings_say():
 
 
 def test_an_address_is_eight_bytes_for_each_place(one):
-    """How the document reads [rdi+0x88] as p[1]."""
+    """So that [rdi+0x88] is p[1], as the document says."""
     assert (one.step.area("p").start + 1) * 8 == 0x88
 
 

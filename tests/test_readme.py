@@ -1,4 +1,4 @@
-"""What the README promises of code, run."""
+"""The README's example runs, its tables are complete, and its figures come from the committed run."""
 
 import re
 from pathlib import Path
@@ -8,9 +8,18 @@ import pytest
 import engines
 
 ROOT = Path(__file__).parent.parent
-FILE = ROOT / "README.md"
-README = FILE.read_text(encoding="utf-8")
-OPENING = re.compile(r"(?s)(<!-- opening[^>]*-->\n\n)(.*?)(\n<!-- /opening -->)")
+README = ROOT / "README.md"
+DOCS = ROOT / "docs"
+
+
+def made(request, file, name, text):
+    """`--update-golden` writes what stands between the two comments of that name, so that nobody types a figure."""
+    marked = re.compile(rf"(?s)(<!-- {name}[^>]*-->\n)(.*?)(<!-- /{name} -->)")
+    content = file.read_text(encoding="utf-8")
+    if request.config.getoption("--update-golden"):
+        content = marked.sub(lambda found: f"{found[1]}\n{text.strip()}\n\n{found[3]}", content)
+        file.write_text(content, encoding="utf-8")
+    assert marked.search(content)[2].strip() == text.strip()
 
 
 def test_the_example_trains_a_compiled_model(capsys):
@@ -18,8 +27,8 @@ def test_the_example_trains_a_compiled_model(capsys):
         engines.load("tcc").check()
     except engines.Unavailable as missing:
         pytest.skip(missing.reason)
-    (example,) = re.findall(r"(?s)```python\n(.*?)```", README)
-    exec(compile(example, "README.md", "exec"), {"__name__": "__main__"})
+    (example,) = re.findall(r"(?s)```python\n(.*?)```", (DOCS / "using.md").read_text(encoding="utf-8"))
+    exec(compile(example, "using.md", "exec"), {"__name__": "__main__"})
     loss, phases = capsys.readouterr().out.split(" ", 1)
     assert float(loss) < 0.01
     assert phases.startswith("{'trace': 0.0, 'lower'")
@@ -28,31 +37,37 @@ def test_the_example_trains_a_compiled_model(capsys):
 def test_every_engine_and_workload_is_in_a_table():
     from harness import workloads
 
+    page = (DOCS / "engines.md").read_text(encoding="utf-8")
     for name in (*engines.names(), *workloads.names()):
         family, _, level = name.partition("-O")
-        written = f"`{name}`" if f"`{name}`" in README or not level else f"{family}-O0/-O1/-O2"
-        assert written in README, name
+        written = f"`{name}`" if f"`{name}`" in page or not level else f"{family}-O0/-O1/-O2"
+        assert written in page, name
 
 
-def test_the_opening_tables_are_the_reference_runs(request):
-    """Nobody types a figure: `--update-golden` writes the tables anew from the committed records."""
-    from reports import markdown
-    from reports.opening import opening
-    from reports.table import cells
-    from results.store import Store
+def test_the_tables_are_the_committed_runs(request):
+    from reports.pages import markdown
+    from reports.pages.readme_tables import results, summary
+    from reports.view import view
+    from results.store import BASELINE_RUNS, RunFile
 
-    store = Store(ROOT / "results" / "reference" / "full")
-    made = markdown.opening_page(opening(cells(store.run, store.records()), store.run.engines)).strip() + "\n"
-    if request.config.getoption("--update-golden"):
-        FILE.write_text(OPENING.sub(lambda found: found[1] + made + found[3], README), encoding="utf-8")
-    assert OPENING.search(FILE.read_text(encoding="utf-8"))[2] == made
+    run = RunFile(BASELINE_RUNS / "full.jsonl.xz")
+    found = view(run.run, run.records())
+    made(request, README, "summary", markdown.summary_page(summary(found)))
+    made(request, DOCS / "results.md", "results", markdown.results_page(results(found)))
 
 
-def test_the_rendered_report_is_the_reference_runs():
-    from results.store import Store
+def test_the_loops_are_those_that_are_recovered(request):
+    """The first three, and how many scalar operations they came from."""
+    pytest.importorskip("numpy")
+    import datasets
+    from harness import workloads
+    from harness.stages import Stage, text
 
-    run = Store(ROOT / "results" / "reference" / "full").run
-    for page in ("index.html", "report.md"):
-        assert run.id in (ROOT / "docs" / "report" / page).read_text(encoding="utf-8")
-    for chart in re.findall(r"\]\((docs/[^)]*\.svg)\)", README):
-        assert (ROOT / chart).is_file()
+    try:
+        lines = text(engines.load("rerolled-clang"), workloads.load("mnist"), Stage.loops).splitlines()
+    except datasets.Unavailable as missing:
+        pytest.skip(str(missing))
+    loops = [line.strip() for line in lines if re.match(r" +[012]: ", line)]
+    made(request, README, "loops", "```\n" + "\n".join(loops) + "\n```")
+    (operations,) = re.findall(r"([\d,]+) primitives", lines[-1])
+    assert f"{operations} scalar operations" in README.read_text(encoding="utf-8")

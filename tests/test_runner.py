@@ -1,4 +1,4 @@
-"""`python -m tests`: which tests each part runs, and what its results say."""
+"""`python -m tests`: the tests that each part runs, and the summary of its results."""
 
 import pytest
 
@@ -21,7 +21,7 @@ from tests.__main__ import WORKER_SAFE, Result, read, read_options
     ids=str,
 )
 def test_what_other_interpreters_run(arguments, selects, worker_safe):
-    """A value that has a folder's name is no path, and a folder above worker-safe code means that code."""
+    """An option's value is not a path, even if a folder has that name. A folder selects worker-safe code below it."""
     chosen = read_options(arguments)
     assert (chosen.selects, chosen.worker_safe_paths) == (selects, worker_safe)
 

@@ -1,8 +1,8 @@
-"""Every kind of fault, a file each.
+"""Kinds of fault, one per file: what each disturbs and checks. How batches run and where results go is in `campaign`.
 
-A kind's module has `NAME`, `FAULTS` (what a reader of the table is told), `UNIT` (what a try is), `BATCHES`, `SECONDS`
-(a batch that takes longer hangs), `lacks()` (why it can't run here, empty where it can) and `run(batch, tally)`, which
-adds to the tally what it finds.
+A kind's module has `NAME`, `FAULTS` (the table's description), `UNIT` (what one try is), `BATCHES`, `SECONDS` (a batch
+that takes longer is a hang), `lacks()` (why it can't run here; empty if it can) and `run(batch, tally)`, which adds its
+findings to the tally.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ NAMES = ("kills", "disks", "engines", "inputs", "graphs", "sanitizers")
 
 @dataclass(frozen=True)
 class Batch:
-    """One batch's number, its seed and its private folder, which is removed afterwards."""
+    """Number, seed and private folder of a batch. The folder is removed afterwards."""
 
     index: int
     seed: int
     folder: Path
 
     def rng(self, *parts: object) -> random.Random:
-        """Random numbers that only the seed, the batch and `parts` decide."""
+        """Generator seeded by the campaign's seed, the batch's number and `parts`."""
         return random.Random(" ".join(map(str, (self.seed, self.index, *parts))))
 
 
 class Kind(Protocol):
-    """What a module of this package has."""
+    """Interface of a module of this package."""
 
     NAME: str
     FAULTS: str
@@ -45,5 +45,5 @@ class Kind(Protocol):
 
 
 def load(name: str) -> Kind:
-    """The kind of that name, or of that module: tests have kinds of their own."""
+    """Return the kind of that name. A dotted name is a module, for the tests' own kinds."""
     return import_module(name if "." in name else f"faults.kinds.{name}")

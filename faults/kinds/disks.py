@@ -1,7 +1,7 @@
-"""A disk that fills up or becomes read-only in the middle of a run; then it has space again, and the run is resumed.
+"""A disk fills up or becomes read-only during a run. After it is repaired, the run is resumed.
 
-Each batch mounts its own tmpfs in a mount namespace that no other process sees. Where that is not permitted, only a
-limit on the size of a file is left (`RLIMIT_FSIZE`), beyond which each write fails.
+Each batch mounts its own tmpfs in a private mount namespace. Where mounting is not permitted, a limit on file sizes
+(`RLIMIT_FSIZE`) makes writes fail instead.
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ from faults.sandbox import Sandbox, Victim, descendants, end_descendants
 from faults.tally import Tally
 
 NAME = "disks"
-FAULTS = "a disk that is full or read-only from a random moment on, then has space again; then a resume"
+FAULTS = "a disk becomes full or read-only at a random moment and is repaired later; then a resume"
 UNIT = "a disk"
 TRIES = 6
 BATCHES = 10
 SECONDS = 900.0
 
 SPAN_SECONDS = 7.0
-"""About how long a run takes; a moment after its end disturbs the report, or nothing."""
+"""About how long a run takes. A later moment disturbs only the report, or nothing."""
 DISK_BYTES = 64 << 20
 MOST_SPACE_LEFT = 64 << 10
 CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
 MAY_FAIL = {0, 1, 2}
-"""Exit codes of a run whose disk failed: 1 for a failed record or an error of the disk, 2 for a file that can't be
-read, 0 if everything had been written by then."""
+"""Exit codes of a run whose disk failed: 1 for a failed record or a disk error, 2 for an unreadable file, 0 if
+everything had been written before."""
 
 
 def lacks() -> str:
-    """Why it can't run here; empty where it can."""
-    return "" if sys.platform == "linux" else "tmpfs and limits of a running process are Linux's"
+    """Why it can't run here; empty if it can."""
+    return "" if sys.platform == "linux" else "only Linux has tmpfs and limits on a running process"
 
 
 def run(batch: Batch, tally: Tally) -> None:
-    """Some disks that fail, each way in turn."""
+    """Make disks fail, one way after another."""
     ways: tuple[str, ...] = ("full", "read-only", "limit")
     refused = _unshare()
     if refused:
-        tally.remarks.append(f"only a limit on the size of files, since no tmpfs can be mounted here ({refused})")
+        tally.remarks.append(f"only file sizes were limited, because no tmpfs can be mounted here ({refused})")
         ways = ("limit",)
     for number in range(TRIES):
         way = ways[number % len(ways)]
@@ -67,7 +67,7 @@ def run(batch: Batch, tally: Tally) -> None:
 
 
 def _try(folder: Path, way: str, rng: random.Random, tally: Tally, where: str) -> None:
-    # A disk with a file that is open for writing can't become read-only, and temporary files are open most of the time.
+    # A disk can't become read-only while a file is open for writing, and temporary files are open most of the time.
     disk = folder / "runs" if way == "read-only" or rng.random() < 0.5 else folder
     disk.mkdir(parents=True)
     if way != "limit":
@@ -116,7 +116,7 @@ def _limit(sandbox: Sandbox, victim: Victim, disk: Path, rng: random.Random, tal
 def _then_resume(
     sandbox: Sandbox, victim: Victim, tally: Tally, where: str, repair: Callable[[], object] = lambda: None
 ) -> None:
-    """Wait for the end, check what is left, give the disk its space back, resume."""
+    """Wait for the run to end, check its files, repair the disk and resume the run."""
     code = victim.wait(RUN_SECONDS)
     store = sandbox.store()
     before = on_disk(store)
@@ -132,18 +132,18 @@ def _then_resume(
 
 
 def _fill(ballast: Path, left: int) -> None:
-    """Leave so many bytes of the disk."""
+    """Fill the disk until `left` bytes are free."""
     stat = os.statvfs(ballast.parent)
     free = stat.f_bavail * stat.f_frsize
     with contextlib.suppress(OSError), ballast.open("wb") as file:
         os.posix_fallocate(file.fileno(), 0, max(1, free - left))
 
 
-# --- mounts that nobody else sees ------------------------------------------------------------------------------------
+# --- private mounts --------------------------------------------------------------------------------------------------
 
 
 def _unshare() -> str:
-    """Get a mount namespace of this process's own; else why not."""
+    """Give this process its own mount namespace. Return why that failed, or an empty string."""
     libc = ctypes.CDLL(None, use_errno=True)
     uid, gid = os.getuid(), os.getgid()
     if libc.unshare(CLONE_NEWNS if uid == 0 else CLONE_NEWNS | CLONE_NEWUSER):

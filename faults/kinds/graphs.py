@@ -1,9 +1,8 @@
-"""Random graphs with extreme constants through every compiled engine, bit for bit beside `tuple`.
+"""Random graphs with extreme constants: every compiled engine is compared with `tuple`, bit for bit.
 
-A hundred or more graphs are one graph, their sum: a sum hands each root the gradient that it has alone, so that they
-share a translation unit in each engine's own form, and each root is an output. Graphs that train without meeting a
-number that is not finite do so together, too. Those that do meet one train alone, where the engine compiles fast: up to
-that step.
+A batch's graphs are compiled as one graph, their sum. A sum passes each root the gradient that the root has alone, so
+the graphs can share a translation unit; each root is an output. Graphs whose training stays finite are trained together
+as well. The others are trained alone up to the first step that is not finite, on engines that compile fast.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ MOST_INSTRUCTIONS = 30
 ROWS = 2
 STEPS, BATCH, RATES = 7, 3, (0.05, 0.02)
 ALONE = 20
-"""Graphs that train alone."""
+"""Most graphs that are trained alone."""
 
 EXTREME = (
     *(0.0, -0.0, 1.0, -1.0, 5e-324, -5e-324, 1e-320, 2.2250738585072014e-308, 1e-300, 1e-160, -1e-160),
@@ -48,19 +47,19 @@ EXTREME = (
     *(2.0**53, 2.0**53 + 2, 0.1, math.pi, -3.0, 1e-17),
 )
 SPECIAL = (math.inf, -math.inf, math.nan)
-"""What an input or a parameter may be; a constant must be finite."""
+"""Possible values of an input or a parameter; a constant must be finite."""
 EXPONENTS = (-2, -1, 0, 1, 2, 3, 5, 0.5, -0.5, 1.5, 1e-300, 1e300, -1e300, 1023, -1074, 0.1, 1 / 3, -0.0)
 UNARY = ("relu", "tanh", "exp", "log", "neg")
 BINARY = ("add", "sub", "mul", "div", "max")
 
 
 def lacks() -> str:
-    """Why it can't run here; empty where it can."""
+    """Why it can't run here; empty if it can."""
     return ""
 
 
 def run(batch: Batch, tally: Tally) -> None:
-    """Graphs that the reference can compute, together; then some of them alone."""
+    """Compare all graphs together, then some of them alone."""
     cases = [_case(batch.rng(number), number) for number in range(TRIES)]
     tally.tries += len(cases)
     trained = [case for case in cases if case.trains]
@@ -74,7 +73,7 @@ def run(batch: Batch, tally: Tally) -> None:
 
 
 def _engines() -> Iterator[Any]:
-    """Every strict engine that compiles any graph, and runs here."""
+    """Strict engines that compile any graph and run here."""
     for name in engines.names():
         engine = engines.load(name)
         if engine.strict and hasattr(engine, "compile"):
@@ -87,20 +86,20 @@ def _engines() -> Iterator[Any]:
 
 
 class Case(NamedTuple):
-    """A graph, what its leaves are, rows of numbers for them, and what the reference makes of each row."""
+    """A graph, the kinds of its leaves, rows of numbers for them, and the reference's result for each row."""
 
     number: int
     graph: Any
     kinds: list[str]
     rows: list[list[float]]
     outcomes: list[Any]
-    """Of the rows, which are only those that the reference can compute."""
+    """One per row. Rows that the reference cannot compute are left out."""
     trains: bool
     """Whether STEPS steps over its rows stay finite."""
 
 
 def _case(rng: random.Random, number: int) -> Case:
-    """A graph that the reference computes over one of its rows at least: about every second one."""
+    """Draw until the reference can compute at least one of the rows, which holds for about every second graph."""
     while not (case := _draw(rng, number)).outcomes:
         pass
     return case
@@ -141,7 +140,7 @@ def _number(rng: random.Random, special: bool = True) -> float:
 
 
 def _graph(rng: random.Random) -> Any:
-    """Instructions over leaves; operands count from the newest Value, so that chains get deep."""
+    """Random instructions over leaves. Operands count back from the newest Value, which makes deep chains."""
     numbers = [_number(rng) for _ in range(rng.randrange(1, 7))]
     program = [
         (
@@ -186,15 +185,15 @@ def _apply(op: str, a: Any, b: Any, constant: float, side: int) -> Any:
 
 
 class _Together(NamedTuple):
-    """Several cases as one graph. A case with fewer rows has its first ones again."""
+    """Several cases as one graph. A case with fewer rows repeats its first ones."""
 
     graph: Any
     kinds: list[str]
     rows: list[list[float]]
     roots: list[int]
-    """Where each case's root is among the values that the graph names."""
+    """Index of each case's root among the graph's values."""
     slices: list[slice]
-    """Where each case's leaves are."""
+    """Each case's leaves."""
 
 
 def _together(cases: Sequence[Case]) -> _Together:
@@ -210,7 +209,7 @@ def _together(cases: Sequence[Case]) -> _Together:
 
 
 def _compare(engine: Any, cases: Sequence[Case], tally: Tally) -> None:
-    """Forward and backward over each row, all cases in one unit: each root, and the gradients of its parameters."""
+    """Run both passes over each row, with all cases in one unit. Compare each root and its parameters' gradients."""
     one = _together(cases)
     found = compiled(engine, one.graph, one.kinds, one.rows[0], one.roots)
     for n, row in enumerate(one.rows):
@@ -231,7 +230,7 @@ def _compare(engine: Any, cases: Sequence[Case], tally: Tally) -> None:
 
 
 def _compare_training(engine: Any, cases: Sequence[Case], tally: Tally) -> None:
-    """Training of all cases in one unit, over rows, with updates and a batch that is not full."""
+    """Train all cases in one unit over the rows, with updates and a partial batch."""
     one = _together(cases)
     rows = _inputs(one.kinds, one.rows)
     expected = train_by_hand(one.graph, one.kinds, one.rows[0], rows, RATES, BATCH, STEPS)
@@ -243,11 +242,11 @@ def _compare_training(engine: Any, cases: Sequence[Case], tally: Tally) -> None:
     except NonFiniteLoss as error:
         told = str(error)
     if told:
-        tally.count("mismatches", f"{engine.name}, {len(cases)} graphs that train together: {told[:500]}")
+        tally.count("mismatches", f"{engine.name}, {len(cases)} graphs trained together: {told[:500]}")
 
 
 def _compare_alone(engine: Any, case: Case, tally: Tally) -> None:
-    """Training up to the step at which the reference ends; at that step an engine raises, or goes on."""
+    """Train up to the step at which the reference stops. If that step's loss is not finite, the engine must raise."""
     rows = _inputs(case.kinds, case.rows)
     expected = train_by_hand(case.graph, case.kinds, case.rows[0], rows, RATES, BATCH, STEPS)
     found = compiled(engine, case.graph, case.kinds, case.rows[0])

@@ -1,14 +1,14 @@
-"""Damaged files and run folders: each is accepted, or refused by an error of ours that names it. Nothing else.
+"""Damaged files and run folders. Each must be accepted, or refused with one of our errors that names it.
 
-The parts: MNIST's file format, raw and packed; the files of a run, each by itself; whole run folders, of which a sample
-goes through the report.
+Inputs are IDX files (MNIST's format), raw and compressed, single files of a run, and whole run folders. The report is
+built from a sample of the folders.
 """
 
 from __future__ import annotations
 
 import contextlib
 import gzip
-import json
+import lzma
 import os
 import random
 import shutil
@@ -16,6 +16,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,53 +25,55 @@ from datasets import idx
 from datasets.idx import CorruptData
 from faults.kinds import Batch
 from faults.mutate import damage_bytes, damage_json
+from faults.runs import as_files
 from faults.tally import Tally
-from harness.interpreters import ROOT
+from harness.machine.interpreters import ROOT
 from reports import build
+from reports.gate.noise_floor import Noise
 from results.files import Unreadable, read
-from results.noise import Noise
 from results.profile import PROFILE
 from results.record import Record, Run, Vouching
+from results.run_file import SUFFIX, Snapshot, pack, unpack
 from results.store import Store
 
 NAME = "inputs"
-FAULTS = "damaged IDX files, records, plans, vouchings, profiles and run folders; some folders go through the report"
+FAULTS = "damaged IDX files, records, plans, vouchings, profiles and run folders; the report is built from some folders"
 UNIT = "a damaged file or folder"
 TRIES = 2000
 BATCHES = 50
 SECONDS = 900.0
 
 ITEM_SECONDS = 10.0
-"""From here on an input hangs its reader."""
+"""A reader that takes longer hangs."""
 REPORT_SECONDS = 120.0
 REPORT_EVERY = 500
 FOLDER_EVERY = 4
-"""Of the inputs: a whole run folder; and of these, one in REPORT_EVERY / FOLDER_EVERY is reported."""
+"""One input in FOLDER_EVERY is a run folder. One folder in REPORT_EVERY / FOLDER_EVERY goes through the report."""
 MOST_BYTES = 3 << 30
-"""Of this process: a reader that a small file leads to allocate more has no bound."""
+"""Limit of this process. A reader that allocates more for a small file has no bound."""
 
 
 class TooLong(BaseException):
-    """The alarm went off. No reader may catch it."""
+    """The alarm went off. A BaseException, so that no reader catches it."""
 
 
 def lacks() -> str:
-    """Why it can't run here; empty where it can."""
+    """Why it can't run here; empty if it can."""
     return "" if sys.platform != "win32" else "Windows has no alarm signal"
 
 
 def run(batch: Batch, tally: Tally) -> None:
-    """Damaged inputs, each from the next sample in turn."""
+    """Damage random samples and read them."""
     _limit_memory()
     signal.signal(signal.SIGALRM, _too_late)
     files = list(_files())
-    folders = [RunFolder(folder) for folder in sorted((ROOT / "results" / "reference").iterdir()) if folder.is_dir()]
+    folders = [RunFolder(run) for run in _committed()]
     for number in range(TRIES):
         rng = batch.rng(number)
         place = batch.folder / "input"
         where = f"input {number}"
         if number % FOLDER_EVERY == 0:
-            # Batches report other folders than their neighbours do.
+            # Each batch reports different folders.
             reported = (number + batch.index * FOLDER_EVERY) % REPORT_EVERY == 0
             rng.choice(folders).damaged(place, rng, reported)
             _check(
@@ -91,7 +94,7 @@ def run(batch: Batch, tally: Tally) -> None:
 
 
 def _check(tally: Tally, where: str, seconds: float, reader: Callable[..., Any], *arguments: Any) -> None:
-    """Accepted, or refused by an error of ours; all else is counted."""
+    """Read the input. Count everything except acceptance and refusal with one of our errors."""
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         reader(*arguments)
@@ -125,7 +128,7 @@ def _limit_memory() -> None:
 
 
 def _files() -> Iterator[tuple[str, bytes, Callable[[Path], Any]]]:
-    """What is damaged, whole, and who reads it. IDX files come often, so that half of all files are theirs."""
+    """(name, undamaged content, reader) of each sample. IDX files repeat, so that half of all files are IDX files."""
     pixels, labels = bytes(range(256)) * 3, bytes(range(10)) * 2
     images_file = idx.encode_images(pixels, 8, 8)
     labels_file = idx.encode_labels(labels)
@@ -135,19 +138,21 @@ def _files() -> Iterator[tuple[str, bytes, Callable[[Path], Any]]]:
         ("labels", labels_file, _read_labels),
         ("packed labels", gzip.compress(labels_file, mtime=0), _read_labels),
     ]
-    reference = ROOT / "results" / "reference"
+    committed = _committed()
+    files = [(path, content) for run in committed for path, content in sorted(as_files(run).items())]
     models: list[tuple[str, str, Any]] = [
-        ("run.json", "*/run.json", Run),
-        ("a record", "*/records/*--0.json", Record),
-        ("a vouching", "*/vouching/*.json", Vouching),
+        ("run.json", "run.json", Run),
+        ("a record", "records/*--0.json", Record),
+        ("a vouching", "vouching/*.json", Vouching),
     ]
     found: list[tuple[str, bytes, Callable[[Path], Any]]] = []
     for name, pattern, model in models:
-        for path in sorted(reference.glob(pattern))[:6]:
-            found.append((name, path.read_bytes(), partial(_read_as, model)))
-    profiles = {path.stem.rpartition("--")[2]: path for path in sorted(reference.glob("*/profiles/*--*.json"))}
-    for path in profiles.values():
-        found.append(("a profile", path.read_bytes(), partial(_read_as, PROFILE)))
+        for content in [content for path, content in files if fnmatchcase(path, pattern)][:6]:
+            found.append((name, content, partial(_read_as, model)))
+    for content in {path.rpartition("--")[2]: content for path, content in files if "profiles/" in path}.values():
+        found.append(("a profile", content, partial(_read_as, PROFILE)))
+    for run in committed:
+        found.append(("a packed run", pack(run.model_copy(update={"records": run.records[:6]})), unpack))
     noise = (
         b'{"machine": {"processor": "x"}, "created_at": "2026-11-22T07:27:58Z", '
         b'"runs": ["2026-11-22T072758-smoke", "b"], "floors": {"tcc/cpython-3.13/xor": 0.01}}'
@@ -157,11 +162,20 @@ def _files() -> Iterator[tuple[str, bytes, Callable[[Path], Any]]]:
     yield from samples * max(1, len(found) // len(samples))
 
 
+def _committed() -> list[Snapshot]:
+    return [unpack(path) for path in sorted((ROOT / "results" / "baseline_runs").glob(f"*{SUFFIX}"))]
+
+
 def _damaged(name: str, content: bytes, rng: random.Random) -> bytes:
     if content[:1] == b"{" and rng.random() < 0.7:
         return damage_json(content.decode(), rng).encode("utf-8", "surrogatepass")
+    if name == "a packed run" and rng.random() < 0.5:
+        lines = lzma.decompress(content).splitlines(keepends=True)
+        which = rng.randrange(len(lines))
+        lines[which] = _damaged("a line", lines[which], rng)
+        return lzma.compress(b"".join(lines))
     if name.startswith("packed") and rng.random() < 0.5:
-        # Whole as a packed file, damaged inside; now and then much longer than it looks.
+        # A valid compressed file with damaged content, which is sometimes far longer than its size suggests.
         inner = damage_bytes(gzip.decompress(content), rng)
         return gzip.compress(inner + bytes(1 << 27 if rng.random() < 0.002 else 0), 1, mtime=0)
     return damage_bytes(content, rng)
@@ -188,28 +202,26 @@ def _read_labels(path: Path) -> None:
 
 
 class RunFolder:
-    """A committed run, cut down to some of its files, to be copied and damaged."""
+    """A committed run, reduced to some of its files, as a source of damaged copies."""
 
     MOST_FILES = 6
-    """Of each part: a report of hundreds of records takes seconds."""
+    """Files of each part, because a report on hundreds of records takes seconds."""
 
-    def __init__(self, folder: Path) -> None:
-        run = json.loads((folder / "run.json").read_bytes())
-        self.parts = {
-            part: {path.name: path.read_bytes() for path in sorted((folder / part).glob("*.json"))}
-            for part in ("records", "vouching", "profiles")
-        }
-        self.run = run
-        self.marker = {path.name: path.read_bytes() for path in folder.iterdir() if path.name.startswith(".zoomgrad")}
+    def __init__(self, run: Snapshot) -> None:
+        files = as_files(run)
+        self.whole = {"run.json": files.pop("run.json")}
+        self.parts = [
+            {path: content for path, content in files.items() if path.startswith(part)}
+            for part in ("records/", "vouching/", "profiles/")
+        ]
 
     def damaged(self, place: Path, rng: random.Random, reported: bool) -> None:
-        """Write a sample of it, damaged. reported: gently, so that the report gets to see most of it."""
-        files = {"run.json": json.dumps(self.run).encode(), **self.marker}
-        for part, there in self.parts.items():
-            chosen = rng.sample(sorted(there), min(len(there), self.MOST_FILES))
-            files |= {f"{part}/{name}": there[name] for name in chosen}
+        """Write a damaged sample of it. reported: damage it only a little, so that the report gets past the readers."""
+        files = dict(self.whole)
+        for part in self.parts:
+            files |= {name: part[name] for name in rng.sample(sorted(part), min(len(part), self.MOST_FILES))}
         for name in rng.sample(sorted(files), 1 if reported else rng.randrange(4)):
-            # Bytes that are damaged are refused almost always; values that are odd may be accepted.
+            # Readers refuse damaged bytes almost always, but may accept odd values.
             files[name] = _structure(files[name], rng) if reported else _damaged(name, files[name], rng)
         for name, content in files.items():
             path = place / name
@@ -226,7 +238,7 @@ def _structure(content: bytes, rng: random.Random) -> bytes:
 
 
 def _disturb(place: Path, names: list[str], rng: random.Random) -> None:
-    """Now and then something that is no file is in a file's place, or a file has another's name."""
+    """Sometimes replace a file by something that is not a file, or give it another name."""
     if rng.random() < 0.6:
         return
     path = place / rng.choice(names)
@@ -258,7 +270,7 @@ def _disturb(place: Path, names: list[str], rng: random.Random) -> None:
 
 
 def _read_run(place: Path, reported: bool) -> None:
-    """All that commands read of a run; and its report."""
+    """Read everything that commands read of a run. reported: build the report too."""
     store = Store(place)
     _ = store.run
     store.records()

@@ -1,4 +1,4 @@
-"""SIGKILL at a random moment: the harness, its workers, their compilers, or all of them; then the run is resumed."""
+"""SIGKILL of the harness, a worker, a compiler or all of them at a random moment. Then the run is resumed."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ SECONDS = 900.0
 
 ENGINES = ("tuple,tcc", "tcc,rerolled-gcc", "tuple,gcc-O1", "rerolled-tcc", "hoisted,clang-O0")
 TARGETS = ("harness", "harness", "harness", "all", "worker", "compiler")
-"""The harness most often: it holds what is to be kept."""
+"""Mostly the harness, because it writes the records."""
 AGAIN = 0.25
-"""Share of kills after which the resumed run is killed, too."""
+"""Share of kills after which the resumed run is killed too."""
 
 
 def lacks() -> str:
-    """Why it can't run here; empty where it can."""
+    """Why it can't run here; empty if it can."""
     return "" if sys.platform != "win32" else "Windows has no SIGKILL"
 
 
 def run(batch: Batch, tally: Tally) -> None:
-    """Some kills, each in a sandbox of its own; first a run that nobody disturbs, which shows how long one takes."""
+    """Time an undisturbed run, then kill runs, each in its own sandbox."""
     span = _undisturbed(batch, tally)
     for number in range(TRIES if span else 0):
         _try(batch.folder / str(number), batch.rng(number), span, tally, f"kill {number}")
@@ -51,7 +51,7 @@ def run(batch: Batch, tally: Tally) -> None:
 
 
 def _undisturbed(batch: Batch, tally: Tally) -> float:
-    """Seconds of a run; 0.0 where it fails by itself."""
+    """Seconds that an undisturbed run takes; 0.0 if it fails."""
     sandbox = Sandbox(batch.folder / "undisturbed")
     start = time.monotonic()
     victim = sandbox.run(ENGINES[0], batch.seed)
@@ -75,7 +75,7 @@ def _try(folder: Path, rng: random.Random, span: float, tally: Tally, where: str
         victim = sandbox.run(engines, seed, "--blocks", blocks)
         if _kill(victim, target, share * span, rng):
             break
-        # It ended before the moment came.
+        # The run ended first: try an earlier moment.
         share, attempt = share * 0.7, attempt + 1
     if target in ("worker", "compiler"):
         _go_on(sandbox, victim, tally, where)
@@ -86,7 +86,7 @@ def _try(folder: Path, rng: random.Random, span: float, tally: Tally, where: str
 
 
 def _kill(victim: Victim, target: str, seconds: float, rng: random.Random) -> bool:
-    """Kill the target after those seconds, or as soon as there is one; False where the run ended first."""
+    """Kill the target after those seconds, or as soon as one exists after that. Return False if the run ended first."""
     if not victim.wait_until(seconds):
         return False
     if target == "harness":
@@ -108,7 +108,7 @@ def _kill(victim: Victim, target: str, seconds: float, rng: random.Random) -> bo
 
 
 def _go_on(sandbox: Sandbox, victim: Victim, tally: Tally, where: str) -> None:
-    """Only a worker or a compiler died: the run goes on, and a record may tell of its cell."""
+    """After the death of a worker or a compiler: the run must continue, and the cell's record may report a failure."""
     code = victim.wait(RUN_SECONDS)
     check_said(victim, code, {0, 1}, tally, where)
     store = sandbox.store()
@@ -121,7 +121,7 @@ def _go_on(sandbox: Sandbox, victim: Victim, tally: Tally, where: str) -> None:
 
 
 def _resume(sandbox: Sandbox, engines: str, seed: int, again: float, tally: Tally, where: str) -> None:
-    """The harness died: the resumed run completes what was begun. again: seconds after which it dies, too."""
+    """After the death of the harness: the resumed run must complete. again: seconds after which that is killed too."""
     for worker in left_over(is_worker):
         tally.count("left_over", f"{where}: outlived the harness: {worker}")
     store = sandbox.store()
@@ -145,6 +145,6 @@ def _resume(sandbox: Sandbox, engines: str, seed: int, again: float, tally: Tall
 
 
 def _plant_draft(before: Files) -> None:
-    """Half a record under a draft's name, as a kill between writing and renaming leaves it."""
+    """Leave half a record under a draft's name, as a kill between writing and renaming does."""
     for path, content in list(before.items())[:1]:
         path.with_name(".0123456789abcdef.draft").write_bytes(content[: len(content) // 2])

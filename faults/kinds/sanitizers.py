@@ -1,8 +1,8 @@
-"""Generated C under AddressSanitizer and UndefinedBehaviorSanitizer, driven over buffers of exactly the promised sizes.
+"""Generated C under AddressSanitizer and UndefinedBehaviorSanitizer, on buffers of exactly the promised sizes.
 
-Each form of C is compiled with a small `main` that allocates every buffer apart from the others, and runs both passes
-and training: whole batches and ragged ones, wrap-around, calls that begin within a batch. The extension is loaded by a
-Python that the sanitizers' libraries were preloaded into. What comes out is compared with `bytecode`, bit for bit.
+Each form of C is compiled with a small `main` that allocates every buffer separately and runs both passes and training:
+whole and ragged batches, wrap-around, calls that begin within a batch. A second Python, with the sanitizers' libraries
+preloaded, loads the extension. The results are compared with `bytecode`, bit for bit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from engines.straight.extension import ExtensionEngine
 from faults.kinds import Batch
 from faults.tally import Tally
 from harness import workloads
-from harness.interpreters import ROOT
+from harness.machine.interpreters import ROOT
 from tests.engines.graphs import NAMED, bits, classifier, side_by_side
 
 NAME = "sanitizers"
@@ -50,23 +50,23 @@ FORMS = (
     *("rerolled-tcc", "rerolled-gcc", "rerolled-gcc-generic", "rerolled-clang", "rerolled-clang-sparse"),
     *("rerolled-clang-fast", "handwritten", "handwritten-sparse", "handwritten-generic"),
 )
-"""Engines whose C is taken; which compiler they would use themselves does not matter."""
+"""Engines that generate the C. Each compiler of COMPILERS compiles it, whichever the engine would use."""
 SUBJECTS = ("programs", "classifier", "xor", "tour", "moons", "digits", "mlp-64x48x10", "conv-2d", "random-dag")
 LARGE = ("digits", "mlp-64x48x10", "conv-2d", "random-dag")
-"""Thousands of rows: as straight-line C only in some forms, and not optimised, which would take minutes."""
+"""Thousands of rows: only the SPARING straight-line forms take them, unoptimised, because optimising takes minutes."""
 SPARING = ("tcc", "tcc-static", "tcc-published", EXTENSION)
 TOO_LARGE = ("moons",)
-"""As loops only."""
+"""For forms with loops only."""
 
 
 def lacks() -> str:
-    """Why it can't run here; empty where it can."""
-    return "" if any(map(sanitized, COMPILERS)) else "neither gcc nor Clang comes with the sanitizers' libraries here"
+    """Why it can't run here; empty if it can."""
+    return "" if any(map(sanitized, COMPILERS)) else "neither gcc nor Clang has the sanitizers' libraries here"
 
 
 @cache
 def sanitized(compiler: str) -> tuple[str, ...]:
-    """The compiler's command, where it can link a sanitized program; else nothing."""
+    """Command of the compiler; empty if it cannot link a sanitized program."""
     try:
         tool = toolchains.find(compiler)
     except Unavailable:
@@ -83,9 +83,9 @@ def sanitized(compiler: str) -> tuple[str, ...]:
 
 
 def run(batch: Batch, tally: Tally) -> None:
-    """Every BATCHES-th pair of form and subject, from the batch's number on."""
+    """Check every BATCHES-th pair of form and subject, starting at the batch's number."""
     absent = [compiler for compiler in COMPILERS if not sanitized(compiler)]
-    tally.remarks += [f"{compiler} is absent, or has no sanitizers' libraries here" for compiler in absent]
+    tally.remarks += [f"{compiler} or its sanitizers' libraries are missing here" for compiler in absent]
     for number, (name, about) in enumerate(list(pairs())[batch.index :: BATCHES]):
         for compiler in filter(sanitized, COMPILERS):
             folder = batch.folder / f"{number}-{compiler}"
@@ -95,7 +95,7 @@ def run(batch: Batch, tally: Tally) -> None:
 
 
 def pairs() -> Iterator[tuple[str, str]]:
-    """(form, subject); a form that does not support the subject is left out later."""
+    """Pairs (form, subject). `_check` skips a form that does not support the subject."""
     for about in SUBJECTS:
         for name in (*FORMS, EXTENSION):
             if not is_straight(name) or about not in (*LARGE, *TOO_LARGE) or (about in LARGE and name in SPARING):
@@ -103,20 +103,20 @@ def pairs() -> Iterator[tuple[str, str]]:
 
 
 def is_straight(name: str) -> bool:
-    """Whether the form has a line for each row of the tape."""
+    """Whether the form has one line per row of the tape."""
     return not name.startswith(("rerolled", "handwritten"))
 
 
 def _engine(name: str) -> Any:
-    """The engine of that name; the forms have more than the protocol."""
+    """The engine of that name, as Any: the forms have more methods than the protocol."""
     return engines.load(name)
 
 
-# --- what is compiled ------------------------------------------------------------------------------------------------
+# --- input: subjects and their C -------------------------------------------------------------------------------------
 
 
 class Call(NamedTuple):
-    """A call of `train`: from which row, how many steps, how large a batch."""
+    """Arguments of one call of `train`."""
 
     first_row: int
     steps: int
@@ -124,13 +124,13 @@ class Call(NamedTuple):
 
 
 CALLS = (Call(0, 1, 1), Call(1, 7, 2), Call(0, 9, 4), Call(2, 5, 4), Call(3, 23, 8), Call(0, 3, 8), Call(1, 2, 1))
-"""One program takes them all: a batch that is not full goes on in the next call where it has the same size."""
+"""One program makes all of these calls. The next call continues a partial batch if it has the same batch size."""
 RATE = 0.01
 MOST_ROWS = 11
 
 
 class Subject(NamedTuple):
-    """A graph, its data, and the workload that it is of, where it is one."""
+    """A graph, its data, and its workload if it has one."""
 
     loss: Any
     inputs: list[Any]
@@ -141,7 +141,7 @@ class Subject(NamedTuple):
 
 
 def subject(about: str) -> Subject:
-    """The graph of that name over fresh Values. Raises datasets.Unavailable."""
+    """Build the graph of that name from new Values. Raises datasets.Unavailable."""
     Value = _engine("bytecode").Value  # noqa: N806  (a class)
     if about in ("programs", "classifier"):
         graph, kinds = classifier()
@@ -166,7 +166,7 @@ def subject(about: str) -> Subject:
 
 
 class Text(NamedTuple):
-    """C, and what it needs."""
+    """Generated C and what it needs."""
 
     units: list[str]
     workspace: int
@@ -175,7 +175,7 @@ class Text(NamedTuple):
 
 
 def text(name: str, found: Subject) -> Text | None:
-    """The form's C for the subject; None where it has none."""
+    """The form's C for the subject; None if it does not support it."""
     engine = _engine(name)
     if isinstance(engine, HandwrittenEngine):
         if found.workload is None or engine.supports(found.workload):
@@ -190,16 +190,16 @@ def _tape(engine: Any, found: Subject) -> Any:
 
 
 def _flags(flags: Sequence[str], name: str, about: str) -> list[str]:
-    """The form's own, but for the level of optimisation."""
+    """The form's flags with another optimisation level, and those of the sanitizers."""
     level = "-O0" if is_straight(name) and about in LARGE else "-O1"
     return [*(flag for flag in flags if not flag.startswith("-O")), level, *FLAGS]
 
 
-# --- what comes out --------------------------------------------------------------------------------------------------
+# --- output: results and their comparison ----------------------------------------------------------------------------
 
 
 def results(program: Program, columns: Sequence[Column]) -> list[float]:
-    """What a program computes: loss, outputs, gradients, then for each call its losses, parameters and gradients."""
+    """A program's loss, outputs and gradients, then the losses, parameters and gradients of each call."""
     found = [program.forward()]
     program.backward()
     found += [*program.outputs, *program.gradients]
@@ -212,7 +212,7 @@ def results(program: Program, columns: Sequence[Column]) -> list[float]:
 
 
 def _check(name: str, about: str, compiler: str, folder: Path, tally: Tally) -> bool:
-    """Compile, run, compare; False where the form has no C for the subject."""
+    """Compile, run and compare. Return False if the form does not support the subject."""
     found = subject(about)
     where = f"{name} by {compiler}, {about}"
     if name == EXTENSION:
@@ -235,7 +235,7 @@ def _check(name: str, about: str, compiler: str, folder: Path, tally: Tally) -> 
 
 
 def _run(command: Sequence[str], tally: Tally, where: str, seconds: float, **how: Any) -> str | None:
-    """What the command printed; None where it failed, which is counted."""
+    """Output of the command. If it fails, count that and return None."""
     try:
         done: subprocess.CompletedProcess[str] = subprocess.run(  # noqa: S603  (a compiler, or what it made)
             command, capture_output=True, text=True, timeout=seconds, check=False, **how
@@ -266,7 +266,7 @@ def _program(
 
 
 def _extension(found: Subject, about: str, compiler: str, folder: Path, tally: Tally, where: str) -> list[float] | None:
-    """Built here, loaded by a Python of its own."""
+    """Build the extension here and run it in another Python."""
     plain = _engine(EXTENSION)
     flags = (*include_flags(), *_flags((), EXTENSION, about))
     engine = ExtensionEngine(EXTENSION, compiler, flags, plain.form, idea="", builds_on="", typical_row_seconds=0.0)
@@ -287,7 +287,7 @@ def _extension(found: Subject, about: str, compiler: str, folder: Path, tally: T
     environment = {
         **os.environ,
         "LD_PRELOAD": " ".join(libraries),
-        # Python keeps what it allocates; its own allocator would hide where a buffer ends.
+        # Python leaks at exit, and its own allocator would hide where a buffer ends.
         "ASAN_OPTIONS": "detect_leaks=0",
         "PYTHONMALLOC": "malloc",
     }
@@ -302,7 +302,7 @@ def _library(compiler: str, name: str) -> str:
 
 
 def host(job_file: str) -> None:
-    """In the Python that loads the extension: print what it computes; then hand it what it must refuse."""
+    """Load the extension, print its results, then pass it arguments that it must refuse. Runs in the other Python."""
     job = json.loads(Path(job_file).read_text(encoding="utf-8"))
     built = building.Built(Path(job["path"]), 0)
     plain = _engine(EXTENSION)
@@ -327,13 +327,13 @@ def host(job_file: str) -> None:
 
 
 class _Room(NamedTuple):
-    """All that loading asks of a source."""
+    """The part of a source that loading needs."""
 
     workspace: int
 
 
 def _refuses(kernel: Any, job: dict[str, Any]) -> None:
-    """Buffers that are too short, and things that are none, end in an exception."""
+    """Check that short buffers, and arguments that are not buffers, raise an exception."""
     lengths = (len(job["inputs"]), len(job["parameters"]), job["workspace"], job["outputs"])
     for short in range(4):
         buffers: list[Any] = [
@@ -352,7 +352,7 @@ def _must_raise(call: Callable[..., Any], *arguments: Any) -> None:
         call(*arguments)
     except (TypeError, ValueError, BufferError):
         return
-    raise SystemExit(f"{call} took {arguments!r}")
+    raise SystemExit(f"{call} accepted {arguments!r}")
 
 
 # --- the driver ------------------------------------------------------------------------------------------------------
@@ -365,7 +365,7 @@ DRIVER = """\
 {interface}
 enum {{ X = {x}, P = {p}, W = {w}, Y = {y}, COLUMNS = {count}, ROWS = {rows} }};
 {data}
-/* Apart from all others, and not where its own length would put it: whoever leaves it is seen. */
+/* Allocate each buffer separately, so that the sanitizer sees an access past its end. */
 static void *room(size_t bytes, const void *from)
 {{
     char *made = calloc(bytes + 8, 1);
@@ -417,11 +417,11 @@ int main(void)
     return 0;
 }}
 """
-"""Its `room` leaves no gap behind a buffer where SHIFT is 8; and none before it where SHIFT is 0."""
+"""Its `room` leaves no gap after a buffer if SHIFT is 8, and none before it if SHIFT is 0."""
 
 
 def driver(c: Text, found: Subject) -> str:
-    """The `main` for the subject, over buffers of exactly the sizes that the C was promised."""
+    """Return the `main` for the subject, with buffers of exactly the sizes promised to the C."""
     data, columns = [], []
     for index, column in enumerate(found.columns):
         is_doubles = column.kind == 0
@@ -436,7 +436,7 @@ def driver(c: Text, found: Subject) -> str:
     data.append(_array("double", "start_p", [v.data for v in found.parameters]))
     calls = ", ".join(f"{{{', '.join(map(str, call))}}}" for call in CALLS)
     data.append(f"static const long long calls[][3] = {{{calls}}};")
-    # An array from Python begins at a multiple of 8 bytes, not always of 16.
+    # An array from Python is aligned to 8 bytes, not always to 16.
     data.append('#define SHIFT 8\n#define NAN_ __builtin_nan("")')
     return DRIVER.format(
         interface=read("kernel/kernel.h"),

@@ -1,4 +1,4 @@
-"""A folder of engines that misbehave, found as those of `engines` are once it is planted."""
+"""Engines that misbehave; after `plant()`, `engines` finds them. The checks of their runs are in `faults.kinds`."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ import engines
 
 
 def plant() -> None:
-    """Have `engines` find the folder's families beside its own. To be called before it has looked."""
+    """Add this folder's families to `engines`. Call it before `engines` discovers its own."""
     engines.__path__.append(str(Path(__file__).parent))

@@ -1,4 +1,4 @@
-"""The workers of `harness.worker`, with the engines of `faults.planted` among the others."""
+"""The workers of `harness.worker` with the engines of `faults.planted` added. The workers' logic is not here."""
 
 from faults.planted import plant
 

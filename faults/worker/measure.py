@@ -1,4 +1,4 @@
-"""`harness.worker.measure`, with engines that misbehave."""
+"""`harness.worker.measure` with the engines that misbehave."""
 
 from harness.worker.measure import main
 

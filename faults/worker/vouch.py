@@ -1,4 +1,4 @@
-"""`harness.worker.vouch`, with engines that misbehave: they are found, though none of them vouches."""
+"""`harness.worker.vouch` with the engines that misbehave. They are discovered, but none of them vouches."""
 
 from harness.worker.job import do_job
 from harness.worker.vouch import vouch

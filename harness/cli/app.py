@@ -1,4 +1,4 @@
-"""What every command shares: the application, its two consoles, its exit codes, and how it names things."""
+"""What every command shares: where it registers, its two consoles, its exit codes, and how it names things."""
 
 from __future__ import annotations
 
@@ -9,16 +9,10 @@ from typing import Annotated, Optional
 import typer
 from rich.console import Console
 
-from engines.api import UnknownName
-from results.fields import printable
-from results.store import RUNS, Store
+from results.printable import printable
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    help="How fast can the same micrograd Value program run, at what compile cost, and is the answer still right?",
-)
+app = typer.Typer(rich_markup_mode=None)
+"""Holds the commands whose files were imported."""
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
@@ -30,19 +24,6 @@ Engine = Annotated[str, typer.Option("--engine", "-e", help="Name of an engine, 
 OnInterpreter = Annotated[
     Optional[str], typer.Option(help="Name of an interpreter; the one that runs zoomgrad unless told.")
 ]
-
-
-def names(text: Optional[str]) -> list[str]:
-    """The names in an option that takes several, separated by commas."""
-    return [name.strip() for name in (text or "").split(",") if name.strip()]
-
-
-def store_of(run: str) -> Store:
-    """The run of that id, or in that folder. Raises UnknownName."""
-    folder = Path(run) if Path(run).is_dir() else RUNS / run
-    if not (folder / "run.json").is_file():
-        raise UnknownName("run", run, [path.parent.name for path in RUNS.glob("*/run.json")])
-    return Store(folder)
 
 
 def short(path: Path) -> str:

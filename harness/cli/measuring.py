@@ -1,27 +1,25 @@
-"""What comes before a worker may measure: interpreters, data, environments, and nobody else measuring."""
+"""What a run needs before it may measure: interpreters, environments, and nobody else measuring."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator
-from pathlib import Path
-from typing import Optional
+from collections.abc import Collection, Iterator
 
 import typer
 
-import datasets
 import engines
-from datasets import fetch, mnist
-from datasets.idx import CorruptData
-from harness import containment, display, interpreters, workloads
+from harness import containment
+from harness.cli import display
 from harness.cli.app import INTERRUPTED, WRONG_USE, complain, out, say_next
-from harness.interpreters import ROOT, NoEnvironment
-from harness.isolate import RUN, isolate
-from harness.lock import Busy, locked
-from harness.schedule import Plan, Schedule
-from harness.worker.lifeline import HARNESS, identity
+from harness.cli.preparing import fetch_data
+from harness.machine import environments, interpreters
+from harness.machine.environments import NoEnvironment
+from harness.plan.planning import Plan
+from harness.run.isolate import RUN, isolate
+from harness.run.lock import Busy, locked
+from harness.run.schedule import Schedule
 from results.store import Store
 
 
@@ -34,7 +32,7 @@ def discover(only: Collection[str] = ()) -> list[interpreters.Interpreter]:
     with_pypy = not only or any("pypy" in name for name in only)
     if with_pypy and not any(interpreter.has_jit for interpreter in found):
         with out.status("no PyPy here: asking uv for one"):
-            if interpreters.fetch_pypy():
+            if environments.fetch_pypy():
                 found = interpreters.discover()
     return found
 
@@ -45,7 +43,7 @@ def get_ready(plan: Plan) -> None:
     for name in dict.fromkeys(cell.interpreter for cell in plan.run.cells):
         if name in plan.interpreters:
             with out.status(f"environment for {name}"), contextlib.suppress(NoEnvironment):
-                interpreters.environment(plan.interpreters[name])
+                environments.environment(plan.interpreters[name])
 
 
 @contextlib.contextmanager
@@ -61,7 +59,7 @@ def measuring(plan: Plan, store: Store | None = None, then: str = "", *, wait: b
             os.environ[RUN] = plan.run.id
             get_ready(plan)
             with display.RunProgress(out, len(plan.run.cells) * plan.run.blocks) as progress:
-                schedule = Schedule(plan, store, isolate, interpreters.environment, progress)
+                schedule = Schedule(plan, store, isolate, environments.environment, progress)
                 yield schedule
                 schedule.clean_up()
         except KeyboardInterrupt:
@@ -74,13 +72,6 @@ def tell_left_out() -> None:
     """One line for all engines that are broken: a run goes on without them."""
     if engines.problems():
         complain(f"left out: {'; '.join(map(str, engines.problems()))}")
-
-
-def fetch_data(names: Iterable[str]) -> None:
-    """Have MNIST in the cache where it is wanted: it is all that is ever downloaded. A worker tells what is wrong."""
-    if any(workloads.load(name).reader is mnist.load for name in names):
-        with out.status("looking for MNIST"), contextlib.suppress(datasets.Unavailable, CorruptData):
-            fetch.fetch_mnist()
 
 
 @contextlib.contextmanager
@@ -104,16 +95,3 @@ def alone(*, wait: bool) -> Iterator[None]:
         remedy = "Wait for its end with --wait: two at a time would time each other's load."
         complain(f"another run is measuring{holder}\n  {remedy}")
         raise typer.Exit(WRONG_USE) from None
-
-
-def python_of(name: Optional[str]) -> Path:
-    """The Python to run a worker with: the named interpreter's environment, else the one that runs this."""
-    if name is None:
-        return Path(sys.executable)
-    return interpreters.environment(interpreters.choose(name, interpreters.discover()))
-
-
-def with_project() -> dict[str, str]:
-    """The caller's environment, where a worker also finds this project, whichever interpreter it runs on."""
-    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), HARNESS: identity()}

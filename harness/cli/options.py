@@ -1,4 +1,4 @@
-"""What a user writes for a time, a size or a share -> a number; and options that several commands have.
+"""What a user writes for a time, a size, a share or names -> a value; and options that several commands have.
 
 Typer makes a BadParameter wrong use.
 """
@@ -52,6 +52,30 @@ def share(text: str) -> float:
     return value
 
 
+def some_name(text: Optional[str]) -> Optional[str]:
+    """The text of an option or argument that names something. Empty, it would pass for one that was left out."""
+    if text is not None and not text.strip():
+        raise typer.BadParameter(f"{text!r} names nothing; leave it out, or name something")
+    return text
+
+
+def some_names(text: Optional[str]) -> Optional[str]:
+    """The same for several names, separated by commas."""
+    if text is not None and not all(name.strip() for name in text.split(",")):
+        raise typer.BadParameter(f"{text!r} has an empty name; leave the option out, or write names as in `a,b`")
+    return text
+
+
+def names(text: Optional[str]) -> list[str]:
+    """The names in an option that takes several; one that is given twice counts once."""
+    return list(dict.fromkeys(name.strip() for name in text.split(","))) if text else []
+
+
+Engines = Annotated[
+    Optional[str], typer.Option("--engines", callback=some_names, help="Only these, separated by commas.")
+]
+Workloads = Annotated[Optional[str], typer.Option("--workloads", callback=some_names, help="Only these.")]
+Interpreters = Annotated[Optional[str], typer.Option("--interpreters", callback=some_names, help="Only these.")]
 Timeout = Annotated[Optional[float], typer.Option(min=1, help="Seconds a worker may take.")]
 Memory = Annotated[Optional[int], typer.Option(parser=size, metavar="SIZE", help="Memory a worker may take: 8G, say.")]
 Output = Annotated[Optional[int], typer.Option(parser=size, metavar="SIZE", help="What it may print: 16M, say.")]

@@ -1,10 +1,22 @@
-"""What the system refuses -> one line that names the file, the cause and what to do."""
+"""What ended a command -> a line that names the place, the cause and what to do, and the exit code."""
 
 from __future__ import annotations
 
 import errno
 import os
 import sys
+
+from pydantic import ValidationError
+
+import datasets
+from datasets.idx import CorruptData
+from engines.api import Unavailable, UnknownName
+from harness.cli.app import FAILED, WRONG_USE, complain
+from harness.machine.environments import NoEnvironment
+from results.files import Unreadable, first_of
+
+TOLD = (UnknownName, Unreadable, Unavailable, datasets.Unavailable, CorruptData, NoEnvironment)
+"""Their texts are for users."""
 
 SPACE = "All records so far are kept. Free some space, then `zoomgrad run --resume RUN` measures what is missing."
 _REMEDIES = {
@@ -22,6 +34,24 @@ _REMEDIES = {
     errno.EISDIR: "A folder lies where a file should be: move it away.",
     errno.ELOOP: "Its links lead in a circle: remove them.",
 }
+
+
+def tell(error: Exception) -> int | None:
+    """Print what is wrong; gives the exit code, or None for a defect of ours, whose traceback is wanted."""
+    if isinstance(error, BrokenPipeError):  # as of `zoomgrad list | head -1`
+        let_go_of_output()
+        return FAILED
+    if isinstance(error, TOLD):
+        complain(str(error))
+        return WRONG_USE
+    if isinstance(error, ValidationError):
+        complain(f"{error.title}: {first_of(error)}\n  No record can hold that: choose another value.")
+        return WRONG_USE
+    if isinstance(error, OSError):
+        complain(trouble(error))
+        let_go_of_output()
+        return FAILED
+    return None
 
 
 def trouble(error: OSError) -> str:

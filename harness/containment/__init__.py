@@ -1,13 +1,12 @@
-"""Keeps a worker within its limits, and ends all that it started.
+"""Keep a worker within its limits, and end every process that it started. What the worker does is in `harness.worker`.
 
-On Linux a worker is a member of a *control group* (`cgroup`) where one can be made. Its descendants are members too,
-and one write kills them all. With or without a group, the harness adopts orphans (`descendants`), and the worker asks
-to be killed when the harness dies (`harness/worker/lifeline.py`). Each run first ends what a killed harness left
-behind.
+On Linux the worker joins a *control group* (`cgroup`) if the system permits one. Its descendants are members too, and
+one write kills them all. With or without a group, the harness adopts orphans (`descendants`), and the worker asks to be
+killed when the harness dies (`harness/worker/lifeline.py`). Each run starts by ending the processes that a killed
+harness left behind.
 
-On macOS there are a process group and a session of the worker's own, which are swept when it ends, and the limits of
-time and output. macOS enforces no limit of a process's memory, and does not tell a worker that its parent died: the
-next run ends what was left.
+On macOS the worker has its own process group and session, which are swept when it ends, and limits on time and output.
+macOS does not enforce memory limits and does not signal a worker when its parent dies: the next run ends it.
 """
 
 from harness.containment import cgroup, descendants
@@ -18,7 +17,7 @@ __all__ = ["Finished", "Limits", "end_leftovers", "run"]
 
 
 def end_leftovers() -> int:
-    """End what harnesses that died have left behind, on this machine; gives how many processes were found."""
+    """End the processes that dead harnesses left on this machine. Return how many there were."""
     ended = descendants.end_leftovers()
     cgroup.end_leftovers()
     return ended

@@ -1,8 +1,8 @@
-"""A control group (cgroup v2) for one worker: all its descendants are members, and are killed at once.
+"""A control group (cgroup v2) for one worker. All its descendants are members, and one write kills them.
 
-A group is made next to the harness: within the harness's own group, or beside it where only that place has the
-controllers of memory and processes, as in a systemd user session. No group that exists is changed. Where no group can
-be made there is none, and `descendants` alone finds what a worker left.
+The group is made inside the harness's own group, or beside it if only its parent offers the controllers for memory and
+processes, as in a systemd user session. Existing groups are never changed. If no group can be made, `descendants` alone
+finds the worker's processes.
 
 A hybrid system mounts v2 at /sys/fs/cgroup/unified and gives its controllers to v1. Its groups still have members and
 `cgroup.kill`.
@@ -26,26 +26,26 @@ NAME = "zoomgrad-{harness}-{number}"
 _NAME = re.compile(rf"zoomgrad-({IDENTITY.pattern})-\d+", re.ASCII)
 
 ENDING_SECONDS = 10.0
-"""How long the system may take to end what was killed."""
+"""How long the system may take to end killed processes."""
 
 _numbers = itertools.count()
 
 
 class Group:
-    """A leaf of the hierarchy. Its methods never raise for what a member does."""
+    """A leaf of the hierarchy. Nothing that a member does makes these methods raise."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def add(self, pid: int) -> None:
-        """Make that process a member; what it starts from now on is one too."""
-        with contextlib.suppress(OSError):  # it has ended already
+        """Make that process a member. The processes that it starts afterwards are members too."""
+        with contextlib.suppress(OSError):  # it has already ended
             (self.folder / "cgroup.procs").write_text(str(pid))
 
     def limit(self, memory_bytes: int, most_processes: int) -> None:
-        """Limit all members together, as far as the controllers are there."""
+        """Limit all members together, as far as controllers are available."""
         self._set("memory.max", memory_bytes)
-        self._set("memory.swap.max", 0)  # a worker that swaps would only be slow
+        self._set("memory.swap.max", 0)  # a worker that swaps would be slow instead of ending
         self._set("memory.oom.group", 1)
         self._set("pids.max", most_processes)
 
@@ -59,22 +59,22 @@ class Group:
 
     @property
     def limit_hit(self) -> str:
-        """`memory` or `processes`, where the system refused more of it; else empty."""
+        """The limit that the system enforced, `memory` or `processes`; empty if neither."""
         if self._events("memory.events").get("oom_kill"):
             return "memory"
         return "processes" if self._events("pids.events").get("max") else ""
 
     def size(self) -> int:
-        """Processes that are members now. One small read of the kernel's: about 40 µs."""
+        """Number of member processes. Takes one read of about 40 µs."""
         return len(self._members())
 
     def end(self) -> None:
-        """Kill every member, and remove the group."""
+        """Kill every member and remove the group."""
         with contextlib.suppress(OSError):
-            (self.folder / "cgroup.kill").write_text("1")  # Linux 5.14; all at once, so nobody can fork away
+            (self.folder / "cgroup.kill").write_text("1")  # Linux 5.14; kills all at once, so none can fork away
         until = time.monotonic() + ENDING_SECONDS
         while True:
-            # Before 5.14, and for what a member moved into a group below this one.
+            # For Linux before 5.14, and for members of groups below this one.
             for member in self._members():
                 with contextlib.suppress(OSError):
                     os.kill(member, signal.SIGKILL)
@@ -110,7 +110,7 @@ class Group:
 
 
 def make() -> Group | None:
-    """A new group for a worker; None where the system has no cgroup v2 or permits none."""
+    """Make a group for a worker. Return None if the system does not have cgroup v2 or does not permit a group."""
     made: list[Group] = []
     for place in places():
         folder = place / NAME.format(harness=identity(), number=next(_numbers))
@@ -127,7 +127,7 @@ def make() -> Group | None:
 
 
 def end_leftovers() -> None:
-    """End the groups of harnesses that died."""
+    """End the groups of dead harnesses."""
     for place in places():
         for folder in place.glob("zoomgrad-*"):
             named = _NAME.fullmatch(folder.name)
@@ -136,9 +136,9 @@ def end_leftovers() -> None:
 
 
 def places(mounts: str | None = None, membership: str | None = None) -> list[Path]:
-    """Folders that a group may be made in: that of our own group, then the one above it.
+    """Folders in which a group may be made: our own group's, then its parent's.
 
-    mounts, membership: texts of /proc/self/mountinfo and /proc/self/cgroup.
+    mounts, membership: contents of /proc/self/mountinfo and /proc/self/cgroup, by default those of this process.
     """
     if sys.platform != "linux":
         return []
@@ -147,20 +147,20 @@ def places(mounts: str | None = None, membership: str | None = None) -> list[Pat
         membership = Path("/proc/self/cgroup").read_text(errors="replace") if membership is None else membership
     except OSError:
         return []
-    # The line of v2 begins with "0::".
+    # The line for v2 begins with "0::".
     own = next((line[3:] for line in membership.splitlines() if line.startswith("0::/")), "")
     for root, mounted_at in _v2_mounts(mounts):
         if not f"{own}/".startswith(f"{root.rstrip('/')}/"):
             continue  # the mount shows another part of the hierarchy
         inside = own[len(root.rstrip("/")) :].strip("/")
-        if own and ".." not in inside.split("/"):  # so begins what is outside of a container's own root
+        if own and ".." not in inside.split("/"):  # a path outside the container's root begins with ".."
             folder = mounted_at / inside
             return [folder, folder.parent] if inside else [folder]
     return []
 
 
 def _v2_mounts(mounts: str) -> Iterator[tuple[str, Path]]:
-    """(root within the hierarchy, where it is mounted) of every mount of cgroup v2. Format: proc_pid_mountinfo(5)."""
+    """Pairs (root within the hierarchy, mount point) of every cgroup v2 mount. Format: proc_pid_mountinfo(5)."""
     for line in mounts.splitlines():
         fields, _, rest = line.partition(" - ")
         if rest.startswith("cgroup2 ") and len(fields.split()) >= 5:
@@ -169,7 +169,7 @@ def _v2_mounts(mounts: str) -> Iterator[tuple[str, Path]]:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a group and those below it. Raises OSError while one has a member."""
+    """Remove a group and those below it. Raises OSError while any of them has a member."""
     for path, _, _ in os.walk(folder, topdown=False):
         Path(path).rmdir()
     if folder.exists():

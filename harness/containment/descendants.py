@@ -1,8 +1,8 @@
-"""What a worker started and did not end: found and killed once the worker has ended.
+"""Find and kill the processes that a worker left behind.
 
 A worker begins a session, whose id its descendants share, and the environment variable `ZOOMGRAD_HARNESS` marks them.
-One that calls `setsid` and forks twice leaves the session. On Linux the harness is a *subreaper*: an orphan becomes a
-child of the harness, which kills and reaps it. On other systems the session and the mark have to do.
+A descendant that calls `setsid` and forks twice leaves the session. On Linux the harness is a *subreaper*: such an
+orphan becomes a child of the harness, which kills and reaps it. Other systems have only the session and the mark.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from harness.worker.lifeline import HARNESS, IDENTITY, lives
 
 PR_SET_CHILD_SUBREAPER = 36
 ENDING_SECONDS = 10.0
-"""How long the system may take to end what was killed."""
+"""How long the system may take to end killed processes."""
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of its descendants' orphans, for as long as it lives. Linux only."""
+    """Make this process adopt the orphans among its descendants. Linux only."""
     if sys.platform == "linux":
-        import ctypes  # the other systems need not load it
+        import ctypes  # other systems do not need it
 
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1), 0, 0, 0)
 
 
 def children() -> set[int]:
-    """Processes whose parent this one is, zombies included. A scan of all processes: never while a worker times."""
+    """Children of this process, zombies included. Scans all processes, so do not call it while a worker times."""
     return {child.pid for child in psutil.Process().children()}
 
 
 def end_orphans(known: Collection[int]) -> None:
-    """Kill and reap every child that is not among the known ones, and what becomes a child when those die.
+    """Kill and reap every child except the known ones, including orphans that become children meanwhile.
 
     known: children of the harness that no worker started.
     """
@@ -57,7 +57,7 @@ def end_orphans(known: Collection[int]) -> None:
 
 
 def end_session(leader: int) -> None:
-    """Kill the members of that session: a compiler has a group of its own, and would load the next one's timing."""
+    """Kill the session's members. A compiler, which has its own group, would otherwise disturb the next timing."""
     for pid in psutil.pids() if hasattr(os, "getsid") else ():
         with contextlib.suppress(OSError):
             if os.getsid(pid) == leader:
@@ -65,9 +65,9 @@ def end_session(leader: int) -> None:
 
 
 def end_leftovers() -> int:
-    """End the processes of this user that work for a harness which has died; gives how many there were.
+    """End this user's processes that work for a dead harness. Return how many there were.
 
-    They have the harness's identity in their environment, which nobody but the same user can write.
+    Their environment holds the harness's identity. Only the same user can write it.
     """
     ended: set[int] = set()
     until = time.monotonic() + ENDING_SECONDS

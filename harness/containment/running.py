@@ -1,7 +1,7 @@
-"""Runs one command within limits, and ends everything that it started, however the command ends.
+"""Run one command within limits, and end everything that it started, however the command ends.
 
-While a worker times, the harness sleeps: the system wakes it when the worker ends, writes or is out of time. Only where
-nothing else limits the number of processes does it count them, as rarely as `COUNTING_SECONDS` says.
+While a worker times, the harness sleeps. The system wakes it when the worker ends, writes, or runs out of time. The
+harness counts processes only if nothing else limits their number, and rarely (`COUNTING_SECONDS`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import signal
 import subprocess
 import sys
 import threading
@@ -22,33 +21,31 @@ import psutil
 from engines.asking import end_group, lower_limits
 from harness.containment import cgroup, descendants
 from harness.containment.limits import Limits
+from harness.interrupts import uninterrupted
 
 TAIL_CHARACTERS = 1500
-"""What is kept of the end of a worker's output."""
+"""Length of the end of a worker's output that is kept."""
 
 COUNTING_SECONDS, SCANNING_SECONDS = 1.0, 10.0
-"""Between two counts of processes: the members of a cgroup are one read of about 40 µs, but the descendants without one
-are a scan of all processes, a few milliseconds. Either way it is less than a thousandth of the time."""
-
-INTERRUPTS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Time between two counts of processes. With a cgroup a count is one read of about 40 µs. Without one it is a scan of
+all processes, a few milliseconds. Either takes less than a thousandth of the time."""
 
 
 class Finished(NamedTuple):
     """How a command ended."""
 
     code: int | None
-    """Its exit code, negative for a signal; None where it was ended at a limit."""
+    """Exit code, negative for a signal; None if the command was ended at a limit."""
     output: str
-    """The end of what it and its descendants wrote."""
+    """End of the output of the command and its descendants."""
     limit: str = ""
-    """The limit that was hit: `time`, `memory`, `output` or `processes`."""
+    """Limit that was hit: `time`, `memory`, `output` or `processes`."""
 
 
 def run(command: list[str], environment: dict[str, str], folder: str, limits: Limits) -> Finished:
-    """Run in a session of its own, in that folder, and end all that it started.
+    """Run the command in a new session in that folder, then end everything that it started.
 
-    Call it from a thread that lives as long as the harness, which the main thread does: the system kills a worker when
-    the *thread* that started it ends.
+    Call this from the main thread. The system kills a worker when the *thread* that started it ends.
     """
     descendants.adopt_orphans()
     known = descendants.children()
@@ -64,14 +61,14 @@ def run(command: list[str], environment: dict[str, str], folder: str, limits: Li
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            # A group of its own: Ctrl-C reaches us alone, and pyperf's worker ends with its manager.
+            # A new process group: Ctrl-C reaches only us, and pyperf's worker ends with its manager.
             start_new_session=True,
         )
-        # From outside, at once: code between fork and exec would not be safe beside our threads, and an interpreter
-        # needs milliseconds until it can start anything.
+        # Set limits from outside: code between fork and exec is unsafe in a process with threads. This comes in time,
+        # because an interpreter needs milliseconds before it can start anything.
         if group:
             group.add(process.pid)
-        # Its address space is limited only where nothing else limits its memory. No core is dumped.
+        # Limit the address space only if nothing else limits memory. Never dump a core.
         address_space = {} if group and group.limits_memory else {"AS": limits.memory_bytes}
         lower_limits(process.pid, CORE=0, **address_space)
         assert process.stdout
@@ -83,13 +80,13 @@ def run(command: list[str], environment: dict[str, str], folder: str, limits: Li
             end(process, known, group)
     text = output.text()
     limit = "output" if output.too_much else limit or hit
-    # A limit of processes makes a fork fail, which a worker may survive: then its own answer counts.
+    # A worker may survive the fork that the process limit refused. Then its own exit code counts.
     code = None if limit and limit != hit else process.returncode
     return Finished(code, text, limit)
 
 
 class _Output:
-    """What a process writes into a pipe, read by a thread: its end is kept, and its amount is limited."""
+    """Output of a process, which a thread reads from a pipe. Keeps the end and limits the amount."""
 
     def __init__(self, pipe: IO[bytes], most_bytes: int, end: Callable[[], None]) -> None:
         self._pipe = pipe
@@ -101,8 +98,8 @@ class _Output:
         self._thread.start()
 
     def text(self) -> str:
-        """The end of it, once the process has ended."""
-        self._thread.join(descendants.ENDING_SECONDS)  # as long as anybody has the pipe
+        """End of the output, after the process has ended."""
+        self._thread.join(descendants.ENDING_SECONDS)  # the thread reads until every process has closed the pipe
         text = self._tail.decode(errors="replace").strip()
         return text if len(text) <= TAIL_CHARACTERS else f"…{text[-TAIL_CHARACTERS:]}"
 
@@ -118,7 +115,7 @@ class _Output:
 
 
 def _wait(process: subprocess.Popen[bytes], group: cgroup.Group | None, limits: Limits) -> str:
-    """Wait for its end, and leave it for somebody else to reap; gives the limit that it hit first, or nothing."""
+    """Wait for the process to end, without reaping it. Return the limit that it hit first, or an empty string."""
     until = time.monotonic() + limits.timeout_seconds
     counts = not (group and group.limits_processes)
     interval = (COUNTING_SECONDS if group else SCANNING_SECONDS) if counts else limits.timeout_seconds
@@ -135,9 +132,9 @@ def _wait(process: subprocess.Popen[bytes], group: cgroup.Group | None, limits: 
 
 @contextlib.contextmanager
 def _ending(process: subprocess.Popen[bytes]) -> Iterator[Callable[[float], bool]]:
-    """`ends_within(seconds)`: whether the process does. On Linux that sleeps; elsewhere Python looks 20 times a second.
+    """Yield `ends_within(seconds)`, which waits and returns whether the process ended.
 
-    `Popen.wait` with a timeout would do the latter on Linux too.
+    On Linux it sleeps. Elsewhere `Popen.wait` polls 20 times a second, as it would on Linux.
     """
     try:
         if sys.platform != "linux":
@@ -172,9 +169,9 @@ def _count(pid: int, group: cgroup.Group | None) -> int:
 
 
 def end(process: subprocess.Popen[Any] | None, known: set[int], group: cgroup.Group | None = None) -> None:
-    """Kill and reap a process that began a session, and all that it started.
+    """Kill and reap a process that began a session, and everything that it started.
 
-    known: children of the harness that were there before it.
+    known: children that the harness had before.
     """
     if process:
         end_group(process)
@@ -185,23 +182,3 @@ def end(process: subprocess.Popen[Any] | None, known: set[int], group: cgroup.Gr
         if sys.platform != "linux":
             descendants.end_session(process.pid)
     descendants.end_orphans(known)
-
-
-@contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C and its like wait until the block has ended."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    arrived: list[int] = []
-    handlers = {number: signal.getsignal(number) for number in INTERRUPTS}
-    handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
-    for number in handlers:
-        signal.signal(number, lambda number, frame: arrived.append(number))
-    try:
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        if arrived:
-            signal.raise_signal(arrived[0])

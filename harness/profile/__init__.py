@@ -1,4 +1,4 @@
-"""Looks at cells with every profiler that fits them, and stores what each saw, or why it saw nothing.
+"""Runs every profiler that fits a cell, and stores its profile: what it saw, or why it saw nothing.
 
 Profiling is apart from timing: other processes, other records. A profiler is a module with its name in `PROFILERS`.
 """
@@ -15,13 +15,16 @@ from pydantic import ValidationError
 
 import engines
 from engines.interpreted.engine import InterpretedEngine
-from harness import containment, interpreters
+from harness import containment
 from harness.containment import Limits
-from harness.interpreters import Interpreter, NoEnvironment
-from harness.outcome import first_error
+from harness.machine import environments
+from harness.machine.environments import NoEnvironment
+from harness.machine.interpreters import Interpreter
+from harness.plan.planning import Plan
 from harness.profile import anatomy, collector, compilers, instructions, jit, memory, perf, scalene
-from harness.profile.look import ENDING_SECONDS, Look, NoProfile, Profiler, Run
-from harness.schedule import NO_ENVIRONMENT_REMEDY, Plan
+from harness.profile.profile_session import ENDING_SECONDS, NoProfile, Profiler, Run, Session
+from harness.run.replies import first_error
+from harness.run.schedule import NO_ENVIRONMENT_REMEDY
 from results.profile import PROFILE, AnyProfile
 from results.record import Cell
 from results.store import Store
@@ -43,7 +46,7 @@ ONCE = ("compiler", "instructions")
 
 
 def fits(name: str, cell: Cell, interpreter: Interpreter | None) -> bool:
-    """Whether that profiler has anything to look at there; where it does, what is missing is told."""
+    """Whether that profiler fits there. A profiler that fits but is not installed says so in its profile."""
     engine = engines.load(cell.engine)
     compiles_c, is_interpreted = hasattr(engine, "compiler"), isinstance(engine, InterpretedEngine)
     has_jit = interpreter.has_jit if interpreter else cell.interpreter.startswith("pypy")
@@ -63,7 +66,7 @@ def fits(name: str, cell: Cell, interpreter: Interpreter | None) -> bool:
 
 
 def planned(plan: Plan, profilers: Sequence[str]) -> list[tuple[Cell, str]]:
-    """Each cell with each profiler that fits it, in the order of looking."""
+    """Each cell with each profiler that fits it, in order."""
     found: dict[object, tuple[Cell, str]] = {}
     for cell in plan.run.cells:
         for name in profilers:
@@ -73,7 +76,7 @@ def planned(plan: Plan, profilers: Sequence[str]) -> list[tuple[Cell, str]]:
     return list(found.values())
 
 
-def look_at(
+def run_profilers(
     plan: Plan, store: Store, profilers: Sequence[str], seconds: float, *, run: Run = containment.run
 ) -> Iterator[tuple[Cell, str, AnyProfile | None]]:
     """Each cell under each profiler that fits: first the cell with None, then with its profile, which is stored."""
@@ -93,7 +96,7 @@ def _profile(plan: Plan, store: Store, cell: Cell, name: str, seconds: float, ru
         if absent:
             raise NoProfile("skipped", absent.reason, absent.remedy)
         limits = Limits.of(plan.run.settings)
-        look = Look(
+        session = Session(
             cell=cell,
             engine=engines.load(cell.engine),
             interpreter=plan.interpreters[cell.interpreter],
@@ -103,19 +106,19 @@ def _profile(plan: Plan, store: Store, cell: Cell, name: str, seconds: float, ru
             folder=store.profile_folder(cell),
             run=run,
         )
-        seen = {"status": "measured", **PROFILERS[name](look)}
+        fields = {"status": "measured", **PROFILERS[name](session)}
     except NoProfile as none:
-        seen = {"status": none.status, "reason": none.reason, "remedy": none.remedy}
+        fields = {"status": none.status, "reason": none.reason, "remedy": none.remedy}
     except NoEnvironment as error:
-        seen = {"status": "failed", "reason": str(error), "remedy": NO_ENVIRONMENT_REMEDY}
+        fields = {"status": "failed", "reason": str(error), "remedy": NO_ENVIRONMENT_REMEDY}
     except Exception as error:  # a profiler's failure is a profile, whatever it is: it never stops the others
-        seen = {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
+        fields = {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
     try:
-        return PROFILE.validate_python({**common, **seen})
+        return PROFILE.validate_python({**common, **fields})
     except ValidationError as error:  # an engine's figures, or a tool's, which no profile has room for
         reason = f"{cell.engine}: what {name} saw is wrong: {first_error(error)}"
         return PROFILE.validate_python({**common, "status": "failed", "reason": reason})
 
 
 def _python(interpreter: Interpreter, lock: str) -> Path:
-    return interpreters.environment(interpreter, lock=lock)
+    return environments.environment(interpreter, lock=lock)

@@ -1,32 +1,32 @@
 """The anatomy of a step: seconds of building the graph, ordering it, forward, backward, update, freeing, collecting.
 
-`harness/worker/anatomy.py` says how each part is measured.
+`harness/worker/profiling/anatomy.py` says how each part is measured.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from harness.profile.look import WORKER, Look, common
+from harness.profile.profile_session import WORKER, Session, common
 from results.profile import PARTS
 
 INSTRUMENTED = 0.5
-"""Of the look: the rest is for steps with nothing wrapped, and for computing without a graph."""
+"""Of the session: the rest is for steps with nothing wrapped, and for computing without a graph."""
 
 
-def profile(look: Look) -> dict[str, Any]:
+def profile(session: Session) -> dict[str, Any]:
     """Seconds of a step by part, of a step with nothing wrapped, and of the preparation."""
-    outcome = look.work(
-        lambda job: [str(look.python("worker")), *WORKER, str(job)],
-        watch="anatomy",
-        seconds=INSTRUMENTED * look.seconds,
+    reply = session.work(
+        lambda job: [str(session.python("worker")), *WORKER, str(job)],
+        probe="anatomy",
+        seconds=INSTRUMENTED * session.seconds,
     )
-    watched = outcome["watched"]
-    parts = fill(watched["parts"], outcome["seconds"] / outcome["steps"])
+    readings = reply["readings"]
+    parts = fill(readings["parts"], reply["seconds"] / reply["steps"])
     return {
-        **common(outcome),
-        **watched,
-        "tool": f"stages of a step, by the clock of {look.interpreter.name}",
+        **common(reply),
+        **readings,
+        "tool": f"stages of a step, by the clock of {session.interpreter.name}",
         "step_seconds": sum(parts.values()),
         "parts": parts,
     }

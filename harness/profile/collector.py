@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.profile.look import WORKER, Look, common
+from harness.profile.profile_session import WORKER, Session, common
 
 
-def profile(look: Look) -> dict[str, Any]:
+def profile(session: Session) -> dict[str, Any]:
     """Collections by generation, their share of the steps' time, and what a step leaves to them."""
-    outcome = look.work(lambda job: [str(look.python("worker")), *WORKER, str(job)], watch="collector")
-    watched = outcome["watched"]
-    collecting = sum(generation["seconds"] for generation in watched["generations"])
+    reply = session.work(lambda job: [str(session.python("worker")), *WORKER, str(job)], probe="collector")
+    readings = reply["readings"]
+    collecting = sum(generation["seconds"] for generation in readings["generations"])
     return {
-        **common(outcome),
-        **watched,
-        "tool": f"gc of {look.interpreter.name}",
-        "share": min(1.0, collecting / outcome["seconds"]),
+        **common(reply),
+        **readings,
+        "tool": f"gc of {session.interpreter.name}",
+        "share": min(1.0, collecting / reply["seconds"]),
     }

@@ -27,7 +27,7 @@ from engines.kernel.c_engine import CEngine
 from engines.kernel.toolchains import Toolchain
 from harness import workloads
 from harness.profile.fused import Uncounted, fused
-from harness.profile.look import Look, NoProfile
+from harness.profile.profile_session import NoProfile, Session
 from harness.stages import trace
 from harness.workloads import Workload
 
@@ -49,24 +49,24 @@ class NoAccount(Exception):
     """A compiler that did its work and told nothing of it."""
 
 
-def profile(look: Look) -> dict[str, Any]:
+def profile(session: Session) -> dict[str, Any]:
     """Shares of a compiler's passes, for one step of the workload, over all translation units.
 
-    They are compiled again and again for `look.seconds`, and once at least; `seconds` is a round's, on average.
+    They are compiled again and again for `session.seconds`, and once at least; `seconds` is a round's, on average.
     """
     start = perf_counter()
-    engine = look.engine
+    engine = session.engine
     if not isinstance(engine, CEngine):
-        raise NoProfile("skipped", f"{engine.name} compiles no C from a graph", "Look at gcc-O1 or clang-O1.")
+        raise NoProfile("skipped", f"{engine.name} compiles no C from a graph", "Profile gcc-O1 or clang-O1.")
     family = engine.compiler.partition("-")[0]
     if family not in REPORTS:
         raise NoProfile(
-            "skipped", f"{engine.compiler} gives no account of its passes", "Look at an engine with gcc or Clang."
+            "skipped", f"{engine.compiler} gives no account of its passes", "Profile an engine with gcc or Clang."
         )
     try:
         engine.check()
         tool = toolchains.find(engine.compiler)
-        tape = _tape(engine, _workload(look, engine))
+        tape = _tape(engine, _workload(session, engine))
         source = engine.generate(engine.lower(tape))
     except (Unavailable, datasets.Unavailable) as missing:
         raise NoProfile("skipped", missing.reason, missing.remedy) from None
@@ -74,14 +74,14 @@ def profile(look: Look) -> dict[str, Any]:
     tally = Tally()
     preparations = 0
     # Another round takes no longer than what came before it: within half of the limit it ends within the limit.
-    while not preparations or perf_counter() - start < min(look.seconds, look.limits.timeout_seconds / 2):
+    while not preparations or perf_counter() - start < min(session.seconds, session.limits.timeout_seconds / 2):
         for unit in source.units:
-            left = look.limits.timeout_seconds - (perf_counter() - start)
-            accounts.append(_account(look, tool, unit, engine.flags, left, None if preparations else tally))
+            left = session.limits.timeout_seconds - (perf_counter() - start)
+            accounts.append(_account(session, tool, unit, engine.flags, left, None if preparations else tally))
         preparations += 1
     total = sum(account.seconds for account in accounts)
     if total <= 0.0:
-        raise NoProfile("skipped", f"{tool.family} was done before its own clock went on", "Look at a larger workload.")
+        raise NoProfile("skipped", f"{tool.family} was done before its own clock went on", "Profile a larger workload.")
     return {
         "tool": str(tool),
         "flags": engine.flags,
@@ -115,13 +115,13 @@ class Tally:
 
 
 def _account(
-    look: Look, tool: Toolchain, unit: str, flags: Sequence[str], seconds: float, tally: Tally | None
+    session: Session, tool: Toolchain, unit: str, flags: Sequence[str], seconds: float, tally: Tally | None
 ) -> Account:
     """Of one translation unit, compiled in so many seconds at most; the tally gets its object. Raises NoProfile."""
     asked, read = REPORTS[tool.family]
     too_late = NoProfile(
         "timed-out",
-        f"took longer than {look.limits.timeout_seconds:g} s",
+        f"took longer than {session.limits.timeout_seconds:g} s",
         "Give it longer with --timeout, or choose a smaller workload.",
     )
     if seconds <= 0:
@@ -148,8 +148,8 @@ NEWER = "Install a newer compiler: any gcc will do, and Clang from version 9 on.
 # --- the C -------------------------------------------------------------------------------------------------------
 
 
-def _workload(look: Look, engine: Engine) -> Workload:
-    workload = workloads.load(look.cell.workload)
+def _workload(session: Session, engine: Engine) -> Workload:
+    workload = workloads.load(session.cell.workload)
     refusal = engine.supports(workload)
     if refusal:
         raise NoProfile("skipped", refusal, "Choose another engine.")
@@ -231,7 +231,7 @@ def clang_account(document: Mapping[str, Any]) -> Account:
     Events lie within one another, each within its thread; a pass gets what its events leave to no event in them.
     """
     threads: defaultdict[Any, list[Mapping[str, Any]]] = defaultdict(list)
-    # They are written when they end: of two that look the same, the later one has the other within.
+    # They are written when they end: of two that are equal, the later one has the other within.
     for event in reversed(document["traceEvents"]):
         # The sums over events of a name count what is within, so that they overlap.
         if event["ph"] == "X" and not event["name"].startswith("Total "):

@@ -14,28 +14,28 @@ from typing import Any
 
 from engines.api import Unavailable
 from engines.asking import NoAnswer, ask, one_line, which
-from harness.profile.look import Look, NoProfile
-from harness.worker import count
+from harness.profile.profile_session import NoProfile, Session
 from harness.worker.job import CountJob
+from harness.worker.profiling import count
 
 STEPS = 50
 REMEDY = "Install it, for example `apt install valgrind`."
-WORKER = ("-m", "harness.worker.count")
+WORKER = ("-m", "harness.worker.profiling.count")
 
 
-def profile(look: Look) -> dict[str, Any]:
+def profile(session: Session) -> dict[str, Any]:
     """Instructions a step; its folder keeps callgrind's own files, which `callgrind_annotate` reads."""
     tool, program = find()
     target = count.PORTABLE if program and platform.machine() in ("x86_64", "AMD64") else ""
-    dump = look.folder / "callgrind.out"
-    for stale in look.folder.glob(f"{dump.name}*"):
+    dump = session.folder / "callgrind.out"
+    for stale in session.folder.glob(f"{dump.name}*"):
         stale.unlink()
 
-    def job(outcome_file: str) -> CountJob:
+    def job(reply_file: str) -> CountJob:
         return {
-            "engine": look.cell.engine,
-            "workload": look.cell.workload,
-            "outcome_file": outcome_file,
+            "engine": session.cell.engine,
+            "workload": session.cell.workload,
+            "reply_file": reply_file,
             "counter": "callgrind" if program else "processor",
             "target": target,
             "steps": STEPS,
@@ -43,16 +43,16 @@ def profile(look: Look) -> dict[str, Any]:
         }
 
     under = (program, "--tool=callgrind", "--quiet", "--instr-atstart=no", f"--callgrind-out-file={dump}")
-    python = str(look.python("worker"))
-    outcome = look.answer("count", job, lambda job: [*(under if program else ()), python, *WORKER, str(job)])
-    fewer, more = outcome["counts"]
+    python = str(session.python("worker"))
+    reply = session.answer("count", job, lambda job: [*(under if program else ()), python, *WORKER, str(job)])
+    fewer, more = reply["counts"]
     if more <= fewer:
         raise NoProfile("failed", f"{tool} saw no call of compiled code", "Report it, with the version of valgrind.")
     return {
         "tool": tool,
         "target": target,
-        "step_instructions": (more - fewer) / outcome["steps"],
-        **{name: outcome[name] for name in ("steps", "compiler", "flags", "worker_seconds")},
+        "step_instructions": (more - fewer) / reply["steps"],
+        **{name: reply[name] for name in ("steps", "compiler", "flags", "worker_seconds")},
     }
 
 

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.profile.look import WORKER, Look, NoProfile, common
-from harness.worker import memory
+from harness.profile.profile_session import WORKER, NoProfile, Session, common
+from harness.worker.profiling import memory
 
 WARM_UP = 0.25
 """Of the time, or the first step where that is longer."""
 
 
-def profile(look: Look) -> dict[str, Any]:
+def profile(session: Session) -> dict[str, Any]:
     """Resident bytes over the seconds since training began. Raises NoProfile where the system does not tell them."""
     if not memory.STATM.exists():
-        raise NoProfile("skipped", f"there is no {memory.STATM}: the system does not tell it", "Look on Linux.")
-    outcome = look.work(lambda job: [str(look.python("worker")), *WORKER, str(job)], watch="memory")
-    points = [{"seconds": seconds, "resident_bytes": resident} for seconds, resident in outcome["watched"]["points"]]
+        raise NoProfile("skipped", f"there is no {memory.STATM}: the system does not tell it", "Profile on Linux.")
+    reply = session.work(lambda job: [str(session.python("worker")), *WORKER, str(job)], probe="memory")
+    points = [{"seconds": seconds, "resident_bytes": resident} for seconds, resident in reply["readings"]["points"]]
     seconds = points[-1]["seconds"]
     return {
-        **common(outcome),
+        **common(reply),
         "tool": str(memory.STATM),
-        "steps": outcome["watched"]["steps"],
+        "steps": reply["readings"]["steps"],
         "seconds": seconds,
-        "warm_up_seconds": max(outcome["step_seconds"][0], WARM_UP * seconds),
+        "warm_up_seconds": max(reply["step_seconds"][0], WARM_UP * seconds),
         "points": points,
     }

@@ -3,7 +3,7 @@
 A sample each few milliseconds of CPU time, by the software clock: hardware counters are not offered everywhere. Builds
 of Python rarely keep frame pointers, so that stacks are unwound from a copy of the stack (`--call-graph dwarf`), and
 Python's frames show only where its trampoline describes itself to the unwinder (`-X perf_jit`). The worker switches
-perf on and off through a pipe: its start is not looked at.
+perf on and off through a pipe: its start is not sampled.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from engines.asking import NoAnswer, ask, which
-from harness.profile.look import WORKER, Look, NoProfile, common
+from harness.profile.profile_session import WORKER, NoProfile, Session, common
 from harness.profile.symbols import Frame, group_of
 from results.profile import Symbol
 
@@ -37,7 +37,7 @@ FEWEST = 50
 REMEDY = "Install it, for example `apt install linux-perf`."
 
 
-def profile(look: Look) -> dict[str, Any]:
+def profile(session: Session) -> dict[str, Any]:
     """Shares of samples by symbol and by group; keeps the stacks."""
     program = find()
     with tempfile.TemporaryDirectory(prefix="zoomgrad-") as name:
@@ -45,8 +45,8 @@ def profile(look: Look) -> dict[str, Any]:
         control = folder / "control"
         os.mkfifo(control, 0o600)
         data = folder / "perf.data"
-        python = [str(look.python("worker")), *_trampoline(look)]
-        outcome = look.work(
+        python = [str(session.python("worker")), *_trampoline(session)]
+        reply = session.work(
             lambda job: [
                 *(program, "record", "--quiet", "--event=cpu-clock", f"--freq={HERTZ}", "--clockid=monotonic"),
                 *(f"--call-graph=dwarf,{STACK_BYTES}", "--no-buildid", "--no-buildid-cache", f"--output={data}"),
@@ -54,7 +54,7 @@ def profile(look: Look) -> dict[str, Any]:
             ],
             environment={"ZOOMGRAD_PERF_CONTROL": str(control)},
         )
-        with _without_litter(outcome["pid"]):
+        with _without_litter(reply["pid"]):
             if python[-1] == "perf_jit":
                 injected = folder / "injected.data"
                 _read([program, "inject", "--jit", f"--input={data}", f"--output={injected}"], folder)
@@ -63,9 +63,9 @@ def profile(look: Look) -> dict[str, Any]:
     stacks = list(samples(text.splitlines()))
     if len(stacks) < FEWEST:
         raise NoProfile("failed", f"perf took {len(stacks)} samples", "Give it longer with --seconds.")
-    _keep_stacks(stacks, look.folder / "perf.folded")
-    version = _read([program, "version"], look.folder).strip().replace(" version", "")
-    return {**common(outcome), "tool": version, **shares(stacks)}
+    _keep_stacks(stacks, session.folder / "perf.folded")
+    version = _read([program, "version"], session.folder).strip().replace(" version", "")
+    return {**common(reply), "tool": version, **shares(stacks)}
 
 
 def shares(stacks: Sequence[Sequence[Frame]]) -> dict[str, Any]:
@@ -126,17 +126,17 @@ def _name(frame: Frame) -> str:
     return f"{name.removeprefix('py::')} ({frame.object})" if name.startswith("py::") else name
 
 
-def _trampoline(look: Look) -> tuple[str, ...]:
+def _trampoline(session: Session) -> tuple[str, ...]:
     """What has Python's own functions on the stack: 3.13's option tells an unwinder how to go on, 3.12's does not."""
-    if look.interpreter.implementation != "cpython" or look.interpreter.minor < (3, 12):
+    if session.interpreter.implementation != "cpython" or session.interpreter.minor < (3, 12):
         return ()
-    return ("-X", "perf_jit") if look.interpreter.minor >= (3, 13) else ("-X", "perf")
+    return ("-X", "perf_jit") if session.interpreter.minor >= (3, 13) else ("-X", "perf")
 
 
 def find() -> str:
-    """Its path. Raises NoProfile where it is missing, or the system lets nobody look."""
+    """Its path. Raises NoProfile where it is missing, or the system refuses it."""
     if sys.platform != "linux":
-        raise NoProfile("skipped", "perf is Linux's own", "Look there.")
+        raise NoProfile("skipped", "perf is Linux's own", "Profile there.")
     program = which("perf")
     if not program:
         raise NoProfile("skipped", "perf is not installed", REMEDY)
@@ -147,7 +147,7 @@ def find() -> str:
             ask(command, seconds=PROBE_SECONDS, folder=Path(folder))
         except NoAnswer as none:
             remedy = "As root: `sysctl kernel.perf_event_paranoid=1`."
-            raise NoProfile("skipped", f"perf may not look: it {none}", remedy) from None
+            raise NoProfile("skipped", f"perf may not profile: it {none}", remedy) from None
     return program
 
 

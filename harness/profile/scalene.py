@@ -14,10 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness import isolate
 from harness.containment import Limits
-from harness.interpreters import ROOT
-from harness.profile.look import DRAW, WORKER, Look, NoProfile, common
+from harness.machine.interpreters import ROOT
+from harness.profile.profile_session import DRAW, WORKER, NoProfile, Session, common
+from harness.run import isolate
 from results.profile import Line
 
 LOCK = "profile-worker"
@@ -27,16 +27,16 @@ PAGE_SECONDS = 120.0
 MIB = 2**20
 
 
-def profile(look: Look) -> dict[str, Any]:
+def profile(session: Session) -> dict[str, Any]:
     """CPU shares and allocations of every line with a sample; keeps its page and its stacks."""
-    if look.interpreter.implementation != "cpython":
-        raise NoProfile("skipped", f"Scalene does not run on {look.interpreter.name}", "Look at a CPython.")
+    if session.interpreter.implementation != "cpython":
+        raise NoProfile("skipped", f"Scalene does not run on {session.interpreter.name}", "Profile a CPython.")
     if sys.platform == "win32":
-        raise NoProfile("skipped", "Scalene counts memory on Linux and macOS only", "Look there.")
-    python = look.python(LOCK)
+        raise NoProfile("skipped", "Scalene counts memory on Linux and macOS only", "Profile there.")
+    python = session.python(LOCK)
     with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
         file = Path(folder) / "scalene.json"
-        outcome = look.work(
+        reply = session.work(
             lambda job: [
                 *(str(python), "-m", "scalene", "run", "--off", "-o", str(file), "--program-path", str(ROOT)),
                 *(*WORKER, "---", str(job)),
@@ -45,20 +45,20 @@ def profile(look: Look) -> dict[str, Any]:
         if not file.exists():
             raise NoProfile(
                 "failed",
-                f"Scalene kept nothing of {outcome['seconds']:.1f} s: {outcome['output'] or 'it said nothing'}",
+                f"Scalene kept nothing of {reply['seconds']:.1f} s: {reply['output'] or 'it said nothing'}",
                 "Give it longer with --seconds.",
             )
         found = json.loads(file.read_text(encoding="utf-8"))
-        _keep_page(look, python, file)
+        _keep_page(session, python, file)
         command = [str(python), "-c", "import importlib.metadata as m; print(m.version('scalene'))"]
-        version = look.run(command, isolate.worker_environment(DRAW), folder, _for_pages(look)).output
+        version = session.run(command, isolate.worker_environment(DRAW), folder, _for_pages(session)).output
     lines = tuple(_lines(found))
     if not lines:
         raise NoProfile("failed", "Scalene saw no line of the project", "Give it longer with --seconds.")
     stacks = "".join(f"{stack} {weight:.6f}\n" for stack, weight in folded(found))
-    (look.folder / "scalene.folded").write_text(stacks, encoding="utf-8")
+    (session.folder / "scalene.folded").write_text(stacks, encoding="utf-8")
     return {
-        **common(outcome),
+        **common(reply),
         "tool": f"Scalene {version.split()[-1] if version else ''}".strip(),
         **{part: min(1.0, sum(getattr(line, part) for line in lines)) for part in ("python", "native", "system")},
         "peak_bytes": found["max_footprint_mb"] * MIB,
@@ -110,14 +110,14 @@ def _frame(text: str) -> str:
     return f"{function.replace(';', ',')} ({Path(file).name}:{line})"
 
 
-def _for_pages(look: Look) -> Limits:
-    return replace(look.limits, timeout_seconds=PAGE_SECONDS)
+def _for_pages(session: Session) -> Limits:
+    return replace(session.limits, timeout_seconds=PAGE_SECONDS)
 
 
-def _keep_page(look: Look, python: Path, file: Path) -> None:
+def _keep_page(session: Session, python: Path, file: Path) -> None:
     """Have Scalene write its own page; a profile without one is a profile."""
     command = [str(python), "-m", "scalene", "view", "--standalone", str(file)]
-    look.run(command, isolate.worker_environment(DRAW), str(file.parent), _for_pages(look))
+    session.run(command, isolate.worker_environment(DRAW), str(file.parent), _for_pages(session))
     page = file.parent / "scalene-profile.html"
     if page.exists():
-        (look.folder / PAGE).write_bytes(page.read_bytes())
+        (session.folder / PAGE).write_bytes(page.read_bytes())

@@ -1,9 +1,9 @@
-"""What a training leaves behind, and where it lies: losses, gradients and parameters, of drills and of stretches.
+"""Evidence of a training: its losses, gradients and parameters, for drills and stretches, and how it is stored.
 
-A *stretch* is the first n steps of a workload's training, n a power of two: what a timed value trains, once or several
-times. A *drill* is a short training that takes a kernel through what a stretch may not meet: updates after single rows,
-groups of rows that a batch cuts short, data that wrap around within a group. An engine that vouches for others writes
-its evidence of both into a folder; every other engine's is compared with it.
+A *stretch* is the first n steps of a workload's training, where n is a power of two. A timed value trains it once or
+several times. A *drill* is a short training that reaches paths of a kernel that a stretch may miss: updates after
+single rows, groups of rows that a batch cuts short, data that wraps around within a group. An engine that vouches for
+others writes its evidence of both into a folder. The evidence of every other engine is compared with it.
 """
 
 from __future__ import annotations
@@ -17,53 +17,27 @@ from array import array
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from engines.api import NonFiniteLoss, Trainer, Workload
+from harness.procedure import MOST_STEPS, Drill
 from harness.worker.job import DamagedEvidence, write_json
 
 
 class Evidence(NamedTuple):
-    """What a training left: the loss of every step, the gradients of a batch that is not full, the parameters."""
+    """Loss of every step, gradients of a partial batch, and parameters after a training."""
 
     losses: array[float]
     gradients: array[float]
     parameters: array[float]
 
 
-class Drill(NamedTuple):
-    """A short training from the start, with a batch and rows of its own."""
-
-    name: str
-    batch: int
-    rows: Optional[int]
-    """The data set is cut to so many rows; None: it is whole."""
-    pieces: tuple[int, ...]
-    """Steps of each call of `train`, so that a call begins and ends within a batch, too."""
-
-
-SHORT = Drill("short", 2, None, (3,))
-"""An update, and a step after it that leaves its gradients: all that a slow engine can be asked for."""
-
-DRILLS = (
-    SHORT,
-    Drill("single", 1, 3, (1, 4, 2)),
-    # Two groups of 4 rows fill a batch; the second call begins within one.
-    Drill("whole", 8, 5, (9, 11)),
-    # A group, two rows that the batch cuts off; the last group has rows 4, 5, 6 and 0.
-    Drill("ragged", 6, 7, (5, 1, 17)),
-)
-
-MOST_STEPS = 1 << 18
-"""Of a stretch. Engines that take less than a microsecond a step repeat it."""
-
-
 DIVERGES = "diverges"
-"""Name of the evidence of a training that met a loss that is not finite: the losses before it, and nothing else."""
+"""Name of the evidence of a training that met a non-finite loss. It holds only the losses before that."""
 
 
 def drill(trainer: Trainer, workload: Workload, how: Drill) -> Evidence:
-    """Train as the drill says. If that diverges, there are no gradients and parameters, and fewer losses."""
+    """Train as the drill says. If that diverges, the evidence holds only the losses so far."""
     there = workload.columns()[0].rows
     trainer.restart(batch=how.batch, rows=None if how.rows is None else min(how.rows, there))
     try:
@@ -77,10 +51,10 @@ def drill(trainer: Trainer, workload: Workload, how: Drill) -> Evidence:
 def stretches(
     trainer: Trainer, *, batch: int, seconds: float, steps: int = MOST_STEPS
 ) -> Iterator[tuple[str, Evidence]]:
-    """The evidence of ever longer stretches, each the one before and as many steps again, under their lengths.
+    """Yield (length, evidence) of stretches, each twice as long as the one before.
 
-    The first is one step, however long it takes. No stretch follows that would make it longer than `seconds` or
-    `steps` steps. A training that diverges ends with that evidence.
+    The first stretch is one step, however long that takes. The last one is the longest that is expected to end within
+    `seconds` and has at most `steps` steps. If the training diverges, the last pair holds that evidence.
     """
     trainer.restart(batch=batch)
     start, taken = perf_counter(), 0
@@ -99,14 +73,14 @@ def _diverged(trainer: Trainer) -> Evidence:
 
 
 def left_by(trainer: Trainer) -> Evidence:
-    """What the training so far has left."""
+    """Evidence of the training so far."""
     return Evidence(array("d", trainer.losses), trainer.gradients(), trainer.parameters())
 
 
 def compare(found: Evidence, reference: Evidence) -> tuple[float, str]:
-    """The largest |x - reference| / max(1, |reference|), and where the first difference is ("" where none is).
+    """Return the largest |x - reference| / max(1, |reference|), and a description of the first difference or "".
 
-    Bits are compared, with two freedoms: NaN equals NaN, and the sign of zero is free.
+    The comparison is of bits, with two exceptions: NaN equals NaN, and 0.0 equals -0.0.
     """
     worst, first = 0.0, ""
     for part, ours, theirs in zip(Evidence._fields, found, reference):
@@ -126,14 +100,14 @@ def compare(found: Evidence, reference: Evidence) -> tuple[float, str]:
 # --- the folder ----------------------------------------------------------------------------------------------------
 
 INDEX = "index.json"
-"""Written last: a folder without it is one that nobody finished. Lengths and SHA-256 of each piece of evidence."""
+"""Lengths and SHA-256 of each piece of evidence. Written last, so a folder without it is incomplete."""
 
 MOST_INDEX_BYTES = 1 << 20
 _NAME = re.compile(r"[a-z0-9]{1,20}")
 
 
 def write_evidence(folder: Path, evidence: Iterable[tuple[str, Evidence]]) -> list[str]:
-    """Write each piece of evidence under its name; gives the names. Doubles as they lie in memory: this machine's."""
+    """Write each piece of evidence under its name, as doubles in this machine's byte order. Return the names."""
     folder.mkdir(parents=True, exist_ok=True)
     index: dict[str, dict[str, Any]] = {}
     with contextlib.suppress(FileNotFoundError):
@@ -147,14 +121,14 @@ def write_evidence(folder: Path, evidence: Iterable[tuple[str, Evidence]]) -> li
 
 
 def longest(names: Iterable[str]) -> int:
-    """Steps of the longest stretch among the names of evidence; 0 where there is none."""
+    """Steps of the longest stretch among names of evidence; 0 if there is none."""
     return max((int(name) for name in names if name.isdigit()), default=0)
 
 
 class Witness:
-    """The evidence in a folder, read piece by piece: arrays, which no garbage collector walks while others are timed.
+    """Evidence in a folder, read piece by piece into arrays, so that the garbage collector has nothing to traverse.
 
-    Raises FileNotFoundError where nobody finished it, and DamagedEvidence where it is not what was written.
+    Raises FileNotFoundError if the folder is incomplete, and DamagedEvidence if a file was changed.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -166,33 +140,33 @@ class Witness:
 
     @property
     def steps(self) -> int:
-        """Of the longest stretch."""
+        """Steps of the longest stretch."""
         return longest(self._index)
 
     @property
     def diverges_at(self) -> float:
-        """The step whose loss is not finite; infinity where the training did not get there."""
+        """Step whose loss is not finite; infinity if the training did not reach one."""
         return self._index[DIVERGES][0][0] if DIVERGES in self._index else math.inf
 
     def check(self) -> None:
-        """Read all of it. Raises DamagedEvidence."""
+        """Read all pieces. Raises DamagedEvidence."""
         for name in self._index:
             self.evidence(name)
 
     def evidence(self, name: str) -> Evidence:
-        """That drill's, or that of the stretch of so many steps. Raises DamagedEvidence."""
+        """Evidence of the drill or stretch of that name. Raises DamagedEvidence."""
         if name not in self._index:
-            raise _damaged(self._folder / INDEX, f"has nothing of {name!r}")
+            raise _damaged(self._folder / INDEX, f"has no entry for {name!r}")
         lengths, digest = self._index[name]
         file = self._folder / f"{name}.doubles"
         try:
             with file.open("rb") as opened:
-                # No more than there should be, however much there is.
+                # At most one byte too many, however large the file is.
                 content = opened.read(8 * sum(lengths) + 1)
         except (OSError, MemoryError) as error:
             raise _damaged(file, f"can't be read: {error}") from None
         if len(content) != 8 * sum(lengths) or hashlib.sha256(content).hexdigest() != digest:
-            raise _damaged(file, "is not what was written")
+            raise _damaged(file, "was changed after it was written")
         doubles = array("d")
         doubles.frombytes(content)
         ends = [sum(lengths[: number + 1]) for number in range(len(lengths))]
@@ -200,7 +174,7 @@ class Witness:
 
 
 def _read_index(file: Path) -> dict[str, tuple[list[int], str]]:
-    """Lengths and digest by name. Raises FileNotFoundError, and DamagedEvidence."""
+    """Lengths and digest by name. Raises FileNotFoundError and DamagedEvidence."""
     try:
         with file.open("rb") as opened:
             content = opened.read(MOST_INDEX_BYTES + 1)
@@ -226,5 +200,5 @@ def _read_index(file: Path) -> dict[str, tuple[list[int], str]]:
 def _damaged(file: Path, how: str) -> DamagedEvidence:
     return DamagedEvidence(
         f"{file.parent.name}/{file.name} {how}\n"
-        "  Remove the run's evidence folder, then resume the run: it is made again."
+        "  Remove the run's evidence folder, then resume the run, which makes it again."
     )

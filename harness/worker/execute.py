@@ -1,6 +1,6 @@
-"""Runs anybody's micrograd program, unchanged, on an engine: `python -m harness.worker.execute ENGINE SCRIPT ARG…`.
+"""Run an unchanged micrograd program on an engine: `python -m harness.worker.execute ENGINE SCRIPT ARG…`.
 
-The program's `micrograd.engine` and `micrograd.nn` are modules made here, over the engine's Value.
+The program imports `micrograd.engine` and `micrograd.nn`. This module makes both from the engine's Value.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ WRONG_USE = 2
 
 
 def able(engine_name: str) -> Engine:
-    """The engine, where it runs here and programs can be written in its Value. Raises Unavailable."""
+    """Load an engine that runs here and has a Value. Raises Unavailable."""
     engine = engines.load(engine_name)
     if engine.Value is None:
         raise Unavailable(
-            f"{engine_name} knows only whole models: it has no Value to write a program in",
-            "Name an engine with a Value, such as `--engine tuple`.",
+            f"{engine_name} runs whole models only: it has no Value to write a program in",
+            "Use an engine with a Value, such as `--engine tuple`.",
         )
     engine.check()
     return engine
 
 
 def offer_micrograd(engine: Engine) -> None:
-    """Make `import micrograd` and its modules give that engine's classes."""
+    """Make `import micrograd` provide the engine's classes."""
     package, value, nn = ModuleType("micrograd"), ModuleType("micrograd.engine"), ModuleType("micrograd.nn")
     value.__dict__.update(Value=engine.Value, draw_dot=draw_dot)
     nn.__dict__.update(engine.nn._asdict(), Value=engine.Value)
@@ -41,7 +41,7 @@ def offer_micrograd(engine: Engine) -> None:
 
 
 def execute(engine: Engine, script: str, arguments: list[str]) -> None:
-    """Run the script as `python SCRIPT ARG…` would: its folder on the path, its name `__main__`."""
+    """Run the script as `python SCRIPT ARG…` does: with its folder on the path, as `__main__`."""
     offer_micrograd(engine)
     sys.argv = [script, *arguments]
     sys.path[0] = str(Path(script).resolve().parent)
@@ -49,9 +49,9 @@ def execute(engine: Engine, script: str, arguments: list[str]) -> None:
 
 
 def main() -> None:
-    """Run the script that the arguments name, or tell why the engine can't."""
+    """Run the script that the arguments name, or print why the engine can't."""
     end_with_the_harness()
-    # What the program starts is its user's, and may outlive the harness.
+    # Processes that the program starts belong to the user and may outlive the harness.
     os.environ.pop(HARNESS, None)
     try:
         engine = able(sys.argv[1])

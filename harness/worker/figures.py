@@ -1,6 +1,6 @@
-"""What an engine says of itself, checked where the engine can be named: its refusal, its phases, its sizes.
+"""Check an engine's answers and figures: its refusal, phases and sizes.
 
-The harness checks the outcome once more, and knows only the field.
+The harness validates the reply again, but it knows only the field. Here an error can name the engine.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from engines.api import Engine, Trainer, Workload
 
 SHARES = ("looped_share",)
 COUNTS = (*("tape_rows", "source_bytes", "object_bytes", "translation_units", "parallel_compilers", "vector_doubles"),)
-"""All that a trainer's `sizes` may hold."""
+"""Keys that a trainer's `sizes` may have."""
 
 
 class Misbehaved(Exception):
-    """An engine that broke the protocol of `engines.api`: how, and what to do."""
+    """An engine broke the protocol of `engines.api`. The message says how, and what to do."""
 
 
 def refusal(engine: Engine, workload: Workload) -> Optional[str]:
-    """Why it can't run the workload, None where it can. Raises Misbehaved for any other answer."""
+    """Why the engine can't run the workload; None if it can. Raises Misbehaved for any other answer."""
     answer: Any = engine.supports(workload)
     if answer is None or (isinstance(answer, str) and answer):
         return answer
     raise Misbehaved(
         f"{engine.name}: supports() returned {_shown(answer)}\n"
-        "  It must return None, or the reason as a string: mend the engine."
+        "  Fix the engine: it must return None, or the reason as a string."
     )
 
 
@@ -37,25 +37,25 @@ def phases(engine: Engine, trainer: Trainer) -> dict[str, float]:
         if not _is_number(seconds) or not 0.0 <= seconds < math.inf:
             raise Misbehaved(
                 f"{engine.name}: the engine's phases hold {_shown(seconds)} for {name!r}\n"
-                "  Seconds are finite and not negative: mend the engine."
+                "  Fix the engine: seconds are finite and not negative."
             )
     return {name: float(seconds) for name, seconds in found.items()}
 
 
 def sizes(engine: Engine, trainer: Trainer) -> dict[str, Any]:
-    """The figures of what was compiled. Raises Misbehaved for an unknown one, or one out of range."""
+    """Sizes of the compiled program. Raises Misbehaved for an unknown key or a value out of range."""
     found = _items(engine, "sizes", trainer.sizes)
     for name, size in found.items():
         if name not in COUNTS and name not in SHARES:
             raise Misbehaved(
-                f"{engine.name}: the engine's sizes hold {name!r}, which no record has\n"
-                f"  Known: {', '.join((*COUNTS, *SHARES))}. Mend the engine, or add a field to results/record.py."
+                f"{engine.name}: the engine's sizes hold {name!r}, which is not a field of a record\n"
+                f"  Known: {', '.join((*COUNTS, *SHARES))}. Fix the engine, or add a field to results/record.py."
             )
         is_in_range = _is_number(size) and 0 <= size <= (1 if name in SHARES else 2**53)
         if not is_in_range or (name in COUNTS and size != int(size)):
             raise Misbehaved(
                 f"{engine.name}: the engine's sizes hold {_shown(size)} for {name!r}\n"
-                "  Counts are whole and not negative, shares are at most 1: mend the engine."
+                "  Fix the engine: counts are whole and not negative, shares are between 0 and 1."
             )
     return {name: float(size) if name in SHARES else int(size) for name, size in found.items()}
 
@@ -68,7 +68,7 @@ def _items(engine: Engine, what: str, mapping: Any) -> dict[str, Any]:
     if not all(isinstance(name, str) for name in found):
         raise Misbehaved(
             f"{engine.name}: the engine's {what} are {_shown(mapping)}\n"
-            "  They must map names to numbers: mend the engine."
+            "  Fix the engine: they must map names to numbers."
         )
     return found
 

@@ -1,4 +1,4 @@
-"""The plain dictionaries between the harness and its workers, and how an exception becomes an outcome."""
+"""Dictionaries that the harness and its workers exchange, and the conversion of an exception to a reply."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness.workloads import Workload
 
 
 class Job(TypedDict):
-    """What a measuring worker is to do. Paths are absolute."""
+    """Job of a measuring worker. Paths are absolute."""
 
     engine: str
     workload: str
@@ -29,42 +29,42 @@ class Job(TypedDict):
     """Evidence of the engine that vouches for this one."""
     reference_cell: str
     reference_steps: int
-    """Of the longest stretch that was vouched for."""
+    """Steps of the longest stretch that was vouched for."""
     reference_drills: list[str]
-    """Drills that were."""
-    outcome_file: str
+    """Drills that were vouched for."""
+    reply_file: str
     warmups: int
     values: int
     value_seconds: float
     """A timed value fills this time with whole stretches."""
     offset_steps: int
-    """Steps between calibration and warm-up, another number in every block."""
+    """Steps between calibration and warm-up, different in every block."""
     objects: str
-    """The cell's private folder, for an object that was slow to compile."""
+    """The cell's private folder for an object that was slow to compile."""
     stretch_steps: int
-    """0: the worker finds out; later blocks of a cell repeat what its first one found."""
+    """0 in the first block, where the worker calibrates it; later blocks repeat the first block's number."""
     steps_per_value: int
-    """The same: a multiple of stretch_steps."""
+    """Also 0 in the first block; a multiple of stretch_steps."""
 
 
 class VouchJob(TypedDict):
-    """What an engine does that vouches for others. Paths are absolute."""
+    """Job of an engine that vouches for others. Paths are absolute."""
 
     engine: str
     workload: str
-    outcome_file: str
+    reply_file: str
     witnesses: dict[str, str]
-    """Cells that vouch for this engine, and where their evidence lies."""
+    """Cells that vouch for this engine, and the folders of their evidence."""
     folder: str
-    """For its own evidence."""
+    """Folder for this engine's evidence."""
     seconds: float
-    """About how long its stretches may take, and at most how long its drills."""
+    """Approximate time limit of the stretches, and limit of each later drill."""
     steps: int
-    """And how long its longest stretch may be."""
+    """Most steps of a stretch."""
 
 
-class VouchOutcome(TypedDict, total=False):
-    """What came of it; `status` and the reason are an Outcome's."""
+class VouchReply(TypedDict, total=False):
+    """Reply to a VouchJob; `status`, `reason` and `remedy` are as in MeasureReply."""
 
     status: str
     reason: str
@@ -73,21 +73,21 @@ class VouchOutcome(TypedDict, total=False):
     """Whether it failed because its numbers differ from a witness's."""
     drills: list[str]
     steps: int
-    """Of its longest stretch."""
+    """Steps of the longest stretch."""
 
 
 class Mismatch(Exception):
-    """An engine gave other numbers than the reference: by how much, and where first."""
+    """An engine's numbers differ from the reference's. The message says by how much, and where first."""
 
 
 class DamagedEvidence(Exception):
-    """Evidence that is not what was written: where, what is wrong, and what to do."""
+    """Evidence was changed. The message says where, what is wrong, and what to do."""
 
 
 def ready(engine_name: str, workload_name: str) -> tuple[Engine, Workload, Optional[str]]:
-    """Both, the engine able to run here and the data there; and why the one can't run the other, where it can't.
+    """Load an engine that runs here and a workload with its data, and ask why the engine can't run it (None: it can).
 
-    Raises UnknownName, Unavailable of the engine or of the data, and Misbehaved.
+    Raises UnknownName, Unavailable for the engine or the data, and Misbehaved.
     """
     engine = engines.load(engine_name)
     engine.check()
@@ -96,17 +96,17 @@ def ready(engine_name: str, workload_name: str) -> tuple[Engine, Workload, Optio
     return engine, workload, refusal(engine, workload)
 
 
-class Outcome(TypedDict, total=False):
-    """What a worker found. `status` is `measured`, `skipped` or `failed`; the other keys are Record's.
+class MeasureReply(TypedDict, total=False):
+    """Reply to a Job. `status` is `measured`, `skipped` or `failed`; the other keys are fields of Record.
 
-    `harness/outcome.py` has the types and ranges that the harness insists on.
+    `harness/run/replies.py` validates types and ranges.
     """
 
     status: str
     reason: str
     remedy: str
     limit: str
-    """`memory` where that ran out."""
+    """`memory` if that ran out."""
     phases: dict[str, float]
     stretch_steps: int
     steps_per_value: int
@@ -128,21 +128,21 @@ class Outcome(TypedDict, total=False):
 
 
 class ProfileJob(TypedDict):
-    """What a worker does while a profiler looks. Paths are absolute."""
+    """Job of a worker under a profiler. Paths are absolute."""
 
     engine: str
     workload: str
-    outcome_file: str
-    watch: str
-    """What the worker itself looks at: a key of `profile.WATCHES`."""
+    reply_file: str
+    probe: str
+    """What the worker itself observes: a key of `profile.PROBES`."""
     seconds: float
-    """About how long."""
+    """Approximate duration."""
     folder: str
-    """For files that a watch leaves."""
+    """Folder for the files of a probe."""
 
 
-class ProfileOutcome(TypedDict, total=False):
-    """What was done meanwhile; `status` and the reason are an Outcome's."""
+class ProfileReply(TypedDict, total=False):
+    """Reply to a ProfileJob; `status`, `reason` and `remedy` are as in MeasureReply."""
 
     status: str
     reason: str
@@ -151,35 +151,35 @@ class ProfileOutcome(TypedDict, total=False):
     seconds: float
     preparations: int
     step_seconds: list[float]
-    """Thinned, in order; the first is that of the very first step."""
+    """Thinned, in order, from the very first step on."""
     pid: int
-    watched: dict[str, Any]
+    readings: dict[str, Any]
 
 
 class CountJob(TypedDict):
-    """What a worker has counted. Paths are absolute."""
+    """Job of a worker whose instructions are counted. Paths are absolute."""
 
     engine: str
     workload: str
-    outcome_file: str
+    reply_file: str
     counter: str
     """A key of `count.COUNTERS`."""
     target: str
-    """The machine to compile for; empty for the one that this is."""
+    """Machine to compile for; empty for this machine."""
     steps: int
-    """About how many are counted."""
+    """Approximate number of steps to count."""
     dump: str
-    """Where callgrind writes, before it appends numbers."""
+    """Path of callgrind's files, to which it appends numbers."""
 
 
-class CountOutcome(TypedDict, total=False):
-    """What was counted; `status` and the reason are an Outcome's."""
+class CountReply(TypedDict, total=False):
+    """Reply to a CountJob; `status`, `reason` and `remedy` are as in MeasureReply."""
 
     status: str
     reason: str
     remedy: str
     steps: int
-    """By which the second portion is longer than the first."""
+    """Steps by which the second portion is longer than the first."""
     counts: list[float]
     """Instructions of each portion."""
     compiler: str
@@ -187,54 +187,54 @@ class CountOutcome(TypedDict, total=False):
 
 
 def read_json(path: str) -> Any:
-    """What the harness wrote there."""
+    """Read a file that the harness wrote."""
     return json.loads(Path(path).read_text(encoding="utf-8"))
 
 
 def read_job(path: str) -> Job:
-    """The job of a measuring worker."""
+    """Read the job of a measuring worker."""
     job: Job = read_json(path)
     return job
 
 
 def write_json(path: str, value: Any) -> None:
-    """Write whole or not at all: the harness takes a file that is there for a finished one."""
+    """Write the file atomically: the harness treats any file at that path as complete."""
     draft = f"{path}.draft"
     Path(draft).write_text(json.dumps(value), encoding="utf-8")
     Path(draft).replace(path)
 
 
 def thin(points: Sequence[Any], most: int) -> Sequence[Any]:
-    """At most `most` of the points, evenly spaced, the first and the last among them."""
+    """Return at most `most` evenly spaced points, including the first and the last."""
     if len(points) <= most:
         return points
     return [points[round(index * (len(points) - 1) / (most - 1))] for index in range(most)]
 
 
 def do_job(work: Callable[[Any], Mapping[str, Any]]) -> None:
-    """A worker's whole life: the job that the first argument names, its outcome, an exit code."""
+    """Run a worker from start to exit: do the job that the first argument names and write its reply."""
     end_with_the_harness()
     job = read_json(sys.argv[1])
-    if not run_job(job["outcome_file"], lambda: work(job)):
+    if not run_job(job["reply_file"], lambda: work(job)):
         sys.exit(1)
 
 
-def run_job(outcome_file: str, work: Callable[[], Mapping[str, Any]]) -> bool:
-    """Do the work, write its outcome or the reason why there is none, and tell whether there is one."""
-    outcome: Mapping[str, Any]
+def run_job(reply_file: str, work: Callable[[], Mapping[str, Any]]) -> bool:
+    """Do the work and write its reply, or the reason for a failure. Return whether it was measured."""
+    reply: Mapping[str, Any]
     try:
-        outcome = work()
+        reply = work()
     except (Unavailable, datasets.Unavailable) as missing:
-        outcome = {"status": "skipped", "reason": missing.reason, "remedy": missing.remedy}
+        reply = {"status": "skipped", "reason": missing.reason, "remedy": missing.remedy}
     except (NonFiniteLoss, CorruptData, ChangedArithmetic, Mismatch, Misbehaved, DamagedEvidence) as error:
         reason, _, remedy = str(error).partition("\n  ")
-        outcome = {"status": "failed", "reason": reason, "remedy": remedy}
+        reply = {"status": "failed", "reason": reason, "remedy": remedy}
     except MemoryError:
-        # The harness knows the limit, and how to raise it.
-        outcome = {"status": "failed", "reason": "out of memory", "limit": "memory"}
-    except Exception as error:  # a worker's failure is a record, whatever it is
+        # The harness adds the limit and the remedy.
+        reply = {"status": "failed", "reason": "out of memory", "limit": "memory"}
+    except Exception as error:  # every failure of a worker becomes a record
         where = traceback.extract_tb(error.__traceback__)[-1]
         at = f"{Path(where.filename).name}:{where.lineno}"
-        outcome = {"status": "failed", "reason": f"{type(error).__name__}: {error} ({at})"}
-    write_json(outcome_file, outcome)
-    return bool(outcome["status"] == "measured")
+        reply = {"status": "failed", "reason": f"{type(error).__name__}: {error} ({at})"}
+    write_json(reply_file, reply)
+    return bool(reply["status"] == "measured")

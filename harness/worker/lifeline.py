@@ -1,10 +1,11 @@
-"""Ends a worker when its harness dies. Every worker calls `end_with_the_harness` first.
+"""End a worker when its harness dies. Every worker calls `end_with_the_harness` first.
 
-The harness may be killed at any moment, and a worker that went on would disturb the next run's timings. On Linux a
-process can ask for a signal when its parent dies. Child processes do not inherit this setting, so pyperf's manager and
-its worker each set it: when the harness dies, the manager is killed, and then the worker.
+The harness may be killed at any moment, and a surviving worker would disturb the next run's timings. On Linux a process
+can request a signal for its parent's death. Child processes do not inherit this setting, so pyperf's manager and its
+worker each set it: when the harness dies, the manager is killed, and then the worker.
 
-The signal is sent when the *thread* that started the process ends. The harness starts workers from its main thread.
+The system sends the signal when the *thread* that started the process ends. The harness starts workers from its main
+thread.
 """
 
 from __future__ import annotations
@@ -17,43 +18,43 @@ import sys
 from typing import Optional
 
 HARNESS = "ZOOMGRAD_HARNESS"
-"""Environment variable: the identity of the harness that a process works for."""
+"""Environment variable with the identity of the harness that a process works for."""
 
 IDENTITY = re.compile(r"[1-9]\d{0,9}-\d+-\d+", re.ASCII)
-"""What `identity` gives."""
+"""Format of `identity`."""
 
 PR_SET_PDEATHSIG = 1
 
 
 def end_with_the_harness() -> None:
-    """Have this process killed when its parent dies, and end it now where the harness has died already."""
+    """Ask the system to kill this process when its parent dies. Exit now if the harness is already dead."""
     if sys.platform == "linux":
-        import ctypes  # the other systems need not load it
+        import ctypes  # other systems do not need it
 
         libc = ctypes.CDLL(None)
         libc.prctl(PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL), 0, 0, 0)
-    # A parent that died before the line above sends nothing. A profiler may stand between the harness and its worker,
-    # so the question is about the harness, not about the parent.
+    # If the parent died before the line above, no signal comes. Ask about the harness, not the parent, because a
+    # profiler may run between the harness and its worker.
     harness = os.environ.get(HARNESS)
     if harness and not lives(harness):
         os._exit(1)
 
 
 def identity(pid: Optional[int] = None) -> str:
-    """A process as `<pid>-<start>-<namespace>`, by default this one: the system gives a pid to another process later.
+    """Identity of a process, by default this one: `<pid>-<start>-<namespace>`. A pid alone may be reused.
 
-    The start is in ticks since the machine started, which a clock that is set does not move. A container has pids of
-    its own: a namespace of them. Both are 0 where there is no /proc. Raises ProcessLookupError where there is no such
-    process.
+    The start is in ticks since boot, so that setting the clock does not change it. The namespace is that of the pids,
+    because a container has its own. Both are 0 on a system without /proc. Raises ProcessLookupError if the process does
+    not exist.
     """
     pid = os.getpid() if pid is None else pid
     return f"{pid}-{_start(pid)}-{_namespace()}"
 
 
 def lives(identity_: str) -> bool:
-    """Whether the process of that identity is there, and not a zombie. False for a text that is no identity.
+    """Whether the process of that identity exists and is not a zombie. False for malformed text.
 
-    True for one of another container: nobody can tell from here.
+    True for a process in another container, because this process cannot check it.
     """
     if not IDENTITY.fullmatch(identity_):
         return False
@@ -75,7 +76,8 @@ def _start(pid: int) -> str:
     if sys.platform == "linux":
         try:
             with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123  (every worker's start pays for an import)
-                # The program's name, in parentheses, may hold anything. The state and 19 fields on is the start.
+                # Split after the name in parentheses, which may contain anything. The fields are the state and, 19
+                # fields later, the start.
                 fields = file.read().rpartition(b")")[2].split()
         except OSError:
             raise ProcessLookupError(pid) from None
@@ -83,6 +85,6 @@ def _start(pid: int) -> str:
             raise ProcessLookupError(pid)
         return fields[19].decode("ascii")
     if os.name == "posix":
-        with contextlib.suppress(PermissionError):  # there, and somebody else's
+        with contextlib.suppress(PermissionError):  # it exists, but belongs to another user
             os.kill(pid, 0)
     return "0"

@@ -1,8 +1,8 @@
-"""One cell in one fresh process, under `pyperf.Runner`: prepare, warm up, time, and prove each timed value.
+"""Measure one cell in one fresh process under `pyperf.Runner`: prepare, warm up, time, and prove each timed value.
 
-`python -m harness.worker.measure JOB -o FILE …` is pyperf's manager, which starts this module again as its one worker;
-everything happens there, and nothing is compiled in the manager. pyperf's file has the times; what pyperf can't carry
-(phases may be zero, curves, the proof, the reason for a failure) goes into the job's outcome file.
+`python -m harness.worker.measure JOB -o FILE …` is pyperf's manager. It compiles nothing and starts this module again
+as its one worker, which does everything. pyperf's file holds the times. The reply file holds what pyperf can't store:
+phases (which may be zero), curves, the proof, the reason for a failure.
 """
 
 from __future__ import annotations
@@ -16,26 +16,24 @@ from typing import Any
 import pyperf
 
 from engines.api import Trainer
+from harness.procedure import JIT_SECONDS
 from harness.worker import figures
-from harness.worker.job import Job, Outcome, read_job, ready, run_job, thin
+from harness.worker.job import Job, MeasureReply, read_job, ready, run_job, thin
 from harness.worker.lifeline import end_with_the_harness
 from harness.worker.pace import HAS_JIT, around, pace
 from harness.worker.proof import Proof, prepare_proof
 
 SLOW_STEP_SECONDS = 5.0
-"""From here on a process gives one value, which is one step: the calibration's step was its warm-up."""
-
-JIT_SECONDS = 2.0
-"""A JIT trains so long before steps are counted: PyPy takes `baseline` on `xor` from 1 ms a step to 36 µs in 1.5 s, and
-values of so many cold steps would be a few milliseconds long, and still in its warm-up."""
+"""With slower steps a process gives one value of one step, and calibration serves as its warm-up."""
 
 LOSS_POINTS = 100
 
 
 def main(module: str = "harness.worker.measure") -> None:
-    """pyperf's manager, or its worker when pyperf started `module`, which is to call this again.
+    """Run as pyperf's manager, or as its worker if pyperf started this process.
 
-    Both end with their parents: the worker with the manager, and that with the harness.
+    module: the module that pyperf's worker runs; it must call this function. The worker ends when the manager dies, and
+    the manager when the harness dies.
     """
     end_with_the_harness()
     runner = pyperf.Runner(program_args=("-m", module), add_cmdline_args=_pass_job_on)
@@ -44,14 +42,14 @@ def main(module: str = "harness.worker.measure") -> None:
     job = read_job(args.job)
     if not args.worker:
         runner.bench_time_func(job["workload"], _only_in_the_worker)
-    elif not run_job(job["outcome_file"], lambda: measure(runner, job)):
+    elif not run_job(job["reply_file"], lambda: measure(runner, job)):
         sys.exit(1)
 
 
-def measure(runner: pyperf.Runner, job: Job) -> Outcome:
-    """Everything that the worker does.
+def measure(runner: pyperf.Runner, job: Job) -> MeasureReply:
+    """Prepare, calibrate, time and prove the cell.
 
-    Raises Mismatch: a time is told only if every timed value was proven; and Misbehaved.
+    Raises Mismatch, because a time is reported only if every timed value was proven, and Misbehaved.
     """
     engine, workload, refusal = ready(job["engine"], job["workload"])
     if refusal:
@@ -63,10 +61,10 @@ def measure(runner: pyperf.Runner, job: Job) -> Outcome:
     stretch = Stretch(trainer, workload.batch, proof)
 
     stretch_seconds, passes = calibrate(stretch, job)
-    # Collections come every few steps: without an offset of its own each process would time the same part of a cycle.
+    # Garbage collections come every few steps. Without the offset each process would time the same part of a cycle.
     trainer.restart(batch=workload.batch)
     trainer.train(min(job["offset_steps"], stretch.most_steps))
-    # pyperf would calibrate in a process of its own, which would have to compile once more.
+    # pyperf would calibrate in another process, which would have to compile again.
     runner.args.loops = stretch.steps * passes
     if stretch_seconds / stretch.steps > SLOW_STEP_SECONDS:
         runner.args.warmups, runner.args.values = 0, 1
@@ -75,7 +73,7 @@ def measure(runner: pyperf.Runner, job: Job) -> Outcome:
         "zoomgrad_interpreter": job["interpreter"],
         **{f"zoomgrad_{phase}_seconds": seconds for phase, seconds in phases.items()},
     }
-    pace()  # A JIT compiles it meanwhile.
+    pace()  # lets a JIT compile it
     paces = [pace()]
 
     def time_value(steps: int) -> float:
@@ -94,21 +92,21 @@ def measure(runner: pyperf.Runner, job: Job) -> Outcome:
         "peak_compiler_bytes": compiler_bytes if "object_bytes" in sizes else 0,
         **sizes,  # type: ignore[typeddict-item]
         **compiled_by(engine),
-        # Steps are chosen first: of a fast engine there are many, and pairs of them all would take a while.
+        # Choose steps first: a fast engine has so many that making pairs of all would take a while.
         "losses": [(step, trainer.losses[step]) for step in thin(range(len(trainer.losses)), LOSS_POINTS)],
-        **proof.outcome(),
+        **proof.fields(),
     }
 
 
-def compiled_by(engine: Any) -> Outcome:
-    """Which compiler an engine's C went through, and with which flags; nothing of an engine that compiles no C."""
+def compiled_by(engine: Any) -> MeasureReply:
+    """Compiler and flags of an engine's C; empty for an engine that compiles no C."""
     if not hasattr(engine, "toolchain"):
         return {}
     return {"compiler": str(engine.toolchain()), "compiler_flags": list(engine.flags)}
 
 
 class Stretch:
-    """The first `steps` steps of training, timed again and again, each time from the start."""
+    """The first `steps` steps of training, timed repeatedly from the starting parameters."""
 
     def __init__(self, trainer: Trainer, batch: int, proof: Proof, steps: int = 1) -> None:
         self._trainer = trainer
@@ -118,24 +116,24 @@ class Stretch:
         self.most_steps = proof.steps
 
     def time(self) -> float:
-        """Seconds of one pass, its restart aside."""
+        """Seconds of one pass, without its restart."""
         self._trainer.restart(batch=self._batch)
         start = perf_counter()
         self._trainer.train(self.steps)
         return perf_counter() - start
 
     def prove(self) -> float:
-        """The same, of a pass that is compared with the reference. Raises Mismatch."""
+        """Seconds of one pass, which is then compared with the reference. Raises Mismatch."""
         seconds = self.time()
         self._proof.stretch(self._trainer, self.steps)
         return seconds
 
 
 def calibrate(stretch: Stretch, job: Job) -> tuple[float, int]:
-    """Find the stretch that a value takes: about how many seconds it takes now, and how many passes fill a value.
+    """Choose the stretch of a value. Return the approximate seconds of a pass and the number of passes per value.
 
-    It doubles until the next one would be longer than a value, or than the reference's, of an interpreter that is warm
-    by then. A later block's process takes the same stretch, once before its warm-up.
+    The stretch doubles while the result still fits into a value and into the reference's longest stretch. With a JIT,
+    calibration goes on until the interpreter is warm. In later blocks it only runs the first block's stretch once.
     """
     if 0 < job["stretch_steps"] <= stretch.most_steps:
         stretch.steps = job["stretch_steps"]
@@ -150,7 +148,7 @@ def calibrate(stretch: Stretch, job: Job) -> tuple[float, int]:
 
 
 def peak_bytes(*, of_children: bool = False) -> int:
-    """Largest resident set of this process so far, or of any child that has ended; 0 where the system does not tell."""
+    """Largest resident set so far of this process or of any ended child; 0 if the system does not report it."""
     try:
         import resource
     except ImportError:

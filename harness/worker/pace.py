@@ -1,9 +1,8 @@
-"""How fast the machine is just now: the time of a fixed piece of work, taken around every timed value.
+"""The machine's current pace: the time of a fixed piece of work, taken before and after every timed value.
 
-A cloud machine has faster and slower seconds, and two processes hardly ever meet the same ones. What a value took,
-divided by what the same work took just before and after it, does not depend on which it met. (Running baseline between
-the values would do as well, at the price of a second training in every process: "duet benchmarking", Bulej et al.,
-ICPE 2020.)
+The speed of a cloud machine changes from second to second, and two processes rarely run at the same speed. Dividing a
+value's time by the time of the fixed work around it cancels the change. ("Duet benchmarking", Bulej et al., ICPE 2020,
+runs the baseline between the values instead, which costs a second training in every process.)
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ from time import perf_counter
 HAS_JIT = sys.implementation.name == "pypy"
 
 ITERATIONS = 4_600_000 if HAS_JIT else 48_000
-"""About ten milliseconds: short beside a value, long beside a clock's tick. The same work on every machine."""
+"""About ten milliseconds: short compared with a value, long compared with a clock tick. The same on every machine."""
 
 _RING = [1.0] * 4096
 
 
 def pace() -> float:
-    """Seconds that the work takes now; a JIT has compiled it after one call.
+    """Seconds that the work takes now. A JIT compiles it during the first call.
 
-    A neighbour on the same core takes its ports and its cache: work that waits for one multiplication after another
-    hardly feels it, hence loads and stores, of numbers that stay at 1. It makes nothing that a garbage collector looks
-    at, which would pace the engine's heap.
+    A neighbour on the same core takes its ports and its cache. A chain of dependent multiplications hardly notices, so
+    the work loads and stores numbers, whose values stay at 1. It creates no object that the garbage collector tracks:
+    a collection would time the engine's heap.
     """
     ring = _RING
     start = perf_counter()
@@ -35,5 +34,5 @@ def pace() -> float:
 
 
 def around(paces: Sequence[float]) -> list[float]:
-    """Of n values the pace around each, from the n + 1 paces before, between and after them."""
+    """Pace around each of n values, from the n + 1 paces before, between and after them."""
     return [(before + after) / 2 for before, after in zip(paces, paces[1:])]

@@ -1,7 +1,7 @@
-"""The gate of correctness: an engine's losses, gradients and parameters beside those of the engine that vouches for it.
+"""Correctness check: compare an engine's losses, gradients and parameters with the engine that vouches for it.
 
-It covers what is timed: every timed value is compared with the reference over the same steps, on the same kernel. Where
-something is compiled, drills come before that, through what the timed stretch may not meet.
+The proof covers the timed path: every timed value is compared with the reference over the same steps, on the same
+kernel. Compiled engines first go through drills, which reach paths that the timed stretch may miss.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from typing import Any
 from engines import Engine
 from engines.api import Trainer, Workload
 from engines.arithmetic import check_arithmetic
-from harness.worker.evidence import DRILLS, Evidence, Witness, compare, drill, left_by
+from harness.procedure import DRILLS
+from harness.worker.evidence import Evidence, Witness, compare, drill, left_by
 from harness.worker.job import Job, Mismatch
 
 MOST_BOUNDED_STEPS = 256
-"""The longest stretch of an engine that declares an error bound. Training is chaotic: on `mnist`, what
-`rerolled-clang-fast` rounds differently is 4e-13 after 256 steps, 1e-9 after 1,024, and 9 after 8,192."""
+"""Longest stretch of an engine that declares an error bound. Training is chaotic: on `mnist`, the different rounding of
+`rerolled-clang-fast` grows to 4e-13 after 256 steps, 1e-9 after 1,024, and 9 after 8,192."""
 
 
 class Proof:
-    """Compares one engine with the reference, and keeps count of what was compared."""
+    """Comparison of one engine with the reference, with counts of what was compared."""
 
     def __init__(self, engine: Engine, job: Job) -> None:
         self._engine = engine
@@ -36,7 +37,7 @@ class Proof:
         self._known: dict[str, Evidence] = {}
         self._compared: tuple[bytes, ...] = ()
         self.steps = job["reference_steps"] if engine.strict else min(job["reference_steps"], MOST_BOUNDED_STEPS)
-        """Of the longest stretch that the engine can be compared over."""
+        """Steps of the longest stretch over which the engine can be compared."""
         self.worst_error = 0.0
         self.identical = True
         self.stretch_steps = 0
@@ -45,7 +46,7 @@ class Proof:
         self._parameters = array("d")
 
     def drill(self, trainer: Trainer, workload: Workload) -> None:
-        """Take the trainer through every drill. Raises Mismatch."""
+        """Run every drill that was vouched for, and compare. Raises Mismatch."""
         start = perf_counter()
         for how in DRILLS:
             if how.name in self._drills:
@@ -53,7 +54,7 @@ class Proof:
         self.seconds += perf_counter() - start
 
     def stretch(self, trainer: Trainer, steps: int) -> None:
-        """Compare what the trainer has done since its restart: a stretch of so many steps. Raises Mismatch."""
+        """Compare the stretch that the trainer has run since its restart. Raises Mismatch."""
         start = perf_counter()
         self.stretch_steps = steps
         self.stretches += 1
@@ -66,7 +67,7 @@ class Proof:
         check_arithmetic()
         if name not in self._known:
             self._known, self._compared = {name: self._witness.evidence(name)}, ()
-        # Where rounding differs, numbers are compared one by one; most engines give the same ones each time.
+        # An engine that rounds differently is compared number by number, but most engines repeat the same numbers.
         doubles = tuple(part.tobytes() for part in found)
         if doubles == self._compared:
             return
@@ -79,11 +80,11 @@ class Proof:
             promise = "identical bits" if engine.strict else f"an error of at most {engine.error_bound:g}"
             raise Mismatch(
                 f"promises {promise} and differs from {self._reference_cell} by {worst:.3g}: {first}, {where}\n"
-                "  A wrong result has no speed: mend the engine."
+                "  A wrong result has no speed: fix the engine."
             )
 
-    def outcome(self) -> dict[str, Any]:
-        """What a record keeps of it."""
+    def fields(self) -> dict[str, Any]:
+        """Fields of the proof for the record."""
         return {
             "parameters_sha256": digest(self._parameters),
             "proof": {
@@ -98,10 +99,10 @@ class Proof:
 
 
 def prepare_proof(engine: Engine, trainer: Trainer, workload: Workload, job: Job) -> Proof:
-    """Check before any timing that the processor is in its default state, and drill what is compiled.
+    """Before any timing, check that the processor is in its default state, and drill compiled engines.
 
-    A step of an interpreted engine may take a second, and has no kernel that a drill could find: it is proven over the
-    steps that are timed. Raises Mismatch and ChangedArithmetic.
+    Interpreted engines are not drilled: a step may take a second, and they have no kernel with special paths. The timed
+    steps prove them. Raises Mismatch and ChangedArithmetic.
     """
     check_arithmetic()
     proof = Proof(engine, job)
@@ -111,6 +112,6 @@ def prepare_proof(engine: Engine, trainer: Trainer, workload: Workload, job: Job
 
 
 def digest(values: Iterable[float]) -> str:
-    """SHA-256 over the doubles, with one NaN and one zero."""
+    """SHA-256 of the doubles, with all NaNs and both zeros made equal."""
     # x + 0.0 turns -0.0 into 0.0.
     return hashlib.sha256(array("d", [x + 0.0 if x == x else math.nan for x in values]).tobytes()).hexdigest()

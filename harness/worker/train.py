@@ -1,7 +1,7 @@
-"""Training as a person does it by hand: epochs, loss, accuracy, until a tolerance.
+"""Interactive training for `zoomgrad train`: epochs with loss and accuracy, until a tolerance is reached.
 
-`python -m harness.worker.train SETTINGS` prints one JSON dictionary a line, as it happens: `start`, `progress`, `epoch`
-and `end`, or `failed`. The harness shows them; so can anything else that reads lines.
+`python -m harness.worker.train SETTINGS` prints events as they happen, one JSON dictionary per line: `start`,
+`progress`, `epoch` and `end`, or `failed`. The harness displays them; any other program that reads lines can too.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ from harness.worker.lifeline import end_with_the_harness
 from harness.workloads import Workload
 
 REPORT_SECONDS = 0.2
-"""Progress is told about this often, and never inside a step."""
+"""Approximate interval of progress events, which come only between steps."""
 
 LIVE_ROWS = 100
-"""The live accuracy looks at so many of the evaluation rows."""
+"""Number of evaluation rows for the live accuracy."""
 
 LIVE_SHARE = 0.1
-"""And takes at most about this share of the training's time, which it is not counted in."""
+"""Approximate limit of the live accuracy's time, as a share of the training time, which excludes it."""
 
 CURVE_POINTS = 32
 
 
 class Settings(TypedDict):
-    """What to train, and when to stop."""
+    """Settings of a training."""
 
     engine: str
     workload: str
     epochs: Optional[int]
-    """At most so many; None: the workload's own number."""
+    """Most epochs; None for the workload's number."""
     tolerance: Optional[float]
-    """Stop once an epoch's mean loss is below; None: the workload's own, where it has one."""
+    """Stop when an epoch's mean loss is below this; None for the workload's tolerance, if it has one."""
     repeats: int
-    """Trainings from other starting parameters: seeds count up from the workload's."""
+    """Number of trainings from different starting parameters: seeds count up from the workload's."""
 
 
 Event = dict[str, Any]
 
 
 def train(settings: Settings) -> Iterator[Event]:
-    """The events of all repeats. Raises UnknownName, Unavailable and datasets.Unavailable before the first."""
+    """Yield the events of all repeats. Raises UnknownName, Unavailable and datasets.Unavailable before the first."""
     engine, workload, refusal = ready(settings["engine"], settings["workload"])
-    workload.evaluation_rows()  # what is missing is told now, not after an epoch
+    workload.evaluation_rows()  # raise for missing data now, not after an epoch
     if refusal:
-        raise Unavailable(refusal, "Choose another engine: `zoomgrad list` shows them.")
+        raise Unavailable(refusal, "Choose another engine from `zoomgrad list`.")
     for repeat in range(settings["repeats"]):
         yield from _train_once(engine, replace(workload, seed=workload.seed + repeat), settings)
 
@@ -89,7 +89,7 @@ def _train_once(engine: engines.Engine, workload: Workload, settings: Settings) 
             loss = math.fsum(trainer.losses[-steps_per_epoch:]) / steps_per_epoch
             converged = tolerance is not None and loss < tolerance
             accuracy = None
-            # A tour's epoch is one short step: ten thousand lines a second would be most of the work.
+            # An epoch of a tour is one short step: printing ten thousand lines a second would take most of the time.
             if live.due_for_epoch():
                 accuracy = workload.accuracy(trainer.predict)
                 yield {
@@ -118,13 +118,13 @@ def _train_once(engine: engines.Engine, workload: Workload, settings: Settings) 
 
 
 def curve(losses: array[float], points: int) -> list[tuple[int, float]]:
-    """The loss as at most `points` pairs (steps taken, mean loss of the steps since the last pair)."""
+    """Loss curve of at most `points` pairs (steps taken, mean loss of the steps since the pair before)."""
     ends = sorted({round(len(losses) * (index + 1) / points) for index in range(points)} - {0})
     return [(end, math.fsum(losses[start:end]) / (end - start)) for start, end in zip([0, *ends], ends)]
 
 
 class _Live:
-    """Paces what is told while a training runs, and keeps its clock."""
+    """Clock of a training, and pacing of its events."""
 
     def __init__(self, trainer: Trainer, workload: Workload) -> None:
         self._trainer = trainer
@@ -143,14 +143,14 @@ class _Live:
         return True
 
     def due_for_epoch(self) -> bool:
-        """Epochs are told less often than steps: each costs a line and a look at all evaluation rows."""
+        """Epoch events are rarer than progress events, because each evaluates all rows."""
         if self.train_seconds - self._told_epoch < 10 * REPORT_SECONDS:
             return False
         self._told_epoch = self.train_seconds
         return True
 
     def accuracy(self) -> float:
-        """On a sample of the evaluation rows, as of a short while ago."""
+        """Recent accuracy on a sample of the evaluation rows."""
         if self.train_seconds >= self._evaluate_at:
             start = perf_counter()
             self._accuracy = self._workload.accuracy(self._trainer.predict, rows=LIVE_ROWS)
@@ -159,7 +159,7 @@ class _Live:
 
 
 def _portions(trainer: Trainer, steps: int) -> Iterator[float]:
-    """Take the steps in portions of about `REPORT_SECONDS`; yields the seconds each took."""
+    """Take the steps in portions of about `REPORT_SECONDS`. Yield the seconds of each."""
     portion = 1
     while steps:
         taken = min(portion, steps)
@@ -172,7 +172,7 @@ def _portions(trainer: Trainer, steps: int) -> Iterator[float]:
 
 
 def main() -> None:
-    """Print the events of the training that the first argument describes."""
+    """Print the events of the training that the first argument describes in JSON."""
     end_with_the_harness()
     try:
         for event in train(json.loads(sys.argv[1])):

@@ -1,6 +1,6 @@
-"""An engine that vouches for others: trains, is compared with those who vouch for it, and writes its evidence.
+"""Vouch for other engines: train, compare with the engines that vouch for this one, and write the evidence.
 
-`python -m harness.worker.vouch JOB`. Which engine vouches for which is the harness's decision (`harness.vouching`).
+`python -m harness.worker.vouch JOB`. The harness decides which engine vouches for which (`harness.run.vouchers`).
 """
 
 from __future__ import annotations
@@ -13,25 +13,16 @@ from time import perf_counter
 from engines import NonFiniteLoss
 from engines.api import Trainer
 from engines.arithmetic import check_arithmetic
-from harness.worker.evidence import (
-    DIVERGES,
-    DRILLS,
-    Evidence,
-    Witness,
-    compare,
-    drill,
-    longest,
-    stretches,
-    write_evidence,
-)
-from harness.worker.job import VouchJob, VouchOutcome, do_job, ready
+from harness.procedure import DRILLS
+from harness.worker.evidence import DIVERGES, Evidence, Witness, compare, drill, longest, stretches, write_evidence
+from harness.worker.job import VouchJob, VouchReply, do_job, ready
 from harness.workloads import Workload
 
-REMEDY = "One of them is wrong. Until it is known which, neither can vouch for others."
+REMEDY = "One of them is wrong. Neither can vouch for other engines until you find out which."
 
 
-def vouch(job: VouchJob) -> VouchOutcome:
-    """Write the job's evidence, unless it differs from a witness's: then there is none."""
+def vouch(job: VouchJob) -> VouchReply:
+    """Write the job's evidence, unless it differs from a witness's."""
     engine, workload, refusal = ready(job["engine"], job["workload"])
     if refusal:
         return {"status": "skipped", "reason": refusal}
@@ -51,7 +42,7 @@ def vouch(job: VouchJob) -> VouchOutcome:
 
 
 def _evidence(trainer: Trainer, workload: Workload, job: VouchJob) -> Iterator[tuple[str, Evidence]]:
-    """That of the drills that there is time for, then that of the stretches."""
+    """Evidence of the drills that there is time for, then of the stretches."""
     start, taken = perf_counter(), 0
     for how in DRILLS:
         steps = sum(how.pieces)
@@ -63,14 +54,14 @@ def _evidence(trainer: Trainer, workload: Workload, job: VouchJob) -> Iterator[t
 
 
 def _difference(found: Mapping[str, Evidence], witness: Witness) -> str:
-    """Where the evidence and the witness's first differ; empty where they agree over all that they have in common."""
+    """Where the evidence first differs from the witness's; empty if they agree over everything that both have."""
     for name, evidence in found.items():
         if name in witness and name != DIVERGES:
             first = compare(evidence, witness.evidence(name))[1]
             if first:
                 where = f"the first {int(name):,} steps" if name.isdigit() else f"the drill {name!r}"
                 return f"{where}: {first}"
-    # A training that diverges must diverge at the same step for both, if both got that far.
+    # Both trainings must diverge at the same step, if both got that far.
     ours = len(found[DIVERGES].losses) if DIVERGES in found else math.inf
     theirs = witness.diverges_at
     if ours != theirs and (ours < witness.steps or theirs < longest(found) or max(ours, theirs) < math.inf):

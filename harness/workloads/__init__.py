@@ -1,6 +1,7 @@
-"""Workloads: data, model, loss and training schedule, each written once against any engine's Value.
+"""Workloads: data, model, loss and training schedule, written once against any engine's Value.
 
-One entry in `catalogue.WORKLOADS` adds one. Worker-safe: a worker builds its workload from the name alone.
+An entry in `catalogue.WORKLOADS` adds one; readers of data are in `datasets`. Worker-safe: a worker builds its workload
+from the name alone.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import cache, partial
 from datasets import synthetic
 from engines.api import UnknownName
 from harness.workloads.catalogue import WORKLOADS, constant
-from harness.workloads.judge import by_squared_error, within
+from harness.workloads.losses import by_squared_error, within
 from harness.workloads.models import Mlp
 from harness.workloads.workload import SEED, Workload
 
@@ -20,12 +21,12 @@ __all__ = ["SEED", "WORKLOADS", "Workload", "load", "names"]
 
 
 def names() -> tuple[str, ...]:
-    """The named workloads; `mlp-IxHxO` exists for every shape besides."""
+    """Names of the catalogue's workloads. `mlp-IxHxO` exists for every shape as well."""
     return tuple(WORKLOADS)
 
 
 def load(name: str) -> Workload:
-    """The workload of that name. Raises UnknownName, with the nearest names."""
+    """Return the workload of that name. Raises UnknownName with the nearest names."""
     if re.fullmatch(r"mlp(-|x)?\d*(x\d+)*", name):
         return _mlp(name)
     if name not in WORKLOADS:
@@ -35,12 +36,12 @@ def load(name: str) -> Workload:
 
 @cache
 def _mlp(name: str) -> Workload:
-    """A growth curve's workload: an MLP of any shape on seeded uniform rows."""
+    """Workload of a growth curve: an MLP of any shape on seeded uniform rows."""
     if not re.fullmatch(r"mlp-[1-9]\d{0,6}(x[1-9]\d{0,6})+", name):
-        raise UnknownName("workload", name, ["mlp-784x50x10 (inputs x hidden x outputs, two sizes or more, none of 0)"])
+        raise UnknownName("workload", name, ["mlp-784x50x10 (inputs x hidden x outputs: two or more sizes, none 0)"])
     shape = tuple(int(size) for size in name[len("mlp-") :].split("x"))
-    # Gradients grow with the network, and with each further hidden layer as many times as it is wide: at a rate of
-    # 0.001 the large ones leave the real numbers within ten steps.
+    # Gradients grow with the number of weights, and with the width of each further hidden layer. At a rate of 0.001,
+    # large networks overflow within ten steps.
     weights = sum(nin * nout for nin, nout in zip(shape, shape[1:]))
     deeper = math.prod(min(1.0, 25 / width) for width in shape[2:-1])
     return Workload(

@@ -1,4 +1,4 @@
-"""The workloads there are: one entry adds one. Models of another kind are in `models`, data in `datasets`."""
+"""Catalogue of workloads, one entry each. Models are in `models`, readers of data in `datasets`."""
 
 from __future__ import annotations
 
@@ -7,21 +7,14 @@ from functools import partial
 
 from datasets import digits, mnist, moons, synthetic, tour, xor
 from harness.workloads import models
-from harness.workloads.judge import (
-    by_cross_entropy,
-    by_hinge_and_l2,
-    by_squared_error,
-    same_class,
-    same_side,
-    within,
-)
+from harness.workloads.losses import by_cross_entropy, by_hinge_and_l2, by_squared_error, same_class, same_side, within
 from harness.workloads.models import Mlp
 from harness.workloads.random_dag import RandomDag
 from harness.workloads.workload import Workload
 
 
 def constant(rate: float) -> Callable[[int], float]:
-    """That rate for every update."""
+    """Schedule with the same rate for every update."""
     return lambda update: rate
 
 

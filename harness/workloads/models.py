@@ -1,7 +1,7 @@
 """Models, each written once over an engine's `nn`, as a user of micrograd would write it.
 
-The plain MLP first; after it graphs with loops of other shapes, and an MLP in disguise. A model has `parameters()` and
-is called with one sample's features.
+The plain MLP comes first, then graphs with loops of other shapes, and last an MLP in shuffled order. A model has
+`parameters()` and is called with the features of one sample.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from dataclasses import dataclass
 from typing import Any
 
 Build = Callable[[Any, random.Random], Any]
-"""(the networks bound to an engine's Value, generator) -> a new model with its starting parameters."""
+"""(the engine's `nn`, generator) -> a new model with its starting parameters."""
 
 GRAPH_SEED = 1337
-"""Draws what is random about a graph itself: parameters from another seed must not change it."""
+"""Seed of a graph's random structure, which must not change with the seed of the parameters."""
 
 
 @dataclass(frozen=True)
 class Mlp:
-    """Builds micrograd's MLP."""
+    """Builder of micrograd's MLP."""
 
     shape: tuple[int, ...]
-    """Sizes of the layers, inputs first."""
+    """Layer sizes, inputs first."""
     activation: str = "relu"
     last_linear: bool = True
     random_bias: bool = False
@@ -43,7 +43,7 @@ class Mlp:
 
 
 class Model:
-    """Neurons and layers, whose parameters come in the order in which they are given."""
+    """Neurons and layers. Their parameters come in the order in which the parts are given."""
 
     def __init__(self, *parts: Any) -> None:
         self._parameters = [p for part in parts for p in part.parameters()]
@@ -53,17 +53,17 @@ class Model:
 
 
 class Recurrent(Model):
-    """An Elman net: a tanh layer that also sees its own last state, over a series; the last state is read out."""
+    """Elman net over a series: a tanh layer that also reads its previous state. A read-out follows the last state."""
 
     def __init__(self, nn: Any, rng: random.Random, *, inputs: int, units: int) -> None:
         self.inputs = inputs
-        # Twice the usual: a state must last for 20 steps.
+        # Twice the usual scale, so that a state survives 20 steps.
         self.layer = scaled(2.0, nn.Layer(inputs + units, units, rng=rng, activation="tanh"))
         self.read_out = scaled(1.0, nn.Neuron(units, False, rng=rng))
         super().__init__(self.layer, self.read_out)
 
     def __call__(self, series: Sequence[Any]) -> Any:
-        # No state comes before the first step, where the weights of the state find nothing to weigh.
+        # The first step has no state: the neurons ignore the weights that have no input.
         state: list[Any] = []
         for now in _chunks(series, self.inputs):
             state = self.layer([*now, *state])
@@ -71,7 +71,7 @@ class Recurrent(Model):
 
 
 class Convolution1d(Model):
-    """Filters that slide over a signal of some channels, relu, and a linear read-out of all places."""
+    """Filters that slide over a signal with several channels, relu, and a linear read-out of all places."""
 
     def __init__(self, nn: Any, rng: random.Random, *, channels: int, length: int, filters: int, width: int) -> None:
         self.length, self.width = length, width
@@ -107,7 +107,7 @@ class Convolution2d(Model):
 
 
 class Attention(Model):
-    """One attention head over a sequence of tokens, and a linear read-out of what every token came to hear."""
+    """One attention head over a sequence of tokens, and a linear read-out of every token's result."""
 
     def __init__(self, nn: Any, rng: random.Random, *, tokens: int, width: int) -> None:
         self.width = width
@@ -129,7 +129,7 @@ class Attention(Model):
 
 
 class Polynomial:
-    """A polynomial in two inputs. Each power is made once, and used by every term that has it."""
+    """Polynomial in two inputs. Each power is computed once and shared by all terms that contain it."""
 
     def __init__(self, nn: Any, rng: random.Random, *, degree: int) -> None:
         self.degree = degree
@@ -150,7 +150,7 @@ class Polynomial:
 
 
 class Shuffled(Model):
-    """An MLP whose neurons are made in a shuffled order, across its layers, and add up their inputs in another one."""
+    """MLP whose neurons are made in shuffled order across layers, and add up their inputs in shuffled order."""
 
     def __init__(self, nn: Any, rng: random.Random, *, shape: Sequence[int]) -> None:
         order = random.Random(GRAPH_SEED)
@@ -170,10 +170,10 @@ class Shuffled(Model):
 
 
 def scaled(factor: float, part: Any) -> Any:
-    """The neuron or layer with smaller weights: micrograd's, from -1 to 1, add up to too much where inputs are many."""
+    """Scale down the weights of a neuron or layer. With many inputs, sums with micrograd's -1 to 1 get too large."""
     for neuron in getattr(part, "neurons", [part]):
         for weight in neuron.w:
-            # A square root, unlike a power, is the same number on every machine.
+            # Unlike a power, a square root gives the same bits on every machine.
             weight.data *= factor / math.sqrt(len(neuron.w))
     return part
 

@@ -1,4 +1,4 @@
-"""A model without a loop to be found: operations over operands drawn at random."""
+"""A model without loops to recover: random operations on random operands."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 from harness.workloads.models import GRAPH_SEED, scaled
 
 LIMIT = 4.0
-"""A result that might be larger goes through tanh before another reads it: all stay finite, whatever was drawn."""
+"""A result that may exceed this goes through tanh first, so that all results stay finite."""
 
 
 class _Operation(NamedTuple):
     share: int
     apply: Callable[[Any, Any], Any]
-    """Over Values; one with a single operand ignores the second."""
+    """Applies it to two Values. An operation with one operand ignores the second."""
     bound: Callable[[float, float], float]
-    """How large the result may be, from how large the operands may be."""
+    """Bound of the result from the bounds of the operands."""
 
 
 _OPERATIONS = {
@@ -32,7 +32,7 @@ _OPERATIONS = {
 
 
 class RandomDag:
-    """`operations` results over the inputs and so many weights, and a linear read-out of those that none has read."""
+    """`operations` results over inputs and weights, and a linear read-out of those that no operation reads."""
 
     def __init__(self, nn: Any, rng: random.Random, *, inputs: int, weights: int, operations: int) -> None:
         self.drawn, self.unread = _draw(inputs + weights, operations)
@@ -50,14 +50,14 @@ class RandomDag:
 
 
 def _draw(leaves: int, operations: int) -> tuple[list[tuple[str, int, int]], list[int]]:
-    """(operation, left operand, right operand) of every result; and which leaves and results none of them reads.
+    """Draw (operation, left operand, right operand) for every result. Second: the leaves and results that none reads.
 
-    Operands are numbered, leaves first. Each operation reads one that none has read so far, so that nothing is made in
-    vain, and, where it takes two, any one.
+    Operands are numbered, leaves first. The left operand is always an unread one, so that every result is used. The
+    right operand is any one.
     """
     rng = random.Random(GRAPH_SEED)
     names, shares = list(_OPERATIONS), [operation.share for operation in _OPERATIONS.values()]
-    # Weights start within 1 and may grow a little: a bound says what is likely, tanh what is certain.
+    # Bounds assume weights within 1, but training may exceed that a little. Only tanh is certain.
     bounds = [1.0] * leaves
     tame, unread = list(range(leaves)), list(range(leaves))
     drawn: list[tuple[str, int, int]] = []

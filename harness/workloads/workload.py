@@ -1,4 +1,4 @@
-"""What a workload is: data, model, loss and training schedule, each written once against any engine's Value."""
+"""Type of a workload: data, model, loss and training schedule, written once against any engine's Value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from datasets import Dataset
 from engines.api import Network
 from engines.columns import Column
 from engines.nn import as_list
-from harness.workloads.judge import NAMES, IsCorrect, Loss
+from harness.workloads.losses import NAMES, IsCorrect, Loss
 from harness.workloads.models import Build, Mlp
 
 SEED = 1337
@@ -23,13 +23,13 @@ SEED = 1337
 
 @dataclass(frozen=True)
 class Workload:
-    """A training task. A step sees one row of the dataset, or the whole training set in one graph (`whole_set`)."""
+    """A training task. A step reads one row of the dataset, or the whole training set in one graph (`whole_set`)."""
 
     name: str
     description: str
     reader: Callable[[], Dataset]
     train_rows: int
-    """Rows of the dataset to train on, known without reading it."""
+    """Number of rows to train on, known without reading the dataset."""
     build: Build
     loss_of: Loss
     is_correct: IsCorrect
@@ -37,15 +37,15 @@ class Workload:
     rate: Callable[[int], float]
     whole_set: bool = False
     held_out: Optional[Callable[[], Dataset]] = None
-    """A test set of its own, where the dataset does not hold one back."""
+    """Reader of a separate test set, if the dataset does not include one."""
     tolerance: Optional[float] = None
-    """Training by hand stops below this loss."""
+    """`zoomgrad train` stops below this loss."""
     epochs: int = 1
-    """How many epochs training by hand takes, unless told."""
+    """Default number of epochs of `zoomgrad train`."""
     seed: int = SEED
 
     def data(self) -> Dataset:
-        """The training data, read once a process. Raises datasets.Unavailable."""
+        """Training data, read once per process. Raises datasets.Unavailable."""
         return _read(self.reader)
 
     @property
@@ -58,18 +58,18 @@ class Workload:
 
     @property
     def network(self) -> Optional[Network]:
-        """What an engine needs that knows only whole models; None for another model, or a loss that has no name."""
+        """The model for engines that run whole models only; None unless it is an MLP whose loss has a name."""
         mlp, loss = self.build, NAMES.get(self.loss_of)
         if not isinstance(mlp, Mlp) or loss is None:
             return None
         return Network(mlp.shape, mlp.activation, mlp.last_linear, loss, self.samples_per_step)
 
     def row(self, step: int) -> array[float]:
-        """The input leaves of that step, as doubles: features, then targets, sample by sample."""
+        """Input leaves of that step as doubles: features, then targets, sample by sample."""
         return _whole_set(self.reader) if self.whole_set else self.data().inputs(step % self.train_rows)
 
     def columns(self) -> tuple[Column, ...]:
-        """The training rows as they lie in memory, without a copy."""
+        """Training rows as they are in memory, without a copy."""
         if self.whole_set:
             row = _whole_set(self.reader)
             return (Column(row, len(row)),)
@@ -84,14 +84,14 @@ class Workload:
         return self.build(nn, random.Random(self.seed))
 
     def outputs(self, model: Any, inputs: Sequence[Any]) -> list[Any]:
-        """The model's outputs for every sample of the row, one after the other."""
+        """The model's outputs for every sample of the row, concatenated."""
         return [out for features, _ in self.samples(inputs) for out in as_list(model(features))]
 
     def loss(self, model: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
         return self.loss_of(model, outputs, [t for _, targets in self.samples(inputs) for t in targets])
 
     def samples(self, inputs: Sequence[Any]) -> Iterator[tuple[Sequence[Any], Sequence[Any]]]:
-        """A row's (features, targets), sample by sample."""
+        """Yield a row's (features, targets), sample by sample."""
         data = self.data()
         width, targets = data.width, data.classes or data.target_width
         for start in range(0, len(inputs), width + targets):
@@ -99,7 +99,7 @@ class Workload:
             yield inputs[start:middle], inputs[middle : middle + targets]
 
     def evaluation_rows(self) -> tuple[str, Iterator[array[float]]]:
-        """What accuracy is measured on, named, and its rows: the held-out part, or the training set where none is."""
+        """Name and rows of the evaluation set: the held-out rows, or the training set if none are held out."""
         data = self.data()
         if self.held_out:
             test = _read(self.held_out)
@@ -110,7 +110,7 @@ class Workload:
         return f"its own {self.train_rows:,} training rows", (self.row(step) for step in range(self.steps_per_epoch))
 
     def accuracy(self, predict: Callable[[array[float]], array[float]], *, rows: Optional[int] = None) -> float:
-        """Share of samples that come out right, over the evaluation rows, or the first `rows` of them."""
+        """Share of correct samples in the evaluation rows, or in the first `rows` of them."""
         right = total = 0
         for row in itertools.islice(self.evaluation_rows()[1], rows):
             outputs = predict(row)

@@ -1,10 +1,12 @@
-"""The charts of a report: one file each, found in this folder, shown by their `ORDER`.
+"""The charts of a report: one file each, here or in a folder below, shown by their `ORDER`.
 
-A chart reads the rows of its subject (`reports.html` knows them by name) and computes no figure of its own.
+A chart reads the rows of its subject (`reports.pages.html` knows them by name) and computes no figure of its own.
 """
 
 from __future__ import annotations
 
+import pkgutil
+from pathlib import Path
 from typing import Protocol, cast
 
 import pandas as pd
@@ -14,14 +16,14 @@ from reports.discovery import defining
 
 
 class Chart(Protocol):
-    """What a file in this folder defines to be a chart."""
+    """What a file in one of these folders defines to be a chart."""
 
     ORDER: int
     SUBJECT: str
-    """What its rows are: "headline", one workload's rows, measured or not; "trade-off", those of the published workload
-    where it was measured, else the same; "losses" and "sequences", that workload's curves, see `reports.sequences`;
-    "growth", see `reports.growth.points`; "samples", see `reports.collector.samples`; "anatomy-of-a-step", see
-    `reports.anatomy.parts`; "memory-over-time", see `reports.memory_over_time.points`; "across", see `reports.across`.
+    """What its rows are, a name of `pages.html`: "headline" is one workload's rows, measured or not; "trade-off" is the
+    published workload's where that was measured, else the same; "losses" and "sequences" are the headline workload's
+    curves (`measured.sequences`); "growth" and "across" are made by the section of that name; "samples",
+    "anatomy-of-a-step" and "memory-over-time" by `profiling.collector`, `.anatomy` and `.memory_over_time`.
     """
 
     def title(self, table: pd.DataFrame) -> str:
@@ -39,5 +41,10 @@ class Chart(Protocol):
 
 def charts() -> dict[str, Chart]:
     """Every chart by its file's name, in order."""
-    found = {name: cast(Chart, module) for name, module in defining(Chart, "draw", __name__, __path__).items()}
+    modules = defining(Chart, "draw", __name__, __path__)
+    for folder in pkgutil.iter_modules(__path__):
+        if folder.ispkg:
+            paths = [str(Path(path) / folder.name) for path in __path__]
+            modules |= defining(Chart, "draw", f"{__name__}.{folder.name}", paths)
+    found = {name: cast(Chart, module) for name, module in modules.items()}
     return dict(sorted(found.items(), key=lambda item: (item[1].ORDER, item[0])))

@@ -1,6 +1,6 @@
 """Exports of a run into other tools' formats: one file each, found in this folder, known by its file's name.
 
-An export computes no figure of its own: rows are those of `reports.records`, figures those of `reports.table`. A cell
+An export computes no figure of its own: rows are those of `sections.records`, figures those of the view's table. A cell
 without a result never becomes a number; a format that has no place for the reason counts the cell as left out.
 """
 
@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Protocol, cast
 
 from reports.discovery import defining
-from results.record import Cell, Record, Run
+from reports.view import View
+from results.record import Cell
 
 
 class NoExport(Exception):
@@ -25,8 +26,7 @@ class NoExport(Exception):
 class Material:
     """What an export is made from."""
 
-    run: Run
-    records: tuple[Record, ...]
+    view: View
     suites: Mapping[Cell, str] = field(default_factory=dict)
     """The cells' pyperf files, as text."""
 

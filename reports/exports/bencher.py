@@ -11,7 +11,7 @@ import math
 
 from reports.exports import Export, Material
 from reports.exports.figures import figures
-from results.stats import Interval
+from results.stats.intervals import Interval
 
 FILE = "bencher.json"
 USE = "Send it to Bencher: bencher run --adapter json --file {path}"

@@ -8,12 +8,12 @@ import re
 
 from reports.exports import Export, Material
 from reports.exports.rows import rows
-from reports.records import Column
+from reports.sections.records import Column
 
 FILE = "records.csv"
 USE = "Open {path} in a spreadsheet, or read it with pandas.read_csv"
 
-# A spreadsheet runs a cell that starts like a formula; an apostrophe makes it text. The report's page copies it alike.
+# A spreadsheet runs a cell that starts like a formula; an apostrophe makes it text. The report's page does the same.
 _FORMULA = re.compile(r"\s*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20]|[\t\r\n]")
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from reports.exports import Material, NoExport
-from reports.table import cells, each, measured
-from results.stats import Interval
+from reports.measured.table import each, measured
+from results.stats.intervals import Interval
 
 LOW, HIGH = "_low", "_high"
 
@@ -25,10 +25,10 @@ class Figures:
 
 def figures(material: Material) -> Figures:
     """All finite figures of the cells that have a result. Raises NoExport where no cell has one."""
-    table = cells(material.run, material.records)
+    table = material.view.table
     rows = measured(table)
     if rows.empty:
-        raise NoExport(f"{material.run.id} has no cell with a result", "`zoomgrad report` tells why.")
+        raise NoExport(f"{material.view.run.id} has no cell with a result", "`zoomgrad report` says why.")
     # Bounds go with their figure; counts and words are no figures.
     columns = [
         name for name in rows.columns if pd.api.types.is_float_dtype(rows[name]) and not name.endswith((LOW, HIGH))

@@ -12,7 +12,7 @@ import math
 from reports.exports import Export, Material, NoExport
 from reports.exports.figures import figures
 from results import units
-from results.stats import Interval
+from results.stats.intervals import Interval
 
 FILE = "github-action-benchmark.json"
 USE = "In the workflow: `tool: customBiggerIsBetter` and `output-file-path: {path}`"
@@ -25,6 +25,7 @@ def export(material: Material) -> Export:
 
 def entries(material: Material, wanted: dict[str, str]) -> Export:
     """An array of entries, named by cell and column. wanted: columns of the table, with their units."""
+    run = material.view.run
     found: list[dict[str, object]] = []
     with_entry = set()
     for key, by_column in figures(material).cells.items():
@@ -34,11 +35,11 @@ def entries(material: Material, wanted: dict[str, str]) -> Export:
             # The action divides by the figure before: an engine that compiles nothing would give 0 / 0.
             if figure and figure.value:
                 entry = {"name": f"{key} {column}", "unit": unit, "value": figure.value, **_range(figure)}
-                found.append({**entry, "extra": f"{material.run.id} {material.run.commit}".strip() + f"\n{about}"})
+                found.append({**entry, "extra": f"{run.id} {run.commit}".strip() + f"\n{about}"})
                 with_entry.add(key)
     if not found:
-        raise NoExport(f"{material.run.id} has no {' or '.join(wanted)}", "A speedup needs `baseline` in the same run.")
-    return Export(json.dumps(found, indent=1, ensure_ascii=False) + "\n", len(material.run.cells) - len(with_entry))
+        raise NoExport(f"{run.id} has no {' or '.join(wanted)}", "A speedup needs `baseline` in the same run.")
+    return Export(json.dumps(found, indent=1, ensure_ascii=False) + "\n", len(run.cells) - len(with_entry))
 
 
 def _range(figure: Interval) -> dict[str, str]:

@@ -15,7 +15,7 @@ FILE = "records.parquet"
 USE = "Read it with pandas.read_parquet, DuckDB or Polars: {path}"
 
 WHOLE = frozenset(name for name, field in Record.model_fields.items() if field.annotation is int)
-"""Columns of counts; the others with numbers are doubles, in every run alike."""
+"""Columns of counts; the others with numbers are doubles in every run."""
 
 
 def export(material: Material) -> Export:

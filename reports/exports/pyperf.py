@@ -7,7 +7,7 @@ import io
 import pyperf
 
 from reports.exports import Export, Material, NoExport
-from reports.outcome import MEASURED, outcomes
+from reports.measured.outcome import MEASURED
 
 FILE = "pyperf.json"
 USE = "Set it against another run's: python -m pyperf compare_to OTHER.json {path} --table"
@@ -15,8 +15,9 @@ USE = "Set it against another run's: python -m pyperf compare_to OTHER.json {pat
 
 def export(material: Material) -> Export:
     """The blocks' values, warm-ups and metadata, as pyperf took them."""
+    run = material.view.run
     benchmarks = []
-    for cell, found in outcomes(material.run, material.records).items():
+    for cell, found in material.view.outcomes.items():
         if found.status == MEASURED and cell in material.suites:
             try:
                 (benchmark,) = pyperf.BenchmarkSuite.loads(material.suites[cell]).get_benchmarks()
@@ -26,7 +27,7 @@ def export(material: Material) -> Export:
             benchmark.update_metadata({"name": cell.key})
             benchmarks.append(benchmark)
     if not benchmarks:
-        raise NoExport(f"{material.run.id} has no cell with a result and pyperf's own file", "Measure: `zoomgrad run`.")
+        raise NoExport(f"{run.id} has no cell with a result and pyperf's own file", "Measure: `zoomgrad run`.")
     text = io.StringIO()
     pyperf.BenchmarkSuite(benchmarks).dump(text)
-    return Export(text.getvalue(), len(material.run.cells) - len(benchmarks))
+    return Export(text.getvalue(), len(run.cells) - len(benchmarks))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reports.exports import Material, NoExport
-from reports.records import Column, Datum, every_record
+from reports.sections.records import Column, Datum, every_record
 from results import units
 from results.record import Cell
 
@@ -25,15 +25,15 @@ class Rows:
 
 def rows(material: Material) -> Rows:
     """The records of the plan's cells, in its order, then by block. Raises NoExport where there is none."""
-    table = every_record(material.run, material.records)
+    table = every_record(material.view)
     if table is None:
-        raise NoExport(f"{material.run.id} has no record", "Measure something: `zoomgrad run`.")
+        raise NoExport(f"{material.view.run.id} has no record", "Measure something: `zoomgrad run`.")
     values = tuple(
-        (material.run.id, *(_value(column, datum) for column, datum in zip(table.columns, row, strict=True)))
+        (material.view.run.id, *(_value(column, datum) for column, datum in zip(table.columns, row, strict=True)))
         for row in table.rows
     )
-    recorded: set[Cell] = {record.cell for record in material.records}
-    return Rows((RUN, *table.columns), values, sum(cell not in recorded for cell in material.run.cells))
+    recorded: set[Cell] = {record.cell for record in material.view.records}
+    return Rows((RUN, *table.columns), values, sum(cell not in recorded for cell in material.view.run.cells))
 
 
 def _value(column: Column, datum: Datum) -> str:

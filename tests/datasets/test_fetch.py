@@ -84,7 +84,7 @@ def test_every_mirrors_failure_is_told(small, serve, nobody):
     assert str(caught.value) == (
         f"mnist: no mirror sent train-images-idx3-ubyte.gz ({host(nobody)}: ConnectionError; {host(empty)}: HTTP 404; "
         f"{host(short)}: train-images-idx3-ubyte.gz holds 2 images, its header says 3 (file cut short at byte 27))\n"
-        "  Try again where there is a network, or point ZOOMGRAD_DATA at a folder with the four files."
+        "  Try again with a network connection, or point ZOOMGRAD_DATA at a folder with the four files."
     )
     assert small.cached() == []
 

@@ -106,8 +106,8 @@ def test_a_changed_byte_of_the_header_is_refused_or_keeps_every_pixel(source, ch
         (b"", "is empty"),
         (b"\x00\x00", "is cut short at byte 2, inside its header of 16 bytes"),
         (IMAGES[:15], "is cut short at byte 15, inside its header of 16 bytes"),
-        (b"<!DOCTYPE html>", "starts with bytes 3c21444f, a file of images with 00000803"),
-        (LABELS, "starts with bytes 00000801, a file of images with 00000803"),
+        (b"<!DOCTYPE html>", "starts with bytes 3c21444f; a file of images starts with 00000803"),
+        (LABELS, "starts with bytes 00000801; a file of images starts with 00000803"),
         (IMAGES[:-1], "holds 1 images, its header says 2 (file cut short at byte 21)"),
         (IMAGES + b"\x00", "holds more than the 2 images its header says (they end at byte 22 of 23)"),
         (IMAGES[:4] + bytes(12), "has an empty shape at byte 4: 0 x 0 x 0"),
@@ -123,7 +123,7 @@ def test_images_refused(source, content, cause):
 @pytest.mark.parametrize(
     "content, cause",
     [
-        (IMAGES, "starts with bytes 00000803, a file of labels with 00000801"),
+        (IMAGES, "starts with bytes 00000803; a file of labels starts with 00000801"),
         (LABELS[:-1], "holds 1 labels, its header says 2 (file cut short at byte 9)"),
         (LABELS[:-1] + b"\x0a", "holds label 10 at byte 9, labels are 0 to 9"),
     ],
@@ -161,7 +161,7 @@ def test_gzip_refused(source):
 def test_contents_stop_at_the_limit(source):
     assert bytes(idx.contents(source(IMAGES), limit=22)) == IMAGES
     assert bytes(idx.contents(source(gzip.compress(IMAGES)), limit=22)) == IMAGES
-    assert "is 22 bytes long, 21 at most are expected" in refusal(lambda s: idx.contents(s, 21), source(IMAGES))
+    assert "is 22 bytes long, at most 21 are expected" in refusal(lambda s: idx.contents(s, 21), source(IMAGES))
     assert "inflates to more than the 21 bytes expected" in refusal(
         lambda s: idx.contents(s, 21), source(gzip.compress(IMAGES))
     )

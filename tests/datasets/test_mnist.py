@@ -62,7 +62,7 @@ def test_the_cache_is_private_and_holds_raw_files_named_by_hash(small, monkeypat
 
 def test_absent_says_where_it_looked(small, monkeypatch):
     remedy = (
-        "\n  Run `python -m datasets.fetch` where there is a network, "
+        "\n  Run `python -m datasets.fetch` with a network connection, "
         "or point ZOOMGRAD_DATA at a folder with the four files."
     )
     cache = small.cache / "mnist"
@@ -84,9 +84,9 @@ def test_absent_says_where_it_looked(small, monkeypatch):
             "holds 2 images, its header says 3 (file cut short at byte 27)",
         ),
         (lambda content: gzip.compress(content + b"\x00"), "inflates to more than the 28 bytes expected"),
-        (lambda content: content + b"\x00", "is 29 bytes long, 28 at most are expected"),
+        (lambda content: content + b"\x00", "is 29 bytes long, at most 28 are expected"),
         (lambda content: gzip.compress(content)[:-9], "is gzip data cut short at byte {size}"),
-        (lambda content: b"<html>", "starts with bytes 3c68746d, a file of images with 00000803"),
+        (lambda content: b"<html>", "starts with bytes 3c68746d; a file of images starts with 00000803"),
         (lambda content: b"", "is empty"),
     ],
 )
@@ -131,7 +131,7 @@ def test_a_cache_that_cannot_be_written(small, monkeypatch):
     monkeypatch.setenv("ZOOMGRAD_DATA", str(small.folder))
     message = refusal(Unavailable, mnist.ensure)
     assert message.startswith(f"mnist: the cache {small.cache / 'mnist'} can't be written (")
-    assert message.endswith(")\n  Point ZOOMGRAD_CACHE at a folder that can be.")
+    assert message.endswith(")\n  Point ZOOMGRAD_CACHE at a writable folder.")
 
 
 def test_an_interrupted_write_leaves_nothing(small, monkeypatch):

@@ -5,7 +5,7 @@
 
 Each block starts one fresh process per checkout for each cell, in random order and never two at once. The sampling unit
 is the block: its ratio is HEAD over BASE. The table shows the median ratio of the blocks with its 95 % interval, as
-`results.stats` makes it: from order statistics, which docs/statistics.md prefers to a bootstrap.
+`results.stats.intervals` makes it: from order statistics, which docs/statistics.md prefers to a bootstrap.
 
 The limits hold for times as measured. The table also has steps divided by the machine's pace around them
 (`harness.worker.pace`): of a checkout against itself these ratios spread more widely in nine of ten cells. Compile time
@@ -35,7 +35,8 @@ from pathlib import Path
 
 from engines.api import Unavailable
 from engines.kernel import building, toolchains
-from harness.worker import count, pace
+from harness.worker import pace
+from harness.worker.profiling import count
 from tests.engines.side_by_side_table import SIDES, failures, summary, table, undecided
 
 WORKER = Path(__file__).with_name("side_by_side_worker.py")

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from statistics import median
 
-from results.stats import Interval, TooFewProcesses, step_time
+from results.stats.intervals import Interval, TooFewProcesses, step_time
 
 SIDES = ("base", "head")
 FIGURES = {

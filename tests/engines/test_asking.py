@@ -144,8 +144,8 @@ def test_the_first_that_is_usable(tmp_path, monkeypatch):
     assert list(on_path("to{1,2}l")) == [str(folder / "tool") for folder in folders]
     assert [unusable(path) for path in on_path("tool")] == [
         "is a folder",
-        "is a link to nothing",
-        "is a link to nothing",
+        "is a dangling link",
+        "is a dangling link",
         "may not be executed",
         "is not a regular file",
         "",

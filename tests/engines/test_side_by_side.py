@@ -11,7 +11,7 @@ import pytest
 import engines
 from engines.api import Unavailable
 from harness.worker import pace
-from results.stats import Interval
+from results.stats.intervals import Interval
 from tests.engines import side_by_side, side_by_side_worker
 from tests.engines.side_by_side import Comparison, NoFigures
 from tests.engines.side_by_side_table import FIGURES, Row, failures, ratio, summary, table, undecided

@@ -99,5 +99,5 @@ def test_a_processor_without_fused_operations_is_told(monkeypatch):
         pytest.skip("only x86 has processors without: or there is no clang: apt install clang")
     monkeypatch.setattr(toolchains, "macros", lambda tool, flags: frozenset())
     for name in ("clang-O1-fma", "rerolled-clang-fma", "handwritten-fma"):
-        with pytest.raises(engines.Unavailable, match="no fused multiply-add\n  Take the engine without the suffix"):
+        with pytest.raises(engines.Unavailable, match="no fused multiply-add\n  Use the engine without the suffix"):
             engines.load(name).check()

@@ -67,7 +67,7 @@ CALLS = {
     "parameters": lambda program: setattr(program, "parameters", array("d", [1.0])),
     "gradients": lambda program: setattr(program, "gradients", array("d", [1.0])),
 }
-RUNNING = "this Program is running already: in another thread, or the schedule of its rates called it\n  Compile"
+RUNNING = "this Program is already running: in another thread, or its rate schedule called it\n  Compile"
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -114,7 +114,7 @@ def test_threads_that_all_use_one_program(engine, impatient):
                 refused.append(str(error))
 
     together(*[use] * THREADS)
-    assert all("running already" in why for why in refused)
+    assert all("already running" in why for why in refused)
     assert program.forward() == 4.0
 
 

@@ -38,7 +38,7 @@ def test_a_campaign_goes_on_where_it_ended(tmp_path, monkeypatch):
         return done(index, kind=kind, seed=seed, commit=commit)
 
     monkeypatch.setattr(campaign, "one", one)
-    monkeypatch.setattr(campaign.machine, "commit", lambda folder: "abc")
+    monkeypatch.setattr(campaign.facts, "commit", lambda folder: "abc")
 
     def run(share, seed=1):
         return campaign.run(["kills"], share=share, seed=seed, jobs=1, told=lambda done: None, folder=tmp_path)
@@ -50,7 +50,7 @@ def test_a_campaign_goes_on_where_it_ended(tmp_path, monkeypatch):
     assert sorted(ran) == list(range(kinds.load("kills").BATCHES)), "each once"
     run(0.1, seed=2)
     assert len(ran) == kinds.load("kills").BATCHES + 2, "another seed is another campaign"
-    monkeypatch.setattr(campaign.machine, "commit", lambda folder: "def")
+    monkeypatch.setattr(campaign.facts, "commit", lambda folder: "def")
     run(0.1, seed=2)
     assert len(ran) == kinds.load("kills").BATCHES + 4, "other code, too"
 

@@ -12,7 +12,7 @@ from faults.kinds import Batch, disks, engines, graphs, inputs, kills, sanitizer
 from faults.mutate import damage_bytes, damage_json
 from faults.planted.misbehaving.every_way import ENGINES, EXPECTED
 from faults.tally import Tally
-from harness.interpreters import NoEnvironment
+from harness.machine.environments import NoEnvironment
 from tests.engines.compiled.compiling import usable
 
 ROOT = Path(__file__).parents[2]

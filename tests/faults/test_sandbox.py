@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from faults.runs import check_complete, check_kept, check_whole, on_disk
+from faults.runs import as_files, check_complete, check_kept, check_whole, on_disk
 from faults.sandbox import Sandbox
 from faults.tally import Tally
-from results.store import REFERENCE, Store
+from results.run_file import unpack
+from results.store import BASELINE_RUNS, Store
 
 DAEMON = """
 import os, subprocess, sys, time
@@ -66,7 +67,11 @@ def test_what_is_touched_is_seen(tmp_path):
 
 @pytest.fixture
 def store(tmp_path):
-    return Store(REFERENCE / "smoke").keep_as(tmp_path / "run")
+    for name, content in as_files(unpack(BASELINE_RUNS / "smoke.jsonl.xz")).items():
+        path = tmp_path / "run" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return Store(tmp_path / "run")
 
 
 def test_a_record_that_is_lost_or_torn_is_counted(store):

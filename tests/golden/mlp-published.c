@@ -1,6 +1,6 @@
 /* A Value graph as first published: row n of the tape is data[n], and its gradient is grad[n]. */
 
-/* The one interface between a compiled graph and its caller. cffi reads this file as it stands.
+/* The interface between a compiled graph and its caller. cffi parses this file.
 
    x: inputs of one row   p: parameters   w: workspace   y: outputs   q: gradients of the parameters
    No two of these buffers overlap. */
@@ -8,9 +8,9 @@
 /* Some inputs of every row, side by side with those of the other columns. */
 struct column {
     const void *data;
-    long long width; /* inputs that it makes */
+    long long width; /* inputs per row */
     double divisor;  /* BYTES become byte / divisor */
-    long long kind;  /* DOUBLES, BYTES, or CLASSES: a label, which makes `width` inputs, all 0.0 except one */
+    long long kind;  /* DOUBLES, BYTES, or CLASSES: a label becomes `width` inputs, all 0.0 except one */
 };
 
 struct buffers {
@@ -21,7 +21,7 @@ struct buffers {
     double *q;
 };
 
-/* Steps over rows that wrap around, with an update after every `batch` of them. */
+/* Steps over rows that wrap around, with an update after every `batch` steps. */
 struct stretch {
     const struct column *columns;
     long long column_count;
@@ -31,7 +31,7 @@ struct stretch {
     long long batch;
     long long taken;     /* steps since the last update */
     const double *rates; /* one for each update to come */
-    double *losses;      /* of each step: written here */
+    double *losses;      /* output: one for each step */
 };
 
 void set_input(double *x, const struct column *columns, long long count, long long row);
@@ -40,7 +40,7 @@ void backward(const double *x, const double *p, double *w, double *q); /* adds t
 void zero_grad(double *q);
 void update(double *p, double *q, double rate, double batch); /* p -= rate * q / batch; q = 0 */
 
-/* Returns how many losses are finite. The first that is not ends the training, before its backward pass. */
+/* Returns the number of finite losses. The first other loss ends the training, before its backward pass. */
 long long train(const struct buffers *buffers, const struct stretch *stretch);
 
 #define INPUTS 3
@@ -144,7 +144,7 @@ void published_update(double rate, double batch)
     data[0] -= rate * grad[0] / batch;
 }
 
-/* Where parameters and outputs are among data[] and grad[]. */
+/* Indices of parameters and outputs in data[] and grad[]. */
 static const int parameter_rows[] = {
     3, 7, 2, 16, 19, 15, 1, 14, 0,
 };
@@ -152,25 +152,25 @@ static const int output_rows[] = {
     24,
 };
 
-/* A stretch of training under way: what each turn of the training loop reads and changes.
+/* State of the training loop, which each turn reads and changes.
 
-   A kernel whose turns keep something between them defines HAS_STATE and `struct state` before this file. */
+   A kernel that keeps more state between turns defines HAS_STATE and `struct state` before this file. */
 
 enum column_kind { DOUBLES, BYTES, CLASSES };
 
-/* A byte's quotient is looked up: a row of divisions takes longer than a layer's products. */
+/* A lookup table for byte / divisor, because a row of divisions takes longer than a layer's products. */
 struct quotients {
     double of[256];
 };
 
 struct training {
     const struct stretch *stretch;
-    const struct quotients *quotients; /* for each column, used where it holds BYTES */
+    const struct quotients *quotients; /* one for each column, used if it holds BYTES */
     double *x, *p, *w, *y, *q;
-    long long step;      /* losses that are recorded: all finite */
-    long long row;       /* the next one */
+    long long step;      /* number of recorded losses, all finite */
+    long long row;       /* the next row */
     long long taken;     /* rows since the last update */
-    const double *rates; /* the next update's comes first */
+    const double *rates; /* of the updates to come */
 #ifdef HAS_STATE
     struct state state;
 #endif
@@ -201,7 +201,7 @@ static void read_column(double *restrict x, const struct column *c, long long ro
     }
 }
 
-/* Read the row that comes `ahead` rows after the next one. */
+/* Read the row `ahead` rows after the next one. */
 static void take_row(const struct training *t, double *restrict x, long long ahead)
 {
     const struct stretch *s = t->stretch;
@@ -210,7 +210,7 @@ static void take_row(const struct training *t, double *restrict x, long long ahe
         read_column(x, &s->columns[n], row, t->quotients[n].of);
 }
 
-/* Record the loss of the row that was taken. Returns whether it is finite; only then does the row count. */
+/* Record the loss of the current row. If it is finite, advance to the next row and return 1. */
 static int record(struct training *t, double loss)
 {
     t->stretch->losses[t->step] = loss;
@@ -222,7 +222,7 @@ static int record(struct training *t, double loss)
     return 1;
 }
 
-/* Count rows whose gradients were added. Returns whether the batch is complete. */
+/* Count rows whose gradients were added. Returns whether they complete the batch. */
 static int batch_ends(struct training *t, long long rows)
 {
     t->taken += rows;
@@ -232,10 +232,10 @@ static int batch_ends(struct training *t, long long rows)
     return 1;
 }
 
-/* A kernel's interface to the published functions, which know no buffers.
+/* A kernel's interface to the published functions, which do not take buffers.
 
-   It copies the caller's parameters and gradients into data[] and grad[] and out of them again. Training copies once
-   before its loop and once after it, so the loop itself is the post's: input, forward, backward, update. */
+   It copies the caller's parameters and gradients to data[] and grad[] and back. Training copies once before its loop
+   and once after it, so the loop is the same as in the post: input, forward, backward, update. */
 
 static void put(double *array, const int *rows, long long count, const double *values)
 {
@@ -296,13 +296,16 @@ static void leave(struct training *t)
     get(grad, parameter_rows, PARAMETERS, t->q);
 }
 
-/* What every kernel in C ends with: reading one row, updating, and the training loop.
+/* The end of every C kernel: reading one row, updating, and the training loop.
+
+   The loop runs turn(t) until all steps are done or a loss is not finite. A turn may train on several rows at once.
+   Example: for a batch of 5, a kernel that takes 4 rows together needs two turns, of 4 rows and of 1.
 
    A kernel defines before this file:
-     PARAMETERS   how many there are
-     enter(t)     take parameters and gradients from the caller's buffers
-     turn(t)      train on the next row, or on several; return 0 if a loss was not finite, which ends the training
-     leave(t)     give parameters, gradients, the last row and its outputs back */
+     PARAMETERS   the number of parameters
+     enter(t)     copy parameters and gradients from the caller's buffers
+     turn(t)      train on the next row, or on several; return 0 if a loss is not finite, which ends the training
+     leave(t)     copy parameters, gradients, the last row and its outputs to the caller's buffers */
 
 void set_input(double *restrict x, const struct column *columns, long long count, long long row)
 {
@@ -325,7 +328,7 @@ void zero_grad(double *restrict q)
 
 void update(double *restrict p, double *restrict q, double rate, double batch)
 {
-    if (batch == 1.0) /* a division by 1.0 changes nothing, and takes most of the time */
+    if (batch == 1.0) /* dividing by 1.0 changes nothing, but takes most of the time */
         for (long long i = 0; i < PARAMETERS; i++)
             p[i] -= rate * q[i];
     else

@@ -11,56 +11,13 @@ enum { P = 16 }; /* parameters */
 enum { V = 56 }; /* values */
 enum { Q = 112 }; /* gradients of parameters */
 enum { G = 152 }; /* gradients of values */
-enum { U = 208 }; /* gradients of what has no place among the values */
+enum { U = 208 }; /* coefficients, and gradients of values without a place */
 enum { BEFORE = 232 }; /* inputs of the row whose update waits */
 double exp(double);
 double log(double);
 double pow(double, double);
 
-/* Vectors of doubles. LANES is the width of the widest; `vec` is that one, or a double where there are no vectors. */
-
-#define UNUSED __attribute__((unused))
-#define INLINE static inline __attribute__((always_inline, unused))
-
-#if LANES == 1
-typedef double vec;
-typedef long long mask;
-#define ALL(a) (a)
-#define AT(place) (*(place))
-#define EACH(a, op) (a)
-#else
-/* v4: four doubles, m4: four results of a comparison, AT4: as they lie in memory, at any double. */
-#define VECTORS(N, ...)                                                                                                \
-    typedef double v##N __attribute__((vector_size(8 * N)));                                                           \
-    typedef long long m##N __attribute__((vector_size(8 * N)));                                                        \
-    typedef v##N u##N __attribute__((aligned(8), may_alias));                                                          \
-    INLINE v##N all##N(double a) { return (v##N){__VA_ARGS__}; }                                                       \
-    INLINE v##N where##N(m##N is, v##N a, v##N b) { return (v##N)((is & (m##N)a) | (~is & (m##N)b)); }                 \
-    INLINE v##N truth##N(m##N is) { return (v##N)(is & (m##N)all##N(1.0)); }
-
-VECTORS(2, a, a)
-#define AT2(place) (*(u2 *)(place))
-#if LANES >= 4
-VECTORS(4, a, a, a, a)
-#define AT4(place) (*(u4 *)(place))
-#endif
-#if LANES >= 8
-VECTORS(8, a, a, a, a, a, a, a, a)
-#define AT8(place) (*(u8 *)(place))
-#endif
-
-#define JOINED(a, b) a##b
-#define JOIN(a, b) JOINED(a, b)
-typedef JOIN(v, LANES) vec;
-typedef JOIN(m, LANES) mask;
-#define ALL JOIN(all, LANES)
-#define AT JOIN(AT, LANES)
-/* All lanes of a vector in one: their sum, or whether any of them is true. */
-#define EACH2(a, op) ((a)[0] op(a)[1])
-#define EACH4(a, op) (EACH2(a, op) op(a)[2] op(a)[3])
-#define EACH8(a, op) (EACH4(a, op) op(a)[4] op(a)[5] op(a)[6] op(a)[7])
-#define EACH JOIN(EACH, LANES)
-#endif
+#include "rerolled/emit/vectors.h"
 
 __attribute__((noinline, visibility("hidden"))) void loop_0(double *restrict w)
 {
@@ -327,200 +284,25 @@ static void settle(double *restrict w, double rate)
     loop_29_in_place_of_the_row_before(w, rate);
 }
 
-/* The one interface between a compiled graph and its caller. cffi reads this file as it stands.
+#include "kernel/kernel.h"
 
-   x: inputs of one row   p: parameters   w: workspace   y: outputs   q: gradients of the parameters
-   No two of these buffers overlap. */
-
-/* Some inputs of every row, side by side with those of the other columns. */
-struct column {
-    const void *data;
-    long long width; /* inputs that it makes */
-    double divisor;  /* BYTES become byte / divisor */
-    long long kind;  /* DOUBLES, BYTES, or CLASSES: a label, which makes `width` inputs, all 0.0 except one */
-};
-
-struct buffers {
-    double *x;
-    double *p;
-    double *w;
-    double *y;
-    double *q;
-};
-
-/* Steps over rows that wrap around, with an update after every `batch` of them. */
-struct stretch {
-    const struct column *columns;
-    long long column_count;
-    long long rows;
-    long long first_row;
-    long long steps;
-    long long batch;
-    long long taken;     /* steps since the last update */
-    const double *rates; /* one for each update to come */
-    double *losses;      /* of each step: written here */
-};
-
-void set_input(double *x, const struct column *columns, long long count, long long row);
-double forward(const double *x, const double *p, double *w, double *y);
-void backward(const double *x, const double *p, double *w, double *q); /* adds to q; after forward */
-void zero_grad(double *q);
-void update(double *p, double *q, double rate, double batch); /* p -= rate * q / batch; q = 0 */
-
-/* Returns how many losses are finite. The first that is not ends the training, before its backward pass. */
-long long train(const struct buffers *buffers, const struct stretch *stretch);
-
-/* What the turns of a stretch keep between them. */
+/* State that persists between the turns of a stretch. */
 struct state {
-    double rate; /* of the update that is made, or waits */
-    int gradients_are_zero; /* an update has cleared them: from now on each row may be alone */
+    double rate; /* of the current or waiting update */
+    int gradients_are_zero; /* set by the first update; after that, each row may be alone */
     int due; /* whether an update waits for the next row */
-    int kept; /* whether this row's inputs are kept for it already */
+    int kept; /* whether this row's inputs are already kept for that update */
 };
 
 #define HAS_STATE 1
 
-/* A stretch of training under way: what each turn of the training loop reads and changes.
-
-   A kernel whose turns keep something between them defines HAS_STATE and `struct state` before this file. */
-
-enum column_kind { DOUBLES, BYTES, CLASSES };
-
-/* A byte's quotient is looked up: a row of divisions takes longer than a layer's products. */
-struct quotients {
-    double of[256];
-};
-
-struct training {
-    const struct stretch *stretch;
-    const struct quotients *quotients; /* for each column, used where it holds BYTES */
-    double *x, *p, *w, *y, *q;
-    long long step;      /* losses that are recorded: all finite */
-    long long row;       /* the next one */
-    long long taken;     /* rows since the last update */
-    const double *rates; /* the next update's comes first */
-#ifdef HAS_STATE
-    struct state state;
-#endif
-};
-
-static void read_column(double *restrict x, const struct column *c, long long row, const double *restrict quotients)
-{
-    const long long width = c->width;
-    if (c->kind == DOUBLES) {
-        const double *cells = (const double *)c->data + row * width;
-        for (long long i = 0; i < width; i++)
-            x[i] = cells[i];
-    } else if (c->kind == BYTES) {
-        const unsigned char *cells = (const unsigned char *)c->data + row * width;
-        long long i = 0;
-        for (; i + 4 <= width; i += 4, cells += 4) {
-            x[i] = quotients[cells[0]];
-            x[i + 1] = quotients[cells[1]];
-            x[i + 2] = quotients[cells[2]];
-            x[i + 3] = quotients[cells[3]];
-        }
-        for (; i < width; i++)
-            x[i] = quotients[*cells++];
-    } else {
-        const unsigned char label = ((const unsigned char *)c->data)[row];
-        for (long long i = 0; i < width; i++)
-            x[i] = label == i;
-    }
-}
-
-/* Read the row that comes `ahead` rows after the next one. */
-static void take_row(const struct training *t, double *restrict x, long long ahead)
-{
-    const struct stretch *s = t->stretch;
-    long long row = ahead ? (t->row + ahead) % s->rows : t->row;
-    for (long long n = 0; n < s->column_count; x += s->columns[n].width, n++)
-        read_column(x, &s->columns[n], row, t->quotients[n].of);
-}
-
-/* Record the loss of the row that was taken. Returns whether it is finite; only then does the row count. */
-static int record(struct training *t, double loss)
-{
-    t->stretch->losses[t->step] = loss;
-    if (loss - loss != 0.0)
-        return 0;
-    t->step++;
-    if (++t->row == t->stretch->rows)
-        t->row = 0;
-    return 1;
-}
-
-/* Count rows whose gradients were added. Returns whether the batch is complete. */
-static int batch_ends(struct training *t, long long rows)
-{
-    t->taken += rows;
-    if (t->taken < t->stretch->batch)
-        return 0;
-    t->taken = 0;
-    return 1;
-}
+#include "kernel/training.h"
 
 void *memcpy(void *restrict to, const void *restrict from, __SIZE_TYPE__ bytes);
 enum { ROOM = 40 };
 enum { LOSS = V + 53 };
 
-/* The way into the workspace and out of it, around the loops of a graph.
-
-   The generated code defines P, Q and ROOM (where parameters and their gradients lie, and how many doubles each area
-   has) and `move`, which copies all parameters between the caller's order and the loops'. */
-
-static void move(double *restrict w, double *restrict theirs, int out);
-
-/* A workspace begins at a multiple of 64 bytes: a vector that crosses a cache line takes twice the time. */
-static double *aligned(double *w)
-{
-    return (double *)(((unsigned long long)w + 63) & ~63ULL);
-}
-
-static void take_inputs(double *restrict w, const double *restrict x)
-{
-    for (long long i = 0; i < INPUTS; i++)
-        w[i] = x[i];
-}
-
-static void give_inputs(const double *restrict w, double *restrict x)
-{
-    for (long long i = 0; i < INPUTS; i++)
-        x[i] = w[i];
-}
-
-static void take_parameters(double *restrict w, const double *restrict p)
-{
-    move(w, (double *)p, 0);
-}
-
-static void give_parameters(double *restrict w, double *restrict p)
-{
-    move(w, p, 1);
-}
-
-/* Each gradient lies as far behind its parameter as Q is behind P. */
-static void take_gradients(double *restrict w, const double *restrict q)
-{
-    move(w + (Q - P), (double *)q, 0);
-}
-
-static void give_gradients(double *restrict w, double *restrict q)
-{
-    move(w + (Q - P), q, 1);
-}
-
-static void update_all(double *restrict w, double rate, double batch)
-{
-    if (batch == 1.0)
-        for (long long i = 0; i < ROOM; i += LANES)
-            AT(w + P + i) -= ALL(rate) * AT(w + Q + i);
-    else
-        for (long long i = 0; i < ROOM; i += LANES)
-            AT(w + P + i) -= ALL(rate) * AT(w + Q + i) / ALL(batch);
-    for (long long i = 0; i < ROOM; i += LANES)
-        AT(w + Q + i) = ALL(0.0);
-}
+#include "rerolled/emit/workspace.h"
 
 static __attribute__((noinline)) void move(double *restrict w, double *restrict theirs, int out)
 {
@@ -591,7 +373,7 @@ static int turn(struct training *t)
         return 0;
     gradients(w);
     if (t->stretch->batch == 1 && t->state.gradients_are_zero) {
-        /* Each row is a batch: no gradient has to be kept. */
+        /* Each row is a batch, so no gradient needs to be kept. */
         t->state.rate = *t->rates++;
         sinks_in_place(w, t->state.rate);
         if (!t->state.kept)
@@ -619,67 +401,4 @@ static void leave(struct training *t)
     give_gradients(w, t->q);
 }
 
-/* What every kernel in C ends with: reading one row, updating, and the training loop.
-
-   A kernel defines before this file:
-     PARAMETERS   how many there are
-     enter(t)     take parameters and gradients from the caller's buffers
-     turn(t)      train on the next row, or on several; return 0 if a loss was not finite, which ends the training
-     leave(t)     give parameters, gradients, the last row and its outputs back */
-
-void set_input(double *restrict x, const struct column *columns, long long count, long long row)
-{
-    for (const struct column *c = columns; c < columns + count; x += c->width, c++) {
-        if (c->kind == BYTES) {
-            const unsigned char *cells = (const unsigned char *)c->data + row * c->width;
-            for (long long i = 0; i < c->width; i++)
-                x[i] = cells[i] / c->divisor;
-        } else {
-            read_column(x, c, row, 0);
-        }
-    }
-}
-
-void zero_grad(double *restrict q)
-{
-    for (long long i = 0; i < PARAMETERS; i++)
-        q[i] = 0.0;
-}
-
-void update(double *restrict p, double *restrict q, double rate, double batch)
-{
-    if (batch == 1.0) /* a division by 1.0 changes nothing, and takes most of the time */
-        for (long long i = 0; i < PARAMETERS; i++)
-            p[i] -= rate * q[i];
-    else
-        for (long long i = 0; i < PARAMETERS; i++)
-            p[i] -= rate * q[i] / batch;
-    zero_grad(q);
-}
-
-long long train(const struct buffers *b, const struct stretch *s)
-{
-    if (s->steps == 0)
-        return 0;
-    struct quotients quotients[s->column_count];
-    for (long long n = 0; n < s->column_count; n++)
-        for (long long byte = 0; byte < 256 && s->columns[n].kind == BYTES; byte++)
-            quotients[n].of[byte] = byte / s->columns[n].divisor;
-    struct training t = {
-        .stretch = s,
-        .quotients = quotients,
-        .x = b->x,
-        .p = b->p,
-        .w = b->w,
-        .y = b->y,
-        .q = b->q,
-        .row = s->first_row,
-        .taken = s->taken,
-        .rates = s->rates,
-    };
-    enter(&t);
-    while (t.step < s->steps && turn(&t))
-        ;
-    leave(&t);
-    return t.step;
-}
+#include "kernel/train.c"

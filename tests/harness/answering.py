@@ -97,7 +97,7 @@ def answer(arguments):
 
 
 def main():
-    """Answer until the input ends."""
+    """WorkerResult until the input ends."""
     # Commands read nothing of ours, and what they print is no answer.
     questions, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(STANDARD_OUTPUT), "w")
     nothing = os.open(os.devnull, os.O_RDWR)

@@ -1,9 +1,9 @@
 """How often the gate is wrong: `python -m tests.harness.gate_trials FOLDER` prints a table.
 
-First a reference is made, as CONTRIBUTING.md says. False alarms: runs of the same sources, held against it; and each as
-it is by then against the one before, with nothing measured again. Misses: runs in which one engine was slowed down on
-purpose, held against the reference. Everything is real but the slowdown: plan, workers, suspects measured again. Each
-trial is kept as a line of FOLDER/trials.jsonl, and is not made again.
+First a baseline run is made, as CONTRIBUTING.md says. False alarms: runs of the same sources, compared with it; and
+each as it is by then with the one before, with nothing measured again. Misses: runs in which one engine was slowed down
+on purpose, compared with the baseline run. Everything is real but the slowdown: plan, workers, suspects measured again.
+Each trial is kept as a line of FOLDER/trials.jsonl, and is not made again.
 """
 
 import argparse
@@ -13,18 +13,19 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from harness import interpreters, planning
-from harness.cli.check import Judge, settle
-from harness.interpreters import ROOT
-from harness.isolate import isolate
-from harness.schedule import Schedule
-from results.limits import read_limits
+from harness.cli.commands.check import Gate, settle
+from harness.machine import environments, interpreters
+from harness.machine.interpreters import ROOT
+from harness.plan import planning
+from harness.run.isolate import isolate
+from harness.run.schedule import Schedule
+from reports.gate.limits import read_limits
 from results.store import Store
 
 SLOWED = {"engine": "tcc", "workload": "xor"}
-REFERENCE, SAME, PAIR = "reference", "the same again", "the same again, against the run before"
+BASELINE_RUN, SAME, PAIR = "baseline run", "the same again", "the same again, against the run before"
 PRECISION = 0.05
-"""Of the reference."""
+"""Of the baseline run."""
 
 
 class Silent:
@@ -51,16 +52,16 @@ def measured(folder, name, run_worker=isolate, **choices):
     run = plan.run.model_copy(update={"id": name})
     shutil.rmtree(folder / name, ignore_errors=True)  # of a trial that was interrupted
     store = Store.create(run, under=folder)
-    schedule = Schedule(replace(plan, run=run), store, run_worker, interpreters.environment, Silent())
+    schedule = Schedule(replace(plan, run=run), store, run_worker, environments.environment, Silent())
     schedule.execute()
     return schedule
 
 
-def trial(schedule, reference, again=True):
+def trial(schedule, baseline_run, again=True):
     """Whether the gate fails a run, and why."""
-    judge = Judge(reference, read_limits(ROOT / "pyproject.toml"))
-    rerun = settle(schedule, judge) if again else ""
-    failing = [verdict for verdict in judge(schedule.store) if verdict.fails]
+    gate = Gate(baseline_run, read_limits(ROOT / "pyproject.toml"))
+    rerun = settle(schedule, gate) if again else ""
+    failing = [verdict for verdict in gate.verdicts(schedule.store) if verdict.fails]
     return {
         "name": schedule.store.run.id,
         "failed": bool(failing),
@@ -89,30 +90,30 @@ def main():
     def todo(kind, count):
         return range(sum(found["kind"] == kind for found in done), count)
 
-    before = reference = Store(asked.folder / "reference")
-    for _ in todo(REFERENCE, 1):
-        measured(asked.folder, "reference", precision=PRECISION)
-        keep({"name": "reference", "failed": False}, REFERENCE)
+    before = baseline_run = Store(asked.folder / "baseline-run")
+    for _ in todo(BASELINE_RUN, 1):
+        measured(asked.folder, "baseline-run", precision=PRECISION)
+        keep({"name": "baseline-run", "failed": False}, BASELINE_RUN)
     for number in range(asked.pairs):
         name = f"run-{number:02}"
         if number in todo(PAIR, asked.pairs):
             schedule = measured(asked.folder, name)
-            keep(trial(schedule, reference), SAME)
+            keep(trial(schedule, baseline_run), SAME)
             keep(trial(schedule, before, again=False), PAIR)
         before = Store(asked.folder / name)
     only = {
         "only_engines": ["baseline", SLOWED["engine"]],
         "only_workloads": [SLOWED["workload"]],
-        "only_interpreters": [reference.run.reference_interpreter],
+        "only_interpreters": [baseline_run.run.reference_interpreter],
     }
     for factor in asked.slowdowns:
         kind = f"slower by {100 * (factor - 1):.0f} %"
         for number in todo(kind, asked.trials):
             name = f"slow-{round(100 * factor)}-{number:02}"
-            keep(trial(measured(asked.folder, name, planted(factor), **only), reference), kind)
+            keep(trial(measured(asked.folder, name, planted(factor), **only), baseline_run), kind)
     print("\n| runs | trials | the gate failed |\n|---|---:|---:|")
     trials, failed = (
-        Counter(f["kind"] for f in done if f["kind"] != REFERENCE),
+        Counter(f["kind"] for f in done if f["kind"] != BASELINE_RUN),
         Counter(f["kind"] for f in done if f["failed"]),
     )
     for kind, count in trials.items():

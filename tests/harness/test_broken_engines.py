@@ -126,7 +126,8 @@ def test_asking_for_one_by_name_names_the_file(zoomgrad):
 
 PLAN = """
 import json, sys
-from harness import interpreters, planning
+from harness.machine import interpreters
+from harness.plan import planning
 plan = planning.plan("smoke", interpreters.discover(), command=[], only_engines=["tuple", "bad-supports", "bad-check"],
                      only_workloads=["xor"], only_interpreters=[sys.argv[1]], budget_seconds=1e6)
 print(json.dumps([len(plan.run.cells), plan.total_seconds]))

@@ -1,6 +1,6 @@
 """Cells and a time -> the cells that fit."""
 
-from harness.budget import fit
+from harness.plan.budget import fit
 from results.record import Cell
 
 

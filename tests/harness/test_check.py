@@ -2,9 +2,9 @@
 
 import pytest
 
-from harness.cli.check import Judge, settle
-from harness.schedule import Schedule
-from results.limits import Limits
+from harness.cli.commands.check import Gate, settle
+from harness.run.schedule import Schedule
+from reports.gate.limits import Limits
 from results.record import EngineFacts
 from results.store import Store
 from tests.harness.test_schedule import Observer, Plan, plan, python_of
@@ -36,50 +36,50 @@ def usual(engine, block):
 
 
 @pytest.fixture
-def judge(tmp_path):
-    schedule, _ = measured(tmp_path, "reference", usual)
-    return Judge(schedule.store, LIMITS)
+def gate(tmp_path):
+    schedule, _ = measured(tmp_path, "baseline-run", usual)
+    return Gate(schedule.store, LIMITS)
 
 
-def failing(judge, schedule):
-    return [verdict.cell.engine for verdict in judge(schedule.store) if verdict.fails]
+def failing(gate, schedule):
+    return [verdict.cell.engine for verdict in gate.verdicts(schedule.store) if verdict.fails]
 
 
-def test_the_same_again_passes_at_once(tmp_path, judge):
+def test_the_same_again_passes_at_once(tmp_path, gate):
     schedule, workers = measured(tmp_path, "new", usual)
-    assert settle(schedule, judge) == ""
-    assert not failing(judge, schedule)
+    assert settle(schedule, gate) == ""
+    assert not failing(gate, schedule)
     assert len(workers.measured) == 20
 
 
-def test_a_slow_engine_is_measured_again_with_its_baseline_and_fails(tmp_path, judge):
+def test_a_slow_engine_is_measured_again_with_its_baseline_and_fails(tmp_path, gate):
     schedule, workers = measured(tmp_path, "new", lambda e, b: usual(e, b) * (1.25 if e == "slots" else 1.0))
-    assert settle(schedule, judge) == "Suspects were measured again, in 5 more blocks."
-    assert failing(judge, schedule) == ["slots"]
+    assert settle(schedule, gate) == "Suspects were measured again, in 5 more blocks."
+    assert failing(gate, schedule) == ["slots"]
     assert {engine for engine, block in workers.measured if block >= 5} == {"slots", "baseline"}
     assert max(block for _, block in workers.measured) == 9
 
 
-def test_what_stays_unsure_is_measured_until_it_has_had_its_share(tmp_path, judge):
+def test_what_stays_unsure_is_measured_until_it_has_had_its_share(tmp_path, gate):
     schedule, workers = measured(
         tmp_path, "new", lambda e, b: usual(e, b) * (1.3 if e == "slots" and b % 2 == 0 else 1.0)
     )
-    assert settle(schedule, judge) == "Suspects were measured again, in 35 more blocks."
-    assert not failing(judge, schedule)
+    assert settle(schedule, gate) == "Suspects were measured again, in 35 more blocks."
+    assert not failing(gate, schedule)
     assert max(block for _, block in workers.measured) == 39
 
 
-def test_a_bad_minute_is_cleared_by_measuring_again(tmp_path, judge):
+def test_a_bad_minute_is_cleared_by_measuring_again(tmp_path, gate):
     schedule, _ = measured(tmp_path, "new", lambda e, b: usual(e, b) * (1.3 if e == "slots" and b < 4 else 1.0))
-    assert "slots" in {cell.engine for cell in judge_suspects(judge, schedule)}
-    settle(schedule, judge)
-    assert not failing(judge, schedule)
+    assert "slots" in {cell.engine for cell in suspects_of(gate, schedule)}
+    settle(schedule, gate)
+    assert not failing(gate, schedule)
 
 
-def judge_suspects(judge, schedule):
-    return [verdict.cell for verdict in judge(schedule.store) if verdict.suspect()]
+def suspects_of(gate, schedule):
+    return [verdict.cell for verdict in gate.verdicts(schedule.store) if verdict.suspect()]
 
 
-def test_without_a_reference_nothing_is_found(tmp_path):
+def test_without_a_baseline_run_nothing_is_found(tmp_path):
     schedule, _ = measured(tmp_path, "new", usual)
-    assert Judge(None, LIMITS)(schedule.store) == []
+    assert Gate(None, LIMITS).verdicts(schedule.store) == []

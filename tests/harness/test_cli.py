@@ -16,12 +16,12 @@ import pyperf
 import pytest
 
 import engines
-from harness import interpreters
-from harness.cli.options import size
-from harness.isolate import RUN
-from harness.lock import LOCK, locked
+from harness.cli.options import names, size
+from harness.machine import interpreters
+from harness.run.isolate import RUN
+from harness.run.lock import LOCK, locked
 from harness.worker.lifeline import HARNESS, identity
-from results.store import Store
+from results.store import RunFile, Store
 from tests.engines.ladder import of_each_value
 from tests.engines.programs import MICROGRAD_README
 from tests.harness.answering import Answering
@@ -46,11 +46,11 @@ def runs(tmp_path):
 
 
 def kept_in(folder):
-    """What `subprocess` needs so that runs and references are kept in that folder."""
+    """What `subprocess` needs so that runs and baseline runs are kept in that folder."""
     environment = {
         **os.environ,
         "ZOOMGRAD_RUNS": str(folder / "runs"),
-        "ZOOMGRAD_REFERENCE": str(folder / "reference"),
+        "ZOOMGRAD_BASELINE_RUNS": str(folder / "baseline_runs"),
         LOCK: str(folder / "measuring.lock"),  # a real run is not in these tests' way, nor they in its
         "COLUMNS": "200",
         "PYTHONPATH": str(ROOT),
@@ -132,13 +132,13 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
         (["train", "xor", "--interpreter", "cpython-3"], "no interpreter 'cpython-3'\n  Did you mean cpython-3."),
         (["show", "tuor"], "no workload 'tuor'\n  Did you mean tour"),
         (["show", "xor", "--stage", "tapes"], "tapes"),
-        (["show", "xor", "--stage", "tape"], "tuple compiles nothing: it has no tape\n  Take --stage graph"),
-        (["show", "xor", "--engine", "tcc", "--stage", "loops"], "tcc recovers no loops: it has no loops\n  Take"),
-        (["show", "xor", "--engine", "handwritten"], "handwritten knows only whole models"),
-        (["show", "xor", "--engine", "handwritten", "--format", "dot"], "handwritten knows only whole models"),
-        (["show", "xor", "--engine", "handwritten", "--stage", "loops"], "handwritten knows only whole models"),
+        (["show", "xor", "--stage", "tape"], "tuple compiles nothing: it has no tape\n  Use --stage graph"),
+        (["show", "xor", "--engine", "tcc", "--stage", "loops"], "tcc recovers no loops: it has no loops\n  Use"),
+        (["show", "xor", "--engine", "handwritten"], "handwritten runs whole models only"),
+        (["show", "xor", "--engine", "handwritten", "--format", "dot"], "handwritten runs whole models only"),
+        (["show", "xor", "--engine", "handwritten", "--stage", "loops"], "handwritten runs whole models only"),
         (["show", "tour", "--engine", "handwritten", "--stage", "source"], "handwritten can't run tour: it is written"),
-        (["exec", "--engine", "handwritten", __file__], "handwritten knows only whole models"),
+        (["exec", "--engine", "handwritten", __file__], "handwritten runs whole models only"),
         (["exec", "absent.py"], "absent.py"),
         (["run", "--blocks", "0"], "--blocks"),
         (["rnu"], "rnu"),
@@ -170,7 +170,7 @@ def test_wrong_use_is_told_with_the_nearest_right_one(arguments, message, asked)
         ),
         (
             ["profile", "--engines", "rerolled-clang-native"],
-            "rerolled-clang takes no suffix -native: it has -march=native already; use rerolled-clang",
+            "rerolled-clang takes no suffix -native: it already has -march=native; use rerolled-clang",
         ),
         (
             ["exec", "--engine", "baseline-native", __file__],
@@ -184,6 +184,65 @@ def test_a_wrong_suffix_is_one_line_with_the_remedy(arguments, message, asked):
     result = asked(*arguments)
     assert (result.returncode, result.stderr) == (2, f"zoomgrad: {message}\n")
     assert not asked.runs.exists()
+
+
+NAMES = [
+    *((command, option) for command in ("run", "check", "profile") for option in ("--engines", "--workloads")),
+    *((command, "--interpreters") for command in ("run", "check", "profile")),
+    ("profile", "--profilers"),
+]
+"""Options that take several names."""
+NAME = [
+    *(("run", "--preset"), ("run", "--resume"), ("check", "--preset"), ("check", "--against"), ("check", "RUN")),
+    *(("profile", "--run"), ("report", "--compare"), ("export", "RUN"), ("export", "--output")),
+]
+"""Options and arguments that take one, and would be left out if that were empty."""
+KNOWN = [
+    *(("train", "--engine"), ("train", "-e"), ("train", "--interpreter"), ("train", "WORKLOAD"), ("show", "-e")),
+    *(("show", "WORKLOAD"), ("noise", "--preset"), ("noise", "RUN"), ("report", "RUN"), ("export", "--format")),
+    *(("exec", "-e"), ("exec", "--interpreter")),
+]
+"""Those that are looked up in any case."""
+
+
+def line(command, option, value):
+    """A command line with that value, and whatever else it needs."""
+    needs = {"train": ["xor"], "show": ["xor"], "exec": [__file__], "export": ["--format", "csv"]}.get(command, [])
+    if option.isupper():
+        return [command, *(needs if command == "export" else []), value]
+    return [command, option, value, *([] if option == "--format" else needs)]
+
+
+@pytest.mark.parametrize("value", ["", " ", ",", "xor,", " ,xor"])
+@pytest.mark.parametrize(("command", "option"), NAMES)
+def test_an_empty_name_among_several_is_refused(command, option, value, asked):
+    result = asked(*line(command, option, value))
+    assert result.returncode == 2, result.stdout
+    assert f"Invalid value for '{option}': {value!r} has an empty name; leave the option out, or" in result.stderr
+    assert not asked.runs.exists()
+
+
+@pytest.mark.parametrize("value", ["", "  "])
+@pytest.mark.parametrize(("command", "option"), NAME)
+def test_an_empty_name_is_refused_and_not_left_out(command, option, value, asked):
+    result = asked(*line(command, option, value))
+    assert result.returncode == 2, result.stdout
+    assert f"Invalid value for '{option}'" in result.stderr
+    assert f": {value!r} names nothing; leave it out, or name something" in result.stderr
+    assert not asked.runs.exists()
+
+
+@pytest.mark.parametrize(("command", "option"), KNOWN)
+def test_an_empty_name_is_unknown_where_names_are_looked_up(command, option, asked):
+    result = asked(*line(command, option, ""))
+    assert result.returncode == 2, result.stdout
+    assert re.search(r"there is no [a-z ]+ ''\n  Known: ", result.stderr), result.stderr
+    assert not asked.runs.exists()
+
+
+def test_a_name_that_is_given_twice_counts_once():
+    assert names("tcc, xor,tcc") == ["tcc", "xor"]
+    assert names(None) == []
 
 
 def test_a_process_of_its_own_answers_as_the_one_that_answers_all(asked, zoomgrad, tmp_path):
@@ -595,28 +654,29 @@ def test_profile_of_an_unknown_profiler_is_wrong_use(asked):
 
 
 @pytest.mark.alone
-def test_the_gate_makes_a_reference_on_purpose_only_and_holds_runs_against_it(zoomgrad, asked_there, runs, tmp_path):
+def test_the_gate_makes_a_baseline_run_on_purpose_only_and_compares_runs_with_it(zoomgrad, asked_there, runs, tmp_path):
     missing = asked_there("check")
     assert missing.returncode == 2
-    assert "no reference for preset smoke" in missing.stderr
+    assert "no baseline run for preset smoke" in missing.stderr
     assert "zoomgrad check --preset smoke --update" in missing.stderr
 
     partial = asked_there("check", "--engines", "tcc", "--update")
     assert partial.returncode == 2
-    assert "a reference has all of its preset's cells" in partial.stderr
+    assert "a baseline run has all of its preset's cells" in partial.stderr
 
     chosen = ("--engines", "baseline,tcc", "--workloads", "xor", "--interpreters", RUNNING, "--blocks", 3)
     assert zoomgrad("run", "--preset", "smoke", *chosen).returncode == 0
     (run,) = [path.name for path in runs.iterdir() if path.is_dir()]
     made = asked_there("check", run, "--update")
     assert made.returncode == 0, made.stdout + made.stderr
-    assert last_line(made).startswith(f"{run} is the reference of smoke now")
-    reference = Store(tmp_path / "reference" / "smoke")
-    assert reference.records() == Store(runs / run).records()
+    assert last_line(made).startswith(f"{run} is the baseline run of smoke now")
+    kept = RunFile(tmp_path / "baseline_runs" / "smoke.jsonl.xz")
+    assert last_line(made).endswith("commit baseline_runs/smoke.jsonl.xz")
+    assert kept.records() == Store(runs / run).records()
 
     without_effect = asked_there("check", run, "--preset", "quick", "--until", "5%")
     assert without_effect.returncode == 2
-    assert "judged as it is, without --preset, --until" in without_effect.stderr
+    assert "checked as it is, without --preset, --until" in without_effect.stderr
 
     again = zoomgrad("check", run)  # a run is never worse than itself
     assert again.returncode == 0, again.stdout + again.stderr
@@ -628,7 +688,7 @@ def test_the_gate_makes_a_reference_on_purpose_only_and_holds_runs_against_it(zo
         path.unlink()
     failed = asked_there("check", run, "--update")
     assert failed.returncode == 2
-    assert "is no reference: 1 cell without a result" in failed.stderr
+    assert "can't be a baseline run: 1 cell without a result" in failed.stderr
     lost = asked_there("check", run)
     assert lost.returncode == 1
     assert "FAILED" in lost.stdout

@@ -13,7 +13,7 @@ import pytest
 from harness import containment
 from harness.containment import Limits, cgroup, descendants
 from harness.containment.limits import size
-from harness.containment.running import uninterrupted
+from harness.interrupts import uninterrupted
 from harness.worker.lifeline import HARNESS, end_with_the_harness, identity, lives
 from tests.harness.test_misbehaving import is_running, wait_for
 

@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from results.store import Store
+from results.store import RunFile, Store
 from tests.harness.runs import STEPS, kept
 from tests.harness.test_cli import RUNNING, kept_in
 
@@ -83,12 +83,13 @@ def test_a_report_that_does_not_fit_keeps_the_one_before(limited, tmp_path):
     assert not list(store.folder.rglob("*.draft"))
 
 
-def test_a_reference_that_does_not_fit_keeps_the_one_before(limited, tmp_path):
-    reference = kept(tmp_path, "old").keep_as(tmp_path / "reference" / "smoke")
+def test_a_baseline_run_that_does_not_fit_keeps_the_one_before(limited, tmp_path):
+    file = tmp_path / "baseline_runs" / "smoke.jsonl.xz"
+    kept(tmp_path, "old").keep_as(file)
     new = kept(tmp_path, "new")
     told(limited(500, "check", new.folder, "--update"), "File too large")
-    assert reference.run.id == "old"
-    assert len(reference.records()) == 3 * len(STEPS)
+    assert RunFile(file).run.id == "old"
+    assert len(RunFile(file).records()) == 3 * len(STEPS)
 
 
 def test_a_file_that_cannot_be_written_is_one_line(limited, tmp_path):

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from harness.display import distribution_lines, seconds_text, sparkline, table
+from harness.cli.display import distribution_lines, seconds_text, sparkline, table
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import datasets
 from datasets.idx import CorruptData
 from engines.api import Unavailable
 from engines.asking import Skipped
-from harness.cli.doctor import _skipped, state
-from harness.profile.look import NoProfile
+from harness.cli.commands.doctor import _skipped, state
+from harness.profile.profile_session import NoProfile
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Which Pythons are found, what they are called, and the environments made for them."""
+"""Which Pythons are found, what they are called, and what is remembered of them."""
 
 import json
 import os
@@ -8,20 +8,19 @@ import sys
 from pathlib import Path
 
 import pytest
+from uv import find_uv_bin
 
 from engines.api import UnknownName
-from harness import interpreters
-from harness.interpreters import (
-    Facts,
-    Interpreter,
-    NoEnvironment,
-    choose,
-    discover,
-    environment,
-    missing,
-    reference,
-    survey,
-)
+from harness.machine import interpreters, probe, remembered
+from harness.machine.interpreters import Interpreter, choose, discover, missing, reference, survey
+from harness.machine.probe import Facts
+
+
+@pytest.fixture(autouse=True)
+def kept(tmp_path, monkeypatch):
+    """The file that holds what programs answered."""
+    monkeypatch.setattr(remembered, "KEPT", tmp_path / ".zoomgrad" / "interpreters.json")
+    return remembered.KEPT
 
 
 def fact(version, implementation="cpython", *, free_threaded=False, virtual=False):
@@ -42,7 +41,7 @@ def machine(monkeypatch):
     def pretend(programs):
         by_path = {Path(path): facts for path, facts in programs.items()}
         monkeypatch.setattr(interpreters, "_candidates", lambda: iter(by_path))
-        monkeypatch.setattr(interpreters, "_probe", by_path.__getitem__)
+        monkeypatch.setattr(remembered, "probe", by_path.__getitem__)
 
     return pretend
 
@@ -198,13 +197,13 @@ def test_an_answer_with_markup_and_controls_is_shown_as_text(tmp_path, candidate
 
 
 def test_what_is_no_program_is_skipped_with_the_reason(tmp_path, candidates, monkeypatch):
-    monkeypatch.setattr(interpreters, "PROBE_SECONDS", 0.5)
+    monkeypatch.setattr(probe, "PROBE_SECONDS", 0.5)
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to("nowhere")
     (tmp_path / "text").write_text("no program")
     programs = {
         tmp_path / "folder": "is a folder",
-        tmp_path / "link": "is a link to nothing",
+        tmp_path / "link": "is a dangling link",
         tmp_path / "text": "may not be executed",
         program(tmp_path / "odd", "#!/no/such/shell\n"): "can't be started (",
         program(tmp_path / "fails", "#!/bin/sh\nexit 3\n"): "ended with exit code 3",
@@ -235,26 +234,151 @@ def test_without_a_home_and_with_relative_folders_nothing_is_searched_by_surpris
     assert not (tmp_path / "ran").exists()
 
 
+# What uv installed
+
+
 @pytest.mark.parametrize(
-    "text",
-    ["exit 1", "exec sleep 1000", "exec yes", r"printf '\377'", "echo '[]'", "echo '[3]'", "echo '[{\"path\": 3}]'",
-     "echo '[{\"path\": null}]'", "echo '[{\"path\": \"relative\"}]'", "echo '{}'"],
+    "settings",
+    [{}, {"XDG_DATA_HOME": ""}, {"XDG_DATA_HOME": "relative"}, {"XDG_DATA_HOME": "data"}, {"UV_PYTHON_INSTALL_DIR": ""},
+     {"UV_PYTHON_INSTALL_DIR": "mine", "XDG_DATA_HOME": "data"}],
 )  # fmt: skip
-def test_a_uv_that_misbehaves_lists_nothing(tmp_path, monkeypatch, text):
-    monkeypatch.setattr(interpreters, "UV_SECONDS", 0.5)
-    uv = program(tmp_path / "uv", f"#!/bin/sh\n{text}\n")
-    monkeypatch.setattr(interpreters, "find_uv_bin", lambda: str(uv))
-    assert interpreters._uvs() == []
-
-
-def test_without_uv(monkeypatch):
-    def missing():
-        raise FileNotFoundError("uv")
-
-    monkeypatch.setattr(interpreters, "find_uv_bin", missing)
+def test_what_uv_installed_is_found_where_uv_says(settings, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("PATH", "")
-    assert interpreters._uvs() == []
-    assert not interpreters.fetch_pypy()
+    for name in ("XDG_DATA_HOME", "UV_PYTHON_INSTALL_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value if value in ("", "relative") else str(tmp_path / value))
+    told = subprocess.run([find_uv_bin(), "python", "dir"], capture_output=True, text=True, check=True)
+    folder = Path(told.stdout.strip())
+    assert tmp_path in folder.parents
+    python = program(folder / "cpython-3.13.1-linux" / "bin" / "python", f'#!/bin/sh\nexec "{base_python()}" "$@"\n')
+    # uv's link for the minor version, which an upgrade leads elsewhere
+    (folder / "cpython-3.13-linux").symlink_to("cpython-3.13.1-linux")
+    assert [path for path in interpreters._candidates() if folder in path.parents] == [
+        python,
+        folder / "cpython-3.13-linux" / "bin" / "python",
+    ]
+
+
+# What is remembered
+
+
+@pytest.fixture
+def counted(tmp_path):
+    """`counted(name)`: a Python that notes in a file how often it is asked."""
+
+    def make(name):
+        path = program(tmp_path / name, f'#!/bin/sh\necho asked >> "$0.asked"\nexec "{base_python()}" "$@"\n')
+        return path, lambda: len(Path(f"{path}.asked").read_text().split())
+
+    return make
+
+
+def test_a_second_list_asks_only_what_failed(counted, candidates):
+    """The machine may have caused a failure; the next `list` must not hide that interpreter for ever."""
+    python, times = counted("python3")
+    broken = program(python.with_name("python3.9"), '#!/bin/sh\necho asked >> "$0.asked"\nexit 3\n')
+    candidates(python, broken)
+    first = survey(remembered=True)
+    assert survey(remembered=True) == first
+    assert first[1][0].reason == "ended with exit code 3"
+    assert times() == 1
+    assert len(Path(f"{broken}.asked").read_text().split()) == 2
+
+
+def test_whatever_does_not_say_remembered_asks_anew(counted, candidates):
+    python, times = counted("python3")
+    candidates(python)
+    assert discover() == discover() == discover(remembered=True)
+    assert times() == 2
+
+
+def replaced(path):
+    text = path.read_text()
+    path.unlink()
+    program(path, text)
+
+
+def grown(path):
+    path.write_text(path.read_text() + "# longer\n")
+
+
+def touched(path):
+    os.utime(path, ns=(0, 0))
+
+
+@pytest.mark.parametrize("change", [replaced, grown, touched])
+def test_a_changed_program_is_asked_again(change, counted, candidates):
+    python, times = counted("python3")
+    candidates(python)
+    discover(remembered=True)
+    change(python)
+    discover(remembered=True)
+    assert times() == 2
+
+
+def test_a_link_that_leads_elsewhere_is_asked_again(counted, tmp_path, candidates):
+    (one, _), (other, _) = counted("one"), counted("other")
+    link = tmp_path / "python3"
+    link.symlink_to(one)
+    candidates(link)
+    discover(remembered=True)
+    link.unlink()
+    link.symlink_to(other)
+    discover(remembered=True)
+    assert Path(f"{link}.asked").read_text().split() == ["asked", "asked"]
+
+
+def test_a_program_that_is_replaced_while_it_answers_is_asked_again(tmp_path, candidates):
+    """The old one's answer must not stand for the new one."""
+    new = program(tmp_path / "new", "#!/bin/sh\nexit 3\n")
+    python = program(tmp_path / "python3", f'#!/bin/sh\nmv "{new}" "$0"\nexec "{base_python()}" "$@"\n')
+    candidates(python)
+    assert len(discover(remembered=True)) == 1
+    assert discover(remembered=True) == []
+
+
+@pytest.mark.parametrize("damage", ["", "[]", "{", "\x00", '{"x": 3}', '{"x": {"version": "../.."}}', "[" * 100_000])
+def test_a_damaged_memory_is_written_anew(damage, kept, counted, candidates):
+    python, times = counted("python3")
+    candidates(python)
+    found = discover(remembered=True)
+    good = kept.read_text()
+    kept.write_text(damage)
+    assert discover(remembered=True) == found
+    assert times() == 2
+    assert kept.read_text() == good
+
+
+def test_a_memory_that_leads_elsewhere_is_replaced_and_not_written_through(kept, tmp_path, candidates):
+    candidates(base_python())
+    mine = tmp_path / "mine"
+    mine.write_text("mine")
+    kept.parent.mkdir()
+    kept.symlink_to(mine)
+    assert len(discover(remembered=True)) == 1
+    assert mine.read_text() == "mine"
+    assert not kept.is_symlink()
+
+
+@pytest.mark.parametrize("in_the_way", ["folder", "pipe", "no folder"])
+def test_where_nothing_can_be_kept_interpreters_are_found_all_the_same(in_the_way, kept, candidates):
+    candidates(base_python())
+    if in_the_way == "no folder":
+        kept.parent.write_text("a file")
+    else:
+        kept.parent.mkdir()
+        kept.mkdir() if in_the_way == "folder" else os.mkfifo(kept)
+    assert len(discover(remembered=True)) == 1
+
+
+def test_what_a_stranger_wrote_into_the_memory_is_shown_as_text(kept, candidates):
+    candidates(base_python())
+    discover(remembered=True)
+    kept.write_text(kept.read_text().replace(platform.python_version() + " (", "3 \\u001b[2J ("))
+    (found,) = discover(remembered=True)
+    assert found.full_version.isprintable()
 
 
 # What it is called
@@ -332,48 +456,3 @@ def test_an_unknown_name_suggests_the_nearest():
     assert choose("pypy-3.9", found) is found[1]
     with pytest.raises(UnknownName, match=r"Did you mean cpython-3\.12"):
         choose("cpython3.12", found)
-
-
-# Environments
-
-
-@pytest.fixture
-def running(candidates):
-    candidates(base_python())
-    return discover()[0]
-
-
-@pytest.fixture
-def somewhere_else(tmp_path, monkeypatch):
-    monkeypatch.setattr(interpreters, "ENVIRONMENTS", tmp_path / "environments")
-    return tmp_path
-
-
-def test_an_environment_has_pyperf_and_is_made_once(running, somewhere_else, monkeypatch):
-    python = environment(running)
-    assert somewhere_else in python.parents
-    check = "import pyperf, sys; print(sys.version_info[:2] == {}, sys.prefix != sys.base_prefix)"
-    command = [python, "-I", "-c", check.format(sys.version_info[:2])]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == ["True", "True"]
-
-    monkeypatch.setattr(interpreters, "_uv", lambda *_: pytest.fail("a second environment"))
-    assert environment(running) == python
-
-
-def test_a_lock_that_can_not_be_met_fails_in_uvs_words_each_time(running, somewhere_else, monkeypatch):
-    monkeypatch.setattr(interpreters, "REQUIREMENTS", somewhere_else)
-    absent = somewhere_else / "absent-1.0-py3-none-any.whl"
-    (somewhere_else / "worker.lock").write_text(f"absent @ {absent.as_uri()}\n")
-    for _ in range(2):
-        with pytest.raises(NoEnvironment, match=r"(?s)uv pip failed: .*absent-1\.0-py3-none-any\.whl"):
-            environment(running)
-
-
-def test_another_lock_is_another_environment(running, somewhere_else, monkeypatch):
-    monkeypatch.setattr(interpreters, "REQUIREMENTS", somewhere_else)
-    monkeypatch.setattr(interpreters, "_uv", lambda what, *rest: what == "venv" and Path(rest[-1]).mkdir())
-    pythons = []
-    for requirements in ("", "# another\n"):
-        (somewhere_else / "worker.lock").write_text(requirements)
-        pythons.append(environment(running))
-    assert pythons[0] != pythons[1]

@@ -1,4 +1,4 @@
-"""The process boundary, with real processes: whatever a worker does is an outcome."""
+"""The process boundary, with real processes: whatever a worker does is a reply."""
 
 import json
 import os
@@ -12,10 +12,10 @@ import psutil
 import pyperf
 import pytest
 
-from harness import isolate as isolating
 from harness.containment import Limits
 from harness.containment.running import TAIL_CHARACTERS
-from harness.isolate import KEPT, PADDING, Draw, isolate
+from harness.run import isolate as isolating
+from harness.run.isolate import KEPT, PADDING, Draw, isolate
 from harness.worker.evidence import Witness, write_evidence
 from harness.worker.lifeline import HARNESS
 from tests.harness.workers import MEASURED
@@ -33,7 +33,7 @@ def job(tmp_path):
         "reference_cell": "tuple/cpython-3.13/xor",
         "reference_steps": 64,
         "reference_drills": ["short", "single", "whole", "ragged"],
-        "outcome_file": "",
+        "reply_file": "",
         "warmups": 2,
         "values": 3,
         "value_seconds": 0.01,
@@ -50,7 +50,7 @@ def vouching(tmp_path):
     return {
         "engine": "tuple",
         "workload": "xor",
-        "outcome_file": "",
+        "reply_file": "",
         "witnesses": {},
         "folder": str(tmp_path / "evidence"),
         "seconds": 10.0,
@@ -65,21 +65,8 @@ def run(task, job, *, python=PYTHON, timeout_seconds=60.0):
 @pytest.fixture
 def reference(vouching):
     answer = run("vouch", vouching)
-    assert answer.outcome["status"] == "measured", answer
+    assert answer.reply["status"] == "measured", answer
     return Path(vouching["folder"])
-
-
-@pytest.fixture
-def stand_in(tmp_path):
-    """`stand_in(text)`: a program that is started as the interpreter, and is this Python script."""
-
-    def make(text):
-        program = tmp_path / "stand-in"
-        program.write_text(f"#!{sys.executable}\nimport json, os, signal, subprocess, sys, time\n{text}\n")
-        program.chmod(0o755)
-        return program
-
-    return make
 
 
 # Workers as they are
@@ -88,33 +75,33 @@ def stand_in(tmp_path):
 @pytest.mark.parametrize("engine", ["tuple", "baseline", "replay"])
 def test_a_worker_proves_and_measures(engine, job, reference):
     answer = run("measure", {**job, "engine": engine})
-    outcome = answer.outcome
-    assert outcome["status"] == "measured", outcome
-    assert outcome["proof"]["reference"] == "tuple/cpython-3.13/xor"
-    assert outcome["proof"]["identical"] or engine == "baseline"
-    assert outcome["peak_bytes"] > 0
-    assert outcome["losses"][0][0] == 0
-    assert set(outcome["phases"]) == ({"trace"} if engine == "replay" else set())
+    reply = answer.reply
+    assert reply["status"] == "measured", reply
+    assert reply["proof"]["reference"] == "tuple/cpython-3.13/xor"
+    assert reply["proof"]["identical"] or engine == "baseline"
+    assert reply["peak_bytes"] > 0
+    assert reply["losses"][0][0] == 0
+    assert set(reply["phases"]) == ({"trace"} if engine == "replay" else set())
 
     (benchmark,) = pyperf.BenchmarkSuite.loads(answer.pyperf.decode()).get_benchmarks()
     (process,) = benchmark.get_runs()
     assert (benchmark.get_name(), len(process.values), len(process.warmups)) == ("xor", 3, 2)
-    assert process.get_loops() == outcome["steps_per_value"]
+    assert process.get_loops() == reply["steps_per_value"]
     assert benchmark.get_metadata()["zoomgrad_engine"] == engine
 
 
 def test_a_value_is_whole_stretches_of_what_was_vouched_for(job, reference):
-    outcome = run("measure", {**job, "engine": "replay"}).outcome
-    assert outcome["stretch_steps"] == outcome["proof"]["steps"] == 64
-    assert outcome["steps_per_value"] % 64 == 0
-    passes = outcome["steps_per_value"] // 64
-    assert outcome["proof"]["stretches"] == 5 * passes  # two warm-ups, three values
-    assert len(outcome["losses"]) == 64
+    reply = run("measure", {**job, "engine": "replay"}).reply
+    assert reply["stretch_steps"] == reply["proof"]["steps"] == 64
+    assert reply["steps_per_value"] % 64 == 0
+    passes = reply["steps_per_value"] // 64
+    assert reply["proof"]["stretches"] == 5 * passes  # two warm-ups, three values
+    assert len(reply["losses"]) == 64
 
 
 def test_the_stretch_that_was_found_before_is_taken_again(job, reference):
     answer = run("measure", {**job, "stretch_steps": 8, "steps_per_value": 24})
-    assert (answer.outcome["stretch_steps"], answer.outcome["steps_per_value"]) == (8, 24)
+    assert (answer.reply["stretch_steps"], answer.reply["steps_per_value"]) == (8, 24)
     assert pyperf.Benchmark.loads(answer.pyperf.decode()).get_runs()[0].get_loops() == 24
 
 
@@ -127,10 +114,10 @@ def test_a_result_that_differs_in_the_last_bit_has_no_speed(part, job, reference
     numbers[index] *= 1 + 2**-52
     write_evidence(reference, [("2", found)])
     answer = run("measure", {**job, "reference_steps": 2})
-    assert answer.outcome["status"] == "failed"
-    assert f"{part}[{index}] is " in answer.outcome["reason"]
-    assert "tuple/cpython-3.13/xor" in answer.outcome["reason"]
-    assert answer.outcome["remedy"] == "A wrong result has no speed: mend the engine."
+    assert answer.reply["status"] == "failed"
+    assert f"{part}[{index}] is " in answer.reply["reason"]
+    assert "tuple/cpython-3.13/xor" in answer.reply["reason"]
+    assert answer.reply["remedy"] == "A wrong result has no speed: fix the engine."
     assert answer.pyperf is None
 
 
@@ -138,15 +125,15 @@ def test_data_that_is_missing_is_a_skip_with_the_remedy(vouching, tmp_path, monk
     monkeypatch.setenv("ZOOMGRAD_CACHE", str(tmp_path / "empty"))
     monkeypatch.delenv("ZOOMGRAD_DATA", raising=False)
     answer = run("vouch", {**vouching, "workload": "mnist"})
-    assert answer.outcome["status"] == "skipped"
-    assert "ZOOMGRAD_DATA" in answer.outcome["remedy"]
+    assert answer.reply["status"] == "skipped"
+    assert "ZOOMGRAD_DATA" in answer.reply["remedy"]
     assert not Path(vouching["folder"]).exists()
 
 
 def test_a_worker_that_raises_says_where(job):
     answer = run("measure", job)  # without a reference
-    assert answer.outcome["status"] == "failed"
-    assert "FileNotFoundError" in answer.outcome["reason"]
+    assert answer.reply["status"] == "failed"
+    assert "FileNotFoundError" in answer.reply["reason"]
 
 
 # Workers that break
@@ -156,37 +143,37 @@ def test_a_worker_that_raises_says_where(job):
 def test_a_worker_that_crashes_is_told_by_its_signal(task, job, stand_in):
     python = stand_in("print('about to crash', flush=True); os.kill(os.getpid(), signal.SIGSEGV)")
     answer = run(task, job, python=python)
-    assert answer.outcome == {"status": "failed", "reason": "the worker was ended by SIGSEGV: about to crash"}
+    assert answer.reply == {"status": "failed", "reason": "the worker was ended by SIGSEGV: about to crash"}
     assert answer.pyperf is None
 
 
-def test_a_worker_that_ends_without_an_outcome_is_told_by_its_code(job, stand_in):
+def test_a_worker_that_ends_without_an_reply_is_told_by_its_code(job, stand_in):
     answer = run("vouch", job, python=stand_in("sys.exit(3)"))
-    assert answer.outcome["reason"] == "the worker ended with exit code 3 and no outcome: it wrote nothing"
+    assert answer.reply["reason"] == "the worker ended with exit code 3 and no reply: it wrote nothing"
     answer = run("vouch", job, python=stand_in("sys.exit(0)"))
-    assert answer.outcome["status"] == "failed"
+    assert answer.reply["status"] == "failed"
 
 
 def test_a_reason_carries_the_end_of_what_the_worker_wrote(job, stand_in):
     python = stand_in("print('x' * 100_000); sys.stdout.flush(); print('the cause', file=sys.stderr); sys.exit(3)")
-    reason = run("vouch", job, python=python).outcome["reason"]
+    reason = run("vouch", job, python=python).reply["reason"]
     assert reason.endswith("x\nthe cause")
     assert len(reason) < TAIL_CHARACTERS + 100
 
 
 def test_output_that_is_no_text_is_no_obstacle(job, stand_in):
     python = stand_in(r"sys.stdout.buffer.write(b'\xff\xfe end'); sys.exit(3)")
-    assert run("vouch", job, python=python).outcome["reason"].endswith("end")
+    assert run("vouch", job, python=python).reply["reason"].endswith("end")
 
 
 def test_measuring_without_times_is_a_failure(job, stand_in):
     python = stand_in(
         "job = json.load(open(sys.argv[-1]))\n"
-        f"open(job['outcome_file'], 'w').write({json.dumps(MEASURED)!r})\n"
+        f"open(job['reply_file'], 'w').write({json.dumps(MEASURED)!r})\n"
         "print('no space left')"
     )
     answer = run("measure", job, python=python)
-    assert answer.outcome == {"status": "failed", "reason": "pyperf kept no result: no space left"}
+    assert answer.reply == {"status": "failed", "reason": "pyperf kept no result: no space left"}
 
 
 def is_running(pid):
@@ -220,7 +207,7 @@ def test_a_workers_children_end_with_it(then, timeout_seconds, status, job, stan
     pids_file = tmp_path / "pids"
     python = stand_in(FAMILY.replace("PIDS", str(pids_file)) + then)
     answer = run("measure", job, python=python, timeout_seconds=timeout_seconds)
-    assert answer.outcome["status"] == status
+    assert answer.reply["status"] == status
     pids = [int(pid) for pid in pids_file.read_text().split()]
     assert len(pids) == 3
     wait_for(lambda: not any(is_running(pid) for pid in pids))
@@ -228,8 +215,8 @@ def test_a_workers_children_end_with_it(then, timeout_seconds, status, job, stan
 
 def test_a_timeout_says_how_to_give_more(job, stand_in):
     answer = run("vouch", job, python=stand_in("time.sleep(600)"), timeout_seconds=0.5)
-    assert answer.outcome["reason"] == "took longer than 0.5 s"
-    assert "--timeout" in answer.outcome["remedy"]
+    assert answer.reply["reason"] == "took longer than 0.5 s"
+    assert "--timeout" in answer.reply["remedy"]
 
 
 def test_an_interrupt_ends_the_worker_too(job, stand_in, tmp_path):
@@ -237,7 +224,7 @@ def test_an_interrupt_ends_the_worker_too(job, stand_in, tmp_path):
     python = stand_in(FAMILY.replace("PIDS", str(pids_file)) + "time.sleep(600)")
     text = (
         "import json, signal, sys; from pathlib import Path; from harness.containment import Limits\n"
-        "from harness.isolate import Draw, isolate\n"
+        "from harness.run.isolate import Draw, isolate\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background jobs ignore it
         "isolate('vouch', Path(sys.argv[1]), json.loads(sys.argv[2]), limits=Limits(600), draw=Draw())"
     )
@@ -258,7 +245,7 @@ def test_a_worker_sees_only_what_is_kept_of_the_environment(job, stand_in, monke
     monkeypatch.setenv("PYTHONPATH", "/elsewhere")
     monkeypatch.setenv("ZOOMGRAD_DATA", "/data")
     python = stand_in("print(json.dumps(dict(os.environ))); sys.exit(3)")
-    seen = json.loads(run("vouch", job, python=python).outcome["reason"].partition(": ")[2])
+    seen = json.loads(run("vouch", job, python=python).reply["reason"].partition(": ")[2])
     assert set(seen) - {"LC_CTYPE"} <= {
         *KEPT,
         "PYTHONPATH",
@@ -280,7 +267,7 @@ def test_pyperfs_own_worker_inherits_the_same(job, stand_in, monkeypatch):
     """The process that measures is started by pyperf's manager, which by itself would drop the hash seed."""
     monkeypatch.setenv("ZOOMGRAD_DATA", "/data")
     python = stand_in("print(sys.argv[1:]); sys.exit(3)")
-    reason = run("measure", job, python=python).outcome["reason"]
+    reason = run("measure", job, python=python).reply["reason"]
     for name in ("ZOOMGRAD_DATA", "PYTHONPATH", "PYTHONHASHSEED"):
         assert name in reason
 
@@ -293,7 +280,7 @@ def test_a_worker_that_is_ended_takes_its_compilers_along(stand_in, job, tmp_pat
         "time.sleep(600)"
     )
     answer = run("measure", job, python=program, timeout_seconds=3.0)
-    assert answer.outcome["status"] == "timed-out"
+    assert answer.reply["status"] == "timed-out"
     pid = int((tmp_path / "pid").read_text())
     for _ in range(100):  # the system takes a moment to end what was killed
         if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from harness import lock
-from harness.lock import LOCK, Busy, lock_file, locked
+from harness.run import lock
+from harness.run.lock import LOCK, Busy, lock_file, locked
 
 ROOT = Path(__file__).parent.parent.parent
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX's lock")
 
 HOLDER = (
-    "import time; from harness.lock import locked\n"
+    "import time; from harness.run.lock import locked\n"
     "with locked(['zoomgrad', 'run', '--preset', 'full']):\n    print('held', flush=True); time.sleep(600)"
 )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import machine
+from harness.machine import facts
 
 
 def program(path, text):
@@ -34,10 +34,10 @@ def repository(tmp_path):
 
 def test_the_commit_and_whether_files_differ(repository, tmp_path):
     folder, git = repository
-    assert machine.commit(folder) == git("rev-parse", "--short=12", "HEAD").strip()
+    assert facts.commit(folder) == git("rev-parse", "--short=12", "HEAD").strip()
     (folder / "file").write_text("two")
-    assert machine.commit(folder).endswith("+")
-    assert machine.commit(tmp_path) == ""
+    assert facts.commit(folder).endswith("+")
+    assert facts.commit(tmp_path) == ""
 
 
 def test_a_look_at_a_checkout_runs_nothing_of_its_settings(repository, tmp_path):
@@ -45,7 +45,7 @@ def test_a_look_at_a_checkout_runs_nothing_of_its_settings(repository, tmp_path)
     program(folder.parent / "watcher", f'touch "{tmp_path}/ran"')
     git("config", "core.fsmonitor", str(folder.parent / "watcher"))
     (tmp_path / "ran").unlink(missing_ok=True)
-    assert machine.commit(folder)
+    assert facts.commit(folder)
     assert not (tmp_path / "ran").exists()
 
 
@@ -53,19 +53,19 @@ def test_another_repository_named_by_the_environment_is_not_asked(repository, tm
     monkeypatch.setenv("GIT_DIR", str(repository[0] / ".git"))
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    assert machine.commit(elsewhere) == ""
+    assert facts.commit(elsewhere) == ""
 
 
 @pytest.mark.parametrize("text", ["exit 1", "exec sleep 1000", r"printf '\377\376'", "exec yes", "echo '<b>'"])
 def test_a_git_that_misbehaves_knows_no_commit(repository, tmp_path, monkeypatch, text):
-    monkeypatch.setattr(machine, "GIT_SECONDS", 0.5)
-    monkeypatch.setattr(machine, "GIT_BYTES", 1 << 20)
+    monkeypatch.setattr(facts, "GIT_SECONDS", 0.5)
+    monkeypatch.setattr(facts, "GIT_BYTES", 1 << 20)
     (tmp_path / "bin").mkdir()
     program(tmp_path / "bin" / "git", text)
     monkeypatch.setenv("PATH", os.pathsep.join([str(tmp_path / "bin"), "/usr/bin", "/bin"]))
-    assert machine.commit(repository[0]) == ""
+    assert facts.commit(repository[0]) == ""
 
 
 def test_without_git(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "")
-    assert machine.commit(Path(__file__).parent) == ""
+    assert facts.commit(Path(__file__).parent) == ""

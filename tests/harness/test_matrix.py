@@ -6,21 +6,22 @@ import pytest
 
 import datasets
 import engines
-from engines.api import UnknownName
+from engines.api import KEPT_FROM_SECONDS, UnknownName
 from engines.discovery import NAME
-from engines.kernel.c_engine import KEPT_FROM_SECONDS
-from harness import matrix, workloads
-from harness.interpreters import Interpreter
+from harness import workloads
+from harness.machine.interpreters import Interpreter
+from harness.plan import estimate, presets
+from harness.plan.cells import cells_of
 from results.record import Cell
 from results.samples import baseline_of
-from results.stats import MIN_PROCESSES
+from results.stats.intervals import MIN_PROCESSES
 
 INTERPRETERS = ("cpython-3.9", "cpython-3.13", "pypy-3.11")
 MAIN = ("cpython-3.13", "pypy-3.11")
 
 
 def cells(preset, **only):
-    return matrix.cells(matrix.preset(preset), INTERPRETERS, main=MAIN, **only)
+    return cells_of(presets.preset(preset), INTERPRETERS, main=MAIN, **only)
 
 
 def triples(found):
@@ -31,25 +32,25 @@ def product(engine_names, interpreters, workload_names):
     return {(e, i, w) for e in engine_names for i in interpreters for w in workload_names}
 
 
-ORDINARY = [name for name in engines.names() if name not in matrix.SLOW_TO_COMPILE]
+ORDINARY = [name for name in engines.names() if name not in presets.SLOW_TO_COMPILE]
 
 
 def test_smoke_is_an_engine_of_each_kind_with_its_baseline_and_enough_blocks_for_intervals():
     found = cells("smoke")
     assert {cell.interpreter for cell in found} == {*MAIN}
     assert {baseline_of(cell) for cell in found} <= {*found}
-    assert matrix.preset("smoke").blocks >= MIN_PROCESSES
+    assert presets.preset("smoke").blocks >= MIN_PROCESSES
 
 
 def test_quick_adds_the_trade_off_and_the_headline_engines_on_the_others():
-    everywhere = product(ORDINARY, MAIN, ["digits"]) | product(matrix.TRADE_OFF, MAIN, ["mnist"])
-    headline = product(matrix.HEADLINE, ["cpython-3.9"], ["digits"])
+    everywhere = product(ORDINARY, MAIN, ["digits"]) | product(presets.TRADE_OFF, MAIN, ["mnist"])
+    headline = product(presets.HEADLINE, ["cpython-3.9"], ["digits"])
     assert triples(cells("quick")) == everywhere | headline
 
 
 def test_full_adds_the_published_table_in_the_published_form_and_every_straight_line_engine():
-    published = product([*matrix.TRADE_OFF, "tcc-published", "clang-O0-published"], MAIN, ["mnist-b1000"])
-    published |= product(matrix.SLOW_TO_COMPILE, ["cpython-3.13"], ["mnist-b1000"])
+    published = product([*presets.TRADE_OFF, "tcc-published", "clang-O0-published"], MAIN, ["mnist-b1000"])
+    published |= product(presets.SLOW_TO_COMPILE, ["cpython-3.13"], ["mnist-b1000"])
     straight = product(["gcc-O1", "gcc-O2", "clang-O2", "clang-O1-native"], MAIN, ["mnist"])
     assert triples(cells("full")) == triples(cells("quick")) | published | straight
 
@@ -66,21 +67,21 @@ def test_everything_is_everything():
     assert triples(cells("everything")) == product(engines.names(), INTERPRETERS, workloads.names())
 
 
-@pytest.mark.parametrize("name", matrix.SLOW_TO_COMPILE)
+@pytest.mark.parametrize("name", presets.SLOW_TO_COMPILE)
 def test_what_is_slow_to_compile_runs_where_it_is_named(name):
     found = triples(cells("quick", only_engines=[name], only_workloads=["xor"]))
     assert found == product([name], INTERPRETERS, ["xor"])
 
 
-@pytest.mark.parametrize("preset", matrix.PRESETS)
+@pytest.mark.parametrize("preset", presets.PRESETS)
 def test_no_cell_comes_twice(preset):
     found = cells(preset)
     assert len(found) == len(set(found))
 
 
-@pytest.mark.parametrize("preset", matrix.PRESETS)
+@pytest.mark.parametrize("preset", presets.PRESETS)
 def test_a_presets_names_exist(preset):
-    for part in matrix.preset(preset).parts:
+    for part in presets.preset(preset).parts:
         assert [engines.load(name).name for name in part.engines] == list(part.engines)
         assert [workloads.load(name).name for name in part.workloads] == list(part.workloads)
 
@@ -104,7 +105,7 @@ def test_named_engines_meet_every_headline_place():
 
 def test_named_workloads_replace_the_presets_on_all_interpreters():
     found = triples(cells("quick", only_workloads=["tour"]))
-    assert found == product(ORDINARY, MAIN, ["tour"]) | product(matrix.HEADLINE, ["cpython-3.9"], ["tour"])
+    assert found == product(ORDINARY, MAIN, ["tour"]) | product(presets.HEADLINE, ["cpython-3.9"], ["tour"])
 
 
 def test_on_named_interpreters_every_engine_runs_and_on_others_none():
@@ -133,7 +134,7 @@ def test_an_unknown_name_suggests_the_nearest(only, nearest):
 
 def test_an_unknown_preset_suggests_the_nearest():
     with pytest.raises(UnknownName) as caught:
-        matrix.preset("smok")
+        presets.preset("smok")
     assert caught.value.nearest == ["smoke"]
 
 
@@ -143,15 +144,15 @@ def interpreter(name):
 
 
 @pytest.mark.parametrize("name", INTERPRETERS)
-@pytest.mark.parametrize("preset", matrix.PRESETS)
+@pytest.mark.parametrize("preset", presets.PRESETS)
 def test_every_cell_has_an_estimate(preset, name):
-    settings = matrix.preset(preset).settings
+    settings = presets.preset(preset).settings
     for cell in cells(preset, only_interpreters=[name]):
-        assert matrix.estimate_seconds(cell, settings, interpreter(name), 0) > 0
+        assert estimate.block_seconds(cell, settings, interpreter(name), 0) > 0
 
 
 def test_shapes_are_all_that_is_no_plain_mlp():
-    (part,) = matrix.preset("shapes").parts
+    (part,) = presets.preset("shapes").parts
     assert list(part.workloads) == [name for name in workloads.names() if workloads.load(name).network is None]
 
 
@@ -161,7 +162,7 @@ def test_rows_are_estimated_about_right(name):
     model, inputs = workload.model(tcc.nn), [tcc.Value(x) for x in workload.row(0)]
     outputs = workload.outputs(model, inputs)
     tape = tcc.tape(workload.loss(model, inputs, outputs), inputs=inputs, parameters=model.parameters())
-    assert 0.7 < matrix.tape_rows(name) / len(tape) < 1.3
+    assert 0.7 < estimate.tape_rows(name) / len(tape) < 1.3
 
 
 def test_a_model_whose_data_are_missing_takes_no_time(monkeypatch):
@@ -170,7 +171,7 @@ def test_a_model_whose_data_are_missing_takes_no_time(monkeypatch):
 
     absent = replace(workloads.load("conv-2d"), name="absent", reader=missing)
     monkeypatch.setitem(workloads.WORKLOADS, "absent", absent)
-    assert matrix.tape_rows("absent") == 0
+    assert estimate.tape_rows("absent") == 0
 
 
 @pytest.mark.parametrize("part", ["reader", "build", "loss_of"])
@@ -182,8 +183,8 @@ def test_a_workload_that_fails_takes_no_time(monkeypatch, part):
 
     broken = replace(workloads.WORKLOADS["recurrent"], name="broken", **{part: fail})
     monkeypatch.setitem(workloads.WORKLOADS, "broken", broken)
-    assert matrix.tape_rows("broken") == 0
-    matrix.tape_rows.cache_clear()
+    assert estimate.tape_rows("broken") == 0
+    estimate.tape_rows.cache_clear()
 
 
 def test_a_workloads_name_may_name_files():
@@ -200,20 +201,20 @@ def test_whatever_an_engine_says_of_a_workload_there_is_an_estimate(monkeypatch,
     monkeypatch.setattr(engines.load("slots"), "supports", supports, raising=False)
     cell = Cell(engine="slots", interpreter="cpython-3.13", workload="xor")
     here = Interpreter("cpython-3.13", None, "cpython", "3.13.0", "3.13.0", False, {})
-    assert 0 < matrix.estimate_seconds(cell, matrix.preset("smoke").settings, here, 0) < 1000
+    assert 0 < estimate.block_seconds(cell, presets.preset("smoke").settings, here, 0) < 1000
 
 
 def test_a_missing_interpreter_takes_no_time():
-    assert matrix.estimate_seconds(cells("smoke")[0], matrix.preset("smoke").settings, None, 0) == 0.0
+    assert estimate.block_seconds(cells("smoke")[0], presets.preset("smoke").settings, None, 0) == 0.0
 
 
 def test_what_an_engine_refuses_takes_its_start_alone():
-    def estimate(engine, workload):
+    def seconds_of(engine, workload):
         cell = Cell(engine=engine, interpreter="cpython-3.13", workload=workload)
-        return matrix.estimate_seconds(cell, matrix.preset("quick").settings, interpreter("cpython-3.13"), 0)
+        return estimate.block_seconds(cell, presets.preset("quick").settings, interpreter("cpython-3.13"), 0)
 
-    assert estimate("handwritten", "moons") == matrix.STARTUP_SECONDS < estimate("handwritten", "xor")
-    assert estimate("tcc", "moons") > estimate("tcc", "xor")
+    assert seconds_of("handwritten", "moons") == estimate.STARTUP_SECONDS < seconds_of("handwritten", "xor")
+    assert seconds_of("tcc", "moons") > seconds_of("tcc", "xor")
 
 
 @pytest.mark.parametrize(
@@ -222,9 +223,9 @@ def test_what_an_engine_refuses_takes_its_start_alone():
 )
 def test_what_is_slow_to_compile_is_estimated_to_compile_in_the_first_block_only(engine, workload, once):
     cell = Cell(engine=engine, interpreter="cpython-3.13", workload=workload)
-    settings = matrix.preset("quick").settings
-    first, *later = (matrix.estimate_seconds(cell, settings, interpreter("cpython-3.13"), block) for block in range(3))
-    compilation = matrix.tape_rows(workload) * engines.load(engine).typical_compile_row_seconds
+    settings = presets.preset("quick").settings
+    first, *later = (estimate.block_seconds(cell, settings, interpreter("cpython-3.13"), block) for block in range(3))
+    compilation = estimate.tape_rows(workload) * engines.load(engine).typical_compile_row_seconds
     assert (compilation > KEPT_FROM_SECONDS) == once
-    compilation += matrix.COMPILER_SECONDS
+    compilation += estimate.COMPILER_SECONDS
     assert later == pytest.approx([first - compilation if once else first] * 2)

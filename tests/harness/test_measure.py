@@ -4,7 +4,9 @@ import pytest
 
 import engines
 from engines.api import Unavailable
-from harness.worker import measure
+from harness.run.replies import Measured
+from harness.worker import figures, measure
+from harness.worker.job import MeasureReply
 from results.record import Record
 
 COLD, WARM, COLD_STEPS = 1e-3, 1e-5, 1000
@@ -94,7 +96,7 @@ def test_every_pass_starts_anew(trainer):
 
 
 @pytest.mark.parametrize("name", ["tcc", "clang-O1-published", "rerolled-gcc-generic", "handwritten", "tcc-extension"])
-def test_an_outcome_names_the_compiler_and_its_flags(name):
+def test_an_reply_names_the_compiler_and_its_flags(name):
     engine = engines.load(name)
     try:
         tool = engine.toolchain()
@@ -108,3 +110,10 @@ def test_an_outcome_names_the_compiler_and_its_flags(name):
 @pytest.mark.parametrize("name", ["tuple", "python-source", "rerolled-numpy"])
 def test_what_compiles_no_c_names_none(name):
     assert measure.compiled_by(engines.load(name)) == {}
+
+
+@pytest.mark.parametrize("name", [*figures.COUNTS, *figures.SHARES])
+def test_a_size_has_one_type_from_the_worker_to_its_record(name):
+    checked, kept = Measured.model_fields[name], Record.model_fields[name]
+    assert (checked.annotation, checked.metadata, checked.default) == (kept.annotation, kept.metadata, kept.default)
+    assert name in MeasureReply.__annotations__

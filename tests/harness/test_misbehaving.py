@@ -1,4 +1,4 @@
-"""Engines that misbehave, in real workers: each is one outcome that says what was wrong, and leaves no process."""
+"""Engines that misbehave, in real workers: each is one reply that says what was wrong, and leaves no process."""
 
 import json
 import math
@@ -16,10 +16,10 @@ import pytest
 
 from harness import containment
 from harness.containment import Limits, cgroup
-from harness.isolate import Draw, isolate
-from harness.outcome import MOST_BYTES
+from harness.run.isolate import Draw, isolate
 from harness.worker.evidence import Evidence, write_evidence
-from results.fields import LONGEST_TEXT
+from results.files import MOST_BYTES
+from results.printable import LONGEST_TEXT
 from tests.harness.workers import MEASURED
 
 PYTHON = Path(sys.executable)
@@ -34,14 +34,14 @@ def evidence(tmp_path_factory):
     job = {
         "engine": "tuple",
         "workload": "xor",
-        "outcome_file": "",
+        "reply_file": "",
         "witnesses": {},
         "folder": str(folder),
         "seconds": 0.1,
         "steps": 8,
     }
     answer = isolate("vouch", PYTHON, job, limits=Limits(60.0), draw=Draw())
-    assert answer.outcome["status"] == "measured", answer
+    assert answer.reply["status"] == "measured", answer
     return folder
 
 
@@ -55,7 +55,7 @@ def job(evidence, tmp_path):
         "reference_cell": "tuple/cpython-3.13/xor",
         "reference_steps": 8,
         "reference_drills": ["short"],
-        "outcome_file": "",
+        "reply_file": "",
         "warmups": 1,
         "values": 2,
         "value_seconds": 0.001,
@@ -80,8 +80,8 @@ def misbehaving(job):
 
 def test_an_engine_that_behaves_is_measured(misbehaving):
     answer = misbehaving("pass")
-    assert answer.outcome["status"] == "measured", answer
-    assert answer.outcome.keys() <= MEASURED.keys()
+    assert answer.reply["status"] == "measured", answer
+    assert answer.reply.keys() <= MEASURED.keys()
 
 
 # What an engine says of itself
@@ -100,8 +100,12 @@ def changed(name, value):
         ("phases", "{'compile': 'long'}", "tuple: the engine's phases hold 'long' for 'compile'"),
         ("phases", "{3: 1.0}", "tuple: the engine's phases are {3: 1.0}"),
         ("phases", "7", "tuple: the engine's phases are 7"),
-        ("sizes", "{'rows': 3}", "tuple: the engine's sizes hold 'rows', which no record has"),
-        ("sizes", "{'step_seconds': 3}", "tuple: the engine's sizes hold 'step_seconds', which no record has"),
+        ("sizes", "{'rows': 3}", "tuple: the engine's sizes hold 'rows', which is not a field of a record"),
+        (
+            "sizes",
+            "{'step_seconds': 3}",
+            "tuple: the engine's sizes hold 'step_seconds', which is not a field of a record",
+        ),
         ("sizes", "{'tape_rows': -3}", "tuple: the engine's sizes hold -3 for 'tape_rows'"),
         ("sizes", "{'tape_rows': 0.5}", "tuple: the engine's sizes hold 0.5 for 'tape_rows'"),
         ("sizes", "{'tape_rows': True}", "tuple: the engine's sizes hold True for 'tape_rows'"),
@@ -109,15 +113,15 @@ def changed(name, value):
     ],
 )
 def test_figures_that_are_none_are_a_failure_that_names_them(misbehaving, name, value, said):
-    outcome = misbehaving(changed(name, value)).outcome
-    assert (outcome["status"], outcome["reason"]) == ("failed", said)
-    assert "mend the engine" in outcome["remedy"].lower()
+    reply = misbehaving(changed(name, value)).reply
+    assert (reply["status"], reply["reason"]) == ("failed", said)
+    assert "fix the engine" in reply["remedy"].lower()
 
 
 @pytest.mark.parametrize(("answer", "shown"), [("True", "True"), ("''", "''"), ("['no']", "['no']")])
 def test_a_refusal_is_a_reason_or_nothing(misbehaving, answer, shown):
-    outcome = misbehaving(f"engine.supports = lambda workload: {answer}").outcome
-    assert (outcome["status"], outcome["reason"]) == ("failed", f"tuple: supports() returned {shown}")
+    reply = misbehaving(f"engine.supports = lambda workload: {answer}").reply
+    assert (reply["status"], reply["reason"]) == ("failed", f"tuple: supports() returned {shown}")
 
 
 @pytest.mark.parametrize(
@@ -130,15 +134,15 @@ def test_a_refusal_is_a_reason_or_nothing(misbehaving, answer, shown):
     ],
 )
 def test_an_engine_that_ends_its_process_is_told(misbehaving, text, said):
-    outcome = misbehaving(f"def end(trainer):\n    {text}\nprepared(end)").outcome
-    assert outcome["status"] == "failed"
-    assert said in outcome["reason"]
+    reply = misbehaving(f"def end(trainer):\n    {text}\nprepared(end)").reply
+    assert reply["status"] == "failed"
+    assert said in reply["reason"]
 
 
 def test_an_engine_that_stops_itself_is_out_of_time(misbehaving):
     stop = "import os, signal; prepared(lambda trainer: os.kill(os.getpid(), signal.SIGSTOP))"
-    outcome = misbehaving(stop, seconds=4.0).outcome
-    assert (outcome["status"], outcome["limit"]) == ("timed-out", "time")
+    reply = misbehaving(stop, seconds=4.0).reply
+    assert (reply["status"], reply["limit"]) == ("timed-out", "time")
 
 
 # What an engine writes into its worker's files
@@ -146,8 +150,8 @@ def test_an_engine_that_stops_itself_is_out_of_time(misbehaving):
 REPLACE = """
 import atexit, json, os
 def replace():
-    path = job["outcome_file"]
-    outcome = json.load(open(path))
+    path = job["reply_file"]
+    reply = json.load(open(path))
     {}
 atexit.register(replace)
 """
@@ -162,51 +166,38 @@ atexit.register(replace)
         ("open(path, 'w').write('[' * 100_000)", "the file as a whole: Invalid JSON"),
         ("open(path, 'w').write('[1]')", "the file as a whole: "),
         ("open(path, 'w').write('9' * 100_000)", "the file as a whole: "),
-        ("json.dump({**outcome, 'status': 'great'}, open(path, 'w'))", "the file as a whole: "),
+        ("json.dump({**reply, 'status': 'great'}, open(path, 'w'))", "the file as a whole: "),
         ("json.dump({'status': 'failed'}, open(path, 'w'))", "reason: Field required"),
-        ("json.dump({**outcome, 'cell': 'mine'}, open(path, 'w'))", "cell: Extra inputs are not permitted"),
-        ("json.dump({**outcome, 'block': 7}, open(path, 'w'))", "block: Extra inputs are not permitted"),
-        ("json.dump({**outcome, 'step_seconds': [1e-9]}, open(path, 'w'))", "step_seconds: Extra inputs"),
-        ("json.dump({**outcome, 'peak_bytes': 'many'}, open(path, 'w'))", "peak_bytes: Input should be a valid int"),
-        ("json.dump({**outcome, 'peak_bytes': 10**30}, open(path, 'w'))", "peak_bytes: "),
-        ("json.dump({**outcome, 'pace_seconds': [float('nan')]}, open(path, 'w'))", "pace_seconds.0: "),
-        ("json.dump({**outcome, 'phases': {'x': float('nan')}}, open(path, 'w'))", "phases.x: "),
-        ("json.dump({**outcome, 'losses': 3}, open(path, 'w'))", "losses: "),
-        ("outcome['proof']['steps'] = 0; json.dump(outcome, open(path, 'w'))", "proof.steps: "),
-        (f"open(path, 'ab').truncate({MOST_BYTES + 1})", "its outcome.json has more than 16 MiB"),
-        ("os.remove(path); os.mkfifo(path)", "its outcome.json is not a file"),
-        ("os.remove(path); os.mkdir(path)", "its outcome.json is not a file"),
-        ("os.remove(path); os.symlink('/etc/passwd', path)", "its outcome.json can't be read"),
-        ("import shutil; shutil.rmtree(os.path.dirname(path))", "no outcome"),
+        ("json.dump({**reply, 'cell': 'mine'}, open(path, 'w'))", "cell: Extra inputs are not permitted"),
+        ("json.dump({**reply, 'block': 7}, open(path, 'w'))", "block: Extra inputs are not permitted"),
+        ("json.dump({**reply, 'step_seconds': [1e-9]}, open(path, 'w'))", "step_seconds: Extra inputs"),
+        ("json.dump({**reply, 'peak_bytes': 'many'}, open(path, 'w'))", "peak_bytes: Input should be a valid int"),
+        ("json.dump({**reply, 'peak_bytes': 10**30}, open(path, 'w'))", "peak_bytes: "),
+        ("json.dump({**reply, 'pace_seconds': [float('nan')]}, open(path, 'w'))", "pace_seconds.0: "),
+        ("json.dump({**reply, 'phases': {'x': float('nan')}}, open(path, 'w'))", "phases.x: "),
+        ("json.dump({**reply, 'losses': 3}, open(path, 'w'))", "losses: "),
+        ("reply['proof']['steps'] = 0; json.dump(reply, open(path, 'w'))", "proof.steps: "),
+        (f"open(path, 'ab').truncate({MOST_BYTES + 1})", "its reply.json is longer than 16,777,216 bytes"),
+        ("os.remove(path); os.mkfifo(path)", "its reply.json is not a file"),
+        ("os.remove(path); os.mkdir(path)", "its reply.json is not a file"),
+        ("os.remove(path); os.symlink('/etc/passwd', path)", "its reply.json can't be read"),
+        ("import shutil; shutil.rmtree(os.path.dirname(path))", "no reply"),
     ],
 )
-def test_an_outcome_that_is_none_is_a_failure_that_names_the_engine_and_the_field(misbehaving, text, said):
+def test_an_reply_that_is_none_is_a_failure_that_names_the_engine_and_the_field(misbehaving, text, said):
     answer = misbehaving(REPLACE.format(text))
-    assert answer.outcome["status"] == "failed"
-    assert said in answer.outcome["reason"]
-    assert "tuple: its outcome" in answer.outcome["reason"] or "outcome.json" in said or said == "no outcome"
+    assert answer.reply["status"] == "failed"
+    assert said in answer.reply["reason"]
+    assert "tuple: its reply" in answer.reply["reason"] or "reply.json" in said or said == "no reply"
     assert answer.pyperf is None
-    assert len(answer.outcome["reason"]) < 5000
+    assert len(answer.reply["reason"]) < 5000
 
 
 def test_a_reason_is_kept_at_a_readable_length(misbehaving):
     text = "json.dump({'status': 'failed', 'reason': 'x' * 10**6}, open(path, 'w'))"
-    reason = misbehaving(REPLACE.format(text)).outcome["reason"]
+    reason = misbehaving(REPLACE.format(text)).reply["reason"]
     assert reason.startswith("xxx")
     assert len(reason) == LONGEST_TEXT
-
-
-@pytest.fixture
-def stand_in(tmp_path):
-    """`stand_in(text)`: a program that is started as the interpreter, and is this Python script."""
-
-    def make(text):
-        program = tmp_path / "stand-in"
-        program.write_text(f"#!{sys.executable}\nimport json, os, signal, subprocess, sys, time\n{text}\n")
-        program.chmod(0o755)
-        return program
-
-    return make
 
 
 def times(*values, warmups=()):
@@ -236,19 +227,19 @@ def times(*values, warmups=()):
 def test_times_that_are_none_are_a_failure(job, stand_in, content, said):
     python = stand_in(
         "job = json.load(open(sys.argv[-1]))\n"
-        f"open(job['outcome_file'], 'w').write({json.dumps(MEASURED)!r})\n"
+        f"open(job['reply_file'], 'w').write({json.dumps(MEASURED)!r})\n"
         "(output,) = [a.partition('=')[2] for a in sys.argv if a.startswith('--output=')]\n"
         f"open(output, 'w').write({content!r})"
     )
     answer = isolate("measure", python, job, limits=Limits(60.0), draw=Draw())
-    assert answer.outcome["status"] == "failed", answer
+    assert answer.reply["status"] == "failed", answer
     # pyperf itself refuses some of them, in its own words.
-    assert said in answer.outcome["reason"] or "pyperf can't read the times" in answer.outcome["reason"]
+    assert said in answer.reply["reason"] or "pyperf can't read the times" in answer.reply["reason"]
     assert answer.pyperf is None
 
 
 @pytest.mark.parametrize(
-    ("outcome", "said"),
+    ("reply", "said"),
     [
         ({"status": "measured", "drills": "short", "steps": 3}, "drills: "),
         ({"status": "measured", "drills": ["short"], "steps": -1}, "steps: "),
@@ -256,13 +247,11 @@ def test_times_that_are_none_are_a_failure(job, stand_in, content, said):
         ({"status": "measured", "drills": [], "steps": 3, "cell": "mine"}, "cell: "),
     ],
 )
-def test_a_vouching_that_is_none_is_a_failure(job, stand_in, outcome, said):
-    python = stand_in(
-        f"job = json.load(open(sys.argv[-1]))\nopen(job['outcome_file'], 'w').write({json.dumps(outcome)!r})"
-    )
-    found = isolate("vouch", python, job, limits=Limits(60.0), draw=Draw()).outcome
+def test_a_vouching_that_is_none_is_a_failure(job, stand_in, reply, said):
+    python = stand_in(f"job = json.load(open(sys.argv[-1]))\nopen(job['reply_file'], 'w').write({json.dumps(reply)!r})")
+    found = isolate("vouch", python, job, limits=Limits(60.0), draw=Draw()).reply
     assert found["status"] == "failed"
-    assert found["reason"].startswith(f"tuple: its outcome is wrong: {said}")
+    assert found["reason"].startswith(f"tuple: its reply is wrong: {said}")
 
 
 # Limits
@@ -270,29 +259,29 @@ def test_a_vouching_that_is_none_is_a_failure(job, stand_in, outcome, said):
 
 def test_output_beyond_the_limit_ends_the_worker(misbehaving):
     write = "import os\nwhile True: os.write(1, b'x' * 65536 + b'the end')"
-    outcome = misbehaving(write, output_bytes=4 * MIB).outcome
-    assert (outcome["status"], outcome["limit"]) == ("failed", "output")
-    assert outcome["reason"] == "wrote more than 4 MiB of output"
-    assert "--output" in outcome["remedy"]
+    reply = misbehaving(write, output_bytes=4 * MIB).reply
+    assert (reply["status"], reply["limit"]) == ("failed", "output")
+    assert reply["reason"] == "wrote more than 4 MiB of output"
+    assert "--output" in reply["remedy"]
 
 
 def test_output_below_it_is_nobodys_business(misbehaving):
     write = "import os\nfor _ in range(16): os.write(1, b'x' * 65536)"
-    assert misbehaving(write, output_bytes=4 * MIB).outcome["status"] == "measured"
+    assert misbehaving(write, output_bytes=4 * MIB).reply["status"] == "measured"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits a process's memory from outside")
 def test_memory_beyond_the_limit_is_told_as_that(misbehaving):
     hog = "hoard = []\nprepared(lambda trainer: [hoard.append(bytearray(1 << 24)) for _ in range(1 << 20)])"
-    outcome = misbehaving(hog, memory_bytes=1 << 30).outcome
-    assert (outcome["status"], outcome["limit"]) == ("failed", "memory")
-    assert outcome["reason"].startswith("ran out of memory: its limit is 1 GiB")
-    assert "--memory" in outcome["remedy"]
+    reply = misbehaving(hog, memory_bytes=1 << 30).reply
+    assert (reply["status"], reply["limit"]) == ("failed", "memory")
+    assert reply["reason"].startswith("ran out of memory: its limit is 1 GiB")
+    assert "--memory" in reply["remedy"]
 
 
 def test_a_memory_error_is_the_limit_of_memory(misbehaving):
-    outcome = misbehaving("def fail(trainer): raise MemoryError\nprepared(fail)").outcome
-    assert (outcome["status"], outcome["limit"]) == ("failed", "memory")
+    reply = misbehaving("def fail(trainer): raise MemoryError\nprepared(fail)").reply
+    assert (reply["status"], reply["limit"]) == ("failed", "memory")
 
 
 SLEEPERS = """
@@ -311,15 +300,15 @@ def test_processes_beyond_the_limit_end_the_worker(misbehaving, with_group, monk
     if not with_group:
         monkeypatch.setattr(cgroup, "make", lambda: None)
         monkeypatch.setattr("harness.containment.running.SCANNING_SECONDS", 1.0)
-    outcome = misbehaving(SLEEPERS, most_processes=20).outcome
-    assert (outcome["status"], outcome["limit"]) == ("failed", "processes")
-    assert outcome["reason"] == "had more than 20 processes"
-    assert "--processes" in outcome["remedy"]
+    reply = misbehaving(SLEEPERS, most_processes=20).reply
+    assert (reply["status"], reply["limit"]) == ("failed", "processes")
+    assert reply["reason"] == "had more than 20 processes"
+    assert "--processes" in reply["remedy"]
 
 
 def test_a_timeout_is_the_limit_of_time(misbehaving):
-    outcome = misbehaving("while True: pass", seconds=2.0).outcome
-    assert (outcome["status"], outcome["limit"]) == ("timed-out", "time")
+    reply = misbehaving("while True: pass", seconds=2.0).reply
+    assert (reply["status"], reply["limit"]) == ("timed-out", "time")
 
 
 # Processes that try to stay
@@ -395,7 +384,7 @@ def test_what_leaves_the_session_ends_with_the_worker(misbehaving, how, with_gro
     text = STAY.replace("HOW", "".join(f"    {line}\n" for line in STAYING[how].splitlines()))
     answer = misbehaving(text.replace("FOLDER", repr(str(folder))).replace("COUNT", str(count)))
     pids = [int(path.name) for path in folder.iterdir()]
-    assert answer.outcome["status"] == "measured", answer
+    assert answer.reply["status"] == "measured", answer
     assert len(pids) == count
     # At once, not in a while: the next worker would be timed beside it.
     assert not any(is_running(pid) for pid in pids)
@@ -406,11 +395,11 @@ import json, sys
 from pathlib import Path
 from harness import containment
 from harness.containment import Limits, cgroup
-from harness.isolate import Draw, isolate
+from harness.run.isolate import Draw, isolate
 if sys.argv[2] == "without":
     cgroup.make = lambda: None
     # Nor a mark: another run of this machine would end it as a leftover.
-    sys.modules["harness.isolate"].identity = lambda: ""
+    sys.modules["harness.run.isolate"].identity = lambda: ""
 print("started", flush=True)
 isolate("measure", Path(sys.executable), json.loads(sys.argv[1]), limits=Limits(600), draw=Draw(),
         package="tests.harness.misbehaving")
@@ -445,13 +434,13 @@ def test_no_worker_outlives_a_harness_that_is_killed(job, tmp_path, group):
 def test_a_worker_whose_harness_died_before_it_began_ends(job, tmp_path):
     dead = subprocess.Popen([sys.executable, "-c", "pass"])
     dead.wait()
-    outcome = tmp_path / "outcome.json"
+    reply = tmp_path / "reply.json"
     job_file = tmp_path / "job.json"
-    job_file.write_text(json.dumps({**job, "outcome_file": str(outcome)}))
+    job_file.write_text(json.dumps({**job, "reply_file": str(reply)}))
     environment = {**os.environ, "ZOOMGRAD_HARNESS": f"{dead.pid}-1", "PYTHONPATH": str(ROOT)}
     worker = subprocess.run([sys.executable, "-m", "harness.worker.vouch", job_file], env=environment, timeout=60)
     assert worker.returncode == 1
-    assert not outcome.exists()
+    assert not reply.exists()
 
 
 def test_evidence_that_is_damaged_is_told(job, tmp_path):
@@ -459,7 +448,7 @@ def test_evidence_that_is_damaged_is_told(job, tmp_path):
     write_evidence(tmp_path / "evidence", [("1", numbers)])
     (tmp_path / "evidence" / "1.doubles").write_bytes(b"short")
     asked = {**job, "reference_folder": str(tmp_path / "evidence"), "reference_steps": 1}
-    outcome = isolate("measure", PYTHON, asked, limits=Limits(60.0), draw=Draw()).outcome
-    assert outcome["status"] == "failed"
-    assert outcome["reason"] == "evidence/1.doubles is not what was written"
-    assert "resume" in outcome["remedy"]
+    reply = isolate("measure", PYTHON, asked, limits=Limits(60.0), draw=Draw()).reply
+    assert reply["status"] == "failed"
+    assert reply["reason"] == "evidence/1.doubles was changed after it was written"
+    assert "resume" in reply["remedy"]

@@ -6,8 +6,9 @@ import pytest
 
 import engines
 from engines.api import UnknownName
-from harness import interpreters, machine, matrix, planning
-from harness.interpreters import Interpreter
+from harness.machine import facts, interpreters
+from harness.machine.interpreters import Interpreter
+from harness.plan import estimate, planning, presets
 from results.files import Unreadable
 from results.record import Run
 
@@ -24,8 +25,8 @@ PYPY = interpreter("pypy-3.9")
 
 @pytest.fixture(autouse=True)
 def here(monkeypatch):
-    monkeypatch.setattr(machine, "facts", lambda: {"processor": "a", "cores": "2", "system": "Linux 6"})
-    monkeypatch.setattr(machine, "commit", lambda folder: "abc")
+    monkeypatch.setattr(facts, "gather", lambda: {"processor": "a", "cores": "2", "system": "Linux 6"})
+    monkeypatch.setattr(facts, "commit", lambda folder: "abc")
 
 
 def plan(preset="smoke", found=(*FOUND, PYPY), **choices):
@@ -40,7 +41,7 @@ def test_every_engine_runs_on_the_newest_cpython_and_on_pypy():
     made = plan("quick", only_workloads=["xor", "digits"])
     assert {cell.interpreter for cell in made.run.cells if cell.engine == "slots"} == {"cpython-3.13", "pypy-3.9"}
     assert made.run.reference_interpreter == "cpython-3.13"
-    assert set(made.run.engines) == set(engines.names()) - {*matrix.SLOW_TO_COMPILE}
+    assert set(made.run.engines) == set(engines.names()) - {*presets.SLOW_TO_COMPILE}
     assert set(made.run.workloads) == {"xor", "digits"}
     assert made.run.interpreters["cpython-3.13"].version == "3.13.1"
     assert made.total_seconds > 0
@@ -61,22 +62,20 @@ def test_the_total_counts_what_is_slow_to_compile_once_and_all_else_in_every_blo
     }
     made = plan("quick", blocks=3, **choices)
     tcc, clang = made.run.cells
-    assert made.cell_seconds(tcc) == pytest.approx(3 * made.estimate_seconds(tcc, 0))
-    assert made.cell_seconds(clang) == pytest.approx(
-        made.estimate_seconds(clang, 0) + 2 * made.estimate_seconds(clang, 1)
-    )
-    assert made.estimate_seconds(clang, 0) > made.estimate_seconds(clang, 1)
-    vouching = matrix.vouching_seconds("mnist", made.run.settings)
+    assert made.cell_seconds(tcc) == pytest.approx(3 * made.block_seconds(tcc, 0))
+    assert made.cell_seconds(clang) == pytest.approx(made.block_seconds(clang, 0) + 2 * made.block_seconds(clang, 1))
+    assert made.block_seconds(clang, 0) > made.block_seconds(clang, 1)
+    vouching = estimate.vouching_seconds("mnist", made.run.settings)
     assert made.total_seconds == pytest.approx(vouching + made.cell_seconds(tcc) + made.cell_seconds(clang))
 
 
 def test_vouching_takes_a_share_of_the_run_and_has_its_limits():
     seconds = [plan(name).run.settings.vouch_seconds for name in ("smoke", "quick", "everything")]
     assert seconds == sorted(seconds)
-    assert seconds[0] == matrix.LEAST_VOUCH_SECONDS
-    assert seconds[-1] == matrix.MOST_VOUCH_SECONDS
+    assert seconds[0] == estimate.LEAST_VOUCH_SECONDS
+    assert seconds[-1] == estimate.MOST_VOUCH_SECONDS
     quick = plan("quick")
-    vouching = sum(matrix.vouching_seconds(name, quick.run.settings) for name in quick.run.workloads)
+    vouching = sum(estimate.vouching_seconds(name, quick.run.settings) for name in quick.run.workloads)
     assert vouching < 0.2 * quick.total_seconds
 
 
@@ -89,7 +88,7 @@ def test_other_patches_run_only_where_they_are_named_or_everything_is():
 def test_choices_replace_the_presets():
     run = plan(blocks=7, seed=0, timeout_seconds=9.0).run
     assert (run.blocks, run.seed, run.settings.timeout_seconds) == (7, 0, 9.0)
-    assert run.settings.value_seconds == matrix.PRESETS["smoke"].settings.value_seconds
+    assert run.settings.value_seconds == presets.PRESETS["smoke"].settings.value_seconds
 
 
 def test_a_seed_is_drawn_and_recorded():
@@ -135,7 +134,7 @@ def test_a_run_goes_on_with_the_plan_it_had(stored, monkeypatch):
 
 @pytest.mark.parametrize("fact", ["processor", "cores", "system"])
 def test_times_of_two_machines_are_never_mixed(fact, stored, monkeypatch):
-    monkeypatch.setattr(machine, "facts", lambda: {**stored.machine, fact: "another"})
+    monkeypatch.setattr(facts, "gather", lambda: {**stored.machine, fact: "another"})
     with pytest.raises(Unreadable, match=f"another machine \\({fact}"):
         resume(stored, monkeypatch)
 

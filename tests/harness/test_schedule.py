@@ -9,11 +9,11 @@ from pathlib import Path
 import pyperf
 import pytest
 
-from harness.interpreters import Interpreter, Missing, NoEnvironment
-from harness.isolate import Answer
-from harness.schedule import MOST_BLOCKS, Plan, Schedule
-from harness.vouching import TRUSTED_SECONDS
-from harness.worker.evidence import MOST_STEPS
+from harness.machine.environments import NoEnvironment
+from harness.machine.interpreters import Interpreter, Missing
+from harness.procedure import MOST_STEPS, TRUSTED_SECONDS
+from harness.run.isolate import WorkerResult
+from harness.run.schedule import MOST_BLOCKS, Plan, Schedule
 from results.record import Cell, InterpreterFacts, Run, Settings
 from results.store import Store
 from tests.harness.workers import Workers
@@ -205,7 +205,7 @@ def test_the_time_left_counts_who_vouches(tmp_path):
     _, observer = execute(the_plan, workers, tmp_path)
     second = next(c for _, c in list(the_plan.order())[1:])
     waiting = the_plan.vouching_seconds(second.workload)
-    assert observer.left[0] > the_plan.estimate_seconds(second, 0) + waiting / 2
+    assert observer.left[0] > the_plan.block_seconds(second, 0) + waiting / 2
     assert observer.left[1] == pytest.approx(0.0, abs=1e-9)
 
 
@@ -331,7 +331,7 @@ def test_where_nobody_can_vouch_no_cell_is_measured_and_others_are(tmp_path):
         def __call__(self, task, python, job, **rest):
             if task == "vouch" and job["workload"] == "tour" and job["engine"] not in ("tuple", "bytecode"):
                 self.jobs.append({"task": task, **job})
-                return Answer(broken, 1.0)
+                return WorkerResult(broken, 1.0)
             return super().__call__(task, python, job, **rest)
 
     workers = Picky(tmp_path)
@@ -478,7 +478,7 @@ def test_figures_that_make_no_record_are_a_failed_record_that_names_them(tmp_pat
     class Lying(Workers):
         def __call__(self, task, python, job, **rest):
             answer = super().__call__(task, python, job, **rest)
-            return replace(answer, outcome={**answer.outcome, field: value}) if lies(task, job) else answer
+            return replace(answer, reply={**answer.reply, field: value}) if lies(task, job) else answer
 
     def lies(task, job):
         return task == "measure" and job["engine"] == "slots"
@@ -497,7 +497,7 @@ def test_a_worker_has_no_say_in_whose_record_it_is_and_what_it_took(tmp_path):
         def __call__(self, task, python, job, **rest):
             answer = super().__call__(task, python, job, **rest)
             mine = {"cell": cell("tuple").model_dump(), "block": 7, "step_seconds": [1e-9], "worker_seconds": 0.0}
-            return replace(answer, outcome={**answer.outcome, **mine}) if task == "measure" else answer
+            return replace(answer, reply={**answer.reply, **mine}) if task == "measure" else answer
 
     store, _ = execute(plan(cells=CELLS[:1], blocks=1), Lying(tmp_path), tmp_path)
     (record,) = store.records()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from results import owned
+from results.store import RunFile
 from tests.harness.answering import Answering
 from tests.harness.runs import kept
 from tests.harness.test_cli import kept_in
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 @pytest.fixture(scope="module")
 def zoomgrad(tmp_path_factory):
-    """`zoomgrad(*arguments)`: one process answers them all; its runs and references are in `zoomgrad.folder`."""
+    """`zoomgrad(*arguments)`: one process answers them all; its runs and baseline runs are in `zoomgrad.folder`."""
     folder = tmp_path_factory.mktemp("strangers")
     with Answering(**kept_in(folder)) as answering:
         answering.folder = folder
@@ -51,7 +51,7 @@ def refused(result, *said):
 
 
 def test_a_preset_that_is_a_path_removes_nothing(zoomgrad, tmp_path, mine):
-    """`check --update` made the run its preset's reference by removing the folder of that name."""
+    """`check --update` made the run its preset's baseline run by removing the folder of that name."""
     store = kept(tmp_path)
     for preset in (str(mine), "../mine", "..", "."):
         claim(store, preset=preset)
@@ -72,27 +72,61 @@ def test_an_engine_that_is_a_path_is_refused(zoomgrad, tmp_path):
     refused(zoomgrad("report", store.folder), "run.json: cells.0.engine: ")
 
 
-@pytest.mark.parametrize("where", ["folder", "link"])
-def test_a_reference_that_zoomgrad_did_not_make_is_not_replaced(zoomgrad, tmp_path, mine, where):
-    reference = zoomgrad.folder / "reference" / where
-    reference.parent.mkdir(exist_ok=True)
-    if where == "link":
-        reference.symlink_to(mine)
+@pytest.mark.parametrize("what", ["folder", "link", "text"])
+def test_what_is_no_baseline_run_is_not_replaced(zoomgrad, tmp_path, mine, what):
+    place = zoomgrad.folder / "baseline_runs" / f"{what}.jsonl.xz"
+    place.parent.mkdir(exist_ok=True)
+    if what == "link":
+        place.symlink_to(mine / "thesis.tex")
+    elif what == "folder":
+        place.mkdir()
     else:
-        reference.mkdir()
-        (reference / "run.json").write_text("{}")
-    store = kept(tmp_path, preset=where)
-    refused(zoomgrad("check", store.folder, "--update"), str(reference))
-    assert where == "link" or (reference / "run.json").read_text() == "{}"
+        place.write_text("years of work")
+    store = kept(tmp_path, preset=what)
+    refused(zoomgrad("check", store.folder, "--update"), str(place))
+    assert {"folder": place.is_dir(), "link": place.is_symlink(), "text": place.is_file()}[what]
 
 
-def test_a_reference_is_replaced_and_named(zoomgrad, tmp_path):
+def test_a_baseline_run_is_replaced_and_named(zoomgrad, tmp_path):
     for name in ("one", "another"):
         made = zoomgrad("check", kept(tmp_path, name).folder, "--update")
         assert made.returncode == 0, made.stderr
-    assert "replacing reference/smoke\n" in made.stdout
-    assert owned.is_marked(zoomgrad.folder / "reference" / "smoke")
-    assert [path.name for path in (zoomgrad.folder / "reference").glob(".*")] == []
+    file = zoomgrad.folder / "baseline_runs" / "smoke.jsonl.xz"
+    assert "replacing baseline_runs/smoke.jsonl.xz\n" in made.stdout
+    assert RunFile(file).run.id == "another"
+    assert [path.name for path in file.parent.glob(".*")] == []
+
+
+def test_every_command_takes_a_run_that_was_kept_as_a_file(zoomgrad, tmp_path):
+    one, another = (
+        kept(tmp_path / "live", name).keep_as(tmp_path / "kept" / f"{name}.jsonl.xz").path
+        for name in ("one", "another")
+    )
+    for arguments in (
+        ("report", one, another),
+        ("report", one, "--compare", another, "--into", tmp_path / "site"),
+        ("check", one, "--against", another),
+        ("check", one, "--against", tmp_path / "live" / "another"),
+        ("export", one, "--format", "csv"),
+        ("noise", one, another),
+        ("history", tmp_path / "kept"),
+    ):
+        result = zoomgrad(*arguments)
+        assert result.returncode == 0, (arguments, result.stderr)
+    beside = {path.name for path in (tmp_path / "kept" / "one").iterdir()}
+    assert beside == {".zoomgrad-run", "report.html", "report.md", "charts", "check.md", "export"}
+    assert not list((tmp_path / "live" / "one").glob("*.html"))
+
+
+def test_a_run_that_was_kept_as_a_file_is_not_added_to(zoomgrad, tmp_path):
+    file = kept(tmp_path).keep_as(tmp_path / "kept.jsonl.xz").path
+    refused(zoomgrad("run", "--resume", file), "stays as it is")
+
+
+def test_nothing_is_written_through_a_link_beside_a_file(zoomgrad, tmp_path, mine):
+    file = kept(tmp_path).keep_as(tmp_path / "kept" / "x.jsonl.xz").path
+    (file.parent / "x").symlink_to(mine)
+    refused(zoomgrad("report", file), "leads out of")
 
 
 @pytest.mark.parametrize("name", ["report.html", "report.md", "charts", "analysis.md"])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyperf
 
-from harness.isolate import Answer
+from harness.run.isolate import WorkerResult
 from harness.worker.evidence import Evidence, write_evidence
 
 MEASURED = {
@@ -65,14 +65,14 @@ class Workers:
         if isinstance(answer, BaseException):
             raise answer
         if answer:
-            return Answer(answer, 1.5)
+            return WorkerResult(answer, 1.5)
         if task == "vouch":
             steps = min(job["steps"], self.vouched_steps)
             numbers = Evidence(array("d", [1.0]), array("d", [2.0]), array("d", [3.0]))
             write_evidence(Path(job["folder"]), [(name, numbers) for name in ("short", str(steps))])
-            return Answer({"status": "measured", "drills": ["short"], "steps": steps}, 1.0)
+            return WorkerResult({"status": "measured", "drills": ["short"], "steps": steps}, 1.0)
         block = draw.hash_seed - 1
-        outcome = {
+        reply = {
             "status": "measured",
             "phases": {"trace": 0.25},
             "stretch_steps": job["stretch_steps"] or 25,
@@ -82,8 +82,8 @@ class Workers:
             "parameters_sha256": "abc",
             "proof": {"reference": job["reference_cell"], "steps": 25, "identical": True, "worst_error": 0.0},
         }
-        return Answer(
-            outcome, 2.0, pyperf_json(self.tmp_path, self.seconds(job["engine"], block), **self.metadata(block))
+        return WorkerResult(
+            reply, 2.0, pyperf_json(self.tmp_path, self.seconds(job["engine"], block), **self.metadata(block))
         )
 
     @property

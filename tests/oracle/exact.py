@@ -30,7 +30,7 @@ class Kink(ArithmeticError):
 
 
 class Exact:
-    """A number of 50 digits with micrograd's operators, written without `engines.derived`."""
+    """A number of 50 digits with micrograd's operators, written without `engines.value_base`."""
 
     __slots__ = ("data",)
 

@@ -1,4 +1,4 @@
-"""Further runs for tests, made from one: of another time, machine or speed. The clock of nobody is looked at."""
+"""Further runs for tests, made from one: of another time, machine or speed. Nobody reads a clock."""
 
 from dataclasses import replace
 from datetime import timedelta

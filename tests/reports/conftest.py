@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reports import html
-from reports.seen import seen
-from reports.table import cells
+from reports.measured.table import cells
+from reports.pages import html
+from reports.profiling.profile_index import profile_index
 from results.record import Cell, EngineFacts, InterpreterFacts, LossPoint, Proof, Record, Run, WorkloadFacts
-from tests.reports import looked
+from tests.reports import example_profiles
 from tests.reports.crowd import crowd
 
 NOW = datetime(2025, 11, 21, 10, 45, tzinfo=UTC)
@@ -119,19 +119,19 @@ def crowded_page(crowded):
 
 
 @pytest.fixture(scope="session")
-def looks():
+def index():
     """What profilers saw of a run, with files beside two of its profiles."""
     files = {
-        looked.cell("baseline"): frozenset({"scalene.html", "scalene.folded", "perf.folded"}),
-        looked.cell("baseline", looked.PYPY): frozenset({"jit.folded"}),
+        example_profiles.cell("baseline"): frozenset({"scalene.html", "scalene.folded", "perf.folded"}),
+        example_profiles.cell("baseline", example_profiles.PYPY): frozenset({"jit.folded"}),
     }
-    return seen(looked.run(), looked.profiles(), files)
+    return profile_index(example_profiles.run(), example_profiles.profiles(), files)
 
 
 @pytest.fixture(scope="session")
-def looked_page(looks):
+def profiled_page(index):
     """The page of that run, of which nothing was timed."""
-    return html.render(looks.run, [], looks)
+    return html.render(index.run, [], index)
 
 
 @pytest.fixture(scope="session")

@@ -31,7 +31,7 @@ POLICY = 'http-equiv="Content-Security-Policy"'
 
 @in_browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("which", ["crowded_page", "looked_page"])
+@pytest.mark.parametrize("which", ["crowded_page", "profiled_page"])
 def test_no_rule_is_broken(which, scheme, request, tmp_path):
     page = request.getfixturevalue(which)
     assert POLICY in page

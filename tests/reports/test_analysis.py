@@ -4,11 +4,9 @@ import re
 
 import pytest
 
-from reports.analysis import analysis
-from reports.claimed import CLAIMS
-from reports.claims import claims, judge
-from reports.judges.accounts import counting_frees_the_graph, generated_python_is_compiled
-from reports.judges.compiling import (
+from reports.pages.analysis import analysis
+from reports.profiling.claim_rules.accounts import counting_frees_the_graph, generated_python_is_compiled
+from reports.profiling.claim_rules.compiling import (
     ARRAYS,
     FUSING,
     GLOBALS,
@@ -16,15 +14,15 @@ from reports.judges.compiling import (
     fusing_is_unlikely,
     globals_are_slow_by_registers,
 )
-from reports.judges.finding import of_skybison
-from reports.judges.growth import memory_goes_up
-from reports.judges.lines import (
+from reports.profiling.claim_rules.finding import of_skybison
+from reports.profiling.claim_rules.lines import (
     adding_and_multiplying_allocate,
     allocation_is_hottest,
     tuples_spread_the_profile,
     zip_in_the_neuron_is_hot,
 )
-from reports.judges.steps import (
+from reports.profiling.claim_rules.memory import memory_goes_up
+from reports.profiling.claim_rules.steps import (
     backward_pass_comes_on_top,
     collecting_values_comes_next,
     forward_pass_takes_a_second,
@@ -33,7 +31,7 @@ from reports.judges.steps import (
     ordering_is_slowest_once_hoisted,
     pypy_takes_a_couple_per_second,
 )
-from reports.judges.symbols import (
+from reports.profiling.claim_rules.symbols import (
     architecture_stays,
     collecting_function,
     collecting_functions,
@@ -41,8 +39,10 @@ from reports.judges.symbols import (
     hoisting_removes_functions,
     slots_remove_dictionaries,
 )
-from reports.published_symbols import PUBLISHED
-from reports.seen import seen
+from reports.profiling.claims import check_claims, claims
+from reports.profiling.profile_index import profile_index
+from reports.profiling.published_claims import CLAIMS
+from reports.profiling.published_symbols import PUBLISHED
 from results.profile import (
     AnatomyProfile,
     CollectorProfile,
@@ -52,29 +52,29 @@ from results.profile import (
     MemoryProfile,
     SymbolProfile,
 )
-from tests.reports import looked
-from tests.reports.looked import CHILDREN, CREATION, GRADIENT, LADDER, NASTY, NEW, OLD, PYPY, WORKLOAD, cell
+from tests.reports import example_profiles
+from tests.reports.example_profiles import CHILDREN, CREATION, GRADIENT, LADDER, NASTY, NEW, OLD, PYPY, WORKLOAD, cell
 
 PAIR = (NEW, WORKLOAD)
 
 
-def judged(claim, *profiles, pair=PAIR):
-    return claim(seen(looked.run(), profiles), pair)
+def finding_of(claim, *profiles, pair=PAIR):
+    return claim(profile_index(example_profiles.run(), profiles), pair)
 
 
 def lined(engine, *found):
-    return looked.lines(cell(engine), *(looked.line(source, cpu) for source, cpu in found))
+    return example_profiles.lines(cell(engine), *(example_profiles.line(source, cpu) for source, cpu in found))
 
 
 def perf(engine, groups=None, interpreter=NEW, **shares):
-    return looked.symbols(cell(engine, interpreter), groups or {"evaluation loop": 1.0}, shares)
+    return example_profiles.symbols(cell(engine, interpreter), groups or {"evaluation loop": 1.0}, shares)
 
 
 OTHERS = [(f"other {n}", 0.05) for n in range(5)]
 
 
 @pytest.mark.parametrize(
-    ("lines", "verdict", "said"),
+    ("lines", "conclusion", "said"),
     [
         ([(CREATION, 0.3), (CHILDREN, 0.2), (GRADIENT, 0.1)], "holds", "the set of children is 2nd, 20 %"),
         ([(CHILDREN, 0.3), ("def __init__(self, data):", 0.2)], "holds", "making a Value is 2nd, 20 %"),
@@ -85,14 +85,14 @@ OTHERS = [(f"other {n}", 0.05) for n in range(5)]
         ([(CREATION, 0.0)], "not seen", "no sample of CPU time"),
     ],
 )
-def test_allocation_is_hottest(lines, verdict, said):
-    finding = judged(allocation_is_hottest, lined("baseline", *lines))
-    assert finding.verdict == verdict
+def test_allocation_is_hottest(lines, conclusion, said):
+    finding = finding_of(allocation_is_hottest, lined("baseline", *lines))
+    assert finding.conclusion == conclusion
     assert said in finding.figures + finding.reason
 
 
 @pytest.mark.parametrize(
-    ("share", "verdict", "reason"),
+    ("share", "conclusion", "reason"),
     [
         (0.88, "holds", ""),
         (0.83, "holds", ""),
@@ -100,12 +100,14 @@ def test_allocation_is_hottest(lines, verdict, said):
         (0.93, "does not hold", "6 points more than published"),
     ],
 )
-def test_the_collectors_share(share, verdict, reason):
+def test_the_collectors_share(share, conclusion, reason):
     groups = {"garbage collector": share, "sets": (1 - share) / 4, "others": (1 - share) / 8}
-    finding = judged(collector_takes_its_share, perf("baseline", groups), looked.collector(cell("baseline"), 0.5))
-    assert finding.verdict == verdict
+    finding = finding_of(
+        collector_takes_its_share, perf("baseline", groups), example_profiles.collector(cell("baseline"), 0.5)
+    )
+    assert finding.conclusion == conclusion
     assert reason in finding.reason
-    assert bool(finding.reason) == (verdict != "holds")
+    assert bool(finding.reason) == (conclusion != "holds")
     assert "by the interpreter's own account 50 % of wall time" in finding.figures
 
 
@@ -113,7 +115,7 @@ THREE = {"gc_collect_main.lto_priv.0": 0.37, "deduce_unreachable": 0.28, "visit_
 
 
 @pytest.mark.parametrize(
-    ("claim", "shares", "verdict", "said"),
+    ("claim", "shares", "conclusion", "said"),
     [
         (collecting_function, THREE, "holds", "gc_collect_main 37 %"),
         (collecting_function, {**THREE, "gc_collect_main": 0.08}, "does not hold", "8 points more than published"),
@@ -138,10 +140,10 @@ THREE = {"gc_collect_main.lto_priv.0": 0.37, "deduce_unreachable": 0.28, "visit_
         (collecting_functions, {"visit_reachable": 0.1}, "not seen", "gc_collect_main has no samples to speak of"),
     ],
 )
-def test_symbols_are_compared_with_symbols(claim, shares, verdict, said):
+def test_symbols_are_compared_with_symbols(claim, shares, conclusion, said):
     """However large our group of the collector is."""
-    finding = judged(claim, perf("baseline", {"garbage collector": 0.9, "others": 0.1}, **shares))
-    assert finding.verdict == verdict
+    finding = finding_of(claim, perf("baseline", {"garbage collector": 0.9, "others": 0.1}, **shares))
+    assert finding.conclusion == conclusion
     assert said in f"{finding.figures} {finding.reason}"
 
 
@@ -154,30 +156,30 @@ FORWARD = {"build": 0.2, "forward": 0.1, "collector": 0.7, "pauses": {"build": 0
 
 
 @pytest.mark.parametrize(
-    ("seconds", "verdict", "said"),
+    ("seconds", "conclusion", "said"),
     [
         (FORWARD, "holds", "takes 900 ms: building the graph 200 ms, forward 100 ms, collections meanwhile 600 ms"),
         ({"build": 0.1, "forward": 0.1}, "does not hold", "that is 0.20 times as long as published"),
         ({"build": 3.0}, "does not hold", "that is 3.0 times as long as published"),
     ],
 )
-def test_a_forward_pass_takes_a_second(seconds, verdict, said):
-    finding = judged(forward_pass_takes_a_second, looked.anatomy(cell("baseline"), **seconds))
-    assert finding.verdict == verdict
+def test_a_forward_pass_takes_a_second(seconds, conclusion, said):
+    finding = finding_of(forward_pass_takes_a_second, example_profiles.anatomy(cell("baseline"), **seconds))
+    assert finding.conclusion == conclusion
     assert said in f"{finding.figures} {finding.reason}"
 
 
 @pytest.mark.parametrize(
-    ("seconds", "verdict", "said"),
+    ("seconds", "conclusion", "said"),
     [
         ({"order": 0.1, "backward": 0.1}, "holds", "200 ms, 22 % of what the forward pass takes"),
         ({"order": 0.01}, "does not hold", "nothing to speak of"),
     ],
 )
-def test_a_backward_pass_comes_on_top(seconds, verdict, said):
+def test_a_backward_pass_comes_on_top(seconds, conclusion, said):
     parts = {**FORWARD, "pauses": {"build": 0.6}}
-    finding = judged(backward_pass_comes_on_top, looked.anatomy(cell("baseline"), **parts, **seconds))
-    assert finding.verdict == verdict
+    finding = finding_of(backward_pass_comes_on_top, example_profiles.anatomy(cell("baseline"), **parts, **seconds))
+    assert finding.conclusion == conclusion
     assert said in f"{finding.figures} {finding.reason}"
 
 
@@ -185,46 +187,49 @@ ON_PYPY = (PYPY, WORKLOAD)
 
 
 def steady(engine, seconds):
-    return looked.anatomy(cell(engine, PYPY), build=9.0, plain=seconds)
+    return example_profiles.anatomy(cell(engine, PYPY), build=9.0, plain=seconds)
 
 
 @pytest.mark.parametrize(
-    ("profile", "verdict", "said"),
+    ("profile", "conclusion", "said"),
     [
         (steady("baseline", 0.4), "holds", "2.50 images per second, 400 ms each, by anatomy"),
         (steady("baseline", 0.1), "does not hold", "that is 5.0 times as many as published"),
         (steady("baseline", 2.0), "does not hold", "that is 0.25 times as many as published"),
-        (looked.jit(cell("baseline", PYPY), last=0.5), "holds", "500 ms each, by jit"),
-        (steady("hoisted", 0.4), "not seen", "anatomy did not look at baseline"),
+        (example_profiles.jit(cell("baseline", PYPY), last=0.5), "holds", "500 ms each, by jit"),
+        (steady("hoisted", 0.4), "not seen", "anatomy did not run on baseline"),
     ],
 )
-def test_pypy_takes_a_couple_of_images_per_second(profile, verdict, said):
-    finding = judged(pypy_takes_a_couple_per_second, profile, pair=ON_PYPY)
-    assert finding.verdict == verdict
+def test_pypy_takes_a_couple_of_images_per_second(profile, conclusion, said):
+    finding = finding_of(pypy_takes_a_couple_per_second, profile, pair=ON_PYPY)
+    assert finding.conclusion == conclusion
     assert said in f"{finding.figures} {finding.reason}"
 
 
 @pytest.mark.parametrize(
-    ("profiles", "verdict", "said"),
+    ("profiles", "conclusion", "said"),
     [
         ([steady("baseline", 0.4), steady("hoisted", 0.1)], "holds", "hoisted is 4.0 times as fast"),
         ([steady("baseline", 0.4), steady("hoisted", 0.3)], "does not hold", "less than 2 times"),
-        ([steady("baseline", 0.4)], "not seen", "anatomy did not look at hoisted"),
+        ([steady("baseline", 0.4)], "not seen", "anatomy did not run on hoisted"),
         (
-            [steady("baseline", 0.4), looked.jit(cell("hoisted", PYPY), last=0.01)],
+            [steady("baseline", 0.4), example_profiles.jit(cell("hoisted", PYPY), last=0.01)],
             "not seen",
-            "anatomy did not look at hoisted",
+            "anatomy did not run on hoisted",
         ),
         (
-            [looked.jit(cell("baseline", PYPY), last=0.4), looked.jit(cell("hoisted", PYPY), last=0.1)],
+            [
+                example_profiles.jit(cell("baseline", PYPY), last=0.4),
+                example_profiles.jit(cell("hoisted", PYPY), last=0.1),
+            ],
             "holds",
             "by jit, a step of baseline takes 400 ms",
         ),
     ],
 )
-def test_hoisting_speeds_up_pypy_by_one_and_the_same_profiler(profiles, verdict, said):
-    finding = judged(hoisting_speeds_up_pypy, *profiles, pair=ON_PYPY)
-    assert finding.verdict == verdict
+def test_hoisting_speeds_up_pypy_by_one_and_the_same_profiler(profiles, conclusion, said):
+    finding = finding_of(hoisting_speeds_up_pypy, *profiles, pair=ON_PYPY)
+    assert finding.conclusion == conclusion
     assert said in f"{finding.figures} {finding.reason}"
 
 
@@ -237,42 +242,50 @@ def test_hoisting_speeds_up_pypy_by_one_and_the_same_profiler(profiles, verdict,
     ],
 )
 def test_the_slowest_bits_of_hoisted(seconds, slowest, next_, said):
-    profiles = looked.anatomy(cell("hoisted"), **seconds), perf("hoisted", {"sets": 0.4, "others": 0.6})
-    finding = judged(ordering_is_slowest_once_hoisted, *profiles)
-    assert finding.verdict == slowest
+    profiles = example_profiles.anatomy(cell("hoisted"), **seconds), perf("hoisted", {"sets": 0.4, "others": 0.6})
+    finding = finding_of(ordering_is_slowest_once_hoisted, *profiles)
+    assert finding.conclusion == slowest
     assert said in f"{finding.figures} {finding.reason}"
-    assert judged(collecting_values_comes_next, *profiles).verdict == next_
+    assert finding_of(collecting_values_comes_next, *profiles).conclusion == next_
 
 
 @pytest.mark.parametrize(
-    ("seconds", "verdict", "said"),
+    ("seconds", "conclusion", "said"),
     [
         ({"build": 0.2, "collector": 0.3, "order": 0.2, "backward": 0.3}, "holds", "recreating the graph takes 50 %"),
         ({"build": 0.9, "order": 0.05, "rest": 0.05}, "does not hold", "ordering it takes less than 10 %"),
         ({"build": 0.2, "order": 0.2, "backward": 0.6}, "does not hold", "takes more than both"),
     ],
 )
-def test_the_hypothesis(seconds, verdict, said):
-    finding = judged(graph_and_order_are_the_pain_points, looked.anatomy(cell("baseline"), **seconds))
-    assert finding.verdict == verdict
+def test_the_hypothesis(seconds, conclusion, said):
+    finding = finding_of(graph_and_order_are_the_pain_points, example_profiles.anatomy(cell("baseline"), **seconds))
+    assert finding.conclusion == conclusion
     assert said in f"{finding.figures} {finding.reason}"
 
 
 @pytest.mark.parametrize(
-    ("profile", "verdict", "said"),
+    ("profile", "conclusion", "said"),
     [
-        (looked.memory(cell("baseline"), *looked.RISING), "holds", "from 70.0 MB in the first third to 130 MB"),
-        (looked.memory(cell("baseline"), *looked.SAW), "does not hold", "changes by +0.0 %"),
-        (looked.memory(cell("baseline"), 100, 100, 109, 109, 109, warm_up=0.0), "does not hold", "+9.0 %"),
-        (looked.memory(cell("baseline"), 100, 100, 112, 112, 112, warm_up=0.0), "holds", "112 B"),
-        (looked.memory(cell("baseline"), *looked.RISING, steps=11), "not seen", "11 steps are too few"),
-        (looked.memory(cell("baseline"), 5, warm_up=3.0), "not seen", "too few"),
+        (
+            example_profiles.memory(cell("baseline"), *example_profiles.RISING),
+            "holds",
+            "from 70.0 MB in the first third to 130 MB",
+        ),
+        (example_profiles.memory(cell("baseline"), *example_profiles.SAW), "does not hold", "changes by +0.0 %"),
+        (example_profiles.memory(cell("baseline"), 100, 100, 109, 109, 109, warm_up=0.0), "does not hold", "+9.0 %"),
+        (example_profiles.memory(cell("baseline"), 100, 100, 112, 112, 112, warm_up=0.0), "holds", "112 B"),
+        (
+            example_profiles.memory(cell("baseline"), *example_profiles.RISING, steps=11),
+            "not seen",
+            "11 steps are too few",
+        ),
+        (example_profiles.memory(cell("baseline"), 5, warm_up=3.0), "not seen", "too few"),
     ],
 )
-def test_memory_goes_up(profile, verdict, said):
+def test_memory_goes_up(profile, conclusion, said):
     """Only a rising floor is a leak: a saw-tooth goes up all the time, and down again."""
-    finding = judged(memory_goes_up, profile)
-    assert finding.verdict == verdict
+    finding = finding_of(memory_goes_up, profile)
+    assert finding.conclusion == conclusion
     assert said in f"{finding.figures} {finding.reason}"
 
 
@@ -280,7 +293,7 @@ ZIP = "act = sum((wi * xi for wi, xi in zip(self.w, x)), self.b)"
 
 
 @pytest.mark.parametrize(
-    ("lines", "verdict", "said"),
+    ("lines", "conclusion", "said"),
     [
         ([(CREATION, 0.3), (ZIP, 0.2)], "holds", "is 2nd, 20 %"),
         ([*OTHERS, (ZIP, 0.01)], "does not hold", "not among the 5 hottest"),
@@ -288,9 +301,9 @@ ZIP = "act = sum((wi * xi for wi, xi in zip(self.w, x)), self.b)"
         ([(CREATION, 0.0)], "not seen", "no sample of CPU time"),
     ],
 )
-def test_the_zip_in_the_neuron(lines, verdict, said):
-    finding = judged(zip_in_the_neuron_is_hot, lined("baseline", *lines))
-    assert finding.verdict == verdict
+def test_the_zip_in_the_neuron(lines, conclusion, said):
+    finding = finding_of(zip_in_the_neuron_is_hot, lined("baseline", *lines))
+    assert finding.conclusion == conclusion
     assert said in f"{finding.figures} {finding.reason}"
 
 
@@ -298,36 +311,36 @@ PRODUCT = CREATION.replace("+", "*")
 
 
 @pytest.mark.parametrize(
-    ("sizes", "verdict", "said"),
+    ("sizes", "conclusion", "said"),
     [
         ({CREATION: 5.0, PRODUCT: 3.0, "x": 2.0}, "holds", "a + is 1st of all lines, 50 %; the Value of a * is 2nd"),
         ({CREATION: 5.0, "x": 3.0}, "does not hold", "what makes the Value of * is not among the 5"),
         ({}, "not seen", "no allocation"),
     ],
 )
-def test_adding_and_multiplying_allocate(sizes, verdict, said):
-    lines = (looked.line(source, 0.1, size) for source, size in sizes.items())
-    finding = judged(adding_and_multiplying_allocate, looked.lines(cell("baseline"), *lines))
-    assert finding.verdict == verdict
+def test_adding_and_multiplying_allocate(sizes, conclusion, said):
+    lines = (example_profiles.line(source, 0.1, size) for source, size in sizes.items())
+    finding = finding_of(adding_and_multiplying_allocate, example_profiles.lines(cell("baseline"), *lines))
+    assert finding.conclusion == conclusion
     assert said in f"{finding.figures} {finding.reason}"
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "verdict", "reason"),
+    ("before", "after", "conclusion", "reason"),
     [
         ((CHILDREN, 0.3), (CREATION, 0.2), "holds", ""),
         ((CHILDREN, 0.3), (CREATION, 0.295), "does not hold", "another line takes the lead"),
         ((CREATION, 0.3), (CREATION, 0.5), "does not hold", "the same line leads both"),
     ],
 )
-def test_tuples_spread_the_profile(before, after, verdict, reason):
-    finding = judged(tuples_spread_the_profile, lined("baseline", before), lined("tuple", after))
-    assert finding.verdict == verdict
+def test_tuples_spread_the_profile(before, after, conclusion, reason):
+    finding = finding_of(tuples_spread_the_profile, lined("baseline", before), lined("tuple", after))
+    assert finding.conclusion == conclusion
     assert reason in finding.reason
 
 
 @pytest.mark.parametrize(
-    ("tuples", "slots", "verdict", "said"),
+    ("tuples", "slots", "conclusion", "said"),
     [
         ({"dict_traverse.lto_priv.0": 0.05}, {}, "holds", "dict_traverse: tuple 5.0 %, slots 0 %"),
         ({"PyObject_VisitManagedDict": 0.05}, {"PyObject_VisitManagedDict": 0.004}, "holds", "slots 0.4 %"),
@@ -336,30 +349,30 @@ def test_tuples_spread_the_profile(before, after, verdict, reason):
         ({}, {"dict_traverse": 0.02}, "not seen", "none in tuple, only in slots"),
     ],
 )
-def test_slots_remove_dictionaries(tuples, slots, verdict, said):
-    finding = judged(slots_remove_dictionaries, perf("tuple", **tuples), perf("slots", **slots))
-    assert finding.verdict == verdict
+def test_slots_remove_dictionaries(tuples, slots, conclusion, said):
+    finding = finding_of(slots_remove_dictionaries, perf("tuple", **tuples), perf("slots", **slots))
+    assert finding.conclusion == conclusion
     assert said in f"{finding.figures} {finding.reason}"
 
 
 def test_an_old_interpreter_keeps_dictionaries():
     profiles = (perf(engine, interpreter=OLD) for engine in LADDER)
-    finding = judged(slots_remove_dictionaries, *profiles, pair=(OLD, WORKLOAD))
-    assert finding.verdict == "not seen"
+    finding = finding_of(slots_remove_dictionaries, *profiles, pair=(OLD, WORKLOAD))
+    assert finding.conclusion == "not seen"
     assert "in the object itself" not in finding.reason
 
 
 @pytest.mark.parametrize(
-    ("slots", "hoisted", "verdict"),
+    ("slots", "hoisted", "conclusion"),
     [(0.03, 0.001, "holds"), (0.03, 0.02, "does not hold"), (0.0, 0.0, "not seen")],
 )
-def test_hoisting_removes_functions(slots, hoisted, verdict):
+def test_hoisting_removes_functions(slots, hoisted, conclusion):
     profiles = perf("slots", func_traverse=slots), perf("hoisted", func_traverse=hoisted)
-    assert judged(hoisting_removes_functions, *profiles).verdict == verdict
+    assert finding_of(hoisting_removes_functions, *profiles).conclusion == conclusion
 
 
 @pytest.mark.parametrize(
-    ("last", "verdict", "said"),
+    ("last", "conclusion", "said"),
     [
         (
             {"garbage collector": 0.1, "evaluation loop": 0.4, "sets": 0.4},
@@ -369,35 +382,35 @@ def test_hoisting_removes_functions(slots, hoisted, verdict):
         ({"garbage collector": 0.1, "evaluation loop": 0.2, "sets": 0.7}, "does not hold", "in hoisted the group sets"),
     ],
 )
-def test_the_architecture_stays(last, verdict, said):
+def test_the_architecture_stays(last, conclusion, said):
     first = perf("baseline", {"garbage collector": 0.5, "evaluation loop": 0.3, "others": 0.2})
-    finding = judged(architecture_stays, first, perf("hoisted", last))
-    assert finding.verdict == verdict
+    finding = finding_of(architecture_stays, first, perf("hoisted", last))
+    assert finding.conclusion == conclusion
     assert said in f"{finding.figures} {finding.reason}"
 
 
 @pytest.mark.parametrize(
-    ("profile", "verdict", "said"),
+    ("profile", "conclusion", "said"),
     [
         ({}, "holds", "compiles python-source"),
         ({"aborts": {"trace too long": 44}}, "does not hold", "(trace too long 44)"),
         ({"loops": 0}, "does not hold", "neither a loop nor a bridge"),
     ],
 )
-def test_generated_python_is_compiled(profile, verdict, said):
-    found = looked.jit(cell("python-source", PYPY), **profile)
-    finding = judged(generated_python_is_compiled, found, pair=(PYPY, WORKLOAD))
-    assert finding.verdict == verdict
+def test_generated_python_is_compiled(profile, conclusion, said):
+    found = example_profiles.jit(cell("python-source", PYPY), **profile)
+    finding = finding_of(generated_python_is_compiled, found, pair=(PYPY, WORKLOAD))
+    assert finding.conclusion == conclusion
     assert said in f"{finding.figures} {finding.reason}"
 
 
 def compiled(engine, fused=None, **passes):
     fields = {"fusable_forward": 40, "fusable_backward": 60, "fused_instructions": fused}
-    return looked.compiler(cell(engine), 9.0, 3, **passes).model_copy(update=fields)
+    return example_profiles.compiler(cell(engine), 9.0, 3, **passes).model_copy(update=fields)
 
 
 @pytest.mark.parametrize(
-    ("claim", "profile", "verdict", "said"),
+    ("claim", "profile", "conclusion", "said"),
     [
         (arrays_are_slow_by_sroa, compiled(ARRAYS, SROAPass=0.7, GVN=0.2), "holds", "SROA takes 70 % of 9.00 s"),
         (
@@ -423,41 +436,44 @@ def compiled(engine, fused=None, **passes):
         (fusing_is_unlikely, compiled(FUSING), "not seen", "an older profile counted nothing"),
     ],
 )
-def test_what_a_compiler_does_with_the_published_form(claim, profile, verdict, said):
-    finding = judged(claim, profile)
-    assert finding.verdict == verdict
+def test_what_a_compiler_does_with_the_published_form(claim, profile, conclusion, said):
+    finding = finding_of(claim, profile)
+    assert finding.conclusion == conclusion
     assert said in f"{finding.figures} {finding.reason}"
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "verdict"),
+    ("before", "after", "conclusion"),
     [(500, 0, "holds"), (500, 50, "holds"), (500, 200, "does not hold"), (0, 0, "not seen")],
 )
-def test_counting_frees_the_graph(before, after, verdict):
-    found = [looked.collector(cell(name), 0.5, collected=n) for name, n in (("baseline", before), ("hoisted", after))]
-    finding = judged(counting_frees_the_graph, *found)
-    assert finding.verdict == verdict
+def test_counting_frees_the_graph(before, after, conclusion):
+    found = [
+        example_profiles.collector(cell(name), 0.5, collected=n)
+        for name, n in (("baseline", before), ("hoisted", after))
+    ]
+    finding = finding_of(counting_frees_the_graph, *found)
+    assert finding.conclusion == conclusion
     assert "takes 50 % of wall time in baseline" in finding.figures
 
 
 @pytest.mark.parametrize(
-    "claim", [claim for claim in CLAIMS if claim.judge is not of_skybison], ids=lambda claim: claim.judge.__name__
+    "claim", [claim for claim in CLAIMS if claim.rule is not of_skybison], ids=lambda claim: claim.rule.__name__
 )
 def test_what_was_not_seen_says_why(claim):
     where = PYPY if claim.interpreters == "pypy" else NEW
     models = (LineProfile, SymbolProfile, CollectorProfile, JitProfile, AnatomyProfile, MemoryProfile, CompilerProfile)
-    engines = (*looked.run().engines, ARRAYS, GLOBALS, FUSING)
-    missing = [looked.missing(model, cell(engine, where)) for model in models for engine in engines]
-    finding = judged(claim.judge, *missing, pair=(where, WORKLOAD))
-    assert (finding.verdict, finding.figures) == ("not seen", "")
+    engines = (*example_profiles.run().engines, ARRAYS, GLOBALS, FUSING)
+    missing = [example_profiles.missing(model, cell(engine, where)) for model in models for engine in engines]
+    finding = finding_of(claim.rule, *missing, pair=(where, WORKLOAD))
+    assert (finding.conclusion, finding.figures) == ("not seen", "")
     assert finding.reason == "skipped: perf is not installed"
-    nobody = judged(claim.judge, pair=(where, WORKLOAD))
-    assert nobody.verdict == "not seen"
-    assert "did not look at" in nobody.reason
+    nobody = finding_of(claim.rule, pair=(where, WORKLOAD))
+    assert nobody.conclusion == "not seen"
+    assert "did not run on" in nobody.reason
 
 
-def test_each_claim_is_judged_on_the_interpreters_that_it_is_about(looks):
-    where = {judged.claim.judge: [pair for pair, _ in judged.findings] for judged in judge(looks)}
+def test_each_claim_is_tested_on_the_interpreters_that_it_is_about(index):
+    where = {one.claim.rule: [pair for pair, _ in one.findings] for one in check_claims(index)}
     assert where[allocation_is_hottest] == [(OLD, WORKLOAD), PAIR]
     assert where[generated_python_is_compiled] == [(PYPY, WORKLOAD)]
     assert where[graph_and_order_are_the_pain_points] == [(OLD, WORKLOAD), PAIR, (PYPY, WORKLOAD)]
@@ -465,41 +481,44 @@ def test_each_claim_is_judged_on_the_interpreters_that_it_is_about(looks):
 
 
 def test_a_published_figure_is_of_its_workload_only():
-    where = looked.cell("baseline", workload="xor")
-    found = {one.claim.judge: one.findings for one in judge(seen(looked.run(), [looked.anatomy(where, build=1.0)]))}
+    where = example_profiles.cell("baseline", workload="xor")
+    found = {
+        one.claim.rule: one.findings
+        for one in check_claims(profile_index(example_profiles.run(), [example_profiles.anatomy(where, build=1.0)]))
+    }
     assert found[forward_pass_takes_a_second] == ()
     assert [pair for pair, _ in found[graph_and_order_are_the_pain_points]] == [(NEW, "xor")]
 
 
-def test_the_summary_names_the_interpreters(looks):
-    text = analysis(looks.run, looks.profiles)
-    assert text.startswith("# Do the published claims hold?\n\nFrom the profiles of run looked")
+def test_the_summary_names_the_interpreters(index):
+    text = analysis(index.run, index.profiles)
+    assert text.startswith("# Do the published claims hold?\n\nFrom the profiles of run profiled")
     rows = re.findall(r"^\| (\d+)\. .* \| (.*) \|$", text, re.MULTILINE)
     assert [int(number) for number, _ in rows] == list(range(1, len(CLAIMS) + 1))
-    summaries = {claim.judge: summary for claim, (_, summary) in zip(CLAIMS, rows, strict=True)}
+    summaries = {claim.rule: summary for claim, (_, summary) in zip(CLAIMS, rows, strict=True)}
     assert summaries[collecting_function] == f"not seen on {OLD}; holds on {NEW}"
     assert summaries[graph_and_order_are_the_pain_points] == f"not seen on {OLD}; holds on {NEW}, {PYPY}"
     assert summaries[generated_python_is_compiled] == f"does not hold on {PYPY}"
-    assert summaries[of_skybison] == "cannot be judged here"
+    assert summaries[of_skybison] == "cannot be tested here"
     assert text.count(f"\n- **{NEW}, {WORKLOAD}: holds**. Seen: ") == sum(f"holds on {NEW}" in one for _, one in rows)
 
 
-def test_every_finding_is_a_line_of_its_own(looks):
-    lines = analysis(looks.run, looks.profiles).splitlines()
-    assert sum(line.startswith("- **") for line in lines) == sum(len(one.findings) for one in judge(looks))
+def test_every_finding_is_a_line_of_its_own(index):
+    lines = analysis(index.run, index.profiles).splitlines()
+    assert sum(line.startswith("- **") for line in lines) == sum(len(one.findings) for one in check_claims(index))
     assert all(line.endswith(".") for line in lines if line.startswith("- **"))
 
 
-def test_nobody_looked():
-    text = analysis(looked.run(), [])
-    of_others = [claim for claim in CLAIMS if claim.judge is of_skybison]
-    assert text.count("Nobody looked.") == len(CLAIMS) - len(of_others)
-    assert text.count(": cannot be judged here**: Skybison is no longer maintained") == len(of_others) == 3
+def test_there_is_no_profile():
+    text = analysis(example_profiles.run(), [])
+    of_others = [claim for claim in CLAIMS if claim.rule is of_skybison]
+    assert text.count("No profile.") == len(CLAIMS) - len(of_others)
+    assert text.count(": cannot be tested here**: Skybison is no longer maintained") == len(of_others) == 3
     assert not re.search(r"\*\*.*: (holds|does not hold|not seen)", text)
-    assert claims(seen(looked.run(), [])) is None
+    assert claims(profile_index(example_profiles.run(), [])) is None
 
 
 def test_a_hostile_reason_stays_text():
-    text = analysis(looked.run(), [looked.missing(SymbolProfile, cell("baseline"), reason=NASTY)])
+    text = analysis(example_profiles.run(), [example_profiles.missing(SymbolProfile, cell("baseline"), reason=NASTY)])
     assert "<script" not in text
     assert r"\`x\` \*y\*" in text

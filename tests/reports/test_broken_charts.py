@@ -5,10 +5,11 @@ import warnings
 
 import pytest
 
-from reports import html
+import reports.charts
 from reports.charts import Chart, charts
 from reports.discovery import defining, left_out
 from reports.exports import exporters
+from reports.pages import html
 from reports.story import story
 
 
@@ -39,6 +40,20 @@ def test_a_broken_file_is_left_out_with_a_warning(tmp_path, monkeypatch, text, w
     with pytest.warns(UserWarning, match=rf"{package}/broken\.py is left out: {what}"):
         found = defining(Chart, "draw", package, [str(tmp_path / package)])
     assert list(found) == ["whole"]
+
+
+def test_a_chart_is_found_in_any_folder_and_a_broken_one_there_is_left_out(tmp_path, monkeypatch):
+    folder = tmp_path / "dropped"
+    folder.mkdir()
+    (tmp_path / "alone.py").write_text(WHOLE)
+    for name, content in (("__init__", ""), ("whole", WHOLE), ("helper", "x = 1"), ("broken", "1 / 0")):
+        (folder / f"{name}.py").write_text(content)
+    of_the_project = charts()
+    monkeypatch.setattr(reports.charts, "__path__", [*reports.charts.__path__, str(tmp_path)])
+    importlib.invalidate_caches()
+    with pytest.warns(UserWarning, match=r"reports/charts/dropped/broken\.py is left out: ZeroDivisionError"):
+        found = charts()
+    assert found.keys() - of_the_project.keys() == {"alone", "whole"}
 
 
 def test_none_of_the_project_is_left_out(told):

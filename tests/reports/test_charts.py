@@ -7,11 +7,12 @@ from functools import cache
 
 import pytest
 
-from reports.charts import charts, style
-from reports.charts.labels import spread
-from reports.growth import points
-from reports.svg import drawing, standalone
-from reports.table import cells
+from reports.charts import charts
+from reports.charts.drawing import style
+from reports.charts.drawing.labels import spread
+from reports.charts.drawing.svg import drawing, standalone
+from reports.measured.table import cells
+from reports.sections.growth import points
 
 NAMES = [
     *("compile_against_epoch", "total_time", "ladder", "speedups"),
@@ -62,9 +63,17 @@ def crowded_chart(crowded_table):
     return cache(lambda name: drawn(crowded_table, name))
 
 
+def explicit(svg):
+    """The same drawing with each element's style on it, instead of its class."""
+    styles = dict(re.findall(r"\.(s\d+)\{([^}]*)\}", str(svg)))
+    return re.sub(
+        r'<(\w+)([^>]*) class="(s\d+)"', lambda found: f'<{found[1]} style="{styles[found[3]]}"{found[2]}', svg
+    )
+
+
 def labels(svg):
     """The boxes of the names beside marks: text, left, right and baseline in points."""
-    for found in LABEL.finditer(str(svg)):
+    for found in LABEL.finditer(explicit(svg)):
         width = len(found["text"]) * 8.5 * 0.55
         left = float(found["x"]) - (width if found["anchor"] == "end" else 0.0)
         yield found["text"], left, left + width, float(found["y"])
@@ -188,8 +197,8 @@ def test_an_engine_that_is_slow_elsewhere_is_named_there_too(crowded_chart):
 
 
 def test_names_stay_on_their_side_of_the_strip(crowded_chart):
-    svg = str(crowded_chart("compile_against_epoch").svg)
-    edge = float(re.search(r'd="M ([\d.]+) [^"]*"[^>]*stroke-dasharray', svg)[1])
+    svg = explicit(crowded_chart("compile_against_epoch").svg)
+    edge = float(re.search(r'stroke-dasharray[^>]*d="M([\d.]+) [^"]*"', svg)[1])
     compiled = [box for box in labels(svg) if box[0].startswith(("tcc", "TCC", "gcc", "Clang", "clang"))]
     assert compiled
     assert all(left >= edge for _, left, *_ in compiled)
@@ -227,7 +236,7 @@ def test_the_chart_of_total_time_names_the_winners_in_turn(crowded_chart):
 
 
 def test_crossings_are_marked_and_engines_that_never_lead_step_back(crowded_chart):
-    svg = str(crowded_chart("total_time").svg)
+    svg = explicit(crowded_chart("total_time").svg)
     texts = [text for text, *_ in labels(svg)]
     assert [text for text in texts if text.startswith("≈")] == ["≈ 570,000", "≈ 78,000", "≈ 8,800", "≈ 5,000", "≈ 11"]
     names = {found[2]: found[1] for found in re.finditer(r'<text style="([^"]*)"[^>]*>([^<]+)</text>', svg)}

@@ -5,9 +5,10 @@ import re
 import pytest
 from matplotlib.figure import Figure
 
-from reports.charts import charts, dots, style
-from reports.svg import drawing
-from reports.table import cells
+from reports.charts import charts
+from reports.charts.drawing import dots, style
+from reports.charts.drawing.svg import drawing
+from reports.measured.table import cells
 
 
 def rows(example, workload="mnist"):

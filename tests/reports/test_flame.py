@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.flame import NARROWEST, WIDTH, boxes, flame, folded, kind
-from tests.reports.looked import STACKS
+from reports.pages.flame_graph import NARROWEST, WIDTH, boxes, flame, folded, kind
+from tests.reports.example_profiles import STACKS
 
 SVG = "{http://www.w3.org/2000/svg}"
 

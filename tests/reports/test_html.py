@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from reports import html, markdown
 from reports.build import build
 from reports.charts import charts
-from reports.flame import flame, folded
+from reports.pages import html, markdown
+from reports.pages.flame_graph import flame, folded
 from results.store import Store
-from tests.reports import looked
+from tests.reports import example_profiles
 from tests.reports.browser import framed, in_browser
 
 STATES = {
@@ -204,8 +204,8 @@ def test_a_browser_shows_the_largest_page_whole(crowded_page, tmp_path, width):
 
 @in_browser
 @pytest.mark.parametrize("width", [390, 1280])
-def test_a_browser_shows_profiles_whole(looked_page, tmp_path, width):
-    answer = opened(looked_page.replace("<details", "<details open"), tmp_path, width)
+def test_a_browser_shows_profiles_whole(profiled_page, tmp_path, width):
+    answer = opened(profiled_page.replace("<details", "<details open"), tmp_path, width)
     assert answer["problems"] == []
     assert answer["ran"] == 0
     assert all(answer["charts"])
@@ -216,7 +216,7 @@ def test_a_browser_shows_profiles_whole(looked_page, tmp_path, width):
 
 @in_browser
 def test_a_browser_shows_a_flame_graph(tmp_path):
-    svg = flame(folded(looked.STACKS), "baseline, by scalene")
+    svg = flame(folded(example_profiles.STACKS), "baseline, by scalene")
     answer = opened(f"<!doctype html><meta http-equiv=x><body>{svg}</body>", tmp_path, 1280)
     assert answer["problems"] == []
     assert answer["charts"] == [True]

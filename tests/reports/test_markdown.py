@@ -4,7 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from reports.markdown import escape, render
+from reports.pages.markdown import render
+from reports.text.markdown import escape
 
 
 def test_the_whole_text(example, golden):

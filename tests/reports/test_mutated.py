@@ -8,17 +8,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reports import build, gate, html, markdown
-from reports.analysis import analysis
+from reports import build
 from reports.exports import Material, NoExport, exporters
-from reports.gate import Measured
-from reports.history import history
-from reports.races import race
+from reports.gate import rules
+from reports.gate.limits import Limits
+from reports.gate.noise_floor import noise
+from reports.gate.rules import MeasuredRun
+from reports.measured.races import race
+from reports.pages import html, markdown
+from reports.pages.analysis import analysis
+from reports.sections.history import history
 from results.files import Unreadable
-from results.limits import Limits
-from results.noise import noise
 from results.store import Store
-from tests.reports import looked
+from tests.reports import example_profiles
 
 NUMBERS = (0, -1, 1, 0.5, 1e-320, 1e-12, 1e-9, 1e5, 1e6, 1e9, 1e300, 10**18, 2**63, math.inf, -math.inf, math.nan, True)
 TEXTS = (
@@ -83,8 +85,8 @@ def small(example, tmp_path_factory):
     store = Store.create(run.run, under=tmp_path_factory.mktemp("small"))
     for record in run.records:
         store.write(record)
-    store.write_looker(looked.run())
-    for profile in looked.profiles():
+    store.write_looker(example_profiles.run())
+    for profile in example_profiles.profiles():
         store.write_profile(profile)
     found = sorted(path for path in store.folder.rglob("*.json"))
     return {path.relative_to(store.folder): json.loads(path.read_text()) for path in found}
@@ -96,9 +98,9 @@ def told(folder):
     story = build.tell(store)
     html.page(story, ())
     markdown.page(story)
-    if story.looks and story.looks.profiles:
-        analysis(story.looks.run, story.looks.profiles)
-    material = Material(store.run, tuple(store.records()), {})
+    if story.profile_index and story.profile_index.profiles:
+        analysis(story.profile_index.run, story.profile_index.profiles)
+    material = Material(story.view, {})
     for name, exporter in exporters().items():
         if name != "parquet":
             with contextlib.suppress(NoExport):
@@ -159,7 +161,7 @@ def test_figures_at_the_bounds_of_the_schema_are_drawn(small, tmp_path):
     build.build(Store(tmp_path))
 
 
-def test_ratios_of_the_largest_and_the_least_times_are_judged(example):
+def test_ratios_of_the_largest_and_the_least_times_are_compared(example):
     """A speedup at one end in one run, and at the other end in the next: what changed, by 10^60 and more, is told."""
 
     def race_of(name, seconds):
@@ -180,7 +182,7 @@ def test_ratios_of_the_largest_and_the_least_times_are_judged(example):
             race_of(name, lambda record, ends=ends: ends[(record.cell.engine == "baseline") ^ (record.block == 1)])
             for name, ends in (("new", extremes), ("old-one", extremes[::-1]))
         )
-        assert gate.judge(Measured(*new, []), Measured(*old, []), Limits(), None)
+        assert rules.verdicts(MeasuredRun(*new, []), MeasuredRun(*old, []), Limits(), None)
         told_of = history([race(*new), race(*old)])
         html.history_page(told_of)
         assert noise([new, old])

@@ -2,10 +2,10 @@
 
 import pytest
 
-from reports import markdown
-from reports.figures import Figure, Section, Sheet
-from reports.native import native_note, noted
+from reports.pages import markdown
 from reports.story import story
+from reports.text.figures import Figure, Section, Sheet
+from reports.text.native_notes import native_note, noted
 from results.record import EngineFacts
 
 NOTE = "Compiled for this very processor (-march=native): rerolled-clang. The other engines are not."
@@ -47,10 +47,10 @@ def test_every_table_of_a_report_that_compares_them_says_so(example):
     engines = {name: known.model_copy(update={"native": natives[name]}) for name, known in example.run.engines.items()}
     told = story(example.run.model_copy(update={"engines": engines}), example.records)
     note = NOTE.replace("rerolled-clang", "rerolled-clang-fast")
-    assert told.headline.notes == (note,)
+    assert told.view.headline.notes == (note,)
     for section in (told.means, told.break_even, told.phases):
         assert any(note in sheet.notes for sheet in section.sheets), section.name
     assert all(note in listing.notes for listing in told.listings)
     assert markdown.page(told).count(note.replace("_", "\\_")) >= 4
     # An old run tells nothing of it.
-    assert story(example.run, example.records).headline.notes == ()
+    assert story(example.run, example.records).view.headline.notes == ()

@@ -33,7 +33,7 @@ document.body.dataset.answer = JSON.stringify({
 
 
 @in_browser
-@pytest.mark.parametrize("which", ["whole_page", "crowded_page", "looked_page"])
+@pytest.mark.parametrize("which", ["whole_page", "crowded_page", "profiled_page"])
 def test_paper_hides_nothing(which, request, tmp_path):
     page = request.getfixturevalue(which)
     # The rules for paper hold for all media; a script may answer.
@@ -51,7 +51,7 @@ def test_paper_hides_nothing(which, request, tmp_path):
 
 
 @in_browser
-@pytest.mark.parametrize("which", ["whole_page", "looked_page"])
+@pytest.mark.parametrize("which", ["whole_page", "profiled_page"])
 def test_a_page_prints(which, request, tmp_path):
     file = tmp_path / "page.html"
     file.write_text(request.getfixturevalue(which), encoding="utf-8")

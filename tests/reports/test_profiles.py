@@ -6,36 +6,36 @@ from urllib.parse import unquote
 
 import pytest
 
-from reports import html, markdown
-from reports.anatomy import anatomies, parts
 from reports.build import build
 from reports.charts import charts
-from reports.claimed import CLAIMS
-from reports.collector import collectors, samples
-from reports.compilers import compilers, split_form
-from reports.figures import Bar, share
-from reports.hottest import HOTTEST, RUNGS, hottest, ladders, ordinal, pages, quoted, rungs, top_lines
-from reports.instructions import change, instructions
-from reports.jit import compiled, jits
-from reports.judges.accounts import generated_python_is_compiled
-from reports.judges.compiling import fusing_is_unlikely
-from reports.judges.finding import of_skybison
-from reports.judges.lines import adding_and_multiplying_allocate
-from reports.memory_over_time import memories, points
-from reports.profiles import profiled
-from reports.seen import seen
-from reports.svg import drawing
-from reports.symbol_ladder import symbol_ladder
+from reports.charts.drawing.svg import drawing
+from reports.pages import html, markdown
+from reports.profiling.anatomy import anatomies, parts
+from reports.profiling.claim_rules.accounts import generated_python_is_compiled
+from reports.profiling.claim_rules.compiling import fusing_is_unlikely
+from reports.profiling.claim_rules.finding import of_skybison
+from reports.profiling.claim_rules.lines import adding_and_multiplying_allocate
+from reports.profiling.collector import collectors, samples
+from reports.profiling.compilers import compilers, split_form
+from reports.profiling.hottest import HOTTEST, RUNGS, hottest, ladders, ordinal, pages, quoted, rungs, top_lines
+from reports.profiling.instructions import change, instructions
+from reports.profiling.jit import compiled, jits
+from reports.profiling.memory_over_time import memories, points
+from reports.profiling.profile_index import profile_index
+from reports.profiling.profiles import profiled
+from reports.profiling.published_claims import CLAIMS
+from reports.profiling.symbol_ladder import symbol_ladder
+from reports.text.figures import Bar, share
 from results.files import Unreadable
 from results.profile import CollectorProfile, InstructionsProfile, JitProfile, LineProfile, SymbolProfile
 from results.record import Cell
 from results.store import Store
-from tests.reports import looked
-from tests.reports.looked import CHILDREN, CREATION, GRADIENT, LADDER, NASTY, NEW, OLD, PYPY, WORKLOAD, cell
+from tests.reports import example_profiles
+from tests.reports.example_profiles import CHILDREN, CREATION, GRADIENT, LADDER, NASTY, NEW, OLD, PYPY, WORKLOAD, cell
 
 
-def looks_at(*profiles, files=None):
-    return seen(looked.run(), profiles, files)
+def index_of(*profiles, files=None):
+    return profile_index(example_profiles.run(), profiles, files)
 
 
 def texts(row):
@@ -47,8 +47,8 @@ def sheet(section, title=""):
     return found
 
 
-def test_profiles_stand_in_the_runs_order(looks):
-    places = [(profile.cell.interpreter, profile.cell.engine) for profile in looks.of(SymbolProfile)]
+def test_profiles_stand_in_the_runs_order(index):
+    places = [(profile.cell.interpreter, profile.cell.engine) for profile in index.of(SymbolProfile)]
     assert places == [*((NEW, engine) for engine in LADDER), (NEW, "clang-O1")]
 
 
@@ -72,20 +72,20 @@ def test_ordinal(number, text):
     assert ordinal(number) == text
 
 
-def test_the_verdicts_stand_first_in_a_column_an_interpreter(looks):
-    (only,) = profiled(looks).steps[0].sheets
+def test_the_conclusions_stand_first_in_a_column_an_interpreter(index):
+    (only,) = profiled(index).steps[0].sheets
     headings = [f"{name}, {WORKLOAD}" for name in (OLD, NEW, PYPY, "Skybison")]
     assert only.headings == ("claim", *headings)
     of_cpython, of_pypy = ("not seen", "holds", "–", "–"), ("–", "–", "holds", "–")
-    of_both, of_none = ("not seen", "holds", "holds", "–"), ("–", "–", "–", "cannot be judged here")
-    verdicts = {claim.judge: tuple(texts(row)[1:]) for claim, row in zip(CLAIMS, only.rows, strict=True)}
-    assert verdicts[generated_python_is_compiled] == ("–", "–", "does not hold", "–")
-    assert verdicts[adding_and_multiplying_allocate] == ("not seen", "does not hold", "–", "–")
-    assert {verdicts[of_skybison]} == {of_none}
+    of_both, of_none = ("not seen", "holds", "holds", "–"), ("–", "–", "–", "cannot be tested here")
+    conclusions = {claim.rule: tuple(texts(row)[1:]) for claim, row in zip(CLAIMS, only.rows, strict=True)}
+    assert conclusions[generated_python_is_compiled] == ("–", "–", "does not hold", "–")
+    assert conclusions[adding_and_multiplying_allocate] == ("not seen", "does not hold", "–", "–")
+    assert {conclusions[of_skybison]} == {of_none}
     nobody_compiled = ("–", "–", "–", "–")
-    assert verdicts[fusing_is_unlikely] == nobody_compiled
-    others = {*verdicts.values()} - {of_none, nobody_compiled, verdicts[generated_python_is_compiled]}
-    assert others - {verdicts[adding_and_multiplying_allocate]} == {of_cpython, of_pypy, of_both}
+    assert conclusions[fusing_is_unlikely] == nobody_compiled
+    others = {*conclusions.values()} - {of_none, nobody_compiled, conclusions[generated_python_is_compiled]}
+    assert others - {conclusions[adding_and_multiplying_allocate]} == {of_cpython, of_pypy, of_both}
 
 
 @pytest.mark.parametrize("source", ["x = 1", "y" * 60, "z" * 61])
@@ -99,9 +99,9 @@ def test_a_long_line_is_cut_within_a_sentence(source):
 
 
 def test_the_hottest_lines_by_either_measure_beside_their_source():
-    by_cpu = [looked.line(f"hot{n}", 0.1 - 0.01 * n, number=n) for n in range(7)]
-    by_size = [looked.line(f"large{n}", 0.0, 1e6 - n, number=10 + n) for n in range(7)]
-    section = hottest(looks_at(looked.lines(cell("baseline"), *by_size, *by_cpu)))
+    by_cpu = [example_profiles.line(f"hot{n}", 0.1 - 0.01 * n, number=n) for n in range(7)]
+    by_size = [example_profiles.line(f"large{n}", 0.0, 1e6 - n, number=10 + n) for n in range(7)]
+    section = hottest(index_of(example_profiles.lines(cell("baseline"), *by_size, *by_cpu)))
     (only,) = section.sheets
     assert only.folded
     assert "10 % in baseline.py:0" in only.title
@@ -114,27 +114,31 @@ def test_the_hottest_lines_by_either_measure_beside_their_source():
 
 
 def test_a_cell_without_any_sample_of_one_kind_has_lines_of_the_other():
-    section = hottest(looks_at(looked.lines(cell("baseline"), looked.line("only memory", 0.0, 5.0))))
+    section = hottest(
+        index_of(example_profiles.lines(cell("baseline"), example_profiles.line("only memory", 0.0, 5.0)))
+    )
     assert texts(section.sheets[0].rows[0])[1:] == ["only memory", "0 %", "5 B"]
 
 
-def test_links_lead_to_what_lies_there_and_to_nothing_else(looks):
-    links = sheet(hottest(looks), f"baseline on {NEW}").links
+def test_links_lead_to_what_lies_there_and_to_nothing_else(index):
+    links = sheet(hottest(index), f"baseline on {NEW}").links
     folder = f"profiles/baseline--{NEW}--{WORKLOAD}"
     assert [link.path for link in links] == [
         f"{folder}/flame-scalene.svg",
         f"{folder}/scalene.html",
         f"{folder}/flame-perf.svg",
     ]
-    assert sheet(hottest(looks), f"tuple on {NEW}").links == ()
-    rows = sheet(pages(looks)).rows
+    assert sheet(hottest(index), f"tuple on {NEW}").links == ()
+    rows = sheet(pages(index)).rows
     assert [texts(row)[:2] for row in rows] == [["baseline", NEW], ["baseline", PYPY]]
 
 
 def test_a_links_path_is_quoted():
     odd = Cell.model_construct(engine='a"b#c?%', interpreter=NEW, workload=WORKLOAD)
-    looks = looks_at(looked.lines(odd, looked.line("x", 0.1)), files={odd: frozenset({"scalene.html"})})
-    (link,) = hottest(looks).sheets[0].links
+    index = index_of(
+        example_profiles.lines(odd, example_profiles.line("x", 0.1)), files={odd: frozenset({"scalene.html"})}
+    )
+    (link,) = hottest(index).sheets[0].links
     assert not set(link.path) & set("\"'#?<> ")
     assert unquote(link.path) == f'profiles/a"b#c?%--{NEW}--{WORKLOAD}/scalene.html'
 
@@ -142,8 +146,8 @@ def test_a_links_path_is_quoted():
 # --- the ladder --------------------------------------------------------------------------------------------------
 
 
-def test_a_lines_cost_is_followed_across_the_variants(looks):
-    (only,) = ladders(looks).sheets
+def test_a_lines_cost_is_followed_across_the_variants(index):
+    (only,) = ladders(index).sheets
     assert only.headings == ("source", *LADDER)
     rows = {row[0].text: texts(row)[1:] for row in only.rows}
     assert rows[CREATION] == ["30 %", "25 %", "20 %", "15 %"]
@@ -154,33 +158,35 @@ def test_a_lines_cost_is_followed_across_the_variants(looks):
 
 def test_a_line_that_vanishes_makes_the_title():
     profiles = (
-        looked.lines(cell("baseline"), looked.line(CHILDREN, 0.4), looked.line(CREATION, 0.1)),
-        looked.lines(cell("tuple"), looked.line(CREATION, 0.2)),
+        example_profiles.lines(
+            cell("baseline"), example_profiles.line(CHILDREN, 0.4), example_profiles.line(CREATION, 0.1)
+        ),
+        example_profiles.lines(cell("tuple"), example_profiles.line(CREATION, 0.2)),
     )
-    (only,) = ladders(looks_at(*profiles)).sheets
+    (only,) = ladders(index_of(*profiles)).sheets
     assert f"40 % of baseline is in “{CHILDREN}”, where no sample of tuple fell" in only.title
 
 
 def test_lines_are_matched_by_their_text_however_it_is_spaced():
     found = rungs(
         {
-            "a": looked.lines(cell("a"), looked.line("x  =  1", 0.1)),
-            "b": looked.lines(cell("b"), looked.line("x = 1", 0.2)),
+            "a": example_profiles.lines(cell("a"), example_profiles.line("x  =  1", 0.1)),
+            "b": example_profiles.lines(cell("b"), example_profiles.line("x = 1", 0.2)),
         }
     )
     assert [(rung.source, rung.shares) for rung in found] == [("x = 1", {"a": 0.1, "b": 0.2})]
 
 
 def test_a_ladder_takes_two_variants_and_no_engine_that_compiles():
-    one = looked.lines(cell("baseline"), looked.line("x", 0.1))
-    compiling = looked.lines(cell("clang-O1"), looked.line("x", 0.1), preparations=2)
-    assert ladders(looks_at(one, compiling)) is None
-    assert [row[2].text for row in sheet(top_lines(looks_at(one, compiling))).rows] == ["baseline"]
+    one = example_profiles.lines(cell("baseline"), example_profiles.line("x", 0.1))
+    compiling = example_profiles.lines(cell("clang-O1"), example_profiles.line("x", 0.1), preparations=2)
+    assert ladders(index_of(one, compiling)) is None
+    assert [row[2].text for row in sheet(top_lines(index_of(one, compiling))).rows] == ["baseline"]
 
 
 def test_a_ladder_keeps_its_largest_lines():
-    many = [looked.line(f"line {n}", 0.001 * n) for n in range(1, 3 * RUNGS)]
-    (only,) = ladders(looks_at(*(looked.lines(cell(engine), *many) for engine in LADDER[:2]))).sheets
+    many = [example_profiles.line(f"line {n}", 0.001 * n) for n in range(1, 3 * RUNGS)]
+    (only,) = ladders(index_of(*(example_profiles.lines(cell(engine), *many) for engine in LADDER[:2]))).sheets
     assert len(only.rows) == RUNGS
     assert only.rows[0][0].text == f"line {3 * RUNGS - 1}"
 
@@ -188,26 +194,28 @@ def test_a_ladder_keeps_its_largest_lines():
 # --- accounts ----------------------------------------------------------------------------------------------------
 
 
-def test_collections_stand_beside_perfs_samples(looks):
-    rows = [texts(row) for row in sheet(collectors(looks), WORKLOAD).rows]
+def test_collections_stand_beside_perfs_samples(index):
+    rows = [texts(row) for row in sheet(collectors(index), WORKLOAD).rows]
     assert rows[0] == [NEW, "baseline", "40 %", "88 %", "1,000 / 100 / 10", "15", "2,000", "100,000"]
     assert rows[-1] == [PYPY, "baseline", "10 %", "–", "1,000 / 100", "–", "–", "–"]
-    assert sheet(collectors(looks)).rows[0][4].below == "generations 0 / 1 / 2"
+    assert sheet(collectors(index)).rows[0][4].below == "generations 0 / 1 / 2"
 
 
 def test_no_collection_at_all_is_said():
-    quiet = looked.made(CollectorProfile, cell("hoisted"), blocks_left=0.0)
-    assert texts(sheet(collectors(looks_at(quiet))).rows[0])[2:] == ["0 %", "–", "none", "0", "0", "–"]
+    quiet = example_profiles.made(CollectorProfile, cell("hoisted"), blocks_left=0.0)
+    assert texts(sheet(collectors(index_of(quiet))).rows[0])[2:] == ["0 %", "–", "none", "0", "0", "–"]
 
 
 def test_where_perf_knows_no_evaluation_loop_it_knows_no_collector():
     where = cell("baseline", PYPY)
-    looks = looks_at(looked.collector(where, 0.1, None), looked.symbols(where, {"PyPy's runtime": 1.0}))
-    assert sheet(collectors(looks)).rows[0][3].text == "–"
+    index = index_of(
+        example_profiles.collector(where, 0.1, None), example_profiles.symbols(where, {"PyPy's runtime": 1.0})
+    )
+    assert sheet(collectors(index)).rows[0][3].text == "–"
 
 
-def test_pypys_account_tells_what_was_given_up(looks):
-    section = sheet(jits(looks))
+def test_pypys_account_tells_what_was_given_up(index):
+    section = sheet(jits(index))
     rows = {row[0].text: row for row in section.rows}
     assert rows["python-source"][8].text == "7"
     assert rows["python-source"][8].below == "trace too long: 7"
@@ -228,12 +236,12 @@ def test_pypys_account_tells_what_was_given_up(looks):
     ],
 )
 def test_does_pypy_compile_it(profile, said):
-    found = looked.jit(cell("python-source", PYPY), **profile)
+    found = example_profiles.jit(cell("python-source", PYPY), **profile)
     assert said in compiled("python-source", (PYPY, WORKLOAD), {"python-source": found})
 
 
-def test_a_compilers_whole_form_stands_beside_its_split_form(looks):
-    (only,) = compilers(looks).sheets
+def test_a_compilers_whole_form_stands_beside_its_split_form(index):
+    (only,) = compilers(index).sheets
     assert [row[0].text for row in only.rows] == ["clang-O1", "clang-O1-whole"]
     assert [(figure.text, figure.below) for figure in only.rows[1][6:]] == [
         ("79,560", "39,750 forward, 39,810 backward"),
@@ -264,14 +272,14 @@ def test_the_split_form_of_an_engine_has_all_its_other_suffixes(engine, split):
 
 
 def fusing(engine, instructions, reason=""):
-    made = looked.compiler(cell(engine), 2.0, 3, SROA=0.5)
+    made = example_profiles.compiler(cell(engine), 2.0, 3, SROA=0.5)
     counts = {"fusable_forward": 2000, "fusable_backward": 1500, "fusable_forward_alone": 1800}
     taken = {"fusable_backward_alone": 1, "fused_instructions": instructions, "fused_reason": reason}
     return made.model_copy(update={"flags": ("-O1", "-ffp-contract=fast"), **counts, **taken})
 
 
-def test_what_may_be_fused_and_what_is(looks):
-    (only,) = compilers(looks_at(fusing("clang-O1-fma", 1700), fusing("clang-O1-published-fma", 0))).sheets
+def test_what_may_be_fused_and_what_is(index):
+    (only,) = compilers(index_of(fusing("clang-O1-fma", 1700), fusing("clang-O1-published-fma", 0))).sheets
     row = dict(zip(only.headings, only.rows[0], strict=True))
     assert (row["fusable"].text, row["fusable"].below) == ("3,500", "2,000 forward, 1,500 backward")
     assert (row["alone"].text, row["alone"].below) == ("1,801", "1,800 forward, 1 backward")
@@ -284,15 +292,15 @@ def test_what_may_be_fused_and_what_is(looks):
 
 
 def test_an_older_profile_knows_nothing_of_it():
-    unknown = dict.fromkeys((*looked.FUSABLE, "fused_instructions"))
-    (only,) = compilers(looks_at(fusing("clang-O1-fma", 0).model_copy(update=unknown))).sheets
+    unknown = dict.fromkeys((*example_profiles.FUSABLE, "fused_instructions"))
+    (only,) = compilers(index_of(fusing("clang-O1-fma", 0).model_copy(update=unknown))).sheets
     row = dict(zip(only.headings, only.rows[0], strict=True))
     assert {row[name].text for name in ("fusable", "alone", "fused")} == {"–"}
     assert only.notes == ()
 
 
 def test_where_nobody_counted_there_is_a_reason():
-    (only,) = compilers(looks_at(fusing("clang-O1-fma", None, "there is no objdump on PATH"))).sheets
+    (only,) = compilers(index_of(fusing("clang-O1-fma", None, "there is no objdump on PATH"))).sheets
     assert dict(zip(only.headings, only.rows[0], strict=True))["fused"].text == "–"
     assert only.notes[-2].endswith("alone; how many it fuses was not counted.")
     assert only.notes[-1] == "Fused instructions were not counted: there is no objdump on PATH."
@@ -304,8 +312,8 @@ def test_where_nobody_counted_there_is_a_reason():
 # --- steps, memory, symbols --------------------------------------------------------------------------------------
 
 
-def test_a_step_is_told_by_its_parts_in_seconds_and_shares(looks):
-    only = sheet(anatomies(looks), WORKLOAD)
+def test_a_step_is_told_by_its_parts_in_seconds_and_shares(index):
+    only = sheet(anatomies(index), WORKLOAD)
     assert only.headings[:2] == ("interpreter", "engine")
     row = only.rows[0]
     told = dict(zip(only.headings, [(figure.text, figure.below) for figure in row], strict=True))
@@ -318,31 +326,31 @@ def test_a_step_is_told_by_its_parts_in_seconds_and_shares(looks):
     assert prepared.startswith(f"replay builds and orders its graph once, before the first step: 1.50 s on {NEW}.")
 
 
-def test_the_lead_says_what_forward_and_building_are(looks):
-    lead = anatomies(looks).lead
+def test_the_lead_says_what_forward_and_building_are(index):
+    lead = anatomies(index).lead
     assert "“Forward” is what the same model and loss take over bare numbers" in lead
     assert "“build” is the remainder" in lead
 
 
 def test_an_unknown_plain_step_leaves_the_cost_of_timing_unknown():
-    row = sheet(anatomies(looks_at(looked.anatomy(cell("tuple"), build=1.0, plain=0.0)))).rows[0]
+    row = sheet(anatomies(index_of(example_profiles.anatomy(cell("tuple"), build=1.0, plain=0.0)))).rows[0]
     assert row[-1].text == "–"
 
 
-def test_memory_is_told_by_its_start_its_peak_and_its_floors(looks):
-    rows = sheet(memories(looks), WORKLOAD).rows
+def test_memory_is_told_by_its_start_its_peak_and_its_floors(index):
+    rows = sheet(memories(index), WORKLOAD).rows
     assert texts(rows[0]) == [NEW, "baseline", "50.0 MB", "150 MB", "70.0 MB", "130 MB", "20"]
     assert rows[0][5].below == "+85.7 %"
     assert texts(rows[1])[2:] == ["50.0 MB", "70.0 MB", "50.0 MB", "50.0 MB", "20"]
 
 
 def test_memory_that_was_hardly_sampled_has_no_floor():
-    row = sheet(memories(looks_at(looked.memory(cell("tuple"), 7, warm_up=2.0)))).rows[0]
+    row = sheet(memories(index_of(example_profiles.memory(cell("tuple"), 7, warm_up=2.0)))).rows[0]
     assert (texts(row)[4:6], row[5].below) == (["–", "–"], "")
 
 
-def test_symbols_stand_beside_the_published_ones_rung_by_rung(looks):
-    only = sheet(symbol_ladder(looks), f"{WORKLOAD} on {NEW}")
+def test_symbols_stand_beside_the_published_ones_rung_by_rung(index):
+    only = sheet(symbol_ladder(index), f"{WORKLOAD} on {NEW}")
     assert only.folded
     assert only.title.endswith(": gc_collect_main takes 38 % of baseline")
     assert only.headings == ("function", "published, baseline", *LADDER)
@@ -359,8 +367,8 @@ def test_symbols_stand_beside_the_published_ones_rung_by_rung(looks):
 
 def test_a_symbol_below_the_cut_everywhere_is_left_out():
     shares = {"small": 0.004, "large": 0.006, "collect": 0.2, "small.cold": 0.0009}
-    profile = looked.symbols(cell("baseline"), {"evaluation loop": 1.0}, shares)
-    rows = {row[0].text: texts(row)[2] for row in sheet(symbol_ladder(looks_at(profile))).rows}
+    profile = example_profiles.symbols(cell("baseline"), {"evaluation loop": 1.0}, shares)
+    rows = {row[0].text: texts(row)[2] for row in sheet(symbol_ladder(index_of(profile))).rows}
     assert rows["large"] == "0.6 %"
     assert "small" not in rows
     assert rows["gc_collect_main"] == "20 %", "by its newest name"
@@ -368,7 +376,7 @@ def test_a_symbol_below_the_cut_everywhere_is_left_out():
 
 def test_symbols_of_a_runtime_that_perf_does_not_know_are_no_ladder():
     where = cell("baseline", PYPY)
-    assert symbol_ladder(looks_at(looked.symbols(where, {"PyPy's runtime": 1.0}, {"[unknown]": 1.0}))) is None
+    assert symbol_ladder(index_of(example_profiles.symbols(where, {"PyPy's runtime": 1.0}, {"[unknown]": 1.0}))) is None
 
 
 # --- the charts --------------------------------------------------------------------------------------------------
@@ -379,8 +387,8 @@ def drawn_texts(drawn):
     return [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
-def test_the_chart_of_a_step_parts_each_bar_and_tells_its_length(looks):
-    drawn = drawing("anatomy", charts()["anatomy"], parts(looks))
+def test_the_chart_of_a_step_parts_each_bar_and_tells_its_length(index):
+    drawn = drawing("anatomy", charts()["anatomy"], parts(index))
     assert drawn.title == (
         f"Most of a step of baseline on {NEW} goes to: garbage collector (54 %), then ordering it (18 %)"
     )
@@ -388,50 +396,50 @@ def test_the_chart_of_a_step_parts_each_bar_and_tells_its_length(looks):
     assert {NEW, PYPY, "replay", "building the graph", "garbage collector", "1.12 s", "55.0 ms"} <= set(found)
 
 
-def test_the_chart_of_memory_has_a_panel_an_interpreter(looks):
-    drawn = drawing("memory_over_time", charts()["memory_over_time"], points(looks))
+def test_the_chart_of_memory_has_a_panel_an_interpreter(index):
+    drawn = drawing("memory_over_time", charts()["memory_over_time"], points(index))
     assert drawn.title == f"Memory is highest in baseline on {NEW}, with 150 MB"
     found = drawn_texts(drawn)
     assert {NEW, PYPY, "baseline", "hoisted", "seconds of training", "120 MB"} <= set(found)
 
 
 @pytest.mark.parametrize(("name", "rows"), [("anatomy", parts), ("memory_over_time", points)])
-def test_a_chart_of_nothing_says_so_and_is_the_same_bytes_each_time(looks, name, rows):
-    nothing = rows(looks_at())
+def test_a_chart_of_nothing_says_so_and_is_the_same_bytes_each_time(index, name, rows):
+    nothing = rows(index_of())
     assert "No " in charts()[name].title(nothing)
     assert "</svg>" in drawing(name, charts()[name], nothing).svg
-    assert drawing(name, charts()[name], rows(looks)).svg == drawing(name, charts()[name], rows(looks)).svg
+    assert drawing(name, charts()[name], rows(index)).svg == drawing(name, charts()[name], rows(index)).svg
 
 
-def chart_of(looks):
-    return drawing("samples", charts()["samples"], samples(looks))
+def chart_of(index):
+    return drawing("samples", charts()["samples"], samples(index))
 
 
-def test_a_count_stands_beside_what_it_was_counted_by(looks):
-    (sheet,) = instructions(looks).sheets
+def test_a_count_stands_beside_what_it_was_counted_by(index):
+    (sheet,) = instructions(index).sheets
     (row,) = sheet.rows
     told = ["clang-O1", "198,400", "clang 14.0.6", "x86-64-v3", "callgrind 3.19.0", "50"]
     assert [figure.text for figure in row] == told
 
 
 def test_counts_are_compared_where_they_were_made_alike():
-    old = looked.counted(looked.cell("clang-O1"), 2000.0)
+    old = example_profiles.counted(example_profiles.cell("clang-O1"), 2000.0)
     assert change(old.model_copy(update={"step_instructions": 2200.0}), old) == 1.1
     newer = change(old.model_copy(update={"compiler": "clang 19.1", "flags": ("-O1",)}), old)
     assert "compiler: clang 14.0.6 then, clang 19.1 now; flags: none then, -O1 now" in newer
-    absent = looked.missing(InstructionsProfile, old.cell, reason="valgrind is not installed")
+    absent = example_profiles.missing(InstructionsProfile, old.cell, reason="valgrind is not installed")
     assert change(absent, old).endswith("was not counted: valgrind is not installed")
 
 
-def test_the_charts_title_is_the_finding(looks):
+def test_the_charts_title_is_the_finding(index):
     assert (
-        chart_of(looks).title == f"The garbage collector takes 88 % of baseline's samples on {NEW}, 29 % of hoisted's"
+        chart_of(index).title == f"The garbage collector takes 88 % of baseline's samples on {NEW}, 29 % of hoisted's"
     )
 
 
 def test_the_chart_draws_one_bar_and_any_group():
     groups = {"garbage collector": 0.5, "<b>$x$": 0.2, **{f"group {n}": 0.02 for n in range(15)}}
-    drawn = chart_of(looks_at(looked.symbols(cell("tuple"), groups)))
+    drawn = chart_of(index_of(example_profiles.symbols(cell("tuple"), groups)))
     assert drawn.title == f"The garbage collector takes 50 % of tuple's samples on {NEW}"
     root = ET.fromstring(str(drawn.svg).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1))
     found = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
@@ -441,51 +449,55 @@ def test_the_chart_draws_one_bar_and_any_group():
 # --- the whole ---------------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_said_where_nobody_looked(example, whole_page):
-    nobody = seen(example.run, [])
+def test_nothing_is_said_where_there_is_no_profile(example, whole_page):
+    nobody = profile_index(example.run, [])
     assert profiled(nobody) is None
     assert html.render(example.run, example.records, nobody) == whole_page
     assert markdown.render(example.run, example.records, nobody) == markdown.render(example.run, example.records)
 
 
-@pytest.mark.parametrize("profile", looked.profiles(), ids=lambda one: f"{one.profiler} of {one.cell} {one.status}")
+@pytest.mark.parametrize(
+    "profile", example_profiles.profiles(), ids=lambda one: f"{one.profiler} of {one.cell} {one.status}"
+)
 def test_one_profile_is_a_report(profile):
-    looks = looks_at(profile)
-    page = html.render(looks.run, [], looks)
+    index = index_of(profile)
+    page = html.render(index.run, [], index)
     assert 'id="profiles"' in page
-    assert markdown.render(looks.run, [], looks)
+    assert markdown.render(index.run, [], index)
 
 
-def test_a_run_made_for_its_profiles_misses_no_timing(looks):
-    run = looks.run.model_copy(update={"blocks": 0})
-    for text in (html.render(run, [], looks), markdown.render(run, [], looks)):
+def test_a_run_made_for_its_profiles_misses_no_timing(index):
+    run = index.run.model_copy(update={"blocks": 0})
+    for text in (html.render(run, [], index), markdown.render(run, [], index)):
         assert "This run timed nothing" in text
         assert "never run" not in text
         assert "Garbage collection" in text
 
 
 def test_what_is_missing_is_told_with_reason_and_remedy():
-    looks = looks_at(*(looked.missing(model, cell("tuple")) for model in (LineProfile, SymbolProfile, JitProfile)))
-    (absence,) = profiled(looks).absences
+    index = index_of(
+        *(example_profiles.missing(model, cell("tuple")) for model in (LineProfile, SymbolProfile, JitProfile))
+    )
+    (absence,) = profiled(index).absences
     assert (absence.status, absence.reason, absence.remedy) == ("skipped", "perf is not installed", "Install it.")
     assert len(absence.cells) == 3
-    page = html.render(looks.run, [], looks)
+    page = html.render(index.run, [], index)
     assert "0 of 3 profiles saw something" in page
     assert 'id="absent-profiles"' in page
     assert 'id="hottest-lines"' not in page
-    assert "3 profiles saw nothing (skipped: perf is not installed)" in markdown.render(looks.run, [], looks)
+    assert "3 profiles saw nothing (skipped: perf is not installed)" in markdown.render(index.run, [], index)
 
 
-def test_a_hostile_line_is_shown_not_run(looks, looked_page):
-    assert "<script" not in looked_page
-    assert "&lt;/code&gt;&lt;script&gt;window.ran = 1&lt;/script&gt; | `x` *y*" in looked_page
-    short = markdown.render(looks.run, [], looks)
+def test_a_hostile_line_is_shown_not_run(index, profiled_page):
+    assert "<script" not in profiled_page
+    assert "&lt;/code&gt;&lt;script&gt;window.ran = 1&lt;/script&gt; | `x` *y*" in profiled_page
+    short = markdown.render(index.run, [], index)
     assert "<script" not in short
     assert NASTY not in short
 
 
-def test_the_page_holds_no_id_twice_and_fetches_nothing(looked_page):
-    ids = re.findall(r'\bid="([^"]+)"', looked_page)
+def test_the_page_holds_no_id_twice_and_fetches_nothing(profiled_page):
+    ids = re.findall(r'\bid="([^"]+)"', profiled_page)
     assert len(ids) == len(set(ids))
     assert {
         "profiles",
@@ -500,12 +512,12 @@ def test_the_page_holds_no_id_twice_and_fetches_nothing(looked_page):
         "jit",
         "compiler-passes",
     } <= set(ids)
-    assert not re.search(r"""\bsrc=|href=(?!["'](?:\#|data:|profiles/))""", looked_page)
-    assert "<svg" not in looked_page.split('id="flame-graphs"')[0].split('id="hottest-lines"')[1]
+    assert not re.search(r"""\bsrc=|href=(?!["'](?:\#|data:|profiles/))""", profiled_page)
+    assert "<svg" not in profiled_page.split('id="flame-graphs"')[0].split('id="hottest-lines"')[1]
 
 
-def test_the_short_form_has_five_tables(looks):
-    text = markdown.render(looks.run, [], looks)
+def test_the_short_form_has_five_tables(index):
+    text = markdown.render(index.run, [], index)
     assert re.findall("#### (The anatomy.*|Memory.*|Garbage.*|Hottest.*|PyPy's.*|The ladder.*)", text) == [
         f"The anatomy of a step: {WORKLOAD}",
         f"Memory over time: {WORKLOAD}",
@@ -515,8 +527,8 @@ def test_the_short_form_has_five_tables(looks):
     ]
 
 
-def stored(folder, profiles, stacks=looked.STACKS):
-    store = Store.create(looked.run(), under=folder)
+def stored(folder, profiles, stacks=example_profiles.STACKS):
+    store = Store.create(example_profiles.run(), under=folder)
     for profile in profiles:
         store.write_profile(profile)
     left = store.profile_folder(cell("baseline"))
@@ -526,7 +538,7 @@ def stored(folder, profiles, stacks=looked.STACKS):
 
 
 def test_build_draws_flame_graphs_and_writes_the_analysis(tmp_path):
-    store = stored(tmp_path, looked.profiles())
+    store = stored(tmp_path, example_profiles.profiles())
     page = build(store).read_text(encoding="utf-8")
     for path in re.findall(r'href="(profiles/[^"]+)"', page):
         assert (store.folder / unquote(path)).is_file()
@@ -537,12 +549,12 @@ def test_build_draws_flame_graphs_and_writes_the_analysis(tmp_path):
 
 
 def test_stacks_that_are_cut_short_are_named(tmp_path):
-    store = stored(tmp_path, looked.profiles(), "a;b 3\na;c")
+    store = stored(tmp_path, example_profiles.profiles(), "a;b 3\na;c")
     with pytest.raises(Unreadable, match=r"scalene\.folded: no count at the end of 'a;c'\n  Remove"):
         build(store)
 
 
-def test_build_writes_no_analysis_where_nobody_looked(tmp_path):
-    store = Store.create(looked.run(), under=tmp_path)
+def test_build_writes_no_analysis_where_there_is_no_profile(tmp_path):
+    store = Store.create(example_profiles.run(), under=tmp_path)
     build(store)
     assert not (store.folder / "analysis.md").exists()

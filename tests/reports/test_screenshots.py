@@ -9,7 +9,7 @@ from tests.reports.browser import DARK, in_browser, photographed
 
 FOLDER = Path(__file__).parents[2] / ".zoomgrad" / "screenshots"
 """CI keeps it as an artefact."""
-OTHERS = ("crowded_page", "looked_page")
+OTHERS = ("crowded_page", "profiled_page")
 LOOKS = {"light": (1280, ()), "dark": (1280, (DARK,)), "phone": (390, ())}
 
 

@@ -11,7 +11,7 @@ from statistics import NormalDist, median
 
 import numpy as np
 
-from results.stats import change, geometric_mean, speedup, speedup_change, step_time
+from results.stats.intervals import change, geometric_mean, speedup, speedup_change, step_time
 
 TRIALS = 2000
 TRUTH = 3.0

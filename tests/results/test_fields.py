@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 import engines
-from harness import interpreters, matrix, workloads
-from results.fields import LONGEST_NAME, LONGEST_TEXT, CellKey, Name, OneLine, StepSeconds, Text, printable
-from results.noise import Noise
+from harness import workloads
+from harness.machine import interpreters
+from harness.plan import presets
+from reports.gate.noise_floor import Noise
+from results.fields import LONGEST_NAME, CellKey, Name, OneLine, StepSeconds, Text
+from results.printable import LONGEST_TEXT, printable
 from results.record import Cell, LossPoint, Proof, Record, Run, Vouching
 
 NAME = TypeAdapter(Name)
@@ -67,7 +70,7 @@ def test_a_plan_holds_names_only(fields, name):
 
 
 def test_every_name_of_ours_is_one():
-    names = [*engines.names(), *workloads.WORKLOADS, *matrix.PRESETS, "cpython-3.14.0a7t", "2026-11-22T101010-quick"]
+    names = [*engines.names(), *workloads.WORKLOADS, *presets.PRESETS, "cpython-3.14.0a7t", "2026-11-22T101010-quick"]
     names += [found.name for found in interpreters.discover()]
     names += ["mlp-784x1000x10", "random-dag", "rerolled-clang-sparse-fast-f32-threads"]
     for name in names:

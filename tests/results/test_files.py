@@ -93,7 +93,7 @@ def test_what_is_no_file_is_neither_waited_for_nor_read(root, kind):
 def test_a_file_that_nobody_could_have_written_is_refused_by_its_size(root):
     with (root / "run.json").open("wb") as file:
         file.truncate(MOST_BYTES * 1000)  # sparse: it takes no space
-    with pytest.raises(Unreadable, match="more than 16,777,216 bytes"):
+    with pytest.raises(Unreadable, match="longer than 16,777,216 bytes"):
         read(root / "run.json", Run)
 
 

@@ -3,7 +3,14 @@
 from datetime import UTC, datetime
 
 from results.record import Cell, Record
-from results.samples import baseline_of, common, compile_seconds, step_seconds
+from results.samples import (
+    baseline_of,
+    common,
+    compile_seconds,
+    compiled_seconds,
+    step_seconds,
+    step_seconds_as_measured,
+)
 
 CELL = Cell(engine="tcc", interpreter="cpython-3.13", workload="xor")
 
@@ -32,10 +39,15 @@ def test_where_any_record_of_an_interpreter_has_no_pace_none_is_steadied():
 
 
 def test_a_block_that_loaded_what_another_had_compiled_has_no_compile_time():
-    found = compile_seconds(
-        [record(0, phases={"trace": 0.5, "compile": 1.5}), record(1), record(2, phases={"load": 0.0})]
-    )
-    assert found == {CELL: {0: (2.0,)}}
+    compiled = record(0, phases={"trace": 0.5, "compile": 1.5})
+    loaded, nothing = record(1, tape_rows=9), record(2)
+    assert [compile_seconds(one) for one in (compiled, loaded, nothing)] == [2.0, None, 0.0]
+    assert compiled_seconds([compiled, loaded, nothing, record(3, phases={"load": 0.0})]) == {CELL: {0: (2.0,)}}
+
+
+def test_what_has_no_pace_is_compared_with_steps_as_they_were_measured():
+    paced = record(0).model_copy(update={"pace_seconds": (0.5,)})
+    assert step_seconds_as_measured([paced, record(1, "failed"), record(2)])[CELL] == {0: (1.0,), 2: (3.0,)}
 
 
 def test_blocks_that_one_side_lacks_are_left_out():

@@ -2,12 +2,15 @@
 
 import math
 import random
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from results.stats import (
+from results.stats.intervals import (
     MIN_PROCESSES,
     Interval,
     TooFewProcesses,
@@ -17,8 +20,11 @@ from results.stats import (
     speedup,
     speedup_change,
     step_time,
+    student,
 )
 from tests.results.coverage import SCENARIOS, covered, ours
+
+ROOT = Path(__file__).parents[2]
 
 seconds = st.floats(min_value=1e-6, max_value=1e3)
 samples = st.lists(st.lists(seconds, min_size=1, max_size=6), min_size=MIN_PROCESSES, max_size=6)
@@ -160,6 +166,21 @@ def test_below_five_processes_the_interval_is_students():
     assert interval.value == pytest.approx(1.0)
     assert interval.high == pytest.approx(math.exp(4.3027 * step / math.sqrt(3)), rel=1e-4)
     assert interval.low == pytest.approx(1 / interval.high)
+
+
+def test_students_quantile_is_any_tables():
+    table = {2: 12.7062, 3: 4.3027, 4: 3.1824, 5: 2.7764, 10: 2.2622, 11: 2.2281, 31: 2.0423}
+    assert {count: round(student(count), 4) for count in table} == table
+
+
+@pytest.mark.parametrize(("processes", "pays"), [(5, False), (3, True)])
+def test_only_an_interval_of_few_processes_pays_for_scipy(processes, pays):
+    code = (
+        "import sys; import results.samples; from results.stats.intervals import step_time; "
+        f"step_time([[1.0]] * {processes}); print('scipy' in sys.modules)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert said.stdout.strip() == str(pays)
 
 
 def test_of_five_processes_the_interval_is_a_little_more_than_their_range():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from results.steady import MIN_VALUES, Steady, classify, of_processes
+from results.stats.steady import MIN_VALUES, Steady, classify, of_processes
 
 few = settings(max_examples=25, deadline=None)
 
@@ -108,6 +108,6 @@ def test_a_cell_most_of_whose_processes_never_settle_does_not_either():
 
 def test_who_asks_nothing_pays_nothing():
     """SciPy takes most of a second to import."""
-    code = "import sys, results.steady as s; s.classify([1.0, 2.0]); print('scipy' in sys.modules)"
+    code = "import sys, results.stats.steady as s; s.classify([1.0, 2.0]); print('scipy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -11,7 +11,8 @@ from results import owned
 from results.files import Unreadable, write_atomically
 from results.profile import CollectorProfile
 from results.record import Cell, EngineFacts, InterpreterFacts, Record, Run, Voucher, Vouching
-from results.store import REFERENCE, Store, latest
+from results.run_file import unpack
+from results.store import BASELINE_RUNS, RunFile, Store, latest
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
 CELLS = tuple(Cell(engine=engine, interpreter="cpython-3.13", workload="xor") for engine in ("tuple", "baseline"))
@@ -272,26 +273,38 @@ def test_nothing_outside_the_run_is_removed(store, tmp_path):
     assert (tmp_path / "mine").exists()
 
 
-def test_a_reference_keeps_all_that_is_read_of_a_run(store, tmp_path):
-    reference = tmp_path / "reference" / "smoke"
-    for block in (0, 1):
+# Kept as one file
+
+
+def test_a_run_that_is_kept_keeps_all_that_is_read_of_it(store, tmp_path):
+    file = tmp_path / "kept" / "smoke.jsonl.xz"
+    store.write_vouching(vouching())
+    store.write_profile(looked())
+    store.write_looker(store.run)
+    for block in (1, 0):
         store.write(record(CELLS[0], block))
-        kept = store.keep_as(reference)
-        assert kept.records() == store.records()
+        kept = store.keep_as(file)
+        assert kept.snapshot() == store.snapshot() == unpack(file)
         assert kept.run == store.run
-        assert owned.is_marked(reference)
-    assert [path.name for path in reference.parent.iterdir()] == ["smoke"]
+        assert kept.records() == store.records()
+        assert kept.vouchings() == store.vouchings() == [kept.vouching("xor")]
+        assert kept.profiles() == store.profiles()
+        assert kept.looker == store.looker
+    assert [path.name for path in file.parent.iterdir()] == ["smoke.jsonl.xz"]
 
 
-def test_a_damaged_run_does_not_become_a_reference(store, tmp_path):
-    kept = store.keep_as(tmp_path / "smoke")
+def test_a_damaged_run_is_not_kept(store, tmp_path):
+    kept = store.keep_as(tmp_path / "smoke.jsonl.xz")
     store.write(record(CELLS[0], 0)).write_text("{")
     with pytest.raises(Unreadable):
-        store.keep_as(kept.folder)
-    assert kept.records() == []
+        store.keep_as(kept.path)
+    assert RunFile(kept.path).records() == []
 
 
-def test_the_projects_own_references_may_be_replaced():
-    found = [path.parent for path in REFERENCE.glob("*/run.json")]
-    assert found
-    assert all(map(owned.is_marked, found))
+def test_the_projects_own_baseline_runs_may_be_replaced(tmp_path):
+    found = sorted(BASELINE_RUNS.iterdir())
+    assert [path.name for path in found] == ["full.jsonl.xz", "smoke.jsonl.xz"]
+    for path in found:
+        copy = tmp_path / path.name
+        copy.write_bytes(path.read_bytes())
+        assert RunFile(path).keep_as(copy).snapshot() == RunFile(path).snapshot()

@@ -1,1 +1,1 @@
-"""Engines that misbehave, each in one way: found by `engines` once `faults.planted.plant` was called."""
+"""Engines that each misbehave in one way. `engines` finds them after `faults.planted.plant()`."""

@@ -1,9 +1,9 @@
-"""`tuple`, and one thing that no engine should do: at `prepare`, after some steps of training, or in what it tells.
+"""`tuple` with one fault: in `prepare`, after some steps of training, or in its answers and results.
 
-An engine's name says what it does: `bad-segv-prepare` crashes while it is prepared, `bad-segv-train` after the first
-steps. Each ends in one record that says so; none may disturb the cell beside it, or leave a process behind.
+An engine's name says what it does: `bad-segv-prepare` crashes in `prepare`, `bad-segv-train` after the first steps.
+Each must end in one record that says so. None may disturb the cell beside it or leave a process behind.
 
-Left out are the ways of which only trust protects: an engine is code that runs as the user does. It could replace the
+Some attacks are left out, because nothing contains them: an engine runs with the user's rights. It could replace the
 clock, write pyperf's file, or remove the user's files.
 """
 
@@ -30,10 +30,10 @@ SLEEP = "import time; time.sleep(600)"
 MOST_CHILDREN = 200
 OUTPUT_BYTES = 1 << 30
 MEMORY_BYTES = 4 << 30
-"""Each more than a run of the campaign permits."""
+"""Each exceeds the campaign's limit."""
 
 
-# --- what goes wrong at a moment -------------------------------------------------------------------------------------
+# --- acts at one moment ----------------------------------------------------------------------------------------------
 
 
 def segv() -> None:
@@ -71,7 +71,7 @@ def recursion() -> None:
 def odd_exception() -> None:
     class Odd(Exception):
         def __str__(self) -> str:
-            raise ValueError("its text can't be had")
+            raise ValueError("no text")
 
     raise Odd
 
@@ -101,7 +101,7 @@ def kill_parent() -> None:
 
 
 def fork_bomb() -> None:
-    """Bounded: every child forks again until there are enough."""
+    """Fork up to MOST_CHILDREN children."""
     until = time.monotonic() + 2.0
     children = 0
     while children < MOST_CHILDREN and time.monotonic() < until:
@@ -120,7 +120,7 @@ def setsid_child() -> None:
 
 
 def daemon() -> None:
-    """A double fork, in a session of its own, without a sign of where it came from."""
+    """Fork twice, in a new session and with an empty environment."""
     if os.fork():
         return
     os.setsid()
@@ -141,7 +141,7 @@ def memory() -> None:
     held: list[bytes] = []
     while len(held) << 26 < MEMORY_BYTES:
         held.append(b"x" * (1 << 26))
-    raise ValueError("nothing stopped it")
+    raise ValueError("nothing stopped the allocations")
 
 
 def close_output() -> None:
@@ -162,7 +162,7 @@ def remove_folder() -> None:
 
 
 def flush_to_zero() -> None:
-    """As an object that was built with -ffast-math does when it is loaded."""
+    """Flush subnormals to zero, as an object built with -ffast-math does when it is loaded."""
     text = "void set(void) { __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040); }"
     with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
         source, made = Path(folder) / "set.c", Path(folder) / "set.so"
@@ -175,34 +175,34 @@ def _job() -> Any:
     return json.loads(Path(sys.argv[-1]).read_text())
 
 
-def lying_outcome() -> None:
+def lying_reply() -> None:
     lie = {"status": "measured", "phases": {}, "step_seconds": [1e-9], "losses": [], "stretch_steps": 1}
-    Path(_job()["outcome_file"]).write_text(json.dumps({**lie, "steps_per_value": 1}))
+    Path(_job()["reply_file"]).write_text(json.dumps({**lie, "steps_per_value": 1}))
     os._exit(0)
 
 
-def garbage_outcome() -> None:
-    Path(_job()["outcome_file"]).write_bytes(os.urandom(1000))
+def garbage_reply() -> None:
+    Path(_job()["reply_file"]).write_bytes(os.urandom(1000))
     os._exit(0)
 
 
-def half_outcome() -> None:
-    Path(_job()["outcome_file"]).write_text('{"status": "measured", "phases": {"tra')
+def half_reply() -> None:
+    Path(_job()["reply_file"]).write_text('{"status": "measured", "phases": {"tra')
     os._exit(0)
 
 
-def list_outcome() -> None:
-    Path(_job()["outcome_file"]).write_text("[1, 2, 3]")
+def list_reply() -> None:
+    Path(_job()["reply_file"]).write_text("[1, 2, 3]")
     os._exit(0)
 
 
-def deep_outcome() -> None:
-    Path(_job()["outcome_file"]).write_text("[" * 100_000)
+def deep_reply() -> None:
+    Path(_job()["reply_file"]).write_text("[" * 100_000)
     os._exit(0)
 
 
-def huge_outcome() -> None:
-    with Path(_job()["outcome_file"]).open("w") as file:
+def huge_reply() -> None:
+    with Path(_job()["reply_file"]).open("w") as file:
         file.write('{"status": "')
         for _ in range(200):
             file.write("x" * (1 << 20))
@@ -210,13 +210,13 @@ def huge_outcome() -> None:
     os._exit(0)
 
 
-def folder_as_outcome() -> None:
-    Path(_job()["outcome_file"]).mkdir()
+def folder_as_reply() -> None:
+    Path(_job()["reply_file"]).mkdir()
     os._exit(0)
 
 
-def pipe_as_outcome() -> None:
-    os.mkfifo(_job()["outcome_file"])
+def pipe_as_reply() -> None:
+    os.mkfifo(_job()["reply_file"])
     os._exit(0)
 
 
@@ -224,29 +224,29 @@ ACTS: tuple[Callable[[], None], ...] = (
     *(segv, abort, exit_0, exit_3, system_exit, keyboard_interrupt, memory_error, recursion, odd_exception),
     *(loop, sleep, stop, deaf_loop, kill_parent, fork_bomb, output, memory),
     *(child, setsid_child, daemon, close_output, close_everything, change_folder, remove_folder, flush_to_zero),
-    *(lying_outcome, garbage_outcome, half_outcome, list_outcome, deep_outcome, huge_outcome, folder_as_outcome),
-    pipe_as_outcome,
+    *(lying_reply, garbage_reply, half_reply, list_reply, deep_reply, huge_reply, folder_as_reply),
+    pipe_as_reply,
 )
 TIMES_OUT = {loop, sleep, stop, deaf_loop, fork_bomb, kill_parent}
 HARMLESS = {child, setsid_child, daemon, close_output, change_folder, remove_folder, close_everything}
-"""The numbers stay right: such a cell may be measured, or wait in vain for a pipe that its child holds open. What
-counts is that nothing of it is left."""
+"""The numbers stay right: such a cell may be measured, or may time out on a pipe that its child holds open. It must
+leave no process behind."""
 
 
-# --- what is wrong in what it tells or computes ----------------------------------------------------------------------
+# --- wrong answers and results ---------------------------------------------------------------------------------------
 
 STEPS_BEFORE = 5
-"""That are taken rightly: in all before an act, and in each stretch before a wrong result."""
+"""Correct steps: in total before an act, and in each stretch before a wrong result."""
 
 
 class Trainer(RebuildingTrainer):
-    """`tuple`'s, with one change that its engine makes."""
+    """Trainer of `tuple` with one fault, named by `wrong`."""
 
     wrong = ""
 
     def train(self, steps: int) -> None:
         if self.wrong == "skips" and steps > STEPS_BEFORE:
-            # Looks as long as it should: the losses of a few steps again and again.
+            # Return the right number of losses by repeating the last one.
             super().train(max(1, steps // 50))
             while len(self.losses) < steps:
                 self.losses.append(self.losses[-1])
@@ -279,7 +279,7 @@ SUPPORTS: dict[str, Any] = {"supports-3": 3, "supports-empty": "", "supports-lis
 
 
 class Misbehaving(InterpretedEngine):
-    """`tuple` under another name, and its one deed."""
+    """`tuple` under another name, with one fault."""
 
     def __init__(
         self,
@@ -340,17 +340,16 @@ EXPECTED: dict[str, set[str]] = {
     **{engine.name: {"failed"} for engine in ENGINES},
     **{_name(act, moment): {"failed", "timed-out"} for act in TIMES_OUT for moment in ("prepare", "train")},
     **{_name(act, moment): {"failed", "timed-out", "measured"} for act in HARMLESS for moment in ("prepare", "train")},
-    # A busy machine may take longer than a worker has until so much memory is touched.
+    # On a busy machine the worker's time may be up before the memory is touched.
     **{_name(memory, moment): {"failed", "timed-out"} for moment in ("prepare", "train")},
-    # A restart makes the losses anew, before anybody reads them.
+    # A restart replaces the losses before the worker reads them.
     "bad-no-losses": {"failed", "measured"},
-    # An empty reason is none: it is skipped, or failed, but not measured.
     **{f"bad-{name}": {"failed", "skipped"} for name in SUPPORTS},
 }
-"""Engine -> what its record may say."""
+"""Engine -> the statuses that its record may have."""
 
 LATE = {f"bad-{wrong}" for wrong in WRONG}
-"""Engines whose first steps of a stretch are right."""
+"""Engines whose stretches begin with correct steps."""
 
 LIMITS: dict[str, set[str]] = {
     _name(act, moment): limits
@@ -359,9 +358,9 @@ LIMITS: dict[str, set[str]] = {
         (output, {"output"}),
         (memory, {"memory", "time"}),
         (memory_error, {"memory"}),
-        # A process that may not be made is an error of the engine's own, where a cgroup counts processes.
+        # In a cgroup the fork fails, which the engine reports as its own error.
         (fork_bomb, {"processes", ""}),
     )
     for moment in ("prepare", "train")
 }
-"""Engine -> the limit that its record may name."""
+"""Engine -> the limits that its record may name."""

@@ -68,8 +68,8 @@ def test_it_computes(module):
         ("set_input", (X, (Column(array("f", [1]), 1),), 0), TypeError, "doubles or bytes"),
         ("set_input", (X, (Column(doubles(1), 1, 1.0, True),), 0), TypeError, "class labels are bytes"),
         ("set_input", (X, (Column(b"123", 2),), 0), ValueError, "a whole number of rows"),
-        ("set_input", (X, (Column(b"12", 2),), 0), ValueError, "columns must make 1 inputs a row"),
-        ("set_input", (X, (), 0), ValueError, "columns must make 1 inputs a row"),
+        ("set_input", (X, (Column(b"12", 2),), 0), ValueError, "columns must have 1 inputs per row"),
+        ("set_input", (X, (), 0), ValueError, "columns must have 1 inputs per row"),
         ("set_input", (X, (Column(b"1", 1),), 1), IndexError, "there is no row 1 among 1"),
         ("set_input", (X, (Column(b"1", 1),), -1), IndexError, "there is no row -1 among 1"),
         ("train", TRAIN[:-1], TypeError, "train takes 12 arguments, not 11"),
@@ -86,8 +86,8 @@ def test_it_computes(module):
         ("train", (*TRAIN[:7], 2**63 - 1, 4, 3, *TRAIN[10:]), ValueError, "steps must not be negative"),
         ("set_input", (X, (Column(b"12345678", 2**61),), 0), ValueError, "a whole number of rows"),
         ("set_input", (X, (Column(doubles(1), 2**61),), 0), ValueError, "a whole number of rows"),
-        ("set_input", (X, (Column(b"1", 2**63 - 1, 1.0, True),), 0), ValueError, f"one makes {2**63 - 1}"),
-        ("set_input", (X, (Column(b"1", 2**63 - 1, 1.0, True),) * 3, 0), ValueError, "columns must make 1 inputs"),
+        ("set_input", (X, (Column(b"1", 2**63 - 1, 1.0, True),), 0), ValueError, f"one has {2**63 - 1}"),
+        ("set_input", (X, (Column(b"1", 2**63 - 1, 1.0, True),) * 3, 0), ValueError, "columns must have 1 inputs"),
         ("zero_grad", (memoryview(bytearray(24))[1:9].cast("d"),), ValueError, "q must begin at a multiple of 8 bytes"),
         ("set_input", (X, (Column(memoryview(bytes(24))[1:9].cast("d"), 1),), 0), ValueError, "a multiple of 8 bytes"),
     ],
@@ -133,7 +133,7 @@ def test_it_compiles_without_a_warning(tmp_path):
 
 @pytest.mark.skipif(sys.implementation.name == "cpython", reason="about other interpreters")
 def test_other_interpreters_are_told_why_not():
-    with pytest.raises(engines.Unavailable, match="extension module is CPython's"):
+    with pytest.raises(engines.Unavailable, match="extension modules are for CPython"):
         engines.load("tcc-extension").check()
 
 

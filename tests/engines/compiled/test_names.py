@@ -85,10 +85,10 @@ WRONG = {
         "clang-O1 takes no suffix -fma-native: suffixes have a fixed order; use clang-O1-native-fma"
     ),
     "gcc-O1-array-p5": "gcc-O1 takes no suffix -array-p5: suffixes have a fixed order; use gcc-O1-p5-array",
-    "tcc-whole-p3": "tcc takes no suffix -p3: it has -whole already; use tcc-p3",
-    "tcc-whole-published": "tcc takes no suffix -published: it has -whole already; use tcc-published",
+    "tcc-whole-p3": "tcc takes no suffix -p3: it already has -whole; use tcc-p3",
+    "tcc-whole-published": "tcc takes no suffix -published: it already has -whole; use tcc-published",
     "clang-O1-published-static": (
-        "clang-O1-published takes no suffix -static: it has arrays of its own; use clang-O1-whole-static"
+        "clang-O1-published takes no suffix -static: it has its own arrays; use clang-O1-whole-static"
     ),
     "gcc-O1-generic": "gcc-O1 takes no suffix -generic: it has no -march=native to leave out; use gcc-O1",
     "rerolled-tcc-generic": (
@@ -96,17 +96,17 @@ WRONG = {
         "use rerolled-gcc-generic or rerolled-clang-generic"
     ),
     "rerolled-clang-native": (
-        "rerolled-clang takes no suffix -native: it has -march=native already; use rerolled-clang"
+        "rerolled-clang takes no suffix -native: it already has -march=native; use rerolled-clang"
     ),
     "rerolled-clang-fma-generic": (
         "rerolled-clang takes no suffix -fma-generic: suffixes have a fixed order; use rerolled-clang-generic-fma"
     ),
-    "rerolled-clang-fast-fma": "rerolled-clang-fast takes no suffix -fma: it fuses already; use rerolled-clang-fast",
+    "rerolled-clang-fast-fma": "rerolled-clang-fast takes no suffix -fma: it already fuses; use rerolled-clang-fast",
     "rerolled-numpy-fma": (
         "rerolled-numpy takes no suffix -fma: only C of gcc and Clang takes it; "
         "use clang-O1-fma, rerolled-clang-fma or handwritten-fma"
     ),
-    "handwritten-native": "handwritten takes no suffix -native: it has -march=native already; use handwritten",
+    "handwritten-native": "handwritten takes no suffix -native: it already has -march=native; use handwritten",
     "baseline-native": (
         "baseline takes no suffix -native: only straight-line C of gcc and Clang takes it; "
         "use gcc-O1-native or clang-O1-native"

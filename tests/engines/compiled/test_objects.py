@@ -105,7 +105,7 @@ def test_a_folder_that_others_may_write_is_refused(folder, built, mode):
     for use in (lambda: content(folder), lambda: keep(built, folder, "other")):
         with pytest.raises(Unavailable) as error:
             use()
-        assert "others may write there" in error.value.reason
+        assert "others may write to it" in error.value.reason
         assert f"`chmod 700 {folder}`" in error.value.remedy
     assert names(folder) == ["key.object"]
     folder.chmod(0o755)
@@ -115,7 +115,7 @@ def test_a_folder_that_others_may_write_is_refused(folder, built, mode):
 def test_a_folder_of_somebody_else_is_refused(folder, built, monkeypatch):
     keep(built, folder, "key")
     monkeypatch.setattr(objects.os, "getuid", lambda: folder.stat().st_uid + 1)
-    with pytest.raises(Unavailable, match="belongs to somebody else"):
+    with pytest.raises(Unavailable, match="belongs to another user"):
         content(folder)
 
 
@@ -183,14 +183,14 @@ def test_a_link(tmp_path, folder, built):
 def test_one_that_others_may_write(folder, built, mode):
     keep(built, folder, "key")
     (folder / "key.object").chmod(mode)
-    refused(folder, "others may write to it")
+    refused(folder, "another user owns it or may write to it")
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")
 def test_one_of_somebody_else(folder, built):
     keep(built, folder, "key")
     os.chown(folder / "key.object", 12345, -1)
-    refused(folder, "somebody else's")
+    refused(folder, "another user owns it")
 
 
 def test_a_fifo_holds_nobody_up(folder, built):
@@ -222,7 +222,7 @@ def test_a_disk_that_refuses_it_keeps_nothing(folder, built, monkeypatch, code):
         raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr(os, "fsync", refuse)
-    with pytest.warns(UserWarning, match=f"could not be kept, and is compiled in every block .*{os.strerror(code)}"):
+    with pytest.warns(UserWarning, match=f"could not be kept, so every block compiles it again .*{os.strerror(code)}"):
         keep(built, folder, "key")
     assert names(folder) == []
 
@@ -263,7 +263,7 @@ def test_a_truncated_object_is_compiled_anew(program):
     """It would have ended the process by SIGBUS."""
     path = program.object()
     os.truncate(path, path.stat().st_size // 2)
-    with pytest.warns(UserWarning, match="compiled anew"):
+    with pytest.warns(UserWarning, match="compiling it again"):
         assert program.block() == (10.0, True)
     assert program.block() == (10.0, False), "and kept again"
 
@@ -278,7 +278,7 @@ def test_the_constructor_of_a_planted_object_does_not_run(program, tmp_path):
     """
     with building.build(tool, [source], ("-O0",)) as planted:
         program.object().write_bytes(planted.path.read_bytes())
-    with pytest.warns(UserWarning, match="compiled anew"):
+    with pytest.warns(UserWarning, match="compiling it again"):
         assert program.block() == (10.0, True)
     assert not ran.exists()
 

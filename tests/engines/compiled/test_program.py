@@ -115,9 +115,9 @@ def test_two_programs_do_not_share_numbers(engine):
 REFUSED_ROWS = {
     "too short": ([1.0, 2.0], ValueError, "not a whole number of rows of 3"),
     "too long": ([1.0, 2.0, 3.0, 4.0], ValueError, "a column holds 4 items, which is not a whole number of rows of 3"),
-    "two rows": ([1.0] * 6, ValueError, "set_input takes one row, not 2\n  Hand many to `train`"),
-    "nothing": ([], ValueError, "every column must hold the same number of rows, one at least"),
-    "no buffer": (3.5, TypeError, "a column must be a buffer of doubles or bytes, not float\n  `array.array"),
+    "two rows": ([1.0] * 6, ValueError, "set_input takes one row, not 2\n  Pass several rows to `train`"),
+    "nothing": ([], ValueError, "every column must hold the same number of rows, at least one"),
+    "no buffer": (3.5, TypeError, "a column must be a buffer of doubles or bytes, not float\n  Pass `array.array"),
     "None": (None, TypeError, "must be a buffer of doubles or bytes, not NoneType"),
     "text": ("abc", TypeError, "must be a buffer of doubles or bytes, not str"),
     "strings": (["1", "2", "3"], TypeError, "must be real number, not str|must be float"),
@@ -127,10 +127,10 @@ REFUSED_ROWS = {
     "every second": (memoryview(doubles(*range(6)))[::2], TypeError, "must be a flat, contiguous buffer"),
     "backwards": (memoryview(doubles(*range(3)))[::-1], TypeError, "must be a flat, contiguous buffer"),
     "a matrix": (memoryview(bytes(6)).cast("B", (2, 3)), TypeError, "its format is 'B', in 2 dimensions"),
-    "narrow columns": ([Column(doubles(1.0), 1)], ValueError, "the columns make 1 inputs a row, the program takes 3"),
-    "wide columns": ([Column(bytes(4), 4)], ValueError, "the columns make 4 inputs a row, the program takes 3"),
-    "no columns' width": ([Column(bytes(4), 0)], ValueError, "a column makes 0 inputs; it must make one at least"),
-    "unequal columns": ([Column(bytes(4), 2), Column(bytes(1), 1)], ValueError, r"one at least; they hold \[1, 2\]"),
+    "narrow columns": ([Column(doubles(1.0), 1)], ValueError, "the columns have 1 inputs per row, the program takes 3"),
+    "wide columns": ([Column(bytes(4), 4)], ValueError, "the columns have 4 inputs per row, the program takes 3"),
+    "no columns' width": ([Column(bytes(4), 0)], ValueError, "a column has 0 inputs per row"),
+    "unequal columns": ([Column(bytes(4), 2), Column(bytes(1), 1)], ValueError, r"at least one; they hold \[1, 2\]"),
     "labels that are doubles": (Column(doubles(1.0), 3, one_hot=True), TypeError, "class labels must be bytes"),
 }
 
@@ -153,10 +153,10 @@ def test_so_are_rows_to_train_on(program, why):
 
 
 REFUSED_BUFFERS = {
-    "a list": ([1.0, 2.0], TypeError, "must be a buffer of doubles, not list\n  `array.array"),
+    "a list": ([1.0, 2.0], TypeError, "must be a buffer of doubles, not list\n  Pass `array.array"),
     "floats of 4 bytes": (array("f", [1, 2]), TypeError, "contiguous buffer of doubles; its format is 'f'"),
     "bytes": (bytearray(16), TypeError, "its format is 'B'"),
-    "too short": (doubles(1.0), ValueError, "must hold 2 doubles; it holds 1\n  `array.array"),
+    "too short": (doubles(1.0), ValueError, "must hold 2 doubles; it holds 1\n  Pass `array.array"),
     "too long": (doubles(1.0, 2.0, 3.0), ValueError, "must hold 2 doubles; it holds 3"),
     "read-only": (memoryview(bytes(16)).cast("d"), TypeError, "must be writable, and this memoryview is not"),
     "every second": (memoryview(doubles(*range(4)))[::2], TypeError, "must be a flat, contiguous buffer"),
@@ -212,7 +212,7 @@ def test_steps_lie_within_reason(program):
             with pytest.raises(ValueError, match=rf"{name} must be a whole number from 0 to {most}, not "):
                 program.train(rows, rate=0.1, **{name: number})
     for steps in (2**53, 2**52):
-        with pytest.raises(ValueError, match=r"no memory for the losses of [\d,]+ steps\n  Train in several calls"):
+        with pytest.raises(ValueError, match=r"not enough memory for the losses of [\d,]+ steps\n  Train in several"):
             program.train(rows, rate=0.1, steps=steps)
     assert list(program.train(rows, rate=0.1, steps=0)) == []
     assert state(program) == ([0.5, -1.0], [0.0, 0.0])
@@ -221,9 +221,9 @@ def test_steps_lie_within_reason(program):
 def test_without_inputs_there_is_no_row(engine):
     p = Value(3.0)
     program = engine.compile(p * p, inputs=[], parameters=[p])
-    with pytest.raises(ValueError, match="a column makes 0 inputs"):
+    with pytest.raises(ValueError, match="a column has 0 inputs"):
         program.train(doubles(1.0), rate=0.1)
-    with pytest.raises(ValueError, match="every column must hold the same number of rows, one at least"):
+    with pytest.raises(ValueError, match="every column must hold the same number of rows, at least one"):
         program.train([], rate=0.1)
 
 

@@ -366,14 +366,14 @@ def test_a_version_that_is_none(path, family, text, version):
         assert str(error.value).replace("\n", "").isprintable()
     (skipped,) = toolchains.skipped()
     assert Path(skipped.path).name == family
-    assert skipped.reason.startswith(f"says no version of {family}: ")
+    assert skipped.reason.startswith(f"prints no {family} version: ")
     assert skipped.reason.isprintable()
 
 
 @pytest.mark.parametrize(
     "text, reason",
     [
-        (r"printf '\377\376\377'", "says no version of gcc: \N{REPLACEMENT CHARACTER}"),
+        (r"printf '\377\376\377'", "prints no gcc version: \N{REPLACEMENT CHARACTER}"),
         ("exit 3", "ended with exit code 3"),
         (f'echo "{GCC.format("99.1.0")}"; exit 1', "ended with exit code 1: gcc (Debian 99.1.0-14) 99.1.0"),
         ("kill -KILL $$", "ended with signal 9"),
@@ -406,7 +406,7 @@ def test_what_is_no_program_is_listed_and_does_not_hide_the_next(path, tmp_path,
     assert find("gcc").command == (str(other / "gcc"),)
     assert [(Path(skipped.path).name, skipped.reason.partition(" (")[0]) for skipped in toolchains.skipped()] == [
         ("gcc", "is a folder"),
-        ("gcc-12", "is a link to nothing"),
+        ("gcc-12", "is a dangling link"),
         ("gcc-13", "may not be executed"),
         ("gcc-14", "can't be started"),
     ]
@@ -440,7 +440,7 @@ def test_where_none_is_usable_doctor_is_named(path):
     path("gcc", "hello")
     with pytest.raises(Unavailable) as error:
         find("gcc")
-    assert "`zoomgrad doctor` says what else is named so" in error.value.remedy
+    assert "`zoomgrad doctor` lists programs with that name" in error.value.remedy
 
 
 def test_a_gcc_that_is_clang_is_nothing_to_complain_about(path):
@@ -504,7 +504,7 @@ def temporary_folder(monkeypatch):
 def test_a_temporary_folder_that_is_not_there(compiler, tmp_path, temporary_folder):
     temporary_folder(tmp_path / "nowhere")
     message = failure(compiler(OUTPUT))
-    assert message.startswith("there is no place to compile: ")
+    assert message.startswith("no folder can be created for the build: ")
     assert "Point TMPDIR at" in message
 
 
@@ -535,7 +535,7 @@ def test_a_full_disk(compiler, full_disk):
     message = failure(compiler(OUTPUT), ["/* long */" * 1000])
     assert message.startswith("unit_0.c could not be written: ")
     assert os.strerror(errno.ENOSPC) in message
-    assert "space left" in message.splitlines()[1]
+    assert "free space" in message.splitlines()[1]
 
 
 FULL = """

@@ -210,9 +210,9 @@ def test_only_a_leaf_can_be_named():
 def test_a_leaf_has_one_name():
     a, b = Value(1.0), Value(2.0)
     loss = a * b
-    with pytest.raises(ValueError, match=r"inputs\[2\] is inputs\[0\] already\n  Name each leaf once"):
+    with pytest.raises(ValueError, match=r"inputs\[2\] is already inputs\[0\]\n  Name each leaf once"):
         linearize(loss, inputs=[a, b, a])
-    with pytest.raises(ValueError, match=r"parameters\[0\] is inputs\[1\] already"):
+    with pytest.raises(ValueError, match=r"parameters\[0\] is already inputs\[1\]"):
         linearize(loss, inputs=[a, b], parameters=[b])
     assert clean(loss)
 

@@ -364,19 +364,19 @@ PLAIN = Network((2, 3, 1), "relu", True, "squared_error", 1)
 @pytest.mark.parametrize(
     ("network", "reason"),
     [
-        (None, "it is written for MLPs, and this model is none"),
+        (None, "it is written for MLPs, and this model is not an MLP"),
         (PLAIN._replace(shape=(2, 1)), "it is written for two layers of weights, and this model has 1"),
         (PLAIN._replace(shape=(2, 3, 4, 1)), "it is written for two layers of weights, and this model has 3"),
         (PLAIN._replace(activation="tanh"), "it is written for ReLU and a linear last layer, and this model has tanh"),
         (
             PLAIN._replace(last_linear=False),
-            "it is written for ReLU and a linear last layer, and this model has relu, the last one included",
+            "it is written for ReLU and a linear last layer, and this model has relu on all layers",
         ),
         (
             PLAIN._replace(loss="hinge_l2"),
             "it is written for cross_entropy and squared_error, and this loss is hinge_l2",
         ),
-        (PLAIN._replace(samples=100), "it is written for one sample a step, and a step of this workload has 100"),
+        (PLAIN._replace(samples=100), "it is written for one sample per step, and a step of this workload has 100"),
     ],
 )
 @pytest.mark.parametrize("name", ENGINES)

@@ -1,9 +1,10 @@
-"""The C of recovered loops, whole, in each of its forms: what a reader of the generated code sees."""
+"""The C of recovered loops in each of its forms, with an `#include` for each file that is the same for every graph."""
 
 from __future__ import annotations
 
 import pytest
 
+from engines.kernel import c_text
 from engines.rerolled.emit.c import c_source
 from engines.rerolled.rearrange import weight_reuse as pairs
 from tests.engines.graphs import classifier
@@ -23,6 +24,7 @@ FORMS = {
 def test_c(golden, monkeypatch, name):
     """A network of 3, 4 and 3 neurons. Its weights are few: they are rearranged because the test says so."""
     monkeypatch.setattr(pairs, "MANY", 1)
+    monkeypatch.setattr(c_text, "read", '#include "{}"'.format)
     graph, kinds = classifier()
     source = c_source(step_of(tape_of(graph, kinds, [0, 1, 2]), FORMS[name]), FORMS[name])
     golden(f"rerolled-{name}.c", "\n".join(source.units))

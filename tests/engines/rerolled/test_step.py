@@ -160,7 +160,7 @@ BROKEN = {
     "the loss comes before its values": ("plain", lambda s: swapped(without(s, steps.TakeRow())), "before its values"),
     "no guard": ("plain", lambda s: without(s, steps.Guard()), "before the loss is recorded"),
     "a lost forward loop": ("plain", lambda s: without_run(s, "values"), "forward: it runs loops"),
-    "a lost gradient": ("plain", lambda s: without(s, Perform("gradients")), "before all gradients are there"),
+    "a lost gradient": ("plain", lambda s: without(s, Perform("gradients")), "before all gradients are computed"),
     "a lost sink": ("in place", lambda s: without_run(s, "sinks in place"), "it ends without loops"),
     "no update": ("plain", lambda s: without(s, steps.Update()), "a batch ends without an update"),
     "no rate": ("in place", lambda s: without(s, steps.NextRate()), "without"),

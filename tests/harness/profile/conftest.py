@@ -1,4 +1,4 @@
-"""What the tests of profilers share: a look at a cell, on the interpreter that runs them."""
+"""What the tests of profilers share: a session with a cell, on the interpreter that runs them."""
 
 import shutil
 import subprocess
@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 import pytest
 
 import engines
-from harness import containment, interpreters
+from harness import containment
 from harness.containment import Limits
-from harness.profile.look import Look
+from harness.machine import environments, interpreters
+from harness.profile.profile_session import Session
 from results.record import Cell
 
 
@@ -23,8 +24,8 @@ def running():
     )
 
 
-class MakeLook:
-    """`look(engine, workload)`: what a profiler is given."""
+class MakeSession:
+    """`session(engine, workload)`: what a profiler is given."""
 
     def __init__(self, folder, running):
         self.folder = folder
@@ -39,9 +40,9 @@ class MakeLook:
         self.common = {"cell": cell, "status": "measured", "started_at": datetime.now(UTC)}
 
         def python(lock):
-            return interpreters.environment(chosen, lock=lock)
+            return environments.environment(chosen, lock=lock)
 
-        return Look(cell, engines.load(engine), chosen, python, seconds, Limits(timeout_seconds), self.folder, run)
+        return Session(cell, engines.load(engine), chosen, python, seconds, Limits(timeout_seconds), self.folder, run)
 
     @property
     def has_symbols(self):
@@ -54,5 +55,5 @@ class MakeLook:
 
 
 @pytest.fixture
-def look(tmp_path, running):
-    return MakeLook(tmp_path / "kept", running)
+def session(tmp_path, running):
+    return MakeSession(tmp_path / "kept", running)

@@ -14,29 +14,29 @@ from engines.kernel.toolchains import Toolchain
 from harness.containment import Limits
 from harness.profile import compilers
 from harness.profile.compilers import Account, NoAccount, clang_account, count_functions, gcc_account, profile, shares
-from harness.profile.look import Look, NoProfile
+from harness.profile.profile_session import NoProfile, Session
 from results.profile import PROFILE
 from results.record import Cell
 
 
 @pytest.fixture
-def look(tmp_path, monkeypatch):
-    """`look(engine, workload)`: what the profiler is given; nothing may be left in the folder for temporary files."""
+def session(tmp_path, monkeypatch):
+    """`session(engine, workload)`: what the profiler is given; the folder for temporary files must stay empty."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
 
     def make(engine, workload="xor", *, seconds=0.0, timeout_seconds=60.0):
         cell = Cell(engine=engine, interpreter="cpython-3.13", workload=workload)
-        return Look(cell, engines.load(engine), None, None, seconds, Limits(timeout_seconds), tmp_path / "kept")
+        return Session(cell, engines.load(engine), None, None, seconds, Limits(timeout_seconds), tmp_path / "kept")
 
     yield make
     assert not list(temporary.iterdir())
 
 
-def refusal(look):
+def refusal(session):
     with pytest.raises(NoProfile) as error:
-        profile(look)
+        profile(session)
     assert error.value.reason
     assert error.value.remedy
     return error.value
@@ -249,12 +249,12 @@ double forward(const double *restrict x,
         ("rerolled-clang", "digits", "InstCombinePass"),
     ],
 )
-def test_a_real_compiler(look, engine, workload, well_known):
+def test_a_real_compiler(session, engine, workload, well_known):
     try:
         engines.load(engine).check()
     except Unavailable as missing:
         pytest.skip(missing.reason)
-    found = valid(look(engine, workload), profile(look(engine, workload)))
+    found = valid(session(engine, workload), profile(session(engine, workload)))
     assert found.tool.startswith(engines.load(engine).compiler.partition("-")[0])
     assert found.flags == engines.load(engine).flags
     assert found.units == 1 if "whole" in engine or "published" in engine else found.units >= 1
@@ -268,7 +268,7 @@ def test_a_real_compiler(look, engine, workload, well_known):
 
 
 @pytest.mark.parametrize("engine", ["clang-O1-fma", "clang-O1-published-fma", "gcc-O2-fma", "rerolled-clang-fma"])
-def test_what_a_real_compiler_fuses(look, engine):
+def test_what_a_real_compiler_fuses(session, engine):
     """At most what it may, where an instruction does one operation; and nothing unless it is told to."""
     workload = "mlp-20x9x4"
     found = {}
@@ -277,7 +277,7 @@ def test_what_a_real_compiler_fuses(look, engine):
             engines.load(name).check()
         except Unavailable as missing:
             pytest.skip(missing.reason)
-        found[name] = valid(look(name, workload), profile(look(name, workload)))
+        found[name] = valid(session(name, workload), profile(session(name, workload)))
         if found[name].fused_reason:
             pytest.skip(found[name].fused_reason)
     fused, plain = found.values()
@@ -289,9 +289,9 @@ def test_what_a_real_compiler_fuses(look, engine):
     assert fused.fused_instructions <= fused.fusable_forward + fused.fusable_backward + updates
 
 
-def valid(look, fields):
+def valid(session, fields):
     """The profile, whose passes are what its reader expects."""
-    cell = {"profiler": "compiler", "cell": look.cell, "status": "measured", "started_at": datetime.now(UTC)}
+    cell = {"profiler": "compiler", "cell": session.cell, "status": "measured", "started_at": datetime.now(UTC)}
     found = PROFILE.validate_python({**cell, **fields})
     names = [row.name for row in found.passes]
     sizes = [row.share for row in found.passes if row.name != "others"]
@@ -304,23 +304,23 @@ def valid(look, fields):
 
 
 @pytest.mark.parametrize("engine", ["tuple", "python-source", "handwritten", "rerolled-numpy", "tcc", "rerolled-tcc"])
-def test_engines_without_such_a_compiler_are_skipped(look, engine):
-    assert refusal(look(engine)).status == "skipped"
+def test_engines_without_such_a_compiler_are_skipped(session, engine):
+    assert refusal(session(engine)).status == "skipped"
 
 
-def test_a_compiler_that_is_not_there(look):
-    missing = refusal(look("clang-5-O1"))
+def test_a_compiler_that_is_not_there(session):
+    missing = refusal(session("clang-5-O1"))
     assert missing.status == "skipped"
     assert "clang 5" in missing.reason
 
 
 @pytest.mark.parametrize("engine", ["gcc-O1", "clang-O1"])
-def test_a_limit_of_time(look, engine):
+def test_a_limit_of_time(session, engine):
     try:
         engines.load(engine).check()
     except Unavailable as missing:
         pytest.skip(missing.reason)
-    late = refusal(look(engine, "digits", timeout_seconds=0.05))
+    late = refusal(session(engine, "digits", timeout_seconds=0.05))
     assert (late.status, late.reason) == ("timed-out", "took longer than 0.05 s")
 
 
@@ -343,35 +343,35 @@ def compiler(tmp_path, monkeypatch):
     return make
 
 
-def test_one_that_hangs_is_timed_out(look, compiler):
+def test_one_that_hangs_is_timed_out(session, compiler):
     calls = compiler("sleep 1000")
-    assert refusal(look("gcc-O1", timeout_seconds=0.5)).status == "timed-out"
+    assert refusal(session("gcc-O1", timeout_seconds=0.5)).status == "timed-out"
     assert len(calls()) == 1
 
 
-def test_one_that_fails(look, compiler):
+def test_one_that_fails(session, compiler):
     compiler("echo no such thing; exit 1")
-    failed = refusal(look("gcc-O1"))
+    failed = refusal(session("gcc-O1"))
     assert failed.status == "failed"
     assert "ended with exit code 1: no such thing" in failed.reason
 
 
-def test_one_that_does_not_know_the_flag(look, compiler):
+def test_one_that_does_not_know_the_flag(session, compiler):
     """Clang before version 9."""
     compiler("echo \"clang: error: unknown argument: '-ftime-trace'\"; exit 1")
-    unknown = refusal(look("clang-O1"))
+    unknown = refusal(session("clang-O1"))
     assert (unknown.status, unknown.reason) == ("skipped", "clang 1.2.3 knows no -ftime-trace")
 
 
 @pytest.mark.parametrize("engine", ["gcc-O1", "clang-O1"])
-def test_one_that_says_nothing(look, compiler, engine):
+def test_one_that_says_nothing(session, compiler, engine):
     compiler("exit 0")
-    assert refusal(look(engine)).status == "skipped"
+    assert refusal(session(engine)).status == "skipped"
 
 
-def test_one_that_is_faster_than_its_clock(look, compiler):
+def test_one_that_is_faster_than_its_clock(session, compiler):
     compiler("cat <<'END'\nTime variable  usr  sys  wall  GGC\n TOTAL  :  0.00  0.00  0.00  1k\nEND")
-    fast = refusal(look("gcc-O1"))
+    fast = refusal(session("gcc-O1"))
     assert fast.status == "skipped"
     assert "clock" in fast.reason
 
@@ -379,9 +379,9 @@ def test_one_that_is_faster_than_its_clock(look, compiler):
 SAYS_TABLE = "cat <<'END'\nTime variable  usr  wall\n CSE  :  0.0 ( 0%)  0.3 ( 30%)\n TOTAL  :  0.0  1.0\nEND"
 
 
-def test_what_it_is_told(look, compiler):
+def test_what_it_is_told(session, compiler):
     calls = compiler(SAYS_TABLE)
-    found = valid(look("gcc-O1"), profile(look("gcc-O1")))
+    found = valid(session("gcc-O1"), profile(session("gcc-O1")))
     assert len(calls()) == found.units
     flags = " ".join(engines.load("gcc-O1").flags)
     assert all(call.startswith(f"{flags} -ftime-report -fPIC -c -o ") for call in calls())
@@ -389,20 +389,20 @@ def test_what_it_is_told(look, compiler):
     assert [(row.name, row.share) for row in found.passes] == [("others", 0.7), ("CSE", 0.3)][::-1]
 
 
-def test_it_looks_again_for_as_long_as_it_may(look, compiler):
+def test_it_compiles_again_for_as_long_as_it_may(session, compiler):
     """A compiler of a small workload is done within a few ticks of its clock."""
     calls = compiler(SAYS_TABLE)
-    found = profile(look("gcc-O1", seconds=0.5))
+    found = profile(session("gcc-O1", seconds=0.5))
     assert found["preparations"] > 1
     assert len(calls()) == found["preparations"] * found["units"]
     assert found["seconds"] == pytest.approx(found["units"]), "of one preparation"
 
 
-def test_clangs_trace_lies_next_to_its_object(look, compiler, tmp_path):
+def test_clangs_trace_lies_next_to_its_object(session, compiler, tmp_path):
     (tmp_path / "trace.json").write_text(json.dumps({"traceEvents": TRACE}))
     script = f"""while [ "$1" != -o ]; do shift; done; cp '{tmp_path}/trace.json' "${{2%.o}}.json" """
     compiler(script)
-    found = valid(look("clang-O1"), profile(look("clang-O1")))
+    found = valid(session("clang-O1"), profile(session("clang-O1")))
     assert [row.name for row in found.passes][:2] == ["Greedy Register Allocator", "ExecuteCompiler"]
 
 

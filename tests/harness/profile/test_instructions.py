@@ -11,9 +11,9 @@ from engines import asking
 from engines.api import Unavailable
 from harness.containment import Finished
 from harness.profile import instructions
-from harness.profile.look import NoProfile
-from harness.worker import count
-from reports.instructions import change
+from harness.profile.profile_session import NoProfile
+from harness.worker.profiling import count
+from reports.profiling.instructions import change
 from results.profile import PROFILE, InstructionsProfile
 
 
@@ -22,23 +22,23 @@ def no_counter(*_):
 
 
 class Answers:
-    """In place of a worker: an outcome, whatever the command."""
+    """In place of a worker: a reply, whatever the command."""
 
-    def __init__(self, **outcome):
-        self.outcome = {
+    def __init__(self, **reply):
+        self.reply = {
             "status": "measured",
             "steps": 50,
             "counts": [1000.0, 6000.0],
             "compiler": "tcc 0.9",
             "flags": [],
         }
-        self.outcome.update(outcome)
+        self.reply.update(reply)
         self.command, self.job = [], {}
 
     def __call__(self, command, environment, folder, limits):
         self.command = command
         self.job = json.loads((Path(folder) / "job.json").read_text())
-        (Path(folder) / "outcome.json").write_text(json.dumps(self.outcome))
+        (Path(folder) / "reply.json").write_text(json.dumps(self.reply))
         return Finished(0, "")
 
 
@@ -50,68 +50,68 @@ def callgrind(monkeypatch):
         pytest.skip("valgrind is not installed: `apt install valgrind`")
 
 
-def test_what_two_portions_differ_by_is_a_steps(look, callgrind):
+def test_what_two_portions_differ_by_is_a_steps(session, callgrind):
     answers = Answers()
-    seen = instructions.profile(look("tcc", run=answers))
-    assert (seen["step_instructions"], seen["steps"]) == (100.0, 50)
+    counted = instructions.profile(session("tcc", run=answers))
+    assert (counted["step_instructions"], counted["steps"]) == (100.0, 50)
     assert answers.command[1] == "--tool=callgrind"
-    assert answers.command[-3:-1] == ["-m", "harness.worker.count"]
-    assert (answers.job["counter"], answers.job["target"]) == ("callgrind", seen["target"])
-    assert seen["tool"].startswith("callgrind ")
+    assert answers.command[-3:-1] == ["-m", "harness.worker.profiling.count"]
+    assert (answers.job["counter"], answers.job["target"]) == ("callgrind", counted["target"])
+    assert counted["tool"].startswith("callgrind ")
 
 
-def test_where_the_processor_counts_nothing_stands_between(look, monkeypatch):
+def test_where_the_processor_counts_nothing_stands_between(session, monkeypatch):
     class Counting:
         def close(self):
             pass
 
     monkeypatch.setattr(count, "Processor", Counting)
     answers = Answers()
-    seen = instructions.profile(look("tcc", run=answers))
-    assert answers.command[1:3] == ["-m", "harness.worker.count"]
+    counted = instructions.profile(session("tcc", run=answers))
+    assert answers.command[1:3] == ["-m", "harness.worker.profiling.count"]
     assert (answers.job["counter"], answers.job["target"]) == ("processor", "")
-    assert seen["tool"].startswith("instructions:u")
+    assert counted["tool"].startswith("instructions:u")
 
 
-def test_where_nothing_counts_it_says_how_to_get_it(look, monkeypatch):
+def test_where_nothing_counts_it_says_how_to_get_it(session, monkeypatch):
     monkeypatch.setattr(count, "Processor", no_counter)
     monkeypatch.setattr(instructions, "which", lambda _: None)
     with pytest.raises(NoProfile, match="no counters, and valgrind is not installed") as none:
-        instructions.profile(look("tcc"))
+        instructions.profile(session("tcc"))
     assert (none.value.status, none.value.remedy) == ("skipped", instructions.REMEDY)
 
 
-def test_a_counter_that_saw_nothing_is_a_failure(look, callgrind):
+def test_a_counter_that_saw_nothing_is_a_failure(session, callgrind):
     with pytest.raises(NoProfile, match="saw no call of compiled code"):
-        instructions.profile(look("tcc", run=Answers(counts=[0.0, 0.0])))
+        instructions.profile(session("tcc", run=Answers(counts=[0.0, 0.0])))
 
 
-def test_a_worker_that_dies_is_told(look, callgrind):
+def test_a_worker_that_dies_is_told(session, callgrind):
     def dies(command, environment, folder, limits):
         return Finished(-4, "Illegal instruction")
 
     with pytest.raises(NoProfile, match="SIGILL") as none:
-        instructions.profile(look("tcc", run=dies))
+        instructions.profile(session("tcc", run=dies))
     assert none.value.status == "failed"
 
 
 @pytest.mark.parametrize("engine", ["tcc", "rerolled-gcc"])
-def test_a_count_is_the_same_again(engine, look, callgrind):
+def test_a_count_is_the_same_again(engine, session, callgrind):
     """Real workers under real callgrind; vectors too, which valgrind knows only in part."""
     try:
         engines.load(engine).check()
     except Unavailable as missing:
         pytest.skip(missing.reason)
-    chosen = look(engine)
-    first, second = (PROFILE.validate_python(self_made(chosen, look)) for _ in range(2))
+    chosen = session(engine)
+    first, second = (PROFILE.validate_python(self_made(chosen, session)) for _ in range(2))
     assert isinstance(first, InstructionsProfile)
     assert first.step_instructions > 50
     assert change(second, first) == 1.0
     assert (chosen.folder / "callgrind.out.1").exists()
 
 
-def self_made(chosen, look):
-    return {"profiler": "instructions", **look.common, **instructions.profile(chosen)}
+def self_made(chosen, session):
+    return {"profiler": "instructions", **session.common, **instructions.profile(chosen)}
 
 
 @pytest.mark.parametrize("text", ["exit 1", "exec sleep 1000", "exec yes"])

@@ -1,13 +1,13 @@
-"""perf's text, read; and perf itself, where it may look."""
+"""perf's text, read; and perf itself, where it may profile."""
 
 import sys
 from pathlib import Path
 
 import pytest
 
-from harness import interpreters
+from harness.machine import interpreters
 from harness.profile import perf
-from harness.profile.look import NoProfile
+from harness.profile.profile_session import NoProfile
 from harness.profile.symbols import Frame
 from results.profile import SymbolProfile
 
@@ -87,17 +87,17 @@ def usable():
 
 
 @pytest.mark.alone
-def test_a_real_one(look, usable):
+def test_a_real_one(session, usable):
     before = set(Path("/tmp").glob("jit*-*"))
-    found = perf.profile(look("tuple", "digits", seconds=2.0))
-    profile = SymbolProfile.model_validate({**look.common, **found})
+    found = perf.profile(session("tuple", "digits", seconds=2.0))
+    profile = SymbolProfile.model_validate({**session.common, **found})
     assert profile.samples >= perf.FEWEST
     assert sum(profile.groups.values()) == pytest.approx(1)
     assert profile.tool.startswith("perf")
-    if look.has_symbols:
+    if session.has_symbols:
         assert profile.groups["evaluation loop"] > 0.05
         assert profile.groups["garbage collector"] > 0
-    text = (look.folder / "perf.folded").read_text()
+    text = (session.folder / "perf.folded").read_text()
     assert ";" in text
     if sys.version_info >= (3, 13):
         assert "Value.__init__ (tuple.py)" in text
@@ -105,20 +105,20 @@ def test_a_real_one(look, usable):
 
 
 @pytest.mark.alone
-def test_pypy_is_looked_at_too(look, usable):
+def test_pypy_is_profiled_too(session, usable):
     pypy = next((found for found in interpreters.discover() if found.has_jit), None)
     if not pypy:
         pytest.skip("no PyPy on this machine")
-    found = perf.profile(look("tuple", "digits", seconds=1.0, interpreter=pypy))
+    found = perf.profile(session("tuple", "digits", seconds=1.0, interpreter=pypy))
     assert found["groups"].get("machine code of the JIT", 0) > 0
 
 
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("echo 'no \033[2J access' >&2; exit 1", "perf may not look: it ended with exit code 1: no"),
-        ("exec sleep 1000", "perf may not look: it gave no answer within 0.5 s"),
-        ("exec yes", "perf may not look: it wrote more than"),
+        ("echo 'no \033[2J access' >&2; exit 1", "perf may not profile: it ended with exit code 1: no"),
+        ("exec sleep 1000", "perf may not profile: it gave no answer within 0.5 s"),
+        ("exec yes", "perf may not profile: it wrote more than"),
     ],
 )
 @pytest.mark.skipif(sys.platform != "linux", reason="perf is Linux's own")

@@ -1,16 +1,19 @@
-"""Which profiler looks at which cell, and what is stored of it: a profile, or why there is none."""
+"""Which profiler fits which cell, and what is stored of it: a profile, or why there is none."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from harness import interpreters, planning, profile
+from harness import profile
 from harness.containment import Finished
-from harness.interpreters import Missing, NoEnvironment
+from harness.machine import environments, interpreters
+from harness.machine.environments import NoEnvironment
+from harness.machine.interpreters import Missing
+from harness.plan import planning
 from harness.profile import anatomy as anatomy_profiler
-from harness.profile.look import NoProfile
-from harness.worker import memory as worker_memory
+from harness.profile.profile_session import NoProfile
+from harness.worker.profiling import memory as worker_memory
 from results.profile import PARTS
 from results.record import Cell
 from results.store import Store
@@ -38,16 +41,16 @@ def store(plan, tmp_path):
 
 
 class Fake:
-    """Stands for every worker: answers with that outcome, and keeps what it was asked."""
+    """Stands for every worker: answers with that reply, and keeps what it was asked."""
 
-    def __init__(self, **outcome):
-        self.outcome = {"steps": 4, "seconds": 2.0, "preparations": 0, "pid": 1, "step_seconds": [0.5], **outcome}
+    def __init__(self, **reply):
+        self.reply = {"steps": 4, "seconds": 2.0, "preparations": 0, "pid": 1, "step_seconds": [0.5], **reply}
         self.commands, self.jobs = [], []
 
     def __call__(self, command, environment, folder, limits):
         self.commands.append(command)
         self.jobs.append(json.loads((Path(folder) / "job.json").read_text()))
-        (Path(folder) / "outcome.json").write_text(json.dumps(self.outcome))
+        (Path(folder) / "reply.json").write_text(json.dumps(self.reply))
         return Finished(0, "")
 
 
@@ -59,7 +62,7 @@ def test_profilers_by_cell(found, running):
     assert by_engine["gcc-O1"] == by_engine["tcc"] == ["scalene", "perf", "compiler", "instructions"]
 
 
-def test_pypy_has_a_jit_and_no_scalene_and_what_is_compiled_is_looked_at_once(found, running):
+def test_pypy_has_a_jit_and_no_scalene_and_what_is_compiled_is_profiled_once(found, running):
     pypy = next((i.name for i in found if i.has_jit), None)
     if not pypy:
         pytest.skip("no PyPy on this machine")
@@ -73,7 +76,7 @@ def test_pypy_has_a_jit_and_no_scalene_and_what_is_compiled_is_looked_at_once(fo
 
 
 def test_the_plan_by_itself_is_the_published_ladder_on_the_published_interpreter_the_newest_and_pypy(found):
-    names = planning.looked_at(found)
+    names = planning.worth_profiling(found)
     assert interpreters.reference(found).name in names
     chosen = plan_of(found, everywhere=names)
     assert {cell.engine for cell in chosen.run.cells} >= {"baseline", "tuple", "slots", "hoisted", "python-source"}
@@ -82,39 +85,39 @@ def test_the_plan_by_itself_is_the_published_ladder_on_the_published_interpreter
 
 def test_what_a_worker_saw_is_stored(plan, store):
     generations = [{"name": "generation 0", "collections": 3, "seconds": 0.5, "collected": 7}]
-    fake = Fake(status="measured", watched={"generations": generations, "blocks_left": 12, "peak_blocks": 99})
-    ((_, _, nothing), (_, name, seen)) = profile.look_at(plan, store, ["collector"], 2.0, run=fake)
+    fake = Fake(status="measured", readings={"generations": generations, "blocks_left": 12, "peak_blocks": 99})
+    ((_, _, nothing), (_, name, kept)) = profile.run_profilers(plan, store, ["collector"], 2.0, run=fake)
     assert nothing is None
     assert name == "collector"
-    assert (seen.status, seen.share, seen.blocks_left) == ("measured", 0.25, 12)
-    assert store.profiles() == [seen]
-    assert fake.jobs[0]["watch"] == "collector"
-    assert fake.commands[0][1:3] == ["-m", "harness.worker.profile"]
+    assert (kept.status, kept.share, kept.blocks_left) == ("measured", 0.25, 12)
+    assert store.profiles() == [kept]
+    assert fake.jobs[0]["probe"] == "collector"
+    assert fake.commands[0][1:3] == ["-m", "harness.worker.profiling.profile"]
 
 
 @pytest.mark.parametrize("status", ["skipped", "failed"])
 def test_a_worker_without_a_result_is_a_profile_with_a_reason(plan, store, status):
     fake = Fake(status=status, reason="no such thing", remedy="make one")
-    *_, (_, _, seen) = profile.look_at(plan, store, ["collector"], 2.0, run=fake)
-    assert (seen.status, seen.reason, seen.remedy) == (status, "no such thing", "make one")
-    assert store.profiles() == [seen]
+    *_, (_, _, kept) = profile.run_profilers(plan, store, ["collector"], 2.0, run=fake)
+    assert (kept.status, kept.reason, kept.remedy) == (status, "no such thing", "make one")
+    assert store.profiles() == [kept]
 
 
 def test_a_missing_interpreter_is_a_skip(plan, store, running):
     absent = Missing(running.name, "it is not here", "uv python install it")
     without = profile.Plan(plan.run, {}, {running.name: absent})
-    seen = [p for _, _, p in profile.look_at(without, store, ["collector", "scalene"], 2.0) if p]
-    assert {(p.status, p.reason, p.remedy) for p in seen} == {("skipped", "it is not here", "uv python install it")}
+    kept = [p for _, _, p in profile.run_profilers(without, store, ["collector", "scalene"], 2.0) if p]
+    assert {(p.status, p.reason, p.remedy) for p in kept} == {("skipped", "it is not here", "uv python install it")}
 
 
 def test_an_environment_that_can_not_be_made_is_a_failure(plan, store, monkeypatch):
     def refuse(*_, **__):
         raise NoEnvironment("uv pip failed: no network")
 
-    monkeypatch.setattr(interpreters, "environment", refuse)
-    *_, (_, _, seen) = profile.look_at(plan, store, ["collector"], 2.0)
-    assert (seen.status, seen.reason) == ("failed", "uv pip failed: no network")
-    assert seen.remedy
+    monkeypatch.setattr(environments, "environment", refuse)
+    *_, (_, _, kept) = profile.run_profilers(plan, store, ["collector"], 2.0)
+    assert (kept.status, kept.reason) == ("failed", "uv pip failed: no network")
+    assert kept.remedy
 
 
 def test_a_profiler_that_refuses_says_why(plan, store, monkeypatch):
@@ -122,8 +125,8 @@ def test_a_profiler_that_refuses_says_why(plan, store, monkeypatch):
         raise NoProfile("skipped", "perf is not installed", "apt install it")
 
     monkeypatch.setitem(profile.PROFILERS, "perf", refuse)
-    *_, (_, _, seen) = profile.look_at(plan, store, ["perf"], 2.0)
-    assert (seen.profiler, seen.status, seen.remedy) == ("perf", "skipped", "apt install it")
+    *_, (_, _, kept) = profile.run_profilers(plan, store, ["perf"], 2.0)
+    assert (kept.profiler, kept.status, kept.remedy) == ("perf", "skipped", "apt install it")
 
 
 def test_a_profiler_that_breaks_does_not_stop_the_others(plan, store, monkeypatch):
@@ -131,24 +134,24 @@ def test_a_profiler_that_breaks_does_not_stop_the_others(plan, store, monkeypatc
         raise ZeroDivisionError("no samples")
 
     monkeypatch.setitem(profile.PROFILERS, "perf", break_)
-    watched = {"generations": [], "blocks_left": 1, "peak_blocks": 0}
-    fake = Fake(status="measured", watched=watched)
-    seen = [p for _, _, p in profile.look_at(plan, store, ["perf", "collector"], 2.0, run=fake) if p]
-    assert [(p.profiler, p.status) for p in seen] == [("perf", "failed"), ("collector", "measured")]
-    assert seen[0].reason == "ZeroDivisionError: no samples"
+    readings = {"generations": [], "blocks_left": 1, "peak_blocks": 0}
+    fake = Fake(status="measured", readings=readings)
+    kept = [p for _, _, p in profile.run_profilers(plan, store, ["perf", "collector"], 2.0, run=fake) if p]
+    assert [(p.profiler, p.status) for p in kept] == [("perf", "failed"), ("collector", "measured")]
+    assert kept[0].reason == "ZeroDivisionError: no samples"
 
 
 def test_a_later_look_takes_the_place_of_an_earlier_one(plan, store):
     for blocks in (1, 2):
-        watched = {"generations": [], "blocks_left": blocks, "peak_blocks": 0}
-        list(profile.look_at(plan, store, ["collector"], 2.0, run=Fake(status="measured", watched=watched)))
-    assert [seen.blocks_left for seen in store.profiles()] == [2]
+        readings = {"generations": [], "blocks_left": blocks, "peak_blocks": 0}
+        list(profile.run_profilers(plan, store, ["collector"], 2.0, run=Fake(status="measured", readings=readings)))
+    assert [kept.blocks_left for kept in store.profiles()] == [2]
 
 
 def test_a_real_collector(plan, store):
-    *_, (_, _, seen) = profile.look_at(plan, store, ["collector"], 0.3)
-    assert seen.status == "measured"
-    assert seen.steps > 0
+    *_, (_, _, kept) = profile.run_profilers(plan, store, ["collector"], 0.3)
+    assert kept.status == "measured"
+    assert kept.steps > 0
 
 
 @pytest.fixture(params=["this CPython", "the oldest CPython", "PyPy"])
@@ -168,7 +171,7 @@ def on(request, found, running):
 def test_a_real_anatomy_and_real_memory(found, tmp_path, on):
     chosen = plan_of(found, only_engines=["hoisted"], only_workloads=["digits"], only_interpreters=[on])
     store = Store.create(chosen.run, under=tmp_path)
-    anatomy, memory = (seen for *_, seen in profile.look_at(chosen, store, ["anatomy", "memory"], 0.6) if seen)
+    anatomy, memory = (kept for *_, kept in profile.run_profilers(chosen, store, ["anatomy", "memory"], 0.6) if kept)
     assert (anatomy.status, anatomy.reason, memory.status, memory.reason) == ("measured", "", "measured", "")
     assert anatomy.part(*PARTS) == pytest.approx(1.0)
     # The record's own measure of how much its two ways of timing a step differ.
@@ -176,14 +179,14 @@ def test_a_real_anatomy_and_real_memory(found, tmp_path, on):
     assert anatomy.parts["build"] + anatomy.parts["forward"] > 0
     assert anatomy.parts["order"] > 0
     assert memory.peak_bytes >= max(memory.floor_bytes(0), memory.floor_bytes(2)) > 0
-    assert sorted(seen.profiler for seen in store.profiles()) == ["anatomy", "memory"]
+    assert sorted(kept.profiler for kept in store.profiles()) == ["anatomy", "memory"]
 
 
-def test_memory_is_not_looked_at_where_the_system_does_not_tell_it(plan, store, monkeypatch):
+def test_memory_is_not_profiled_where_the_system_does_not_tell_it(plan, store, monkeypatch):
     monkeypatch.setattr(worker_memory, "STATM", Path("/nowhere/statm"))
-    *_, (_, _, seen) = profile.look_at(plan, store, ["memory"], 0.3)
-    assert (seen.status, seen.remedy) == ("skipped", "Look on Linux.")
-    assert "/nowhere/statm" in seen.reason
+    *_, (_, _, kept) = profile.run_profilers(plan, store, ["memory"], 0.3)
+    assert (kept.status, kept.remedy) == ("skipped", "Profile on Linux.")
+    assert "/nowhere/statm" in kept.reason
 
 
 def test_what_lies_between_the_clocks_is_the_rest():
@@ -204,9 +207,9 @@ def test_a_real_jit(found, tmp_path):
         pytest.skip("no PyPy on this machine")
     chosen = plan_of(found, only_engines=["hoisted"], only_workloads=["digits"], only_interpreters=[pypy])
     store = Store.create(chosen.run, under=tmp_path)
-    *_, (_, _, seen) = profile.look_at(chosen, store, ["jit"], 1.5)
-    assert (seen.status, seen.reason) == ("measured", "")
-    assert seen.loops > 0
-    assert 0 < seen.tracing < 1
-    assert seen.machine_code_bytes > 0
-    assert seen.first_step_seconds > 0
+    *_, (_, _, kept) = profile.run_profilers(chosen, store, ["jit"], 1.5)
+    assert (kept.status, kept.reason) == ("measured", "")
+    assert kept.loops > 0
+    assert 0 < kept.tracing < 1
+    assert kept.machine_code_bytes > 0
+    assert kept.first_step_seconds > 0

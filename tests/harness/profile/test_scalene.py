@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from harness.containment import Finished
-from harness.interpreters import ROOT
+from harness.machine.interpreters import ROOT
 from harness.profile import scalene
-from harness.profile.look import NoProfile
+from harness.profile.profile_session import NoProfile
 from results.profile import LineProfile
 
 WORK = f"{ROOT}/harness/worker/profile.py exercise:86;"
@@ -29,9 +29,9 @@ def test_stacks_begin_with_the_work_and_end_in_c_where_it_was():
 
 
 @pytest.mark.alone
-def test_a_real_one(look):
-    found = scalene.profile(look("tuple", "digits", seconds=3.0))
-    profile = LineProfile.model_validate({**look.common, **found})
+def test_a_real_one(session):
+    found = scalene.profile(session("tuple", "digits", seconds=3.0))
+    profile = LineProfile.model_validate({**session.common, **found})
     assert profile.tool.startswith("Scalene 2")
     assert profile.steps >= 1
     assert 0.8 < profile.python + profile.native + profile.system <= 1.01
@@ -40,35 +40,35 @@ def test_a_real_one(look):
     text = (ROOT / hottest.file).read_text().splitlines()[hottest.line - 1]
     assert hottest.source == text.strip()
     assert sum(line.allocated_bytes for line in profile.lines) > 2**20
-    page = (look.folder / "scalene.html").read_text(encoding="utf-8", errors="replace")
+    page = (session.folder / "scalene.html").read_text(encoding="utf-8", errors="replace")
     assert page.lstrip().lower().startswith("<!doctype html") or "<html" in page[:2000]
-    assert "ScalarTrainer.train" in (look.folder / "scalene.folded").read_text()
+    assert "ScalarTrainer.train" in (session.folder / "scalene.folded").read_text()
 
 
 class Fake:
-    """Stands for a process: writes an outcome, and nothing else."""
+    """Stands for a process: writes a reply, and nothing else."""
 
     def __init__(self, output=""):
         self.output = output
 
     def __call__(self, command, environment, folder, limits):
-        outcome = {"status": "measured", "steps": 3, "seconds": 0.25, "preparations": 0, "pid": 1, "watched": {}}
-        (Path(folder) / "outcome.json").write_text(json.dumps({**outcome, "step_seconds": [0.1]}))
+        reply = {"status": "measured", "steps": 3, "seconds": 0.25, "preparations": 0, "pid": 1, "readings": {}}
+        (Path(folder) / "reply.json").write_text(json.dumps({**reply, "step_seconds": [0.1]}))
         return Finished(0, self.output)
 
 
-def test_too_short_a_run_writes_no_file_and_exits_with_0(look):
+def test_too_short_a_run_writes_no_file_and_exits_with_0(session):
     """Scalene's own behaviour, scripted here: a longer real run may or may not be long enough."""
     with pytest.raises(NoProfile, match=r"kept nothing of 0\.2 s: did not run for long enough") as none:
-        scalene.profile(look("tuple", run=Fake("did not run for long enough")))
+        scalene.profile(session("tuple", run=Fake("did not run for long enough")))
     assert none.value.status == "failed"
     assert "--seconds" in none.value.remedy
 
 
-def test_pypy_is_refused(look):
+def test_pypy_is_refused(session):
     class PyPy:
         implementation, name, has_jit = "pypy", "pypy-3.9", True
 
     with pytest.raises(NoProfile, match="does not run on pypy") as none:
-        scalene.profile(look("tuple", interpreter=PyPy))
+        scalene.profile(session("tuple", interpreter=PyPy))
     assert none.value.status == "skipped"

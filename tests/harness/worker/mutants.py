@@ -22,7 +22,8 @@ from engines.kernel.python_kernel import PythonKernel, Training
 from engines.rerolled.emit.numpy_runs import Runs
 from engines.rerolled.emit.numpy_step import _Bound
 from harness import workloads
-from harness.worker.evidence import DRILLS, Witness
+from harness.procedure import DRILLS
+from harness.worker.evidence import Witness
 from harness.worker.job import Mismatch
 from harness.worker.proof import prepare_proof
 from harness.worker.vouch import vouch
@@ -235,14 +236,14 @@ def witness_of(workload, folder):
     job = {
         "engine": "python-source",
         "workload": workload,
-        "outcome_file": "",
+        "reply_file": "",
         "witnesses": {},
         "folder": str(folder),
         "seconds": 60.0,
         "steps": STEPS,
     }
-    outcome = vouch(job)
-    assert outcome["status"] == "measured", outcome
+    reply = vouch(job)
+    assert reply["status"] == "measured", reply
     assert Witness(folder).steps == STEPS
     return folder
 

@@ -8,8 +8,8 @@ import pytest
 import engines
 from engines.api import Unavailable
 from harness import workloads
-from harness.worker import count
 from harness.worker.job import do_job
+from harness.worker.profiling import count
 
 SOFTWARE_FAULTS = (1, 2)
 """PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS: an event that needs no processor's counter."""
@@ -39,7 +39,7 @@ def job(tmp_path):
     return {
         "engine": "tcc",
         "workload": "xor",
-        "outcome_file": str(tmp_path / "outcome.json"),
+        "reply_file": str(tmp_path / "reply.json"),
         "counter": "fake",
         "target": "",
         "steps": 50,
@@ -68,9 +68,9 @@ def test_a_portion_is_whole_batches(steps, batch, wanted):
 
 
 def test_both_portions_are_counted_and_only_they(tcc, job):
-    outcome = count.count(job)
-    assert (outcome["status"], outcome["counts"], outcome["steps"]) == ("measured", [10.0, 20.0], 52)
-    assert outcome["compiler"].startswith("tcc ")
+    reply = count.count(job)
+    assert (reply["status"], reply["counts"], reply["steps"]) == ("measured", [10.0, 20.0], 52)
+    assert reply["compiler"].startswith("tcc ")
 
 
 def test_portions_start_anew_so_that_one_holds_the_other(tcc, job, monkeypatch):
@@ -92,8 +92,8 @@ def test_portions_start_anew_so_that_one_holds_the_other(tcc, job, monkeypatch):
 
 
 def test_an_engine_that_refuses_is_a_skip(job):
-    outcome = count.count({**job, "engine": "handwritten", "workload": "moons"})
-    assert outcome["status"] == "skipped"
+    reply = count.count({**job, "engine": "handwritten", "workload": "moons"})
+    assert reply["status"] == "skipped"
 
 
 def test_only_the_machines_own_target_is_replaced():
@@ -189,9 +189,9 @@ def test_the_systems_counters_are_read():
     assert 0 <= counts[0] < 500 < counts[1], counts
 
 
-def test_a_job_leaves_its_outcome(tcc, job, tmp_path, monkeypatch):
+def test_a_job_leaves_its_reply(tcc, job, tmp_path, monkeypatch):
     file = tmp_path / "job.json"
     file.write_text(json.dumps(job))
     monkeypatch.setattr("sys.argv", ["count", str(file)])
     do_job(count.count)
-    assert json.loads((tmp_path / "outcome.json").read_text())["counts"] == [10.0, 20.0]
+    assert json.loads((tmp_path / "reply.json").read_text())["counts"] == [10.0, 20.0]

@@ -72,7 +72,7 @@ def test_a_program_finds_the_modules_beside_it(tmp_path):
 def test_an_engine_without_a_value_is_refused(tmp_path):
     result = execute("handwritten", tmp_path, "print('ran')")
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr.startswith("zoomgrad: handwritten knows only whole models")
+    assert result.stderr.startswith("zoomgrad: handwritten runs whole models only")
     assert "--engine tuple" in result.stderr
 
 

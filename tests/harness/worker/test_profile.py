@@ -1,4 +1,4 @@
-"""What a worker does while a profiler looks: on every interpreter."""
+"""What a worker does under a profiler: on every interpreter."""
 
 import gc
 import json
@@ -12,10 +12,10 @@ import pytest
 
 import engines
 from harness import workloads
-from harness.worker import anatomy, memory
-from harness.worker import profile as worker
-from harness.worker.profile import WATCHES
-from harness.worker.watch import Watching, stack_of
+from harness.worker.profiling import anatomy, memory
+from harness.worker.profiling import profile as worker
+from harness.worker.profiling.introspection import Subject, stack_of
+from harness.worker.profiling.profile import PROBES
 
 ON_PYPY = sys.implementation.name == "pypy"
 
@@ -25,29 +25,29 @@ def job(tmp_path):
     return {
         "engine": "tuple",
         "workload": "xor",
-        "outcome_file": str(tmp_path / "outcome.json"),
-        "watch": "nothing",
+        "reply_file": str(tmp_path / "reply.json"),
+        "probe": "nothing",
         "seconds": 0.1,
         "folder": str(tmp_path),
     }
 
 
 def test_it_trains_for_a_while_and_tells_how_far_it_came(job):
-    outcome = worker.profile(job)
-    assert outcome["status"] == "measured"
-    assert outcome["steps"] >= 1
-    assert outcome["seconds"] > 0
-    assert outcome["preparations"] == 0, "nothing is compiled"
-    assert outcome["pid"] == os.getpid()
-    assert all(seconds > 0 for seconds in outcome["step_seconds"])
+    reply = worker.profile(job)
+    assert reply["status"] == "measured"
+    assert reply["steps"] >= 1
+    assert reply["seconds"] > 0
+    assert reply["preparations"] == 0, "nothing is compiled"
+    assert reply["pid"] == os.getpid()
+    assert all(seconds > 0 for seconds in reply["step_seconds"])
 
 
 def test_what_compiles_is_prepared_again_for_half_of_the_time(job):
-    outcome = worker.profile({**job, "engine": "bytecode"})
-    assert outcome["preparations"] >= 1
-    assert outcome["steps"] >= 1
-    watched = worker.profile({**job, "engine": "bytecode", "watch": "collector"})
-    assert watched["preparations"] == 0, "its own figures are of training alone"
+    reply = worker.profile({**job, "engine": "bytecode"})
+    assert reply["preparations"] >= 1
+    assert reply["steps"] >= 1
+    readings = worker.profile({**job, "engine": "bytecode", "probe": "collector"})
+    assert readings["preparations"] == 0, "its own figures are of training alone"
 
 
 def test_the_first_portion_is_one_step():
@@ -57,18 +57,18 @@ def test_the_first_portion_is_one_step():
 
 
 def test_an_engine_that_refuses_is_a_skip(job):
-    outcome = worker.profile({**job, "engine": "handwritten", "workload": "moons"})
-    assert outcome["status"] == "skipped"
-    assert outcome["reason"]
+    reply = worker.profile({**job, "engine": "handwritten", "workload": "moons"})
+    assert reply["status"] == "skipped"
+    assert reply["reason"]
 
 
 def test_the_collector_tells_its_generations(job):
-    outcome = worker.profile({**job, "watch": "collector", "workload": "digits", "seconds": 0.3})
-    watched = outcome["watched"]
-    assert sum(generation["collections"] for generation in watched["generations"]) > 0
-    assert all(generation["seconds"] >= 0 for generation in watched["generations"])
+    reply = worker.profile({**job, "probe": "collector", "workload": "digits", "seconds": 0.3})
+    readings = reply["readings"]
+    assert sum(generation["collections"] for generation in readings["generations"]) > 0
+    assert all(generation["seconds"] >= 0 for generation in readings["generations"])
     if not ON_PYPY:
-        assert watched["peak_blocks"] >= 0
+        assert readings["peak_blocks"] >= 0
     assert gc.isenabled()
 
 
@@ -77,18 +77,18 @@ INTERPRETED = ("baseline", "tuple", "slots", "hoisted", "local-grads", "replay")
 
 @pytest.mark.parametrize("name", INTERPRETED)
 def test_the_parts_of_a_step_add_up(job, name):
-    outcome = worker.profile({**job, "engine": name, "watch": "anatomy"})
-    watched, step_seconds = outcome["watched"], outcome["seconds"] / outcome["steps"]
-    parts = watched["parts"]
+    reply = worker.profile({**job, "engine": name, "probe": "anatomy"})
+    readings, step_seconds = reply["readings"], reply["seconds"] / reply["steps"]
+    parts = readings["parts"]
     assert tuple(parts) == anatomy.PARTS
     assert all(seconds >= 0 for seconds in parts.values())
     # Between two readings of the steps' clock lies only what the parts' own clock reads, and the loop around them.
     assert sum(parts.values()) == pytest.approx(step_seconds, rel=0.05)
-    assert sum(watched["pauses"].values()) == pytest.approx(parts["collector"], abs=step_seconds / 20)
-    assert watched["plain_step_seconds"] > 0
+    assert sum(readings["pauses"].values()) == pytest.approx(parts["collector"], abs=step_seconds / 20)
+    assert readings["plain_step_seconds"] > 0
     rebuilds = name != "replay"
-    assert (parts["order"] > 0) == (watched["forward_alone_seconds"] is not None if rebuilds else False)
-    assert (watched["preparation_seconds"] > 0) == (not rebuilds)
+    assert (parts["order"] > 0) == (readings["forward_alone_seconds"] is not None if rebuilds else False)
+    assert (readings["preparation_seconds"] > 0) == (not rebuilds)
     assert min(parts["forward"], parts["backward"], parts["update"]) > 0 or ON_PYPY
 
 
@@ -145,8 +145,8 @@ def test_a_pause_that_is_told_late_fell_into_the_part_before(clock, late, found)
 def test_what_is_wrapped_is_unwrapped_if_training_fails(job):
     engine, workload = engines.load("tuple"), workloads.load("xor")
     trainer = engine.prepare(workload)
-    watching = Watching(trainer, workload, 0.0, Path(job["folder"]))
-    with pytest.raises(KeyboardInterrupt), WATCHES["anatomy"]({}, watching):
+    subject = Subject(trainer, workload, 0.0, Path(job["folder"]))
+    with pytest.raises(KeyboardInterrupt), PROBES["anatomy"]({}, subject):
         raise KeyboardInterrupt
     assert "topo" not in vars(engine.Value)
     assert not set(trainer.STAGES) & set(vars(trainer))
@@ -154,21 +154,21 @@ def test_what_is_wrapped_is_unwrapped_if_training_fails(job):
 
 @pytest.mark.skipif(not memory.STATM.exists(), reason="the system does not tell resident memory")
 def test_memory_is_sampled_while_it_trains(job):
-    outcome = worker.profile({**job, "watch": "memory", "workload": "digits", "seconds": 0.3})
-    points = outcome["watched"]["points"]
+    reply = worker.profile({**job, "probe": "memory", "workload": "digits", "seconds": 0.3})
+    points = reply["readings"]["points"]
     assert len(points) >= 3
     assert points == sorted(points)
     assert all(resident > 0 for _, resident in points)
 
 
 @pytest.mark.skipif(not memory.STATM.exists(), reason="the system does not tell resident memory")
-def test_slow_steps_are_watched_for_longer(job):
+def test_slow_steps_are_sampled_for_longer(job):
     for seconds, steps in ((60.0, memory.ENOUGH_STEPS), (0.0, 1)):
-        engine, workload, watched = engines.load("tuple"), workloads.load("xor"), {}
+        engine, workload, readings = engines.load("tuple"), workloads.load("xor"), {}
         trainer = engine.prepare(workload)
-        with WATCHES["memory"](watched, Watching(trainer, workload, seconds, Path(job["folder"]))):
+        with PROBES["memory"](readings, Subject(trainer, workload, seconds, Path(job["folder"]))):
             trainer.train(1)
-        assert watched["steps"] == len(trainer.losses) == steps
+        assert readings["steps"] == len(trainer.losses) == steps
 
 
 def test_thinned_points_keep_the_teeth_of_a_saw():
@@ -184,7 +184,7 @@ def test_thinned_points_keep_the_teeth_of_a_saw():
 @pytest.mark.skipif(ON_PYPY, reason="PyPy does not count blocks of memory")
 def test_closures_leave_their_graph_to_the_collector_and_functions_of_the_module_do_not(job):
     left = {
-        name: worker.profile({**job, "engine": name, "workload": "digits", "watch": "collector"})["watched"][
+        name: worker.profile({**job, "engine": name, "workload": "digits", "probe": "collector"})["readings"][
             "blocks_left"
         ]
         for name in ("baseline", "hoisted")
@@ -203,10 +203,10 @@ def workloads_graph(name):
 @pytest.mark.skipif(not ON_PYPY, reason="only PyPy has a just-in-time compiler to ask")
 def test_pypy_tells_what_it_traced_and_where_it_is(job, tmp_path):
     # In a process of its own: other tests may have had the same loops compiled in this one.
-    watched = as_a_process({**job, "watch": "jit", "workload": "digits", "seconds": 1.0}, tmp_path)["watched"]
-    assert watched["TRACING"] > 0
-    assert watched["TOTAL_COMPILED_LOOPS"] > 0
-    assert watched["TRACING_seconds"] > 0
+    readings = as_a_process({**job, "probe": "jit", "workload": "digits", "seconds": 1.0}, tmp_path)["readings"]
+    assert readings["TRACING"] > 0
+    assert readings["TOTAL_COMPILED_LOOPS"] > 0
+    assert readings["TRACING_seconds"] > 0
     stacks = (tmp_path / "jit.folded").read_text().splitlines()
     assert any("train (trainer.py)" in stack for stack in stacks)
 
@@ -226,7 +226,7 @@ def test_nothing_stays_switched_on(tmp_path):
     engine, workload = engines.load("tuple"), workloads.load("xor")
     trainer = engine.prepare(workload)
     for name in ("collector", "anatomy", "memory"):
-        with WATCHES[name]({}, Watching(trainer, workload, 0.01, tmp_path)):
+        with PROBES[name]({}, Subject(trainer, workload, 0.01, tmp_path)):
             trainer.train(1)
         assert getattr(gc, "callbacks", []) == before
         assert "topo" not in vars(engine.Value)
@@ -246,21 +246,21 @@ def test_generated_python_lies_in_a_file_where_that_is_asked(job, tmp_path, monk
 
 
 def as_a_process(job, folder, *, code=0):
-    """The outcome of a worker; code: what it exits with."""
+    """The reply of a worker; code: what it exits with."""
     job_file = folder / "job.json"
     job_file.write_text(json.dumps(job))
     root = str(Path(__file__).parent.parent.parent.parent)
-    command = [sys.executable, "-m", "harness.worker.profile", str(job_file)]
+    command = [sys.executable, "-m", "harness.worker.profiling.profile", str(job_file)]
     result = subprocess.run(command, check=False, env={**os.environ, "PYTHONPATH": root}, timeout=120)
     assert result.returncode == code
-    return json.loads(Path(job["outcome_file"]).read_text())
+    return json.loads(Path(job["reply_file"]).read_text())
 
 
 def test_as_a_process(job, tmp_path):
     assert as_a_process(job, tmp_path)["status"] == "measured"
 
 
-def test_what_goes_wrong_is_an_outcome(job, tmp_path):
-    outcome = as_a_process({**job, "engine": "no-such-engine"}, tmp_path, code=1)
-    assert outcome["status"] == "failed"
-    assert "no-such-engine" in outcome["reason"]
+def test_what_goes_wrong_is_an_reply(job, tmp_path):
+    reply = as_a_process({**job, "engine": "no-such-engine"}, tmp_path, code=1)
+    assert reply["status"] == "failed"
+    assert "no-such-engine" in reply["reason"]

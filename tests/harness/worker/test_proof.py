@@ -12,18 +12,8 @@ import pytest
 import engines
 from engines.interpreted.engine import InterpretedEngine
 from harness import workloads
-from harness.worker.evidence import (
-    DIVERGES,
-    DRILLS,
-    MOST_STEPS,
-    SHORT,
-    Evidence,
-    Witness,
-    compare,
-    drill,
-    stretches,
-    write_evidence,
-)
+from harness.procedure import DRILLS, MOST_STEPS, SHORT
+from harness.worker.evidence import DIVERGES, Evidence, Witness, compare, drill, stretches, write_evidence
 from harness.worker.job import DamagedEvidence, Mismatch, read_json, run_job
 from harness.worker.proof import MOST_BOUNDED_STEPS, digest, prepare_proof
 from harness.worker.vouch import _difference, vouch
@@ -59,7 +49,7 @@ def job_for(folder, engine, workload, *, witnesses=(), seconds=2.0, steps=MOST_S
     return {
         "engine": engine,
         "workload": workload,
-        "outcome_file": "",
+        "reply_file": "",
         "witnesses": {f"{Path(one).name}/here/{workload}": str(one) for one in witnesses},
         "folder": str(folder),
         "seconds": seconds,
@@ -75,8 +65,8 @@ def witness(tmp_path_factory):
     def make(workload, steps=4):
         folder = tmp_path_factory.mktemp(f"{workload}-{steps}") / "tuple"
         seconds = 8.0 if workload == "moons" else 1e9  # its longer drills would take half a minute
-        outcome = vouch(job_for(folder, "tuple", workload, seconds=seconds, steps=steps))
-        assert (outcome["status"], outcome["steps"]) == ("measured", steps)
+        reply = vouch(job_for(folder, "tuple", workload, seconds=seconds, steps=steps))
+        assert (reply["status"], reply["steps"]) == ("measured", steps)
         return folder
 
     return make
@@ -118,7 +108,7 @@ def gates():
 
 @pytest.mark.parametrize(("engine", "workload"), list(gates()))
 def test_every_engine_passes_the_gate(witness, engine, workload):
-    found = prove(engine, workload, witness(workload), 4).outcome()["proof"]
+    found = prove(engine, workload, witness(workload), 4).fields()["proof"]
     assert (found["steps"], found["stretches"]) == (4, 1)
     if engines.load(engine).strict:
         assert found["identical"]
@@ -281,20 +271,20 @@ def test_a_training_that_diverges_is_evidence_too():
 
 
 def test_who_agrees_vouches(witness, tmp_path):
-    outcome = vouch(job_for(tmp_path / "bytecode", "bytecode", "xor", witnesses=[witness("xor")], steps=32))
-    assert (outcome["status"], outcome["steps"]) == ("measured", 32)
-    assert outcome["drills"] == [one.name for one in DRILLS]
+    reply = vouch(job_for(tmp_path / "bytecode", "bytecode", "xor", witnesses=[witness("xor")], steps=32))
+    assert (reply["status"], reply["steps"]) == ("measured", 32)
+    assert reply["drills"] == [one.name for one in DRILLS]
     assert Witness(tmp_path / "bytecode").steps == 32
 
 
 @pytest.mark.parametrize("name", ["single", "4"])
 def test_who_disagrees_does_not(witness, tmp_path, name):
     changed(witness("xor"), name, "parameters", tmp_path / "tuple")
-    outcome = vouch(job_for(tmp_path / "bytecode", "bytecode", "xor", witnesses=[tmp_path / "tuple"], steps=32))
-    assert outcome["status"] == "failed"
-    assert outcome["disagrees"]
+    reply = vouch(job_for(tmp_path / "bytecode", "bytecode", "xor", witnesses=[tmp_path / "tuple"], steps=32))
+    assert reply["status"] == "failed"
+    assert reply["disagrees"]
     where = "the drill 'single'" if name == "single" else "the first 4 steps"
-    assert outcome["reason"].startswith(f"bytecode and tuple/here/xor disagree over {where}: parameters[")
+    assert reply["reason"].startswith(f"bytecode and tuple/here/xor disagree over {where}: parameters[")
     assert not (tmp_path / "bytecode").exists()
 
 
@@ -334,8 +324,8 @@ def test_a_trainer_that_takes_fewer_steps_than_it_was_asked_for_is_a_mismatch(wi
 
 
 def test_drills_that_take_too_long_are_left_out(tmp_path):
-    outcome = vouch(job_for(tmp_path, "tuple", "digits", seconds=1e-3, steps=1))
-    assert outcome["drills"] == ["short"]
+    reply = vouch(job_for(tmp_path, "tuple", "digits", seconds=1e-3, steps=1))
+    assert reply["drills"] == ["short"]
 
 
 def test_a_folder_that_nobody_finished_is_no_witness(tmp_path):
@@ -343,23 +333,23 @@ def test_a_folder_that_nobody_finished_is_no_witness(tmp_path):
         Witness(tmp_path)
 
 
-# Outcomes
+# Replies
 
 
-def test_a_workers_failure_is_an_outcome(tmp_path):
-    file = str(tmp_path / "outcome.json")
+def test_a_workers_failure_is_an_reply(tmp_path):
+    file = str(tmp_path / "reply.json")
 
     def broken():
         raise KeyError("weights")
 
     assert not run_job(file, broken)
-    outcome = read_json(file)
-    assert outcome["status"] == "failed"
-    assert outcome["reason"].startswith("KeyError: 'weights' (test_proof.py:")
+    reply = read_json(file)
+    assert reply["status"] == "failed"
+    assert reply["reason"].startswith("KeyError: 'weights' (test_proof.py:")
 
 
 def test_what_is_missing_is_a_skip_with_its_remedy(tmp_path):
-    file = str(tmp_path / "outcome.json")
+    file = str(tmp_path / "reply.json")
 
     def missing():
         raise engines.Unavailable("no compiler", "apt install tcc")
@@ -410,7 +400,7 @@ def test_evidence_that_is_not_what_was_written_is_told(tmp_path, content):
 
 def test_evidence_that_nobody_wrote_is_told(tmp_path):
     write_evidence(tmp_path, [("4", NUMBERS)])
-    with pytest.raises(DamagedEvidence, match="has nothing of '8'"):
+    with pytest.raises(DamagedEvidence, match="has no entry for '8'"):
         Witness(tmp_path).evidence("8")
 
 
@@ -420,5 +410,5 @@ def test_evidence_of_another_length_is_told_even_if_its_hash_is_right(tmp_path):
     index = json.loads((tmp_path / "index.json").read_text())
     index["4"]["sha256"] = hashlib.sha256(b"x" * 7).hexdigest()
     (tmp_path / "index.json").write_text(json.dumps(index))
-    with pytest.raises(DamagedEvidence, match="is not what was written"):
+    with pytest.raises(DamagedEvidence, match="was changed after it was written"):
         Witness(tmp_path).check()

@@ -1,0 +1,221 @@
+"""`zoomgrad check`: the gate on speedups."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from harness.cli import display
+from harness.cli.app import FAILED, app, out, say_next, short
+from harness.cli.measuring import discover, measuring
+from harness.cli.options import Engines, Interpreters, Wait, Workloads, names, share, some_name
+from harness.cli.stores import store_of
+from harness.machine.interpreters import ROOT
+from harness.plan import planning, presets
+from harness.plan.planning import Plan
+from harness.profile import run_profilers
+from harness.run.schedule import Schedule
+from reports.gate import rules
+from reports.gate.limits import Limits, read_limits
+from reports.gate.noise_floor import noise_of
+from reports.gate.rules import MeasuredRun
+from reports.gate.verdict import Verdict
+from reports.gate.verdict_table import HEADINGS, page, verdict_table
+from reports.measured.outcome import MEASURED, outcomes
+from results import units
+from results.files import Unreadable, inside, write_atomically
+from results.profile import InstructionsProfile
+from results.run_file import SUFFIX
+from results.store import BASELINE_RUNS, RunFile, Store, stored
+
+
+@app.command()
+def check(
+    run_: Annotated[
+        Optional[str],
+        typer.Argument(metavar="RUN", callback=some_name, help="Check this run as it is; else a new one is made."),
+    ] = None,
+    against: Annotated[
+        Optional[str],
+        typer.Option(callback=some_name, help="A run's id, folder or file, or a folder with a run a preset."),
+    ] = None,
+    preset: Annotated[
+        Optional[str],
+        typer.Option(
+            callback=some_name, help=f"What a new run measures: {', '.join(presets.PRESETS)}; smoke by default."
+        ),
+    ] = None,
+    engines_: Engines = None,
+    workloads_: Workloads = None,
+    interpreters_: Interpreters = None,
+    instructions: Annotated[
+        bool, typer.Option("--instructions", help="Count instructions too: slow, but no noise moves them.")
+    ] = False,
+    until: Annotated[
+        Optional[float],
+        typer.Option(parser=share, metavar="SHARE", help="Add blocks until every speedup is known to ±5%, say."),
+    ] = None,
+    update: Annotated[bool, typer.Option("--update", help="Make the run its preset's baseline run.")] = False,
+    wait: Wait = False,
+) -> None:
+    """Fail if a speedup regressed against the baseline run, a result is wrong or missing, or compiling takes longer."""
+    only = {"--engines": engines_, "--workloads": workloads_, "--interpreters": interpreters_}
+    how = {"--preset": preset, "--until": until, "--instructions": instructions}
+    _refuse_contradictions(run_, _given(only), _given(how), update)
+    finished = store_of(run_) if run_ else None
+    preset = finished.run.preset if finished else preset or "smoke"
+    # A new baseline run need not be comparable with the one before it.
+    baseline_run = None if update else _baseline_run(against, preset)
+    gate = Gate(baseline_run, read_limits(ROOT / "pyproject.toml"))
+    if finished:
+        store, rerun = finished, ""
+    else:
+        plan = planning.plan(
+            preset,
+            discover(names(interpreters_)),
+            command=["zoomgrad", *sys.argv[1:]],
+            only_engines=names(engines_),
+            only_workloads=names(workloads_),
+            only_interpreters=names(interpreters_),
+            precision=until or 0.0,
+        )
+        store, rerun = _measured(plan, gate, instructions, wait)
+    if update:
+        _refuse_failed(store)
+        kept = _keep(store)
+        say_next(f"{store.run.id} is the baseline run of {store.run.preset} now: commit {short(kept.path)}")
+    elif baseline_run:
+        _print(store, baseline_run, gate.verdicts(store), rerun)
+
+
+def _print(store: Store, baseline_run: Store, found: Sequence[Verdict], rerun: str) -> None:
+    """Print the verdicts and keep them beside the run. Exits with 1 where one fails."""
+    table = verdict_table(store.run, baseline_run.run, found, rerun)
+    file = store.file("check.md")
+    write_atomically(file, page(table))
+    out.print(display.table(f"gate: {table.run.id}", HEADINGS, table.rows), "")
+    out.print(table.sentence, table.note, "", sep="\n", markup=False)
+    if not table.passed:
+        say_next(f"Read {short(file)}. If the change is meant: zoomgrad check {_name(store)} --update")
+        raise typer.Exit(FAILED)
+    say_next(f"The evidence: {short(file)}")
+
+
+def _name(store: Store) -> str:
+    """What a user calls the run on the command line."""
+    return short(store.place) if isinstance(store, RunFile) else store.run.id
+
+
+def _given(options: Mapping[str, object]) -> list[str]:
+    return [name for name, value in options.items() if value]
+
+
+def _refuse_contradictions(run: Optional[str], only: Sequence[str], how: Sequence[str], update: bool) -> None:
+    """Raise for given options that have no effect. only: those that choose cells; how: those that say how to time."""
+    if run and (only or how):
+        raise Unreadable(
+            f"{run} is checked as it is, without {', '.join([*only, *how])}\n  Leave out the run to make a new one."
+        )
+    if update and only:
+        raise Unreadable(f"a baseline run has all of its preset's cells\n  Leave out {', '.join(only)}.")
+
+
+def _measured(plan: Plan, gate: Gate, instructions: bool, wait: bool) -> tuple[Store, str]:
+    """A new run, suspects measured again; and what became of them."""
+    if gate.baseline_run:
+        rules.refuse_incomparable(plan.run, gate.baseline_run.run)
+    out.print(display.plan_table(plan))
+    out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, without suspects", "")
+    with measuring(plan, then=f"zoomgrad check {plan.run.id}", wait=wait) as schedule:
+        schedule.execute()
+        rerun = settle(schedule, gate)
+        if instructions:
+            out.print("counting instructions")
+            deque(run_profilers(plan, schedule.store, ["instructions"], seconds=1.0), maxlen=0)
+    return schedule.store, rerun
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Compares runs with one baseline run; without one, it has no verdicts."""
+
+    baseline_run: Store | None
+    limits: Limits
+
+    def verdicts(self, store: Store) -> list[Verdict]:
+        if self.baseline_run is None:
+            return []
+        return rules.verdicts(_measured_run(store), self._there, self.limits, noise_of(store.run))
+
+    @cached_property
+    def _there(self) -> MeasuredRun:
+        """The baseline run does not change while a run is settled, and has hundreds of files."""
+        assert self.baseline_run is not None
+        return _measured_run(self.baseline_run)
+
+
+def _measured_run(store: Store) -> MeasuredRun:
+    counts = [profile for profile in store.profiles() if isinstance(profile, InstructionsProfile)]
+    return MeasuredRun(store.run, store.records(), counts)
+
+
+def settle(schedule: Schedule, gate: Gate) -> str:
+    """Double the blocks of suspects until none is left, or all were measured again as often as the limits allow.
+
+    Returns what was done, in words.
+    """
+    added = 0
+    for turn in range(gate.limits.reruns):
+        suspects = rules.suspects(gate.verdicts(schedule.store), measured_again=turn > 0)
+        before = added
+        for _ in range(schedule.plan.run.blocks << turn if suspects else 0):
+            added += schedule.add_block(suspects)
+        if added == before:
+            break
+    return f"Suspects were measured again, in {units.count(added, 'more block')}." if added else ""
+
+
+def _refuse_failed(store: Store) -> None:
+    """A cell that failed in the baseline run would never be compared again."""
+    failed = [
+        cell.key
+        for cell, found in outcomes(store.run, store.records()).items()
+        if found.status not in (MEASURED, "skipped")
+    ]
+    if failed:
+        raise Unreadable(
+            f"{store.run.id} can't be a baseline run: "
+            f"{units.count(len(failed), 'cell')} without a result ({failed[0]} …)\n"
+            "  Mend it, or take the engine out of the preset."
+        )
+
+
+def _keep(store: Store) -> RunFile:
+    """Make the run its preset's baseline run; say which file it replaces."""
+    file = inside(BASELINE_RUNS, f"{store.run.preset}{SUFFIX}")
+    if file.exists():
+        out.print(f"replacing {short(file)}", markup=False, soft_wrap=True)
+    return store.keep_as(file)
+
+
+def _baseline_run(against: Optional[str], preset: str) -> Store:
+    """The run to compare with. Raises UnknownName, and Unreadable where the preset has no baseline run."""
+    folder = Path(against) if against else BASELINE_RUNS
+    if folder.name == "run.json":
+        folder = folder.parent
+    for place in (folder, inside(folder, f"{preset}{SUFFIX}"), inside(folder, preset)):
+        if found := stored(place):
+            return found
+    if against:
+        return store_of(against)
+    raise Unreadable(
+        f"{short(BASELINE_RUNS)}: no baseline run for preset {preset}\n"
+        f"  Make one with `zoomgrad check --preset {preset} --update`, or name a run with --against."
+    )

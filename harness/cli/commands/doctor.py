@@ -1,0 +1,56 @@
+"""`zoomgrad doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import datasets
+import engines
+from datasets.idx import CorruptData
+from engines.api import Unavailable
+from engines.asking import Skipped, one_line
+from engines.discovery import said
+from engines.kernel import toolchains
+from harness import workloads
+from harness.cli import display
+from harness.cli.app import app, out, say_next
+from harness.machine import facts, interpreters
+from harness.profile import instructions, perf
+from harness.profile.profile_session import NoProfile
+
+Row = tuple[str, str, str]
+
+
+@app.command()
+def doctor() -> None:
+    """What is installed, what is missing, and how to get it."""
+    found, no_pythons = interpreters.survey()
+    rows = [(f"interpreter {i.name}", "ready", str(i.path)) for i in found]
+    rows += [(f"interpreter {m.name}", "missing", m.remedy) for m in interpreters.missing(found)]
+    rows += [state(f"engine {name}", engines.load(name).check) for name in engines.names()]
+    rows += [(f"engines of {problem.where}", "left out", problem.what) for problem in engines.problems()]
+    rows += [state("profiler perf", perf.find), state("profiler instructions", lambda: instructions.find()[0])]
+    rows += [state(f"data of {name}", workload.data) for name, workload in workloads.WORKLOADS.items()]
+    lacking = sum(row[1] != "ready" for row in rows)
+    rows += _skipped([*no_pythons, *toolchains.skipped()])
+    out.print(display.table("zoomgrad doctor", ("what", "state", "where, or how to get it"), rows), "")
+    out.print(display.table("machine", ("fact", "value"), facts.gather().items()), "")
+    say_next(f"{lacking} not ready: a run skips them, with the reason." if lacking else "All there: `zoomgrad run`.")
+
+
+def state(what: str, look: Callable[[], object]) -> Row:
+    """A row of the table: the text that the look gives, or what it raises, whatever that is."""
+    try:
+        found = look()
+        return what, "ready", found if isinstance(found, str) else ""
+    except (Unavailable, datasets.Unavailable, NoProfile) as missing:
+        return what, "missing", f"{missing.reason}. {missing.remedy}"
+    except CorruptData as error:
+        return what, "wrong", str(error)
+    except (Exception, SystemExit) as error:
+        return what, "broken", said(error)
+
+
+def _skipped(programs: Iterable[Skipped]) -> list[Row]:
+    """Programs that something on this machine is named after, and that are not used."""
+    return [(f"program {one_line(program.path)}", "skipped", program.reason) for program in dict.fromkeys(programs)]

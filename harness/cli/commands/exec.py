@@ -1,0 +1,31 @@
+"""`zoomgrad exec`."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+import engines
+from harness.cli.app import INTERRUPTED, Engine, OnInterpreter, app
+from harness.cli.preparing import python_of, with_project
+
+
+@app.command("exec", context_settings={"allow_interspersed_args": False})
+def exec_(
+    script: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Anybody's micrograd program.")],
+    arguments: Annotated[Optional[list[str]], typer.Argument(metavar="ARG", help="Its arguments.")] = None,
+    engine: Engine = "replay",
+    interpreter: OnInterpreter = None,
+) -> None:
+    """Run a micrograd program, unchanged, on an engine: its `micrograd` is that engine."""
+    engines.load(engine)
+    command = [str(python_of(interpreter)), "-m", "harness.worker.execute", engine, str(script), *(arguments or [])]
+    try:
+        code = subprocess.run(command, env=with_project(), check=False).returncode  # noqa: S603  (a list)
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    # A shell reports the death by a signal in this way too.
+    raise typer.Exit(128 - code if code < 0 else code)

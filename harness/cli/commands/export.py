@@ -1,0 +1,77 @@
+"""`zoomgrad export`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from engines.api import UnknownName
+from harness.cli.app import WRONG_USE, app, complain, err, out, short
+from harness.cli.options import some_name
+from harness.cli.stores import store_of
+from reports.exports import Export, Material, NoExport, exporters
+from reports.view import view
+from results import units
+from results.files import read_text, write_atomically
+from results.store import Store, latest
+
+EXPORTERS = exporters()
+
+
+@app.command()
+def export(
+    form: Annotated[str, typer.Option("--format", "-f", help=f"One of {', '.join(EXPORTERS)}.")],
+    run_: Annotated[
+        Optional[str], typer.Argument(metavar="RUN", callback=some_name, help="Id, folder or file; the newest.")
+    ] = None,
+    output: Annotated[
+        Optional[str],
+        typer.Option("--output", "-o", callback=some_name, help="File, or - to print it; beside the run by default."),
+    ] = None,
+) -> None:
+    """Write a run in another tool's format, from its records alone."""
+    if form not in EXPORTERS:
+        raise UnknownName("export format", form, EXPORTERS)
+    exporter = EXPORTERS[form]
+    store = store_of(run_) if run_ else latest()
+    try:
+        made = exporter.export(material(store))
+        path = _write(made, output, store.export_file(exporter.FILE))
+    except NoExport as error:
+        complain(str(error))
+        raise typer.Exit(WRONG_USE) from None
+    said = err if path is None else out
+    if made.left_out:
+        without = f"{units.count(made.left_out, 'cell')} of the plan left out: without a result, there is no figure"
+        said.print(f"{without}; `zoomgrad report` tells why", markup=False, soft_wrap=True)
+    said.print(exporter.USE.format(path=short(path) if path else "FILE"), markup=False, soft_wrap=True)
+
+
+def material(store: Store) -> Material:
+    """What exports are made from, as it lies on disk."""
+    files = {cell: store.pyperf_file(cell) for cell in store.run.cells}
+    suites = {cell: read_text(file) for cell, file in files.items() if file.exists()}
+    return Material(view(store.run, store.records()), suites)
+
+
+def _write(made: Export, output: str | None, beside: Path) -> Path | None:
+    """Where the file went; None after it was printed. Raises NoExport where it can't be."""
+    if output == "-":
+        if isinstance(made.content, bytes):
+            raise NoExport("this format is binary, and no text to print", "Name a file with --output.")
+        # As it is: a console would end lines in its own way.
+        sys.stdout.buffer.write(made.content.encode())
+        return None
+    path = Path(output) if output else beside
+    try:
+        if not output:
+            path.parent.mkdir(exist_ok=True)
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            raise NoExport(f"{path} is a link, or not a file", "Name a plain file, or print with `--output -`.")
+        write_atomically(path, made.content)
+    except OSError as error:
+        raise NoExport(f"{path} can't be written: {error.strerror}", "Name another file with --output.") from error
+    return path

@@ -1,0 +1,51 @@
+"""`zoomgrad history`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from harness.cli import display
+from harness.cli.app import WRONG_USE, app, complain, out, say_next, short
+from reports import build
+from reports.sections.history import change_figure, latest
+from reports.sections.history import history as history_of
+from results import units
+from results.printable import printable
+from results.store import RUNS
+
+
+@app.command()
+def history(
+    folder: Annotated[
+        Path, typer.Argument(file_okay=False, show_default="results/runs", help="A folder of runs, of any machines.")
+    ] = RUNS,
+) -> None:
+    """Show how speedups went from run to run, with their changes marked, machine by machine."""
+    if not folder.is_dir() or (folder / "run.json").exists():
+        what = "is a run, and no folder of runs" if folder.is_dir() else "no such folder"
+        complain(f"{short(folder)}: {what}\n  Name a folder that holds runs, or make some with `zoomgrad run`.")
+        raise typer.Exit(WRONG_USE)
+    with out.status(escape(f"reading {printable(short(folder))}")):
+        races, left_out = build.gather(folder)
+        found = history_of(races, left_out)
+    for line in left_out:
+        complain(line)
+    if found is None:
+        what = f"{units.count(len(races), 'run')} with speedups, and no cell measured twice on one machine"
+        needs = "A history needs two runs: make another with `zoomgrad run`, or name their folder."
+        complain(f"{short(folder)}: {what}\n  {needs}")
+        raise typer.Exit(WRONG_USE)
+    page = build.write_history(folder, found)
+    rows = [
+        (one.engine, f"{one.interpreter}\n{one.workload}", one.machine, change_figure(one).text, one.run)
+        for one in latest(found.changes)
+    ]
+    if rows:
+        out.print("", display.table("latest changes", ("engine", "where", "machine", "change", "since"), rows), "")
+    for sentence in found.findings:
+        out.print(sentence, markup=False)
+    say_next(f"Open {short(page)}")

@@ -1,0 +1,43 @@
+"""`zoomgrad list`."""
+
+from __future__ import annotations
+
+import engines
+from harness import workloads
+from harness.cli import display
+from harness.cli.app import app, out, say_next
+from harness.machine import interpreters
+from harness.plan import presets
+
+
+@app.command("list")
+def list_() -> None:
+    """The engines, workloads, interpreters and presets there are."""
+    ladder = [engines.load(name) for name in engines.names()]
+    for part in (
+        display.table(
+            "engines",
+            ("name", "the one idea", "builds on", "bits"),
+            [(e.name, e.idea, e.builds_on, "identical" if e.strict else f"within {e.error_bound:g}") for e in ladder],
+        ),
+        display.table(
+            "workloads",
+            ("name", "model and loss", "steps an epoch"),
+            [(w.name, w.description, f"{w.steps_per_epoch:,}") for w in workloads.WORKLOADS.values()]
+            + [("mlp-IxHxO", "an MLP of any shape, squared error, synthetic rows", "1,000")],
+        ),
+        display.table(
+            "interpreters",
+            ("name", "version", "path"),
+            [(i.name, i.version, str(i.path)) for i in interpreters.discover(remembered=True)],
+        ),
+        display.table(
+            "presets",
+            ("name", "what it measures"),
+            [(name, preset.description) for name, preset in presets.PRESETS.items()],
+        ),
+    ):
+        out.print(part, "")
+    if engines.problems():
+        out.print(display.table("left out of the engines", ("file", "why"), engines.problems()), "")
+    say_next("Race them: `zoomgrad run --preset smoke`.")

@@ -1,0 +1,118 @@
+"""`zoomgrad profile`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Optional
+
+import typer
+
+from engines.api import UnknownName
+from harness.cli import display
+from harness.cli.app import FAILED, INTERRUPTED, app, out, say_next, short
+from harness.cli.measuring import alone, discover, get_ready
+from harness.cli.options import (
+    Engines,
+    Interpreters,
+    Memory,
+    Output,
+    Processes,
+    Timeout,
+    Wait,
+    Workloads,
+    limits,
+    names,
+    some_name,
+    some_names,
+)
+from harness.cli.stores import folder_of
+from harness.plan import planning
+from harness.plan.planning import Plan
+from harness.profile import ON_DEMAND, PROFILERS, planned, run_profilers
+from harness.run.isolate import RUN
+from results import units
+from results.files import Unreadable
+from results.store import Store, latest
+
+LOOK_SECONDS = 6.0
+"""What a profile takes beside its session: start, preparation, reading what the profiler wrote."""
+
+
+@app.command()
+def profile(
+    engines_: Engines = None,
+    workloads_: Workloads = None,
+    interpreters_: Interpreters = None,
+    profilers: Annotated[
+        Optional[str],
+        typer.Option(
+            callback=some_names, help=f"Only these of {', '.join(PROFILERS)}; all but {', '.join(ON_DEMAND)}."
+        ),
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option(min=0.5, help="How long each profiler looks at a cell; memory longer if steps are slow.")
+    ] = 6.0,
+    timeout: Timeout = None,
+    memory: Memory = None,
+    output: Output = None,
+    processes: Processes = None,
+    join: Annotated[
+        Optional[str],
+        typer.Option("--run", callback=some_name, help="The run whose report shows it: id or folder; the newest."),
+    ] = None,
+    wait: Wait = False,
+) -> None:
+    """Show where time and memory go: by stage of a step, by line (Scalene), by function (perf), over time.
+
+    Also what the collector, PyPy's JIT and the compilers tell of themselves. Never beside a timing.
+    """
+    chosen = names(profilers) or [name for name in PROFILERS if name not in ON_DEMAND]
+    for name in chosen:
+        if name not in PROFILERS:
+            raise UnknownName("profiler", name, PROFILERS)
+    found = discover(names(interpreters_))
+    plan = planning.plan(
+        "profile",
+        found,
+        command=["zoomgrad", *sys.argv[1:]],
+        only_engines=names(engines_),
+        only_workloads=names(workloads_),
+        only_interpreters=names(interpreters_),
+        everywhere=planning.worth_profiling(found),
+        blocks=0,
+        **limits(timeout, memory, output, processes),
+    )
+    todo = planned(plan, chosen)
+    estimate = display.seconds_text(len(todo) * (seconds + LOOK_SECONDS))
+    out.print(
+        f"{units.count(len(todo), 'profile')} of {units.count(len(plan.run.cells), 'cell')}, about {estimate}", ""
+    )
+    # Pandas and matplotlib take a second, which `--help` and a wrong name need not wait for.
+    from reports import build
+
+    with alone(wait=wait):
+        store = folder_of(join) if join else newest_or(plan)
+        os.environ[RUN] = store.run.id
+        get_ready(plan)
+        failed = False
+        try:
+            with display.ProfileProgress(out, todo) as progress:
+                for cell, name, seen in run_profilers(plan, store, chosen, seconds):
+                    progress.show(cell, name, seen)
+                    failed = failed or (seen is not None and seen.status in ("failed", "timed-out"))
+        except KeyboardInterrupt:
+            say_next("Interrupted; finished profiles are on disk. The same command makes all of them again.")
+            raise typer.Exit(INTERRUPTED) from None
+    page = build.build(store)
+    say_next(f"Open {short(page)}#profiles, and read {short(store.folder / 'analysis.md')}")
+    if failed:
+        raise typer.Exit(FAILED)
+
+
+def newest_or(plan: Plan) -> Store:
+    """The newest run's store, or a new one where nothing was ever measured."""
+    try:
+        return latest()
+    except Unreadable:
+        return Store.create(plan.run)

@@ -1,0 +1,88 @@
+"""`zoomgrad run`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Optional
+
+import typer
+
+from harness.cli import display
+from harness.cli.app import FAILED, app, out
+from harness.cli.measuring import discover, measuring
+from harness.cli.options import (
+    Engines,
+    Interpreters,
+    Memory,
+    Output,
+    Processes,
+    Timeout,
+    Wait,
+    Workloads,
+    duration,
+    limits,
+    names,
+    share,
+    some_name,
+)
+from harness.cli.stores import folder_of
+from harness.plan import planning, presets
+
+
+@app.command()
+def run(
+    preset: Annotated[
+        str, typer.Option(callback=some_name, help=f"Which cells: {', '.join(presets.PRESETS)}.")
+    ] = "quick",
+    engines_: Engines = None,
+    workloads_: Workloads = None,
+    interpreters_: Interpreters = None,
+    blocks: Annotated[Optional[int], typer.Option(min=1, help="Processes a cell; three make an interval.")] = None,
+    seed: Annotated[
+        Optional[int], typer.Option(help="Seed of the shuffled order; drawn and recorded if absent.")
+    ] = None,
+    timeout: Timeout = None,
+    memory: Memory = None,
+    output: Output = None,
+    processes: Processes = None,
+    until: Annotated[
+        Optional[float],
+        typer.Option(parser=share, metavar="SHARE", help="Add blocks until every speedup is known to ±5%, say."),
+    ] = None,
+    budget: Annotated[
+        Optional[float],
+        typer.Option(parser=duration, metavar="TIME", help="Leave out the dearest cells, to fit into 10m, say."),
+    ] = None,
+    resume: Annotated[
+        Optional[str], typer.Option(callback=some_name, help="Go on with this run: its id or its folder.")
+    ] = None,
+    wait: Wait = False,
+) -> None:
+    """Measure cells in fresh processes; ends with the headline table and the report."""
+    if resume:
+        plan = planning.resume(folder_of(resume).run)
+    else:
+        only_interpreters = names(interpreters_)
+        plan = planning.plan(
+            preset,
+            discover(only_interpreters),
+            command=["zoomgrad", *sys.argv[1:]],
+            only_engines=names(engines_),
+            only_workloads=names(workloads_),
+            only_interpreters=only_interpreters,
+            blocks=blocks,
+            seed=seed,
+            **limits(timeout, memory, output, processes),
+            precision=until or 0.0,
+            budget_seconds=budget or 0.0,
+        )
+    out.print(display.plan_table(plan))
+    out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, without making environments", "")
+    # Pandas and matplotlib take a second, which `--help` and a wrong name need not wait for.
+    from harness.cli.commands.report import conclude
+
+    with measuring(plan, folder_of(resume) if resume else None, wait=wait) as schedule:
+        schedule.execute()
+    conclude(schedule.store)
+    if any(record.status in ("failed", "timed-out") for record in schedule.store.records()):
+        raise typer.Exit(FAILED)

@@ -1,0 +1,230 @@
+"""What a run and a training look like on a terminal, and as plain lines where there is none."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from rich.console import Console, Group
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from results import units
+
+if TYPE_CHECKING:  # they take longer to import than `list` and `train` take for the rest
+    from harness.plan.planning import Plan
+    from results.profile import AnyProfile
+    from results.record import Cell, Record
+
+BARS = "▁▂▃▄▅▆▇█"
+
+PLAIN_SECONDS = 10.0
+"""Without a terminal, a training says this often how far it is."""
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Group:
+    """A table of text below its title; every cell is shown as it is, markup included."""
+    made = Table(header_style="bold", box=None, pad_edge=False, collapse_padding=True)
+    for index, column in enumerate(columns):
+        made.add_column(column, overflow="fold", no_wrap=index == 0)  # the first one names the row
+    for row in rows:
+        made.add_row(*(escape(cell) for cell in row))
+    # Rich would fold a title of the table's own to the table's width.
+    return Group(Text(title, style="italic"), made)
+
+
+def seconds_text(seconds: float) -> str:
+    """`45 s`, `3 min 20 s`, `2 h 5 min`: for plans and waiting, not for results."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def plan_table(plan: Plan) -> Group:
+    """How many cells of each interpreter and workload, and about how long they take."""
+    rows = []
+    by_place: dict[tuple[str, str], list[Cell]] = {}
+    for cell in plan.run.cells:
+        by_place.setdefault((cell.interpreter, cell.workload), []).append(cell)
+    for (interpreter, workload), cells in by_place.items():
+        absent = plan.missing.get(interpreter)
+        estimate = sum(plan.cell_seconds(cell) for cell in cells)
+        time = f"skipped; get it with: {absent.remedy}" if absent else seconds_text(estimate)
+        rows.append((interpreter, workload, ", ".join(cell.engine for cell in cells), time))
+    rows += _left_out(plan.run.left_out)
+    title = f"{plan.run.preset}: {len(plan.run.cells)} cells × {plan.run.blocks} blocks"
+    return table(title, ("interpreter", "workload", "engines", "estimate"), rows)
+
+
+def _left_out(cells: Sequence[Cell]) -> Iterable[tuple[str, str, str, str]]:
+    places = dict.fromkeys((cell.interpreter, cell.workload) for cell in cells)
+    for interpreter, workload in places:
+        engines = [cell.engine for cell in cells if (cell.interpreter, cell.workload) == (interpreter, workload)]
+        yield interpreter, workload, ", ".join(engines), "left out: over the budget"
+
+
+class _Bar:
+    """A live bar on a terminal, else a line for everything that is done."""
+
+    def __init__(self, console: Console, total: int, last: ProgressColumn) -> None:
+        self._console = console
+        self._total = total
+        self._done = 0
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            last,
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task("starting", total=total, left="")
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._bar.stop()
+
+    def _finish(self, line: str, *, well: bool, left: str = "") -> None:
+        """One more is done. On a terminal only what did not go well stays as a line."""
+        self._done += 1
+        self._bar.update(self._task, completed=self._done, left=left)
+        if not well or not self._console.is_terminal:
+            so_far = ", ".join(filter(None, (f"{self._done}/{self._total}", left)))
+            prefix = "" if self._console.is_terminal else f"[{so_far}] "
+            self._console.print(prefix + line, markup=False, highlight=False, soft_wrap=True)
+
+
+class RunProgress(_Bar):
+    """Observer of a schedule."""
+
+    def __init__(self, console: Console, total: int) -> None:
+        super().__init__(console, total, TextColumn("{task.fields[left]}"))
+
+    def started(self, cell: Cell, block: int) -> None:
+        self._bar.update(self._task, description=f"{cell.key} block {block + 1}")
+
+    def finished(self, record: Record, seconds_left: float) -> None:
+        what = record.reason.splitlines()[0] if record.reason else _step_text(record)
+        line = f"{record.cell.key} block {record.block + 1}: {record.status}, {what}"
+        self._finish(line, well=record.status == "measured", left=f"{seconds_text(seconds_left)} left")
+
+    def extended(self, cells: int) -> None:
+        self._total += cells
+        self._bar.update(self._task, total=self._total)
+
+    def abandoned(self) -> None:
+        self.extended(-1)
+
+
+class ProfileProgress(_Bar):
+    """Shows who looks at what."""
+
+    def __init__(self, console: Console, planned: Sequence[object]) -> None:
+        super().__init__(console, len(planned), TimeElapsedColumn())
+
+    def show(self, cell: Cell, profiler: str, profile: AnyProfile | None) -> None:
+        """A profiler begins to look (None), or has looked."""
+        if profile is None:
+            self._bar.update(self._task, description=f"{profiler} on {cell.key}")
+            return
+        what = profile.reason.splitlines()[0] if profile.reason else units.count(profile.steps, "step")
+        self._finish(f"{profiler} on {cell.key}: {profile.status}, {what}", well=profile.status == "measured")
+
+
+def _step_text(record: Record) -> str:
+    return f"{units.duration(statistics.fmean(record.step_seconds))} a step"
+
+
+class TrainingProgress:
+    """Shows the events of `harness.worker.train`: a live line on a terminal, else a line an epoch."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._status = console.status("preparing") if console.is_terminal else None
+        self._start: dict[str, Any] = {}
+        self.ends: list[dict[str, Any]] = []
+        self.failures: list[str] = []
+        self._printed_at = time.monotonic()
+        if self._status:
+            self._status.start()
+
+    def show(self, event: dict[str, Any]) -> None:
+        kind = event["event"]
+        if kind == "start":
+            self._start = event
+        elif kind == "failed":
+            self.failures.append(event["reason"])
+        elif kind == "end":
+            self.ends.append(event)
+            self._print(end_line(event))
+        elif kind == "progress":
+            steps = event["steps"] - (event["epoch"] - 1) * self._start["steps_per_epoch"]
+            line = (
+                f"seed {self._start['seed']}  epoch {event['epoch']}/{self._start['epochs']}  "
+                f"step {steps:,}/{self._start['steps_per_epoch']:,}  loss {event['loss']:.4g}  "
+                f"accuracy {event['accuracy']:.0%} of {event['accuracy_rows']}"
+            )
+            if self._status:
+                self._status.update(line)
+            elif time.monotonic() - self._printed_at > PLAIN_SECONDS:
+                self._printed_at = time.monotonic()
+                self._print(line)
+        elif kind == "epoch":
+            self._print(
+                f"epoch {event['epoch']}: mean loss {event['loss']:.4g}, accuracy {event['accuracy']:.2%}, "
+                f"{event['train_seconds']:.2f} s"
+            )
+
+    def _print(self, line: str) -> None:
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def close(self) -> None:
+        if self._status:
+            self._status.stop()
+
+
+def end_line(end: dict[str, Any]) -> str:
+    """One training in a line: how far, how good, how fast, and the curve of its loss."""
+    parts = [f"seed {end['seed']}: {end['epochs']:,} epochs, loss {end['loss']:.4g}"]
+    if end["converged"] is not None:
+        parts.append("within the tolerance" if end["converged"] else "tolerance not reached")
+    parts.append(f"accuracy {end['accuracy']:.2%} on {end['evaluated_on']}")
+    seconds = end["train_seconds"]
+    parts.append(f"{units.duration(seconds)}, {units.duration(seconds / end['steps'])} a step")
+    return ", ".join(parts) + f"  {sparkline([loss for _, loss in end['curve']])}"
+
+
+def distribution_lines(ends: Sequence[dict[str, Any]]) -> list[str]:
+    """Repeated trainings as a distribution: quartiles of the figures that vary from seed to seed."""
+    lines = []
+    converged = [end for end in ends if end["converged"]]
+    if any(end["converged"] is not None for end in ends):
+        lines.append(f"{len(converged)} of {len(ends)} within the tolerance")
+    figures = {"loss": [end["loss"] for end in ends], "epochs": [float(end["epochs"]) for end in converged or ends]}
+    figures["seconds"] = [end["train_seconds"] for end in converged or ends]
+    figures["accuracy"] = [end["accuracy"] for end in ends]
+    for name, values in figures.items():
+        low, middle, high = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
+        lines.append(f"{name}: median {middle:.4g}, quartiles {low:.4g} to {high:.4g}, n = {len(values)}")
+    return lines
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """A curve as a row of bars, lowest value lowest."""
+    if not values:
+        return ""
+    low, high = min(values), max(values)
+    scale = (len(BARS) - 1) / (high - low) if high > low else 0.0
+    return "".join(BARS[round((value - low) * scale)] for value in values)

@@ -1,0 +1,85 @@
+"""Interpreter -> a virtual environment with what a lock file lists; uv makes it once, and it is found again."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from filelock import FileLock
+from uv import find_uv_bin
+
+from harness.machine.interpreters import PYPY, ROOT, Interpreter
+
+ENVIRONMENTS = ROOT / ".zoomgrad" / "environments"
+REQUIREMENTS = ROOT / "requirements"
+
+INSTALL_SECONDS = 600
+
+
+class NoEnvironment(Exception):
+    """uv could not make a worker's environment: the end of what it said."""
+
+
+def environment(interpreter: Interpreter, *, lock: str = "worker") -> Path:
+    """The Python of a virtual environment with what the lock file lists; made once, then found again.
+
+    Raises NoEnvironment with the end of what uv said.
+    """
+    requirements = REQUIREMENTS / f"{lock}.lock"
+    fingerprint = hashlib.sha256(
+        "\n".join((str(interpreter.path), interpreter.full_version, requirements.read_text())).encode()
+    ).hexdigest()[:12]
+    folder = ENVIRONMENTS / f"{interpreter.name}-{lock}-{fingerprint}"
+    python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    ready = folder / ".ready"
+    ENVIRONMENTS.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{folder}.lock"):
+        if not ready.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            _uv("venv", "--quiet", "--no-project", "--python", str(interpreter.path), str(folder))
+            _uv("pip", "install", "--quiet", "--python", str(python), "--requirement", str(requirements))
+            ready.touch()
+    return python
+
+
+def fetch_pypy() -> bool:
+    """Have uv install a PyPy; False where it can't, as without a network."""
+    try:
+        _uv("python", "install", PYPY)
+    except NoEnvironment:
+        return False
+    return True
+
+
+def _uv(*arguments: str) -> None:
+    try:
+        subprocess.run(  # noqa: S603  (a list of arguments, none of them read by a shell)
+            [_uv_path(), *arguments],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=True,
+            timeout=INSTALL_SECONDS,
+        )
+    except subprocess.CalledProcessError as error:
+        raise NoEnvironment(f"uv {arguments[0]} failed: {_tail(error.stderr)}") from error
+    except subprocess.TimeoutExpired as error:
+        raise NoEnvironment(f"uv {arguments[0]} took longer than {INSTALL_SECONDS} s") from error
+    except OSError as error:
+        raise NoEnvironment(f"uv can't be started: {error}") from error
+
+
+def _uv_path() -> str:
+    """uv as its package has it; its name where the package has none, which then can't be started."""
+    try:
+        return find_uv_bin()
+    except FileNotFoundError:
+        return "uv"
+
+
+def _tail(text: str, characters: int = 600) -> str:
+    text = text.strip()
+    return text if len(text) <= characters else f"…{text[-characters:]}"

@@ -1,0 +1,86 @@
+"""Facts of this machine: what a reader needs to know before believing a figure."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from pathlib import Path
+
+import psutil
+
+from engines.api import Unavailable
+from engines.asking import NoAnswer, ask, which
+from engines.kernel import toolchains
+from results import comparability
+from results.printable import on_one_line
+
+GIT_SECONDS = 20.0
+GIT_BYTES = 64 << 20
+COMMIT = re.compile("[0-9a-f]{7,64}")
+
+
+def gather() -> dict[str, str]:
+    """Processor, memory, system and load, as text; what the system does not tell is left out."""
+    found = {
+        "system": f"{platform.system()} {platform.release()}",
+        "architecture": platform.machine(),
+        "processor": _processor(),
+        "cores": f"{psutil.cpu_count(logical=False) or '?'} physical, {psutil.cpu_count()} logical",
+        "memory": f"{psutil.virtual_memory().total / 2**30:.1f} GiB",
+        "libc": " ".join(platform.libc_ver()),
+        "frequency governor": _first_line(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
+        "affinity": _affinity(),
+        "load at start": ", ".join(f"{load:.2f}" for load in os.getloadavg()) if hasattr(os, "getloadavg") else "",
+    }
+    found |= {family: _compiler(family) for family in comparability.COMPILERS}
+    # As a record keeps it: a resumed run compares the two.
+    return {name: on_one_line(value) for name, value in found.items() if value.strip()}
+
+
+def _compiler(family: str) -> str:
+    try:
+        return toolchains.find(family).version
+    except Unavailable:
+        return ""
+
+
+def commit(folder: Path) -> str:
+    """The checkout's commit, with `+` where files differ from it; empty outside a checkout."""
+
+    program = which("git")
+    if program is None:
+        return ""
+    # The checkout is ours, but reading it needs neither its file watcher, which is any command, nor its lock.
+    options = [program, "--no-optional-locks", "-c", "core.fsmonitor=false"]
+
+    def git(*arguments: str) -> str:
+        return ask([*options, *arguments], seconds=GIT_SECONDS, most_bytes=GIT_BYTES, errors=False, folder=folder)
+
+    try:
+        head = git("rev-parse", "--short=12", "HEAD").strip()
+        return f"{head}{'+' if git('status', '--porcelain').strip() else ''}" if COMMIT.fullmatch(head) else ""
+    except NoAnswer:
+        return ""
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
+
+
+def _affinity() -> str:
+    """The processors that this process may use; workers inherit them."""
+    if not hasattr(os, "sched_getaffinity"):
+        return ""
+    return ", ".join(str(processor) for processor in sorted(os.sched_getaffinity(0)))
+
+
+def _first_line(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").splitlines()[0]
+    except (OSError, IndexError):
+        return ""

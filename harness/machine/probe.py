@@ -1,0 +1,63 @@
+"""Program -> what Python it is. It may be any program, so it is asked within limits and its answer is validated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, StringConstraints, ValidationError
+
+from engines.asking import NoAnswer, ask, one_line, unusable
+
+PROBE_SECONDS = 10.0
+
+_PROBE = """
+import json, os, platform, shlex, sys, sysconfig
+config = sysconfig.get_config_var
+print(json.dumps({
+    "implementation": sys.implementation.name,
+    "version": ".".join(str(part) for part in sys.version_info[:3]) + {"final": ""}.get(sys.version_info[3],
+        sys.version_info[3][:1] + str(sys.version_info[4])),
+    "full_version": " ".join(sys.version.split()),
+    "free_threaded": bool(config("Py_GIL_DISABLED")),
+    "virtual": sys.prefix != sys.base_prefix,
+    "build": {
+        "compiler": " ".join(platform.python_compiler().split()),
+        # Where it was installed says nothing of how it runs, and is nobody else's affair.
+        "configure": " ".join(flag for flag in shlex.split(config("CONFIG_ARGS") or "") if "/" not in flag),
+        "cflags": " ".join((config("PY_CFLAGS") or config("CFLAGS") or "").split()),
+        "debug": str(bool(config("Py_DEBUG"))),
+    },
+}))
+"""
+
+
+Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,30}$")]
+Version = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,4}(\.[0-9]{1,4}){2}([a-z][0-9]{1,4})?$")]
+Line = Annotated[str, StringConstraints(max_length=10_000), AfterValidator(lambda text: one_line(text, 10_000))]
+
+
+class Facts(BaseModel, strict=True):
+    """What a program answers to `_PROBE`: it may be any program, and answer anything."""
+
+    implementation: Word
+    version: Version
+    full_version: Line
+    free_threaded: bool
+    virtual: bool
+    build: dict[Literal["compiler", "configure", "cflags", "debug"], Line]
+
+
+def probe(path: Path) -> Facts | NoAnswer:
+    """What that program says of itself, or why it is no interpreter."""
+    reason = unusable(str(path))
+    if reason:
+        return NoAnswer(reason)
+    try:
+        return Facts.model_validate_json(ask([str(path), "-I", "-c", _PROBE], seconds=PROBE_SECONDS, errors=False))
+    except NoAnswer as none:
+        return none
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, first["loc"])) or "its answer"
+        return NoAnswer(f"does not answer as a Python does ({one_line(field, 80)}: {one_line(first['msg'])})")

@@ -1,0 +1,1 @@
+"""What a run is to measure: presets, the cells they choose, what these cost, and the plan."""

@@ -1,0 +1,53 @@
+"""Preset and choices -> cells: engines × workloads × interpreters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import engines
+from engines.api import UnknownName
+from harness import workloads
+from harness.plan.presets import SLOW_TO_COMPILE, Preset
+from results.record import Cell
+
+
+def cells_of(
+    chosen: Preset,
+    interpreters: Sequence[str],
+    *,
+    main: Iterable[str],
+    only_engines: Sequence[str] = (),
+    only_workloads: Sequence[str] = (),
+    only_interpreters: Sequence[str] = (),
+) -> list[Cell]:
+    """The preset's cells, in the order workload, interpreter, engine.
+
+    interpreters: names that the run knows, missing ones included; main: those of them that every engine runs on. What
+    is named in an `only_…` replaces the preset's own choice: then every named engine meets every named interpreter.
+    Raises UnknownName for a name that does not exist.
+    """
+    for name in only_interpreters:
+        if name not in interpreters:
+            raise UnknownName("interpreter", name, interpreters)
+    everywhere = tuple(only_interpreters or interpreters)
+    newest = set(only_interpreters or main)
+    ordinary = _all_but(*SLOW_TO_COMPILE)
+    chosen_cells = {
+        Cell(engine=engines.load(engine).name, interpreter=interpreter, workload=workloads.load(workload).name)
+        for part in chosen.parts
+        for workload in only_workloads or part.workloads
+        for interpreter in everywhere
+        if part.everywhere or interpreter in newest
+        if not part.cpython_only or interpreter.startswith("cpython") or interpreter in only_interpreters
+        for engine in only_engines or part.engines or ordinary
+    }
+    order = [*dict.fromkeys((*only_workloads, *(name for part in chosen.parts for name in part.workloads)))]
+    ladder = [*dict.fromkeys((*only_engines, *engines.names(), *(e for part in chosen.parts for e in part.engines)))]
+    return sorted(
+        chosen_cells,
+        key=lambda cell: (order.index(cell.workload), interpreters.index(cell.interpreter), ladder.index(cell.engine)),
+    )
+
+
+def _all_but(*names: str) -> tuple[str, ...]:
+    return tuple(name for name in engines.names() if name not in names)

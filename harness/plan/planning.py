@@ -1,0 +1,224 @@
+"""Choices -> Plan: what is on this machine meets what was asked for."""
+
+from __future__ import annotations
+
+import math
+import random
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import engines
+from harness import workloads
+from harness.machine import facts, interpreters
+from harness.machine.interpreters import Interpreter, Missing
+from harness.plan import estimate, presets
+from harness.plan.budget import fit
+from harness.plan.cells import cells_of
+from results import comparability
+from results.files import Unreadable
+from results.record import Cell, EngineFacts, InterpreterFacts, Run, Settings, WorkloadFacts
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run and what its cells need: interpreters that are there, and why others are not."""
+
+    run: Run
+    interpreters: Mapping[str, Interpreter]
+    missing: Mapping[str, Missing]
+
+    def block_seconds(self, cell: Cell, block: int) -> float:
+        return estimate.block_seconds(cell, self.run.settings, self.interpreters.get(cell.interpreter), block)
+
+    def cell_seconds(self, cell: Cell) -> float:
+        """The estimate of all its blocks."""
+        return estimate.cell_seconds(cell, self.run.settings, self.interpreters.get(cell.interpreter), self.run.blocks)
+
+    def vouching_seconds(self, workload: str) -> float:
+        """The estimate of finding out who vouches for the workload's engines."""
+        return estimate.vouching_seconds(workload, self.run.settings)
+
+    @property
+    def total_seconds(self) -> float:
+        """The estimate of the whole run: vouching, then every cell."""
+        vouching = sum(self.vouching_seconds(name) for name in self.run.workloads)
+        return vouching + sum(self.cell_seconds(cell) for cell in self.run.cells)
+
+    def order(self) -> Iterator[tuple[int, Cell]]:
+        """(block, cell) in the order of measuring: the same for the same seed, so that a resumed run goes on alike."""
+        rng = random.Random(self.run.seed)
+        for block in range(self.run.blocks):
+            yield from ((block, cell) for cell in rng.sample(self.run.cells, len(self.run.cells)))
+
+
+def plan(
+    preset_name: str,
+    found: Sequence[Interpreter],
+    *,
+    command: Sequence[str],
+    only_engines: Sequence[str] = (),
+    only_workloads: Sequence[str] = (),
+    only_interpreters: Sequence[str] = (),
+    everywhere: Sequence[str] = (),
+    blocks: int | None = None,
+    seed: int | None = None,
+    precision: float = 0.0,
+    budget_seconds: float = 0.0,
+    **limits: float,
+) -> Plan:
+    """A new run's plan over the interpreters found. Raises UnknownName for a name that does not exist.
+
+    everywhere: what the preset takes for all interpreters; empty: all that are supported. limits: those of a worker,
+    fields of Settings, where they differ from the preset's.
+    """
+    chosen = presets.preset(preset_name)
+    missing = interpreters.missing(found)
+    known = [i.name for i in found if i.canonical or chosen.every_patch or i.name in only_interpreters]
+    cells = cells_of(
+        chosen,
+        in_order(everywhere or [*known, *(absent.name for absent in missing)]),
+        main=_main(found, missing),
+        only_engines=only_engines,
+        only_workloads=only_workloads,
+        only_interpreters=only_interpreters,
+    )
+    # Validated, or the run could not be read again.
+    settings = Settings.model_validate({**chosen.settings.model_dump(), **limits})
+    blocks = chosen.blocks if blocks is None else blocks
+    there = {interpreter.name: interpreter for interpreter in found}
+    seconds = {cell: estimate.cell_seconds(cell, settings, there.get(cell.interpreter), blocks) for cell in cells}
+    vouch_seconds = estimate.choose_vouch_seconds(cells, min(sum(seconds.values()), budget_seconds or math.inf))
+    settings = settings.model_copy(update={"vouch_seconds": vouch_seconds})
+    kept: Sequence[Cell] = cells
+    if budget_seconds:
+        vouching = sum(estimate.vouching_seconds(name, settings) for name in {cell.workload for cell in cells})
+        kept = fit(seconds, budget_seconds - vouching)
+        if not kept:
+            raise Unreadable(f"no cell fits into {budget_seconds:g} s\n  Give it longer, or fewer blocks (--blocks).")
+    created_at = datetime.now(UTC)
+    run = Run(
+        id=f"{created_at:%Y-%m-%dT%H%M%S}-{preset_name}",
+        created_at=created_at,
+        command=tuple(command),
+        preset=preset_name,
+        seed=secrets.randbelow(2**32) if seed is None else seed,
+        blocks=blocks,
+        precision=precision,
+        budget_seconds=budget_seconds,
+        left_out=tuple(cell for cell in cells if cell not in kept),
+        settings=settings,
+        cells=tuple(kept),
+        reference_interpreter=interpreters.reference(found).name,
+        engines={name: _engine_facts(name) for name in _ladder(kept)},
+        workloads={name: _workload_facts(name) for name in dict.fromkeys(cell.workload for cell in kept)},
+        interpreters=_interpreter_facts(found, missing, kept),
+        machine=facts.gather(),
+        commit=facts.commit(interpreters.ROOT),
+    )
+    return _with_interpreters(run, found, missing)
+
+
+PUBLISHED = "cpython-3.11"
+"""The interpreter of the published analysis."""
+
+
+def worth_profiling(found: Sequence[Interpreter]) -> list[str]:
+    """Interpreters whose profiles are worth their time: the published one, the newest CPython, PyPy."""
+    names = {interpreter.name for interpreter in found}
+    chosen = [PUBLISHED] if PUBLISHED in names else []
+    return in_order([*chosen, *_main(found, interpreters.missing(found))])
+
+
+def _main(found: Sequence[Interpreter], missing: Sequence[Missing]) -> list[str]:
+    """The interpreters that every engine runs on: the newest CPython, and PyPy, there or not."""
+    jits = [i.name for i in found if i.has_jit and i.canonical]
+    return [interpreters.reference(found).name, *(jits or [m.name for m in missing if m.name.startswith("pypy")])]
+
+
+def resume(run: Run) -> Plan:
+    """The plan of a run that was interrupted, on this machine as it is now.
+
+    Raises Unreadable where it is another machine, other code, or an interpreter's build changed: their times must not
+    be mixed; and where the reference is gone.
+    """
+    found = interpreters.discover()
+    if run.commit != facts.commit(interpreters.ROOT):
+        raise Unreadable(
+            f"{run.id}: was made by commit {run.commit or 'unknown'}, and the code has changed since\n"
+            "  Check that commit out again, or start a new run."
+        )
+    here = facts.gather()
+    for fact in ("processor", "cores", "system", "libc", *comparability.COMPILERS):
+        if run.machine.get(fact) != here.get(fact):
+            raise Unreadable(
+                f"{run.id}: was made on another machine ({fact}: {run.machine.get(fact)})\n"
+                "  Resume it there, or start a new run here."
+            )
+    if run.reference_interpreter not in {interpreter.name for interpreter in found}:
+        raise Unreadable(
+            f"{run.id}: its reference {run.reference_interpreter} is not on this machine any more\n"
+            f"  uv python install {run.reference_interpreter}"
+        )
+    for interpreter in found:
+        recorded = run.interpreters.get(interpreter.name)
+        if recorded and recorded.version not in (interpreter.full_version, ""):
+            raise Unreadable(
+                f"{run.id}: {interpreter.name} was {recorded.version}, now it is {interpreter.full_version}\n"
+                "  Start a new run."
+            )
+    return _with_interpreters(run, found, interpreters.missing(found))
+
+
+def in_order(names: Sequence[str]) -> list[str]:
+    """Interpreters by implementation and version."""
+
+    def key(name: str) -> tuple[str, list[int]]:
+        implementation, _, version = name.partition("-")
+        return implementation, [int(part) for part in version.rstrip("t").split(".") if part.isdigit()]
+
+    return sorted(dict.fromkeys(names), key=key)
+
+
+def _with_interpreters(run: Run, found: Sequence[Interpreter], missing: Sequence[Missing]) -> Plan:
+    present = {interpreter.name: interpreter for interpreter in found}
+    absent = {m.name: m for m in missing}
+    for name in {cell.interpreter for cell in run.cells} - set(present) - set(absent):
+        absent[name] = Missing(name, f"{name} is not on this machine any more", f"uv python install {name}")
+    return Plan(run, present, absent)
+
+
+def _ladder(cells: Sequence[Cell]) -> list[str]:
+    """The engines of the cells: those of the ladder in its order, then others in theirs."""
+    there = dict.fromkeys(cell.engine for cell in cells)
+    return [name for name in dict.fromkeys((*engines.names(), *there)) if name in there]
+
+
+def _engine_facts(name: str) -> EngineFacts:
+    engine = engines.load(name)
+    return EngineFacts(
+        idea=engine.idea,
+        builds_on=engine.builds_on,
+        strict=engine.strict,
+        error_bound=engine.error_bound,
+        native=engine.native,
+    )
+
+
+def _workload_facts(name: str) -> WorkloadFacts:
+    workload = workloads.load(name)
+    return WorkloadFacts(
+        description=workload.description,
+        steps_per_epoch=workload.steps_per_epoch,
+        samples_per_step=workload.samples_per_step,
+        batch=workload.batch,
+    )
+
+
+def _interpreter_facts(
+    found: Sequence[Interpreter], missing: Sequence[Missing], cells: Sequence[Cell]
+) -> dict[str, InterpreterFacts]:
+    facts = {i.name: InterpreterFacts(version=i.full_version, build=i.build) for i in found}
+    facts.update({m.name: InterpreterFacts(version="") for m in missing})
+    return {name: facts[name] for name in in_order([cell.interpreter for cell in cells])}

@@ -1,0 +1,198 @@
+"""Presets: the engines, workloads and interpreters that a run measures, in how many blocks, with which settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import engines
+from engines.api import UnknownName
+from harness import workloads
+from results.record import Settings
+
+HEADLINE = ("baseline", "tcc", "rerolled-gcc")
+"""The engines that also race on interpreters other than the newest CPython and PyPy."""
+
+LADDER = ("baseline", "tuple", "slots", "hoisted")
+"""The interpreted engines of the published analysis, an idea each."""
+
+REROLLED_C = ("rerolled-tcc", "rerolled-gcc", "rerolled-clang")
+"""Recovered loops as C, every term computed, the reference's bits."""
+
+REROLLED = ("rerolled-numpy", *REROLLED_C, "rerolled-clang-sparse", "rerolled-clang-fast")
+
+HANDWRITTEN = ("handwritten", "handwritten-sparse")
+"""C by hand, for this MLP: a yardstick."""
+
+TRADE_OFF = ("baseline", "tcc", "clang-O0", "clang-O1", *REROLLED_C, "rerolled-clang-sparse", *HANDWRITTEN)
+"""The published trade-off of compile time against epoch time, and what dominates it."""
+
+GROWTH_SHAPES = ("mlp-16x16x4", "mlp-64x45x10", "mlp-256x125x10", "mlp-784x420x10")
+"""About 10³, 10⁴, 10⁵ and 10⁶ rows."""
+
+GROWTH_ENGINES = (
+    *("bytecode", "python-source", "tcc", "tcc-extension", "gcc-O0", "gcc-O1", "clang-O0", "clang-O1"),
+    *REROLLED_C,
+)
+
+SHAPES = ("recurrent", "conv-1d", "conv-2d", "attention", "polynomial", "random-dag", "shuffled")
+"""Loops of other shapes than an MLP's, none at all, and an MLP whose order is lost."""
+
+
+def _variants(*suffixes: str) -> tuple[str, ...]:
+    """Each of the compilers, in each form."""
+    return tuple(f"{compiler}{suffix}" for compiler in ("tcc", "gcc-O0", "gcc-O1", "clang-O1") for suffix in suffixes)
+
+
+SLOW_TO_COMPILE = ("clang-O1-whole", "clang-O1-published")
+"""Take minutes to compile the larger workloads: only where they are named, or where everything is measured."""
+
+PUBLISHED = ("tcc-published", "clang-O0-published", "clang-O1-published")
+"""The published trade-off with the very C of the post."""
+
+STRAIGHT_LINE = ("gcc-O1", "gcc-O2", "clang-O2", "clang-O1-native")
+"""What a claim to beat all straight-line engines must beat, besides those of TRADE_OFF."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some cells of a preset: engines × workloads, on the newest CPython and PyPy or everywhere."""
+
+    workloads: tuple[str, ...]
+    engines: tuple[str, ...] = ()
+    """Empty: every engine that is not slow to compile."""
+    everywhere: bool = False
+    cpython_only: bool = False
+    """On no PyPy, unless it is named: the question is the compiler's alone, or takes minutes."""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A named choice of cells and of the care they are measured with."""
+
+    description: str
+    blocks: int
+    settings: Settings
+    parts: tuple[Part, ...]
+    every_patch: bool = False
+    """Whether interpreters count that differ from another only in their patch version or build."""
+
+
+PRESETS = {
+    "smoke": Preset(
+        "one engine of each kind on the newest CPython and PyPy; five blocks, a minute and a half: what the gate runs",
+        blocks=5,
+        settings=Settings(values=8, jit_warmups=2, value_seconds=0.05, timeout_seconds=60.0, memory_bytes=8 << 30),
+        # Not digits: a value of baseline's would be one step, with a collection in it or without.
+        parts=(Part(("xor",), ("baseline", "hoisted", "tcc")), Part(("tour",), ("baseline", "rerolled-tcc"))),
+    ),
+    "quick": Preset(
+        "every engine on the newest CPython and PyPy, few on the others; two blocks, up to ten minutes",
+        blocks=2,
+        settings=Settings(value_seconds=0.25, memory_bytes=8 << 30),
+        parts=(Part(("digits",)), Part(("mnist",), TRADE_OFF), Part(("digits",), HEADLINE, everywhere=True)),
+    ),
+    "full": Preset(
+        "what quick has, the published table with C as first published, every straight-line engine; five blocks, hours",
+        blocks=5,
+        settings=Settings(value_seconds=0.25, timeout_seconds=1800.0),
+        parts=(
+            Part(("digits",)),
+            Part(("mnist",), (*TRADE_OFF, *STRAIGHT_LINE)),
+            Part(("mnist-b1000",), (*TRADE_OFF, *(name for name in PUBLISHED if name not in SLOW_TO_COMPILE))),
+            Part(("mnist-b1000",), SLOW_TO_COMPILE, cpython_only=True),
+            Part(("digits",), HEADLINE, everywhere=True),
+        ),
+    ),
+    "everything": Preset(
+        "every engine on every workload and interpreter, ten blocks; days, or as much as --budget gives",
+        blocks=10,
+        settings=Settings(values=5, warmups=2, jit_warmups=10, value_seconds=1.0, timeout_seconds=3600.0),
+        parts=(Part(workloads.names(), engines.names(), everywhere=True),),
+        every_patch=True,
+    ),
+    "growth": Preset(
+        "compile time and memory against the size of the graph, from a thousand rows to a million; an hour",
+        blocks=1,
+        settings=Settings(values=2, warmups=1, jit_warmups=1, value_seconds=0.1, timeout_seconds=1800.0),
+        parts=(Part(GROWTH_SHAPES, GROWTH_ENGINES),),
+    ),
+    "profile": Preset(
+        "what `zoomgrad profile` profiles: the interpreted ladder, compiled Python, compilers; here their race",
+        blocks=1,
+        settings=Settings(timeout_seconds=600.0),
+        parts=(
+            Part(("mnist",), LADDER, everywhere=True),
+            Part(("mnist",), ("local-grads", "replay", "bytecode", "python-source", "rerolled-clang")),
+            Part(
+                ("digits",),
+                (
+                    *("gcc-O1", "gcc-O1-whole", "gcc-O1-published", "clang-O1", "clang-O1-whole", "clang-O1-published"),
+                    *("clang-O1-whole-static", "clang-O1-whole-globals"),
+                    # For what is fused, and what the processor's own vectors are worth to straight-line code.
+                    *("clang-O1-fma", "clang-O1-published-fma", "clang-O1-native"),
+                ),
+            ),
+        ),
+    ),
+    "published": Preset(
+        "how the published C should store its values: SROA, registers or neither; three blocks",
+        blocks=3,
+        settings=Settings(timeout_seconds=1800.0),
+        parts=(
+            Part(
+                ("digits",),
+                tuple(
+                    f"{compiler}-{form}"
+                    for compiler in ("clang-O1", "clang-O0")
+                    for form in ("published", "whole", "whole-array", "whole-static", "whole-globals")
+                ),
+                cpython_only=True,
+            ),
+        ),
+    ),
+    "storage": Preset(
+        "where compiled values live: locals, the caller's array, static arrays, globals of their own",
+        blocks=3,
+        settings=Settings(timeout_seconds=600.0),
+        parts=(Part(("mnist-b1000",), _variants("", "-array", "-static", "-globals")),),
+    ),
+    "shapes": Preset(
+        "graphs that are not an MLP: do loops survive?",
+        blocks=3,
+        settings=Settings(),
+        parts=(Part(SHAPES, ("baseline", "bytecode", "tcc", "clang-O2", "rerolled-numpy", *REROLLED_C)),),
+    ),
+    "reroll": Preset(
+        "the recovered loops against straight-line code and the C by hand",
+        blocks=5,
+        settings=Settings(),
+        parts=(
+            Part(("mnist", "mnist-b1000"), ("tcc", "clang-O1", *REROLLED, *HANDWRITTEN)),
+            Part(
+                ("digits", "moons", "xor", "tour"),
+                ("tcc", "clang-O2", "rerolled-numpy", *REROLLED_C, "rerolled-clang-sparse", *HANDWRITTEN),
+            ),
+        ),
+    ),
+    "split": Preset(
+        "how large the functions of generated code should be, for each compiler and for Python",
+        blocks=3,
+        settings=Settings(timeout_seconds=600.0),
+        parts=(
+            Part(
+                ("mnist-b1000",),
+                (
+                    *_variants(*(f"-p{size}" for size in (50, 100, 400, 1600))),
+                    *(f"python-source-p{size}" for size in (25, 50, 100, 400, 1600)),
+                ),
+            ),
+        ),
+    ),
+}
+
+
+def preset(name: str) -> Preset:
+    """The preset of that name. Raises UnknownName, with the nearest names."""
+    if name not in PRESETS:
+        raise UnknownName("preset", name, PRESETS)
+    return PRESETS[name]

@@ -1,0 +1,45 @@
+"""Numbers of the measuring procedure, shared by the plan's estimates and the workers. Worker-safe."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Optional
+
+TRUSTED = "tuple"
+"""The engine that vouches for the candidates."""
+CANDIDATES = ("tcc", "clang-O0", "gcc-O0", "python-source", "bytecode")
+"""The first two that run here vouch for all other engines."""
+
+TRUSTED_SECONDS = 4.0
+TRUSTED_STEPS = 1024
+"""Limits of `tuple`'s training: its time, unless a candidate's is shorter, and its steps."""
+
+JIT_SECONDS = 2.0
+"""Training time on an interpreter with a JIT before the steps of a value are counted. PyPy takes `baseline` on `xor`
+from 1 ms to 36 µs a step in 1.5 s. Counted on cold steps, a value would last only milliseconds and still warm up."""
+
+
+class Drill(NamedTuple):
+    """A short training from the starting parameters, with its own batch and rows."""
+
+    name: str
+    batch: int
+    rows: Optional[int]
+    """Number of rows to keep of the data set; None keeps all."""
+    pieces: tuple[int, ...]
+    """Steps of each call of `train`: a call may begin or end within a batch."""
+
+
+SHORT = Drill("short", 2, None, (3,))
+"""An update, then a step that leaves gradients. Slow engines have no time for more."""
+
+DRILLS = (
+    SHORT,
+    Drill("single", 1, 3, (1, 4, 2)),
+    # Two groups of 4 rows fill a batch. The second call begins within a batch.
+    Drill("whole", 8, 5, (9, 11)),
+    # A batch is one group and two more rows. The last group has rows 4, 5, 6 and 0.
+    Drill("ragged", 6, 7, (5, 1, 17)),
+)
+
+MOST_STEPS = 1 << 18
+"""Longest stretch. Engines that take less than a microsecond per step repeat it."""

@@ -1,0 +1,171 @@
+"""What a worker wrote -> a reply that can be believed in form: known fields, right types, finite figures in range.
+
+A worker runs an engine, and an engine is anybody's code. Its files are read here and nowhere else. What does not fit
+becomes the reply of a failed worker, which names the field.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from results.fields import Bytes, Count, OneLine, Seconds, Share, Text
+from results.files import NotAsWritten, read_bytes
+
+REMEDY = "Mend the engine."
+
+
+class WrongReply(Exception):
+    """A worker's file that is not what it should be: which, and how."""
+
+
+Positive = Annotated[int, Field(ge=1, le=2**53)]
+
+
+class _Told(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+    status: Literal["measured"]
+
+
+class _Proof(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+    reference: OneLine
+    steps: Positive
+    stretches: Positive
+    seconds: Seconds
+    identical: bool
+    worst_error: Annotated[float, Field(ge=0)]
+
+
+class Measured(_Told):
+    """Of a worker that measured; the fields of `harness.worker.job.MeasureReply`."""
+
+    phases: dict[OneLine, Seconds]
+    stretch_steps: Positive
+    steps_per_value: Positive
+    pace_seconds: list[Annotated[float, Field(gt=0)]]
+    peak_bytes: Bytes
+    peak_compiler_bytes: Bytes
+    tape_rows: Count = 0
+    source_bytes: Bytes = 0
+    object_bytes: Bytes = 0
+    translation_units: Count = 0
+    parallel_compilers: Count = 0
+    vector_doubles: Count = 0
+    compiler: OneLine = ""
+    compiler_flags: list[OneLine] = []
+    looped_share: Share = 0.0
+    losses: list[tuple[Count, float]]
+    parameters_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    proof: _Proof
+
+
+class Vouched(_Told):
+    """Of a worker that vouches; the fields of `VouchReply`."""
+
+    drills: list[OneLine]
+    steps: Positive
+
+
+class Profiled(_Told):
+    """Of a worker that was profiled; the fields of `ProfileReply`."""
+
+    steps: Positive
+    seconds: Seconds
+    preparations: Count
+    step_seconds: list[Seconds]
+    pid: Positive
+    readings: dict[str, Any]
+
+
+class Counted(_Told):
+    """Of a worker whose instructions were counted; the fields of `CountReply`."""
+
+    steps: Positive
+    counts: Annotated[list[Seconds], Field(min_length=2, max_length=2)]
+    compiler: OneLine
+    flags: list[OneLine]
+
+
+class NoResult(BaseModel):
+    """Of a worker that says why it has no result."""
+
+    model_config = ConfigDict(strict=True)
+
+    status: Literal["skipped", "failed"]
+    reason: Annotated[Text, Field(min_length=1)]
+    remedy: Text = ""
+    disagrees: bool = False
+    """Of a worker that vouches: it failed because its numbers differ from a witness's."""
+    limit: Literal["", "memory"] = ""
+
+
+MODELS = {
+    "measure": TypeAdapter[Any](Annotated[Measured | NoResult, Field(discriminator="status")]),
+    "vouch": TypeAdapter[Any](Annotated[Vouched | NoResult, Field(discriminator="status")]),
+    "profile": TypeAdapter[Any](Annotated[Profiled | NoResult, Field(discriminator="status")]),
+    "count": TypeAdapter[Any](Annotated[Counted | NoResult, Field(discriminator="status")]),
+}
+"""By task, which is the name of the worker's module."""
+
+
+def read_reply(file: Path, task: str) -> dict[str, Any] | None:
+    """The reply in that file; None where there is no file. Raises WrongReply, which names the field."""
+    content = read_bounded(file)
+    if content is None:
+        return None
+    try:
+        reply = MODELS[task].validate_json(content)
+    except ValidationError as error:
+        raise WrongReply(f"its reply is wrong: {first_error(error)}") from None
+    told: dict[str, Any] = reply.model_dump(exclude_unset=True)
+    return told
+
+
+def first_error(error: ValidationError) -> str:
+    """The first field that is wrong, what it should be, and what it is, in one line."""
+    first = error.errors(include_url=False)[0]
+    statuses = {"measured", "skipped", "failed"}
+    field = ".".join(str(part) for part in first["loc"] if part not in statuses) or "the file as a whole"
+    given = "" if isinstance(first.get("input"), (dict, list, bytes)) else f", not {str(first.get('input'))[:80]!r}"
+    return f"{field}: {first['msg'][:200]}{given}"
+
+
+def read_bounded(file: Path) -> bytes | None:
+    """A regular file's content; None where there is none. Raises WrongReply for anything else, or for too much."""
+    try:
+        # An engine may have put a FIFO or a link in its place: neither is waited for or followed.
+        return read_bytes(file, follow_links=False)
+    except FileNotFoundError:
+        return None
+    except NotAsWritten as wrong:
+        raise WrongReply(f"its {file.name} is {wrong}") from None
+    except OSError as error:
+        raise WrongReply(f"its {file.name} can't be read: {error.strerror}") from None
+
+
+def check_times(content: bytes, values: int) -> None:
+    """Raise WrongReply unless that is pyperf's file with so many finite times, or with one time of a slow step."""
+    try:
+        benchmark = read_times(content)
+        found = benchmark.get_values()
+        warmups = [seconds for run in benchmark.get_runs() for _, seconds in run.warmups]
+    except Exception as error:  # what pyperf raises for a file that it did not write has many types
+        raise WrongReply(f"pyperf can't read the times: {type(error).__name__}: {str(error)[:200]}") from None
+    if len(found) not in (1, values):
+        raise WrongReply(f"pyperf's file has {len(found)} times instead of {values}")
+    for seconds in (*found, *warmups):
+        if not (math.isfinite(seconds) and seconds > 0.0):
+            raise WrongReply(f"a time is {seconds!r} s")
+
+
+def read_times(content: bytes) -> Any:
+    """The one benchmark of pyperf's file. Raises what pyperf raises, of many types."""
+    import pyperf  # here: most commands read no times
+
+    return pyperf.Benchmark.loads(content.decode("utf-8"))

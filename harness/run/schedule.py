@@ -1,0 +1,316 @@
+"""Cells -> records: every cell once a block, blocks in shuffled order, one worker at a time.
+
+Shuffling each block anew makes a drift of the machine hit all cells alike. A record is on disk before the next worker
+starts; a cell that brought no result is not tried again in later blocks, and never stops the others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from pydantic import ValidationError
+
+from harness.containment import Limits
+from harness.machine.environments import NoEnvironment
+from harness.machine.interpreters import Interpreter
+from harness.plan.planning import Plan
+from harness.run.isolate import MOST_PADDING, Draw, Isolate, Task, WorkerResult
+from harness.run.replies import REMEDY, first_error, read_bounded, read_times
+from harness.run.vouchers import NoVouching, Vouchers
+from harness.worker.job import Job, VouchJob
+from results.files import write_atomically
+from results.precision import imprecise
+from results.record import Cell, Record, Vouching
+from results.store import Store
+
+NO_ENVIRONMENT_REMEDY = "Check the network, then resume the run."
+
+MOST_BLOCKS = 60
+"""That a run adds until it is precise: a speedup that is not by then, the machine won't let be."""
+
+MOST_OFFSET_STEPS = 4
+"""About a period of the garbage collector's, in steps of the workloads that have one; slow steps are dear."""
+
+BLOCK = "zoomgrad_block"
+"""What a run is known by in its cell's pyperf suite."""
+
+Environment = Callable[[Interpreter], Path]
+"""Makes or finds a worker environment; gives its Python. Raises NoEnvironment."""
+
+
+class Observer(Protocol):
+    """Is told what happens; the command line shows it."""
+
+    def started(self, cell: Cell, block: int) -> None: ...
+    def finished(self, record: Record, seconds_left: float) -> None: ...
+    def extended(self, cells: int) -> None:
+        """One more block, of so many cells."""
+
+    def abandoned(self) -> None:
+        """A further block of a cell that brought no result is left out."""
+
+
+@dataclass
+class _Progress:
+    """Estimated seconds of work done and left, and the seconds really taken: the ratio corrects the estimate."""
+
+    left: float
+    done: float = 0.0
+    taken: float = 0.0
+
+    def seconds_left(self, estimate: float, seconds: float) -> float:
+        self.left -= estimate
+        self.done += estimate
+        self.taken += seconds
+        # The first cells say little about the rest; the plan's own estimate fades out over the first minute of it.
+        return max(0.0, self.left * (self.taken + 60.0) / (self.done + 60.0))
+
+
+@dataclass
+class Schedule:
+    """Carries a plan out, through `isolate`, into `store`."""
+
+    plan: Plan
+    store: Store
+    isolate: Isolate
+    environment: Environment
+    observer: Observer
+    _vouched: dict[str, Vouching | NoVouching] = field(default_factory=dict)
+    _given_up: set[Cell] = field(default_factory=set)
+    """Cells that brought no result while this schedule ran."""
+    _vouching_seconds: float = 0.0
+    """What its vouching workers have taken."""
+
+    def execute(self) -> None:
+        """Measure what the store does not hold yet, then go on where the run asked for more precision."""
+        self._measure_all(list(self.plan.order()))
+        run = self.plan.run
+        while run.precision:
+            records = self.store.records()
+            cells = imprecise(records, run.precision)
+            if not cells or _next_block(records) >= MOST_BLOCKS or not self.add_block(cells):
+                break
+
+    def add_block(self, cells: Sequence[Cell]) -> bool:
+        """Measure one more block of some cells; whether there was one.
+
+        There is none once the run has had its time, or where all of the cells were given up.
+        """
+        run, records = self.plan.run, self.store.records()
+        block = _next_block(records)
+        vouchers = [voucher for vouching in self.store.vouchings() for voucher in vouching.vouchers]
+        spent = sum(record.worker_seconds for record in records) + sum(one.worker_seconds for one in vouchers)
+        needed = sum(self.plan.block_seconds(cell, block) for cell in cells)
+        if run.budget_seconds and spent + needed > run.budget_seconds:
+            return False
+        self.observer.extended(len(cells))
+        order = random.Random(f"{run.seed} {block}").sample(list(cells), len(cells))
+        return bool(self._measure_all([(block, cell) for cell in order]))
+
+    def clean_up(self) -> None:
+        """Remove what only later blocks would have needed: shared objects and evidence, megabytes each."""
+        self.store.remove_objects()
+        for vouching in self.store.vouchings():
+            for voucher in vouching.vouchers:
+                self.store.remove(self.store.evidence_folder(voucher.cell))
+
+    def _measure_all(self, planned: Sequence[tuple[int, Cell]]) -> int:
+        """Measure what is not on disk; gives how many records were written.
+
+        A cell for which no worker ran is tried again when a run is resumed: what it lacked may be there by now.
+        """
+        records = [record for record in self.store.records() if _is_final(record)]
+        finished = {(record.block, record.cell) for record in records}
+        given_up = self._given_up | {record.cell for record in records if record.status != "measured"}
+        measured = {record.cell: record for record in records if record.steps_per_value}
+        todo = [point for point in planned if point not in finished]
+        vouching = {cell.workload for _, cell in todo} - self._vouched.keys()
+        estimates = {name: self.plan.vouching_seconds(name) for name in vouching}
+        progress = _Progress(
+            sum(self.plan.block_seconds(cell, block) for block, cell in todo) + sum(estimates.values())
+        )
+        written = 0
+        for block, cell in todo:
+            estimate = self.plan.block_seconds(cell, block)
+            if cell in given_up:
+                progress.left -= estimate
+                self.observer.abandoned()
+                continue
+            # The first cell of a workload waits until somebody vouches for it.
+            estimate += estimates.pop(cell.workload, 0.0)
+            self.observer.started(cell, block)
+            vouched_before = self._vouching_seconds
+            record = self._measure(cell, block, measured.get(cell))
+            self.store.write(record)
+            written += 1
+            if record.status == "measured":
+                measured[cell] = record
+            else:
+                given_up.add(cell)
+                self._given_up.add(cell)
+            seconds = record.worker_seconds + self._vouching_seconds - vouched_before
+            self.observer.finished(record, progress.seconds_left(estimate, seconds))
+        return written
+
+    def _measure(self, cell: Cell, block: int, before: Record | None) -> Record:
+        """One worker for one cell: its record, whatever happens. before: that of an earlier block."""
+        started_at = datetime.now(UTC)
+
+        def without_result(status: str, reason: str, remedy: str = "", seconds: float = 0.0, limit: str = "") -> Record:
+            return Record.model_validate(
+                {
+                    "cell": cell,
+                    "block": block,
+                    "status": status,
+                    "reason": reason,
+                    "remedy": remedy,
+                    "limit": limit,
+                    "started_at": started_at,
+                    "worker_seconds": seconds,
+                }
+            )
+
+        absent = self.plan.missing.get(cell.interpreter)
+        if absent:
+            return without_result("skipped", absent.reason, absent.remedy)
+        interpreter = self.plan.interpreters[cell.interpreter]
+        try:
+            python = self.environment(interpreter)
+            vouching = self._vouching(cell.workload)
+        except NoEnvironment as error:
+            return without_result("failed", str(error), NO_ENVIRONMENT_REMEDY)
+        except NoVouching as nobody:
+            return without_result(nobody.status, nobody.reason, nobody.remedy, limit=nobody.limit)
+        if before and before.stretch_steps > vouching.steps:
+            # Another stretch in one of the blocks would be another figure.
+            reason = f"its earlier blocks train {before.stretch_steps:,} steps a stretch, and {vouching.reference.key}"
+            return without_result("failed", f"{reason} vouches for {vouching.steps:,} now", "Start a new run.")
+
+        job = self._job(cell, block, vouching, before)
+        answer = self.isolate("measure", python, job, limits=Limits.of(self.plan.run.settings), draw=self._draw(block))
+        reply = answer.reply
+        if reply["status"] != "measured" or answer.pyperf is None:
+            return without_result(
+                reply["status"],
+                reply["reason"],
+                reply.get("remedy", ""),
+                answer.seconds,
+                reply.get("limit", ""),
+            )
+        try:
+            timed = _merge(answer.pyperf, block, self.store.pyperf_file(cell))
+        except ValueError as error:
+            reason = f"pyperf refuses to put this block with the others: {error}"
+            return without_result("failed", reason, "Start a new run.", answer.seconds)
+        try:
+            return Record.model_validate(
+                {
+                    **reply,
+                    "losses": [{"step": step, "loss": loss} for step, loss in reply["losses"]],
+                    "cell": cell,
+                    "block": block,
+                    "started_at": started_at,
+                    "worker_seconds": answer.seconds,
+                    "other_load": answer.other_load,
+                    "step_seconds": timed.get_values(),
+                    "warmup_step_seconds": [seconds for run in timed.get_runs() for _, seconds in run.warmups],
+                }
+            )
+        except ValidationError as error:
+            reason = f"{cell.engine}: its figures make no record: {first_error(error)}"
+            return without_result("failed", reason, REMEDY, answer.seconds)
+
+    def _vouching(self, workload: str) -> Vouching:
+        """Who vouches for the workload's engines, asked once. Raises NoVouching, and NoEnvironment."""
+        if workload not in self._vouched:
+            run = self.plan.run
+            vouchers = Vouchers(
+                isolate=self._isolate_for_vouching,
+                store=self.store,
+                interpreter=run.reference_interpreter,
+                python=lambda: self.environment(self.plan.interpreters[run.reference_interpreter]),
+                seconds=run.settings.vouch_seconds,
+                limits=Limits.of(run.settings),
+            )
+            stretches = [record.stretch_steps for record in self.store.records() if record.cell.workload == workload]
+            try:
+                self._vouched[workload] = vouchers.vouching(workload, max(stretches, default=0))
+            except NoVouching as nobody:
+                self._vouched[workload] = nobody
+        found = self._vouched[workload]
+        if isinstance(found, NoVouching):
+            raise found
+        return found
+
+    def _isolate_for_vouching(
+        self, task: Task, python: Path, job: Job | VouchJob, *, limits: Limits, draw: Draw
+    ) -> WorkerResult:
+        answer = self.isolate(task, python, job, limits=limits, draw=draw)
+        self._vouching_seconds += answer.seconds
+        return answer
+
+    def _draw(self, block: int) -> Draw:
+        return Draw(block + 1, random.Random(f"{self.plan.run.seed} {block} padding").randrange(MOST_PADDING))
+
+    def _job(self, cell: Cell, block: int, vouching: Vouching, before: Record | None) -> Job:
+        settings = self.plan.run.settings
+        interpreter = self.plan.interpreters[cell.interpreter]
+        return {
+            "engine": cell.engine,
+            "workload": cell.workload,
+            "interpreter": cell.interpreter,
+            "reference_folder": str(self.store.evidence_folder(vouching.reference).absolute()),
+            "reference_cell": vouching.reference.key,
+            "reference_steps": vouching.steps,
+            "reference_drills": list(vouching.drills),
+            "reply_file": "",
+            "warmups": settings.jit_warmups if interpreter.has_jit else settings.warmups,
+            "values": settings.values,
+            "value_seconds": settings.value_seconds,
+            "offset_steps": random.Random(f"{self.plan.run.seed} {block}").randrange(MOST_OFFSET_STEPS + 1),
+            "objects": str(self.store.objects_folder(cell).absolute()),
+            "stretch_steps": before.stretch_steps if before else 0,
+            "steps_per_value": before.steps_per_value if before else 0,
+        }
+
+
+def _next_block(records: Sequence[Record]) -> int:
+    return max((record.block for record in records), default=-1) + 1
+
+
+def _is_final(record: Record) -> bool:
+    """Whether a worker ran for it: else nobody vouched, or an interpreter, its environment or data were missing."""
+    return record.status != "skipped" and (record.status == "measured" or record.worker_seconds > 0.0)
+
+
+def _merge(pyperf_json: bytes, block: int, suite_file: Path) -> Any:
+    """Put one process's pyperf result into its cell's suite file; gives that process's benchmark.
+
+    Raises ValueError where pyperf holds that they don't belong together, as after a change of the host's name.
+    """
+    import pyperf  # here: most commands read no times
+
+    added = read_times(pyperf_json)
+    added.update_metadata({BLOCK: block})
+    # A block whose record was lost is measured again, and must not count twice.
+    others = [run for run in _runs(suite_file) if run.get_metadata().get(BLOCK) != block]
+    with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
+        draft = Path(folder) / "suite.json"
+        pyperf.Benchmark([*others, *added.get_runs()]).dump(str(draft), replace=True)
+        suite_file.parent.mkdir(exist_ok=True)  # git keeps no empty folder
+        write_atomically(suite_file, draft.read_text(encoding="utf-8"))
+    return added
+
+
+def _runs(suite_file: Path) -> list[Any]:
+    """What the suite has so far. One that can't be read begins anew: its times are in the records."""
+    with contextlib.suppress(Exception):  # pyperf raises errors of many types for a damaged file
+        return list(read_times(read_bounded(suite_file) or b"").get_runs())
+    return []

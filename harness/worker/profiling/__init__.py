@@ -1,0 +1,1 @@
+"""What runs inside a worker that is profiled instead of timed."""

@@ -1,0 +1,222 @@
+"""The anatomy of a step: how long an interpreted engine builds its graph, orders it, computes, updates and frees.
+
+The trainer's stages are methods, which are wrapped here while they are timed; `Value.topo` is wrapped at its class,
+which separates ordering from the rest of the backward pass. A clock attributes every moment to one part only:
+
+    train     ------------------------------------------------    rest 2 = 12 - 10
+      build     -----------                                       5
+      backward              -------------                         2 = 5 - 3
+        order                 ------                              2
+          (pause)               ---                               collector 1
+
+A collection interrupts whatever allocates. Its pause is taken out of that part and counted as the collector's, and it
+is noted in which part it fell.
+
+An engine that builds a graph for every step computes while it builds. What it takes for computing alone is measured
+apart, as the same model and loss over bare numbers (`engines/interpreted/bare.py`): `forward`; what remains of that
+stage is `build`.
+"""
+
+from __future__ import annotations
+
+import gc
+from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any, Callable, NamedTuple
+
+from engines import nn
+from engines.interpreted.bare import Bare
+from harness.worker.profiling.introspection import Readings, Subject
+from harness.workloads import Workload
+
+PARTS = ("build", "forward", "order", "backward", "update", "free", "collector", "rest")
+HAS_JIT = hasattr(gc, "hooks")
+WARM_UP = 0.5 if HAS_JIT else 0.0
+"""Of the time that is measured after it; at least one step."""
+ENOUGH_STEPS = 1024
+
+
+class Open(NamedTuple):
+    """A part that is running."""
+
+    name: str
+    start: float
+    counted: float
+    """What the clock had attributed by then, to whatever part."""
+
+
+NONE = Open("", 0.0, 0.0)
+
+
+class Clock:
+    """Seconds by part, none of them counted twice."""
+
+    def __init__(self) -> None:
+        self.seconds = dict.fromkeys(PARTS, 0.0)
+        self.pauses = dict.fromkeys(PARTS, 0.0)
+        """The collector's seconds by the part in which they fell."""
+        self._counted = 0.0
+        self._open = NONE
+        self._ended = "rest"
+
+    def reset(self) -> None:
+        """Begin anew, between two steps."""
+        for part in PARTS:
+            self.seconds[part] = self.pauses[part] = 0.0
+
+    def timed(self, part: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        """The method, whose own time counts as that part's."""
+
+        def stage(*arguments: Any) -> Any:
+            outer = self._open
+            self._open = Open(part, perf_counter(), self._counted)
+            try:
+                return method(*arguments)
+            finally:
+                own = self._own()
+                self._counted += own
+                self.seconds[part] += own
+                self._open, self._ended = outer, part
+
+        return stage
+
+    def pause(self, seconds: float) -> None:
+        """The collector took so long, just now."""
+        if self._open is NONE:
+            return
+        part = self._open.name
+        if seconds <= self._own():
+            self._counted += seconds
+        else:
+            # PyPy reports a collection a little late: if it is longer than this part so far, it fell into the last one.
+            part = self._ended
+            self.seconds[part] -= seconds
+        self.seconds["collector"] += seconds
+        self.pauses[part] += seconds
+
+    def attributed(self) -> dict[str, float]:
+        """Seconds by part. A part that lost more to a late pause than it took gets that back from the collector."""
+        owed = sum(min(0.0, seconds) for seconds in self.seconds.values())
+        parts = {part: max(0.0, seconds) for part, seconds in self.seconds.items()}
+        return {**parts, "collector": max(0.0, parts["collector"] + owed)}
+
+    def _own(self) -> float:
+        """Of the part that is running, so far, without what is nested in it."""
+        return perf_counter() - self._open.start - (self._counted - self._open.counted)
+
+
+@contextmanager
+def anatomy(readings: Readings, subject: Subject) -> Iterator[None]:
+    """Train with nothing wrapped, then have the work trained with every stage timed, then compute without a graph."""
+    trainer: Any = subject.trainer
+    readings["preparation_seconds"] = sum(trainer.phases.values())
+    _train(trainer, WARM_UP * subject.seconds)
+    steps, seconds = _train(trainer, subject.seconds)
+    readings["plain_step_seconds"] = seconds / steps
+    clock = Clock()
+    with _wrapped(trainer, clock), pauses(clock):
+        _train(trainer, WARM_UP * subject.seconds)
+        clock.reset()
+        before = len(trainer.losses)
+        yield
+        steps = len(trainer.losses) - before
+    parts = {part: seconds / steps for part, seconds in clock.attributed().items()}
+    if "build" in trainer.STAGES:
+        alone = forward_seconds(subject.workload, subject.seconds / 4)
+        readings["forward_alone_seconds"] = alone
+        parts["forward"] = min(alone, parts["build"])
+        parts["build"] -= parts["forward"]
+    readings["parts"] = parts
+    readings["pauses"] = {part: seconds / steps for part, seconds in clock.pauses.items() if seconds}
+
+
+def _train(trainer: Any, seconds: float) -> tuple[int, float]:
+    """Train for so long, at least one step; gives steps and seconds."""
+    done, steps, start = 0, 1, perf_counter()
+    while True:
+        trainer.train(steps)
+        done += steps
+        taken = perf_counter() - start
+        if taken >= seconds:
+            return done, taken
+        # As many again as were done, unless that were too long.
+        steps = max(1, min(done, ENOUGH_STEPS, int((seconds - taken) * done / taken)))
+
+
+@contextmanager
+def _wrapped(trainer: Any, clock: Clock) -> Iterator[None]:
+    """Time every stage, and the ordering within one; what training takes beside them is `rest`."""
+    names = {"train": "rest", **{stage: stage for stage in trainer.STAGES}}
+    for name, part in names.items():
+        setattr(trainer, name, clock.timed(part, getattr(trainer, name)))
+    value = trainer.Value
+    value.topo = clock.timed("order", value.topo)
+    try:
+        yield
+    finally:
+        del value.topo
+        for name in names:
+            delattr(trainer, name)
+
+
+@contextmanager
+def pauses(clock: Clock) -> Iterator[None]:
+    """Tell the clock of every collection: `gc.hooks` on PyPy, `gc.callbacks` on CPython."""
+    with _pauses_of_pypy(clock) if HAS_JIT else _pauses_of_cpython(clock):
+        yield
+
+
+@contextmanager
+def _pauses_of_cpython(clock: Clock) -> Iterator[None]:
+    started = 0.0
+
+    def told(event: str, facts: dict[str, int]) -> None:
+        nonlocal started
+        if event == "start":
+            started = perf_counter()
+        else:
+            clock.pause(perf_counter() - started)
+
+    gc.callbacks.append(told)
+    try:
+        yield
+    finally:
+        gc.callbacks.remove(told)
+
+
+@contextmanager
+def _pauses_of_pypy(clock: Clock) -> Iterator[None]:
+    hooks: Any = gc.hooks  # type: ignore[attr-defined]  # PyPy's own
+
+    def told(stats: Any) -> None:
+        clock.pause(stats.duration)
+
+    hooks.on_gc_minor = told
+    hooks.on_gc_collect_step = told
+    try:
+        yield
+    finally:
+        hooks.reset()
+
+
+def forward_seconds(workload: Workload, seconds: float) -> float:
+    """What computing a step's loss takes over bare numbers, without collections; measured for about so long."""
+    model = workload.model(nn.bind(Bare))
+
+    def evaluate(row: array[float]) -> Any:
+        inputs = [Bare(x) for x in row]
+        return workload.loss(model, inputs, workload.outputs(model, inputs))
+
+    gc.collect()
+    clock = Clock()
+    forward = clock.timed("forward", evaluate)
+    with pauses(clock):
+        for part in (2 * WARM_UP, 1.0):
+            clock.reset()
+            steps, end = 0, perf_counter() + part * seconds
+            while not steps or perf_counter() < end:
+                forward(workload.row(steps))
+                steps += 1
+    return clock.seconds["forward"] / steps

@@ -1,0 +1,123 @@
+"""A cell to be profiled: prepares its engine, trains for a while, and tells what the interpreter itself knows of it.
+
+`python -m harness.worker.profiling.profile JOB`, alone or under a profiler. Nothing here is timed for a record:
+a profiler slows down what it observes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple, TextIO
+
+import engines
+from engines.api import Trainer
+from harness import workloads
+from harness.worker.job import ProfileJob, ProfileReply, do_job, ready, thin
+from harness.worker.profiling import anatomy, introspection, memory
+from harness.worker.profiling.introspection import Probe, Subject
+
+PORTION_SECONDS = 0.05
+"""Steps are taken in portions of about this time: a call each would be most of what a fast engine does."""
+STEP_POINTS = 200
+
+PROBES: dict[str, Probe] = {
+    "nothing": introspection.nothing,
+    "collector": introspection.collector,
+    "jit": introspection.jit,
+    "anatomy": anatomy.anatomy,
+    "memory": memory.memory,
+}
+"""What a job may ask for."""
+
+
+class Work(NamedTuple):
+    """What was done under the profiler."""
+
+    preparations: int
+    portions: list[tuple[int, float]]
+    """Steps and seconds, in order; the first one is a single step."""
+
+    @property
+    def steps(self) -> int:
+        return sum(steps for steps, _ in self.portions)
+
+    @property
+    def seconds(self) -> float:
+        return sum(seconds for _, seconds in self.portions)
+
+
+def profile(job: ProfileJob) -> ProfileReply:
+    """Prepare, and train for so long, under that probe; a profiler from outside is told when to begin."""
+    engine, workload, refusal = ready(job["engine"], job["workload"])
+    if refusal:
+        return {"status": "skipped", "reason": refusal, "remedy": "Choose another engine."}
+    trainer = engine.prepare(workload)
+    readings: dict[str, Any] = {}
+    subject = Subject(trainer, workload, job["seconds"], Path(job["folder"]))
+    with PROBES[job["probe"]](readings, subject), _observed():
+        # A probe is about training alone: a JIT would also tell of traces through our own compilers.
+        prepares = job["probe"] == "nothing"
+        done = exercise(engine, workload, trainer, job["seconds"], prepares=prepares)
+    return {
+        "status": "measured",
+        "steps": done.steps,
+        "seconds": done.seconds,
+        "preparations": done.preparations,
+        "pid": os.getpid(),
+        "step_seconds": list(thin([seconds / steps for steps, seconds in done.portions], STEP_POINTS)),
+        "readings": readings,
+    }
+
+
+def exercise(
+    engine: engines.Engine, workload: workloads.Workload, trainer: Trainer, seconds: float, *, prepares: bool
+) -> Work:
+    """Train for so long; where something is compiled, prepare again and again for the first half, if `prepares`."""
+    preparations, end = 0, perf_counter() + seconds
+    while prepares and trainer.phases and perf_counter() < end - seconds / 2:
+        trainer = engine.prepare(workload)
+        preparations += 1
+    portions: list[tuple[int, float]] = []
+    steps = 1
+    while not portions or perf_counter() < end:
+        start = perf_counter()
+        trainer.train(steps)
+        taken = perf_counter() - start
+        portions.append((steps, taken))
+        if taken < PORTION_SECONDS:
+            steps *= 2
+    return Work(preparations, portions)
+
+
+@contextmanager
+def _observed() -> Iterator[None]:
+    """Tell a profiler that waits to be told: imports are as long as a short training."""
+    scalene: Any = importlib.import_module("scalene.scalene_profiler") if "scalene" in sys.modules else None
+    control = os.environ.get("ZOOMGRAD_PERF_CONTROL")
+    with open(control, "w", encoding="ascii") if control else nullcontext() as perf:  # noqa: PTH123  (a pipe)
+        if scalene:
+            scalene.start()
+        if perf:
+            _tell(perf, "enable")
+        try:
+            yield
+        finally:
+            if perf:
+                _tell(perf, "disable")
+            if scalene:
+                scalene.stop()
+
+
+def _tell(perf: TextIO, word: str) -> None:
+    perf.write(f"{word}\n")
+    perf.flush()
+
+
+if __name__ == "__main__":
+    do_job(profile)

@@ -1,0 +1,1 @@
+"""Charts of what compiling costs, and when it pays."""

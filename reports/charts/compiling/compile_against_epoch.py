@@ -1,0 +1,202 @@
+"""Compile time against epoch time: what a faster epoch costs. The chart the project exists for."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from reports.charts.drawing import style
+from reports.charts.drawing.labels import label_column, label_marks, write_along
+from reports.measured.table import each, in_order, largest, smallest
+from reports.measured.trade_off import PUBLISHED_WORKLOADS, Least, front, least, traded
+from reports.sections.glance import EPOCHS
+from reports.sections.published import PUBLISHED
+from results import units
+
+ORDER = 1
+SUBJECT = "trade-off"
+
+_STRIP_SHARE = 0.3
+"""Width of the strip for engines that compile nothing: logarithms have no zero, so it stands apart."""
+_FAR = 3.0
+"""An engine's slowest mark has its name too from this factor on: nobody would find it by its colour."""
+_DOTTED = (0, (1, 2))
+
+
+def title(table: pd.DataFrame) -> str:
+    """The engine with the shortest epoch, and what it pays for it."""
+    rows = traded(table)
+    if rows.empty:
+        return "No epoch was measured"
+    best = smallest(rows, "epoch_seconds")
+    epoch = f"an epoch of {units.duration(best.epoch_seconds)}, the shortest"
+    where = f"{best.workload}: {best.engine} on {best.interpreter}"
+    if best.compile_seconds == 0:
+        return f"{where} compiles nothing and has {epoch}"
+    return f"{where} compiles in {units.duration(best.compile_seconds)} and has {epoch}"
+
+
+def caption(table: pd.DataFrame) -> str:
+    """How to read it."""
+    text = (
+        "Lower is a faster epoch, further left is less time spent compiling; both axes are logarithmic. "
+        "A colour is an engine, a shape an interpreter; an engine's name stands at its fastest mark, "
+        "and at its slowest where that is far from it. "
+        "Engines on the strip at the left compile nothing. Bars are 95 % intervals, upright of the epoch, level of "
+        "compile time, where there are any and the mark does not hide them. "
+        "The solid line is the Pareto front: below and left of it there is no mark. Along a dotted line the total of "
+        "compiling and training so many epochs is the same, and the least there is: the mark that it touches is the "
+        "one to choose for so long a training."
+    )
+    if _published(table):
+        text += ' Hollow diamonds: published in "Compiling ML models to C for fun", measured on another machine.'
+    return text
+
+
+def size(table: pd.DataFrame) -> tuple[float, float]:
+    """Width and height in inches."""
+    return 8.4, 5.8
+
+
+def draw(table: pd.DataFrame, axes: Axes) -> None:
+    """Draw the rows of one workload."""
+    rows = traded(table)
+    if rows.empty:
+        style.nothing_to_draw(axes, "No epoch was measured.")
+        return
+    published = PUBLISHED if _published(table) else ()
+    nothing, edge = _scales(axes, rows, [(row.compile_seconds, row.epoch_seconds) for row in published])
+
+    def at(compile_seconds: float) -> float:
+        return compile_seconds or nothing
+
+    marks: list[tuple[float, float]] = []
+    for row in each(rows.sort_values("epoch_seconds", ascending=False)):
+        x, y = at(row.compile_seconds), row.epoch_seconds
+        _mark(axes, table, row, x, y)
+        marks.append((x, y))
+    labels = [(at(row.compile_seconds), row.epoch_seconds, str(row.engine)) for row in _named(rows)]
+    for known in published:
+        x, y = at(known.compile_seconds), known.epoch_seconds
+        # In front: where it meets measured marks, they show through.
+        axes.plot(x, y, "D", markersize=7, markerfacecolor="none", markeredgecolor=style.TEXT, zorder=3)
+        marks.append((x, y))
+        labels.append((x, y, f"{known.name}, published"))
+    axes.axvline(edge, color=style.MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
+    lines = _front(axes, front(rows), edge) + _interval_ends(rows)
+    _legend(axes, table, rows, published=bool(published))
+    column = nothing * (edge / nothing) ** 0.25
+    label_column(axes, [label for label in labels if label[0] == nothing], column)
+    # The longer a training, the lower its line: the first is named above it, the last below.
+    for rise, epochs in zip((5, -5), EPOCHS, strict=True):
+        best = least(rows, epochs)
+        lines += _equal_totals(axes, best, edge, edge if best.row.compile_seconds == 0 else column, rise)
+    label_marks(axes, [label for label in labels if label[0] != nothing], marks, lines=lines, right_of=edge)
+
+
+def _named(rows: pd.DataFrame) -> Iterator[Any]:
+    """The marks that carry their engine's name: its fastest, and its slowest where that stands far away."""
+    for engine in in_order(rows, "engine"):
+        of_engine = rows[rows["engine"] == engine]
+        fastest, slowest = smallest(of_engine, "epoch_seconds"), largest(of_engine, "epoch_seconds")
+        yield fastest
+        if slowest.epoch_seconds > _FAR * fastest.epoch_seconds:
+            yield slowest
+
+
+def _published(table: pd.DataFrame) -> bool:
+    return any(name in PUBLISHED_WORKLOADS for name in in_order(table, "workload"))
+
+
+def _scales(axes: Axes, rows: pd.DataFrame, published: list[tuple[float, float]]) -> tuple[float, float]:
+    """Set both axes; returns where on x an engine stands that compiles nothing, and where the strip ends."""
+    compiles = [*rows["compile_seconds"], *(point[0] for point in published)]
+    epochs = [*rows["epoch_seconds"], *(point[1] for point in published)]
+    positive = [seconds for seconds in compiles if seconds > 0] or [1.0]
+    edge = 10 ** (math.floor(math.log10(min(positive)) * 2) / 2 - 0.2)
+    right = max(positive) * 10**0.6
+    strip = (right / edge) ** (_STRIP_SHARE / (1 - _STRIP_SHARE))
+    style.log_seconds(axes, "x", low=edge / strip, high=right)
+    style.log_seconds(axes, "y", low=min(epochs) / 6, high=max(epochs) * 3)
+    nothing = edge / strip**0.85
+    shown = [seconds for seconds in axes.get_xticks() if seconds > edge]
+    axes.set_xticks([nothing, *shown], ["nothing to\ncompile", *(style.tick(seconds) for seconds in shown)])
+    axes.set_xlabel("compile time, all phases")
+    axes.set_ylabel("time of an epoch")
+    style.bare(axes, "left", "bottom")
+    return nothing, edge
+
+
+def _mark(axes: Axes, table: pd.DataFrame, row: Any, x: float, y: float) -> None:
+    axes.errorbar(
+        x,
+        y,
+        xerr=style.error_bars(row, "compile_seconds"),
+        yerr=style.error_bars(row, "epoch_seconds"),
+        fmt=style.interpreter_marker(table, row.interpreter),
+        color=style.engine_colour(table, row.engine),
+        markeredgecolor=style.TEXT,
+        markeredgewidth=0.5,
+        markersize=7,
+        capsize=3,
+    )
+
+
+def _front(axes: Axes, rows: pd.DataFrame, edge: float) -> list[tuple[float, float]]:
+    """A staircase from the strip's edge on; returns points along its steps."""
+    top, right = axes.get_ylim()[1], axes.get_xlim()[1]
+    corners = [(max(row.compile_seconds, edge), row.epoch_seconds) for row in each(rows)]
+    if corners[0][0] > edge:
+        corners.insert(0, (corners[0][0], top))
+    corners.append((right, corners[-1][1]))
+    xs, ys = zip(*corners, strict=True)
+    axes.step(xs, ys, where="post", color=style.TEXT, linewidth=1.0, alpha=0.55, zorder=1.5)
+    return [
+        (float(x), y) for (start, y), (stop, _) in itertools.pairwise(corners) for x in np.geomspace(start, stop, 40)
+    ]
+
+
+def _equal_totals(axes: Axes, best: Least, edge: float, named: float, rise: int) -> list[tuple[float, float]]:
+    """The line of the least total of so many epochs, with its name from x = `named` on; returns points along both."""
+    left, total = axes.get_xlim()[0], best.total_seconds
+    # Level where nothing is compiled, on the strip; then it falls, the nearer to the total the more steeply.
+    line = [(left, best.epoch_seconds(0.0)), (edge, best.epoch_seconds(0.0))]
+    if total > edge:
+        half = max(edge / total, 0.5)
+        shares = [*np.geomspace(edge / total, half, 60), *(1 - np.geomspace(1 - half, 1e-9, 60))]
+        line += [(float(share) * total, best.epoch_seconds(float(share) * total)) for share in shares if share < 1]
+    else:
+        line.append((edge, axes.get_ylim()[0]))
+    axes.plot(*zip(*line, strict=True), color=style.TEXT, linewidth=1.1, linestyle=_DOTTED, zorder=1.5)
+    text = f"{units.count(best.epochs, 'epoch')} in {units.duration(total)}"
+    return line + write_along(axes, (named, best.epoch_seconds(0.0), text), rise)
+
+
+def _interval_ends(rows: pd.DataFrame) -> list[tuple[float, float]]:
+    found = rows[rows["compile_seconds_high"].notna()]
+    return [
+        (getattr(row, f"compile_seconds_{end}"), row.epoch_seconds) for row in each(found) for end in ("low", "high")
+    ]
+
+
+def _legend(axes: Axes, table: pd.DataFrame, rows: pd.DataFrame, *, published: bool) -> None:
+    handles = [
+        _key(interpreter, style.interpreter_marker(table, interpreter), face=style.MUTED, edge=style.TEXT)
+        for interpreter in in_order(rows, "interpreter")
+    ]
+    if published:
+        handles.append(_key("published, another machine", "D", face="none", edge=style.TEXT))
+    handles.append(Line2D([], [], color=style.TEXT, linewidth=1.0, alpha=0.55, label="Pareto front"))
+    handles.append(Line2D([], [], color=style.TEXT, linewidth=1.1, linestyle=_DOTTED, label="equal totals"))
+    axes.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=5, frameon=False)
+
+
+def _key(label: str, marker: str, *, face: str, edge: str) -> Line2D:
+    return Line2D([], [], linestyle="none", label=label, marker=marker, markerfacecolor=face, markeredgecolor=edge)

@@ -1,0 +1,112 @@
+"""Where compile time goes: how each engine's is parted into phases, and what it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
+
+from reports.charts.drawing import style
+from reports.measured.table import PHASES, at_home, each, in_order, measured, phase_column
+from reports.text.figures import share
+from results import units
+
+ORDER = 8
+SUBJECT = "headline"
+
+_COLOURS = {phase: style.series_colour(index) for index, phase in enumerate(PHASES)}
+_LEAST = 0.08
+"""Share of a part that has room for its figure."""
+
+
+def title(table: pd.DataFrame) -> str:
+    """The phase that takes most of most engines' compile time, on the reference CPython where it was measured."""
+    rows = _rows(table)
+    if rows.empty:
+        return "Nothing was compiled"
+    rows = rows[rows["interpreter"] == in_order(rows, "interpreter")[0]]
+    longest = [(max(parts, key=lambda phase: parts[phase]), row) for row in each(rows) if (parts := _parts(row))]
+    names = [phase for phase, _ in longest]
+    phase = max(PHASES, key=names.count)
+    most: Any = max((row for name, row in longest if name == phase), key=lambda row: _parts(row)[phase])
+    where = f"{units.count(names.count(phase), 'engine')} of {len(names)} on {most.interpreter}"
+    return f"“{phase}” is the longest phase of {where}, up to {share(_parts(most)[phase])} ({most.engine})"
+
+
+def caption(table: pd.DataFrame) -> str:
+    """How to read it."""
+    return (
+        "A bar is all of an engine's compile time, parted into its phases in the order in which they run; right of it "
+        "the time that it stands for, and its 95 % interval, where there is one. Bars are equally long so that short "
+        "compiles can be read too: compare parts here, times by their figures. Of interpreters the reference CPython "
+        "and every PyPy; the others are in the table of phases."
+    )
+
+
+def size(table: pd.DataFrame) -> tuple[float, float]:
+    """Width and height in inches."""
+    rows = _rows(table)
+    return 8.4, max(2.2, 1.2 + 0.25 * (len(rows) + 1.4 * len(in_order(rows, "interpreter"))))
+
+
+def draw(table: pd.DataFrame, axes: Axes) -> None:
+    """Draw the rows of one workload."""
+    rows = _rows(table)
+    if rows.empty:
+        style.nothing_to_draw(axes, "Nothing was compiled.")
+        return
+    heights: dict[float, str] = {}
+    height = 0.0
+    for interpreter in in_order(rows, "interpreter"):
+        axes.annotate(interpreter, (0, height), (7, 0), textcoords="offset points", va="center", weight="bold")
+        for row in each(rows[rows["interpreter"] == interpreter].sort_values("engine", kind="stable")):
+            height += 1
+            heights[height] = str(row.engine)
+            _bar(axes, height, _parts(row))
+            axes.annotate(_total(row), (1, height), (7, 0), textcoords="offset points", va="center", fontsize=9)
+        height += 1.4
+    axes.set_xlim(0, 1.45)  # room for the totals
+    axes.set_ylim(height - 0.6, -0.7)
+    axes.set_yticks(list(heights), list(heights.values()))
+    axes.tick_params(axis="y", length=0)
+    axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])
+    axes.set_xlabel("of an engine's compile time", x=0.5 / 1.45)
+    style.bare(axes, "left", "bottom")
+    axes.spines["bottom"].set_bounds(0, 1)
+    handles = [
+        Patch(facecolor=colour, edgecolor=style.TEXT, linewidth=0.4, label=phase) for phase, colour in _COLOURS.items()
+    ]
+    axes.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5 / 1.45, 1.0), ncols=len(PHASES), frameon=False)
+
+
+def _bar(axes: Axes, height: float, parts: Mapping[str, float]) -> None:
+    left = 0.0
+    for phase, width in parts.items():
+        colour = _COLOURS[phase]
+        axes.barh(height, width, left=left, height=0.72, color=colour, edgecolor=style.TEXT, linewidth=0.4)
+        if width >= _LEAST:
+            ink = style.ink(colour)
+            axes.text(left + width / 2, height, share(width), color=ink, ha="center", va="center", fontsize=8)
+        left += width
+
+
+def _total(row: Any) -> str:
+    interval = units.duration_interval(row.compile_seconds_low, row.compile_seconds_high)
+    text = units.duration(row.compile_seconds)
+    return text if interval == units.ABSENT else f"{text} ({interval})"
+
+
+def _parts(row: Any) -> dict[str, float]:
+    """The share of each phase, in order; of their sum, which need not be the median of the totals."""
+    seconds = {phase: float(getattr(row, phase_column(phase))) for phase in PHASES}
+    known = {phase: value for phase, value in seconds.items() if value > 0}
+    return {phase: value / sum(known.values()) for phase, value in known.items()}
+
+
+def _rows(table: pd.DataFrame) -> pd.DataFrame:
+    """Cells that compiled, on the reference CPython, then on every PyPy; on all interpreters where neither did."""
+    rows = measured(table)
+    return at_home(rows[rows["compile_seconds"] > 0])

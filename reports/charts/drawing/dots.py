@@ -1,0 +1,82 @@
+"""Rows of dots, one row an engine and one dot an interpreter: what the charts of speedups and of memory share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from reports.charts.drawing import style
+from reports.measured.outcome import IDENTICAL
+from reports.measured.table import each, in_order
+
+_ENGINE_INCHES, _LINE_INCHES = 0.18, 0.13
+"""Height of a row, and of the line that each interpreter has in it."""
+
+
+def size(rows: pd.DataFrame) -> tuple[float, float]:
+    """Width and height in inches: an engine's row has a line for each interpreter that has a mark in it."""
+    return 8.4, max(2.4, 1.2 + sum(_row_inches(rows).values()))
+
+
+def frame_rows(axes: Axes, rows: pd.DataFrame) -> Callable[[Any], float]:
+    """Rule and name the rows; returns where on y a cell stands: in its engine's row its interpreter's line.
+
+    An engine that does not promise identical bits says below its name what it promises.
+    """
+    caveats = {str(row.engine): "" if row.promise == IDENTICAL else f"\n{row.promise}" for row in each(rows)}
+    places: dict[tuple[str, str], float] = {}
+    middles: dict[str, float] = {}
+    top = 0.0
+    for engine, inches in _row_inches(rows).items():
+        if top:
+            axes.axhline(top, color=style.MUTED, linewidth=0.5, alpha=0.25, zorder=0.5)
+        for line, interpreter in enumerate(_lines(rows, engine)):
+            places[engine, interpreter] = top + _ENGINE_INCHES / 2 + _LINE_INCHES * (line + 0.5)
+        middles[engine] = top + inches / 2
+        top += inches
+    axes.set_ylim(top, 0.0)
+    axes.set_yticks(list(middles.values()), [f"{engine}{caveats[engine]}" for engine in middles], linespacing=1.0)
+    axes.tick_params(axis="y", length=0)
+    style.bare(axes, "left", "bottom")
+    return lambda row: places[row.engine, row.interpreter]
+
+
+def mark(axes: Axes, table: pd.DataFrame, row: Any, x: float, y: float, *, hollow: bool, points: float = 7) -> None:
+    """The mark of a cell: its engine's colour, its interpreter's shape."""
+    colour, shape = style.engine_colour(table, row.engine), style.interpreter_marker(table, row.interpreter)
+    if hollow:
+        # A pale ring on a white page needs an edge, as a dark one does on a dark page.
+        axes.plot(x, y, shape, ms=points, mfc="none", mec=style.TEXT, mew=2.4)
+        axes.plot(x, y, shape, ms=points, mfc="none", mec=colour, mew=1.5)
+    else:
+        axes.plot(x, y, shape, ms=points, mfc=colour, mec=style.TEXT, mew=0.5)
+
+
+def legend(axes: Axes, table: pd.DataFrame, rows: pd.DataFrame, *, filled: str, hollow: str) -> None:
+    """Interpreters by shape, then what filled and hollow marks are; an empty text has no entry."""
+    handles = [
+        _key(interpreter, style.interpreter_marker(table, interpreter), face=style.MUTED, edge=style.TEXT)
+        for interpreter in in_order(rows, "interpreter")
+    ]
+    shape = style.interpreter_marker(table, in_order(rows, "interpreter")[0])
+    if filled:
+        handles.append(_key(filled, shape, face=style.TEXT, edge=style.TEXT))
+    if hollow:
+        handles.append(_key(hollow, shape, face="none", edge=style.TEXT))
+    axes.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=5, frameon=False)
+
+
+def _key(label: str, marker: str, *, face: str, edge: str) -> Line2D:
+    return Line2D([], [], linestyle="none", label=label, marker=marker, markerfacecolor=face, markeredgecolor=edge)
+
+
+def _lines(rows: pd.DataFrame, engine: str) -> list[str]:
+    return in_order(rows[rows["engine"] == engine], "interpreter")
+
+
+def _row_inches(rows: pd.DataFrame) -> dict[str, float]:
+    return {engine: _ENGINE_INCHES + _LINE_INCHES * len(_lines(rows, engine)) for engine in in_order(rows, "engine")}

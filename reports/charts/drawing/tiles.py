@@ -1,0 +1,62 @@
+"""The matrix as tiles, engines down and interpreters across: what both heat maps share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
+from matplotlib.patches import Rectangle
+
+from reports.charts.drawing import style
+from reports.measured.table import in_order
+
+Place = tuple[str, str]
+"""An engine and an interpreter."""
+
+_MAP = colormaps["cividis"]  # even in lightness, and the same to colour-blind eyes (Nuñez and others, 2018)
+_EDGE = 0.001
+"""So that the ends of the scale differ where all figures are the same."""
+
+
+def size(table: pd.DataFrame) -> tuple[float, float]:
+    """Width and height in inches."""
+    return 2.4 + 1.35 * max(len(in_order(table, "interpreter")), 2), 0.7 + 0.46 * len(in_order(table, "engine"))
+
+
+def draw_tiles(
+    axes: Axes, table: pd.DataFrame, texts: Mapping[Place, tuple[str, str]], figures: Mapping[Place, float]
+) -> None:
+    """Draw a tile for each of `texts`, a line and a smaller one below it.
+
+    figures: what gives a tile its colour, on a logarithmic scale, the smallest darkest; without one it is hatched.
+    """
+    engines, interpreters = in_order(table, "engine"), in_order(table, "interpreter")
+    if not engines:
+        style.nothing_to_draw(axes, "The plan is empty.")
+        return
+    low, high = min(figures.values(), default=1.0), max(figures.values(), default=2.0)
+    norm = LogNorm(low, high * (1 + _EDGE))
+    for cell, (text, below) in texts.items():
+        x, y = interpreters.index(cell[1]), engines.index(cell[0])
+        _tile(axes, x, y, _MAP(norm(figures[cell])) if cell in figures else None, text, below)
+    axes.set_xlim(-0.5, len(interpreters) - 0.5)
+    axes.set_ylim(len(engines) - 0.5, -0.5)
+    axes.set_xticks(range(len(interpreters)), interpreters)
+    axes.set_yticks(range(len(engines)), engines)
+    axes.tick_params(length=0, top=False, labeltop=True, bottom=False, labelbottom=False)
+    style.bare(axes)
+
+
+def _tile(axes: Axes, x: int, y: int, colour: tuple[float, ...] | None, text: str, below: str) -> None:
+    corner, edge = (x - 0.47, y - 0.45), 0.94
+    if colour is None:
+        axes.add_patch(Rectangle(corner, edge, 0.9, fill=False, edgecolor=style.MUTED, hatch=style.HATCH, alpha=0.75))
+        axes.text(x, y, text, ha="center", va="center", fontsize=9)
+        return
+    axes.add_patch(Rectangle(corner, edge, 0.9, facecolor=colour, edgecolor="none"))
+    ink = style.ink(colour)
+    axes.text(x, y - 0.17 * bool(below), text, ha="center", va="center", fontsize=9, color=ink)
+    axes.text(x, y + 0.2, below, ha="center", va="center", fontsize=8, color=ink)

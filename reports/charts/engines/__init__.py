@@ -1,0 +1,1 @@
+"""Charts that compare engines: times, speedups, memory."""

@@ -1,0 +1,1 @@
+"""Charts of what happens within a training."""

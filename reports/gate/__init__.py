@@ -1,0 +1,1 @@
+"""The gate: its limits, the machine's noise floor, the rules that compare two runs, verdicts and their table."""

@@ -1,0 +1,77 @@
+"""What a speedup may lose before the gate fails: `[tool.zoomgrad.gate]` in pyproject.toml.
+
+[tool.zoomgrad.gate]
+slowdown = 0.10                      # a speedup may fall to 1 / 1.10 of the baseline run's
+
+[[tool.zoomgrad.gate.cells]]
+match = "clang-*/pypy-*/*"           # engine/interpreter/workload; the last that matches counts
+slowdown = 0.25
+"""
+
+from __future__ import annotations
+
+import tomllib
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, ValidationError
+
+from results.files import Unreadable, first_of
+from results.record import Cell
+
+Share = Annotated[float, Field(gt=0, le=100)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", validate_by_name=True, alias_generator=lambda name: name.replace("_", "-")
+    )
+
+
+class Exemption(_Table):
+    """Other limits for the cells whose key matches."""
+
+    match: str
+    """A key with wildcards, as the shell's: `clang-*/pypy-*/*`."""
+    slowdown: Share | None = None
+    compile_growth: Share | None = None
+
+
+class Limits(_Table):
+    """How much is too much. A share: 0.10 lets a time grow by a tenth, beside the baseline's."""
+
+    slowdown: Share = 0.10
+    compile_growth: Share = 0.50
+    instructions: Share = 0.01
+    """A step may have so many more, where both runs counted them in the same way: no noise moves the count."""
+    elsewhere: PositiveFloat = 5.0
+    """Factor on both where the baseline run comes from another machine: processors differ in what they are good at."""
+    reruns: NonNegativeInt = 3
+    """How often suspects are measured again before they fail the gate; each time their blocks are doubled."""
+    cells: tuple[Exemption, ...] = ()
+
+    def slowdown_of(self, cell: Cell) -> float:
+        return self._of(cell, "slowdown")
+
+    def compile_growth_of(self, cell: Cell) -> float:
+        return self._of(cell, "compile_growth")
+
+    def _of(self, cell: Cell, name: str) -> float:
+        own = [getattr(one, name) for one in self.cells if fnmatchcase(cell.key, one.match)]
+        return float(next((limit for limit in reversed(own) if limit is not None), getattr(self, name)))
+
+
+def read_limits(pyproject: Path) -> Limits:
+    """The limits that are set there; those of this module for the rest. Raises Unreadable, naming the wrong field."""
+    try:
+        table = tomllib.loads(pyproject.read_text(encoding="utf-8"))
+        return Limits.model_validate(table.get("tool", {}).get("zoomgrad", {}).get("gate", {}))
+    except FileNotFoundError:
+        return Limits()
+    except tomllib.TOMLDecodeError as error:
+        raise Unreadable(f"{pyproject}: {error}\n  Mend the file.") from error
+    except ValidationError as error:
+        raise Unreadable(
+            f"{pyproject}: [tool.zoomgrad.gate] {first_of(error)}\n  docs/gate.md shows what may stand there."
+        ) from error

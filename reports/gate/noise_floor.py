@@ -1,0 +1,98 @@
+"""Runs of one commit -> by how much speedups differ on this machine although nothing changed: the noise floor."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from statistics import stdev
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from results.comparability import same_machine, unlike_settings
+from results.fields import CellKey, Moment, Name, OneLine
+from results.files import inside, read, write_atomically
+from results.record import Cell, Model, Record, Run
+from results.samples import baseline_of, common, step_seconds
+from results.stats import intervals
+from results.store import RUNS
+
+MOST: Final = 1e6
+"""A floor that no change exceeds."""
+
+
+class Noise(Model):
+    """A machine's noise floor: an A/A measurement."""
+
+    machine: dict[OneLine, OneLine]
+    created_at: Moment
+    """Of the last run."""
+    runs: tuple[Name, ...]
+    floors: dict[CellKey, Annotated[float, Field(ge=0.0, le=MOST)]]
+    """By a cell's key the change of its speedup that two runs exceed by chance once in twenty times: 0.04 for 4 %."""
+
+    def floor(self, cell: Cell) -> float | None:
+        return self.floors.get(cell.key)
+
+
+def noise(runs: Sequence[tuple[Run, Iterable[Record]]]) -> Noise:
+    """The floor of every cell that at least two of the runs measured.
+
+    Raises ValueError for fewer than two runs, and for runs that differ in more than their moment.
+    """
+    _refuse_unlike([run for run, _ in runs])
+    logs: dict[Cell, list[float]] = defaultdict(list)
+    for _, records in runs:
+        measured = step_seconds(records)
+        for cell, blocks in measured.items():
+            base = baseline_of(cell)
+            if cell != base and base in measured:
+                over, under = common(measured[base], blocks)
+                if over:
+                    logs[cell].append(math.log(intervals.ratio_of_blocks(over, under)))
+    last = max((run for run, _ in runs), key=lambda run: run.created_at)
+    return Noise(
+        machine=last.machine,
+        created_at=last.created_at,
+        runs=tuple(run.id for run, _ in runs),
+        floors={cell.key: _floor(found) for cell, found in logs.items() if len(found) > 1},
+    )
+
+
+def _floor(logs: Sequence[float]) -> float:
+    """A difference of two runs has the variance of both; of so few runs it is known by Student's t."""
+    return math.expm1(min(intervals.student(len(logs)) * math.sqrt(2) * stdev(logs), math.log1p(MOST)))
+
+
+def _refuse_unlike(runs: Sequence[Run]) -> None:
+    if len({(run.id, run.created_at) for run in runs}) < max(len(runs), 2):
+        raise ValueError("noise is a difference between runs: it takes two at least, each named once")
+    first, *others = runs
+    for other in others:
+        if other.commit != first.commit or not same_machine(other.machine, first.machine):
+            raise ValueError(
+                f"{other.id} and {first.id} are of two commits or machines: what differs is not noise alone"
+            )
+        if unlike := unlike_settings(other, first):
+            raise ValueError(f"{other.id} and {first.id} were measured differently: {'; '.join(unlike)}")
+
+
+def keep_noise(preset: str, found: Noise, under: Path = RUNS) -> Path:
+    """Keep a preset's floor beside this machine's runs, for every gate to come."""
+    path = _file(preset, under)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, found.model_dump_json(indent=1))
+    return path
+
+
+def noise_of(run: Run, under: Path = RUNS) -> Noise | None:
+    """The floor of the run's preset on its machine; None where it was never measured there."""
+    path = _file(run.preset, under)
+    found = read(path, Noise) if path.exists() else None
+    return found if found and same_machine(found.machine, run.machine) else None
+
+
+def _file(preset: str, under: Path) -> Path:
+    return inside(under, f"noise-{preset}.json")

@@ -1,0 +1,176 @@
+"""A new run and the baseline run it is compared with -> verdicts, cell by cell, with their evidence.
+
+Speedups are compared, never seconds, and counts of instructions where both runs have them. A compile time is compared
+in steps of the baseline that ran beside it, as the clock gave both, so that a faster machine does not hide what became
+slower. A cell fails only if the whole interval of its change lies beyond the limit, or beyond the noise floor where
+that is higher; what only may have become worse is a suspect, to be measured again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from reports.gate.limits import Limits
+from reports.gate.noise_floor import Noise
+from reports.gate.verdict import COMPILE_TIME, INSTRUCTIONS, NAN, RESULT, SPEEDUP, WORDS, Verdict, Word, word_of
+from reports.measured.outcome import MEASURED, UNSTEADY, Outcome, outcomes
+from reports.profiling.instructions import change
+from results import units
+from results.comparability import same_machine, unlike_settings
+from results.files import Unreadable
+from results.profile import InstructionsProfile
+from results.record import BASELINE, Cell, Record, Run
+from results.samples import Blocks, baseline_of, common, compiled_seconds, step_seconds, step_seconds_as_measured
+from results.stats import intervals
+from results.stats.intervals import MIN_PROCESSES, Interval
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """A run, its records, and its counts of instructions."""
+
+    run: Run
+    records: Sequence[Record]
+    counts: Sequence[InstructionsProfile] = ()
+
+
+def refuse_incomparable(new: Run, baseline_run: Run) -> None:
+    """Raise Unreadable where no run of that plan can be compared with the baseline run: before anything is measured."""
+    unlike = unlike_settings(new, baseline_run)
+    if unlike:
+        raise Unreadable(
+            f"{new.id} was measured with other settings than {baseline_run.id}: {'; '.join(unlike)}\n"
+            "  Compare runs of one preset: name another baseline run (--against), or another preset (--preset)."
+        )
+    if not {*new.cells} & {*baseline_run.cells}:
+        raise Unreadable(
+            f"{new.id} and {baseline_run.id} have no cell in common\n"
+            "  Name a baseline run of the same engines, interpreters and workloads (--against), or make one (--update)."
+        )
+    if baseline_run.blocks < MIN_PROCESSES:
+        raise Unreadable(
+            f"{baseline_run.id}: {units.count(baseline_run.blocks, 'block')}, and an interval needs {MIN_PROCESSES}\n"
+            "  Name a baseline run with more blocks: against this one every change is unsure."
+        )
+
+
+def verdicts(new: MeasuredRun, baseline_run: MeasuredRun, limits: Limits, noise: Noise | None = None) -> list[Verdict]:
+    """Verdicts on all that the new run was to measure, failing ones first.
+
+    Cells of the baseline run that are not in the new run's plan were not asked for. Raises Unreadable where the two
+    runs are not comparable.
+    """
+    refuse_incomparable(new.run, baseline_run.run)
+    scale = 1.0 if same_machine(new.run.machine, baseline_run.run.machine) else limits.elsewhere
+    now, then = _samples(new), _samples(baseline_run)
+
+    def of_cell(cell: Cell, here: Outcome) -> Iterator[Verdict]:
+        there, base = then.outcomes.get(cell), baseline_of(cell)
+        if there is None or there.status != MEASURED:
+            if here.status == MEASURED:
+                yield Verdict(cell, RESULT, "new")
+        elif here.status != MEASURED:
+            word: Word = "unsure" if here.status == UNSTEADY else "wrong" if here.bits == "different" else "lost"
+            yield Verdict(cell, RESULT, word, reason=here.reason)
+        elif cell == base:
+            return
+        elif not (now.has_result(base) and then.has_result(base)):
+            yield Verdict(cell, SPEEDUP, "unsure", reason=f"no {BASELINE} was measured beside it in both runs")
+        else:
+            limit = max(scale * limits.slowdown_of(cell), (noise.floor(cell) if noise else None) or 0.0)
+            yield _compared(cell, SPEEDUP, now.step_times(cell), then.step_times(cell), limit)
+            if cell in now.compiled and cell in then.compiled:
+                limit = scale * limits.compile_growth_of(cell)
+                yield _compared(cell, COMPILE_TIME, now.compile_times(cell), then.compile_times(cell), limit)
+
+    found = [verdict for cell, here in now.outcomes.items() for verdict in of_cell(cell, here)]
+    found += _counted(new, baseline_run, limits)
+    return sorted(found, key=lambda verdict: WORDS.index(verdict.word))
+
+
+def suspects(found: Iterable[Verdict], measured_again: bool = False) -> list[Cell]:
+    """Cells to be measured again before the gate fails, each with its baseline."""
+    wanted: dict[Cell, None] = {}
+    for verdict in found:
+        if verdict.suspect(measured_again):
+            wanted |= dict.fromkeys((verdict.cell, baseline_of(verdict.cell)))
+    return list(wanted)
+
+
+Sides = tuple[intervals.Samples, intervals.Samples]
+"""The baseline's samples and the engine's, of the blocks that have both."""
+
+
+@dataclass(frozen=True)
+class _Samples:
+    """What one of the two runs measured."""
+
+    outcomes: Mapping[Cell, Outcome]
+    steps: Mapping[Cell, Blocks]
+    steps_as_measured: Mapping[Cell, Blocks]
+    compiled: Mapping[Cell, Blocks]
+
+    def has_result(self, cell: Cell) -> bool:
+        return cell in self.outcomes and self.outcomes[cell].status == MEASURED
+
+    def step_times(self, cell: Cell) -> Sides:
+        return common(self.steps[baseline_of(cell)], self.steps[cell])
+
+    def compile_times(self, cell: Cell) -> Sides:
+        # A compile time has no pace of its own. Over a steadied step it would keep what slowed its block; over the
+        # step as measured in the same block, what slowed both cancels.
+        return common(self.steps_as_measured[baseline_of(cell)], self.compiled[cell])
+
+
+def _samples(of: MeasuredRun) -> _Samples:
+    return _Samples(
+        outcomes(of.run, of.records),
+        step_seconds(of.records),
+        step_seconds_as_measured(of.records),
+        compiled_seconds(of.records),
+    )
+
+
+def _compared(cell: Cell, subject: str, new: Sides, old: Sides, limit: float) -> Verdict:
+    """Of a ratio of two samples, the baseline's over the engine's."""
+    if not new[0] or not old[0]:
+        return Verdict(cell, subject, "unsure", limit=limit, reason="no block measured both sides")
+    ratios = [intervals.ratio_of_medians(*sides) for sides in (new, old)]
+    try:
+        changed, reason = intervals.speedup_change(*new, *old), ""
+    except intervals.TooFewProcesses as error:
+        blocks = [intervals.ratio_of_blocks(*sides) for sides in (new, old)]
+        changed, reason = Interval(blocks[0] / blocks[1], NAN, NAN), str(error)
+    now, then = ratios if subject == SPEEDUP else [1 / ratio for ratio in ratios]
+    return Verdict(cell, subject, word_of(changed, limit), changed, then, now, limit, reason)
+
+
+def _counted(new: MeasuredRun, baseline_run: MeasuredRun, limits: Limits) -> Iterable[Verdict]:
+    """Of cells whose instructions both runs were to count. A count has no interval, and needs none."""
+    then = {profile.cell: profile for profile in baseline_run.counts if profile.status == MEASURED}
+    for here in new.counts:
+        there = then.get(here.cell)
+        if there is None:
+            continue
+        unlike = _counted_elsewhere(here, new.run, baseline_run.run)
+        ratio = change(here, there)
+        if unlike or isinstance(ratio, str):
+            yield Verdict(here.cell, INSTRUCTIONS, "unsure", reason=unlike or str(ratio))
+            continue
+        # The processor's own counter sees Python around the compiled code as well.
+        limit = limits.instructions if here.target else limits.slowdown_of(here.cell)
+        exact = Interval(1 / ratio, 1 / ratio, 1 / ratio)
+        word = word_of(exact, limit)
+        yield Verdict(here.cell, INSTRUCTIONS, word, exact, there.step_instructions, here.step_instructions, limit)
+
+
+def _counted_elsewhere(here: InstructionsProfile, new: Run, baseline_run: Run) -> str:
+    """Why two counts differ whatever became of the code; empty where nothing says so."""
+    if new.machine.get("libc") != baseline_run.machine.get("libc"):
+        return "another C library, whose instructions count as well"
+    interpreter = here.cell.interpreter
+    versions = {run.interpreters[interpreter].version for run in (new, baseline_run) if interpreter in run.interpreters}
+    if not here.target and (len(versions) > 1 or not same_machine(new.machine, baseline_run.machine)):
+        return "counted by another processor, or beside another Python"
+    return ""

@@ -1,0 +1,1 @@
+"""What a run measured: outcomes of cells, the table of its figures, its headline and its findings."""

@@ -1,0 +1,105 @@
+"""Table -> what the run found, in sentences. Each is true of the data it was given, or is left out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from reports.measured.outcome import IDENTICAL, MISSING, UNSTEADY
+from reports.measured.table import largest, measured, smallest
+from results import units
+from results.record import BASELINE
+from results.stats.intervals import MIN_PROCESSES
+
+_PHRASES = {
+    "skipped": "skipped",
+    "failed": "failed",
+    "timed-out": "timed out",
+    UNSTEADY: "never settled",
+    MISSING: "never run",
+}
+
+
+def findings(table: pd.DataFrame, workload: str | None) -> list[str]:
+    """The speed on the headline workload first, then how much of the plan has a result, then whether results are right.
+
+    workload: None where the plan is empty.
+    """
+    if workload is None:
+        return ["The plan of this run is empty: there is nothing to report."]
+    return [*_speed(table, workload), _coverage(table), *_correctness(table)]
+
+
+def faster(row: Any) -> str:
+    """`local-grads is 3.4 times as fast as baseline on cpython-3.13`, for a row that has a speedup."""
+    return f"{row.engine} is {units.times(row.speedup)} as fast as {BASELINE} on {row.interpreter}"
+
+
+def best(rows: pd.DataFrame) -> Any:
+    """The row with the speedup to speak of, or None: on the reference CPython where there is one, else on any.
+
+    The largest speedup whose interval clears 1, or which has none; a larger one that may be noise only if all may be.
+    """
+    rows = measured(rows)
+    rows = rows[(rows["engine"] != BASELINE) & rows["speedup"].notna()]
+    at_home = rows[rows["on_reference"].astype(bool)]
+    rows = rows if at_home.empty else at_home
+    clear = rows[~(rows["speedup_low"] <= 1)]
+    return None if rows.empty else largest(rows if clear.empty else clear, "speedup")
+
+
+def _speed(table: pd.DataFrame, workload: str) -> Iterator[str]:
+    rows = measured(table[table["workload"] == workload])
+    if rows.empty:
+        return
+    winner = best(rows)
+    if winner is None:
+        yield f"On {workload} no engine was measured beside {BASELINE} on one interpreter, so there is no speedup."
+    elif winner.speedup_low <= 1:
+        yield f"On {workload} no engine is measurably faster than {BASELINE} on {winner.interpreter}."
+    else:
+        yield f"On {workload}, {faster(winner)} ({_interval(winner)})."
+        if winner.promise != IDENTICAL:
+            yield from _strict_winner(winner, best(rows[rows["promise"] == IDENTICAL]))
+    fastest = smallest(rows, "step_seconds")
+    if winner is None or fastest.name != winner.name:
+        step = units.duration(fastest.step_seconds)
+        yield f"The fastest cell is {fastest.engine} on {fastest.interpreter}: {step} a step."
+
+
+def _strict_winner(winner: Any, strict: Any) -> Iterator[str]:
+    yield f"{winner.engine} does not promise identical bits; its error stayed {winner.promise}."
+    if strict is not None and not strict.speedup_low <= 1:
+        yield f"Of the engines that do, {faster(strict)} ({_interval(strict)})."
+
+
+def _interval(row: Any) -> str:
+    if math.isnan(row.speedup_low):
+        return f"no interval: fewer than {MIN_PROCESSES} processes"
+    return f"95 % interval {units.ratio_interval(row.speedup_low, row.speedup_high)}"
+
+
+def _coverage(table: pd.DataFrame) -> str:
+    counts = table["status"].value_counts()
+    rest = [f"{counts[status]} {words}" for status, words in _PHRASES.items() if status in counts]
+    done = len(measured(table))
+    total = units.count(len(table), "cell")
+    text = f"All {total} were measured" if done == len(table) else f"{done or 'None'} of {total} were measured"
+    return f"{text}{': ' if rest else ''}{', '.join(rest)}."
+
+
+def _correctness(table: pd.DataFrame) -> Iterator[str]:
+    different = int((table["bits"] == "different").sum())
+    if different:
+        verb, their = ("differs", "its time is") if different == 1 else ("differ", "their times are")
+        yield f"{units.count(different, 'cell')} {verb} from the reference by more than promised: {their} not shown."
+    results = measured(table)
+    unchecked = int((results["bits"] == "unchecked").sum())
+    if unchecked:
+        verb = "was" if unchecked == 1 else "were"
+        yield f"{units.count(unchecked, 'measured cell')} {verb} not checked against the reference."
+    elif not results.empty and not different:
+        yield "Every measured cell computes what its engine promises."

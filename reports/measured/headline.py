@@ -1,0 +1,116 @@
+"""Table -> the headline: engines down the ladder, interpreters across, for the workload that says most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from reports.measured.outcome import IDENTICAL, MEASURED, MISSING, UNSTEADY
+from reports.measured.table import each, in_order, measured
+from results import units
+
+_WORDS = {"timed-out": "timed out", UNSTEADY: "never settled", MISSING: "not run"}
+UNPLANNED = "unplanned"
+"""Status of an engine and interpreter that the plan does not bring together."""
+_AS_LONG = 2.0
+"""Epochs within this factor count as equally long (mnist, mnist-b1000): noise must not choose the headline."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One engine on one interpreter, as text."""
+
+    status: str
+    text: str
+    """Seconds a step, or why there are none: never empty."""
+    speedup: str = ""
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One engine of the ladder; entries: one an interpreter."""
+
+    engine: str
+    caveat: str
+    """What an engine that is not strict promises instead of identical bits; empty for a strict one."""
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True)
+class Headline:
+    """One workload's engines on every interpreter of the plan."""
+
+    workload: str
+    interpreters: tuple[str, ...]
+    rows: tuple[Rung, ...]
+    notes: tuple[str, ...] = ()
+
+
+def headline(table: pd.DataFrame, workload: str) -> Headline:
+    """The headline table of that workload."""
+    rows = table[table["workload"] == workload]
+    interpreters = by_coverage(rows)
+    shown = entries(rows)
+    caveats = {row.engine: "" if row.promise == IDENTICAL else row.promise for row in each(rows)}
+    return Headline(
+        workload,
+        tuple(interpreters),
+        tuple(
+            Rung(engine, caveats[engine], tuple(shown[engine, interpreter] for interpreter in interpreters))
+            for engine in in_order(rows, "engine")
+        ),
+    )
+
+
+def headline_workload(table: pd.DataFrame) -> str | None:
+    """The workload with the longest epoch, among those with at least half the measured cells of the best covered one.
+
+    Size decides (mnist before digits before xor) unless hardly anything was measured there. Of epochs within a factor
+    of two the first in the run's order wins. Where nothing was measured, the workload with most cells.
+    """
+    names = in_order(table, "workload")
+    if not names:
+        return None
+    results = measured(table)
+    covered = {name: int((results["workload"] == name).sum()) for name in names}
+    most = max(covered.values())
+    if not most:
+        return max(names, key=lambda name: int((table["workload"] == name).sum()))
+    epochs = {
+        name: float(results.loc[results["workload"] == name, "epoch_seconds"].fillna(0.0).max())
+        for name in names
+        if covered[name] * 2 >= most
+    }
+    return next(name for name, seconds in epochs.items() if seconds * _AS_LONG >= max(epochs.values()))
+
+
+def by_coverage(rows: pd.DataFrame) -> list[str]:
+    """One workload's interpreters, those with most results first: on a narrow screen only these are seen at once."""
+    results = measured(rows)["interpreter"]
+    return sorted(in_order(rows, "interpreter"), key=lambda name: -int((results == name).sum()))
+
+
+def entries(table: pd.DataFrame) -> dict[tuple[str, str], Entry]:
+    """The entry of every engine and interpreter that occur in one workload's rows, planned or not."""
+    found = {(str(row.engine), str(row.interpreter)): _entry(row) for row in each(table)}
+    unplanned = Entry(UNPLANNED, "not planned")
+    return {
+        (engine, interpreter): found.get((engine, interpreter), unplanned)
+        for engine in in_order(table, "engine")
+        for interpreter in in_order(table, "interpreter")
+    }
+
+
+def status_text(status: str) -> str:
+    """A status in words."""
+    return _WORDS.get(status, status)
+
+
+def _entry(row: Any) -> Entry:
+    status = str(row.status)
+    if status != MEASURED:
+        return Entry(status, status_text(status))
+    speedup = row.speedup
+    return Entry(status, units.duration(row.step_seconds), "" if speedup != speedup else units.ratio(speedup))

@@ -1,0 +1,214 @@
+"""Run and records -> one row a cell. Every figure of the report is a column here; nothing after it computes one.
+
+Seconds are medians over processes of process means; a speedup compares seconds that `results.samples` has steadied.
+Bounds (`*_low`, `*_high`) are NaN below 3 processes; those of compile time below 3 blocks that compiled. Every figure
+of a cell that is not "measured" is NaN: see `reports.measured.outcome` for what counts as measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from reports.measured.outcome import MEASURED, Outcome, by_cell, outcomes, promise
+from results.record import BASELINE, Cell, Record, Run
+from results.samples import Blocks, common, compile_seconds, step_seconds
+from results.stats import intervals
+
+NAN = float("nan")
+
+FIGURES = tuple(
+    name
+    for name, field in Record.model_fields.items()
+    if field.annotation in (int, float) and name not in ("block", "stretch_steps", "steps_per_value")
+)
+"""Columns taken from a record as they are: adding a number to `Record` adds a column."""
+
+PHASES = ("trace", "lower", "generate", "compile", "load")
+"""The phases of compile time, in their order."""
+
+
+def phase_column(phase: str) -> str:
+    """The column of a phase; `compile_seconds` without the prefix is all of them together."""
+    return f"phase_{phase}_seconds"
+
+
+KEYS = ("engine", "interpreter", "workload")
+COLUMNS = (
+    *KEYS,
+    *("on_reference", "status", "reason", "remedy", "promise", "bits", "worst_error", "blocks"),
+    *("step_seconds", "step_seconds_low", "step_seconds_high"),
+    *("compile_seconds", "compile_seconds_low", "compile_seconds_high"),
+    *("epoch_seconds", "epoch_seconds_low", "epoch_seconds_high", "extrapolated", "sample_seconds"),
+    *("speedup", "speedup_low", "speedup_high"),
+    *("speedup_reference", "speedup_reference_low", "speedup_reference_high"),
+    *(phase_column(phase) for phase in PHASES),
+    *FIGURES,
+)
+
+Row = dict[str, object]
+
+
+def cells(run: Run, records: Iterable[Record], found: Mapping[Cell, Outcome] | None = None) -> pd.DataFrame:
+    """One row a cell of the run's plan, in its order; records of cells outside the plan are left out.
+
+    found: the cells' outcomes, for a caller that has them; worked out here for any other.
+
+    `engine`, `interpreter` and `workload` are ordered categories in the run's order, so that every table and chart
+    sorts, and every engine is coloured, the same. `on_reference` marks the reference CPython's rows.
+    """
+    records = list(records)
+    blocks = by_cell(run, records)
+    found = outcomes(run, records) if found is None else found
+    results = {
+        cell: [record for record in of_cell if record.status == MEASURED]
+        for cell, of_cell in blocks.items()
+        if found[cell].status == MEASURED
+    }
+    seconds = step_seconds(record for of_cell in results.values() for record in of_cell)
+    rows = [_row(run, cell, found[cell], results, seconds) for cell in blocks]
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    listed = (list(run.engines), list(run.interpreters), list(run.workloads))
+    for key, known in zip(KEYS, listed, strict=True):
+        order = dict.fromkeys([*known, *(str(getattr(cell, key)) for cell in run.cells)])
+        table[key] = pd.Categorical(table[key], categories=list(order), ordered=True)
+    return table
+
+
+def measured(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows that have a result."""
+    return table[table["status"] == MEASURED]
+
+
+def each(rows: pd.DataFrame) -> Iterator[Any]:
+    """The rows one by one, columns as attributes; untyped, as pandas knows no type of a column."""
+    return iter(rows.itertuples(index=False))
+
+
+def smallest(rows: pd.DataFrame, column: str) -> Any:
+    """The row with the smallest figure of a column; rows must not be empty."""
+    return rows.iloc[int(rows[column].argmin())]
+
+
+def largest(rows: pd.DataFrame, column: str) -> Any:
+    """The row with the largest figure of a column; rows must not be empty."""
+    return rows.iloc[int(rows[column].argmax())]
+
+
+def at_home(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the reference CPython and of every PyPy; all of them where none is of those."""
+    found = rows[rows["on_reference"].astype(bool) | rows["interpreter"].astype(str).str.startswith("pypy")]
+    return rows if found.empty else found
+
+
+def in_order(table: pd.DataFrame, key: str) -> list[str]:
+    """The engines, interpreters or workloads that occur in `table`, in the run's order."""
+    present = set(table[key])
+    return [name for name in table[key].cat.categories if name in present]
+
+
+def _row(
+    run: Run,
+    cell: Cell,
+    outcome: Outcome,
+    results: Mapping[Cell, Sequence[Record]],
+    seconds: Mapping[Cell, Blocks],
+) -> Row:
+    row: Row = {
+        **dict.fromkeys(COLUMNS, NAN),
+        **{key: getattr(cell, key) for key in KEYS},
+        "on_reference": cell.interpreter == run.reference_interpreter,
+        "status": outcome.status,
+        "reason": outcome.reason,
+        "remedy": outcome.remedy,
+        "promise": promise(run.engines.get(cell.engine)),
+        "bits": outcome.bits,
+        "worst_error": outcome.worst_error,
+        "blocks": 0,
+        "extrapolated": False,
+    }
+    records = results.get(cell)
+    if records is None:
+        return row
+    row |= {"blocks": len(records), **_bounded("compile_seconds", _compile_time(records))}
+    row |= _times(run, cell, records)
+    for column, interpreter in (("speedup", cell.interpreter), ("speedup_reference", run.reference_interpreter)):
+        base = Cell(engine=BASELINE, interpreter=interpreter, workload=cell.workload)
+        row |= _bounded(column, _speedup(cell, base, seconds))
+    row |= {phase_column(phase): _phase_seconds(phase, records) for phase in PHASES}
+    return row | {name: _figure(name, records) for name in FIGURES}
+
+
+def _times(run: Run, cell: Cell, records: Sequence[Record]) -> Row:
+    step = _median(_samples(records))
+    row = _bounded("step_seconds", step)
+    workload = run.workloads.get(cell.workload)
+    if workload is not None and workload.steps_per_epoch:
+        steps = workload.steps_per_epoch
+        row |= _bounded("epoch_seconds", intervals.Interval(step.value * steps, step.low * steps, step.high * steps))
+        # A stretch is trained again and again: only its steps are those of an epoch.
+        row["extrapolated"] = (
+            min(record.stretch_steps or len(record.step_seconds) * record.steps_per_value for record in records) < steps
+        )
+    if workload is not None and workload.samples_per_step:
+        row["sample_seconds"] = step.value / workload.samples_per_step
+    return row
+
+
+def _bounded(column: str, figure: intervals.Interval) -> Row:
+    return {column: figure.value, f"{column}_low": figure.low, f"{column}_high": figure.high}
+
+
+def _samples(records: Sequence[Record]) -> intervals.Samples:
+    return [record.step_seconds for record in records]
+
+
+def _median(samples: intervals.Samples) -> intervals.Interval:
+    try:
+        return intervals.step_time(samples)
+    except intervals.TooFewProcesses:
+        return intervals.Interval(intervals.median_of_processes(samples), NAN, NAN)
+
+
+def _speedup(cell: Cell, base: Cell, seconds: Mapping[Cell, Blocks]) -> intervals.Interval:
+    if base not in seconds:
+        return intervals.Interval(NAN, NAN, NAN)
+    if base == cell:
+        return intervals.Interval(1.0, 1.0, 1.0)
+    over, under = common(seconds[base], seconds[cell])
+    try:
+        return intervals.speedup(over, under)
+    except intervals.TooFewProcesses:
+        return intervals.Interval(intervals.ratio_of_medians(over, under) if over else NAN, NAN, NAN)
+
+
+def _compile_time(records: Sequence[Record]) -> intervals.Interval:
+    """Median over the blocks that compiled: a later block may load the object.
+
+    0 where there was nothing to compile; NaN where every block loaded what an interrupted one had compiled.
+    """
+    totals = [compile_seconds(record) for record in records]
+    if compiled := [seconds for seconds in totals if seconds]:
+        # A process compiles once: each is a sample of one value.
+        return _median([[seconds] for seconds in compiled])
+    return intervals.Interval(NAN if None in totals else 0.0, NAN, NAN)
+
+
+def _phase_seconds(phase: str, records: Sequence[Record]) -> float:
+    """Median over the blocks that went through this phase; NaN if none did."""
+    seconds = [record.phases[phase] for record in records if phase in record.phases]
+    return float(np.median(seconds)) if seconds else NAN
+
+
+def _figure(name: str, records: Sequence[Record]) -> float:
+    """A peak is the largest of the blocks, since only the first may have compiled; other figures are their median.
+
+    A block that left the field at 0 did not record it.
+    """
+    values = [value for record in records if (value := getattr(record, name))]
+    if not values:
+        return NAN
+    return float(max(values) if name.startswith("peak_") else np.median(values))

@@ -1,0 +1,1 @@
+"""Whole pages: HTML, Markdown, the README's tables, flame graphs, the analysis."""

@@ -1,0 +1,42 @@
+"""Run and profiles -> a written analysis in Markdown: does each published claim hold, why not, and all its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from reports.profiling.anatomy import anatomies
+from reports.profiling.claims import check_claims
+from reports.profiling.collector import collectors
+from reports.profiling.compilers import compilers
+from reports.profiling.hottest import hottest, ladders
+from reports.profiling.jit import jits
+from reports.profiling.memory_over_time import memories
+from reports.profiling.profile_index import ProfileIndex, profile_index
+from reports.profiling.symbol_ladder import symbol_ladder
+from reports.text.markdown import environment
+from results.profile import AnyProfile, LineProfile, SymbolProfile
+from results.record import Run
+
+HEADING = "# Do the published claims hold?"
+"""The first line of the template."""
+
+
+def analysis(run: Run, profiles: Iterable[AnyProfile]) -> str:
+    """The analysis of a run; no figure in it is from anywhere but its profiles."""
+    index = profile_index(run, profiles)
+    template = environment().get_template("analysis.md.j2")
+    processor = run.machine.get("processor", "")
+    evidence = [
+        part(index) for part in (anatomies, memories, collectors, symbol_ladder, ladders, hottest, jits, compilers)
+    ]
+    return template.render(
+        run=run,
+        processor=processor,
+        checked=check_claims(index),
+        tools=_tools(index),
+        evidence=[section for section in evidence if section],
+    )
+
+
+def _tools(index: ProfileIndex) -> list[str]:
+    return sorted({profile.tool for kind in (LineProfile, SymbolProfile) for profile in index.of(kind)})

@@ -1,0 +1,135 @@
+"""View -> the README's five rows, and the tables of docs/results.md: compile time against training time on MNIST."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pandas as pd
+
+from reports.measured.table import each, in_order, measured
+from reports.sections.published import AS_FIRST_PUBLISHED, PUBLISHED
+from reports.text.figures import Figure, Section, Sheet, approximate, compile_time, ratio, time
+from reports.text.native_notes import noted
+from reports.view import View
+from results import units
+from results.record import BASELINE
+
+BATCHES, IMAGES = "mnist-b1000", "mnist"
+"""As published, an update after 1,000 images; and after each."""
+
+SUMMARY = {
+    BASELINE: "micrograd as published",
+    "clang-O1-published": "the C of the post, by Clang -O1",
+    "clang-O1": "the same graph as C in small functions",
+    "handwritten-sparse": "C by hand for this one network",
+    "rerolled-clang-sparse": "C over loops recovered from the scalar graph",
+}
+"""The README's rows: engine -> what it runs."""
+
+_LEAD = (
+    "Medians over processes; in brackets the 95 % interval of an epoch or a speedup. Published figures are another "
+    "machine's: orders compare, "
+    "seconds do not. Speedups are over baseline on the same interpreter; ≈: extrapolated from the steps that were run."
+)
+
+
+def results(view: View) -> Section | None:
+    """A sheet a workload of the published model; None where neither was measured."""
+    sheets = tuple(
+        Sheet(title, 1, headings, tuple(rows))
+        for title, headings, rows in (_trade_off(view.table), _images(view.table))
+        if headings
+    )
+    return noted(Section("results", "MNIST", _LEAD, sheets), view.run.engines) if sheets else None
+
+
+def summary(view: View) -> Section | None:
+    """A few engines on the newest CPython, with an update after 1,000 images; None where none of them was measured."""
+    rows = _rows(view.table, BATCHES)
+    found = {str(row.engine): row for row in each(rows[rows["on_reference"].astype(bool)])}
+    lines = tuple(
+        (Figure(engine), Figure(what), *_compile_and_epoch(found[engine]))
+        for engine, what in SUMMARY.items()
+        if engine in found
+    )
+    if not lines:
+        return None
+    note = (
+        f"An epoch of 60,000 MNIST images, an update every 1,000, {view.run.reference_interpreter}; medians, with 95 % "
+        "intervals. ≈: extrapolated from the steps that were run."
+    )
+    return Section("summary", "MNIST", note, (Sheet("", 2, ("engine", "what runs", "compile", "an epoch"), lines),))
+
+
+Made = tuple[str, tuple[str, ...], Iterable[tuple[Figure, ...]]]
+
+
+def _trade_off(table: pd.DataFrame) -> Made:
+    rows = _rows(table, BATCHES)
+    hosts = in_order(rows, "interpreter")
+    known = {row.engine: row for row in PUBLISHED}
+    known |= {form: known.pop(engine) for engine, form in AS_FIRST_PUBLISHED.items() if _there(rows, form)}
+
+    def made() -> Iterator[tuple[Figure, ...]]:
+        for engine, by_host in _by_engine(rows):
+            as_published = known.get(engine)
+            yield (
+                Figure(engine),
+                Figure(compile_time(as_published.compile_seconds) if as_published else ""),
+                Figure(units.duration(as_published.epoch_seconds) if as_published else ""),
+                *(figure for host in hosts for figure in _compile_and_epoch(by_host.get(host))),
+            )
+
+    sides = ("published", *hosts)
+    headings = ("engine", *(f"{side}: {what}" for side in sides for what in _PAIR)) if hosts else ()
+    return "an update after 1,000 images, an epoch of 60,000", headings, made()
+
+
+_PAIR = ("compile", "epoch")
+
+
+def _images(table: pd.DataFrame) -> Made:
+    rows = _rows(table, IMAGES)
+    hosts = in_order(rows, "interpreter")
+
+    def made() -> Iterator[tuple[Figure, ...]]:
+        for engine, by_host in _by_engine(rows):
+            yield (Figure(engine), *(figure for host in hosts for figure in _image(by_host.get(host))))
+
+    headings = ("engine", *(f"{host}: {what}" for host in hosts for what in ("compile", "image", "speedup")))
+    return "an update after each image", headings if hosts else (), made()
+
+
+def _rows(table: pd.DataFrame, workload: str) -> pd.DataFrame:
+    results = measured(table)
+    return results[results["workload"] == workload]
+
+
+def _there(rows: pd.DataFrame, engine: str) -> bool:
+    return bool((rows["engine"] == engine).any())
+
+
+def _by_engine(rows: pd.DataFrame) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Slowest first on the reference CPython: down the ladder."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in each(rows.sort_values(["on_reference", "step_seconds"], ascending=[False, False])):
+        found.setdefault(str(row.engine), {})[str(row.interpreter)] = row
+    yield from found.items()
+
+
+def _compile_and_epoch(row: Any) -> tuple[Figure, Figure]:
+    if row is None:
+        return Figure(units.ABSENT), Figure(units.ABSENT)
+    epoch = time(row, "epoch_seconds")
+    return _compile(row), Figure(approximate(epoch.text, row.extrapolated), epoch.below)
+
+
+def _image(row: Any) -> tuple[Figure, Figure, Figure]:
+    if row is None:
+        return Figure(units.ABSENT), Figure(units.ABSENT), Figure(units.ABSENT)
+    return _compile(row), Figure(units.duration(row.sample_seconds)), ratio(row, "speedup")
+
+
+def _compile(row: Any) -> Figure:
+    return Figure(compile_time(row.compile_seconds))

@@ -1,0 +1,1 @@
+"""The sections of a report on what profilers saw, and what became of the published claims."""

@@ -1,0 +1,60 @@
+"""Rules about what C compilers tell of their own work."""
+
+from __future__ import annotations
+
+import re
+
+from reports.profiling.claim_rules.finding import DOES_NOT, HOLDS, NOT_SEEN, Finding, find, missing
+from reports.profiling.profile_index import Pair, ProfileIndex
+from reports.text.figures import share
+from results import units
+from results.profile import CompilerProfile
+
+ARRAYS, GLOBALS = "clang-O1-published", "clang-O1-whole-globals"
+FUSING = "clang-O1-published-fma"
+FEW = 0.5
+"""Of the sums that could be fused: fewer is "not often"."""
+LONG = 0.25
+"""Of a compiler's time: a pass with more of it takes long."""
+
+_SROA = re.compile(r"^SROA", re.IGNORECASE)
+_REGISTERS = re.compile(r"register alloc|regalloc", re.IGNORECASE)
+
+
+def arrays_are_slow_by_sroa(index: ProfileIndex, pair: Pair) -> Finding:
+    """Clang's own account of the published form."""
+    return _takes_long(index, pair, ARRAYS, _SROA, "SROA")
+
+
+def globals_are_slow_by_registers(index: ProfileIndex, pair: Pair) -> Finding:
+    """Clang's own account of one function a pass, with a global for each value."""
+    return _takes_long(index, pair, GLOBALS, _REGISTERS, "register allocation")
+
+
+def fusing_is_unlikely(index: ProfileIndex, pair: Pair) -> Finding:
+    """What the published form offers for fusing, and what Clang fuses."""
+    profile = find(index, pair, FUSING, CompilerProfile)
+    if profile is None:
+        return missing(index, pair, "compiler", FUSING)
+    forward, backward, taken = profile.fusable_forward, profile.fusable_backward, profile.fused_instructions
+    if forward is None or backward is None or taken is None:
+        return Finding(NOT_SEEN, reason=profile.fused_reason or "an older profile counted nothing")
+    figures = (
+        f"{forward:,} sums forward and {backward:,} backward have a product among their operands; the object has "
+        f"{units.count(taken, 'multiply-add instruction')}"
+    )
+    if taken < FEW * (forward + backward):
+        return Finding(HOLDS, figures)
+    return Finding(DOES_NOT, figures, f"Clang fuses {share(taken / (forward + backward))} of them")
+
+
+def _takes_long(index: ProfileIndex, pair: Pair, engine: str, pattern: re.Pattern[str], what: str) -> Finding:
+    profile = find(index, pair, engine, CompilerProfile)
+    if profile is None or not profile.passes:
+        return missing(index, pair, "compiler", engine)
+    largest = profile.passes[0]
+    found = sum(one.share for one in profile.passes if pattern.search(one.name))
+    figures = f"{engine}: {what} takes {share(found)} of {units.duration(profile.seconds)}"
+    if found >= LONG:
+        return Finding(HOLDS, figures)
+    return Finding(DOES_NOT, figures, f"the largest pass is {largest.name}, with {share(largest.share)}")

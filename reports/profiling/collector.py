@@ -1,0 +1,92 @@
+"""Garbage collection: the interpreter's own account of it, beside what perf saw of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from reports.profiling.profile_index import COLLECTOR, EVALUATION, ProfileIndex, in_runs_order
+from reports.text.figures import Figure, Section, Sheet, share_figure
+from results import units
+from results.profile import CollectorProfile, SymbolProfile
+
+_LEAD = (
+    "The interpreter's own account of its garbage collector, and perf's samples beside it. Collected are objects "
+    "found unreachable; “left to the collector”: "
+    "blocks of memory that a step leaves which only the collector can free. The two shares differ where a collection "
+    "runs code that perf counts elsewhere, in what they are shares of (wall time, samples), and where an engine "
+    "compiles: half of what perf saw of it is its preparation."
+)
+
+
+def samples(index: ProfileIndex) -> pd.DataFrame:
+    """perf's shares: a row for each measured profile and group. Empty columns where perf saw nothing.
+
+    `engine` and `interpreter` are ordered categories in the run's order; `is_variant`: see `ProfileIndex`;
+    `on_reference` marks the reference CPython's rows.
+    """
+    rows = [
+        (profile.cell.engine, profile.cell.interpreter, profile.cell.workload, index.is_variant(profile), group, part)
+        for profile in index.of(SymbolProfile)
+        for group, part in profile.groups.items()
+    ]
+    table = pd.DataFrame(rows, columns=["engine", "interpreter", "workload", "is_variant", "group", "share"])
+    return in_runs_order(table, index.run)
+
+
+def collectors(index: ProfileIndex) -> Section | None:
+    """A sheet a workload: the collector's share, its collections and what they find, by interpreter and engine."""
+    by_perf = {profile.cell: profile for profile in index.of(SymbolProfile)}
+    found: dict[str, list[CollectorProfile]] = {}
+    for profile in index.of(CollectorProfile):
+        found.setdefault(profile.cell.workload, []).append(profile)
+    if not found:
+        return None
+    headings = (
+        *("interpreter", "engine", "of wall time", "of perf's samples", "collections"),
+        *("collected a step", "left to the collector a step", "peak blocks"),
+    )
+    sheets = tuple(
+        Sheet(workload, 2, headings, tuple(_collector(one, by_perf.get(one.cell)) for one in profiles))
+        for workload, profiles in found.items()
+    )
+    return Section("collector", "Garbage collection", _LEAD, sheets)
+
+
+def _collector(profile: CollectorProfile, by_perf: SymbolProfile | None) -> tuple[Figure, ...]:
+    absent = Figure(units.ABSENT)
+    counted = profile.blocks_left is not None and profile.steps
+    collected = sum(generation.collected for generation in profile.generations)
+    return (
+        Figure(profile.cell.interpreter),
+        Figure(profile.cell.engine),
+        share_figure(profile.share, "collector"),
+        _of_samples(by_perf),
+        Figure(
+            " / ".join(f"{generation.collections:,}" for generation in profile.generations) or "none",
+            _generations([generation.name for generation in profile.generations]),
+        ),
+        Figure(_few(collected / profile.steps)) if counted else absent,
+        absent if profile.blocks_left is None else Figure(f"{profile.blocks_left:,.0f}"),
+        absent if profile.peak_blocks is None else Figure(f"{profile.peak_blocks:,}"),
+    )
+
+
+def _of_samples(profile: SymbolProfile | None) -> Figure:
+    # Where perf knows no evaluation loop, as on PyPy, it does not tell a collector from the rest of a runtime either.
+    if profile is None or EVALUATION not in profile.groups:
+        return Figure(units.ABSENT)
+    return share_figure(profile.groups.get(COLLECTOR, 0.0), "collector")
+
+
+def _few(count: float) -> str:
+    return f"{count:,.0f}" if count >= 10 or count == 0 else f"{count:.1f}" if count >= 0.05 else "< 0.1"
+
+
+def _generations(names: Sequence[str]) -> str:
+    """Names beside figures, what they share said once: `generations 0 / 1 / 2`."""
+    word, _, _ = names[0].partition(" ") if names else ("", "", "")
+    if len(names) > 1 and all(name.startswith(f"{word} ") for name in names):
+        return f"{word}s {' / '.join(name.removeprefix(f'{word} ') for name in names)}"
+    return " / ".join(names)

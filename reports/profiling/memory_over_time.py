@@ -1,0 +1,59 @@
+"""Memory over time: how it starts, its peak, and whether its floor rises."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from reports.profiling.profile_index import ProfileIndex, in_runs_order
+from reports.text.figures import Figure, Section, Sheet
+from results import units
+from results.profile import MemoryProfile
+
+NAME = "memory-over-time"
+
+_LEAD = (
+    "Resident memory of the process while an interpreted engine trains, read every few milliseconds from after its "
+    "preparation on. Where only the garbage collector can free a graph, memory is a saw-tooth: it goes up until a "
+    "collection, whatever the program does. A leak shows in the floor, the least memory within a stretch of time: "
+    "below are the floors of the first and of the last third of the time after the warm-up, which is the first step, "
+    "or the first quarter where that is longer: until then a heap grows to the size that it works with."
+)
+
+
+def memories(index: ProfileIndex) -> Section | None:
+    """A sheet a workload, a row a cell."""
+    found: dict[str, list[MemoryProfile]] = {}
+    for profile in index.of(MemoryProfile):
+        if profile.points:
+            found.setdefault(profile.cell.workload, []).append(profile)
+    if not found:
+        return None
+    headings = ("interpreter", "engine", "start", "peak", "floor, first third", "floor, last third", "steps")
+    sheets = tuple(Sheet(workload, 2, headings, tuple(map(_row, profiles))) for workload, profiles in found.items())
+    return Section(NAME, "Memory over time", _LEAD, sheets)
+
+
+def points(index: ProfileIndex) -> pd.DataFrame:
+    """A row for each point of each measured profile."""
+    rows = [
+        (cell.engine, cell.interpreter, cell.workload, point.seconds, point.resident_bytes)
+        for profile in index.of(MemoryProfile)
+        for cell in [profile.cell]
+        for point in profile.points
+    ]
+    columns = ["engine", "interpreter", "workload", "seconds", "resident_bytes"]
+    return in_runs_order(pd.DataFrame(rows, columns=columns), index.run)
+
+
+def _row(profile: MemoryProfile) -> tuple[Figure, ...]:
+    first, last = profile.floor_bytes(0), profile.floor_bytes(2)
+    change = f"{100 * (last / first - 1):+.1f} %" if first and last else ""
+    return (
+        Figure(profile.cell.interpreter),
+        Figure(profile.cell.engine),
+        Figure(units.size(profile.points[0].resident_bytes)),
+        Figure(units.size(profile.peak_bytes)),
+        Figure(units.ABSENT if first is None else units.size(first)),
+        Figure(units.ABSENT if last is None else units.size(last), change),
+        Figure(f"{profile.steps:,}"),
+    )

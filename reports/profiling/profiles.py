@@ -1,0 +1,113 @@
+"""What profilers saw of a run -> the report's section on profiles: its sentences, its parts, and its short form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from reports.measured.outcome import MEASURED
+from reports.profiling import memory_over_time
+from reports.profiling.anatomy import anatomies, parts
+from reports.profiling.claims import claims
+from reports.profiling.collector import collectors, samples
+from reports.profiling.compilers import compilers
+from reports.profiling.hottest import hottest, ladders, pages, top_lines
+from reports.profiling.instructions import instructions
+from reports.profiling.jit import jits
+from reports.profiling.profile_index import ProfileIndex
+from reports.profiling.symbol_ladder import symbol_ladder
+from reports.text.absence import Absence
+from reports.text.figures import Section
+from reports.text.native_notes import noted
+from results import units
+
+KEY = (
+    ("python", "Python"),
+    ("native", "native code"),
+    ("system", "system"),
+    ("memory", "memory"),
+    ("collector", "garbage collector"),
+)
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """What a report says of profiles."""
+
+    lead: str
+    key: tuple[tuple[str, str], ...]
+    """Kinds of bars, and what they stand for."""
+    steps: tuple[Section, ...]
+    """Claims, and what a step does with time and memory; the chart of the same name follows its section."""
+    lines: tuple[Section, ...]
+    """By line of source."""
+    symbols: tuple[Section, ...]
+    """By function of the interpreter, after the charts of samples."""
+    accounts: tuple[Section, ...]
+    """What interpreters and compilers tell of themselves."""
+    short: tuple[Section, ...]
+    """What a summary keeps."""
+    samples: pd.DataFrame
+    """Rows of the charts of perf's samples: of one workload, the one that perf saw most of. So are the next two."""
+    parts: pd.DataFrame
+    """Of the chart of a step's parts."""
+    points: pd.DataFrame
+    """Of the chart of memory over time."""
+    absences: tuple[Absence, ...]
+
+    @property
+    def missing(self) -> str:
+        """The absences in a sentence."""
+        total = sum(len(absence.cells) for absence in self.absences)
+        reasons = dict.fromkeys(f"{absence.status}: {absence.reason}" for absence in self.absences)
+        return f"{units.count(total, 'profile')} saw nothing ({'; '.join(reasons)})."
+
+
+def profiled(index: ProfileIndex) -> Profiled | None:
+    """The section; None where there is no profile."""
+    if not index.profiles:
+        return None
+    collector, jit = collectors(index), jits(index)
+    anatomy, memory = anatomies(index), memory_over_time.memories(index)
+    return Profiled(
+        lead=_lead(index),
+        key=KEY,
+        steps=_present(claims(index), anatomy, memory),
+        lines=_present(hottest(index), ladders(index), pages(index)),
+        symbols=_present(symbol_ladder(index)),
+        accounts=_present(
+            collector,
+            jit,
+            *(noted(section, index.run.engines) for section in (compilers(index), instructions(index)) if section),
+        ),
+        short=_present(anatomy, memory, collector, top_lines(index), jit),
+        samples=_of_one_workload(samples(index)),
+        parts=_of_one_workload(parts(index)),
+        points=_of_one_workload(memory_over_time.points(index)),
+        absences=index.absences(),
+    )
+
+
+def _lead(index: ProfileIndex) -> str:
+    measured = [profile for profile in index.profiles if profile.status == MEASURED]
+    by_profiler: dict[str, int] = {}
+    for profile in measured:
+        by_profiler[profile.profiler] = by_profiler.get(profile.profiler, 0) + 1
+    each = ", ".join(f"{name} {count}" for name, count in by_profiler.items())
+    seen = f"{len(measured)} of {units.count(len(index.profiles), 'profile')} saw something"
+    return (
+        "Where time and memory go, by profilers that ran apart from all timing: a profiled step is slower than a timed "
+        f"one, and no figure here compares with those above. {seen}{f' ({each})' if each else ''}."
+    )
+
+
+def _present(*sections: Section | None) -> tuple[Section, ...]:
+    return tuple(section for section in sections if section)
+
+
+def _of_one_workload(table: pd.DataFrame) -> pd.DataFrame:
+    if table.empty:
+        return table
+    counts = table.groupby("workload", sort=False).size()
+    return table[table["workload"] == counts.idxmax()]

@@ -1,0 +1,195 @@
+"""The published table, and what this run measured of the same: "Compiling ML models to C for fun" again.
+
+The one place that holds the published figures. They come from another machine, so they stand beside
+the run's own and are never divided by them; a ratio is within the publication, or within the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from reports.measured.headline import UNPLANNED, status_text
+from reports.measured.outcome import MEASURED
+from reports.measured.table import NAN, at_home, each, in_order, measured
+from reports.measured.trade_off import PUBLISHED_WORKLOADS
+from reports.text.figures import Figure, Section, Sheet, approximate, compile_time
+from results import units
+from results.record import BASELINE
+
+
+@dataclass(frozen=True)
+class Published:
+    """A row of the published table: 60,000 MNIST images an epoch."""
+
+    name: str
+    engine: str
+    """Today's engine for it."""
+    compile_seconds: float
+    epoch_seconds: float
+
+
+PUBLISHED = (
+    Published("Interpreted", BASELINE, 0.0, 60_000.0),
+    Published("TCC", "tcc", 0.5, 45.0),
+    Published("Clang -O0", "clang-O0", 30.0, 30.0),
+    Published("Clang -O1", "clang-O1", 350.0, 8.0),
+)
+
+AS_FIRST_PUBLISHED = {row.engine: f"{row.engine}-published" for row in PUBLISHED if row.engine != BASELINE}
+"""Today's engine -> the engine that generates the C as the post did."""
+
+WHOLE = {"clang-O1": "clang-O1-whole"}
+"""Today's engine -> the same with one function a pass: what is left to splitting when all else is today's."""
+
+REMARKS = {
+    **dict.fromkeys(AS_FIRST_PUBLISHED.values(), "as first published"),
+    **dict.fromkeys(WHOLE.values(), "one function a pass"),
+}
+"""What an engine is that stands beside today's where it was measured."""
+
+_LEAD = (
+    "Published: “Compiling ML models to C for fun”, measured on another machine. "
+    "Seconds of two machines are not to be compared; orders and ratios are. Each speedup is within its own side: "
+    "over Interpreted as published, over baseline on the same interpreter in this run. Below today's engine stand the "
+    "C as first published and the same engine with one function a pass, where they were measured."
+)
+
+
+@dataclass(frozen=True)
+class Counterpart:
+    """What this run measured for a published row. Figures are NaN unless status is "measured"."""
+
+    row: Published
+    workload: str
+    interpreter: str
+    engine: str
+    remark: str
+    status: str
+    compile_seconds: float
+    image_seconds: float
+    epoch_seconds: float
+    extrapolated: bool
+    speedup: float
+    bits: str
+
+
+def counterparts(table: pd.DataFrame) -> list[Counterpart]:
+    """By workload, published row, engine and interpreter; none of a workload on which no compiled one was measured.
+
+    Of the interpreters that measured one, the reference CPython and every PyPy; all of them where neither did.
+    """
+    return [found for workload in PUBLISHED_WORKLOADS for found in _of_workload(table, workload)]
+
+
+def published(table: pd.DataFrame) -> Section | None:
+    """The published table beside the measured one, a sheet a workload; None where there is nothing to set beside it."""
+    found = counterparts(table)
+    names = dict.fromkeys(one.workload for one in found)
+    sheets = tuple(_sheet(name, [one for one in found if one.workload == name]) for name in names)
+    return Section("published", "The published table again", _LEAD, sheets) if sheets else None
+
+
+def _of_workload(table: pd.DataFrame, workload: str) -> Iterator[Counterpart]:
+    rows = table[table["workload"] == workload]
+    by_key = {(str(row.engine), str(row.interpreter)): row for row in each(rows)}
+    hosts = _hosts(rows)
+    for known in PUBLISHED:
+        for interpreter in hosts:
+            yield _counterpart(known, workload, known.engine, interpreter, by_key)
+        for form in _forms(known.engine):
+            for interpreter in hosts:
+                if (form, interpreter) in by_key:
+                    yield _counterpart(known, workload, form, interpreter, by_key, REMARKS[form])
+
+
+def _forms(engine: str) -> tuple[str, ...]:
+    """The other forms of an engine's C: as published, and whole."""
+    return tuple(forms[engine] for forms in (AS_FIRST_PUBLISHED, WHOLE) if engine in forms)
+
+
+def _hosts(rows: pd.DataFrame) -> list[str]:
+    compiled = {*AS_FIRST_PUBLISHED, *REMARKS}
+    results = measured(rows)
+    return in_order(at_home(results[results["engine"].isin(compiled)]), "interpreter")
+
+
+def _counterpart(
+    known: Published,
+    workload: str,
+    engine: str,
+    interpreter: str,
+    by_key: dict[tuple[str, str], Any],
+    remark: str = "",
+) -> Counterpart:
+    row: Any = by_key.get((engine, interpreter))
+    planned = row is not None
+    return Counterpart(
+        row=known,
+        workload=workload,
+        interpreter=interpreter,
+        engine=engine,
+        remark=remark,
+        status=str(row.status) if planned else UNPLANNED,
+        compile_seconds=row.compile_seconds if planned else NAN,
+        image_seconds=row.sample_seconds if planned else NAN,
+        epoch_seconds=row.epoch_seconds if planned else NAN,
+        extrapolated=planned and bool(row.extrapolated),
+        speedup=row.speedup if planned else NAN,
+        bits=str(row.bits) if planned else "",
+    )
+
+
+def _sheet(workload: str, found: list[Counterpart]) -> Sheet:
+    return Sheet(
+        title=workload,
+        names=3,
+        headings=("published", "engine", "interpreter", "compile", "an image", "an epoch", "speedup", "bits"),
+        rows=tuple(_line(one) for one in found),
+        notes=tuple(_what_splitting_bought(found)),
+    )
+
+
+def _line(one: Counterpart) -> tuple[Figure, ...]:
+    row = one.row
+    speedup = PUBLISHED[0].epoch_seconds / row.epoch_seconds
+    if one.status == MEASURED:
+        compiled, bits, mark = compile_time(one.compile_seconds), one.bits, ""
+    else:
+        compiled = "not planned" if one.status == UNPLANNED else status_text(one.status)
+        bits, mark = one.bits if one.bits == "different" else units.ABSENT, one.status
+    return (
+        Figure(row.name),
+        Figure(one.engine, one.remark),
+        Figure(one.interpreter),
+        Figure(compiled, f"published {compile_time(row.compile_seconds)}", mark),
+        Figure(units.duration(one.image_seconds)),
+        Figure(
+            approximate(units.duration(one.epoch_seconds), one.extrapolated),
+            f"published {units.duration(row.epoch_seconds)}",
+        ),
+        Figure(units.ratio(one.speedup), f"published {units.ratio(speedup)}"),
+        Figure(bits, mark=bits if bits == "different" else ""),
+    )
+
+
+def _what_splitting_bought(found: list[Counterpart]) -> Iterator[str]:
+    """How much faster today's engine compiles than its other forms, on each interpreter that measured both.
+
+    Over the published form that is all that changed since; over one function a pass it is splitting, and the second
+    core that only a split program can use.
+    """
+    seconds = {(one.engine, one.interpreter): one.compile_seconds for one in found}
+    for engine in AS_FIRST_PUBLISHED:
+        for interpreter in dict.fromkeys(one.interpreter for one in found):
+            split = seconds.get((engine, interpreter), NAN)
+            slower = [
+                f"{units.times(form_seconds / split)} as fast as {form} ({REMARKS[form]})"
+                for form in _forms(engine)
+                if split > 0 and (form_seconds := seconds.get((form, interpreter), NAN)) > split
+            ]
+            if slower:
+                yield f"{engine} (split) compiles {' and '.join(slower)} on {interpreter}."

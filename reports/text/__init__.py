@@ -1,0 +1,1 @@
+"""What sections are made of: figures as text, tables, notes."""

@@ -1,0 +1,28 @@
+"""What is missing, grouped by why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from reports.measured.headline import status_text
+
+
+@dataclass(frozen=True)
+class Absence:
+    """Cells without a result, for one and the same reason."""
+
+    status: str
+    reason: str
+    remedy: str
+    cells: tuple[str, ...]
+
+
+def absences(missing: Iterable[tuple[str, str, str, str]]) -> tuple[Absence, ...]:
+    """From status, reason, remedy and what is missing, each in the order in which it first occurs."""
+    grouped: dict[tuple[str, str, str], list[str]] = {}
+    for status, reason, remedy, key in missing:
+        grouped.setdefault((status, reason, remedy), []).append(key)
+    return tuple(
+        Absence(status_text(status), reason, remedy, tuple(keys)) for (status, reason, remedy), keys in grouped.items()
+    )

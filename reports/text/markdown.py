@@ -1,0 +1,28 @@
+"""Text -> Markdown: templates in which no text can become markup."""
+
+from __future__ import annotations
+
+import re
+
+import jinja2
+
+_ACTIVE = re.compile(r"([\\`*_\[\]|~])")
+
+
+def environment() -> jinja2.Environment:
+    """For templates of Markdown, in which no text can become markup."""
+    return jinja2.Environment(  # noqa: S701  # autoescape is for HTML; `finalize` does it for Markdown
+        loader=jinja2.PackageLoader("reports"),
+        # Every `{{ }}` passes through here, so that no template can forget to escape.
+        finalize=lambda value: escape(str(value)),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def escape(text: str) -> str:
+    """Text that Markdown shows as it is, on one line: no tag, no link, no emphasis, no end of a table's cell."""
+    text = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _ACTIVE.sub(r"\\\1", text)

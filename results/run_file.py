@@ -1,0 +1,168 @@
+"""A run as one file: a line of JSON for its plan and for each record, vouching and profile, packed with xz.
+
+    {"run": {"schema_version": 1, "id": ...}}            first; `xzcat FILE | head -1` shows it
+    {"looker": {...}}                                    the last plan of profiles, where somebody looked
+    {"record": {"cell": {...}, "block": 0, ...}}         and so on, then "vouching", then "profile"
+
+The file may be a stranger's. It holds no paths, and nothing in it is written to the disk; it is unpacked in memory, up
+to a limit, and read line by line up to the first that is wrong.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Hashable, Iterable
+from pathlib import Path
+from types import ModuleType
+
+from pydantic import BaseModel, ValidationError, model_validator
+
+from results.files import MOST_BYTES, Unreadable, first_of, read_content
+from results.profile import AnyProfile
+from results.record import Model, Record, Run, Vouching
+
+SUFFIX = ".jsonl.xz"
+
+MOST_UNPACKED_BYTES = 16 * 2**20
+"""The preset `full` has 2.5 MB."""
+MOST_LINE_BYTES = 4 * 2**20
+"""The largest record has 20 kB, the largest profile a megabyte; what is parsed takes up to a hundred times as much."""
+MOST_LINES = 100_000
+MOST_DECODER_BYTES = 100 * 2**20
+"""For the dictionary, whose size the file chooses: xz's largest preset takes 65 MiB."""
+
+
+class Snapshot(Model):
+    """All that reports and the gate read of a run. What a profiler left besides its profile stays behind."""
+
+    run: Run
+    looker: Run | None = None
+    """The last plan of profiles, with the facts of all of them; None where nobody looked."""
+    records: tuple[Record, ...]
+    vouchings: tuple[Vouching, ...] = ()
+    profiles: tuple[AnyProfile, ...] = ()
+
+    @model_validator(mode="after")
+    def _each_once_and_planned(self) -> Snapshot:
+        planned = set(self.run.cells)
+        for record in self.records:
+            if record.cell not in planned:
+                raise ValueError(f"the run has no cell {record.cell}, and a record of it")
+        _refuse_twice("record", ((record.cell, record.block) for record in self.records))
+        _refuse_twice("vouching", (vouching.workload for vouching in self.vouchings))
+        _refuse_twice("profile", ((profile.cell, profile.profiler) for profile in self.profiles))
+        return self
+
+
+class Line(Model):
+    """One of these."""
+
+    run: Run | None = None
+    looker: Run | None = None
+    record: Record | None = None
+    vouching: Vouching | None = None
+    profile: AnyProfile | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Line:
+        if len(self.model_fields_set) != 1 or not any(getattr(self, name) for name in self.model_fields_set):
+            raise ValueError(f"a line holds one of {', '.join(Line.model_fields)}")
+        return self
+
+
+def pack(snapshot: Snapshot) -> bytes:
+    """The file's content: the same bytes for the same snapshot, by one version of liblzma.
+
+    Raises Unreadable for more than `unpack` takes.
+    """
+    lines = [_line("run", snapshot.run)]
+    lines += [_line("looker", snapshot.looker)] if snapshot.looker else []
+    lines += [_line("record", record) for record in snapshot.records]
+    lines += [_line("vouching", vouching) for vouching in snapshot.vouchings]
+    lines += [_line("profile", profile) for profile in snapshot.profiles]
+    text = "".join(lines).encode()
+    lzma = _lzma()
+    content: bytes = lzma.compress(text, preset=9 | lzma.PRESET_EXTREME)
+    longest = max(len(line.encode()) for line in lines)
+    if (
+        len(text) > MOST_UNPACKED_BYTES
+        or longest > MOST_LINE_BYTES
+        or len(lines) > MOST_LINES
+        or len(content) > MOST_BYTES
+    ):
+        raise Unreadable(
+            f"{snapshot.run.id}: too many for one file: {len(text):,} bytes, {len(lines):,} lines up to {longest:,}\n"
+            "  Keep its folder instead."
+        )
+    return content
+
+
+def _line(name: str, model: BaseModel) -> str:
+    return f'{{"{name}":{model.model_dump_json()}}}\n'
+
+
+def unpack(path: Path) -> Snapshot:
+    """The snapshot in a file. Raises Unreadable, naming the file, the line and what is wrong."""
+    where = str(path)
+    lines: list[Line] = []
+    text = io.BytesIO(_unpacked(path))
+    try:
+        while content := text.readline(MOST_LINE_BYTES + 1):
+            where = f"{path}: line {len(lines) + 1}"
+            if len(content) > MOST_LINE_BYTES or len(lines) == MOST_LINES:
+                raise Unreadable(f"{where}: longer, or later, than zoomgrad writes any\n  Remove the file.")
+            lines.append(Line.model_validate_json(content))
+        where = str(path)
+        if sum(line.run is not None for line in lines) > 1 or sum(line.looker is not None for line in lines) > 1:
+            raise Unreadable(f"{where}: holds more than one plan\n  Get it again, or ask whoever wrote it.")
+        return Snapshot(
+            run=next((line.run for line in lines if line.run), None),  # type: ignore[arg-type]  # None is refused
+            looker=next((line.looker for line in lines if line.looker), None),
+            records=tuple(line.record for line in lines if line.record),
+            vouchings=tuple(line.vouching for line in lines if line.vouching),
+            profiles=tuple(line.profile for line in lines if line.profile),
+        )
+    except ValidationError as error:
+        raise Unreadable(
+            f"{where}: {first_of(error)}\n"
+            "  The file was edited, or written by another version of zoomgrad. "
+            "Get it again, or read it with the version that wrote it."
+        ) from error
+
+
+def _unpacked(path: Path) -> bytes:
+    lzma = _lzma()
+    content = read_content(path)
+    decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, MOST_DECODER_BYTES)
+    try:
+        text = decoder.decompress(content, MOST_UNPACKED_BYTES + 1)
+    except lzma.LZMAError as error:
+        raise Unreadable(f"{path}: is not an xz file that zoomgrad wrote: {error}\n  Get it again.") from error
+    if len(text) > MOST_UNPACKED_BYTES:
+        raise Unreadable(
+            f"{path}: unpacks to more than {MOST_UNPACKED_BYTES:,} bytes, which zoomgrad never writes\n"
+            "  Remove the file."
+        )
+    if not decoder.eof or decoder.unused_data:
+        raise Unreadable(f"{path}: {'goes on after its end' if decoder.eof else 'is cut short'}\n  Get it again.")
+    return bytes(text)
+
+
+def _lzma() -> ModuleType:
+    """Python's own; some builds lack it, because they found no liblzma."""
+    try:
+        import lzma
+    except ImportError as error:
+        raise Unreadable(
+            "this Python has no lzma, which packs and unpacks runs\n"
+            "  Install liblzma's headers and build it again, or use another Python."
+        ) from error
+    return lzma
+
+
+def _refuse_twice(what: str, keys: Iterable[Hashable]) -> None:
+    seen: set[Hashable] = set()
+    for key in keys:
+        if key in seen:
+            raise ValueError(f"holds the same {what} twice")
+        seen.add(key)

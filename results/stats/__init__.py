@@ -1,0 +1,1 @@
+"""How sure a figure is: pure functions over seconds."""

@@ -1,0 +1,63 @@
+"""The environments that are made for interpreters."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.machine import environments
+from harness.machine.environments import NoEnvironment, environment, fetch_pypy
+from harness.machine.interpreters import Interpreter
+from harness.machine.probe import probe
+
+
+@pytest.fixture
+def running():
+    facts = probe(Path(sys._base_executable))
+    return Interpreter("cpython", Path(sys._base_executable), **facts.model_dump(exclude={"virtual"}))
+
+
+@pytest.fixture
+def somewhere_else(tmp_path, monkeypatch):
+    monkeypatch.setattr(environments, "ENVIRONMENTS", tmp_path / "environments")
+    return tmp_path
+
+
+def test_an_environment_has_pyperf_and_is_made_once(running, somewhere_else, monkeypatch):
+    python = environment(running)
+    assert somewhere_else in python.parents
+    check = "import pyperf, sys; print(sys.version_info[:2] == {}, sys.prefix != sys.base_prefix)"
+    command = [python, "-I", "-c", check.format(sys.version_info[:2])]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == ["True", "True"]
+
+    monkeypatch.setattr(environments, "_uv", lambda *_: pytest.fail("a second environment"))
+    assert environment(running) == python
+
+
+def test_a_lock_that_can_not_be_met_fails_in_uvs_words_each_time(running, somewhere_else, monkeypatch):
+    monkeypatch.setattr(environments, "REQUIREMENTS", somewhere_else)
+    absent = somewhere_else / "absent-1.0-py3-none-any.whl"
+    (somewhere_else / "worker.lock").write_text(f"absent @ {absent.as_uri()}\n")
+    for _ in range(2):
+        with pytest.raises(NoEnvironment, match=r"(?s)uv pip failed: .*absent-1\.0-py3-none-any\.whl"):
+            environment(running)
+
+
+def test_another_lock_is_another_environment(running, somewhere_else, monkeypatch):
+    monkeypatch.setattr(environments, "REQUIREMENTS", somewhere_else)
+    monkeypatch.setattr(environments, "_uv", lambda what, *rest: what == "venv" and Path(rest[-1]).mkdir())
+    pythons = []
+    for requirements in ("", "# another\n"):
+        (somewhere_else / "worker.lock").write_text(requirements)
+        pythons.append(environment(running))
+    assert pythons[0] != pythons[1]
+
+
+def test_without_uv_there_is_no_pypy(monkeypatch):
+    def missing():
+        raise FileNotFoundError("uv")
+
+    monkeypatch.setattr(environments, "find_uv_bin", missing)
+    monkeypatch.setenv("PATH", "")
+    assert not fetch_pypy()

@@ -1,0 +1,246 @@
+"""A run that was profiled: five engines of the ladder, generated Python, two forms of Clang's, and what nobody saw.
+
+Its figures are invented, but of the shapes that profiles have.
+"""
+
+from datetime import UTC, datetime
+
+from results.profile import (
+    PARTS,
+    AnatomyProfile,
+    CollectorProfile,
+    CompilerProfile,
+    Generation,
+    InstructionsProfile,
+    JitProfile,
+    Line,
+    LineProfile,
+    MemoryPoint,
+    MemoryProfile,
+    Pass,
+    Symbol,
+    SymbolProfile,
+)
+from results.record import Cell, EngineFacts, InterpreterFacts, Run, WorkloadFacts
+
+NOW = datetime(2026, 1, 15, 9, 30, tzinfo=UTC)
+OLD, NEW, PYPY = "cpython-3.9", "cpython-3.13", "pypy-3.11"
+WORKLOAD = "mnist"
+LADDER = ("baseline", "tuple", "slots", "hoisted")
+BUILDS_ON = {
+    "tuple": "baseline",
+    "slots": "tuple",
+    "hoisted": "slots",
+    "replay": "hoisted",
+    "python-source": "hoisted",
+    "clang-O1": "tuple",
+}
+NASTY = "</code><script>window.ran = 1</script> | `x` *y*"
+"""A line of source that a report must show and never run."""
+
+
+def cell(engine, interpreter=NEW, workload=WORKLOAD):
+    return Cell(engine=engine, interpreter=interpreter, workload=workload)
+
+
+def line(source, cpu=0.0, allocated=0.0, *, number=1, file="engines/interpreted/baseline.py"):
+    """A line with half of its CPU time in Python and half below it."""
+    halves = {"python": cpu / 2, "native": cpu / 2, "system": 0.0}
+    return Line(file=file, line=number, source=source, allocated_bytes=allocated, **halves)
+
+
+def made(model, where, **fields):
+    """A measured profile."""
+    values = {"steps": 100, "seconds": 2.0, "tool": f"{model.model_fields['profiler'].default} 1.0", **fields}
+    return model(cell=where, status="measured", started_at=NOW, **values)
+
+
+def missing(model, where, status="skipped", reason="perf is not installed", remedy="Install it."):
+    return model(cell=where, status=status, reason=reason, remedy=remedy, started_at=NOW)
+
+
+def lines(where, *found, **fields):
+    return made(LineProfile, where, lines=found, **fields)
+
+
+def symbols(where, groups, shares=(), **fields):
+    """groups: group -> share; shares: symbol -> share."""
+    found = tuple(
+        Symbol(name=name, object="libpython.so", group="garbage collector", share=share)
+        for name, share in dict(shares).items()
+    )
+    return made(SymbolProfile, where, samples=1000, groups=groups, symbols=found, **fields)
+
+
+def collector(where, share, left=2000.0, collected=500):
+    names = ("minor", "major, a step") if where.interpreter == PYPY else tuple(f"generation {n}" for n in range(3))
+    generations = tuple(
+        Generation(name=name, collections=1000 // 10**n, seconds=share / 3, collected=0 if left is None else collected)
+        for n, name in enumerate(names)
+    )
+    peak = None if left is None else 100_000
+    return made(CollectorProfile, where, share=share, generations=generations, blocks_left=left, peak_blocks=peak)
+
+
+def anatomy(where, *, plain=0.9, pauses=None, preparation=0.0, **seconds):
+    """seconds: part -> seconds of a step; those that are not named take none."""
+    parts = {part: seconds.get(part, 0.0) for part in PARTS}
+    return made(
+        AnatomyProfile,
+        where,
+        parts=parts,
+        pauses=pauses or {},
+        step_seconds=sum(parts.values()),
+        plain_step_seconds=plain,
+        preparation_seconds=preparation,
+    )
+
+
+def dissected():
+    """The anatomy of the ladder's variants and of `replay`, on CPython and PyPy."""
+    common = {"forward": 0.1, "backward": 0.05, "update": 0.01, "rest": 0.01}
+    for index, engine in enumerate(LADDER):
+        collecting = 0.6 - 0.17 * index
+        yield anatomy(
+            cell(engine),
+            **common,
+            build=0.15,
+            order=0.2,
+            free=0.01 * index,
+            collector=collecting,
+            pauses={"build": 0.8 * collecting, "order": 0.2 * collecting},
+            plain=1.1 - 0.15 * index,
+        )
+        yield anatomy(cell(engine, PYPY), **common, build=0.2, order=0.1, collector=0.1, plain=0.5 - 0.13 * index)
+    yield anatomy(cell("replay"), forward=0.02, backward=0.03, update=0.005, plain=0.05, preparation=1.5)
+
+
+def memory(where, *resident, warm_up=1.0, steps=20):
+    """resident: bytes, a reading each second."""
+    points = tuple(MemoryPoint(seconds=n, resident_bytes=one) for n, one in enumerate(resident))
+    return made(MemoryProfile, where, points=points, warm_up_seconds=warm_up, steps=steps)
+
+
+SAW = tuple(10**7 * (5 + n % 3) for n in range(10))
+RISING = tuple(10**7 * (5 + n + n % 3) for n in range(10))
+
+
+def jit(where, *, last=0.01, loops=10, aborts=None, **fields):
+    values = {"tracing": 0.2, "backend": 0.1, "loops": loops, "bridges": loops // 2, "operations": 12_345, **fields}
+    return made(JitProfile, where, first_step_seconds=0.5, last_step_seconds=last, aborts=aborts or {}, **values)
+
+
+FUSABLE = {
+    "fusable_forward": 39_750,
+    "fusable_backward": 39_810,
+    "fusable_forward_alone": 39_750,
+    "fusable_backward_alone": 39_760,
+}
+
+
+def compiler(where, seconds, functions, **passes):
+    found = tuple(Pass(name=name, share=share) for name, share in passes.items())
+    sizes = {"units": 2, "functions": functions, "source_bytes": 10**6}
+    return made(CompilerProfile, where, seconds=seconds, passes=found, fused_instructions=0, **sizes, **FUSABLE)
+
+
+def counted(where, step_instructions):
+    fields = {"tool": "callgrind 3.19.0", "target": "x86-64-v3", "compiler": "clang 14.0.6", "steps": 50}
+    return made(InstructionsProfile, where, step_instructions=step_instructions, **fields)
+
+
+CHILDREN = "self._prev = set(_children)"
+CREATION = 'out = Value(self.data + other.data, (self, other), "+")'
+GRADIENT = "self.grad += out.grad"
+
+
+def ladder(interpreter=NEW):
+    """Line profiles of the ladder's variants: the set is baseline's alone, the gradient stands twice in each."""
+    for index, engine in enumerate(LADDER):
+        file = f"engines/interpreted/{engine}.py"
+        found = [
+            line(CREATION, 0.30 - 0.05 * index, 5e8, number=30, file=file),
+            line(GRADIENT, 0.04, number=40, file=file),
+            line(GRADIENT, 0.05, number=50, file=file),
+            line(NASTY, 0.01, 1e6, number=60, file=file),
+            line("return self.cold", 0.0, 1e3, number=70, file=file),
+        ]
+        if not index:
+            found.append(line(CHILDREN, 0.20, 3e8, number=25, file=file))
+        yield lines(cell(engine, interpreter), *found, peak_bytes=2e8)
+
+
+def sampled(interpreter=NEW):
+    """What perf saw of the ladder's variants."""
+    for index, engine in enumerate(LADDER):
+        share = 0.88 if not index else 0.47 - 0.06 * index
+        groups = {"garbage collector": share, "evaluation loop": 0.3, "calls": 0.1, "dictionaries": 0.05}
+        if not index:
+            groups |= {"evaluation loop": 0.06, "calls": 0.03, "dictionaries": 0.02}
+        groups["others"] = 1 - sum(groups.values())
+        found = {"visit_decref": 0.1, "func_traverse": 0.03 if index < 3 else 0.001}
+        if index < 2:
+            found["PyObject_VisitManagedDict.lto_priv.0"] = 0.02
+        if not index:
+            found |= {"gc_collect_main.lto_priv.0": 0.3, "gc_collect_main": 0.08, "deduce_unreachable": 0.28}
+            found["visit_reachable"] = 0.1
+        yield symbols(cell(engine, interpreter), groups, found)
+
+
+def run():
+    """Its run: planned, but not timed."""
+    engines = (*LADDER, "replay", "python-source", "clang-O1", "clang-O1-whole")
+    return Run(
+        id="profiled",
+        created_at=NOW,
+        command=("zoomgrad", "profile"),
+        preset="quick",
+        seed=1,
+        blocks=1,
+        cells=tuple(cell(engine, interpreter) for engine in engines for interpreter in (OLD, NEW, PYPY)),
+        reference_interpreter=NEW,
+        engines={
+            name: EngineFacts(idea=name, builds_on=BUILDS_ON.get(name, ""), strict=name != "baseline", error_bound=1e-9)
+            for name in engines
+        },
+        workloads={
+            WORKLOAD: WorkloadFacts(description="64-[50,10]", steps_per_epoch=1437, samples_per_step=1, batch=1)
+        },
+        interpreters={name: InterpreterFacts(version=name) for name in (OLD, NEW, PYPY)},
+        machine={"cpu": "Example CPU @ 2.40 GHz"},
+    )
+
+
+def profiles():
+    """Everything that anybody saw, in no order."""
+    return [
+        jit(cell("python-source", PYPY), aborts={"trace too long": 7}, preparations=3),
+        jit(cell("baseline", PYPY), last=0.04),
+        counted(cell("clang-O1"), 198_432.5),
+        compiler(cell("clang-O1-whole"), 60.0, 2, **{"Greedy Register Allocator": 0.6, "SROA": 0.1}),
+        compiler(cell("clang-O1"), 4.0, 400, **{"Greedy Register Allocator": 0.2, "SROA": 0.2}),
+        *reversed(list(ladder())),
+        *sampled(),
+        *dissected(),
+        memory(cell("baseline"), *RISING),
+        memory(cell("hoisted"), *SAW),
+        memory(cell("baseline", PYPY), *SAW),
+        *(
+            collector(cell(engine), 0.4 - 0.1 * index, collected=0 if engine == "hoisted" else 500)
+            for index, engine in enumerate(LADDER)
+        ),
+        collector(cell("baseline", PYPY), 0.1, None),
+        symbols(cell("clang-O1"), {"compiled code": 0.9, "others": 0.1}, preparations=2),
+        *(missing(SymbolProfile, cell(engine, OLD)) for engine in LADDER),
+        missing(
+            LineProfile, cell("baseline", PYPY), reason=f"Scalene does not run on {PYPY}", remedy="Name a CPython."
+        ),
+        missing(LineProfile, cell("tuple", OLD), "timed-out", "took longer than 60 s"),
+        missing(JitProfile, cell("hoisted", PYPY), "failed", NASTY),
+    ]
+
+
+STACKS = (
+    "Value.__init__ (baseline.py:25);C 3.5\nMLP.__call__ (nn.py:40);Value.__add__ (baseline.py:30) 6.25\n"
+    "MLP.__call__ (nn.py:40);gc_collect_main;visit_decref 1\nMLP.__call__ (nn.py:40);<script>alert(1)</script> 2\n"
+)

@@ -1,0 +1,409 @@
+"""A run in other tools' formats, each read back by its own tool, or held against its published description."""
+
+import csv
+import io
+import json
+import math
+import subprocess
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import jsonschema
+import pandas as pd
+import pyperf
+import pytest
+
+from reports.exports import Material, NoExport, exporters
+from reports.measured.table import cells, each, measured
+from reports.sections.records import every_record
+from reports.view import view
+from results import units
+from results.record import Cell
+from results.store import Store, file_name
+from tests.harness.answering import Answering
+
+ROOT = Path(__file__).parents[3]
+
+NUMBER = {"type": "number"}
+BENCHER = {
+    "type": "object",
+    "minProperties": 1,
+    "additionalProperties": {
+        "type": "object",
+        "minProperties": 1,
+        "propertyNames": {"pattern": "^[a-z0-9]+(-[a-z0-9]+)*$", "maxLength": 64},
+        "additionalProperties": {
+            "type": "object",
+            "properties": {"value": NUMBER, "lower_value": NUMBER, "upper_value": NUMBER},
+            "required": ["value"],
+            "additionalProperties": False,
+        },
+    },
+}
+"""Benchmark -> measure (a slug) -> metric. After https://bencher.dev/docs/reference/bencher-metric-format, stricter."""
+
+CUSTOM = {
+    "type": "array",
+    "minItems": 1,
+    "items": {
+        "type": "object",
+        "properties": {
+            **{name: {"type": "string", "minLength": 1} for name in ("name", "unit", "range", "extra")},
+            "value": NUMBER,
+        },
+        "required": ["name", "unit", "value"],
+        "additionalProperties": False,
+    },
+}
+"""`customBiggerIsBetter` and `customSmallerIsBetter` of github.com/benchmark-action/github-action-benchmark, after its
+README and src/extract.ts, which takes these five fields and no others."""
+
+FORMATS = ["bencher", "csv", "github-action-benchmark", "github-action-benchmark-seconds", "parquet", "pyperf"]
+
+
+def suite(records):
+    """The pyperf file that these records came from."""
+    runs = [
+        pyperf.Run(
+            record.step_seconds,
+            metadata={"name": record.cell.workload, "loops": record.steps_per_value, "zoomgrad_block": record.block},
+            collect_metadata=False,
+        )
+        for record in records
+    ]
+    text = io.StringIO()
+    pyperf.Benchmark(runs).dump(text)
+    return text.getvalue()
+
+
+def material_of(example):
+    """With a pyperf file for each cell that has a timed block, whatever became of its others."""
+    timed = {}
+    for record in example.records:
+        if record.step_seconds:
+            timed.setdefault(record.cell, []).append(record)
+    return Material(view(example.run, example.records), {cell: suite(records) for cell, records in timed.items()})
+
+
+def exported(name, example):
+    return exporters()[name].export(material_of(example))
+
+
+def with_result(example):
+    """Keys of the cells whose figures may be shown."""
+    return {f"{row.engine}/{row.interpreter}/{row.workload}" for row in each(measured(table_of(example)))}
+
+
+def table_of(example):
+    return cells(example.run, example.records)
+
+
+def by_key(example):
+    return {f"{row.engine}/{row.interpreter}/{row.workload}": row for row in each(table_of(example))}
+
+
+def no_constant(name):
+    raise AssertionError(f"{name} is no JSON")
+
+
+def parsed(text):
+    """JSON by the letter: no NaN, no infinity."""
+    return json.loads(text, parse_constant=no_constant)
+
+
+@pytest.fixture
+def flaky(example):
+    """The example with a cell that failed after two good blocks: its timed blocks are on disk, and no result."""
+    cell = Cell(engine="tuple", interpreter="cpython-3.13", workload="mnist")
+    failed = example.stopped(cell, 2, "failed", "=differs")
+    return example.with_records(cell, example.measured(cell, 0), example.measured(cell, 1), failed)
+
+
+def test_every_file_of_the_folder_that_exports_is_found():
+    assert list(exporters()) == FORMATS
+    assert len({exporter.FILE for exporter in exporters().values()}) == len(FORMATS)
+    assert all("{path}" in exporter.USE for exporter in exporters().values())
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_run_without_records_has_nothing_to_export(name, example):
+    with pytest.raises(NoExport, match=r"has no .*\n  .+"):
+        exported(name, replace(example, records=()))
+
+
+@pytest.mark.parametrize("name", sorted({*FORMATS} - {"csv", "parquet"}))
+def test_cells_without_a_result_are_left_out_and_counted(name, flaky):
+    made = exported(name, flaky)
+    assert "tuple/cpython-3.11/mnist" in made.content
+    assert "tuple/cpython-3.13/mnist" not in made.content
+    assert "pypy" not in made.content
+    assert made.left_out == len(flaky.run.cells) - len(with_result(flaky)) > 0
+
+
+# Tables
+
+
+def read_csv(text):
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def test_csv_is_every_record_with_the_reports_columns(flaky):
+    rows = read_csv(exported("csv", flaky).content)
+    table = every_record(view(flaky.run, flaky.records))
+    assert list(rows[0]) == ["run", *(column.name for column in table.columns)]
+    assert len(rows) == len(flaky.records)
+    assert {row["run"] for row in rows} == {flaky.run.id}
+    for row, datums in zip(rows, table.rows, strict=True):
+        for column, datum in zip(table.columns, datums, strict=True):
+            text = "" if datum.text == units.ABSENT else datum.text
+            assert row[column.name] in (datum.value if column.numeric else text, f"'{datum.text}"), column.name
+
+
+def test_csv_has_the_reason_of_a_cell_without_a_result_and_no_number(flaky):
+    rows = [row for row in read_csv(exported("csv", flaky).content) if row["engine"] == "tuple"]
+    rows = [row for row in rows if (row["interpreter"], row["workload"]) == ("cpython-3.13", "mnist")]
+    assert [row["status"] for row in rows] == ["measured", "measured", "failed"]
+    assert [row["step_seconds"] for row in rows] == ["", "", ""]
+    assert rows[2]["reason"] == "'=differs", "no spreadsheet runs it"
+    assert rows[0]["reason"] == "not shown: =differs (in 1 of 3 blocks)"
+
+
+def test_pandas_reads_the_csv_s_numbers_unrounded(example):
+    frame = pd.read_csv(io.StringIO(exported("csv", example).content))
+    means = {
+        (*record.cell.key.split("/"), record.block): math.fsum(record.step_seconds) / len(record.step_seconds)
+        for record in example.records
+        if record.step_seconds
+    }
+    shown = frame[frame["step_seconds"].notna()]
+    assert len(shown) == len(means)
+    for row in shown.itertuples():
+        wanted = means[row.engine, row.interpreter, row.workload, row.block]
+        assert row.step_seconds == pytest.approx(wanted, rel=1e-15)
+
+
+def test_parquet_is_the_csv_with_types(flaky):
+    pytest.importorskip("pyarrow")
+    frame = pd.read_parquet(io.BytesIO(exported("parquet", flaky).content))
+    rows = read_csv(exported("csv", flaky).content)
+    assert list(frame.columns) == list(rows[0])
+    assert str(frame["block"].dtype) == str(frame["peak_bytes"].dtype) == "Int64"
+    assert str(frame["step_seconds"].dtype) == str(frame["looped_share"].dtype) == "Float64"
+    assert pd.api.types.is_string_dtype(frame["reason"])
+    for name in frame.columns:
+        for value, row in zip(frame[name], rows, strict=True):
+            text = row[name].removeprefix("'") if name == "reason" else row[name]
+            if pd.isna(value):
+                assert text == ""
+            else:
+                assert value == (text if pd.api.types.is_string_dtype(frame[name]) else float(text)), name
+
+
+def test_parquet_has_the_same_types_where_nothing_was_measured(example):
+    """Files of several runs must fit together."""
+    pytest.importorskip("pyarrow")
+    skipped = example.mapped(lambda record: None if record.step_seconds else record)
+    first, second = (pd.read_parquet(io.BytesIO(exported("parquet", one).content)) for one in (example, skipped))
+    assert list(first.dtypes) == list(second.dtypes)
+    assert len(pd.concat([first, second])) == len(first) + len(second)
+
+
+def test_parquet_without_its_library_says_how_to_get_it(example, monkeypatch):
+    material = material_of(example)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(NoExport, match=r"(?s)needs pyarrow.*\[parquet\]"):
+        exporters()["parquet"].export(material)
+
+
+@pytest.mark.parametrize("name", ["csv", "parquet"])
+def test_a_table_counts_cells_that_were_never_run(name, example):
+    assert exported(name, example).left_out == 0
+    cut = example.interrupted(4)
+    assert exported(name, cut).left_out == len(cut.run.cells) - len({record.cell for record in cut.records}) > 0
+
+
+# pyperf
+
+
+def pyperf_on(*arguments):
+    told = subprocess.run([sys.executable, "-m", "pyperf", *map(str, arguments)], capture_output=True, text=True)
+    assert told.returncode == 0, told.stderr
+    return told.stdout
+
+
+def test_pyperf_reads_one_suite_of_all_cells(flaky, tmp_path):
+    file = tmp_path / "a.json"
+    file.write_text(exported("pyperf", flaky).content)
+    found = pyperf.BenchmarkSuite.load(str(file))
+    assert set(found.get_benchmark_names()) == with_result(flaky)
+    for benchmark in found:
+        of_cell = [record for record in flaky.records if record.cell.key == benchmark.get_name()]
+        assert list(benchmark.get_values()) == [value for record in of_cell for value in record.step_seconds]
+        assert [run.get_metadata()["zoomgrad_block"] for run in benchmark.get_runs()] == [r.block for r in of_cell]
+    assert "baseline/cpython-3.13/mnist" in pyperf_on("stats", file)
+
+
+def test_pyperf_compares_two_runs(example, tmp_path):
+    def faster(record):
+        seconds = tuple(value / 2 for value in record.step_seconds)
+        return record.model_copy(update={"step_seconds": seconds}) if record.cell.engine == "tuple" else record
+
+    files = []
+    for name, one in (("a", example), ("b", example.mapped(faster))):
+        files.append(tmp_path / f"{name}.json")
+        files[-1].write_text(exported("pyperf", one).content)
+    told = pyperf_on("compare_to", *files, "--table")
+    assert "tuple/cpython-3.13/mnist" in told
+    assert "2.00x faster" in told
+
+
+def test_a_measured_cell_without_pyperfs_file_is_left_out(example):
+    whole = material_of(example)
+    lost, *_ = whole.suites
+    cut = replace(whole, suites={cell: text for cell, text in whole.suites.items() if cell != lost})
+    made, all_of_them = (exporters()["pyperf"].export(one) for one in (cut, whole))
+    assert made.left_out == all_of_them.left_out + 1
+    assert f'"{lost.key}"' not in made.content
+
+
+# Services
+
+
+def test_bencher_s_file_is_as_published(example):
+    found = parsed(exported("bencher", example).content)
+    jsonschema.validate(found, BENCHER)
+    assert found.keys() == with_result(example)
+    rows = by_key(example)
+    for key, measures in found.items():
+        row = rows[key]
+        latency = {"value": row.step_seconds, "lower_value": row.step_seconds_low, "upper_value": row.step_seconds_high}
+        assert measures["latency"] == {
+            name: pytest.approx(seconds * 1e9) for name, seconds in latency.items() if not math.isnan(seconds)
+        }
+        assert measures["speedup"]["value"] == row.speedup
+        assert measures["compile-seconds"]["value"] == row.compile_seconds
+        assert measures["peak-bytes"] == {"value": row.peak_bytes}
+
+
+def test_bencher_s_measures_are_the_table_s_columns(example):
+    found = parsed(exported("bencher", example).content)
+    measures = {name for of_cell in found.values() for name in of_cell} - {"latency"}
+    columns = set(table_of(example).columns)
+    assert {name.replace("-", "_") for name in measures} <= columns
+    assert "step_seconds" not in {name.replace("-", "_") for name in measures}
+
+
+@pytest.mark.parametrize(
+    ("column", "name"), [("speedup", ""), ("step_seconds", "-seconds"), ("compile_seconds", "-seconds")]
+)
+def test_github_action_benchmark_s_file_is_as_published(example, column, name):
+    found = parsed(exported(f"github-action-benchmark{name}", example).content)
+    jsonschema.validate(found, CUSTOM)
+    assert len({entry["name"] for entry in found}) == len(found), "the action knows an entry by its name"
+    rows = by_key(example)
+    entries = {key: entry for entry in found for key, _, of in [entry["name"].partition(" ")] if of == column}
+    assert {key: entry["value"] for key, entry in entries.items()} == {
+        key: value for key in with_result(example) if (value := getattr(rows[key], column))
+    }
+    assert {entry["unit"] for entry in entries.values()} == {"×" if column == "speedup" else "s"}
+    for key, entry in entries.items():
+        low = getattr(rows[key], f"{column}_low", math.nan)
+        assert ("range" in entry) == (not math.isnan(low))
+        if "range" in entry:
+            assert rows[key]._asdict()[column] - float(entry["range"].removeprefix("± ")) <= low
+
+
+def test_a_run_without_a_baseline_has_no_speedup(example):
+    without = example.only(lambda cell: cell.engine != "baseline")
+    with pytest.raises(NoExport, match=r"no speedup\n  .*baseline"):
+        exported("github-action-benchmark", without)
+    assert exported("github-action-benchmark-seconds", without).content
+
+
+# The command
+
+
+def fill(folder, example):
+    """Make the example the folder's only run."""
+    made = material_of(example)
+    store = Store.create(example.run, under=folder / "runs")
+    for record in example.records:
+        store.write(record)
+    for cell, text in made.suites.items():
+        (store.folder / "pyperf" / file_name(cell)).write_text(text)
+
+
+def environment(folder):
+    return {"ZOOMGRAD_RUNS": str(folder / "runs"), "PATH": "", "HOME": str(folder), "PYTHONPATH": str(ROOT)}
+
+
+@pytest.fixture
+def zoomgrad(example, tmp_path):
+    """`zoomgrad(*arguments)`: run `zoomgrad export` in a new process, with the example as the only run."""
+    fill(tmp_path, example)
+
+    def run(*arguments):
+        return subprocess.run(
+            [sys.executable, "-m", "harness", "export", *arguments],
+            env=environment(tmp_path),
+            cwd=tmp_path,
+            capture_output=True,
+            timeout=120,
+        )
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def export(example, tmp_path_factory):
+    """`export(*arguments)`: `zoomgrad export` in a folder whose only run is the example; one process answers all."""
+    folder = tmp_path_factory.mktemp("exports")
+    fill(folder, example)
+    with Answering(env=environment(folder), cwd=folder) as zoomgrad:
+        ask = partial(zoomgrad, "export")
+        ask.folder = folder
+        yield ask
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_command_writes_beside_the_run_and_says_what_to_do_with_it(name, example, export):
+    if name == "parquet":
+        pytest.importorskip("pyarrow")
+    result = export("--format", name)
+    assert result.returncode == 0, result.stderr
+    file = export.folder / "runs" / example.run.id / "export" / exporters()[name].FILE
+    made = exported(name, example)
+    content = made.content if isinstance(made.content, bytes) else made.content.encode()
+    assert file.read_bytes() == content
+    *_, last = result.stdout.splitlines()
+    assert str(file.relative_to(export.folder)) in last
+    assert (f"{made.left_out} cells of the plan left out" in result.stdout) == bool(made.left_out)
+    if name == "csv":
+        assert export(example.run.id, "--format", name).returncode == 0, "again, over its own file"
+
+
+def test_the_command_prints_text_and_nothing_beside_it(example, zoomgrad, tmp_path):
+    result = zoomgrad("--format", "csv", "--output", "-")
+    assert result.stdout == exported("csv", example).content.encode()
+    assert b"pandas" in result.stderr
+    assert zoomgrad("-f", "bencher", "-o", str(tmp_path / "b.json")).returncode == 0
+    assert json.loads((tmp_path / "b.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--format", "parket"], "no export format 'parket'\n  Did you mean parquet"),
+        (["--format", "parquet", "--output", "-"], "binary"),
+        (["--format", "csv", "--output", "absent/file.csv"], "can't be written: No such file"),
+        (["2001-01-01", "--format", "csv"], "no run '2001-01-01'"),
+    ],
+)
+def test_wrong_use_is_told(arguments, message, export):
+    if "parquet" in arguments:
+        pytest.importorskip("pyarrow")
+    result = export(*arguments)
+    assert result.returncode == 2, result.stdout
+    assert message in result.stderr

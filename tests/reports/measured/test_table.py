@@ -1,0 +1,155 @@
+"""One row a cell: which cells have a result, and what its figures are."""
+
+import math
+
+import pytest
+
+from reports.measured.table import COLUMNS, cells, in_order
+from reports.view import view
+from results.record import Cell, Proof
+
+
+def row(example, key):
+    engine, interpreter, workload = key.split("/")
+    table = cells(example.run, example.records)
+    found = table[(table["engine"] == engine) & (table["interpreter"] == interpreter) & (table["workload"] == workload)]
+    assert len(found) == 1
+    return found.iloc[0]
+
+
+CELL = Cell(engine="tuple", interpreter="cpython-3.13", workload="mnist")
+
+
+def test_rows_are_the_plan_in_its_order(example):
+    table = cells(example.run, example.records)
+    keys = [f"{one.engine}/{one.interpreter}/{one.workload}" for one in table.itertuples()]
+    assert keys == [cell.key for cell in example.run.cells]
+    assert in_order(table, "engine") == list(example.run.engines)
+
+
+def test_figures_of_a_measured_cell(example):
+    found = row(example, "clang-O1/cpython-3.13/mnist")
+    assert found.status == "measured"
+    assert found.blocks == 3
+    assert found.step_seconds == pytest.approx(1.6e-4 * 1.01 * 1.01)
+    assert found.step_seconds_low <= found.step_seconds <= found.step_seconds_high
+    assert found.epoch_seconds == pytest.approx(found.step_seconds * 60_000)
+    assert found.compile_seconds == pytest.approx(sum(example.phases["clang-O1"].values()))
+    assert found.speedup == pytest.approx(1.4 / 1.6e-4)
+    assert found.speedup_low <= found.speedup <= found.speedup_high
+    assert found.peak_bytes == 92_000_000
+    assert found.extrapolated
+    assert found.bits == "identical"
+
+
+def test_speedup_is_within_an_interpreter_and_against_the_reference(example):
+    found = row(example, "tuple/cpython-3.11/mnist")
+    assert found.speedup == pytest.approx(1.4 / 1.1)
+    assert found.speedup_reference == pytest.approx(1.4 / (1.1 * 1.25))
+    assert row(example, "baseline/cpython-3.11/mnist").speedup == 1.0
+
+
+def test_an_epoch_that_was_run_whole_is_not_extrapolated(example):
+    assert not row(example, "tuple/cpython-3.13/xor").extrapolated
+
+
+def test_two_processes_have_a_time_and_no_interval(example):
+    found = row(example, "tuple/cpython-3.11/xor")
+    assert (found.status, found.blocks) == ("measured", 2)
+    assert math.isfinite(found.step_seconds)
+    assert math.isfinite(found.speedup)
+    assert math.isnan(found.step_seconds_low)
+    assert math.isnan(found.speedup_low)
+
+
+def test_compile_time_is_of_the_blocks_that_compiled(example):
+    loaded = [example.measured(CELL, block, phases={"compile": 12.0} if block == 0 else {}) for block in range(3)]
+    assert row(example.with_records(CELL, *loaded), CELL.key).compile_seconds == 12.0
+
+
+def test_an_engine_that_compiles_nothing_has_compile_time_zero(example):
+    assert row(example, CELL.key).compile_seconds == 0.0
+
+
+def test_one_failed_block_makes_the_cell_failed(example):
+    mixed = (example.measured(CELL, 0), example.stopped(CELL, 1, "failed", "worker died"), example.measured(CELL, 2))
+    found = row(example.with_records(CELL, *mixed), CELL.key)
+    assert found.status == "failed"
+    assert found.reason == "worker died (in 1 of 3 blocks)"
+    assert math.isnan(found.step_seconds)
+    assert math.isnan(found.speedup)
+
+
+def test_survivors_of_a_timeout_are_no_result(example):
+    mixed = (example.measured(CELL, 0), example.stopped(CELL, 1, "timed-out", "over 60 s"))
+    assert row(example.with_records(CELL, *mixed), CELL.key).status == "timed-out"
+
+
+@pytest.mark.parametrize(
+    ("engine", "identical", "error", "status", "bits"),
+    [
+        ("tuple", True, 0.0, "measured", "identical"),
+        ("tuple", False, 1e-16, "failed", "different"),
+        ("baseline", False, 1e-10, "measured", "within 1e-09"),
+        ("baseline", False, 1e-8, "failed", "different"),
+        ("baseline", True, 0.0, "measured", "identical"),
+        ("baseline", False, math.inf, "failed", "different"),
+    ],
+)
+def test_a_broken_promise_has_no_time(example, engine, identical, error, status, bits):
+    """Whatever the record's own status says."""
+    cell = CELL.model_copy(update={"engine": engine})
+    proof = Proof(reference="tuple/cpython-3.13/mnist", steps=2, identical=identical, worst_error=error)
+    found = row(
+        example.with_records(cell, *(example.measured(cell, block, proof=proof) for block in range(3))), cell.key
+    )
+    assert (found.status, found.bits) == (status, bits)
+    assert math.isnan(found.step_seconds) == (status == "failed")
+
+
+def test_a_cell_without_a_proof_says_so(example):
+    assert row(example.with_records(CELL, example.measured(CELL, 0, proof=None)), CELL.key).bits == "unchecked"
+
+
+def test_a_failed_baseline_takes_its_speedups_with_it(example):
+    baseline = CELL.model_copy(update={"engine": "baseline"})
+    broken = example.with_records(baseline, example.stopped(baseline, 0, "failed", "differs"))
+    assert math.isnan(row(broken, CELL.key).speedup)
+    assert math.isfinite(row(broken, CELL.key).step_seconds)
+
+
+def test_a_cell_without_records_is_missing_with_a_reason(example):
+    found = row(example.with_records(CELL), CELL.key)
+    assert found.status == "missing"
+    assert "interrupted" in found.reason
+
+
+def test_an_empty_plan_is_an_empty_table(example):
+    table = cells(example.only(lambda cell: False).run, example.records)
+    assert table.empty
+    assert list(table.columns) == list(COLUMNS)
+    found = view(example.run.model_copy(update={"cells": ()}), [])
+    assert (found.headline, found.headline_workload, found.trade_off_workload) == (None, None, None)
+    assert found.headline_rows.empty
+
+
+def test_the_headline_is_the_largest_workload_that_was_covered(example):
+    assert view(example.run, example.records).headline_workload == "mnist"
+    few = example.mapped(
+        lambda record: record if record.cell.workload == "xor" or record.cell.engine == "clang-O1" else None
+    )
+    assert view(few.run, few.records).headline_workload == "xor"
+
+
+def test_no_entry_of_the_headline_is_blank(example):
+    sparse = example.only(lambda cell: cell.engine == "baseline" or cell.interpreter == "cpython-3.13")
+    shown = view(sparse.run, sparse.records).headline
+    texts = {entry.text for rung in shown.rows for entry in rung.entries}
+    assert "" not in texts
+    assert {"not planned", "skipped", "1.43 s"} <= texts
+
+
+def test_an_engine_without_identical_bits_carries_its_caveat(example):
+    caveats = {rung.engine: rung.caveat for rung in view(example.run, example.records).headline.rows}
+    assert caveats["tuple"] == ""
+    assert caveats["rerolled-clang-fast"] == "within 1e-06"

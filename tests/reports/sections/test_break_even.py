@@ -1,0 +1,236 @@
+"""Who has the least total time after how many images: the arithmetic, and its place in the report."""
+
+import itertools
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reports.measured.table import cells
+from reports.sections.break_even import (
+    NEVER,
+    Cost,
+    about,
+    break_even,
+    costs,
+    noun,
+    overtakes,
+    samples_an_epoch,
+    winners,
+)
+from results.record import Cell, WorkloadFacts
+
+
+def cost(compile_seconds, image_seconds, engine="one"):
+    return Cost(engine, "", compile_seconds, image_seconds)
+
+
+def sequence(*found):
+    """Engines and counts of the winners among costs given as (compile, image) seconds, named a, b, c …"""
+    named = [cost(*seconds, engine=name) for name, seconds in zip("abcdefgh", found, strict=False)]
+    return [(winner.cost.engine, winner.images) for winner in winners(named)]
+
+
+# The arithmetic
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "images"),
+    [
+        ((10.0, 1.0), (0.0, 2.0), 11),  # after 10 both have taken 20 s
+        ((10.5, 1.0), (0.0, 2.0), 11),
+        ((0.5, 1.0), (0.0, 2.0), 1),  # ahead before the first image is through
+        ((0.0, 2.0), (10.0, 1.0), NEVER),
+        ((1.0, 1.0), (2.0, 2.0), 1),
+        ((2.0, 2.0), (1.0, 1.0), NEVER),
+        ((0.0, 1.0), (0.0, 2.0), 1),  # neither compiles
+        ((0.0, 2.0), (0.0, 1.0), NEVER),
+        ((1.0, 1.0), (2.0, 1.0), 1),  # parallel lines
+        ((2.0, 1.0), (1.0, 1.0), NEVER),
+        ((1.0, 1.0), (1.0, 1.0), NEVER),  # its equal
+        ((1e300, 1.0), (0.0, 1.0 + 1e-15), NEVER),  # no number of images that there is
+    ],
+)
+def test_an_engine_overtakes_another_once_it_has_taken_less_time_for_good(one, other, images):
+    assert overtakes(cost(*one), cost(*other)) == images
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ([], []),
+        ([(5.0, 1.0)], [("a", 1)]),
+        ([(0.0, 2.0), (10.0, 1.0)], [("a", 1), ("b", 11)]),
+        ([(10.0, 1.0), (0.0, 2.0)], [("b", 1), ("a", 11)]),
+        ([(1.0, 1.0), (2.0, 2.0)], [("a", 1)]),
+        ([(0.0, 2.0), (0.0, 1.0)], [("b", 1)]),
+        ([(0.5, 1.0), (0.0, 2.0)], [("a", 1)]),
+        ([(1.0, 1.0), (1.0, 1.0)], [("a", 1)]),
+        ([(0.0, 4.0), (10.0, 2.0), (30.0, 1.0)], [("a", 1), ("b", 6), ("c", 21)]),
+        ([(0.0, 4.0), (28.0, 2.0), (30.0, 1.0)], [("a", 1), ("c", 11)]),  # b is beaten before it would lead
+        ([(0.0, 3.0), (10.0, 2.0), (20.0, 1.0)], [("a", 1), ("c", 11)]),  # three lines through one point
+    ],
+)
+def test_the_winners_are_the_lower_envelope(found, expected):
+    assert sequence(*found) == expected
+
+
+COSTS = st.builds(
+    cost,
+    st.one_of(st.just(0.0), st.floats(1e-3, 1e4)),
+    st.sampled_from([1e-6, 4e-6, 1e-3, 1.5]) | st.floats(1e-7, 10.0),
+)
+
+
+@given(st.lists(COSTS, min_size=1, max_size=12), st.integers(1, 10**9))
+def test_at_any_number_of_images_the_last_winner_so_far_has_the_least_total(found, images):
+    won = winners(found)
+    assert won[0].images == 1
+    assert all(one.images < other.images for one, other in itertools.pairwise(won))
+    last = [winner for winner in won if winner.images <= images][-1]
+    least = min(one.total_seconds(images) for one in found)
+    # A crossing is rounded as a quotient, a total as a sum.
+    assert last.cost.total_seconds(images) == pytest.approx(least, rel=1e-9)
+
+
+@given(COSTS, COSTS)
+def test_of_two_engines_exactly_one_overtakes_unless_they_are_equal(one, other):
+    first, second = overtakes(one, other), overtakes(other, one)
+    if (one.compile_seconds, one.image_seconds) == (other.compile_seconds, other.image_seconds):
+        assert first == second == NEVER
+    else:
+        assert sorted([math.isfinite(first), math.isfinite(second)]) == [False, True]
+
+
+@given(COSTS, COSTS)
+def test_an_overtaking_is_a_lead_from_there_on(one, other):
+    images = overtakes(one, other)
+    if images < NEVER:
+        for later in (images, 10 * images):
+            assert one.total_seconds(later) <= other.total_seconds(later) * (1 + 1e-9)
+        assert images == 1 or one.total_seconds(images - 1) >= other.total_seconds(images - 1) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("images", "text"),
+    [(2, "≈ 2"), (9, "≈ 9"), (10, "≈ 10"), (57, "≈ 57"), (432, "≈ 430"), (41_234, "≈ 41,000"), (99_700, "≈ 100,000")],
+)
+def test_a_count_is_told_to_two_figures(images, text):
+    assert about(images) == text
+
+
+def test_only_pictures_are_called_images():
+    assert {name: noun(name) for name in ("digits", "mnist-b1000", "xor", "mlp-784x420x10")} == {
+        "digits": "image",
+        "mnist-b1000": "image",
+        "xor": "sample",
+        "mlp-784x420x10": "sample",
+    }
+
+
+# From records
+
+CELL = Cell(engine="clang-O1", interpreter="cpython-3.13", workload="mnist")
+
+
+def found(example, interpreter="cpython-3.13", workload="mnist"):
+    table = cells(example.run, example.records)
+    return {one.engine: one for one in costs(table[table["workload"] == workload], interpreter)}
+
+
+def test_a_cost_is_all_phases_and_the_median_time_of_a_sample(example):
+    one = found(example)["clang-O1"]
+    assert one.compile_seconds == pytest.approx(1.1 + 15.2)
+    assert one.image_seconds == pytest.approx(1.6e-4 * 1.01 * 1.01)
+    assert found(example)["tuple"].compile_seconds == 0.0
+
+
+def test_a_step_of_several_samples_is_divided_among_them(example):
+    facts = WorkloadFacts(description="", steps_per_epoch=600, samples_per_step=100, batch=1)
+    run = example.run.model_copy(update={"workloads": {**example.run.workloads, "mnist": facts}})
+    batched = type(example)(run, example.records)
+    assert found(batched)["tuple"].image_seconds == pytest.approx(found(example)["tuple"].image_seconds / 100)
+    table = cells(run, example.records)
+    assert samples_an_epoch(table[table["workload"] == "mnist"]) == 60_000
+
+
+def test_only_engines_with_a_result_and_a_known_compile_time_have_a_cost(example):
+    assert list(found(example)) == ["baseline", "tuple", "local-grads", "clang-O1", "rerolled-clang-fast"]
+    assert "clang-O1" not in found(example, "cpython-3.11")  # failed
+    assert found(example, "pypy-3.9") == {}  # skipped
+    loaded = [example.measured(CELL, block, phases={}, tape_rows=9) for block in range(3)]
+    assert "clang-O1" not in found(example.with_records(CELL, *loaded))
+
+
+# The section
+
+
+def sheets(example):
+    section = break_even(cells(example.run, example.records))
+    return {sheet.title: sheet for sheet in section.sheets}
+
+
+def test_the_winners_of_a_workload_stand_in_turn(crowded):
+    shown = sheets(crowded)["mnist"]
+    assert shown.headings == ("interpreter", "engine", "from image", "compile", "an image")
+    assert [tuple(figure.text for figure in row) for row in shown.rows if row[0].text == "pypy-3.11"] == [
+        ("pypy-3.11", "replay", "1", "nothing", "9.18 ms"),
+        ("pypy-3.11", "tcc", "≈ 240", "1.77 s", "1.72 ms"),
+        ("pypy-3.11", "clang-O0", "≈ 5,000", "6.40 s", "796 µs"),
+        ("pypy-3.11", "clang-O1-p200", "≈ 9,000", "12.0 s", "174 µs"),
+        ("pypy-3.11", "clang-O1", "≈ 67,000", "12.9 s", "160 µs"),
+        ("pypy-3.11", "clang-O2", "≈ 760,000", "17.6 s", "154 µs"),
+    ]
+    assert not shown.folded
+
+
+def test_engines_meet_engines_on_each_interpreter(example):
+    shown = sheets(example)
+    title = "{} on {}: when the engine of a row overtakes that of a column"
+    assert list(shown) == [
+        workload if interpreter is None else title.format(workload, interpreter)
+        for workload in ("mnist", "xor")
+        for interpreter in (None, "cpython-3.11", "cpython-3.13")
+    ]
+    matrix = shown[title.format("mnist", "cpython-3.13")]
+    assert matrix.folded
+    assert matrix.headings == ("engine", "baseline", "tuple", "local-grads", "clang-O1", "rerolled-clang-fast")
+    assert {row[0].text: [figure.text for figure in row[1:]] for row in matrix.rows} == {
+        "baseline": ["–", "never", "never", "never", "never"],
+        "tuple": ["at once", "–", "never", "never", "never"],
+        "local-grads": ["at once", "at once", "–", "never", "never"],
+        "clang-O1": ["≈ 12", "≈ 15", "≈ 39", "–", "never"],
+        "rerolled-clang-fast": ["at once", "at once", "at once", "at once", "–"],
+    }
+
+
+def test_an_engine_that_is_not_strict_says_what_it_promises(example):
+    shown = sheets(example)
+    assert [(row[1].text, row[1].below) for row in shown["mnist"].rows] == [("rerolled-clang-fast", "within 1e-06")] * 2
+    matrix = next(sheet for title, sheet in shown.items() if title.startswith("xor on cpython-3.13"))
+    assert [row[0].below for row in matrix.rows] == ["within 1e-09", "", "", "within 1e-06"]
+
+
+def test_samples_that_are_no_images_are_called_samples(example):
+    assert sheets(example)["xor"].headings[2:] == ("from sample", "compile", "a sample")
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        lambda example: example.only(lambda cell: False),
+        lambda example: example.interrupted(0),
+        lambda example: example.only(lambda cell: cell.engine in ("baseline", "tuple")),  # nothing compiles
+        lambda example: example.only(lambda cell: cell.engine == "clang-O1"),  # no rival
+    ],
+)
+def test_there_is_no_section_where_nothing_is_to_be_chosen(example, cut):
+    short = cut(example)
+    assert break_even(cells(short.run, short.records)) is None
+
+
+def test_a_page_folds_what_only_some_will_read(crowded_page):
+    folded = crowded_page.split('id="break-even"')[1].split('id="phases"')[0]
+    assert folded.count('<details class="folded"><summary>') == folded.count("</details>") == 8 * 2
+    assert '<td class="number never">never</td>' in folded

@@ -1,0 +1,69 @@
+"""What should make a reader doubt the figures."""
+
+import pytest
+
+from reports.sections.cautions import cautions
+from reports.view import view
+
+
+def found(example, **run):
+    changed = example.run.model_copy(update=run)
+    return [c.cause for c in cautions(view(changed, example.records))]
+
+
+@pytest.fixture
+def quiet(example):
+    return example.only(lambda cell: cell.interpreter == "cpython-3.13" and cell.workload == "mnist")
+
+
+def loaded(example, *loads):
+    """The same, in which others were busy during every n-th worker."""
+    pairs = zip(example.records, loads * len(example.records), strict=False)
+    records = tuple(record.model_copy(update={"other_load": load}) for record, load in pairs)
+    return type(example)(example.run, records)
+
+
+def test_a_quiet_run_of_enough_blocks_is_believed(quiet):
+    assert found(quiet, machine={}) == []
+
+
+def test_a_busy_machine_is_told_with_how_busy_it_was(quiet):
+    (cause,) = found(loaded(quiet, 1.5), machine={})
+    assert "others kept 1.5 of its processors at work" in cause
+    assert found(loaded(quiet, 1.5, 0.0, 0.0, 0.0, 0.0, 0.0), machine={}) == []
+
+
+def test_too_few_blocks(quiet):
+    (cause,) = found(quiet, machine={}, blocks=2)
+    assert cause.startswith("2 blocks: too few")
+    assert found(quiet, machine={}, blocks=2, precision=0.05) == []
+
+
+def test_a_governor_that_saves_power(quiet):
+    (cause,) = found(quiet, machine={"frequency governor": "powersave"})
+    assert "powersave" in cause
+    assert found(quiet, machine={"frequency governor": "performance"}) == []
+
+
+def test_a_machine_with_fast_and_slow_moments(quiet):
+    def paced(record):
+        paces = tuple(0.01 * (1 + record.block) for _ in record.step_seconds)
+        return record.model_copy(update={"pace_seconds": paces})
+
+    (cause, *_) = found(quiet.mapped(paced), machine={})
+    assert cause.startswith("The machine itself was faster and slower in turn: the same work took 3.0 times as long")
+    even = quiet.mapped(lambda record: record.model_copy(update={"pace_seconds": (0.01,) * len(record.step_seconds)}))
+    assert found(even, machine={}) == []
+
+
+def test_wide_intervals(quiet):
+    def shake(record):
+        factor = 1.0 if record.cell.engine == "baseline" else 1.0 + record.block
+        return record.model_copy(update={"step_seconds": tuple(factor * seconds for seconds in record.step_seconds)})
+
+    shaky = quiet.mapped(shake)
+    assert any("are known to ±25 % or worse" in cause for cause in found(shaky, machine={}))
+
+
+def test_a_run_without_a_result_has_nothing_to_doubt(quiet):
+    assert found(quiet.interrupted(0), machine={"frequency governor": "powersave"}) == []

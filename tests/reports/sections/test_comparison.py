@@ -1,0 +1,73 @@
+"""What became of each speedup in another run: never seconds, and only of what both measured."""
+
+import re
+
+from reports.measured.table import cells
+from reports.pages import html
+from reports.sections.comparison import comparison
+from reports.story import story
+from results.record import BASELINE
+
+
+def faster(example, engine, factor):
+    """The same run, but that engine takes so much less time."""
+
+    def change(record):
+        if record.cell.engine != engine or record.status != "measured":
+            return record
+        return record.model_copy(update={"step_seconds": tuple(x / factor for x in record.step_seconds)})
+
+    return example.mapped(change)
+
+
+def rows_of(here, there):
+    section = comparison(cells(here.run, here.records), cells(there.run, there.records), "another")
+    return {
+        (sheet.title, row[0].text, row[1].text): [(one.text, one.below) for one in row[2:]]
+        for sheet in section.sheets
+        for row in sheet.rows
+    }
+
+
+def test_the_same_run_has_not_changed(example):
+    rows = rows_of(example, example)
+    assert rows
+    for here, there, change in rows.values():
+        assert here[0] == there[0]
+        assert change[0] == "1.00×"
+
+
+def test_an_engine_that_became_faster_is_said_to_be(example):
+    rows = rows_of(faster(example, "tuple", 2.0), example)
+    change = {key[1:]: row[2] for key, row in rows.items() if key[0] == "mnist"}
+    assert change["tuple", "cpython-3.13"][0] == "2.00× faster"
+    back = rows_of(example, faster(example, "tuple", 2.0))
+    assert back["mnist", "tuple", "cpython-3.13"][2][0] == "0.500× slower"
+    others = [text for (engine, _), (text, _) in change.items() if engine != "tuple"]
+    assert set(others) == {"1.00×"}
+
+
+def test_another_machines_seconds_do_not_matter(example):
+    """Everything there takes three times as long: no speedup changes."""
+
+    def slower(record):
+        return record.model_copy(update={"step_seconds": tuple(3 * x for x in record.step_seconds)})
+
+    rows = rows_of(example, example.mapped(slower))
+    assert {change[0] for *_, change in rows.values()} == {"1.00×"}
+
+
+def test_baseline_is_what_speedups_are_against_and_has_no_row(example):
+    assert not any(engine == BASELINE for _, engine, _ in rows_of(example, example))
+
+
+def test_runs_that_share_nothing(example):
+    other = example.only(lambda cell: cell.engine == BASELINE)
+    assert comparison(cells(example.run, example.records), cells(other.run, other.records), "another") is None
+
+
+def test_it_stands_in_the_report(example):
+    told = story(example.run, example.records, None, (example.run, example.records))
+    page = html.page(told, [])
+    assert re.search(rf'<h2 id="comparison">Against {example.run.id}</h2>', page)
+    assert "comparison" not in html.page(story(example.run, example.records), [])

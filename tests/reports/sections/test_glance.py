@@ -1,0 +1,72 @@
+"""The answers at a glance: true of the table, one column for each interpreter that had a choice."""
+
+import pandas as pd
+
+from reports.sections.glance import at_a_glance
+from reports.view import view
+
+COLUMNS = ("engine", "speedup", "compile_seconds", "sample_seconds", "bits")
+
+
+def table_of(*rows, interpreter="cpython-3.13"):
+    """Measured rows of one workload: engine, speedup, compile seconds, seconds a sample, bits."""
+    made = pd.DataFrame([dict(zip(COLUMNS, row, strict=True)) for row in rows])
+    made = made.assign(interpreter=interpreter, workload="mnist", status="measured", promise="identical bits")
+    made["step_seconds"] = made["sample_seconds"]
+    made["epoch_seconds"] = 60_000 * made["sample_seconds"]
+    for key in ("engine", "interpreter", "workload"):
+        made[key] = pd.Categorical(made[key], categories=list(dict.fromkeys(made[key])), ordered=True)
+    return made
+
+
+def answers(table):
+    (sheet,) = at_a_glance(table).sheets
+    return sheet.headings, [(row[0].text, *((one.text, one.below) for one in row[1:])) for row in sheet.rows]
+
+
+RACE = (
+    ("baseline", 1.0, 0.0, 1.0, "within 1e-09"),
+    ("tcc", 2_000.0, 0.5, 500e-6, "identical"),
+    ("clang", 9_000.0, 100.0, 100e-6, "identical"),
+    ("rerolled", 50_000.0, 0.6, 20e-6, "identical"),
+)
+
+
+def test_the_answers():
+    headings, rows = answers(table_of(*RACE))
+    assert headings == ("on mnist", "cpython-3.13")
+    assert rows == [
+        ("least total time, 1 epoch", ("rerolled", "1.80 s in all")),
+        ("least total time, 100 epochs", ("rerolled", "121 s in all")),
+        ("least compile time for 1,000× or more", ("tcc", "500 ms, 2,000×")),
+        ("least compile time for 10,000× or more", ("rerolled", "600 ms, 50,000×")),
+        ("the reference's bits, where promised", ("all 3 engines", "")),
+    ]
+
+
+def test_who_leads_may_change_with_the_length_of_the_training():
+    _, rows = answers(table_of(RACE[0], ("tcc", 2_000.0, 0.5, 500e-6, "identical"), RACE[2]))
+    assert rows[0][1] == ("tcc", "30.5 s in all")
+    assert rows[1][1] == ("clang", "11.7 min in all")
+    assert rows[3][1] == ("none", "")
+
+
+def test_other_bits_are_named():
+    wrong = table_of(*RACE[:3], ("rerolled", 50_000.0, 0.6, 20e-6, "different"))
+    assert answers(wrong)[1][-1] == ("the reference's bits, where promised", ("different: rerolled", ""))
+
+
+def test_one_engine_is_no_choice():
+    assert at_a_glance(table_of(RACE[0])) is None
+
+
+def test_an_empty_plan_has_none(example):
+    empty = example.only(lambda cell: False)
+    assert at_a_glance(view(empty.run, empty.records).headline_rows) is None
+
+
+def test_a_whole_run_has_a_column_for_each_interpreter_with_a_result(example):
+    headings, rows = answers(view(example.run, example.records).headline_rows)
+    assert headings[0] == "on mnist"
+    assert "pypy-3.9" not in headings, "everything was skipped there"
+    assert all(len(row) == len(headings) for row in rows)

@@ -1,0 +1,220 @@
+"""Speedups from run to run: each machine by itself, changes where there are any, and nothing lost in between."""
+
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from harness.cli import command_line
+from reports.charts import charts
+from reports.charts.drawing.svg import drawing
+from reports.measured.races import race
+from reports.pages import html, markdown
+from reports.sections.history import history, latest
+from tests.reports.another import SLOW_MACHINE, another, stored
+from tests.reports.browser import answer, dumped, framed, in_browser
+from tests.reports.test_accessibility import ASK, AXE, POLICY
+from tests.reports.test_html import ANSWER, PROBE, visible
+
+
+@pytest.fixture(scope="module")
+def small(example):
+    """A run whose table is soon made."""
+    return example.only(lambda cell: cell.workload == "mnist" and cell.interpreter != "pypy-3.9")
+
+
+@pytest.fixture(scope="module")
+def twice(small):
+    """Five runs, `tuple` becoming twice as fast with the fourth, and beside them three of another machine."""
+    here = [another(small, day, tuple=0.5 if day >= 4 else 1.0) for day in range(1, 6)]
+    there = [another(small, day, SLOW_MACHINE, seconds=20.0) for day in range(6, 9)]
+    return past(*here, *there)
+
+
+def past(*examples, left_out=()):
+    return history([race(one.run, one.records) for one in examples], left_out)
+
+
+def changes(told):
+    return [(one.engine, one.interpreter, one.machine, one.run, f"{one.ratio:.2f}") for one in told.changes]
+
+
+DAY_4 = "2025-11-25T104500"
+
+
+def test_a_change_is_found_where_it_happened_and_nowhere_else(twice):
+    assert changes(twice) == [
+        ("tuple", "cpython-3.11", "machine 1", DAY_4, "2.00"),
+        ("tuple", "cpython-3.13", "machine 1", DAY_4, "2.00"),
+    ]
+    assert [one.commit for one in twice.changes] == ["c4", "c4"]
+
+
+def test_another_machines_runs_are_a_series_of_their_own(small):
+    """There tuple is three times as fast as here: no run of either machine changed anything."""
+    runs = [
+        another(small, day, *((SLOW_MACHINE, 1.0) if day % 2 else ()), tuple=1 / 3 if day % 2 else 1)
+        for day in range(1, 9)
+    ]
+    told = past(*runs)
+    assert told.changes == ()
+    assert {part.machine for part in told.parts} == {"Machine 1: Other CPU", "Machine 2: Example CPU"}
+    for part in told.parts:
+        assert part.rows["machine"].nunique() == 1
+        assert sorted(set(part.rows["place"])) == [0, 1, 2, 3]
+
+
+def test_the_order_of_folders_does_not_matter(small):
+    runs = [another(small, day, tuple=0.5 if day >= 4 else 1.0) for day in range(1, 6)]
+    assert changes(past(*runs)) == changes(past(*reversed(runs)))
+
+
+def test_only_runs_that_measured_a_cell_count_for_it(small):
+    """The change of tuple falls between runs that did not measure it."""
+    without = lambda cell: cell.engine != "tuple"  # noqa: E731
+    runs = [another(small, day, tuple=0.5 if day >= 4 else 1.0) for day in range(1, 8)]
+    told = past(*(one.only(without) if 3 <= day <= 5 else one for day, one in enumerate(runs, 1)))
+    assert {one[3] for one in changes(told)} == {runs[5].run.id}
+    (part,) = (part for part in told.parts if part.title == "mnist on cpython-3.13")
+    assert list(part.rows[part.rows["engine"] == "tuple"]["place"]) == [0, 1, 5, 6]
+    row = next(row for row in part.sheet.rows if row[0].text == "tuple")
+    assert [figure.text for figure in row[3:6]] == ["–"] * 3
+
+
+def test_a_cell_of_one_run_has_no_history(small):
+    few = another(small, 2).only(lambda cell: cell.engine in ("baseline", "tuple"))
+    assert {engine for part in past(another(small, 1), few).parts for engine in part.rows["engine"]} == {"tuple"}
+
+
+@pytest.mark.parametrize("machine", [SLOW_MACHINE, {}])
+def test_one_run_of_each_machine_is_no_history(small, machine):
+    assert past(another(small, 1), another(small, 2, machine)) is None
+    assert past(another(small, 1)) is None
+    assert past() is None
+
+
+def test_a_new_level_may_change_again_and_only_the_last_is_newest(small):
+    factors = [1.0] * 4 + [0.5] * 4 + [0.25] * 4
+    told = past(*(another(small, day, tuple=factor) for day, factor in enumerate(factors)))
+    assert [one[4] for one in changes(told)] == ["2.00"] * 4
+    assert {one.run for one in latest(told.changes)} == {"2025-11-29T104500"}
+
+
+def test_the_findings_count_changes_and_name_the_largest(twice, small):
+    assert twice.findings[0] == f"2 of 14 speedups changed, the last of them in {DAY_4}."
+    assert twice.findings[1].endswith(f"1.27× became 2.55× with {DAY_4}.")
+    lost = past(*(another(small, day, tuple=4.0 if day >= 4 else 1.0) for day in range(1, 6)))
+    assert lost.findings[1].startswith("The largest loss that still holds is tuple's on cpython-3.1")
+    same = past(*(another(small, day) for day in range(1, 4)))
+    assert same.findings == ("None of 7 speedups changed by more than runs differ by chance.",)
+
+
+def test_the_chart_says_what_changed_and_is_the_same_bytes_each_time(twice):
+    rows = next(part.rows for part in twice.parts if part.title == "mnist on cpython-3.13, machine 1")
+    first, second = (drawing("history", charts()["history"], rows) for _ in range(2))
+    assert first.title == f"1 of 4 speedups on mnist on cpython-3.13 changed in 5 runs; tuple: 2.00× since {DAY_4}"
+    assert first.svg == second.svg
+    assert first.svg.count(">2.00×<") == 1
+    assert ">2.55×<" in first.svg
+
+
+def test_the_pages_say_what_a_reader_must_know(twice, small):
+    left_out = [f"broken is left out: {small.nasty}"]
+    told = past(*(another(small, day) for day in (1, 2)), left_out=left_out)
+    page = html.history_page(told)
+    assert left_out[0] in visible(page)
+    assert "<script" not in page
+    assert "<script" not in markdown.history_page(told)
+    assert not re.search(r"""(?:src|href)=(?!["']?(?:#|data:))""", page)
+    page = visible(html.history_page(twice))
+    for said in ("8 runs of 2 machines, 2025-11-22 10:45 UTC", "2.00× faster", "before: 1.27×", "c4", "Other CPU"):
+        assert said in page
+    assert f"| tuple | cpython-3.13 | mnist | 1 | {DAY_4} (c4) | 2.00× faster |" in markdown.history_page(twice)
+
+
+def test_no_id_stands_twice_on_the_page(twice):
+    ids = re.findall(r'\bid="([^"]+)"', html.history_page(twice))
+    assert len(ids) == len(set(ids))
+
+
+@in_browser
+def test_a_browser_shows_the_page_whole(twice, tmp_path):
+    page = html.history_page(twice)
+    page = re.sub(r"<meta http-equiv[^>]*>", lambda _: PROBE, page, count=1).replace("</body>", f"{ANSWER}</body>")
+    found = framed(page, tmp_path, 390)
+    assert found["problems"] == []
+    assert found["charts"] == [True] * 4
+    assert found["page"] <= 390
+
+
+@in_browser
+def test_no_rule_of_accessibility_is_broken(twice, tmp_path):
+    page = html.history_page(twice).replace(POLICY, "").replace("<body>", '<body data-answer="">', 1)
+    file = tmp_path / "page.html"
+    file.write_text(page.replace("</body>", f"<script>{AXE}</script><script>{ASK}</script></body>"), encoding="utf-8")
+    assert answer(dumped(file))["violations"] == []
+
+
+# The command
+
+
+@pytest.fixture
+def zoomgrad(monkeypatch):
+    """`zoomgrad(*arguments)`: what `history` printed, in a wide terminal."""
+    monkeypatch.setenv("COLUMNS", "200")
+    return lambda *arguments: CliRunner().invoke(command_line, ["history", *map(str, arguments)])
+
+
+def test_a_folder_of_runs_becomes_two_pages(small, tmp_path, zoomgrad):
+    for day in range(1, 6):
+        stored(another(small, day, tuple=0.5 if day >= 4 else 1.0), tmp_path)
+    result = zoomgrad(tmp_path)
+    assert result.exit_code == 0, result.output
+    assert re.search(rf"tuple +cpython-3.13 +machine 1 +2.00× faster +{DAY_4}", result.output)
+    assert result.output.splitlines()[-1].startswith("Open ")
+    assert result.output.splitlines()[-1].endswith("history.html")
+    assert (tmp_path / "history.md").read_text(encoding="utf-8").startswith("### zoomgrad: history")
+    assert zoomgrad(tmp_path).exit_code == 0, "the pages in the folder are no runs"
+
+
+def test_folders_that_are_no_use_are_named_and_skipped(small, tmp_path, zoomgrad):
+    runs = [another(small, day) for day in (1, 2)]
+    for run in runs:
+        stored(run, tmp_path)
+    stored(runs[0], tmp_path / "elsewhere").rename(tmp_path / "copy")
+    stored(another(small, 3).only(lambda cell: cell.engine != "baseline"), tmp_path)
+    (tmp_path / "cut").mkdir()
+    (tmp_path / "cut" / "run.json").write_text("{", encoding="utf-8")
+    (tmp_path / "half" / "records").mkdir(parents=True)
+    result = zoomgrad(tmp_path)
+    assert result.exit_code == 0, result.output
+    for said in (
+        "zoomgrad: copy is left out: the same run as 2025-11-22T104500",
+        "zoomgrad: 2025-11-24T104500 is left out: it has no speedup. A speedup needs baseline",
+        "zoomgrad: cut is left out: ",
+        "zoomgrad: half is left out: ",
+    ):
+        assert said in result.output
+    assert "elsewhere" not in result.output
+    assert "2 runs of 1 machine" in (tmp_path / "history.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("days", "said"), [(0, "0 runs"), (1, "1 run")])
+def test_too_few_runs_are_said_to_be(small, tmp_path, zoomgrad, days, said):
+    for day in range(days):
+        stored(another(small, day), tmp_path)
+    result = zoomgrad(tmp_path)
+    assert result.exit_code == 2
+    assert f"{said} with speedups" in result.output
+    assert "make another with `zoomgrad run`" in result.output
+    assert not (tmp_path / "history.html").exists()
+
+
+def test_the_folder_of_one_run_is_not_a_folder_of_runs(small, tmp_path, zoomgrad):
+    result = zoomgrad(stored(another(small, 1), tmp_path))
+    assert result.exit_code == 2
+    assert "is a run, and no folder of runs" in result.output
+
+
+def test_a_folder_that_is_not_there(tmp_path, zoomgrad):
+    assert zoomgrad(tmp_path / "nowhere").exit_code == 2

@@ -1,0 +1,89 @@
+"""Compile time by phase, and the sizes of what was compiled."""
+
+import math
+
+from reports.measured.table import cells
+from reports.sections.phases import phases
+from results.record import Cell
+
+CELL = Cell(engine="clang-O1", interpreter="cpython-3.13", workload="mnist")
+
+
+def changed(example, *records):
+    """The table of the example with other records of `CELL`."""
+    changed = example.with_records(CELL, *records)
+    return cells(changed.run, changed.records)
+
+
+def lines(table, workload="mnist"):
+    """Lines of a workload's sheet by engine and interpreter."""
+    section = phases(table)
+    sheet = next(sheet for sheet in section.sheets if sheet.title == workload)
+    return {
+        (row[0].text, row[1].text): dict(zip(sheet.headings, (figure.text for figure in row), strict=True))
+        for row in sheet.rows
+    }
+
+
+def test_a_line_holds_every_phase_their_total_and_the_sizes(crowded_table):
+    shown = lines(crowded_table)["gcc-O2", "pypy-3.11"]
+    assert list(shown) == [
+        *("engine", "interpreter", "trace", "lower", "generate", "compile", "load", "total"),
+        *("rows", "source", "object", "compiler's peak", "in loops", "units"),
+    ]
+    assert shown["compile"] == "15.3 s"
+    assert shown["total"] == "19.2 s"
+    assert shown["rows"] == "159,500"
+    assert shown["source"] == "7.18 MB"
+    assert shown["compiler's peak"] == "758 MB"
+    assert shown["in loops"] == "–"
+
+
+def test_the_share_in_loops_is_a_percentage(example):
+    records = [example.measured(CELL, block, looped_share=0.99876) for block in range(3)]
+    assert lines(changed(example, *records))["clang-O1", "cpython-3.13"]["in loops"] == "99.88%"
+
+
+def test_a_line_says_how_many_compilers_worked_on_how_many_units(example):
+    figures = {"translation_units": 4, "parallel_compilers": 2}
+    table = changed(example, *(example.measured(CELL, block, **figures) for block in range(3)))
+    (units,) = (row[-1] for row in phases(table).sheets[0].rows if row[0].text == "clang-O1")
+    assert (units.text, units.below) == ("4", "2 side by side")
+    assert "A speedup from the second core is not a speedup from splitting." in phases(table).lead
+
+
+def test_only_cells_that_compiled_have_a_line(crowded_table):
+    shown = lines(crowded_table)
+    assert ("replay", "cpython-3.14") not in shown
+    assert ("tcc-extension", "pypy-3.11") not in shown
+    assert ("tcc-array", "pypy-3.11") in shown
+
+
+def test_phases_are_medians_over_the_blocks_that_compiled(example):
+    taken = ({"trace": 1.0, "compile": 12.0}, {}, {"trace": 3.0, "compile": 16.0})
+    records = [example.measured(CELL, block, phases=phases) for block, phases in enumerate(taken)]
+    shown = lines(changed(example, *records))["clang-O1", "cpython-3.13"]
+    assert (shown["trace"], shown["compile"], shown["total"]) == ("2.00 s", "14.0 s", "16.0 s")
+    assert shown["lower"] == "–"
+
+
+def test_a_cell_that_only_loaded_has_sizes_and_no_invented_time(example):
+    """Its first block compiled, was ended before its record, and was tried again."""
+    loaded = [example.measured(CELL, block, phases={}, tape_rows=9, object_bytes=700) for block in range(3)]
+    table = changed(example, *loaded)
+    shown = lines(table)["clang-O1", "cpython-3.13"]
+    assert (shown["total"], shown["rows"], shown["object"]) == ("–", "9", "700 B")
+    found = table[(table["engine"] == "clang-O1") & (table["interpreter"] == "cpython-3.13")]
+    assert math.isnan(found.iloc[0].compile_seconds)
+
+
+def test_a_compilers_peak_is_the_largest_of_the_blocks(example):
+    records = [example.measured(CELL, block, peak_compiler_bytes=peak) for block, peak in enumerate((0, 9000, 5000))]
+    shown = lines(changed(example, *records))["clang-O1", "cpython-3.13"]
+    assert shown["compiler's peak"] == "9.00 kB"
+
+
+def test_there_is_no_section_where_nothing_was_compiled(example):
+    plain = example.only(lambda cell: cell.engine in ("baseline", "tuple"))
+    assert phases(cells(plain.run, plain.records)) is None
+    assert phases(cells(example.run, ())) is None

@@ -1,0 +1,36 @@
+"""What a run says is worked out once, and is the same wherever it is shown."""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+
+from reports.measured.table import cells
+from reports.view import view
+
+REPORTS = Path(__file__).parents[2] / "reports"
+
+
+def test_a_view_holds_the_outcomes_the_table_and_the_headline(example):
+    found = view(example.run, example.records)
+    assert list(found.outcomes) == list(example.run.cells)
+    assert {one.status for one in found.outcomes.values()} == set(found.table["status"])
+    pd.testing.assert_frame_equal(found.table, cells(example.run, example.records))
+    assert found.headline_workload == found.headline.workload == "mnist"
+    assert set(found.headline_rows["workload"]) == {"mnist"}
+
+
+def test_a_trade_off_of_no_published_workload_is_the_headlines(example):
+    small = example.only(lambda cell: cell.workload == "xor")
+    assert view(small.run, small.records).trade_off_workload == "xor"
+
+
+def test_a_run_without_blocks_timed_nothing(example):
+    found = view(example.run.model_copy(update={"blocks": 0}), ())
+    assert (found.outcomes, len(found.table), found.headline) == ({}, 0, None)
+
+
+def test_nothing_but_the_view_works_out_a_headline():
+    call = re.compile(r"(?<!def )\b(headline|headline_workload|trade_off_workload)\(")
+    callers = {path.name for path in REPORTS.rglob("*.py") if call.search(path.read_text(encoding="utf-8"))}
+    assert callers == {"view.py"}

@@ -1,0 +1,59 @@
+"""What two runs may have in common."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from results.comparability import same_machine, unlike_settings, unlike_tools
+from results.record import InterpreterFacts, Run, Settings
+
+HERE = {"processor": "a", "cores": "2", "architecture": "x86_64", "system": "Linux 6.1"}
+
+
+def run(*, machine=HERE, interpreters=(), **settings):
+    return Run(
+        id="run",
+        created_at=datetime(2026, 11, 21, tzinfo=UTC),
+        command=(),
+        preset="smoke",
+        seed=0,
+        blocks=3,
+        cells=(),
+        reference_interpreter="cpython-3.13",
+        engines={},
+        workloads={},
+        interpreters={name: InterpreterFacts(version=version) for name, version in interpreters},
+        machine=machine,
+        settings=Settings(**settings),
+    )
+
+
+@pytest.mark.parametrize(
+    ("other", "same"),
+    [
+        ({}, True),
+        ({"system": "Linux 6.2"}, True),
+        ({"gcc": "13.1.0"}, True),
+        ({"system": "Darwin 23.1"}, False),
+        ({"processor": "b"}, False),
+        ({"cores": "4"}, False),
+    ],
+)
+def test_a_machine_stays_itself_under_another_kernel(other, same):
+    assert same_machine(HERE, HERE | other) is same
+
+
+def test_of_a_machine_without_facts_nothing_is_known():
+    assert not same_machine({}, {})
+
+
+def test_settings_that_make_another_figure_are_named():
+    assert unlike_settings(run(values=3), run(values=3, timeout_seconds=9.0)) == []
+    assert unlike_settings(run(values=3), run(values=8)) == ["values 3, not 8"]
+
+
+def test_tools_that_both_runs_had_in_two_versions_are_named():
+    ours = run(machine=HERE | {"gcc": "12.2.0", "tcc": "0.9.27"}, interpreters=[("cpython-3.13", "3.13.1")])
+    theirs = run(machine=HERE | {"gcc": "13.1.0", "clang": "19"}, interpreters=[("cpython-3.13", "3.13.2")])
+    assert unlike_tools(ours, theirs) == ["cpython-3.13 3.13.1, not 3.13.2", "gcc 12.2.0, not 13.1.0"]
+    assert unlike_tools(ours, ours) == []

@@ -1,0 +1,98 @@
+"""What an earlier release left on the disk is read, reported and judged by this one: results/record.py has the rule."""
+
+import json
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from reports import build
+from results import profile, record
+from results.store import Store
+from tests.harness.test_cli import kept_in
+
+ARCHIVE = Path(__file__).parent / "release-0.1.0.tar.xz"
+"""Parts of two runs of release 0.1.0: a dozen records each, vouchings, a profile by each profiler."""
+REQUIRED = Path(__file__).parent / "release-0.1.0-required.json"
+"""The fields that release 0.1.0 always wrote, by model."""
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("release")
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "0.1.0"
+
+
+@pytest.mark.parametrize(
+    ("name", "profilers", "vouched_for"),
+    [
+        ("smoke", {"instructions"}, set()),
+        ("full", {"anatomy", "memory", "scalene", "perf", "collector", "jit", "compiler"}, {"digits"}),
+    ],
+)
+def test_a_run_of_it_is_read_whole(release, name, profilers, vouched_for):
+    store = Store(release / name)
+    there = len(list((store.folder / "records").iterdir()))
+    assert there == len(store.records()) == 12
+    assert {one.profiler for one in store.profiles()} == profilers
+    assert {one.workload for one in store.vouchings()} == vouched_for
+    assert store.run.preset == name
+    assert store.looker is not None
+
+
+@pytest.mark.parametrize("name", ["smoke", "full"])
+def test_every_figure_of_it_is_kept(release, tmp_path, name):
+    """Whatever has become of a field's name or place, the number is still there."""
+    store = Store(release / name)
+    kept = store.keep_as(tmp_path / "kept.jsonl.xz")
+    assert kept.snapshot() == store.snapshot()
+    for path in (store.folder / "records").iterdir():
+        written = json.loads(path.read_text(encoding="utf-8"))
+        (read,) = (
+            one for one in kept.records() if one.cell.model_dump() == written["cell"] and one.block == written["block"]
+        )
+        assert list(read.step_seconds) == written["step_seconds"]
+        assert read.phases == written["phases"]
+
+
+@pytest.mark.parametrize("name", ["smoke", "full"])
+def test_a_report_of_it_renders(release, tmp_path, name):
+    store = Store(release / name)
+    build.write(store, build.tell(store, elsewhere=True), tmp_path)
+    assert store.run.id in (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert (tmp_path / "index.html").is_file()
+
+
+@pytest.mark.parametrize("name", ["smoke", "full"])
+def test_the_gate_judges_it(release, tmp_path, name):
+    asked = [sys.executable, "-m", "harness", "check", release / name, "--against", release / name]
+    ended = subprocess.run(asked, capture_output=True, text=True, timeout=300, **kept_in(tmp_path))
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "Passed against" in ended.stdout
+
+
+def required():
+    """The fields without a default, by model."""
+    models = {
+        name: model
+        for module in (record, profile)
+        for name, model in vars(module).items()
+        if isinstance(model, type) and issubclass(model, BaseModel)
+    }
+    return {
+        name: [field for field, info in model.model_fields.items() if info.is_required()]
+        for name, model in sorted(models.items())
+    }
+
+
+def test_a_field_that_was_added_since_has_a_default():
+    """No record of that release has it. A model that is new may require what it likes: nobody wrote one before."""
+    before = json.loads(REQUIRED.read_text(encoding="utf-8"))
+    added = {name: set(fields) - set(before[name]) for name, fields in required().items() if name in before}
+    assert {name: fields for name, fields in added.items() if fields} == {}
+    assert before.keys() <= required().keys(), "a model that is renamed needs its old name here"

@@ -1,0 +1,203 @@
+"""A run as one file: the same bytes each time, and a stranger's file costs neither time, memory nor a traceback."""
+
+import itertools
+import json
+import lzma
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from datetime import UTC, datetime
+
+import pytest
+
+from results import run_file
+from results.files import Unreadable
+from results.record import Cell, InterpreterFacts, Record, Run
+from results.run_file import MOST_LINE_BYTES, MOST_UNPACKED_BYTES, Snapshot, pack, unpack
+from results.store import RunFile
+
+NOW = datetime(2025, 1, 1, tzinfo=UTC)
+CELL = Cell(engine="tuple", interpreter="cpython-3.13", workload="xor")
+
+
+def snapshot(**fields):
+    run = Run(
+        id="2025-01-01",
+        created_at=NOW,
+        command=("zoomgrad", "run"),
+        preset="smoke",
+        seed=1,
+        blocks=2,
+        cells=(CELL,),
+        reference_interpreter="cpython-3.13",
+        engines={},
+        workloads={},
+        interpreters={"cpython-3.13": InterpreterFacts(version="3.13.0")},
+        machine={},
+    )
+    record = Record(cell=CELL, block=0, status="measured", step_seconds=(0.1, 0.2), started_at=NOW)
+    return Snapshot(**{"run": run, "records": (record,), **fields})
+
+
+def test_the_same_run_gives_the_same_bytes():
+    assert pack(snapshot()) == pack(snapshot())
+
+
+def test_a_file_gives_its_run_back(tmp_path):
+    (tmp_path / "a.jsonl.xz").write_bytes(pack(snapshot()))
+    assert unpack(tmp_path / "a.jsonl.xz") == snapshot()
+
+
+def test_too_much_for_one_file_is_not_packed(monkeypatch):
+    monkeypatch.setattr(run_file, "MOST_UNPACKED_BYTES", 100)
+    with pytest.raises(Unreadable, match="too many for one file"):
+        pack(snapshot())
+
+
+RUN, RECORD = (json.loads(line) for line in lzma.decompress(pack(snapshot())).splitlines())
+
+
+def packed(*lines):
+    return lzma.compress("\n".join(map(json.dumps, lines)).encode())
+
+
+def altered(**fields):
+    return {"record": {**RECORD["record"], **fields}}
+
+
+def of(engine):
+    return altered(cell={**RECORD["record"]["cell"], "engine": engine})
+
+
+STRANGE = {
+    "empty": (b"", "is cut short"),
+    "text": (b"years of work", "is not an xz file"),
+    "cut short": (packed(RUN, RECORD)[:-9], "is cut short"),
+    "two streams": (packed(RUN) + packed(RECORD), "goes on after its end"),
+    "the old container": (lzma.compress(b"{}", lzma.FORMAT_ALONE), "is not an xz file"),
+    "a dictionary of a gigabyte": (
+        lzma.compress(b"{}", filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 2**30}]),
+        "is not an xz file",
+    ),
+    "no JSON": (lzma.compress(b"{"), "line 1: the file as a whole"),
+    "no text": (lzma.compress(b"\xff\xfe"), "line 1: the file as a whole"),
+    "an empty line": (lzma.compress(b"\n"), "line 1: the file as a whole"),
+    "nothing": (lzma.compress(b""), "run: "),
+    "no run": (packed(RECORD), "run: "),
+    "text for a time": (packed(RUN, RECORD, altered(step_seconds=["fast"])), "line 3: record.step_seconds.0: "),
+    "a path for a name": (packed(RUN, of("../x")), "line 2: record.cell"),
+    "a record twice": (packed(RUN, RECORD, RECORD), "the same record twice"),
+    "a record of another run": (packed(RUN, of("slots")), "the run has no cell slots"),
+    "an unknown line": (packed(RUN, {"more": 1}), "line 2: more: "),
+    "a line of two": (packed({**RUN, **RECORD}), "a line holds one of run, looker, record"),
+}
+
+
+@pytest.mark.parametrize("what", STRANGE)
+def test_a_strange_file_is_refused_with_its_name_and_what_is_wrong(tmp_path, what):
+    content, said = STRANGE[what]
+    file = tmp_path / "strange.jsonl.xz"
+    file.write_bytes(content)
+    with pytest.raises(Unreadable) as caught:
+        _ = RunFile(file).run
+    first, remedy = str(caught.value).splitlines()
+    assert first.startswith(f"{file}: ")
+    assert said in first
+    assert remedy.startswith("  ")
+    assert [path.name for path in tmp_path.iterdir()] == [file.name], "nothing is unpacked to the disk"
+
+
+def test_what_is_no_file_is_refused(tmp_path):
+    for place, make in (("folder", os.mkdir), ("fifo", os.mkfifo)):
+        make(tmp_path / place)
+        with pytest.raises(Unreadable, match="not a file"):
+            unpack(tmp_path / place)
+
+
+BOMBS = {
+    "zeros": lambda: b"\0" * (MOST_UNPACKED_BYTES + 1),
+    "one line": lambda: b'{"record":[' + b"{}," * (MOST_UNPACKED_BYTES // 4) + b"{}]}",
+    "a line of keys": lambda: b'{"record":{' + b'"":1,' * (MOST_LINE_BYTES // 6) + b'"":1}}',
+    "lines": lambda: b"{}\n" * (MOST_UNPACKED_BYTES // 4),
+    "empty lines": lambda: b"\n" * MOST_UNPACKED_BYTES,
+    "nested": lambda: b"[" * (MOST_LINE_BYTES // 2),
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_bomb_takes_bounded_memory(tmp_path, bomb):
+    file = tmp_path / "bomb.jsonl.xz"
+    file.write_bytes(lzma.compress(BOMBS[bomb](), preset=1))
+    code = f"""
+        from pathlib import Path
+        from results.files import Unreadable
+        from results.run_file import unpack
+        import resource
+        resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))  # 140 MB before
+        try:
+            unpack(Path({str(file)!r}))
+        except Unreadable:
+            print("refused")
+    """
+    asked = [sys.executable, "-c", textwrap.dedent(code)]
+    assert subprocess.run(asked, capture_output=True, text=True, check=False).stdout == "refused\n"
+
+
+CHANGES = {"os.rename", "os.remove", "os.mkdir", "open"}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a process to kill")
+def test_a_process_killed_at_any_step_keeps_the_old_file_or_the_new(tmp_path):
+    """Killed before the n-th change to the disk, for every n until the file is written."""
+    old, new = tmp_path / "old.jsonl.xz", tmp_path / "new.jsonl.xz"
+    old.write_bytes(pack(snapshot()))
+    new.write_bytes(pack(snapshot(records=())))
+    for step in itertools.count():
+        file = tmp_path / str(step) / "smoke.jsonl.xz"
+        RunFile(old).keep_as(file)
+        child = os.fork()
+        if not child:
+            left = itertools.count(step, -1)
+            sys.addaudithook(
+                lambda event, _, left=left: (
+                    os.kill(os.getpid(), signal.SIGKILL) if event in CHANGES and next(left) == 0 else None
+                )
+            )
+            RunFile(new).keep_as(file)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        assert file.read_bytes() in (old.read_bytes(), new.read_bytes()), step
+        RunFile(new).keep_as(file)
+        assert file.read_bytes() == new.read_bytes()
+        if os.WIFEXITED(status):
+            break
+    assert os.WEXITSTATUS(status) == 0
+    assert step > 3, "the hook saw the changes"
+
+
+def test_nothing_is_written_into_a_folder_that_zoomgrad_did_not_make(tmp_path):
+    """A downloaded `thesis.jsonl.xz` must not touch the folder `thesis` beside it."""
+    kept = RunFile(tmp_path / "thesis.jsonl.xz")
+    kept.path.write_bytes(pack(snapshot()))
+    theirs = tmp_path / "thesis"
+    theirs.mkdir()
+    for ask in (kept.pages_folder, lambda: kept.file("check.md"), lambda: kept.export_file("run.csv")):
+        with pytest.raises(Unreadable, match="zoomgrad did not make it"):
+            ask()
+    theirs.rename(tmp_path / "elsewhere")
+    assert kept.file("check.md").parent == kept.pages_folder() == theirs
+
+
+def test_a_line_that_could_not_be_read_again_is_not_packed(monkeypatch):
+    monkeypatch.setattr(run_file, "MOST_LINE_BYTES", 100)
+    with pytest.raises(Unreadable, match="too many for one file"):
+        pack(snapshot())
+
+
+def test_a_file_holds_one_plan(tmp_path):
+    file = tmp_path / "run.jsonl.xz"
+    file.write_bytes(packed(RUN, RUN, RECORD))
+    with pytest.raises(Unreadable, match="more than one plan"):
+        unpack(file)

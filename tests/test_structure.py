@@ -1,0 +1,23 @@
+"""A reader must be able to guess what a folder's files hold: few modules each, and imports that end somewhere."""
+
+from pathlib import Path
+
+from tests.structure import MOST_MODULES, folders, imports, longest_chain
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_no_folder_has_too_many_modules():
+    crowded = {str(folder): len(modules) for folder, modules in folders(ROOT).items() if len(modules) > MOST_MODULES}
+    assert not crowded, "divide the folder: modules that answer one question belong together"
+
+
+def test_a_chain_is_as_long_as_its_longest_branch_and_passes_a_cycle_once():
+    graph = {"a": ["b", "c"], "b": [], "c": ["d"], "d": ["a"]}
+    assert longest_chain(graph, "a") == ["a", "c", "d"]
+
+
+def test_imports_of_a_module_are_found_by_name():
+    graph = imports(ROOT, "reports")
+    assert "reports.charts.drawing.labels" in graph["reports.charts.drawing.curves"]
+    assert not any("results" in name for names in graph.values() for name in names)
