@@ -19,9 +19,16 @@ def raise_on_interrupts() -> None:
 
 
 def _interrupt(number: int, frame: object) -> None:
+    # A second signal must not cut short what the first one began. It may have arrived already: Python then finds
+    # SIG_IGN where it expects a function, and prints a traceback about the race.
     for each in INTERRUPTS:
-        signal.signal(each, signal.SIG_IGN)  # a second signal must not cut short what the first one began
+        if callable(signal.getsignal(each)):
+            signal.signal(each, _ignore)
     raise KeyboardInterrupt
+
+
+def _ignore(number: int, frame: object) -> None:
+    """Do nothing."""
 
 
 @contextlib.contextmanager

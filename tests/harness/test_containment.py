@@ -1,10 +1,9 @@
-"""How a worker is contained: cgroups, leftovers of a harness that died, signals that wait."""
+"""How a worker is contained: cgroups, leftovers of a harness that died."""
 
 import os
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import psutil
@@ -13,7 +12,6 @@ import pytest
 from harness import containment
 from harness.containment import Limits, cgroup, descendants
 from harness.containment.limits import size
-from harness.interrupts import uninterrupted
 from harness.worker.lifeline import HARNESS, end_with_the_harness, identity, lives
 from tests.harness.test_misbehaving import is_running, wait_for
 
@@ -243,39 +241,6 @@ def test_a_worker_inherits_no_descriptor(tmp_path):
     finally:
         os.close(file)
     assert finished == (0, "closed", "")
-
-
-@pytest.fixture
-def interruptible():
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-def test_a_signal_waits_until_the_block_has_ended(interruptible):
-    done = []
-    with pytest.raises(KeyboardInterrupt), uninterrupted():
-        signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGINT)
-        done.append("the whole block")
-    assert done == ["the whole block"]
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def test_in_another_thread_nothing_waits():
-    failures = []
-
-    def block():
-        try:
-            with uninterrupted():
-                pass
-        except BaseException as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=block)
-    thread.start()
-    thread.join()
-    assert not failures
 
 
 @pytest.mark.parametrize(
