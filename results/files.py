@@ -154,10 +154,10 @@ def read(path: Path, model: type[Stored] | TypeAdapter[Stored]) -> Stored:
         ) from error
 
 
-def first_of(error: ValidationError) -> str:
-    """The first field that is wrong, and why; not at length, since both may quote the file."""
+def first_of(error: ValidationError, *, whole: str = "the file as a whole") -> str:
+    """The first field that is wrong, or `whole`, and why; both are cut short, because they may quote the file."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    field = ".".join(str(part) for part in first["loc"]) or "the file as a whole"
+    field = ".".join(str(part) for part in first["loc"]) or whole
     return f"{_short(field)}: {_short(first['msg'])}"
 
 

@@ -154,13 +154,13 @@ class Store:
 
     def file(self, name: str) -> Path:
         """For a page beside the records."""
-        return inside(self.folder, name)
+        return inside(self.pages_folder(), name)
 
     def pyperf_file(self, cell: Cell) -> Path:
         return inside(self.folder, "pyperf", file_name(cell))
 
     def export_file(self, name: str) -> Path:
-        return inside(self.folder, "export", name)
+        return inside(self.pages_folder(), "export", name)
 
     def evidence_folder(self, cell: Cell) -> Path:
         """For the numbers of a cell that vouches for others."""
@@ -280,12 +280,6 @@ class RunFile(Store):
             )
         return self.folder
 
-    def file(self, name: str) -> Path:
-        return inside(self.pages_folder(), name)
-
-    def export_file(self, name: str) -> Path:
-        return inside(self.pages_folder(), "export", name)
-
     @property
     def place(self) -> Path:
         return self.path
@@ -307,7 +301,8 @@ def _refuse_others(file: Path) -> None:
 
 def stored(place: Path) -> Store | None:
     """The run in that folder, or in that file; None where there is neither."""
-    if place.name.endswith(SUFFIX) and place.name.strip(".") != SUFFIX.strip(".") and place.is_file():
+    has_name = place.name.removesuffix(SUFFIX).strip(".")
+    if has_name and place.name.endswith(SUFFIX) and place.is_file():
         return RunFile(place)
     return Store(place) if (place / "run.json").is_file() else None
 

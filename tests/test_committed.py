@@ -3,7 +3,6 @@
 Nobody types a figure: `pytest tests/test_committed.py --update-golden` writes them anew.
 """
 
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -15,7 +14,6 @@ from results.store import BASELINE_RUNS, RunFile
 
 ROOT = Path(__file__).parent.parent
 REPORT = ROOT / "docs" / "report"
-README = ROOT / "README.md"
 
 MOST_TRACKED_BYTES = 4_000_000
 
@@ -46,12 +44,6 @@ def test_the_committed_report_is_the_baseline_runs(made, request):
     committed = files(REPORT)
     assert list(committed) == list(made)
     assert [name for name in made if committed[name] != made[name]] == []
-
-
-def test_links_between_pages_lead_somewhere():
-    for page in (README, *(ROOT / "docs").rglob("*.md")):
-        for link in re.findall(r"\]\((?!https?:|#)([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
-            assert (page.parent / link).exists(), f"{page}: {link}"
 
 
 def test_what_is_tracked_is_small():

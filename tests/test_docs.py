@@ -26,7 +26,10 @@ from harness.plan.presets import PRESETS
 pytestmark = pytest.mark.host
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", *(f"docs/{path.name}" for path in ROOT.glob("docs/*.md")))
+PAGES = (
+    *("README.md", "CONTRIBUTING.md", "SECURITY.md"),
+    *(path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob("docs/**/*.md"))),
+)
 
 FENCE = re.compile(r"(?ms)^(?:<!-- listing: (?P<listing>[^>]*) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$")
 LINK = re.compile(r"\]\(([^)\s]+)\)")

@@ -46,13 +46,15 @@ def test_every_engine_and_workload_is_in_a_table():
 
 def test_the_tables_are_the_committed_runs(request):
     from reports.pages import markdown
-    from reports.pages.readme_tables import results, summary
+    from reports.pages.readme_tables import SUMMARY, results, summary
     from reports.view import view
     from results.store import BASELINE_RUNS, RunFile
 
     run = RunFile(BASELINE_RUNS / "full.jsonl.xz")
     found = view(run.run, run.records())
-    made(request, README, "summary", markdown.summary_page(summary(found)))
+    section = summary(found)
+    assert [row[0].text for row in section.sheets[0].rows] == list(SUMMARY)
+    made(request, README, "summary", markdown.summary_page(section))
     made(request, DOCS / "results.md", "results", markdown.results_page(results(found)))
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, StringConstraints, ValidationError
 
 from engines.asking import NoAnswer, ask, one_line, unusable
+from results.files import first_of
 
 PROBE_SECONDS = 10.0
 
@@ -58,6 +59,4 @@ def probe(path: Path) -> Facts | NoAnswer:
     except NoAnswer as none:
         return none
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(map(str, first["loc"])) or "its answer"
-        return NoAnswer(f"does not answer as a Python does ({one_line(field, 80)}: {one_line(first['msg'])})")
+        return NoAnswer(f"does not answer as a Python does ({one_line(first_of(error, whole='its answer'))})")

@@ -156,7 +156,7 @@ class Gate:
 
     @cached_property
     def _there(self) -> MeasuredRun:
-        """The baseline run does not change while a run is settled, and has hundreds of files."""
+        """Read once: the baseline run does not change while suspects are measured again."""
         assert self.baseline_run is not None
         return _measured_run(self.baseline_run)
 
