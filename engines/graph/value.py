@@ -33,6 +33,10 @@ class Value(Derived):
     def _op(self) -> str:
         return self._name if self._constant is None else f"{self._name}{self._constant}"
 
+    @_op.setter
+    def _op(self, name: str) -> None:
+        self._name = name
+
     # Sums and products make up nearly the whole graph, so they skip the lookup in the op table.
 
     def __add__(self, other: Union[Value, Number]) -> Value:
@@ -61,22 +65,28 @@ class Value(Derived):
     def log(self) -> Value:
         return _unary("log", self)
 
+    def sigmoid(self) -> Value:
+        return _unary("sigmoid", self)
+
     def max(self, other: Union[Value, Number]) -> Value:
         return _binary("max", self, other)
 
     def backward(self) -> None:
         self.grad = 1.0
         for v in reversed(self.topo()):
-            if not v._prev:
-                continue
-            op, a = OPS[v._name], v._prev[0]
-            if op.arity == 1:
-                a.grad += op.contribute(a.data, None, v._constant, v.data, v.grad)
-            else:
-                b = v._prev[1]
-                to_a, to_b = op.contribute(a.data, b.data, v._constant, v.data, v.grad)
-                a.grad += to_a
-                b.grad += to_b
+            v._backward()
+
+    def _backward(self) -> None:
+        if not self._prev:
+            return
+        op, a = OPS[self._name], self._prev[0]
+        if op.arity == 1:
+            a.grad += op.contribute(a.data, None, self._constant, self.data, self.grad)
+        else:
+            b = self._prev[1]
+            to_a, to_b = op.contribute(a.data, b.data, self._constant, self.data, self.grad)
+            a.grad += to_a
+            b.grad += to_b
 
 
 def _unary(op: str, a: Value) -> Value:

@@ -66,6 +66,11 @@ class Value(Derived):
         out._partials = (1 / self.data,)
         return out
 
+    def sigmoid(self) -> Value:
+        out = Value(1 / (1 + math.exp(-self.data)), (self,), "sigmoid")
+        out._partials = (out.data * (1 - out.data),)
+        return out
+
     def max(self, other: Union[Value, Number]) -> Value:
         other = other if isinstance(other, Value) else Value(other)
         out = Value(self.data if self.data > other.data else other.data, (self, other), "max")
@@ -79,6 +84,10 @@ class Value(Derived):
         for v in reversed(self.topo()):
             for receiver, partial in zip(v._receivers, v._partials):
                 receiver.grad += partial * v.grad
+
+    def _backward(self) -> None:
+        for receiver, partial in zip(self._receivers, self._partials):
+            receiver.grad += partial * self.grad
 
 
 ENGINES = (

@@ -49,7 +49,7 @@ EXTREME = (
 SPECIAL = (math.inf, -math.inf, math.nan)
 """Possible values of an input or a parameter; a constant must be finite."""
 EXPONENTS = (-2, -1, 0, 1, 2, 3, 5, 0.5, -0.5, 1.5, 1e-300, 1e300, -1e300, 1023, -1074, 0.1, 1 / 3, -0.0)
-UNARY = ("relu", "tanh", "exp", "log", "neg")
+UNARY = ("relu", "tanh", "exp", "log", "sigmoid", "neg")
 BINARY = ("add", "sub", "mul", "div", "max")
 
 

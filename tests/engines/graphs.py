@@ -88,7 +88,7 @@ def classifier(inputs=3, hidden=4, classes=3):
 
 # --- random graphs -----------------------------------------------------------------------------------------------
 
-UNARY = ("relu", "tanh", "exp", "log", "neg")
+UNARY = ("relu", "tanh", "exp", "log", "sigmoid", "neg")
 BINARY = ("add", "sub", "mul", "div", "max")
 EXPONENTS = (-2, -1, 0, 1, 2, 3, 0.5, -0.5, 2.0, 1.5)
 

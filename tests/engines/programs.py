@@ -54,6 +54,11 @@ def every_operator(Value):
     return [a, b], 1.5 + c.tanh() * a.exp() + (a + 2.0).log() * b.relu() + a.max(b) + b.max(0.25) + (3 - a) * 0.1
 
 
+def sigmoids(Value):
+    a, b = Value(0.7), Value(-1.3)
+    return [a, b], (a * b).sigmoid() * a + b.sigmoid() ** 2 + Value(0.0).sigmoid()
+
+
 def ties(Value):
     """At a tie, `max` gives its gradient to the right operand; ReLU at zero gives nothing."""
     a, b, zero = Value(2.0), Value(2.0), Value(0.0)
@@ -117,6 +122,7 @@ PROGRAMS = (
     readme,
     shared_operand,
     every_operator,
+    sigmoids,
     ties,
     signed_zeros,
     not_a_number,

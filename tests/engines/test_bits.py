@@ -119,6 +119,7 @@ SMOOTH = {
     "tanh": lambda a, b: a.tanh() * b,
     "exp": lambda a, b: (a * b).exp(),
     "log": lambda a, b: a.log() * b,
+    "sigmoid": lambda a, b: (a * b).sigmoid(),
     "max": lambda a, b: a.max(b) * b,
     "number": lambda a, b: 2.0 * a + (3.0 - b) + 1.0 / a,
 }

@@ -8,6 +8,7 @@ import pytest
 import engines
 from engines.api import CyclicGraph
 from tests.engines.ladder import of_each_value
+from tests.engines.programs import every_operator, readme
 
 PUBLISHED = ("baseline", "tuple")
 
@@ -18,8 +19,6 @@ def Value(request):
 
 
 def test_numbers_of_the_readme(Value):
-    from tests.engines.programs import readme
-
     (a, b), g = readme(Value)
     g.backward()
     assert (f"{g.data:.4f}", f"{a.grad:.4f}", f"{b.grad:.4f}") == ("24.7041", "138.8338", "645.5773")
@@ -59,13 +58,40 @@ def test_children_as_published():
     assert (a * a)._prev == (a, a)
 
 
-@pytest.mark.parametrize("engine", PUBLISHED)
-def test_closures_as_published(engine):
-    a, b = (engines.load(engine).Value(x) for x in (2.0, 5.0))
-    c = a * b
-    c.grad = 1
-    c._backward()
+def test_one_node_propagates_by_hand(Value):
+    a, b = Value(2.0), Value(5.0)
+    product = a * b
+    product.grad = 1
+    product._backward()
+    a._backward()
     assert (a.grad, b.grad) == (5.0, 2.0)
+
+
+def test_nodes_in_reverse_order_by_hand_are_backward(Value):
+    _, out = every_operator(Value)
+    order = out.topo()
+    out.backward()
+    at_once = [v.grad for v in order]
+    for v in order:
+        v.grad = 0
+    out.grad = 1
+    for v in reversed(order):
+        v._backward()
+    assert [v.grad for v in order] == at_once
+
+
+@pytest.mark.parametrize("engine", [*PUBLISHED, "slots", "hoisted", "replay"])
+def test_a_program_may_add_an_operation_with_its_own_closure(engine):
+    Value = engines.load(engine).Value
+    x = Value(0.5)
+    y = Value(math.sin(x.data), (x,), "sin")
+
+    def _backward():
+        x.grad += math.cos(x.data) * y.grad
+
+    y._backward = _backward
+    (y * 3.0).backward()
+    assert x.grad == math.cos(0.5) * 3.0
 
 
 def test_topo_puts_operands_first_left_to_right(Value):

@@ -46,6 +46,7 @@ OPERATIONS = {
     "tanh": lambda a, b: a.tanh(),
     "exp": lambda a, b: b.exp(),
     "log": lambda a, b: a.log(),
+    "sigmoid": lambda a, b: a.sigmoid(),
     "max": lambda a, b: a.max(b),
 }
 

@@ -259,7 +259,7 @@ BROKEN = {
     "the left one is missing": ([X, ("ReLU", -1, 0, None)], r"%1 .*'ReLU' takes 1 operands"),
     "one too many": ([X, ("ReLU", 0, 0, None)], r"%1 .*'ReLU' takes 1 operands"),
     "a leaf with an operand": ([X, ("input", 0, -1, 0)], r"%1 .*'input' takes 0 operands"),
-    "no such op": ([X, ("sigmoid", 0, -1, None)], r"%1 .*there is no op 'sigmoid'"),
+    "no such op": ([X, ("sine", 0, -1, None)], r"%1 .*there is no op 'sine'"),
     "a power without a number": ([X, ("**", 0, -1, None)], r"%1 .*'\*\*' takes a number"),
     "a sum with a number": ([X, ("+", 0, 0, 2.0)], r"%1 .*'\+' takes no number"),
     "an input without a number": ([("input", -1, -1, None)], r"%0 .*'input' takes a number"),
