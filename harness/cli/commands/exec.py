@@ -18,11 +18,15 @@ def exec_(
     script: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Anybody's micrograd program.")],
     arguments: Annotated[Optional[list[str]], typer.Argument(metavar="ARG", help="Its arguments.")] = None,
     engine: Engine = "replay",
+    replace: Annotated[
+        str, typer.Option(metavar="CLASS", help="Put the engine's Value in place of this class of the program.")
+    ] = "",
     interpreter: OnInterpreter = None,
 ) -> None:
     """Run a micrograd program, unchanged, on an engine: its `micrograd` is that engine."""
     engines.load(engine)
-    command = [str(python_of(interpreter)), "-m", "harness.worker.execute", engine, str(script), *(arguments or [])]
+    command = [str(python_of(interpreter)), "-m", "harness.worker.execute", engine, replace]
+    command += [str(script), *(arguments or [])]
     try:
         code = subprocess.run(command, env=with_project(), check=False).returncode  # noqa: S603  (a list)
     except KeyboardInterrupt:

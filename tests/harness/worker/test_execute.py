@@ -39,11 +39,11 @@ sys.exit(len(sys.argv))
 """
 
 
-def execute(engine, tmp_path, text, *arguments):
+def execute(engine, tmp_path, text, *arguments, replaced=""):
     script = tmp_path / "program.py"
     script.write_text(text)
     return subprocess.run(
-        [sys.executable, "-m", "harness.worker.execute", engine, str(script), *arguments],
+        [sys.executable, "-m", "harness.worker.execute", engine, replaced, str(script), *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -66,7 +66,86 @@ def test_a_training_program_with_arguments_and_an_exit_code(tmp_path):
 
 def test_a_program_finds_the_modules_beside_it(tmp_path):
     (tmp_path / "mine.py").write_text("answer = 42")
-    assert execute("tuple", tmp_path, "import mine; print(mine.answer)").stdout == "42\n"
+    assert execute("tuple", tmp_path, "import micrograd, mine; print(mine.answer)").stdout == "42\n"
+
+
+OWN = """
+class Value:
+    def __init__(self, data):
+        self.data = data
+
+    def __repr__(self):
+        return f"<{self.data:g}>"
+
+    def __mul__(self, other):
+        return Value(self.data * other.data)
+
+    def backward(self):
+        print("own")
+
+class Other:
+    pass
+
+product = Value(2.0) * Value(3.0)
+product.backward()
+print(product, type(product).__module__)
+"""
+
+
+def test_a_program_with_its_own_value_is_warned_that_the_engine_did_nothing(tmp_path):
+    ran = execute("tuple", tmp_path, OWN)
+    assert (ran.returncode, ran.stdout) == (0, "own\n<6> __main__\n")
+    assert "program.py ran without tuple, because it never imported micrograd" in ran.stderr
+    assert "`--replace Value`" in ran.stderr
+
+
+def test_the_warning_is_there_even_if_the_program_fails(tmp_path):
+    ran = execute("tuple", tmp_path, "raise SystemExit(3)")
+    assert ran.returncode == 3
+    assert "never imported micrograd" in ran.stderr
+
+
+def test_the_engines_value_replaces_a_class_and_keeps_its_repr(tmp_path):
+    ran = execute("hoisted", tmp_path, OWN, replaced="Value")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "<6> engines.interpreted.hoisted\n", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem", "remedy"),
+    [
+        ("Scalar", OWN, "defines no class 'Scalar'", "Its classes: Value, Other."),
+        ("Scalar", "x = 1", "defines no class 'Scalar'", "Its classes: none."),
+        ("Value", OWN.replace("__mul__", "sine"), "because it lacks sine", "without --replace"),
+    ],
+)
+def test_a_class_that_cannot_be_replaced_is_refused(tmp_path, name, text, problem, remedy):
+    ran = execute("tuple", tmp_path, text, replaced=name)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    first, second = ran.stderr.splitlines()
+    assert problem in first
+    assert remedy in second
+
+
+def test_a_module_beside_the_program_may_ask_for_ids(tmp_path):
+    (tmp_path / "mine.py").write_text("def text(v):\n    return v.compile()\n")
+    text = "from micrograd.engine import Value\nimport mine\nprint(mine.text(Value(1.5)))"
+    assert execute("tuple", tmp_path, text).stdout == "data[0] = 1.5;\n"
+
+
+def test_without_ids_a_program_pays_nothing_for_them(tmp_path):
+    text = "from micrograd.engine import Value\nprint(Value.__module__, hasattr(Value(1), '_id'))"
+    assert execute("tuple", tmp_path, text.replace("_id", "x")).stdout == "engines.interpreted.tuple False\n"
+
+
+def test_a_programs_own_modules_come_before_the_tours(tmp_path):
+    (tmp_path / "nn.py").write_text("own = True")
+    ran = execute("tuple", tmp_path, "import nn, autograd; print(nn.own, autograd.Value.__module__)")
+    assert (ran.stdout, ran.stderr) == ("True engines.interpreted.tuple\n", "")
+
+
+def test_a_name_that_micrograd_lacks_is_an_import_error(tmp_path):
+    ran = execute("tuple", tmp_path, "from micrograd.engine import Tensor")
+    assert "ImportError: cannot import name 'Tensor'" in ran.stderr
 
 
 def test_an_engine_without_a_value_is_refused(tmp_path):
@@ -84,10 +163,10 @@ def test_an_exception_ends_it_as_python_would(tmp_path):
 
 def test_what_a_program_starts_is_not_marked_as_a_worker(tmp_path):
     """The next run ends what a worker left behind; an editor that a program started is its user's."""
-    text = "import os, subprocess; subprocess.run('echo marked: $ZOOMGRAD_HARNESS', shell=True)"
+    text = "import os, subprocess, micrograd; subprocess.run('echo marked: $ZOOMGRAD_HARNESS', shell=True)"
     (tmp_path / "program.py").write_text(text)
     result = subprocess.run(
-        [sys.executable, "-m", "harness.worker.execute", "tuple", str(tmp_path / "program.py")],
+        [sys.executable, "-m", "harness.worker.execute", "tuple", "", str(tmp_path / "program.py")],
         cwd=ROOT,
         env={**os.environ, HARNESS: identity()},
         capture_output=True,

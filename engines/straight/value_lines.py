@@ -1,0 +1,88 @@
+"""One Value -> its lines of C, as printed by `compile()` and `backward_compile()` of "Compiling ML models to C for fun".
+
+A program that generates its own C asks each Value of a topological order for its lines. Example: `z = x * y`, where
+`x`, `y` and `z` have the identifiers 0, 1 and 2, and `x` and `y` are weights:
+
+    forward(z)     "data[2] = data[0]*data[1];"
+    backward(z)    ["grad[0] += data[1]*grad[2];", "grad[1] += data[0]*grad[2];"]
+
+No engine uses this module: `published.py` spells the same C for a whole tape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Optional
+
+from engines.graph.expr import ATOM_PRECEDENCE, C, Expr
+from engines.graph.ops import OPS, Op
+
+CONSTANT, INPUT, WEIGHT, BIAS = "", "input", "weight", "bias"
+"""What the post writes into `_op` of a leaf."""
+
+
+def forward(v: Any) -> str:
+    """The assignment of a Value; empty for a weight, a bias and an input, which are set elsewhere.
+
+    Raises ValueError for an operation that is not in the op table.
+    """
+    if v._op in (WEIGHT, BIAS, INPUT):
+        return ""
+    if v._op == CONSTANT:
+        return f"{data(v)} = {v.data};"
+    op, constant = _row(v)
+    return f"{data(v)} = {_spelled(op.forward, _leaves(v, op, constant))};"
+
+
+def backward(v: Any) -> list[str]:
+    """The Value's contributions to the gradients of its operands, except constants and inputs, which have none.
+
+    Raises ValueError for an operation that is not in the op table.
+    """
+    if not v._prev:
+        return []
+    op, constant = _row(v)
+    leaves = _leaves(v, op, constant)
+    return [
+        f"{grad(operand)} += {_spelled(contribution, leaves)};"
+        for operand, contribution in zip(_operands(v, op), op.contributions)
+        if operand._op not in (CONSTANT, INPUT)
+    ]
+
+
+def data(v: Any) -> str:
+    """The Value's place in `data`."""
+    return f"data[{v._id}]"
+
+
+def grad(v: Any) -> str:
+    """The Value's place in `grad`."""
+    return f"grad[{v._id}]"
+
+
+def _row(v: Any) -> tuple[Op, Optional[str]]:
+    """The Value's row of the op table, and the constant that its `_op` names."""
+    if v._op in OPS and not OPS[v._op].takes_constant:
+        return OPS[v._op], None
+    # Interpreted Values have a constant only as part of `_op`, as in `**2`.
+    for op in OPS.values():
+        if op.takes_constant and v._op.startswith(op.name):
+            return op, v._op[len(op.name) :]
+    raise ValueError(f"there is no C for the operation {v._op!r}\n  Known: {', '.join(OPS)}.")
+
+
+def _operands(v: Any, op: Op) -> tuple[Any, ...]:
+    """The operands, left before right as far as `_prev` knows: a set has no order, and holds `a` of `a * a` once."""
+    operands = tuple(v._prev)
+    return operands * op.arity if len(operands) == 1 else operands
+
+
+def _leaves(v: Any, op: Op, constant: Optional[str]) -> Mapping[str, tuple[str, int]]:
+    texts = {"out": data(v), "g": grad(v), "k": constant or ""}
+    texts.update(zip("ab", map(data, _operands(v, op))))
+    return {name: (text, ATOM_PRECEDENCE) for name, text in texts.items()}
+
+
+def _spelled(expr: Expr, leaves: Mapping[str, tuple[str, int]]) -> str:
+    """Without spaces, as in the post."""
+    return C.spell(expr, leaves)[0].replace(" ", "")
