@@ -16,7 +16,7 @@ ACTIVATIONS = {"relu": "ReLU", "tanh": "Tanh", "sigmoid": "Sigmoid", "linear": "
 
 
 class Module:
-    """Something with parameters."""
+    """A part of a model that has parameters."""
 
     def zero_grad(self) -> None:
         for p in self.parameters():

@@ -1,7 +1,7 @@
 """Code -> a flat instruction array, run by one loop in Python.
 
 An instruction is a run: one primitive over many values at once. Every value has a place in one list of numbers. The
-values of a run are independent of each other and lie side by side. So the loop executes a run as a single
+values of a run are independent of each other and are stored side by side. So the loop executes a run as a single
 comprehension, which CPython runs without further dispatch and PyPy compiles to a separate loop.
 """
 

@@ -1,4 +1,4 @@
-"""One Value -> its lines of C, as printed by `compile()` and `backward_compile()` of "Compiling ML models to C for fun".
+"""Value -> its lines of C, as `compile()` and `backward_compile()` return them in "Compiling ML models to C for fun".
 
 A program that generates its own C asks each Value of a topological order for its lines. Example: `z = x * y`, where
 `x`, `y` and `z` have the identifiers 0, 1 and 2, and `x` and `y` are weights:

@@ -39,7 +39,7 @@ MOST_INSTRUCTIONS = 30
 ROWS = 2
 STEPS, BATCH, RATES = 7, 3, (0.05, 0.02)
 ALONE = 20
-"""Most graphs that are trained alone."""
+"""Maximum number of graphs that are trained alone."""
 
 EXTREME = (
     *(0.0, -0.0, 1.0, -1.0, 5e-324, -5e-324, 1e-320, 2.2250738585072014e-308, 1e-300, 1e-160, -1e-160),

@@ -154,7 +154,7 @@ def test_gzip_refused(source):
         f"small: a.gz is gzip data cut short at byte {len(packed) - 1}\n  Get another."
     )
     assert refusal(idx.read_images, source(packed + b"more", "a.gz")) == (
-        f"small: a.gz goes on after the end of its gzip data at byte {len(packed)}\n  Get another."
+        f"small: a.gz has more data after the end of its gzip data at byte {len(packed)}\n  Get another."
     )
 
 

@@ -236,7 +236,7 @@ def test_one_that_fails_is_quoted_to_its_end(compiler):
 
 
 def test_one_that_fails_in_silence(compiler):
-    assert failure(compiler("exit 1")).startswith("fakecc ended with exit code 1: it said nothing\n")
+    assert failure(compiler("exit 1")).startswith("fakecc ended with exit code 1: it printed nothing\n")
 
 
 def test_output_that_is_no_text(compiler):

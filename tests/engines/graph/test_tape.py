@@ -281,9 +281,9 @@ def test_a_broken_tape_names_its_row(why):
 
 @pytest.mark.parametrize("row", [-1, 2, 9])
 def test_the_roots_are_rows(row):
-    with pytest.raises(BrokenTape, match=rf"the loss is %{row}, of 2 rows"):
+    with pytest.raises(BrokenTape, match=rf"the loss is %{row}, but the tape ends after 2 rows"):
         check(tape(X, ("+", 0, 0, None), loss=row))
-    with pytest.raises(BrokenTape, match=rf"outputs\[1\] is %{row}, of 2 rows"):
+    with pytest.raises(BrokenTape, match=rf"outputs\[1\] is %{row}, but the tape ends after 2 rows"):
         check(tape(X, ("+", 0, 0, None), outputs=(0, row)))
 
 
