@@ -500,7 +500,7 @@ def test_the_summary_names_the_interpreters(index):
     assert summaries[graph_and_order_are_the_pain_points] == f"not seen on {OLD}; holds on {NEW}, {PYPY}"
     assert summaries[generated_python_is_compiled] == f"does not hold on {PYPY}"
     assert summaries[of_skybison] == "cannot be tested here"
-    assert text.count(f"\n- **{NEW}, {WORKLOAD}: holds**. Seen: ") == sum(f"holds on {NEW}" in one for _, one in rows)
+    assert text.count(f"\n- **{NEW}, {WORKLOAD}: holds**. Figures") == sum(f"holds on {NEW}" in one for _, one in rows)
 
 
 def test_every_finding_is_a_line_of_its_own(index):
