@@ -134,7 +134,7 @@ def test_build_writes_pages_and_charts_beside_the_records(example, whole_page, t
     assert {path.stem for path in (store.folder / "charts").glob("*.svg")} == headline
 
 
-SECTIONS = ("The published table again", "Break-even", "Compile time by phase", "Growth with the graph")
+SECTIONS = ("The published table, measured again", "Break-even", "Compile time by phase", "Growth with the graph")
 
 
 def test_a_section_stands_where_its_data_are(example, whole_page, crowded_page):

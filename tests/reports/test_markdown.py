@@ -29,7 +29,7 @@ def test_escape(text, escaped):
 def test_of_the_phases_only_the_headlines_are_told(crowded):
     text = render(crowded.run, crowded.records)
     assert text.count("Compile time by phase: mnist\n") == text.count("Compile time by phase") == 1
-    assert "#### The published table again: mnist-b1000\n" in text
+    assert "#### The published table, measured again: mnist-b1000\n" in text
     assert "1.99 (faster than the graph)" in text
 
 

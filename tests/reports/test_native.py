@@ -8,7 +8,7 @@ from reports.text.figures import Figure, Section, Sheet
 from reports.text.native_notes import native_note, noted
 from results.record import EngineFacts
 
-NOTE = "Compiled for this very processor (-march=native): rerolled-clang. The other engines are not."
+NOTE = "Compiled for this machine's processor (-march=native): rerolled-clang. The other engines are not."
 
 
 def facts(**native):

@@ -229,7 +229,7 @@ def test_pypys_account_tells_what_was_given_up(index):
 @pytest.mark.parametrize(
     ("profile", "said"),
     [
-        ({"loops": 10}, "compiles python-source on mnist: 10 loops and 5 bridges, no trace at the limit"),
+        ({"loops": 10}, "compiles python-source on mnist: 10 loops and 5 bridges, and no trace reached the"),
         ({"loops": 0}, "compiled nothing of python-source"),
         ({"aborts": {"cut into segments": 1}}, "blows the trace limit on python-source (mnist) 1 time"),
         ({"aborts": {"the frame escaped": 9}}, "compiles python-source"),
@@ -252,7 +252,7 @@ def test_a_compilers_whole_form_stands_beside_its_split_form(index):
         *[("–", "")] * 3,
     ]
     assert only.notes == (
-        f"On {NEW}, clang-O1-whole takes its compiler 15.0× the time of clang-O1: 60.0 s against 4.00 s. "
+        f"On {NEW}, compiling clang-O1-whole takes 15.0× as long as clang-O1: 60.0 s against 4.00 s. "
         "Greedy Register Allocator alone is 60 % of it, and 20 % of the split form.",
     )
 
@@ -302,7 +302,7 @@ def test_an_older_profile_knows_nothing_of_it():
 def test_where_nobody_counted_there_is_a_reason():
     (only,) = compilers(index_of(fusing("clang-O1-fma", None, "there is no objdump on PATH"))).sheets
     assert dict(zip(only.headings, only.rows[0], strict=True))["fused"].text == "–"
-    assert only.notes[-2].endswith("alone; how many it fuses was not counted.")
+    assert only.notes[-2].endswith("alone; fused instructions were not counted.")
     assert only.notes[-1] == "Fused instructions were not counted: there is no objdump on PATH."
 
 
@@ -328,8 +328,8 @@ def test_a_step_is_told_by_its_parts_in_seconds_and_shares(index):
 
 def test_the_lead_says_what_forward_and_building_are(index):
     lead = anatomies(index).lead
-    assert "“Forward” is what the same model and loss take over bare numbers" in lead
-    assert "“build” is the remainder" in lead
+    assert "“Forward” is the time of the same model and loss over bare numbers" in lead
+    assert "“build” is the rest" in lead
 
 
 def test_an_unknown_plain_step_leaves_the_cost_of_timing_unknown():
@@ -361,7 +361,7 @@ def test_symbols_stand_beside_the_published_ones_rung_by_rung(index):
     assert rows["PyObject_VisitManagedDict"] == ["", "2.0 %", "2.0 %", "", ""]
     assert rows["visit_decref"] == ["", "10 %", "10 %", "10 %", "10 %"]
     assert only.notes == (
-        "What is left out adds up to 9.0 % of baseline, 85 % of tuple, 87 % of slots, 90 % of hoisted.",
+        "Functions left out add up to 9.0 % of baseline, 85 % of tuple, 87 % of slots, 90 % of hoisted.",
     )
 
 

@@ -187,7 +187,7 @@ def test_the_winners_of_a_workload_stand_in_turn(crowded):
 
 def test_engines_meet_engines_on_each_interpreter(example):
     shown = sheets(example)
-    title = "{} on {}: when the engine of a row overtakes that of a column"
+    title = "{} on {}: when the row's engine overtakes the column's"
     assert list(shown) == [
         workload if interpreter is None else title.format(workload, interpreter)
         for workload in ("mnist", "xor")

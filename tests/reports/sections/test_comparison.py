@@ -69,5 +69,5 @@ def test_runs_that_share_nothing(example):
 def test_it_stands_in_the_report(example):
     told = story(example.run, example.records, None, (example.run, example.records))
     page = html.page(told, [])
-    assert re.search(rf'<h2 id="comparison">Against {example.run.id}</h2>', page)
+    assert re.search(rf'<h2 id="comparison">Compared with {example.run.id}</h2>', page)
     assert "comparison" not in html.page(story(example.run, example.records), [])

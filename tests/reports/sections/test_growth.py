@@ -113,7 +113,7 @@ def test_the_sheet_marks_what_is_steep_and_says_where_a_curve_ends(crowded_table
     plain = lines["tcc", "cpython-3.14"]
     assert (plain["exponent"].text, plain["exponent"].mark) == ("0.97", "")
     assert plain["graphs"].text == "4 of 6"
-    assert plain["compile a row"].text == "11.0 µs"
-    assert plain["memory a row"].text == "1.20 kB"
+    assert plain["compile per row"].text == "11.0 µs"
+    assert plain["memory per row"].text == "1.20 kB"
     assert [key for key in lines if key[0] == "tcc-extension"] == [("tcc-extension", "cpython-3.14")]
     assert not any(engine in ("baseline", "replay") for engine, _ in lines)

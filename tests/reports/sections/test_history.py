@@ -101,12 +101,12 @@ def test_a_new_level_may_change_again_and_only_the_last_is_newest(small):
 
 
 def test_the_findings_count_changes_and_name_the_largest(twice, small):
-    assert twice.findings[0] == f"2 of 14 speedups changed, the last of them in {DAY_4}."
+    assert twice.findings[0] == f"2 of 14 speedups changed, most recently in {DAY_4}."
     assert twice.findings[1].endswith(f"1.27× became 2.55× with {DAY_4}.")
     lost = past(*(another(small, day, tuple=4.0 if day >= 4 else 1.0) for day in range(1, 6)))
     assert lost.findings[1].startswith("The largest loss that still holds is tuple's on cpython-3.1")
     same = past(*(another(small, day) for day in range(1, 4)))
-    assert same.findings == ("None of 7 speedups changed by more than runs differ by chance.",)
+    assert same.findings == ("None of 7 speedups changed by more than chance.",)
 
 
 def test_the_chart_says_what_changed_and_is_the_same_bytes_each_time(twice):

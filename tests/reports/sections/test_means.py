@@ -20,7 +20,7 @@ def test_an_engine_that_lacks_a_workload_has_no_mean(example):
     sheet = sheets(example)["cpython-3.13"]
     assert sheet.title == "cpython-3.13, over mnist, xor"
     assert "local-grads" not in texts(sheet)
-    assert sheet.notes == ("Not measured on all of them: local-grads.",)
+    assert sheet.notes == ("Not measured on every workload: local-grads.",)
 
 
 def test_a_mean_lies_between_the_least_and_the_most(example):

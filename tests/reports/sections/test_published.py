@@ -53,9 +53,9 @@ def test_a_counterpart_holds_what_was_measured(crowded_table):
 
 def test_one_function_a_pass_stands_beside_the_split_form_and_says_so(crowded_table):
     shown = line(crowded_table, "clang-O1-whole", "cpython-3.14")
-    assert (shown["published"].text, shown["engine"].below) == ("Clang -O1", "one function a pass")
+    assert (shown["published"].text, shown["engine"].below) == ("Clang -O1", "one function per pass")
     assert published(crowded_table).sheets[0].notes == tuple(
-        f"clang-O1 (split) compiles 9.9 times as fast as clang-O1-whole (one function a pass) on {host}."
+        f"clang-O1 (split) compiles 9.9 times as fast as clang-O1-whole (one function per pass) on {host}."
         for host in ("cpython-3.14", "pypy-3.11")
     )
 
@@ -84,7 +84,7 @@ def test_the_published_form_stands_beside_each_engine_that_has_it(as_published):
         assert (shown["published"].text, shown["engine"].below) == (name, "as first published")
     assert published(as_published).sheets[0].notes == tuple(
         "clang-O1 (split) compiles 20 times as fast as clang-O1-published (as first published) and "
-        f"9.9 times as fast as clang-O1-whole (one function a pass) on {host}."
+        f"9.9 times as fast as clang-O1-whole (one function per pass) on {host}."
         for host in ("cpython-3.14", "pypy-3.11")
     )
 

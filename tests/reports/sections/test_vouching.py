@@ -42,7 +42,7 @@ def test_it_says_what_was_compared_and_what_that_took(vouching, example):
         for record, proof in zip(records, proofs, strict=True)
     ]
     assert vouched([vouching], proven)[-1] == (
-        "16 timed stretches were compared, of 64 to 64 steps. Vouching and comparing took 50 % of the run."
+        "16 timed stretches were compared, each of 64 to 64 steps. Vouching and comparing took 50 % of the run."
     )
 
 
