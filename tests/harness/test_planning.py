@@ -141,7 +141,7 @@ def test_times_of_two_machines_are_never_mixed(fact, stored, monkeypatch):
 
 def test_times_of_two_builds_are_never_mixed(stored, monkeypatch):
     rebuilt = interpreter("cpython-3.9", full_version="3.9.0 (another compiler)")
-    with pytest.raises(Unreadable, match=r"cpython-3\.9 was 3\.9\.0, now it is 3\.9\.0 \(another compiler\)"):
+    with pytest.raises(Unreadable, match=r"cpython-3\.9 was 3\.9\.0 and is now 3\.9\.0 \(another compiler\)"):
         resume(stored, monkeypatch, found=[rebuilt, *FOUND[1:]])
 
 
