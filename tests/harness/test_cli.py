@@ -132,8 +132,11 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
         (["train", "xor", "--interpreter", "cpython-3"], "no interpreter 'cpython-3'\n  Did you mean cpython-3."),
         (["show", "tuor"], "no workload 'tuor'\n  Did you mean tour"),
         (["show", "xor", "--stage", "tapes"], "tapes"),
-        (["show", "xor", "--stage", "tape"], "tuple compiles nothing: it has no tape\n  Use --stage graph"),
-        (["show", "xor", "--engine", "tcc", "--stage", "loops"], "tcc recovers no loops: it has no loops\n  Use"),
+        (["show", "xor", "--stage", "tape"], "tuple compiles nothing, so it has no stage tape\n  Use --stage graph"),
+        (
+            ["show", "xor", "--engine", "tcc", "--stage", "loops"],
+            "tcc recovers no loops, so it has no stage loops\n  Use",
+        ),
         (["show", "xor", "--engine", "handwritten"], "handwritten runs whole models only"),
         (["show", "xor", "--engine", "handwritten", "--format", "dot"], "handwritten runs whole models only"),
         (["show", "xor", "--engine", "handwritten", "--stage", "loops"], "handwritten runs whole models only"),
