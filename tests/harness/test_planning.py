@@ -151,7 +151,7 @@ def test_an_interpreter_that_is_gone_is_missing_with_its_remedy(stored, monkeypa
 
 
 def test_a_reference_that_is_gone_is_told_before_anything_runs(stored, monkeypatch):
-    with pytest.raises(Unreadable, match=r"reference cpython-3\.13 is not on this machine"):
+    with pytest.raises(Unreadable, match=r"reference cpython-3\.13 is no longer on this machine"):
         resume(stored, monkeypatch, found=FOUND[:1])
 
 

@@ -35,7 +35,7 @@ def history(
     for line in left_out:
         complain(line)
     if found is None:
-        what = f"{units.count(len(races), 'run')} with speedups, but no cell was measured twice on one machine"
+        what = f"{units.count(len(races), 'run')} with speedups, and no cell was measured twice on one machine"
         needs = "A history needs two runs of a cell: make another with `zoomgrad run`, or name their folder."
         complain(f"{short(folder)}: {what}\n  {needs}")
         raise typer.Exit(WRONG_USE)
