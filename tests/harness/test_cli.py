@@ -103,7 +103,7 @@ def test_list_shows_everything_there_is(zoomgrad):
     assert result.returncode == 0, result.stderr
     for name in (*engines.names(), "xor", "mnist-b1000", "mlp-IxHxO", RUNNING, "smoke", "quick", "full"):
         assert re.search(rf"(?m)^{re.escape(name)} ", result.stdout), name
-    assert last_line(result).startswith("Race them: `zoomgrad run")
+    assert last_line(result).startswith("Measure some of them: `zoomgrad run")
 
 
 def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
@@ -132,8 +132,11 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
         (["train", "xor", "--interpreter", "cpython-3"], "no interpreter 'cpython-3'\n  Did you mean cpython-3."),
         (["show", "tuor"], "no workload 'tuor'\n  Did you mean tour"),
         (["show", "xor", "--stage", "tapes"], "tapes"),
-        (["show", "xor", "--stage", "tape"], "tuple compiles nothing: it has no tape\n  Use --stage graph"),
-        (["show", "xor", "--engine", "tcc", "--stage", "loops"], "tcc recovers no loops: it has no loops\n  Use"),
+        (["show", "xor", "--stage", "tape"], "tuple compiles nothing, so it has no stage tape\n  Use --stage graph"),
+        (
+            ["show", "xor", "--engine", "tcc", "--stage", "loops"],
+            "tcc recovers no loops, so it has no stage loops\n  Use",
+        ),
         (["show", "xor", "--engine", "handwritten"], "handwritten runs whole models only"),
         (["show", "xor", "--engine", "handwritten", "--format", "dot"], "handwritten runs whole models only"),
         (["show", "xor", "--engine", "handwritten", "--stage", "loops"], "handwritten runs whole models only"),
@@ -218,7 +221,7 @@ def line(command, option, value):
 def test_an_empty_name_among_several_is_refused(command, option, value, asked):
     result = asked(*line(command, option, value))
     assert result.returncode == 2, result.stdout
-    assert f"Invalid value for '{option}': {value!r} has an empty name; leave the option out, or" in result.stderr
+    assert f"Invalid value for '{option}': {value!r} has an empty name; write names like" in result.stderr
     assert not asked.runs.exists()
 
 
@@ -228,7 +231,7 @@ def test_an_empty_name_is_refused_and_not_left_out(command, option, value, asked
     result = asked(*line(command, option, value))
     assert result.returncode == 2, result.stdout
     assert f"Invalid value for '{option}'" in result.stderr
-    assert f": {value!r} names nothing; leave it out, or name something" in result.stderr
+    assert f": {value!r} is an empty name; give a name, or leave it out" in result.stderr
     assert not asked.runs.exists()
 
 
@@ -299,7 +302,7 @@ def test_a_report_beside_another_run_without_a_speedup_in_common_says_so(zoomgra
     result = zoomgrad("report", folder.name, "--compare", other.folder.name)
     assert result.returncode == 0, result.stderr
     assert "no speedup in common" in result.stderr
-    assert "Both need baseline" in result.stderr
+    assert "Each run needs baseline" in result.stderr
 
 
 # Looking and training
@@ -346,7 +349,7 @@ def test_train_repeats_and_sums_up(zoomgrad):
     assert result.returncode == 0, result.stderr
     assert re.findall(r"(?m)^seed (\d+): 50 epochs, loss [\d.]+, accuracy ", result.stdout) == ["1337", "1338"]
     assert re.search(r"(?m)^loss: median .*, n = 2$", result.stdout)
-    assert last_line(result) == "Race the engines on it: `zoomgrad run --workloads xor`."
+    assert last_line(result) == "Compare the engines on it: `zoomgrad run --workloads xor`."
 
 
 def test_a_training_that_leaves_the_numbers_is_a_failure_with_the_step(zoomgrad):
@@ -495,7 +498,7 @@ def test_a_run_that_waits_starts_when_the_other_has_ended(command, runs, tmp_pat
             **command("run", "--preset", "smoke", *ONE_CELL, "--wait"), stdout=subprocess.PIPE, text=True
         )
         line = next(line for line in process.stdout if "waiting" in line)
-        assert f"waiting for the end of another run: pid {os.getpid()} (" in line
+        assert f"waiting for another run to end: pid {os.getpid()} (" in line
         assert not runs.exists()
     output = process.communicate(timeout=120)[0]
     assert process.returncode == 0, output
@@ -590,7 +593,7 @@ def test_limits_are_kept_with_the_run_and_a_hit_one_is_in_the_record(zoomgrad, r
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("run", "--memory", "much"), "'much' is not a size; write 8G, 512M or 65536"),
+        (("run", "--memory", "much"), "'much' is not a size; write for example 8G, 512M or 65536 (bytes)"),
         (("run", "--memory", "-1G"), "not a size"),
         (("run", "--output", "0"), "must be more than 0"),
         (("run", "--memory", "99999999999T"), "not a size"),
@@ -662,21 +665,21 @@ def test_the_gate_makes_a_baseline_run_on_purpose_only_and_compares_runs_with_it
 
     partial = asked_there("check", "--engines", "tcc", "--update")
     assert partial.returncode == 2
-    assert "a baseline run has all of its preset's cells" in partial.stderr
+    assert "a baseline run must have all cells of its preset" in partial.stderr
 
     chosen = ("--engines", "baseline,tcc", "--workloads", "xor", "--interpreters", RUNNING, "--blocks", 3)
     assert zoomgrad("run", "--preset", "smoke", *chosen).returncode == 0
     (run,) = [path.name for path in runs.iterdir() if path.is_dir()]
     made = asked_there("check", run, "--update")
     assert made.returncode == 0, made.stdout + made.stderr
-    assert last_line(made).startswith(f"{run} is the baseline run of smoke now")
+    assert last_line(made).startswith(f"{run} is now the baseline run of preset smoke")
     kept = RunFile(tmp_path / "baseline_runs" / "smoke.jsonl.xz")
     assert last_line(made).endswith("commit baseline_runs/smoke.jsonl.xz")
     assert kept.records() == Store(runs / run).records()
 
     without_effect = asked_there("check", run, "--preset", "quick", "--until", "5%")
     assert without_effect.returncode == 2
-    assert "checked as it is, without --preset, --until" in without_effect.stderr
+    assert "is a finished run, so --preset, --until" in without_effect.stderr
 
     again = zoomgrad("check", run)  # a run is never worse than itself
     assert again.returncode == 0, again.stdout + again.stderr
@@ -698,9 +701,9 @@ def test_the_gate_makes_a_baseline_run_on_purpose_only_and_compares_runs_with_it
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("run", "--until", "5"), "'5' is not a share; write 5% or 0.05"),
+        (("run", "--until", "5"), "'5' is not a share; write for example 5% or 0.05, above 0 and below 1"),
         (("run", "--until", "much"), "'much' is not a share"),
-        (("run", "--budget", "soon"), "'soon' is not a time; write 90s, 10m or 1h30m"),
+        (("run", "--budget", "soon"), "'soon' is not a time; write for example 90s, 10m or 1h30m"),
         (("run", "--budget", "1s", "--interpreters", RUNNING), "no cell fits into 1 s"),
     ],
 )

@@ -149,7 +149,7 @@ def test_a_worker_that_crashes_is_told_by_its_signal(task, job, stand_in):
 
 def test_a_worker_that_ends_without_an_reply_is_told_by_its_code(job, stand_in):
     answer = run("vouch", job, python=stand_in("sys.exit(3)"))
-    assert answer.reply["reason"] == "the worker ended with exit code 3 and no reply: it wrote nothing"
+    assert answer.reply["reason"] == "the worker ended with exit code 3 and no reply: no output"
     answer = run("vouch", job, python=stand_in("sys.exit(0)"))
     assert answer.reply["status"] == "failed"
 
@@ -173,7 +173,7 @@ def test_measuring_without_times_is_a_failure(job, stand_in):
         "print('no space left')"
     )
     answer = run("measure", job, python=python)
-    assert answer.reply == {"status": "failed", "reason": "pyperf kept no result: no space left"}
+    assert answer.reply == {"status": "failed", "reason": "pyperf wrote no result: no space left"}
 
 
 def is_running(pid):

@@ -251,7 +251,7 @@ def test_a_vouching_that_is_none_is_a_failure(job, stand_in, reply, said):
     python = stand_in(f"job = json.load(open(sys.argv[-1]))\nopen(job['reply_file'], 'w').write({json.dumps(reply)!r})")
     found = isolate("vouch", python, job, limits=Limits(60.0), draw=Draw()).reply
     assert found["status"] == "failed"
-    assert found["reason"].startswith(f"tuple: its reply is wrong: {said}")
+    assert found["reason"].startswith(f"tuple: its reply is invalid: {said}")
 
 
 # Limits

@@ -141,7 +141,7 @@ def test_times_of_two_machines_are_never_mixed(fact, stored, monkeypatch):
 
 def test_times_of_two_builds_are_never_mixed(stored, monkeypatch):
     rebuilt = interpreter("cpython-3.9", full_version="3.9.0 (another compiler)")
-    with pytest.raises(Unreadable, match=r"cpython-3\.9 was 3\.9\.0, now it is 3\.9\.0 \(another compiler\)"):
+    with pytest.raises(Unreadable, match=r"cpython-3\.9 was 3\.9\.0 and is now 3\.9\.0 \(another compiler\)"):
         resume(stored, monkeypatch, found=[rebuilt, *FOUND[1:]])
 
 
@@ -151,7 +151,7 @@ def test_an_interpreter_that_is_gone_is_missing_with_its_remedy(stored, monkeypa
 
 
 def test_a_reference_that_is_gone_is_told_before_anything_runs(stored, monkeypatch):
-    with pytest.raises(Unreadable, match=r"reference cpython-3\.13 is not on this machine"):
+    with pytest.raises(Unreadable, match=r"reference cpython-3\.13 is no longer on this machine"):
         resume(stored, monkeypatch, found=FOUND[:1])
 
 

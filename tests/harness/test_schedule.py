@@ -441,7 +441,7 @@ def test_a_stretch_that_nobody_vouches_for_any_more_is_not_replaced_by_another(t
     execute(plan(cells=CELLS[:1], blocks=2), workers, tmp_path)
     assert workers.measured == []
     assert statuses(store) == {("baseline", 0): "measured", ("baseline", 1): "failed"}
-    assert "25 steps a stretch, and tcc/cpython-3.13/xor vouches for 16 now" in store.records()[1].reason
+    assert "25 steps per stretch, but tcc/cpython-3.13/xor vouches for only 16 now" in store.records()[1].reason
 
 
 def test_a_vouching_that_failed_is_tried_again_when_the_run_is_resumed(tmp_path):

@@ -120,7 +120,7 @@ def test_every_command_takes_a_run_that_was_kept_as_a_file(zoomgrad, tmp_path):
 
 def test_a_run_that_was_kept_as_a_file_is_not_added_to(zoomgrad, tmp_path):
     file = kept(tmp_path).keep_as(tmp_path / "kept.jsonl.xz").path
-    refused(zoomgrad("run", "--resume", file), "stays as it is")
+    refused(zoomgrad("run", "--resume", file), "can't be changed")
 
 
 def test_nothing_is_written_through_a_link_beside_a_file(zoomgrad, tmp_path, mine):

@@ -40,7 +40,7 @@ def test_an_anatomy_tells_shares_and_what_measuring_adds():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"step_seconds": 10.1}, "parts add up to 10 s of a step of 10.1 s"),
+        ({"step_seconds": 10.1}, "parts add up to 10 s, but the step takes 10.1 s"),
         ({"parts": {"build": 10.0}}, "parts must be build, forward, order"),
         ({"parts": {}, "step_seconds": 0.0}, "not none"),
         ({"parts": dict.fromkeys(PARTS, 0.0), "step_seconds": 0.0}, "parts add up to 0 s"),

@@ -52,7 +52,7 @@ def test_a_file_gives_its_run_back(tmp_path):
 
 def test_too_much_for_one_file_is_not_packed(monkeypatch):
     monkeypatch.setattr(run_file, "MOST_UNPACKED_BYTES", 100)
-    with pytest.raises(Unreadable, match="too many for one file"):
+    with pytest.raises(Unreadable, match="too large for a file"):
         pack(snapshot())
 
 
@@ -73,13 +73,13 @@ def of(engine):
 
 STRANGE = {
     "empty": (b"", "is cut short"),
-    "text": (b"years of work", "is not an xz file"),
+    "text": (b"years of work", "not an xz file"),
     "cut short": (packed(RUN, RECORD)[:-9], "is cut short"),
-    "two streams": (packed(RUN) + packed(RECORD), "goes on after its end"),
-    "the old container": (lzma.compress(b"{}", lzma.FORMAT_ALONE), "is not an xz file"),
+    "two streams": (packed(RUN) + packed(RECORD), "has data after the end of its stream"),
+    "the old container": (lzma.compress(b"{}", lzma.FORMAT_ALONE), "not an xz file"),
     "a dictionary of a gigabyte": (
         lzma.compress(b"{}", filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 2**30}]),
-        "is not an xz file",
+        "not an xz file",
     ),
     "no JSON": (lzma.compress(b"{"), "line 1: the file as a whole"),
     "no text": (lzma.compress(b"\xff\xfe"), "line 1: the file as a whole"),
@@ -89,9 +89,9 @@ STRANGE = {
     "text for a time": (packed(RUN, RECORD, altered(step_seconds=["fast"])), "line 3: record.step_seconds.0: "),
     "a path for a name": (packed(RUN, of("../x")), "line 2: record.cell"),
     "a record twice": (packed(RUN, RECORD, RECORD), "the same record twice"),
-    "a record of another run": (packed(RUN, of("slots")), "the run has no cell slots"),
+    "a record of another run": (packed(RUN, of("slots")), "a record belongs to slots"),
     "an unknown line": (packed(RUN, {"more": 1}), "line 2: more: "),
-    "a line of two": (packed({**RUN, **RECORD}), "a line holds one of run, looker, record"),
+    "a line of two": (packed({**RUN, **RECORD}), "a line must hold exactly one of run, looker, record"),
 }
 
 
@@ -184,7 +184,7 @@ def test_nothing_is_written_into_a_folder_that_zoomgrad_did_not_make(tmp_path):
     theirs = tmp_path / "thesis"
     theirs.mkdir()
     for ask in (kept.pages_folder, lambda: kept.file("check.md"), lambda: kept.export_file("run.csv")):
-        with pytest.raises(Unreadable, match="zoomgrad did not make it"):
+        with pytest.raises(Unreadable, match="zoomgrad did not make this folder"):
             ask()
     theirs.rename(tmp_path / "elsewhere")
     assert kept.file("check.md").parent == kept.pages_folder() == theirs
@@ -192,7 +192,7 @@ def test_nothing_is_written_into_a_folder_that_zoomgrad_did_not_make(tmp_path):
 
 def test_a_line_that_could_not_be_read_again_is_not_packed(monkeypatch):
     monkeypatch.setattr(run_file, "MOST_LINE_BYTES", 100)
-    with pytest.raises(Unreadable, match="too many for one file"):
+    with pytest.raises(Unreadable, match="too large for a file"):
         pack(snapshot())
 
 

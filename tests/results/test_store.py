@@ -159,7 +159,7 @@ def looked():
 
 def test_a_second_run_of_the_same_name_says_so_and_leaves_the_first(store, tmp_path):
     store.write(record(CELLS[0], 0))
-    with pytest.raises(Unreadable, match="a run of this name already"):
+    with pytest.raises(Unreadable, match="a run of this name exists already"):
         Store.create(store.run, under=tmp_path)
     assert len(store.records()) == 1
 
@@ -181,13 +181,13 @@ def test_a_run_that_could_not_begin_leaves_nothing(store, tmp_path, monkeypatch)
 def test_a_record_under_another_name_is_refused(store, name):
     path = store.write(record(CELLS[0], 0))
     path.with_name(name).write_bytes(path.read_bytes())
-    with pytest.raises(Unreadable, match=r"holds what tuple--cpython-3\.13--xor--0\.json should hold"):
+    with pytest.raises(Unreadable, match=r"has the content of tuple--cpython-3\.13--xor--0\.json"):
         store.records()
 
 
 def test_a_record_of_a_cell_that_is_not_in_the_plan_is_refused(store):
     store.write(record(CELLS[0].model_copy(update={"engine": "slots"}), 0))
-    with pytest.raises(Unreadable, match=r"the run has no cell slots/cpython-3\.13/xor"):
+    with pytest.raises(Unreadable, match=r"slots/cpython-3\.13/xor is not a cell of this run"):
         store.records()
 
 
@@ -195,11 +195,11 @@ def test_a_vouching_or_a_profile_under_another_name_is_refused(store):
     path = store.write_vouching(vouching())
     path.rename(path.with_name("mnist.json"))
     for read in (store.vouchings, lambda: store.vouching("mnist")):
-        with pytest.raises(Unreadable, match=r"holds what xor\.json should hold"):
+        with pytest.raises(Unreadable, match=r"has the content of xor\.json"):
             read()
     path = store.write_profile(looked())
     path.rename(path.with_name("a.json"))
-    with pytest.raises(Unreadable, match="should hold"):
+    with pytest.raises(Unreadable, match="has the content of"):
         store.profiles()
 
 

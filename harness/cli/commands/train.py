@@ -1,4 +1,4 @@
-"""`zoomgrad train`."""
+"""`zoomgrad train`: run `harness.worker.train` on one engine and display its events."""
 
 from __future__ import annotations
 
@@ -20,19 +20,25 @@ from harness.worker.train import Event, Settings
 from results.printable import printable
 
 LINE_CHARACTERS = 1 << 20
-"""Of a worker's line that are read at once; an event has a few thousand."""
+"""Longest line that is read from a worker. An event has a few thousand characters."""
 
 
 @app.command()
 def train(
-    workload: Annotated[str, typer.Argument(help="Name of a workload.")],
+    workload: Annotated[str, typer.Argument(help="Workload; see `zoomgrad list`.")],
     engine: Engine = "replay",
-    epochs: Annotated[Optional[int], typer.Option(min=1, help="At most so many; the workload's own number.")] = None,
-    tolerance: Annotated[Optional[float], typer.Option(help="Stop once an epoch's mean loss is below.")] = None,
-    repeats: Annotated[int, typer.Option(min=1, help="Trainings, each from other starting parameters.")] = 1,
+    epochs: Annotated[Optional[int], typer.Option(min=1, help="Most epochs. Default: the workload's number.")] = None,
+    tolerance: Annotated[
+        Optional[float],
+        typer.Option(help="Stop when an epoch's mean loss is below this. Default: the workload's tolerance, if any."),
+    ] = None,
+    repeats: Annotated[
+        int,
+        typer.Option(min=1, help="Trainings from different starting parameters; with more than one, prints quartiles."),
+    ] = 1,
     interpreter: OnInterpreter = None,
 ) -> None:
-    """Train by hand: live loss and accuracy, until a tolerance, repeated over seeds for a distribution."""
+    """Train interactively with live loss and accuracy, over one seed or several."""
     engines.load(engine)
     workloads.load(workload)
     settings: Settings = {
@@ -56,7 +62,7 @@ def train(
                 event = _event(line)
                 try:
                     progress.show(event or {})
-                except (LookupError, AttributeError, TypeError, ValueError, ArithmeticError):  # an engine's own words
+                except (LookupError, AttributeError, TypeError, ValueError, ArithmeticError):  # an engine's own output
                     err.print(printable(line.rstrip()), markup=False, soft_wrap=True)
             worker.wait()
         except KeyboardInterrupt:
@@ -64,7 +70,7 @@ def train(
         finally:
             with uninterrupted():
                 code = worker.poll()
-                end(worker, known)  # a compiler that it started has a group of its own
+                end(worker, known)  # also ends compilers, which have their own process groups
                 progress.close()
     for failure in progress.failures:
         complain(str(failure))
@@ -72,11 +78,11 @@ def train(
         out.print(*display.distribution_lines(progress.ends), sep="\n")
     if progress.failures or code:
         raise typer.Exit(FAILED)
-    say_next(f"Race the engines on it: `zoomgrad run --workloads {workload}`.")
+    say_next(f"Compare the engines on it: `zoomgrad run --workloads {workload}`.")
 
 
 def _event(line: str) -> Event | None:
-    """The event in that line; None where the worker or its engine printed something else."""
+    """Parse the event in a line; None if the worker or its engine printed something else."""
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):

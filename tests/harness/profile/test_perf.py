@@ -116,9 +116,9 @@ def test_pypy_is_profiled_too(session, usable):
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("echo 'no \033[2J access' >&2; exit 1", "perf may not profile: it ended with exit code 1: no"),
-        ("exec sleep 1000", "perf may not profile: it gave no answer within 0.5 s"),
-        ("exec yes", "perf may not profile: it wrote more than"),
+        ("echo 'no \033[2J access' >&2; exit 1", "perf is not permitted to profile: it ended with exit code 1: no"),
+        ("exec sleep 1000", "perf is not permitted to profile: it gave no answer within 0.5 s"),
+        ("exec yes", "perf is not permitted to profile: it wrote more than"),
     ],
 )
 @pytest.mark.skipif(sys.platform != "linux", reason="perf is Linux's own")

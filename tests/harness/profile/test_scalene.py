@@ -59,7 +59,7 @@ class Fake:
 
 def test_too_short_a_run_writes_no_file_and_exits_with_0(session):
     """Scalene's own behaviour, scripted here: a longer real run may or may not be long enough."""
-    with pytest.raises(NoProfile, match=r"kept nothing of 0\.2 s: did not run for long enough") as none:
+    with pytest.raises(NoProfile, match=r"wrote nothing after 0\.2 s: did not run for long enough") as none:
         scalene.profile(session("tuple", run=Fake("did not run for long enough")))
     assert none.value.status == "failed"
     assert "--seconds" in none.value.remedy

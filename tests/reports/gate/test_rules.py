@@ -309,7 +309,7 @@ def test_a_cell_that_never_settled_is_unsure():
 
 def test_the_table_reads_as_a_sentence_and_rows():
     found = verdicts(race({"tcc": 1.25}), BASELINE_RUN, LIMITS)
-    table = verdict_table(race().run, BASELINE_RUN.run, found, "Suspects were measured again, in 5 more blocks.")
+    table = verdict_table(race().run, BASELINE_RUN.run, found, "Suspects were measured again in 5 more blocks.")
     assert not table.passed
     assert table.sentence.startswith("FAILED against run-2: 1 worse, 2 same.")
     (row,) = table.rows
