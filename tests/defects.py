@@ -410,7 +410,7 @@ DEFECTS = (
         "reports/gate/test_rules.py",
     ),
     Defect(
-        "gate: a compile time is compared with pace-corrected steps",
+        "gate: a compile time is compared with steadied steps",
         "reports/gate/rules.py",
         "common(self.steps_as_measured[baseline_of(cell)], self.compiled[cell])",
         "common(self.steps[baseline_of(cell)], self.compiled[cell])",
