@@ -52,7 +52,7 @@ DEFECTS = (
         "engines/interpreted/trainer.py",
         "            v.grad = 0.0\n        self._loss.grad = 1.0",
         "            pass\n        self._loss.grad = 1.0",
-        "harness/worker/test_workloads.py::test_training_is_the_loop_that_a_person_writes[replay-xor]",
+        "harness/worker/test_workloads.py::test_training_equals_the_loop_written_by_hand[replay-xor]",
     ),
     Defect(
         "interpreted training: the rate is divided by the batch first, which rounds differently",
@@ -343,7 +343,7 @@ DEFECTS = (
         "harness/containment/running.py",
         "    descendants.end_orphans(known)\n",
         "",
-        "harness/test_misbehaving.py::test_what_leaves_the_session_ends_with_the_worker[session-False]",
+        "harness/test_misbehaving.py::test_a_process_that_leaves_the_session_ends_with_the_worker[session-False]",
     ),
     Defect(
         "isolation: a worker does not ask to be killed with its parent",
@@ -357,7 +357,7 @@ DEFECTS = (
         "harness/run/lock.py",
         "fcntl.LOCK_EX | fcntl.LOCK_NB",
         "fcntl.LOCK_SH | fcntl.LOCK_NB",
-        "harness/test_lock.py::test_a_second_run_is_told_who_measures",
+        "harness/test_lock.py::test_a_second_run_learns_who_holds_the_lock",
     ),
     Defect(
         "interpreters: 3.11.7 is newer than 3.11.10",
@@ -378,14 +378,14 @@ DEFECTS = (
         "harness/cli/options.py",
         "if text is not None and not text.strip():",
         "if text and not text.strip():",
-        "harness/test_cli.py::test_an_empty_name_is_refused_and_not_left_out",
+        "harness/test_cli.py::test_an_empty_name_is_refused_not_ignored",
     ),
     Defect(
         "command line: wrong usage exits like a failed check",
         "harness/cli/app.py",
         "WRONG_USE = 2",
         "WRONG_USE = 1",
-        "harness/test_cli.py::test_wrong_use_is_told_with_the_nearest_right_one",
+        "harness/test_cli.py::test_wrong_use_names_the_mistake_and_the_remedy",
     ),
     Defect(
         "store: the partial record of a killed process counts as a record",
