@@ -711,7 +711,7 @@ def test_an_invalid_share_or_time_is_refused(asked, arguments, said):
 
 
 @pytest.mark.alone
-def test_a_run_until_a_precision_adds_blocks_within_its_budget(zoomgrad, runs):
+def test_a_run_until_a_precision_adds_blocks(zoomgrad, runs):
     chosen = ("--engines", "baseline,tcc", "--workloads", "xor", "--interpreters", RUNNING, "--blocks", 1)
     result = zoomgrad("run", "--preset", "smoke", *chosen, "--until", "1%", "--budget", "10s")
     assert result.returncode == 0, result.stdout + result.stderr
