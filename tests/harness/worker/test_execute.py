@@ -155,14 +155,14 @@ def test_an_engine_without_a_value_is_refused(tmp_path):
     assert "--engine tuple" in result.stderr
 
 
-def test_an_exception_ends_it_as_python_would(tmp_path):
+def test_an_exception_ends_the_program_as_in_python(tmp_path):
     result = execute("tuple", tmp_path, "1 / 0")
     assert result.returncode == 1
     assert "ZeroDivisionError" in result.stderr
 
 
-def test_what_a_program_starts_is_not_marked_as_a_worker(tmp_path):
-    """The next run ends what a worker left behind; an editor that a program started is its user's."""
+def test_a_process_that_a_program_starts_is_not_marked_as_a_worker(tmp_path):
+    """The next run ends processes that a worker left behind; an editor that a program started must stay."""
     text = "import os, subprocess, micrograd; subprocess.run('echo marked: $ZOOMGRAD_HARNESS', shell=True)"
     (tmp_path / "program.py").write_text(text)
     result = subprocess.run(
