@@ -1,4 +1,4 @@
-"""How the graph prints and is drawn."""
+"""Printing and drawing of a Value graph."""
 
 import os
 import shutil
@@ -74,9 +74,9 @@ def test_without_dot_a_notebook_shows_text(monkeypatch):
     assert drawing._repr_mimebundle_() == {"text/plain": str(drawing)}
 
 
-@pytest.mark.skipif(os.name != "posix", reason="the program is a script")
+@pytest.mark.skipif(os.name != "posix", reason="the fake `dot` is a shell script, which needs POSIX")
 @pytest.mark.parametrize("text", ["exit 1", "exec sleep 1000", "kill -SEGV $$"])
-def test_with_a_dot_that_misbehaves_a_notebook_shows_text(tmp_path, monkeypatch, text):
+def test_if_dot_misbehaves_a_notebook_shows_text(tmp_path, monkeypatch, text):
     program = tmp_path / "dot"
     program.write_text(f"#!/bin/sh\n{text}\n")
     program.chmod(0o755)

@@ -1,4 +1,4 @@
-"""The Value API as published, and what micrograd itself can't: depth without recursion, and cycles told."""
+"""The Value API as published, and what micrograd lacks: deep graphs without recursion, and an error for cycles."""
 
 import gc
 import math
@@ -94,7 +94,7 @@ def test_a_program_may_add_an_operation_with_its_own_closure(engine):
     assert x.grad == math.cos(0.5) * 3.0
 
 
-def test_topo_puts_operands_first_left_to_right(Value):
+def test_topo_lists_operands_first_from_left_to_right(Value):
     a, b = Value(1.0), Value(2.0)
     left, right = a * b, a + 3.0
     root = left - right
@@ -122,12 +122,12 @@ def test_a_chain_of_100_000_additions_differentiates(Value):
         x = x + a
     x.backward()
     assert (x.data, a.grad) == (100_001.0, 100_001.0)
-    # A deep graph must also go away without recursion.
+    # Freeing a deep graph must not recurse either.
     del x
     gc.collect()
 
 
-def test_a_cycle_made_by_hand_is_told(Value):
+def test_a_cycle_made_by_hand_is_refused(Value):
     a = Value(1.0, label="a")
     b = a + 1.0
     c = b * 2.0
@@ -143,7 +143,7 @@ def test_an_exponent_must_be_a_number(Value):
 
 @pytest.mark.parametrize("exponent", [math.inf, -math.inf, math.nan, 10**309, -(10**400)], ids=lambda k: repr(k)[:5])
 def test_an_exponent_must_be_finite(Value, exponent):
-    """Infinity and NaN are not numbers that a tape or a C program holds; an int beyond all floats takes forever."""
+    """A tape and C can't hold infinity or NaN as constants, and powers with an int beyond all floats take forever."""
     for base in (2.0, 1.0, 0.0, -1.0):
         with pytest.raises(
             ValueError, match=r"exponent of \*\* must be a finite number, not .*\n  Powers are constants"
@@ -151,7 +151,7 @@ def test_an_exponent_must_be_finite(Value, exponent):
             Value(base) ** exponent
 
 
-def test_division_makes_a_power_of_its_own_each_time(Value):
+def test_each_division_makes_its_own_power_node(Value):
     a, b = Value(1.0), Value(4.0)
     first, second = a / b, a / b
     powers = [v for v in (first + second).topo() if v._op == "**-1"]

@@ -1,4 +1,4 @@
-"""Whether the published claims hold: each rule, on figures that decide it."""
+"""The published claims: each rule on figures for which it must hold, must not hold, or can't be decided."""
 
 import re
 
@@ -141,13 +141,13 @@ THREE = {"gc_collect_main.lto_priv.0": 0.37, "deduce_unreachable": 0.28, "visit_
     ],
 )
 def test_symbols_are_compared_with_symbols(claim, shares, conclusion, said):
-    """However large our group of the collector is."""
+    """The share of our own collector group does not matter."""
     finding = finding_of(claim, perf("baseline", {"garbage collector": 0.9, "others": 0.1}, **shares))
     assert finding.conclusion == conclusion
     assert said in f"{finding.figures} {finding.reason}"
 
 
-def test_the_published_table_is_cut_where_it_says():
+def test_the_published_symbols_are_sorted_and_add_up():
     assert [symbol.share for symbol in PUBLISHED] == sorted((symbol.share for symbol in PUBLISHED), reverse=True)
     assert sum(symbol.share for symbol in PUBLISHED) == pytest.approx(0.9135)
 
@@ -227,7 +227,7 @@ def test_pypy_takes_a_couple_of_images_per_second(profile, conclusion, said):
         ),
     ],
 )
-def test_hoisting_speeds_up_pypy_by_one_and_the_same_profiler(profiles, conclusion, said):
+def test_hoisting_speeds_up_pypy_according_to_one_profiler(profiles, conclusion, said):
     finding = finding_of(hoisting_speeds_up_pypy, *profiles, pair=ON_PYPY)
     assert finding.conclusion == conclusion
     assert said in f"{finding.figures} {finding.reason}"
@@ -257,7 +257,7 @@ def test_the_slowest_bits_of_hoisted(seconds, slowest, next_, said):
         ({"build": 0.2, "order": 0.2, "backward": 0.6}, "does not hold", "takes more than both"),
     ],
 )
-def test_the_hypothesis(seconds, conclusion, said):
+def test_graph_and_order_are_the_pain_points(seconds, conclusion, said):
     finding = finding_of(graph_and_order_are_the_pain_points, example_profiles.anatomy(cell("baseline"), **seconds))
     assert finding.conclusion == conclusion
     assert said in f"{finding.figures} {finding.reason}"
@@ -283,7 +283,7 @@ def test_the_hypothesis(seconds, conclusion, said):
     ],
 )
 def test_memory_goes_up(profile, conclusion, said):
-    """Only a rising floor is a leak: a saw-tooth goes up all the time, and down again."""
+    """Only a rising floor is a leak. A saw-tooth also rises all the time, but it falls again."""
     finding = finding_of(memory_goes_up, profile)
     assert finding.conclusion == conclusion
     assert said in f"{finding.figures} {finding.reason}"
@@ -355,7 +355,7 @@ def test_slots_remove_dictionaries(tuples, slots, conclusion, said):
     assert said in f"{finding.figures} {finding.reason}"
 
 
-def test_an_old_interpreter_keeps_dictionaries():
+def test_an_old_interpreter_still_has_dictionaries():
     profiles = (perf(engine, interpreter=OLD) for engine in LADDER)
     finding = finding_of(slots_remove_dictionaries, *profiles, pair=(OLD, WORKLOAD))
     assert finding.conclusion == "not seen"
@@ -436,7 +436,7 @@ def compiled(engine, fused=None, **passes):
         (fusing_is_unlikely, compiled(FUSING), "not seen", "an older profile counted nothing"),
     ],
 )
-def test_what_a_compiler_does_with_the_published_form(claim, profile, conclusion, said):
+def test_compiling_the_published_form(claim, profile, conclusion, said):
     finding = finding_of(claim, profile)
     assert finding.conclusion == conclusion
     assert said in f"{finding.figures} {finding.reason}"
@@ -459,7 +459,7 @@ def test_counting_frees_the_graph(before, after, conclusion):
 @pytest.mark.parametrize(
     "claim", [claim for claim in CLAIMS if claim.rule is not of_skybison], ids=lambda claim: claim.rule.__name__
 )
-def test_what_was_not_seen_says_why(claim):
+def test_a_claim_without_profiles_gives_the_reason(claim):
     where = PYPY if claim.interpreters == "pypy" else NEW
     models = (LineProfile, SymbolProfile, CollectorProfile, JitProfile, AnatomyProfile, MemoryProfile, CompilerProfile)
     engines = (*example_profiles.run().engines, ARRAYS, GLOBALS, FUSING)
@@ -472,7 +472,7 @@ def test_what_was_not_seen_says_why(claim):
     assert "did not run on" in nobody.reason
 
 
-def test_each_claim_is_tested_on_the_interpreters_that_it_is_about(index):
+def test_each_claim_is_checked_on_its_own_interpreters(index):
     where = {one.claim.rule: [pair for pair, _ in one.findings] for one in check_claims(index)}
     assert where[allocation_is_hottest] == [(OLD, WORKLOAD), PAIR]
     assert where[generated_python_is_compiled] == [(PYPY, WORKLOAD)]
@@ -480,7 +480,7 @@ def test_each_claim_is_tested_on_the_interpreters_that_it_is_about(index):
     assert where[of_skybison] == [("Skybison", "mnist")]
 
 
-def test_a_published_figure_is_of_its_workload_only():
+def test_a_published_figure_applies_only_to_its_workload():
     where = example_profiles.cell("baseline", workload="xor")
     found = {
         one.claim.rule: one.findings
@@ -503,13 +503,13 @@ def test_the_summary_names_the_interpreters(index):
     assert text.count(f"\n- **{NEW}, {WORKLOAD}: holds**. Figures") == sum(f"holds on {NEW}" in one for _, one in rows)
 
 
-def test_every_finding_is_a_line_of_its_own(index):
+def test_every_finding_has_its_own_line(index):
     lines = analysis(index.run, index.profiles).splitlines()
     assert sum(line.startswith("- **") for line in lines) == sum(len(one.findings) for one in check_claims(index))
     assert all(line.endswith(".") for line in lines if line.startswith("- **"))
 
 
-def test_there_is_no_profile():
+def test_a_run_without_profiles():
     text = analysis(example_profiles.run(), [])
     of_others = [claim for claim in CLAIMS if claim.rule is of_skybison]
     assert text.count("No profile.") == len(CLAIMS) - len(of_others)

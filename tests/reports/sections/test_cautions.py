@@ -1,4 +1,4 @@
-"""What should make a reader doubt the figures."""
+"""Cautions about a run's figures, and the runs that should have none."""
 
 import pytest
 
@@ -17,17 +17,17 @@ def quiet(example):
 
 
 def loaded(example, *loads):
-    """The same, in which others were busy during every n-th worker."""
+    """Return the run with other processes' load set to `loads` in turn, one per record."""
     pairs = zip(example.records, loads * len(example.records), strict=False)
     records = tuple(record.model_copy(update={"other_load": load}) for record, load in pairs)
     return type(example)(example.run, records)
 
 
-def test_a_quiet_run_of_enough_blocks_is_believed(quiet):
+def test_a_quiet_run_of_enough_blocks_has_no_caution(quiet):
     assert found(quiet, machine={}) == []
 
 
-def test_a_busy_machine_is_told_with_how_busy_it_was(quiet):
+def test_a_busy_machine_is_mentioned_with_its_load(quiet):
     (cause,) = found(loaded(quiet, 1.5), machine={})
     assert "other processes used 1.5 processors" in cause
     assert found(loaded(quiet, 1.5, 0.0, 0.0, 0.0, 0.0, 0.0), machine={}) == []
@@ -65,5 +65,5 @@ def test_wide_intervals(quiet):
     assert any("are known only to ±25 % or worse" in cause for cause in found(shaky, machine={}))
 
 
-def test_a_run_without_a_result_has_nothing_to_doubt(quiet):
+def test_a_run_without_a_result_has_no_caution(quiet):
     assert found(quiet.interrupted(0), machine={"frequency governor": "powersave"}) == []

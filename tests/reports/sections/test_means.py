@@ -1,4 +1,4 @@
-"""Speedups over all workloads."""
+"""Mean speedups over all workloads."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def texts(sheet):
 
 
 def test_an_engine_that_lacks_a_workload_has_no_mean(example):
-    """local-grads fails on xor under CPython 3.13."""
+    """`local-grads` fails on xor under CPython 3.13."""
     sheet = sheets(example)["cpython-3.13"]
     assert sheet.title == "cpython-3.13, over mnist, xor"
     assert "local-grads" not in texts(sheet)
@@ -35,5 +35,5 @@ def test_one_workload_has_no_mean(example, workload):
     assert not sheets(example.only(lambda cell: cell.workload == workload))
 
 
-def test_without_a_result_there_is_none(example):
+def test_there_is_no_mean_without_a_result(example):
     assert not sheets(example.interrupted(0))
