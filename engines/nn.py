@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import random
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, NamedTuple, Union
+from typing import Any, ClassVar, NamedTuple, Optional, Union
 
 ACTIVATIONS = {"relu": "ReLU", "tanh": "Tanh", "sigmoid": "Sigmoid", "linear": "Linear"}
 """Activation -> its name in a neuron's `repr`."""
@@ -80,13 +80,13 @@ class Layer(Module):
 class MLP(Module):
     """Layers in a row; the last one is linear unless `last_linear=False`.
 
-    step: what `update_parameters` multiplies gradients with, as in "Tour de micrograd".
+    step: learning rate of `update_parameters`, as in "Tour de micrograd".
     """
 
     Layer: ClassVar[type[Layer]]
 
     def __init__(
-        self, nin: int, nouts: Sequence[int], *, last_linear: bool = True, step: float = 0.0, **kwargs: Any
+        self, nin: int, nouts: Sequence[int], *, last_linear: bool = True, step: Optional[float] = None, **kwargs: Any
     ) -> None:
         self.step = step
         sizes = [nin, *nouts]
@@ -105,6 +105,9 @@ class MLP(Module):
         return [p for layer in self.layers for p in layer.parameters()]
 
     def update_parameters(self) -> None:
+        """Subtract `step` times the gradient from each parameter. Raises ValueError if there is no step."""
+        if self.step is None:
+            raise ValueError("the model has no step size\n  Pass it to the constructor: MLP(…, step=0.05).")
         for p in self.parameters():
             p.data += self.step * -p.grad
 

@@ -51,7 +51,7 @@ class Drawing(str):
         return result.stdout.decode(errors="replace")
 
     def render(self, filename: str = "graph") -> str:
-        """Write `filename`.svg, as the `graphviz` package does, and return its name. Raises Unavailable and OSError."""
+        """Write the picture to `filename`.svg and return that name. Raises Unavailable and OSError."""
         path = Path(f"{filename}.svg")
         path.write_text(self.svg(), encoding="utf-8")
         return str(path)

@@ -6,11 +6,12 @@ linearized and compiled. Data are doubles from the start.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Optional, Union
 
 from engines.api import Number
 from engines.graph.ops import OPS
-from engines.value_base import Derived, check_exponent
+from engines.value_base import Derived, check_exponent, refuse_closure
 
 
 class Value(Derived):
@@ -35,6 +36,10 @@ class Value(Derived):
 
     @_op.setter
     def _op(self, name: str) -> None:
+        if self._prev:
+            raise AttributeError(
+                f"_op of {self!r} says how it is computed, so it can't be changed\n  Use `label` for a name."
+            )
         self._name = name
 
     # Sums and products make up nearly the whole graph, so they skip the lookup in the op table.
@@ -74,9 +79,17 @@ class Value(Derived):
     def backward(self) -> None:
         self.grad = 1.0
         for v in reversed(self.topo()):
-            v._backward()
+            v._contribute()
 
-    def _backward(self) -> None:
+    @property
+    def _backward(self) -> Callable[[], None]:
+        return self._contribute
+
+    @_backward.setter
+    def _backward(self, closure: object) -> None:
+        refuse_closure("a compiled engine")
+
+    def _contribute(self) -> None:
         if not self._prev:
             return
         op, a = OPS[self._name], self._prev[0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Union
 
 from engines.api import Number
@@ -87,7 +88,7 @@ class Value(Derived):
 
     @property
     def _backward(self) -> Callable[[], None]:
-        return lambda: self._contribute(self)
+        return partial(self._contribute, self)
 
     @_backward.setter
     def _backward(self, contribute: Callable[[], None]) -> None:

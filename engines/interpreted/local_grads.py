@@ -7,11 +7,12 @@ this variant uses the old data; closures would read the new data.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Union
 
 from engines.api import Number
 from engines.interpreted.engine import InterpretedEngine
-from engines.value_base import Derived, check_exponent, power
+from engines.value_base import Derived, check_exponent, power, refuse_closure
 
 
 class Value(Derived):
@@ -85,7 +86,16 @@ class Value(Derived):
             for receiver, partial in zip(v._receivers, v._partials):
                 receiver.grad += partial * v.grad
 
-    def _backward(self) -> None:
+    @property
+    def _backward(self) -> Callable[[], None]:
+        return self._contribute
+
+    @_backward.setter
+    def _backward(self, closure: object) -> None:
+        refuse_closure("local-grads")
+
+    def _contribute(self) -> None:
+        # `backward` repeats this loop, because a call for each Value would take time.
         for receiver, partial in zip(self._receivers, self._partials):
             receiver.grad += partial * self.grad
 

@@ -11,7 +11,8 @@ No engine uses this module: `published.py` spells the same C for a whole tape.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
 from engines.graph.expr import ATOM_PRECEDENCE, C, Expr
@@ -24,14 +25,16 @@ CONSTANT, INPUT, WEIGHT, BIAS = "", "input", "weight", "bias"
 def forward(v: Any) -> str:
     """The assignment of a Value; empty for a weight, a bias and an input, which are set elsewhere.
 
-    Raises ValueError for an operation that is not in the op table.
+    Raises ValueError for an operation that is not in the op table, and for a constant that is not finite.
     """
     if v._op in (WEIGHT, BIAS, INPUT):
         return ""
     if v._op == CONSTANT:
-        return f"{data(v)} = {v.data};"
+        if not math.isfinite(v.data):
+            raise ValueError(f"there is no C for the constant {v!r}\n  Give it _op='input', and set it in your C.")
+        return f"{data(v)} = {+v.data};"  # + turns True into 1
     op, constant = _row(v)
-    return f"{data(v)} = {_spelled(op.forward, _leaves(v, op, constant))};"
+    return f"{data(v)} = {_spelled(op.forward, _leaves(v, _operands(v, op), constant))};"
 
 
 def backward(v: Any) -> list[str]:
@@ -42,10 +45,11 @@ def backward(v: Any) -> list[str]:
     if not v._prev:
         return []
     op, constant = _row(v)
-    leaves = _leaves(v, op, constant)
+    operands = _operands(v, op)
+    leaves = _leaves(v, operands, constant)
     return [
         f"{grad(operand)} += {_spelled(contribution, leaves)};"
-        for operand, contribution in zip(_operands(v, op), op.contributions)
+        for operand, contribution in zip(operands, op.contributions)
         if operand._op not in (CONSTANT, INPUT)
     ]
 
@@ -61,25 +65,24 @@ def grad(v: Any) -> str:
 
 
 def _row(v: Any) -> tuple[Op, Optional[str]]:
-    """The Value's row of the op table, and the constant that its `_op` names."""
-    if v._op in OPS and not OPS[v._op].takes_constant:
-        return OPS[v._op], None
-    # Interpreted Values have a constant only as part of `_op`, as in `**2`.
-    for op in OPS.values():
-        if op.takes_constant and v._op.startswith(op.name):
-            return op, v._op[len(op.name) :]
+    """The Value's row of the op table, and the constant in its `_op`, such as 2 in `**2`."""
+    name, constant = v._op, None
+    if name.startswith("**"):
+        name, constant = "**", {"True": "1", "False": "0"}.get(name[2:], name[2:])
+    if name in OPS:
+        return OPS[name], constant
     raise ValueError(f"there is no C for the operation {v._op!r}\n  Known: {', '.join(OPS)}.")
 
 
 def _operands(v: Any, op: Op) -> tuple[Any, ...]:
-    """The operands, left before right as far as `_prev` knows: a set has no order, and holds `a` of `a * a` once."""
+    """The operands, in order if `_prev` is a tuple. A set has no order, and holds one `a` for `a * a`."""
     operands = tuple(v._prev)
     return operands * op.arity if len(operands) == 1 else operands
 
 
-def _leaves(v: Any, op: Op, constant: Optional[str]) -> Mapping[str, tuple[str, int]]:
+def _leaves(v: Any, operands: Sequence[Any], constant: Optional[str]) -> Mapping[str, tuple[str, int]]:
     texts = {"out": data(v), "g": grad(v), "k": constant or ""}
-    texts.update(zip("ab", map(data, _operands(v, op))))
+    texts.update(zip("ab", map(data, operands)))
     return {name: (text, ATOM_PRECEDENCE) for name, text in texts.items()}
 
 

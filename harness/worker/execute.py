@@ -6,17 +6,19 @@ the name of a class in the program that the engine's Value replaces, or empty.
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
 import sys
+import traceback
 from pathlib import Path
 from types import ModuleType
-from typing import NoReturn
 
 import engines
 from engines.api import Engine, Unavailable
 from harness.worker import script
 from harness.worker.lifeline import HARNESS, end_with_the_harness
-from harness.worker.literature import offered
+from harness.worker.literature import offer, with_ids
 
 WRONG_USE = 2
 
@@ -36,27 +38,30 @@ def able(engine_name: str) -> Engine:
 def execute(engine: Engine, path: Path, arguments: list[str], *, replaced: str = "") -> None:
     """Run the program as `python SCRIPT ARG…` does: with its folder on the path, as `__main__`.
 
-    Warns on standard error if the program never imported the engine. Raises what the program raises.
+    A process can run only one program, because its threads and exit handlers may need the engine to the end. At exit, a
+    warning says if the program never imported it. Raises WrongScript, SyntaxError, and what the program raises.
     """
-    try:
-        tree = script.parse(path)
-        if replaced:
-            tree = script.replace(tree, replaced, engine, path)
-        numbered = script.uses_ids(tree, path)
-    except script.WrongScript as wrong:
-        _refuse(wrong)
+    tree = script.parse(path)
+    value = with_ids(engine.Value) if script.uses_ids(tree, path) else engine.Value
+    warning = script.never_imported(tree, path, engine.name)
+    if replaced:
+        tree = script.replace(tree, replaced, value, path)
+    code = compile(tree, str(path), "exec", dont_inherit=True)
+    imported = offer(engine, value)
+    atexit.register(lambda: imported or _warn(warning))
     sys.argv = [str(path), *arguments]
     sys.path[0] = str(path.resolve().parent)
     program = ModuleType("__main__")
-    program.__dict__["__file__"] = str(path)
+    program.__dict__["__file__"] = str(path.absolute())
     sys.modules["__main__"] = program
-    with offered(engine, numbered=numbered) as imported:
-        try:
-            exec(compile(tree, str(path), "exec"), program.__dict__)  # noqa: S102  (the program is the user's)
-        finally:
-            if not imported:
-                sys.stdout.flush()
-                sys.stderr.write(f"zoomgrad: {script.never_imported(tree, path, engine.name)}\n")
+    exec(code, program.__dict__)  # noqa: S102  (the program is the user's)
+
+
+def _warn(text: str) -> None:
+    # The program may have closed either stream.
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stdout.flush()
+        sys.stderr.write(f"zoomgrad: {text}\n")
 
 
 def main() -> None:
@@ -67,14 +72,14 @@ def main() -> None:
     name, replaced, path, *arguments = sys.argv[1:]
     try:
         engine = able(name)
-    except Unavailable as missing:
-        _refuse(missing)
-    execute(engine, Path(path), arguments, replaced=replaced)
-
-
-def _refuse(problem: Exception) -> NoReturn:
-    sys.stderr.write(f"zoomgrad: {problem}\n")
-    sys.exit(WRONG_USE)
+        execute(engine, Path(path), arguments, replaced=replaced)
+    except (Unavailable, script.WrongScript) as problem:
+        sys.stderr.write(f"zoomgrad: {problem}\n")
+        sys.exit(WRONG_USE)
+    except SyntaxError as error:
+        if error.filename != path:
+            raise
+        sys.exit("".join(traceback.format_exception_only(SyntaxError, error)).rstrip())  # without frames of ours
 
 
 if __name__ == "__main__":

@@ -11,10 +11,9 @@ the name, so a program's own modules come first.
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -27,9 +26,12 @@ from engines.straight import value_lines
 
 Names = Mapping[str, Any]
 
+ADOPT = "_adopt"
+"""In `micrograd.engine`: a decorator that makes a subclass of Value the class of all results. For `script.replace`."""
+
 
 class Modules(MetaPathFinder, Loader):
-    """An importer of modules whose names are given."""
+    """Import modules from dictionaries instead of files."""
 
     def __init__(self, contents: Mapping[str, Names], imported: set[str]) -> None:
         self._contents = contents
@@ -49,42 +51,40 @@ class Modules(MetaPathFinder, Loader):
             importlib.import_module("micrograd.nn")
 
 
-@contextlib.contextmanager
-def offered(engine: Engine, *, numbered: bool = False) -> Iterator[set[str]]:
-    """Make the modules importable within the block. Yields the names of those imported so far, a set that grows.
+def offer(engine: Engine, value: Any) -> set[str]:
+    """Make the modules importable, for the rest of the process. Returns a set of those imported so far.
 
-    numbered: give every Value an `_id`, `compile()` and `backward_compile()`. Creating a Value then takes longer.
+    value: the engine's Value, or a subclass, which all operators then create.
     """
-    imported: set[str] = set()
     operators = sys.modules[engine.Value.__module__].__dict__
-    value = operators["Value"] = with_ids(engine.Value) if numbered else engine.Value
-    networks = nn.bind(value, neuron=NamedNeuron if numbered else nn.Neuron)
-    names = {"Value": value, "Max": _maximum, "draw_dot": draw_dot, "__getattr__": _counter_of(value)}
+
+    def adopt(subclass: Any) -> Any:
+        operators["Value"] = subclass
+        return subclass
+
+    adopt(value)
+    networks = nn.bind(value, neuron=NamedNeuron if value is not engine.Value else nn.Neuron)
+    names = {"Value": value, "Max": Max, "draw_dot": draw_dot, "__getattr__": _counter_of(value), ADOPT: adopt}
     published = {"micrograd": {}, "micrograd.engine": names, "micrograd.nn": {**networks._asdict(), "Value": value}}
     tour = {"autograd": {"Value": value}, "nn": _tour(networks)}
-    finders = [Modules(published, imported), Modules(tour, imported)]
-    sys.meta_path[:] = [finders[0], *sys.meta_path, finders[1]]
-    try:
-        yield imported
-    finally:
-        operators["Value"] = engine.Value
-        for finder in finders:
-            sys.meta_path.remove(finder)
-        for name in imported:
-            sys.modules.pop(name, None)
+    imported: set[str] = set()
+    sys.meta_path[:] = [Modules(published, imported), *sys.meta_path, Modules(tour, imported)]
+    return imported
 
 
 # --- "Compiling ML models to C for fun" ------------------------------------------------------------------------------
 
 
 def with_ids(value: Any) -> Any:
-    """Return a subclass whose objects carry `_id`: their number, from 0, counting constants too.
+    """Return a subclass whose objects have `_id`, their number from 0, and print their own lines of C.
 
-    Operators create such objects only if the subclass replaces the class in its module.
+    Creating such an object takes longer.
     """
 
     class Value(value):  # type: ignore[misc]
         __slots__ = ("_id",)
+        __module__ = value.__module__  # where `offer` puts it, so that pickle finds it
+        __qualname__ = value.__qualname__
 
         counter = 0
 
@@ -106,7 +106,7 @@ def with_ids(value: Any) -> Any:
 
 
 class NamedNeuron(nn.Neuron):
-    """A neuron whose leaves are named `weight` and `bias`, which tells its generated C that they have gradients."""
+    """A neuron whose leaves are named `weight` and `bias`: in the post's C, only named parameters have gradients."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -115,9 +115,16 @@ class NamedNeuron(nn.Neuron):
         self.b._op = value_lines.BIAS
 
 
-def _maximum(left: Any, right: Any) -> Any:
-    """Return the larger of two Values, as the post's class `Max` does."""
-    return left.max(right)
+class _IsMaximum(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return getattr(instance, "_op", "") == "max"
+
+
+class Max(metaclass=_IsMaximum):
+    """The larger of two Values. In the post, its result is an object of this class."""
+
+    def __new__(cls, left: Any, right: Any) -> Any:
+        return left.max(right)
 
 
 def _counter_of(value: Any) -> Callable[[str], Any]:

@@ -1,114 +1,185 @@
-"""A program's syntax tree: which class it defines for itself, whether it asks Values for C, and one class replaced."""
+"""A program's syntax tree: whether it uses the methods that generate C, and one of its classes replaced."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from engines.api import Engine
+from harness.worker.literature import ADOPT
 
-IDS = {"_id", "compile", "backward_compile", "counter", "getgrad", "var"}
-"""Attributes that only Values with identifiers have."""
+SHOWN = ("__repr__", "__str__", "__format__")
+"""Methods of a replaced class that stay, because a program's output depends on them."""
 
 
 class WrongScript(Exception):
-    """A program that can't be run as asked: the problem, and what to do."""
+    """The program can't run as requested. The message gives the cause and the remedy."""
 
 
 def parse(path: Path) -> ast.Module:
-    """Read and parse a program. Raises SyntaxError, as Python does, and WrongScript if the file can't be read."""
+    """Read and parse a program. Raises SyntaxError, and WrongScript if the file can't be read."""
     try:
         return ast.parse(path.read_bytes(), str(path))
     except (OSError, ValueError) as error:
         raise WrongScript(f"{path}: can't be read ({error})\n  Name a Python program.") from error
 
 
+# --- identifiers -----------------------------------------------------------------------------------------------------
+
+
 def uses_ids(tree: ast.Module, path: Path) -> bool:
-    """Whether the program, or a module beside it that it imports, uses what only Values with identifiers have."""
+    """Whether the program uses what only Values with identifiers have, as in "Compiling ML models to C for fun".
+
+    Modules and packages beside the program are followed if it imports them by name.
+    """
     todo, seen = [tree], set()
     while todo:
-        for node in ast.walk(todo.pop()):
-            if isinstance(node, ast.Attribute) and node.attr in IDS:
+        module = todo.pop()
+        engine_names = {name for node in ast.walk(module) for name in _names_of_the_engine(node)}
+        for node in ast.walk(module):
+            if _uses_id(node, engine_names):
                 return True
-            for name in _imports(node):
-                beside = path.with_name(f"{name}.py")
-                if name not in seen and beside.is_file():
-                    todo.append(parse(beside))
-                seen.add(name)
+            for file in _imported_files(node, path.parent):
+                if file not in seen and file.is_file():
+                    seen.add(file)
+                    try:
+                        todo.append(parse(file))
+                    except (SyntaxError, WrongScript):
+                        continue  # the program may be able to do without it
     return False
 
 
-def _imports(node: ast.AST) -> Iterator[str]:
-    """The top-level modules that a statement imports."""
+def _uses_id(node: ast.AST, engine_names: set[str]) -> bool:
+    if isinstance(node, ast.Attribute):
+        if node.attr == "counter":
+            return ast.unparse(node.value) in engine_names
+        return node.attr in ("_id", "getgrad", "backward_compile")
+    if isinstance(node, ast.ImportFrom) and node.module == "micrograd.engine":
+        return any(alias.name == "counter" for alias in node.names)
+    # `re.compile` has arguments; the post's methods have none.
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("compile", "var")
+        and not (node.args or node.keywords)
+    )
+
+
+def _names_of_the_engine(node: ast.AST) -> Iterator[str]:
+    """What a program calls the module `micrograd.engine` after this import."""
     if isinstance(node, ast.Import):
-        yield from (alias.name.partition(".")[0] for alias in node.names)
+        for alias in node.names:
+            if alias.name == "micrograd.engine" and alias.asname:
+                yield alias.asname
+            elif alias.name.partition(".")[0] == "micrograd":
+                yield f"{alias.asname or 'micrograd'}.engine"
+    elif isinstance(node, ast.ImportFrom) and node.module == "micrograd":
+        yield from (alias.asname or alias.name for alias in node.names if alias.name == "engine")
+
+
+def _imported_files(node: ast.AST, folder: Path) -> Iterator[Path]:
+    """Files below the folder that an import may load."""
+    names = []
+    if isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
     elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-        yield node.module.partition(".")[0]
+        names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    for name in names:
+        parts = name.split(".")
+        for count in range(1, len(parts) + 1):
+            place = folder.joinpath(*parts[:count])
+            yield place.with_name(f"{place.name}.py")
+            yield place / "__init__.py"
 
 
-def replace(tree: ast.Module, name: str, engine: Engine, path: Path) -> ast.Module:
-    """Let the name of a class that the program defines mean the engine's Value. Its own `__repr__` is kept.
+# --- replacing a class -----------------------------------------------------------------------------------------------
 
-    Raises WrongScript if the program defines no such class, or if the class has methods that the engine's Value lacks.
+
+def replace(tree: ast.Module, name: str, value: Any, path: Path) -> ast.Module:
+    """Let a class that the program defines be the engine's Value. Its `__repr__`, `__str__` and `__format__` stay.
+
+    Raises WrongScript if the program does not define the class, or if a Value can't stand in for it.
     """
-    replacing = _Replacing(name)
-    tree = ast.fix_missing_locations(replacing.visit(tree))
-    if not replacing.found:
-        raise WrongScript(f"{path}: defines no class {name!r}\n  Its classes: {', '.join(_classes(tree)) or 'none'}.")
-    lacking = sorted(method for method in replacing.methods if not hasattr(engine.Value, method))
-    if lacking:
-        raise WrongScript(
-            f"{path}: the Value of {engine.name} can't replace {name}, because it lacks {', '.join(lacking)}\n"
-            "  Write these as functions of a Value, or run the program without --replace."
-        )
-    return tree
+    found = [node for node in replaceable(tree) if node.name == name]
+    if not found:
+        classes = ", ".join(dict.fromkeys(node.name for node in replaceable(tree))) or "none"
+        raise WrongScript(f"{path}: defines no class {name!r} outside functions\n  Its classes: {classes}.")
+    for node in found:
+        missing = sorted(_missing(node, value))
+        if missing:
+            raise WrongScript(
+                f"{path}:{node.lineno}: the engine's Value can't replace {name}, because it lacks {', '.join(missing)}\n"
+                "  Move these out of the class, or run the program without --replace."
+            )
+    return ast.fix_missing_locations(_Replacing(name).visit(tree))
+
+
+def replaceable(tree: ast.Module) -> list[ast.ClassDef]:
+    """The classes that a program defines outside functions and other classes."""
+    found, todo = [], list(tree.body)
+    while todo:
+        node = todo.pop(0)
+        if isinstance(node, ast.ClassDef):
+            found.append(node)
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            todo += [child for child in ast.iter_child_nodes(node) if isinstance(child, (ast.stmt, ast.ExceptHandler))]
+    return found
+
+
+def _missing(node: ast.ClassDef, value: Any) -> Iterator[str]:
+    """What the class has and a Value lacks: methods, attributes, bases, decorators."""
+    yield from (f"the base {ast.unparse(base)}" for base in node.bases if ast.unparse(base) != "object")
+    yield from (f"the decorator {ast.unparse(decorator)}" for decorator in node.decorator_list)
+    for item in node.body:
+        if isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names = [item.name]
+        elif isinstance(item, ast.Assign):
+            names = [ast.unparse(target) for target in item.targets]
+        elif isinstance(item, ast.AnnAssign) and item.value:
+            names = [ast.unparse(item.target)]
+        else:
+            continue
+        for name in names:
+            inherited = getattr(value, name, None) is getattr(object, name, None)
+            if inherited and name not in (*SHOWN, "__slots__"):
+                yield name
 
 
 class _Replacing(ast.NodeTransformer):
-    """Class definition -> `from micrograd.engine import Value as NAME`, outside functions and other classes."""
+    """Class definition -> an import of the engine's Value under its name, and a subclass with the methods that stay."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.found = False
-        self.methods: set[str] = set()
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         return node
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> object:
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
         if node.name != self.name:
             return node
-        self.found = True
-        methods = [item for item in node.body if isinstance(item, ast.FunctionDef)]
-        self.methods |= {method.name for method in methods}
-        lines: list[ast.stmt] = [
-            ast.ImportFrom("micrograd.engine", [ast.alias("Value", None if self.name == "Value" else self.name)], 0)
-        ]
-        for method in methods:
-            if method.name == "__repr__":
-                target = ast.Attribute(ast.Name(self.name, ast.Load()), "__repr__", ast.Store())
-                lines += [method, ast.Assign([target], ast.Name("__repr__", ast.Load()))]
-                lines += [ast.Delete([ast.Name("__repr__", ast.Del())])]
+        names = [ast.alias("Value", self.name), ast.alias(ADOPT, ADOPT)]
+        lines: list[ast.stmt] = [ast.ImportFrom("micrograd.engine", names, 0)]
+        kept = [item for item in node.body if isinstance(item, ast.FunctionDef) and item.name in SHOWN]
+        if kept:
+            slots = ast.parse("__slots__ = ()").body
+            node.bases, node.keywords, node.body = [ast.Name(self.name, ast.Load())], [], [*slots, *kept]
+            node.decorator_list = [ast.Name(ADOPT, ast.Load())]
+            lines.append(node)
         return [ast.copy_location(line, node) for line in lines]
 
 
 def never_imported(tree: ast.Module, path: Path, engine_name: str) -> str:
-    """A warning that the program ran without the engine, and what to do about it."""
+    """A warning that the engine had no effect on the program, and the remedy."""
     own = [
-        node.name for node in _class_nodes(tree) if any(getattr(item, "name", "") == "backward" for item in node.body)
+        node.name for node in replaceable(tree) if any(getattr(item, "name", "") == "backward" for item in node.body)
     ]
     remedy = (
         f"It defines its own {own[0]}: `--replace {own[0]}` puts the engine's in its place."
         if own
         else "A program uses the engine through `from micrograd.engine import Value`."
     )
-    return f"{path.name} ran without {engine_name}, because it never imported micrograd\n  {remedy}"
-
-
-def _class_nodes(tree: ast.Module) -> list[ast.ClassDef]:
-    return [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-
-
-def _classes(tree: ast.Module) -> list[str]:
-    return [node.name for node in _class_nodes(tree)]
+    return f"{path.name} ended without importing micrograd, so {engine_name} had no effect\n  {remedy}"

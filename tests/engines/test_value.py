@@ -90,8 +90,31 @@ def test_a_program_may_add_an_operation_with_its_own_closure(engine):
         x.grad += math.cos(x.data) * y.grad
 
     y._backward = _backward
+    inner = y._backward
+    calls = []
+
+    def hooked():
+        calls.append(y.grad)
+        inner()
+
+    y._backward = hooked
     (y * 3.0).backward()
     assert x.grad == math.cos(0.5) * 3.0
+    assert calls == [3.0]
+
+
+@pytest.mark.parametrize("engine", ["local-grads", "tcc"])
+def test_an_engine_without_backward_functions_refuses_a_closure(engine):
+    y = engines.load(engine).Value(0.5) * 2
+    with pytest.raises(AttributeError, match=r"(?s)no backward functions.*--engine hoisted"):
+        y._backward = print
+
+
+def test_a_recorded_operation_cannot_be_renamed():
+    y = engines.load("tcc").Value(0.5) ** 2
+    with pytest.raises(AttributeError, match="Use `label`"):
+        y._op = "squared"
+    assert y._op == "**2"
 
 
 def test_topo_lists_operands_first_from_left_to_right(Value):
