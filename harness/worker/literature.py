@@ -29,7 +29,7 @@ Names = Mapping[str, Any]
 
 
 class Modules(MetaPathFinder, Loader):
-    """An importer of modules whose names are given."""
+    """Importer of the given modules: name -> contents."""
 
     def __init__(self, contents: Mapping[str, Names], imported: set[str]) -> None:
         self._contents = contents
@@ -135,7 +135,7 @@ def _counter_of(value: Any) -> Callable[[str], Any]:
 
 
 def _tour(networks: nn.Networks) -> Names:
-    """The tour's networks: every layer has the activation, and biases are random."""
+    """The tour's networks: all layers have the same activation, and biases are random."""
 
     class Neuron(networks.Neuron):  # type: ignore[misc, name-defined]
         def __init__(self, nin: int, activation: str) -> None:

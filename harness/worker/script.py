@@ -1,4 +1,4 @@
-"""A program's syntax tree: which class it defines for itself, whether it asks Values for C, and one class replaced."""
+"""Analyse a program's syntax tree, and replace one of its classes with the engine's Value."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _imports(node: ast.AST) -> Iterator[str]:
 
 
 def replace(tree: ast.Module, name: str, engine: Engine, path: Path) -> ast.Module:
-    """Let the name of a class that the program defines mean the engine's Value. Its own `__repr__` is kept.
+    """Replace a class that the program defines with the engine's Value, but keep the program's `__repr__`.
 
     Raises WrongScript if the program defines no such class, or if the class has methods that the engine's Value lacks.
     """
