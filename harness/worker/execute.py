@@ -28,7 +28,7 @@ def able(engine_name: str) -> Engine:
     engine = engines.load(engine_name)
     if engine.Value is None:
         raise Unavailable(
-            f"{engine_name} runs whole models only: it has no Value to write a program in",
+            f"{engine_name} runs whole models only: it has no Value for a program to use",
             "Use an engine with a Value, such as `--engine tuple`.",
         )
     engine.check()

@@ -1,4 +1,4 @@
-"""A program's syntax tree: whether it uses the methods that generate C, and one of its classes replaced."""
+"""Analyse a program's syntax tree, and replace one of its classes with the engine's Value."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _imported_files(node: ast.AST, folder: Path) -> Iterator[Path]:
 
 
 def replace(tree: ast.Module, name: str, value: Any, path: Path) -> ast.Module:
-    """Let a class that the program defines be the engine's Value. Its `__repr__`, `__str__` and `__format__` stay.
+    """Replace a class that the program defines with the engine's Value. Its `__repr__`, `__str__` and `__format__` stay.
 
     Raises WrongScript if the program does not define the class, or if a Value can't stand in for it.
     """

@@ -701,7 +701,7 @@ def test_the_gate_makes_a_baseline_run_only_on_request_and_compares_runs_with_it
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("run", "--until", "5"), "'5' is not a share; write for example 5% or 0.05, above 0 and below 1"),
+        (("run", "--until", "5"), "'5' is not a share between 0 and 1; write for example 5% or 0.05"),
         (("run", "--until", "much"), "'much' is not a share"),
         (("run", "--budget", "soon"), "'soon' is not a time; write for example 90s, 10m or 1h30m"),
         (("run", "--budget", "1s", "--interpreters", RUNNING), "no cell fits into 1 s"),
