@@ -97,7 +97,7 @@ def _imported_files(node: ast.AST, folder: Path) -> Iterator[Path]:
 
 
 def replace(tree: ast.Module, name: str, value: Any, path: Path) -> ast.Module:
-    """Replace a class that the program defines with the engine's Value. Its `__repr__`, `__str__` and `__format__` stay.
+    """Replace a class of the program with the engine's Value. Its `__repr__`, `__str__` and `__format__` stay.
 
     Raises WrongScript if the program does not define the class, or if a Value can't stand in for it.
     """
