@@ -31,7 +31,7 @@ def build(store: Store) -> Path:
 
 
 def tell(store: Store, against: Store | None = None, others: Sequence[Store] = (), *, elsewhere: bool = False) -> Story:
-    """Return the story of a run, compared with one run or beside others if given. Raises results.store.Unreadable.
+    """Return a run's story, compared with one run or shown beside others. Raises results.store.Unreadable.
 
     elsewhere: the report goes to another folder than the records, so it can't link to the files that profilers left.
     """
@@ -52,7 +52,7 @@ def _run_records(store: Store) -> RunRecords:
 def write(store: Store, story: Story, into: Path | None = None) -> Path:
     """Write the report beside the records, or into a folder with `index.html` as its page; return the page's path.
 
-    Files: the page, report.md, one SVG a chart and, if the run has profiles, flame graphs and analysis.md.
+    Files: the page, report.md, one SVG per chart and, if the run has profiles, flame graphs and analysis.md.
     Raises results.store.Unreadable.
     """
     drawn = html.drawings(story)
@@ -76,9 +76,9 @@ def write(store: Store, story: Story, into: Path | None = None) -> Path:
 
 
 def gather(folder: Path) -> tuple[list[Race], list[str]]:
-    """Return the races of the runs in a folder, and for each run that is left out a line with the reason.
+    """Return the races of the runs in a folder, and one line with the reason for each run that is left out.
 
-    A run is left out if it can't be read, repeats another or has no speedup. Entries that are not runs are ignored.
+    A run is left out if it can't be read, repeats another run or has no speedup. Entries that are not runs are ignored.
     """
     races: list[Race] = []
     left_out: list[str] = []

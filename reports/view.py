@@ -1,4 +1,4 @@
-"""Run and records -> the run's view: outcomes, table and headline, worked out once.
+"""Run and records -> the run's view: outcomes, table and headline, computed once.
 
 Reports, exports and the terminal all start from it. Where only a run's speedups count, as in a history, a
 `reports.measured.races.Race` is enough; it keeps no records.
@@ -33,7 +33,7 @@ class View:
     headline_workload: str | None
     """None if the plan is empty."""
     trade_off_workload: str | None
-    """The published workload with most measured cells; if there is none, the headline workload."""
+    """The published workload with the most measured cells; if there is none, the headline workload."""
     headline: Headline | None
 
     @property

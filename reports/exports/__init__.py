@@ -1,4 +1,4 @@
-"""Exports of a run to other tools' formats: one module a format, discovered by its file name.
+"""Exports of a run to other tools' formats: one module per format, discovered by its file name.
 
 Exports compute no figures: rows come from `reports.sections.records`, figures from the table that `reports.measured`
 makes. A cell without a result never becomes a number. If a format has no place for the reason, the export counts the

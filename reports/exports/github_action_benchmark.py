@@ -1,6 +1,6 @@
 """Speedups for github-action-benchmark, in the format of its tool `customBiggerIsBetter`.
 
-A speedup is a ratio of two times of one run, so it can be compared between the machines that a CI service assigns.
+A speedup is a ratio of two times within a run, so it can be compared between the machines that a CI service assigns.
 Times can't; `github-action-benchmark-seconds` exports those.
 """
 

@@ -13,5 +13,5 @@ USE = "In the workflow: `tool: customSmallerIsBetter` and `output-file-path: {pa
 
 
 def export(material: Material) -> Export:
-    """Make two entries for each cell, one for each side of the trade-off."""
+    """Make two entries for each cell, step time and compile time; one if it compiled nothing."""
     return entries(material, {"step_seconds": "s", "compile_seconds": "s"})

@@ -65,7 +65,7 @@ class Limits(_Table):
 def read_limits(pyproject: Path) -> Limits:
     """Return the limits set in that file, with this module's defaults for the rest.
 
-    Raises Unreadable, which names the wrong field.
+    Raises Unreadable, which names the invalid field.
     """
     try:
         table = tomllib.loads(pyproject.read_text(encoding="utf-8"))

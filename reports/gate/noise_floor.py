@@ -71,12 +71,12 @@ def _floor(logs: Sequence[float]) -> float:
 
 def _refuse_unlike(runs: Sequence[Run]) -> None:
     if len({(run.id, run.created_at) for run in runs}) < max(len(runs), 2):
-        raise ValueError("noise is a difference between runs: give two at least, each named once")
+        raise ValueError("noise is the difference between runs: name at least two runs, each once")
     first, *others = runs
     for other in others:
         if other.commit != first.commit or not same_machine(other.machine, first.machine):
             raise ValueError(
-                f"{other.id} and {first.id} are of two commits or machines: they differ by more than noise"
+                f"{other.id} and {first.id} differ in commit or machine, so they differ by more than noise"
             )
         if unlike := unlike_settings(other, first):
             raise ValueError(f"{other.id} and {first.id} were measured differently: {'; '.join(unlike)}")

@@ -1,9 +1,9 @@
 """A new run and its baseline run -> a verdict for each cell, with the evidence.
 
 The gate compares speedups, never seconds, and instruction counts where both runs have them. It compares compile times
-in units of the baseline's step time in the same block, both as the clock gave them, so that a faster machine can't hide
-a regression. A cell fails only if the whole interval of its change is beyond the limit, or beyond the noise floor where
-that is higher. A cell that may have become worse is a suspect, to be measured again.
+in units of the baseline's step time in the same block, both as measured, so that a faster machine can't hide a
+regression. A cell fails only if the whole interval of its change is beyond the limit, or beyond the noise floor if that
+is higher. A cell that may have become worse is a suspect, to be measured again.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def refuse_incomparable(new: Run, baseline_run: Run) -> None:
         )
     if baseline_run.blocks < MIN_PROCESSES:
         raise Unreadable(
-            f"{baseline_run.id}: {units.count(baseline_run.blocks, 'block')}, and an interval needs {MIN_PROCESSES}\n"
+            f"{baseline_run.id}: {units.count(baseline_run.blocks, 'block')}, but an interval needs {MIN_PROCESSES}\n"
             "  Name a baseline run with more blocks (--against): compared with this one, every change is unsure."
         )
 
@@ -75,7 +75,7 @@ def verdicts(new: MeasuredRun, baseline_run: MeasuredRun, limits: Limits, noise:
         elif cell == base:
             return
         elif not (now.has_result(base) and then.has_result(base)):
-            yield Verdict(cell, SPEEDUP, "unsure", reason=f"no {BASELINE} result to compare with in both runs")
+            yield Verdict(cell, SPEEDUP, "unsure", reason=f"no {BASELINE} result in one of the runs or both")
         else:
             limit = max(scale * limits.slowdown_of(cell), (noise.floor(cell) if noise else None) or 0.0)
             yield _compared(cell, SPEEDUP, now.step_times(cell), then.step_times(cell), limit)
@@ -117,8 +117,8 @@ class _Samples:
         return common(self.steps[baseline_of(cell)], self.steps[cell])
 
     def compile_times(self, cell: Cell) -> Sides:
-        # No pace was recorded for a compile time. Divided by a steadied step it would keep whatever slowed its block;
-        # divided by the step as measured in the same block, that cancels.
+        # No pace is recorded for a compile time. Dividing it by a steadied step would keep whatever slowed its block;
+        # dividing it by the step as measured in the same block cancels that.
         return common(self.steps_as_measured[baseline_of(cell)], self.compiled[cell])
 
 

@@ -50,7 +50,7 @@ class Verdict:
         """
         if self.subject not in (SPEEDUP, COMPILE_TIME):
             return False
-        # A cell that compiled in one block only would load its object in any further one and add no compile time.
+        # A cell that compiled in only one block would load its object in every later one and add no compile time.
         if self.subject == COMPILE_TIME and math.isnan(self.change.low):
             return False
         if measured_again:

@@ -57,7 +57,7 @@ def _speed(table: pd.DataFrame, workload: str) -> Iterator[str]:
         return
     winner = best(rows)
     if winner is None:
-        yield f"On {workload} no engine was measured beside {BASELINE} on one interpreter, so there is no speedup."
+        yield f"On {workload} no engine was measured alongside {BASELINE} on any interpreter, so there is no speedup."
     elif winner.speedup_low <= 1:
         yield f"On {workload} no engine is measurably faster than {BASELINE} on {winner.interpreter}."
     else:

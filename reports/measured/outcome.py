@@ -34,7 +34,7 @@ def outcome(blocks: Sequence[Record], facts: EngineFacts | None) -> Outcome:
     """Return the outcome by the first rule that applies.
 
     No block: missing. A failed block: failed, because a flaky engine has no speed. A timed-out block: timed-out,
-    because only the fast blocks remain and their median would flatter. A measured block: failed if a proof breaks the
+    because only its fast blocks remain, whose median would flatter it. A measured block: failed if a proof breaks the
     engine's promise, because a wrong engine has no speed either; unsteady if most processes never settled; else
     measured. Anything else: skipped.
 

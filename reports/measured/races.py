@@ -1,6 +1,6 @@
 """Runs -> one row for each cell and run: the only module that puts runs side by side.
 
-It passes on speedups only. A speedup is a ratio within one run, so it can be compared with one from another run or
+It returns only speedups. A speedup is a ratio within one run, so it can be compared with one from another run or
 machine; seconds can't.
 """
 
@@ -16,7 +16,7 @@ from results.comparability import same_machine, unlike_settings
 from results.record import BASELINE, Record, Run
 
 SPEEDUP = ("speedup", "speedup_low", "speedup_high")
-NEEDED = f"A speedup needs {BASELINE} beside other engines, on the same interpreter and workload."
+NEEDED = f"A speedup needs {BASELINE} and another engine on the same interpreter and workload."
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def same_run(one: Run, other: Run) -> bool:
 
 
 def speedups(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of other engines than the baseline that have a speedup.
+    """Return the rows that have a speedup, without the baseline's.
 
     Keys are text, because each run has its own categories.
     """
@@ -55,8 +55,8 @@ def speedups(table: pd.DataFrame) -> pd.DataFrame:
 def side_by_side(races: Sequence[Race]) -> pd.DataFrame:
     """Return one row for each cell and run that has a speedup: keys, `run`, `machine` and the speedup.
 
-    Keys are ordered categories, in the order in which the runs introduce them. Runs have the names that `names` gives,
-    in the given order.
+    Keys are ordered categories, in the order in which the runs introduce them. Runs keep the given order; `names`
+    names them.
     """
     labels = names([one.run for one in races])
     parts = [

@@ -1,4 +1,4 @@
-"""Records and table -> curves within the processes: losses over time, and run sequences of values.
+"""Records and table -> curves within processes: losses over time, and run sequences of values.
 
 The table has one row a cell, with medians. Here a cell has one row for each point of its curve.
 """
@@ -70,8 +70,9 @@ def values(table: pd.DataFrame, records: Iterable[Record]) -> pd.DataFrame:
 
     `relative`: the value divided by the cell's step time, median over processes. `warm_up`: whether the step time
     excludes the value. `steady`: the cell's kind from `results.stats.steady`. `steady_from`: the number from which the
-    cell is steady, NaN if it never is. Only one interpreter without a just-in-time compiler is shown, the reference
-    CPython if it was measured: it shows the cost of starting a process. Cells with a single value are left out.
+    cell is steady, NaN if it never is. Of the interpreters without a just-in-time compiler only one is included, the
+    reference CPython if it was measured: one is enough to show the cost of starting a process. Cells with a single
+    value are left out.
     """
     blocks = _blocks(records)
     # A cell that never settled has no time to show, but its sequence shows why.
@@ -152,7 +153,7 @@ def _merged(blocks: Iterable[Record]) -> Points:
 
 
 def _means(points: Points) -> Iterator[tuple[float, float, int]]:
-    """Yield means of successive losses: step, loss and number of points. Too few at the end join the mean before."""
+    """Yield means of successive losses: step, loss and number of points. Too few at the end join the previous mean."""
     heaps: list[list[tuple[int, float]]] = []
     for point in points:
         if not heaps or (len(heaps[-1]) >= POINTS_A_MEAN and point[0] > _STRETCH * heaps[-1][0][0]):

@@ -1,4 +1,4 @@
-"""Run and records -> one row a cell. Every figure of the report is a column of this table; no later stage computes one.
+"""Run and records -> one row a cell. Every measured figure is a column of this table; sections derive theirs from it.
 
 Seconds are medians over processes of process means. Speedups compare seconds that `results.samples` has steadied.
 Bounds (`*_low`, `*_high`) are NaN below 3 processes; those of compile time, below 3 blocks that compiled. Every figure
@@ -25,7 +25,7 @@ FIGURES = tuple(
     for name, field in Record.model_fields.items()
     if field.annotation in (int, float) and name not in ("block", "stretch_steps", "steps_per_value")
 )
-"""Columns taken unchanged from the record: adding a number to `Record` adds a column."""
+"""Columns named after fields of the record: adding a number to `Record` adds a column."""
 
 PHASES = ("trace", "lower", "generate", "compile", "load")
 """The phases of compile time, in the order in which they run."""
@@ -204,7 +204,7 @@ def _phase_seconds(phase: str, records: Sequence[Record]) -> float:
 
 
 def _figure(name: str, records: Sequence[Record]) -> float:
-    """Return the largest of the blocks' peaks, since perhaps only the first compiled; of other figures, the median.
+    """Return the largest of the blocks' peaks, because only the first may have compiled; the median of other figures.
 
     A block with 0 in the field did not record it.
     """

@@ -48,7 +48,10 @@ def traded(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def front(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the Pareto front, least compile time first: no other row is as good in both times and better in one."""
+    """Return the Pareto front, least compile time first.
+
+    A row is on the front unless another row is at least as good in both times and better in one.
+    """
     ordered = rows.sort_values(["compile_seconds", "epoch_seconds"], kind="stable")
     shortest_before = ordered["epoch_seconds"].cummin().shift(fill_value=float("inf"))
     return ordered[ordered["epoch_seconds"] < shortest_before]

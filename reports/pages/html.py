@@ -51,7 +51,7 @@ def history_page(history: History) -> str:
 
 @cache
 def environment() -> jinja2.Environment:
-    """Return the environment for pages, in which no text can become markup. Cached, as it keeps compiled templates."""
+    """Return the environment for pages, in which no text can become markup. Cached: it keeps compiled templates."""
     return jinja2.Environment(
         loader=jinja2.PackageLoader("reports"),
         autoescape=True,

@@ -29,8 +29,8 @@ SUMMARY = {
 
 _LEAD = (
     "Medians over processes, with the 95 % interval of an epoch or a speedup in brackets. Published figures are from "
-    "another machine: compare "
-    "rankings, not seconds. Speedups are over baseline on the same interpreter. ≈: extrapolated from the steps run."
+    "another machine: compare rankings, not seconds. Speedups are over baseline on the same interpreter. ≈: "
+    "extrapolated from the steps run."
 )
 
 

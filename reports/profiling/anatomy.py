@@ -14,25 +14,25 @@ NAME = "anatomy-of-a-step"
 LABELS = {
     "build": "building the graph",
     "forward": "forward",
-    "order": "ordering it",
+    "order": "ordering the graph",
     "backward": "backward",
     "update": "update",
-    "free": "freeing it",
-    "collector": "garbage collector",
+    "free": "freeing the graph",
+    "collector": "collecting garbage",
     "rest": "rest",
 }
 """Part -> its name in sentences and in the chart."""
 
 _LEAD = (
-    "Where a step of an interpreted engine spends its time. Each stage is timed separately: seconds per step, with the "
-    "share of the step below. The parts add up to the step. “Collector”: the garbage collector interrupts every stage; "
+    "Where a step of an interpreted engine spends its time. Each stage is timed separately: seconds per step, and "
+    "the share of the step. The parts add up to the step. “Collector”: the garbage collector interrupts every stage; "
     "its pauses are subtracted from the stage and shown in this column. “Build” and “forward”: an engine that builds a "
     "graph for each step computes while it builds. “Forward” is the time of the same model and loss over bare numbers, "
-    "which have the same operators and make one object per operation, but record no children, no operation and no "
-    "function; “build” is the rest of that stage. “Order” is the topological sort. “Free” is the time to drop the last "
-    "reference: on CPython, reference counting then frees everything outside cycles, and “collector” covers the rest. "
-    "“Rest” is reading rows, checking the loss, and the loop. The last column compares with steps of the same process "
-    "in which nothing was timed; with few steps it is mostly noise, and may be negative."
+    "which have the same operators and make one object per operation, but do not record children, operation or "
+    "backward function; “build” is the rest of that stage. “Order” is the topological sort. “Free” is the time to drop "
+    "the last reference: on CPython, reference counting then frees everything outside cycles, and “collector” covers "
+    "the rest. “Rest” is reading rows, checking the loss, and the loop. “Timing adds” compares with steps of the same "
+    "process in which no stage was timed; with few steps it is mostly noise, and may be negative."
 )
 
 

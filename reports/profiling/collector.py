@@ -14,8 +14,9 @@ from results.profile import CollectorProfile, SymbolProfile
 _LEAD = (
     "What the interpreter reports about its garbage collector, beside perf's samples. “Collected”: objects found "
     "unreachable. “Left to the collector”: blocks of memory that a step leaves and only the collector can free. The "
-    "two shares differ for three reasons: a collection may run code that perf counts elsewhere; one is a share of "
-    "wall time, the other of samples; and half of what perf saw of an engine that compiles is its preparation."
+    "collector's two shares differ for three reasons: a collection may run code that perf counts elsewhere; one is a "
+    "share of wall time, the other of samples; and under perf, an engine that compiles spends half of the time on "
+    "preparation."
 )
 
 

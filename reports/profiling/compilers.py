@@ -18,10 +18,10 @@ FUSING = "-ffp-contract=fast"
 
 _LEAD = (
     "What a C compiler reports about one preparation, over all its processes. An engine that compiles a pass as one "
-    "function is next to the same compiler with the tape split into functions. “Fusable” counts the sums of a step "
-    "with a product among their operands, and “alone” those whose product nothing else reads or keeps. “Fused” counts "
-    "the multiply-add instructions in the object; in a recovered loop, or over a vector, one instruction performs many "
-    "operations."
+    "function is listed below the engine that splits it into functions for the same compiler. “Fusable” counts the "
+    "sums of a step with a product among their operands, and “alone” those whose product nothing else reads or keeps. "
+    "“Fused” counts the multiply-add instructions in the object; in a recovered loop, or over a vector, one "
+    "instruction performs many operations."
 )
 
 
@@ -79,7 +79,7 @@ def _fused(rows: Sequence[CompilerProfile]) -> Iterator[str]:
         forward, backward = profile.fusable_forward, profile.fusable_backward
         if FUSING in profile.flags and forward is not None and backward is not None:
             taken = profile.fused_instructions
-            text = f"{profile.cell.engine} finds {forward + backward:,} fusable sums in a step"
+            text = f"{profile.cell.engine} has {forward + backward:,} fusable sums in a step"
             alone = (profile.fusable_forward_alone or 0) + (profile.fusable_backward_alone or 0)
             yield f"{text}, {forward:,} of them forward and {alone:,} of them alone; {_taken(taken)}."
     for reason in dict.fromkeys(profile.fused_reason for profile in rows if profile.fused_reason):
@@ -107,6 +107,6 @@ def _whole(rows: Sequence[CompilerProfile]) -> Iterator[str]:
         if profile.passes:
             top = profile.passes[0]
             before = next((one.share for one in split.passes if one.name == top.name), None)
-            text += f". {top.name} alone is {share(top.share)} of it"
-            text += "" if before is None else f", and {share(before)} of the split form"
+            text += f". {top.name} alone takes {share(top.share)} of it"
+            text += "" if before is None else f", and {share(before)} in the split form"
         yield f"{text}."

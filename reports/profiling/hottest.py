@@ -23,9 +23,9 @@ PROFILERS = ("scalene", "perf", "jit")
 
 _LEAD = (
     f"What Scalene saw, line by line: for each cell, the {HOTTEST} lines with the most CPU time and the {HOTTEST} that "
-    "allocate most, with their rank by each (“1st”, “2nd”). A bar of CPU time is split into Python, native code that "
-    "the line called (including garbage collections on the way), and the system. A profiled step is slower than a "
-    "timed one: shares are of the profile's own samples and cannot be compared with any time above."
+    "allocate most, with their rank by each (“1st”, “2nd”). In the HTML report, a bar splits CPU time into Python, "
+    "native code that the line called (including garbage collections on the way), and the system. A profiled step is "
+    "slower than a timed one: shares are of the profile's own samples and cannot be compared with any time above."
 )
 _LADDER_LEAD = (
     "The same source line across variants, each of which differs from the previous one by one idea. Shares are of each "
@@ -98,7 +98,7 @@ def top_lines(index: ProfileIndex) -> Section | None:
         return None
     headings = ("interpreter", "workload", "engine", "hottest line", "of its CPU time")
     return Section(
-        "top-lines", "Hottest line of each variant", "Of Scalene's samples.", (Sheet("", 4, headings, rows),)
+        "top-lines", "Hottest line of each variant", "Shares are of Scalene's samples.", (Sheet("", 4, headings, rows),)
     )
 
 
@@ -181,7 +181,7 @@ def _of_cell(index: ProfileIndex, profile: LineProfile) -> Sheet:
         rows=rows,
         notes=(
             f"{profile.tool or 'Scalene'}, {units.count(profile.steps, 'step')} in {units.duration(profile.seconds)}: "
-            f"{parts}; {units.size(allocated)} allocated in total, even if freed at once, and at most "
+            f"{parts}; {units.size(allocated)} allocated in total, including what was freed at once, and at most "
             f"{units.size(profile.peak_bytes)} in use.",
         ),
         folded=True,

@@ -18,9 +18,10 @@ TAKES_PART = 0.005
 """Least share of the steps' time spent on tracing and compiling for an engine whose steps run as Python."""
 
 _LEAD = (
-    "What PyPy reports about its just-in-time compiler. Shares are of the wall time of all steps, including its start. "
-    "PyPy compiles a bridge where a loop is often left, and gives up a trace, or cuts it into segments, at a length "
-    "limit. “Last steps” is the time of a step at the end; below it are the first step and its ratio to the last ones."
+    "What PyPy reports about its just-in-time compiler. Shares are of the wall time of all steps, including the "
+    "warm-up. PyPy compiles a bridge where a loop is often left. It gives up a trace that reaches a length limit, or "
+    "cuts it into segments. “Last steps” is the time of a step at the end, with the first step and the ratio of the "
+    "two."
 )
 
 
@@ -70,7 +71,7 @@ def compiles(profile: JitProfile) -> bool:
 
 
 def compiled(engine: str, pair: Pair, profiles: Mapping[str, JitProfile]) -> str:
-    """Say whether PyPy compiles the engine or blows the trace limit, and how much its steps gain beside other engines'.
+    """Say whether PyPy compiles the engine or blows the trace limit, and compare its steps' gain with other engines'.
 
     An engine blows the limit if traces were given up or cut there.
     """
@@ -81,14 +82,16 @@ def compiled(engine: str, pair: Pair, profiles: Mapping[str, JitProfile]) -> str
     if compiles(profile):
         text = f"{interpreter} compiles {engine} on {workload}: {made}, and no trace reached the length limit"
     elif met:
-        text = f"{interpreter} blows the trace limit on {engine} ({workload}) {units.count(met, 'time')}, beside {made}"
+        text = (
+            f"{interpreter} blows the trace limit on {engine} ({workload}) {units.count(met, 'time')}, compiling {made}"
+        )
     else:
         text = f"{interpreter} compiled nothing of {engine} on {workload}"
     if profile.last_step_seconds:
         first = units.duration(profile.first_step_seconds)
         text += f"; its steps go from {first} to {_last(profile)}, {_gain(profile)}"
         others = [f"{name} {_gain(one)}" for name, one in profiles.items() if name != engine and _takes_part(one)]
-        text += f" as fast; the same of others: {', '.join(others)}" if others else " as fast"
+        text += f" as fast; for comparison: {', '.join(others)}" if others else " as fast"
     return f"{text}."
 
 

@@ -63,7 +63,7 @@ class ProfileIndex:
         return engine == BASELINE and not profile.preparations
 
     def absences(self) -> tuple[Absence, ...]:
-        """Group the profiles that saw nothing by reason."""
+        """Group the profiles without a result by reason."""
         return absences(
             (profile.status, profile.reason, profile.remedy, f"{profile.profiler}: {profile.cell}")
             for profile in self.profiles

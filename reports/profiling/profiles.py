@@ -49,7 +49,7 @@ class Profiled:
     short: tuple[Section, ...]
     """Sections that the Markdown summary keeps."""
     samples: pd.DataFrame
-    """Rows of the charts of perf's samples. Each chart shows one workload, the one with most rows."""
+    """Rows of the charts of perf's samples. Each chart shows one workload, the one with the most rows."""
     parts: pd.DataFrame
     """Rows of the chart of a step's parts."""
     points: pd.DataFrame
@@ -61,7 +61,7 @@ class Profiled:
         """Summarize the absences in a sentence."""
         total = sum(len(absence.cells) for absence in self.absences)
         reasons = dict.fromkeys(f"{absence.status}: {absence.reason}" for absence in self.absences)
-        return f"{units.count(total, 'profile')} saw nothing ({'; '.join(reasons)})."
+        return f"{units.count(total, 'profile')} gave no result ({'; '.join(reasons)})."
 
 
 def profiled(index: ProfileIndex) -> Profiled | None:
@@ -95,7 +95,7 @@ def _lead(index: ProfileIndex) -> str:
     for profile in measured:
         by_profiler[profile.profiler] = by_profiler.get(profile.profiler, 0) + 1
     each = ", ".join(f"{name} {count}" for name, count in by_profiler.items())
-    seen = f"{len(measured)} of {units.count(len(index.profiles), 'profile')} saw something"
+    seen = f"{len(measured)} of {units.count(len(index.profiles), 'profile')} gave a result"
     return (
         "Where time and memory go, according to profilers that ran separately from all timing. A profiled step is "
         "slower than a timed one, so no figure here is comparable with those above. "

@@ -142,7 +142,7 @@ CLAIMS = (
     Claim(
         "After that it is garbage collection from all the transient Values. (Said of Skybison.)",
         "Tested on CPython: holds if the collector and freeing by reference counting are together the largest part of "
-        "a step of hoisted after ordering. Skybison counts no references: its collector does both.",
+        "a step of hoisted after ordering. Skybison has no reference counting: its collector does both.",
         collecting_values_comes_next,
     ),
     Claim(
@@ -168,7 +168,7 @@ CLAIMS = (
     ),
     Claim(
         "Scalene shows the allocation of Values and the set of children as the hottest lines of baseline.",
-        f"Holds if the line with most CPU time makes a Value or the set, and both are among the {HOTTEST} hottest.",
+        f"Holds if the line with the most CPU time makes a Value or the set, and both are among the {HOTTEST} hottest.",
         allocation_is_hottest,
     ),
     Claim(

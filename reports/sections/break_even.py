@@ -57,7 +57,7 @@ class Winner:
 def break_even(table: pd.DataFrame) -> Section | None:
     """By workload, the sequence of winners, then a matrix of engines; None if no engine that compiles has a rival.
 
-    Only engines with a result and a compile time count. An interrupted run can lose the compile time.
+    Only engines with a result and a compile time count. An interrupted run can lose a cell's compile time.
     """
     sheets = [sheet for workload in in_order(table, "workload") for sheet in _of_workload(table, workload)]
     return Section("break-even", "Break-even", _LEAD, tuple(sheets)) if sheets else None
@@ -163,7 +163,7 @@ def _matrix(workload: str, interpreter: str, found: Sequence[Cost]) -> Sheet:
         rows=tuple((Figure(row.engine, row.caveat), *(_entry(row, column) for column in found)) for row in found),
         notes=(
             f"Number of {noun(workload)}s from which the row's engine stays ahead of the column's. “at once”: from "
-            "the first. “never”: it takes no lasting lead.",
+            "the first. “never”: it never takes a lasting lead.",
         ),
         folded=True,
     )

@@ -16,8 +16,8 @@ from results.record import BASELINE, Record, Run
 from results.stats.intervals import MIN_PROCESSES
 
 BUSY = 0.2
-"""A worker was disturbed if other processes kept more processors busy than this; a machine's own housekeeping needs
-fewer."""
+"""A worker was disturbed if other processes kept more processors busy than this; a machine's own housekeeping uses
+less."""
 UNEVEN, MANY = 1.25, 20
 """Least ratio of slow to fast moments, and least number of moments, for a caution about the machine's pace."""
 WIDE = 0.25
@@ -99,5 +99,5 @@ def _governor(run: Run) -> Caution | None:
         return None
     return Caution(
         f"The frequency governor is {governor}: processors reach full speed only after some time under load.",
-        "sudo cpupower frequency-set --governor performance",
+        "Switch it: sudo cpupower frequency-set --governor performance",
     )

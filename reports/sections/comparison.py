@@ -20,7 +20,7 @@ _HERE, _THERE = "", "_there"
 def comparison(table: pd.DataFrame, other: pd.DataFrame, name: str) -> Section | None:
     """Compare the speedups of cells that both tables measured, one sheet per workload; None if they share none.
 
-    name: the other run's.
+    name: the other run's name.
     """
     both = speedups(table).merge(speedups(other), on=list(KEYS), suffixes=(_HERE, _THERE))
     if both.empty:

@@ -34,7 +34,7 @@ def at_a_glance(rows: pd.DataFrame) -> Section | None:
     questions: list[tuple[str, Callable[[str], Figure]]] = [
         *((f"least total time, {units.count(n, 'epoch')}", _after(rows, n * epoch)) for n in EPOCHS),
         *((f"least compile time for {speedup:,}× or more", _at_least(rows, speedup)) for speedup in SPEEDUPS),
-        ("the reference's bits, if promised", _bits(rows)),
+        ("same bits as the reference, if promised", _bits(rows)),
     ]
     headings = (f"on {rows['workload'].iloc[0]}", *interpreters)
     sheet = Sheet("", 1, headings, tuple(_row(*one, interpreters) for one in questions))

@@ -28,8 +28,8 @@ _LEAD = (
 
 
 _READING = (
-    "A strip shows an engine. A mark is the speedup in one run, and the bar through it its interval; a hollow mark has "
-    "no interval. A horizontal line is a level, from which runs differ only by noise. A vertical line is a change, "
+    "Each strip shows one engine. A mark is the speedup in one run, and the bar through it its interval; a hollow mark "
+    "has no interval. A horizontal line is a level, from which runs differ only by noise. A vertical line is a change, "
     "labelled with the ratio of the new level to the old."
 )
 

@@ -1,6 +1,6 @@
 """View -> a table of text per workload, one row per cell.
 
-A column is one entry of `_COLUMNS`; a figure added to a record gets its column by itself.
+A column is one entry of `_COLUMNS`; a figure added to a record gets a column automatically.
 """
 
 from __future__ import annotations
@@ -106,10 +106,10 @@ def _notes(run: Run, rows: pd.DataFrame) -> list[str]:
         notes.append("≈ marks an epoch that was not run in full: its time is the time per step times the steps.")
     if results["step_seconds_low"].isna().any():
         notes.append(
-            f"“no interval”: fewer than {MIN_PROCESSES} processes, too few to see how they vary. Add --blocks."
+            f"“no interval”: fewer than {MIN_PROCESSES} processes, too few to see how they vary. Raise --blocks."
         )
     if (results["blocks"] < run.blocks).any():
-        notes.append(f"Some cells have fewer than the {run.blocks} planned blocks: see the column.")
+        notes.append(f"Some cells have fewer than the {run.blocks} planned blocks: see the column “blocks”.")
     if "unchecked" in set(results["bits"]):
         notes.append("“unchecked”: the cell was not compared with the reference.")
     notes += native_note(in_order(rows, "engine"), run.engines)

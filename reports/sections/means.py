@@ -38,7 +38,7 @@ def _sheet(interpreter: str, rows: pd.DataFrame) -> Iterator[Sheet]:
     if len(workloads) < 2 or not everywhere:
         return
     partial = [engine for engine in by_engine if engine not in everywhere]
-    headings = ("engine", "geometric mean", "least", "most")
+    headings = ("engine", "geometric mean", "lowest", "highest")
     lines = []
     for engine, found in everywhere.items():
         mean = geometric_mean([Interval(row.speedup, row.speedup_low, row.speedup_high) for row in found])

@@ -54,8 +54,8 @@ REMARKS = {
 _LEAD = (
     "Published figures are from “Compiling ML models to C for fun”, measured on another machine: compare rankings and "
     "ratios, not seconds. A published speedup is over the published Interpreted row; this run's is over baseline on "
-    "the same interpreter. The rows below today's engine are the C as first published and the same engine with one "
-    "function per pass, where they were measured."
+    "the same interpreter. Below each of today's engines are, where measured, the C as first published and the same "
+    "engine with one function per pass."
 )
 
 

@@ -1,6 +1,6 @@
 """View -> the table of every record: one row per cell and block, each figure as text and as an unrounded number.
 
-This is the only table in the report that does not summarize. It, too, withholds the figures of a cell without a result.
+This is the only table in the report that does not summarize. It also withholds the figures of a cell without a result.
 """
 
 from __future__ import annotations

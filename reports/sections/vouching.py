@@ -17,7 +17,8 @@ BEFORE_TIMING = (
 WHILE_TIMING = (
     "A time is shown only if the losses, gradients and parameters of every timed value equal those of an engine that "
     "vouches for them, over the same steps, or lie within the error bound that the engine declares. Identical means "
-    "that every double is the same, except for the sign of a zero and the bits of a NaN."
+    "that every double is the same, except for the sign of a zero and the bits of a NaN. A drill is a short training "
+    "on few rows that reaches code which the timed steps may miss."
 )
 
 
@@ -36,7 +37,7 @@ def _who(vouching: Vouching) -> str:
     together = _text(len(vouching.drills), vouching.steps)
     return (
         f"{vouching.workload}: {trusted.cell.engine} vouches for {names} over {_over(trusted)}. These vouch for each "
-        f"other over {together}, and {reference} for every other engine.{passed_over}"
+        f"other over {together}, and {reference} vouches for every other engine.{passed_over}"
     )
 
 

@@ -15,7 +15,7 @@ Facts = Mapping[str, EngineFacts]
 
 
 def native_note(engines: Iterable[str], facts: Facts) -> tuple[str, ...]:
-    """Return the note; none if all engines are native, none is, or the run is too old to record it."""
+    """Return the note; empty if all engines are native, none is, or the run is too old to record it."""
     known = {name: facts[name].native for name in dict.fromkeys(engines) if name in facts}
     if None in known.values() or len(set(known.values())) < 2:
         return ()
@@ -30,7 +30,7 @@ def noted(section: Section, facts: Facts) -> Section:
 
 
 def _named(sheet: Sheet) -> Iterable[str]:
-    """Yield every text in the sheet that may be an engine's name, without a caveat in brackets after it."""
+    """Yield every text in the sheet that may be an engine's name, without the caveat in brackets that may follow."""
     yield from sheet.headings
     for row in sheet.rows:
         yield from (figure.text.partition(" ")[0] for figure in row)

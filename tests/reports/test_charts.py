@@ -221,7 +221,7 @@ def test_neighbours_on_the_ladder_differ_in_colour(crowded_table):
     ("name", "title"),
     [
         ("growth", "Compile time of clang-O1-whole on cpython-3.14 grows as the graph to the power 1.99"),
-        ("growth_memory", "From 1.20 kB of memory a row (bytecode on cpython-3.14) to 35.9 kB (clang-O1-whole on"),
+        ("growth_memory", "From 1.20 kB of memory per row (bytecode on cpython-3.14) to 35.9 kB (clang-O1-whole on"),
     ],
 )
 def test_a_growth_chart_states_its_finding(crowded_chart, name, title):

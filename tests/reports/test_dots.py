@@ -67,15 +67,15 @@ def test_a_speedup_that_may_be_noise_is_not_counted(example):
     ("engines", "title"),
     [
         (("baseline", "tuple"), "tuple is 1.3 times as fast as baseline on cpython-3.13"),
-        (("baseline",), "No engine was measured beside baseline on one interpreter"),
-        (("tuple", "clang-O1"), "No engine was measured beside baseline on one interpreter"),
-        ((), "No engine was measured beside baseline on one interpreter"),
+        (("baseline",), "No engine was measured alongside baseline on any interpreter"),
+        (("tuple", "clang-O1"), "No engine was measured alongside baseline on any interpreter"),
+        ((), "No engine was measured alongside baseline on any interpreter"),
     ],
 )
 def test_a_title_is_correct_for_few_engines(example, engines, title):
     drawing = drawn("speedups", rows(example.only(lambda cell: cell.engine in engines)))
     assert drawing.title == title
-    assert ("No engine was measured beside" in drawing.svg) == title.startswith("No engine")
+    assert ("No engine was measured alongside" in drawing.svg) == title.startswith("No engine")
 
 
 def test_slower_engines_do_not_count_as_faster(example):

@@ -72,10 +72,10 @@ def test_every_state_of_a_run_renders(example, text_of, state):
         ("empty plan", "The plan of this run is empty"),
         ("nothing ran", "None of 30 cells were measured: 30 never run."),
         ("interrupted in the first block", "5 of 30 cells were measured: 2 skipped, 23 never run."),
-        ("one cell", "no engine was measured beside baseline"),
+        ("one cell", "no engine was measured alongside baseline"),
         ("all skipped", "None of 10 cells were measured: 10 skipped."),
         ("all failed", "None of 30 cells were measured: 30 failed."),
-        ("without baseline", "no engine was measured beside baseline"),
+        ("without baseline", "no engine was measured alongside baseline"),
     ],
 )
 def test_the_verdict_follows_from_the_data(text_of, state, sentence):
@@ -85,7 +85,7 @@ def test_the_verdict_follows_from_the_data(text_of, state, sentence):
 def test_the_page_states_the_facts_of_the_run(whole_page):
     text = visible(whole_page)
     for said in (
-        "≈ marks an epoch that was not run whole",
+        "≈ marks an epoch that was not run in full",
         "fewer than 3 processes",
         "micrograd keeps children in a set",
         "NonFiniteLoss: inf at step 31",

@@ -223,7 +223,7 @@ def test_pypys_account_includes_aborted_traces(index):
     assert rows["baseline"][9].below == "first 500 ms, 12.5×"
     (sentence,) = section.notes
     assert "blows the trace limit on python-source (mnist) 7 times" in sentence
-    assert sentence.endswith("50.0× as fast; the same of others: baseline 12.5×.")
+    assert sentence.endswith("50.0× as fast; for comparison: baseline 12.5×.")
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_a_compilers_whole_form_is_beside_its_split_form(index):
     ]
     assert only.notes == (
         f"On {NEW}, compiling clang-O1-whole takes 15.0× as long as clang-O1: 60.0 s against 4.00 s. "
-        "Greedy Register Allocator alone is 60 % of it, and 20 % of the split form.",
+        "Greedy Register Allocator alone takes 60 % of it, and 20 % in the split form.",
     )
 
 
@@ -284,7 +284,7 @@ def test_fusable_and_fused_sums_are_counted(index):
     assert (row["fusable"].text, row["fusable"].below) == ("3,500", "2,000 forward, 1,500 backward")
     assert (row["alone"].text, row["alone"].below) == ("1,801", "1,800 forward, 1 backward")
     assert row["fused"].text == "1,700"
-    found = "finds 3,500 fusable sums in a step, 2,000 of them forward and 1,801 of them alone; its object has"
+    found = "has 3,500 fusable sums in a step, 2,000 of them forward and 1,801 of them alone; its object has"
     assert only.notes[-2:] == (
         f"clang-O1-fma {found} 1,700 multiply-add instructions.",
         f"clang-O1-published-fma {found} 0 multiply-add instructions.",
@@ -389,10 +389,10 @@ def drawn_texts(drawn):
 def test_the_chart_of_a_step_divides_and_labels_each_bar(index):
     drawn = drawing("anatomy", charts()["anatomy"], parts(index))
     assert drawn.title == (
-        f"Most of a step of baseline on {NEW} goes to: garbage collector (54 %), then ordering it (18 %)"
+        f"Most of a step of baseline on {NEW} goes to: collecting garbage (54 %), then ordering the graph (18 %)"
     )
     found = drawn_texts(drawn)
-    assert {NEW, PYPY, "replay", "building the graph", "garbage collector", "1.12 s", "55.0 ms"} <= set(found)
+    assert {NEW, PYPY, "replay", "building the graph", "collecting garbage", "1.12 s", "55.0 ms"} <= set(found)
 
 
 def test_the_chart_of_memory_has_a_panel_per_interpreter(index):
@@ -468,7 +468,7 @@ def test_a_single_profile_makes_a_report(profile):
 def test_a_run_made_for_profiles_lists_no_missing_timings(index):
     run = index.run.model_copy(update={"blocks": 0})
     for text in (html.render(run, [], index), markdown.render(run, [], index)):
-        assert "This run timed nothing" in text
+        assert "This run has profiles only: it timed nothing" in text
         assert "never run" not in text
         assert "Garbage collection" in text
 
@@ -481,10 +481,10 @@ def test_missing_profiles_have_a_reason_and_a_remedy():
     assert (absence.status, absence.reason, absence.remedy) == ("skipped", "perf is not installed", "Install it.")
     assert len(absence.cells) == 3
     page = html.render(index.run, [], index)
-    assert "0 of 3 profiles saw something" in page
+    assert "0 of 3 profiles gave a result" in page
     assert 'id="absent-profiles"' in page
     assert 'id="hottest-lines"' not in page
-    assert "3 profiles saw nothing (skipped: perf is not installed)" in markdown.render(index.run, [], index)
+    assert "3 profiles gave no result (skipped: perf is not installed)" in markdown.render(index.run, [], index)
 
 
 def test_a_hostile_line_is_escaped(index, profiled_page):

@@ -56,7 +56,7 @@ def caption(table: pd.DataFrame) -> str:
         "training of that length, choose the mark that the line touches."
     )
     if _published(table):
-        text += ' Hollow diamonds: published in "Compiling ML models to C for fun", measured on another machine.'
+        text += ' Hollow diamonds are the figures of "Compiling ML models to C for fun", measured on another machine.'
     return text
 
 

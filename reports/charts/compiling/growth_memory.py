@@ -18,15 +18,15 @@ SUBJECT = "growth"
 
 
 def title(table: pd.DataFrame) -> str:
-    """The range of memory a row."""
+    """The range of memory per row."""
     fitted = [one for one in growths(table) if not math.isnan(one.row_bytes) and one.row_bytes > 0]
     if not fitted:
         return "Memory against the size of the graph"
     least, most = (choose(fitted, key=lambda one: one.row_bytes) for choose in (min, max))
     if least == most:
-        return f"{least.engine} on {least.interpreter} takes {units.size(least.row_bytes)} of memory a row"
+        return f"{least.engine} on {least.interpreter} takes {units.size(least.row_bytes)} of memory per row"
     return (
-        f"From {units.size(least.row_bytes)} of memory a row ({least.engine} on {least.interpreter}) "
+        f"From {units.size(least.row_bytes)} of memory per row ({least.engine} on {least.interpreter}) "
         f"to {units.size(most.row_bytes)} ({most.engine} on {most.interpreter})"
     )
 

@@ -40,7 +40,7 @@ def caption(table: pd.DataFrame) -> str:
     """How to read it."""
     one = noun(_workload(table))
     return (
-        f"A line is compile time plus the time of every {one} trained since, from medians. Both axes are logarithmic; "
+        f"A line is compile time plus the time of every {one} trained, from medians. Both axes are logarithmic; "
         f"lines end at {EPOCHS} epochs. A line is flat while compile time dominates. For any number of {one}s, choose "
         "the engine with the lowest line: the line is thick there, and a dot marks where another engine takes over. "
         "Engines that never lead are grey. The chart shows one interpreter, the reference CPython if it was measured."

@@ -23,7 +23,7 @@ def size(rows: pd.DataFrame) -> tuple[float, float]:
 
 
 def frame_rows(axes: Axes, rows: pd.DataFrame) -> Callable[[Any], float]:
-    """Rule and name the rows; return a function from a cell to its y, its interpreter's line in its engine's row.
+    """Separate and name the rows; return a function that gives a cell's y: its interpreter's line in its engine's row.
 
     An engine that does not promise identical bits has its promise below its name.
     """

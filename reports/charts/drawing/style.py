@@ -33,7 +33,7 @@ _LINES: tuple[Literal["-", "--", ":", "-."], ...] = ("-", "--", ":", "-.")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 
 PYTHON, NATIVE, COLLECTOR = "#56b4e9", "#e69f00", "#d55e00"
-"""Colours for whose code a sample is in; from the palette, and light enough for dark text."""
+"""Colours by whose code a sample is in; from the palette, and light enough for dark text."""
 
 
 def shade(colour: str, towards_white: float) -> str:

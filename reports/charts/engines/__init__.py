@@ -1,1 +1,1 @@
-"""Charts that compare engines: times, speedups, memory. What compiling costs is in `reports.charts.compiling`."""
+"""Charts that compare engines: times, speedups, memory. The cost of compiling is in `reports.charts.compiling`."""

@@ -24,7 +24,7 @@ def title(table: pd.DataFrame) -> str:
     rows = _rows(table)
     rows = rows[rows["engine"] != BASELINE]
     if rows.empty:
-        return f"No engine was measured beside {BASELINE} on one interpreter"
+        return f"No engine was measured alongside {BASELINE} on any interpreter"
     least, most = smallest(rows, "speedup"), largest(rows, "speedup")
     if len(rows) == 1:
         return f"{most.engine} on {most.interpreter}: {units.times(most.speedup)} {BASELINE}'s speed there"
@@ -38,7 +38,7 @@ def caption(table: pd.DataFrame) -> str:
     """How to read it."""
     return (
         f"The first line of a cell is its speedup over {BASELINE} on the same interpreter; darker is larger, on a "
-        "logarithmic scale. The second line, on other interpreters than the reference CPython, is the speedup over "
+        "logarithmic scale. The second line, on interpreters other than the reference CPython, is the speedup over "
         f"{BASELINE} on the reference: the gain of engine and interpreter together. Hatched cells have no speedup: "
         f"either no result, for the reason shown, or no {BASELINE} to compare with."
     )

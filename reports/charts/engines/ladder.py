@@ -20,7 +20,7 @@ SUBJECT = "headline"
 def title(table: pd.DataFrame) -> str:
     """The best speedup."""
     winner = best(table)
-    return f"No engine was measured beside {BASELINE} on one interpreter" if winner is None else faster(winner)
+    return f"No engine was measured alongside {BASELINE} on any interpreter" if winner is None else faster(winner)
 
 
 def caption(table: pd.DataFrame) -> str:

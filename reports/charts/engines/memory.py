@@ -44,9 +44,9 @@ def caption(table: pd.DataFrame) -> str:
     """How to read it."""
     return (
         "Further left is less memory, on a logarithmic scale. A filled mark is the peak resident set of the worker, "
-        "which traces, loads and trains. A hollow mark is the peak of the largest compiler that it ran. That is at "
-        "least what the worker had when it started the compiler, because Linux counts a process from the moment it "
-        "forks, before it loads its program. A shape is an interpreter. An engine that does not promise identical "
+        "which traces, loads and trains. A hollow mark is the peak of the largest compiler that it ran. It is at "
+        "least as large as the worker was when it started the compiler, because Linux counts a process from the moment "
+        "it forks, before it loads its program. A shape is an interpreter. An engine that does not promise identical "
         "bits has its promise below its name."
     )
 

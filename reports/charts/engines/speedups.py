@@ -21,7 +21,7 @@ def title(table: pd.DataFrame) -> str:
     at_home = rows[rows["on_reference"].astype(bool)]
     rows = rows if at_home.empty else at_home
     if rows.empty:
-        return f"No engine was measured beside {BASELINE} on one interpreter"
+        return f"No engine was measured alongside {BASELINE} on any interpreter"
     rows = rows[rows["interpreter"] == in_order(rows, "interpreter")[0]]
     interpreter, number = rows["interpreter"].iloc[0], len(rows)
     # A speedup whose interval contains 1 may be noise; one without an interval counts as it is.
@@ -58,7 +58,7 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
     """Draw the rows of one workload."""
     rows = _rows(table)
     if rows.empty:
-        style.nothing_to_draw(axes, f"No engine was measured beside {BASELINE} on one interpreter.")
+        style.nothing_to_draw(axes, f"No engine was measured alongside {BASELINE} on any interpreter.")
         return
     lows, highs = (rows[f"speedup_{end}"].fillna(rows["speedup"]) for end in ("low", "high"))
     style.log_axis(axes, "x", low=min(lows.min(), 1.0) / 1.5, high=max(highs.max(), 1.0) * 2, text=_tick)

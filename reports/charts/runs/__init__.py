@@ -1,1 +1,1 @@
-"""Charts that compare several runs. All other charts show a single run."""
+"""Charts that compare several runs. Charts of a single run are in the other folders."""

@@ -21,7 +21,7 @@ _NARROWEST = 1.25
 def title(table: pd.DataFrame) -> str:
     """The largest disagreement."""
     if table.empty:
-        return "The first run's headline has no speedup that another run has too"
+        return "No other run has a speedup of the first run's headline"
     spread = table.groupby("engine", observed=True)["speedup"].agg(lambda found: found.max() / found.min())
     where = f"{table['workload'].iloc[0]} on {table['interpreter'].iloc[0]}"
     return f"Speedups on {where} differ by up to {units.times(float(spread.max()))} between runs ({spread.idxmax()})"

@@ -1,1 +1,2 @@
-"""Charts of single trainings: losses, run sequences and profiles. Medians over processes are in `charts.engines`."""
+"""Charts of what happens during training: losses, run sequences and profiles. Charts with one figure per cell are in
+`reports.charts.engines`."""

@@ -25,7 +25,7 @@ _COLOURS = {
 def title(table: pd.DataFrame) -> str:
     """The two largest parts of the first engine's step."""
     if table.empty:
-        return "No step was taken apart"
+        return "No step was profiled"
     at_home = table[table["on_reference"].astype(bool)]
     rows = table if at_home.empty else at_home
     interpreter, engine = in_order(rows, "interpreter")[0], in_order(rows, "engine")[0]
@@ -53,7 +53,7 @@ def size(table: pd.DataFrame) -> tuple[float, float]:
 def draw(table: pd.DataFrame, axes: Axes) -> None:
     """Draw the rows of `reports.profiling.anatomy.parts`."""
     if table.empty:
-        style.nothing_to_draw(axes, "No step was taken apart.")
+        style.nothing_to_draw(axes, "No step was profiled.")
         return
 
     def whole(rows: pd.DataFrame) -> str:

@@ -59,9 +59,10 @@ def adding_and_multiplying_allocate(index: ProfileIndex, pair: Pair) -> Finding:
         "*": _first(large, lambda line: bool(_MULTIPLICATION.search(line.source))),
     }
     figures = "; ".join(
-        f"the Value of a {name} has no allocation"
+        f"the line that makes the Value of {name} has no allocation"
         if rank < 0
-        else f"the Value of a {name} is {ordinal(rank + 1)} of all lines, {share(large[rank].allocated_bytes / total)}"
+        else f"the line that makes the Value of {name} is {ordinal(rank + 1)} of all, "
+        f"{share(large[rank].allocated_bytes / total)}"
         for name, rank in ranks.items()
     )
     low = [name for name, rank in ranks.items() if not 0 <= rank < HOTTEST]

@@ -77,7 +77,7 @@ def hoisting_speeds_up_pypy(index: ProfileIndex, pair: Pair) -> Finding:
     )
     if gain >= MASSIVE:
         return Finding(HOLDS, figures)
-    return Finding(DOES_NOT, figures, f"that is less than {MASSIVE:g} times")
+    return Finding(DOES_NOT, figures, f"that is less than {MASSIVE:g} times as fast")
 
 
 def ordering_is_slowest_once_hoisted(index: ProfileIndex, pair: Pair) -> Finding:
@@ -122,7 +122,7 @@ def graph_and_order_are_the_pain_points(index: ProfileIndex, pair: Pair) -> Find
         f"{share(profile.part(*_FREEING))} to collect and free it), ordering it {share(order)}, and computing in the "
         f"interpreter {share(1 - graph - order)}"
     )
-    small = [name for name, part in (("recreating the graph", graph), ("ordering it", order)) if part < PAINFUL]
+    small = [name for name, part in (("recreating the graph", graph), ("ordering the graph", order)) if part < PAINFUL]
     if small:
         return Finding(DOES_NOT, figures, f"{' and '.join(small)} takes less than {share(PAINFUL)}")
     if graph + order < MOST:

@@ -90,7 +90,7 @@ def collector_takes_its_share(index: ProfileIndex, pair: Pair) -> Finding:
     others = {group: part for group, part in profile.groups.items() if group != COLLECTOR}
     if others:
         largest = max(others, key=lambda group: others[group])
-        reason += f"; the largest other group is {largest} with {share(others[largest])}"
+        reason += f"; the largest other group is “{largest}” with {share(others[largest])}"
     if own is not None and own.blocks_left is not None:
         reason += f"; a step leaves {own.blocks_left:,.0f} blocks that only the collector can free"
     return Finding(DOES_NOT, figures, reason)
@@ -113,7 +113,7 @@ def slots_remove_dictionaries(index: ProfileIndex, pair: Pair) -> Finding:
         if (profile := find(index, pair, engine, SymbolProfile))
     ]
     figures = (
-        "; ".join(filter(None, (finding.figures, f"all of group {DICTIONARIES}: {', '.join(groups)}")))
+        "; ".join(filter(None, (finding.figures, f"other samples in {DICTIONARIES}: {', '.join(groups)}")))
         if groups
         else ""
     )
@@ -150,7 +150,7 @@ def architecture_stays(index: ProfileIndex, pair: Pair) -> Finding:
     if not small:
         return Finding(HOLDS, figures)
     group, part = _largest_other(found[small[0]])
-    return Finding(DOES_NOT, figures, f"in {small[0]} the group {group} is larger, with {share(part)}")
+    return Finding(DOES_NOT, figures, f"in {small[0]} the group “{group}” is larger, with {share(part)}")
 
 
 def _removed(index: ProfileIndex, pair: Pair, before: str, after: str, pattern: re.Pattern[str], what: str) -> Finding:

@@ -59,19 +59,19 @@ def test_two_runs_exceed_the_floor_by_chance_one_time_in_twenty():
 def test_noise_needs_runs_that_differ_only_in_time():
     first, second = RACES[:2]
     for fields, said in (
-        ({"commit": "0123abc"}, "two commits or machines"),
-        ({"machine": {"processor": "b"}}, "two commits or machines"),
+        ({"commit": "0123abc"}, "differ in commit or machine"),
+        ({"machine": {"processor": "b"}}, "differ in commit or machine"),
         ({"settings": Settings(value_seconds=1.0)}, "measured differently: value_seconds 1, not 0.4"),
     ):
         with pytest.raises(ValueError, match=said):
             noise([first, (second[0].model_copy(update=fields), second[1])])
-    with pytest.raises(ValueError, match="each named once"):
+    with pytest.raises(ValueError, match="at least two runs, each once"):
         noise([first, first])
 
 
 def test_a_cell_measured_in_only_one_run_has_no_floor():
     assert noise(RACES).floor(cell("slots")) is None
-    with pytest.raises(ValueError, match="two at least"):
+    with pytest.raises(ValueError, match="at least two runs"):
         noise(RACES[:1])
 
 

@@ -279,7 +279,7 @@ def test_too_few_processes_are_unsure_and_refused_as_a_baseline_run():
     assert words(found)["tcc"] == "unsure"
     assert "no interval" in verdict_table(race().run, BASELINE_RUN.run, found).rows[0][5]
 
-    with pytest.raises(Unreadable, match="2 blocks, and an interval needs 3"):
+    with pytest.raises(Unreadable, match="2 blocks, but an interval needs 3"):
         verdicts(race(), race(blocks=2), LIMITS)
 
 

@@ -40,7 +40,7 @@ def test_the_answers():
         ("least total time, 100 epochs", ("rerolled", "121 s in total")),
         ("least compile time for 1,000× or more", ("tcc", "500 ms, 2,000×")),
         ("least compile time for 10,000× or more", ("rerolled", "600 ms, 50,000×")),
-        ("the reference's bits, if promised", ("all 3 engines", "")),
+        ("same bits as the reference, if promised", ("all 3 engines", "")),
     ]
 
 
@@ -53,7 +53,7 @@ def test_the_winner_may_change_with_the_length_of_training():
 
 def test_engines_with_different_bits_are_named():
     wrong = table_of(*RACE[:3], ("rerolled", 50_000.0, 0.6, 20e-6, "different"))
-    assert answers(wrong)[1][-1] == ("the reference's bits, if promised", ("different: rerolled", ""))
+    assert answers(wrong)[1][-1] == ("same bits as the reference, if promised", ("different: rerolled", ""))
 
 
 def test_there_is_no_section_for_one_engine():

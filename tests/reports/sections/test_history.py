@@ -213,7 +213,7 @@ def test_too_few_runs_are_refused(small, tmp_path, zoomgrad, days, said):
 def test_the_folder_of_one_run_is_not_a_folder_of_runs(small, tmp_path, zoomgrad):
     result = zoomgrad(stored(another(small, 1), tmp_path))
     assert result.exit_code == 2
-    assert "is a run, and no folder of runs" in result.output
+    assert "is a single run, not a folder of runs" in result.output
 
 
 def test_a_missing_folder_is_refused(tmp_path, zoomgrad):

@@ -29,7 +29,7 @@ def test_the_text_names_the_vouchers_and_their_steps(vouching):
     assert first == WHILE_TIMING
     assert who == (
         "xor: tuple vouches for tcc and gcc-O0 over 1 drill and the first step of training. These vouch for each "
-        "other over 4 drills and the first 4,096 steps of training, and tcc for every other engine. "
+        "other over 4 drills and the first 4,096 steps of training, and tcc vouches for every other engine. "
         "clang-O0 was passed over: there is no clang on PATH."
     )
 
