@@ -1,8 +1,9 @@
-"""docs/report equals the baseline run's report, byte for byte, and the checkout stays small.
+"""docs/report matches the baseline run's report, byte for byte, and the checkout stays small.
 
 `pytest tests/test_committed.py --update-golden` regenerates docs/report, so no figure is typed by hand.
 """
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -25,10 +26,14 @@ def run():
 
 @pytest.fixture(scope="module")
 def made(run, tmp_path_factory):
-    """Path -> content of the report's files, without the HTML page, which CI builds and keeps."""
+    """Path -> content of the report's Markdown, and of the charts that a page shows. CI builds and keeps the HTML."""
     folder = tmp_path_factory.mktemp("report")
     build.write(run, build.tell(run, elsewhere=True), folder).unlink()
-    return files(folder)
+    pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]
+    shown = {link for page in pages for link in re.findall(r"\w+\.svg", page.read_text(encoding="utf-8"))}
+    return {
+        name: content for name, content in files(folder).items() if name.endswith(".md") or Path(name).name in shown
+    }
 
 
 def files(folder):
