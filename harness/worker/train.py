@@ -43,6 +43,9 @@ FREE_SECONDS = 1.0
 LOSS_POINTS, ACCURACY_POINTS = 256, 64
 """Most points of the curves."""
 
+SHORT_POINTS = 16
+"""About as many points has the loss of a training of fewer epochs: several for each epoch."""
+
 
 class Settings(TypedDict, total=False):
     """Settings of a training. What is absent or None is as the workload has it."""
@@ -150,7 +153,7 @@ def _train_once(engine: engines.Engine, workload: Workload) -> Iterator[Event]:
         "converged": None if tolerance is None else converged,
         "loss": loss,
         "figure": (stopping.figure, figure),
-        "curve": curve(losses, LOSS_POINTS),
+        "curve": curve(losses, loss_points(epoch)),
         "accuracy": live.accuracies[-1][1],
         "accuracies": live.accuracies,
         "evaluated_on": workload.evaluation_rows()[0],
@@ -164,6 +167,11 @@ def _undo_update(trainer: Trainer, workload: Workload, steps: int) -> None:
     """Return to the parameters before the last update: training again as far as that gives the same bits."""
     trainer.restart(batch=workload.batch)
     trainer.train(steps)
+
+
+def loss_points(epochs: int) -> int:
+    """Points of the loss curve: the same number in each epoch, so that a hard part of the data is no wave in it."""
+    return epochs * (SHORT_POINTS // epochs) if epochs <= SHORT_POINTS else min(epochs, LOSS_POINTS)
 
 
 def curve(losses: array[float], points: int) -> list[tuple[int, float]]:

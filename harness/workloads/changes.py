@@ -58,7 +58,8 @@ def fresh(workload: Workload) -> Workload:
             f"the data of {workload.name} are not drawn at random: there are no fresh ones",
             f"Leave out --fresh-data, or choose one of {others}, mlp-IxHxO.",
         )
-    return replace(workload, reader=partial(workload.reader, seed=workload.seed + DATA_SEEDS))
+    reader = partial(workload.reader, seed=workload.seed + DATA_SEEDS)
+    return replace(workload, reader=reader, description=f"{workload.description}; fresh data")
 
 
 def _epochs(workload: Workload, epochs: int) -> Workload:
