@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -55,14 +55,15 @@ def lines(trainings: Sequence[Curves], columns: int) -> list[str]:
     loss = median([curves.loss for curves in trainings])
     accuracy = median([curves.accuracy for curves in trainings])
     side_by_side = columns >= _BOTH
-    size = {"columns": min((columns - _GAP) // 2 if side_by_side else columns, _WIDEST), "rows": _ROWS}
-    above = braille.plot(f"loss{of_several}", loss, **size, text="{:.3g}".format, unit=_UNIT)
+    width = min((columns - _GAP) // 2 if side_by_side else columns, _WIDEST)
+    plot = partial(braille.plot, columns=width, rows=_ROWS, unit=_UNIT)
+    above = plot(f"loss{of_several}", loss, text="{:.3g}".format)
     if len(accuracy) < 2:
         return above
     title = f"accuracy on {trainings[0].evaluated_on}{of_several}"
     limits = min(math.floor(10 * min(share for _, share in accuracy)) / 10, 0.9), 1.0
-    below = braille.plot(title, accuracy, **size, text="{:.0%}".format, limits=limits, unit=_UNIT)
-    return braille.beside(above, below, size["columns"] + _GAP) if side_by_side else above + below
+    below = plot(title, accuracy, text="{:.0%}".format, limits=limits)
+    return braille.beside(above, below, width + _GAP) if side_by_side else above + below
 
 
 def plot_file(name: str) -> Path:
@@ -70,23 +71,26 @@ def plot_file(name: str) -> Path:
     path = Path(name)
     if path.suffix.lower() not in KINDS:
         raise typer.BadParameter(f"{name!r} ends neither in .png nor in .svg; name FILE.png or FILE.svg")
-    if path.is_symlink() or (path.exists() and not _is_ours(path)):
-        raise typer.BadParameter(f"{name!r} exists and is no plot of `{MADE_BY}`; name another file, or remove it")
     try:
+        if not _is_free(path):
+            raise typer.BadParameter(f"{name!r} is there and no plot of `{MADE_BY}`; name another file, or remove it")
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
         raise typer.BadParameter(
-            f"no file can be made in {str(path.parent)!r}: {error.strerror}; name a file in a folder of yours"
+            f"{name!r} can't be written: {error.strerror}; name a file in a folder that you can write to"
         ) from None
     return path
 
 
-def _is_ours(path: Path) -> bool:
-    """Whether that file is a picture that this module wrote."""
-    with contextlib.suppress(OSError, NotAsWritten):
-        return MADE_BY.encode() in read_bytes(path)[:_BEGINNING]
-    return False
+def _is_free(path: Path) -> bool:
+    """Whether nothing is there, or an earlier picture of this module. Raises OSError."""
+    try:
+        return MADE_BY.encode() in read_bytes(path, follow_links=False)[:_BEGINNING]
+    except FileNotFoundError:
+        return True
+    except NotAsWritten:
+        return False
 
 
 def draw(path: Path, trainings: Sequence[Curves], *, title: str, description: str) -> None:

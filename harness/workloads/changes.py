@@ -44,8 +44,9 @@ def changed(workload: Workload, changes: Mapping[str, Any]) -> Workload:
     asked = {name: changes[name] for name in CHANGES if changes.get(name) is not None}
     for name, value in asked.items():
         workload = CHANGES[name](workload, value)
-    if asked:
-        listed = ", ".join(f"{name} {value}" for name, value in asked.items())
+    described = [f"{name} {value}" for name, value in asked.items() if name not in _UNDESCRIBED]
+    if described:
+        listed = ", ".join(described)
         workload = replace(workload, description=f"{workload.description}; changed: {listed}")
     return workload
 
@@ -68,13 +69,13 @@ def _epochs(workload: Workload, epochs: int) -> Workload:
 
 def _tolerance(workload: Workload, tolerance: float) -> Workload:
     if not math.isfinite(tolerance):
-        raise WrongChange(f"a tolerance of {tolerance} can't be reached", "Name a finite number.")
+        raise WrongChange(f"a tolerance must be a finite number, not {tolerance}", "Name one such as 0.05.")
     return replace(workload, tolerance=tolerance)
 
 
 def _rate(workload: Workload, rate: float) -> Workload:
     if not 0.0 < rate < math.inf:
-        raise WrongChange(f"a rate of {rate} trains nothing", "Name a number above 0, such as 0.05.")
+        raise WrongChange(f"a rate must be a finite number above 0, not {rate}", "Name one such as 0.05.")
     return replace(workload, rate=constant(rate))
 
 
@@ -114,7 +115,7 @@ def _activation(workload: Workload, activation: str) -> Workload:
 
 def _shape(workload: Workload, text: str) -> Workload:
     mlp = _mlp(workload, "shape")
-    if not re.fullmatch(r"[1-9]\d{0,6}(x[1-9]\d{0,6})+", text):
+    if not re.fullmatch(r"[1-9][0-9]{0,6}(x[1-9][0-9]{0,6})+", text):
         raise WrongChange(f"{text!r} is not a shape", "Write inputs x hidden x outputs, as in 784x50x10; no size is 0.")
     shape = tuple(map(int, text.split("x")))
     inputs, outputs = mlp.shape[0], mlp.shape[-1]
@@ -151,3 +152,6 @@ CHANGES: Mapping[str, Callable[[Workload, Any], Workload]] = {
     "shape": _shape,
 }
 """Name -> how it changes a workload, in order: a batch is checked against the epochs."""
+
+_UNDESCRIBED = ("epochs", "tolerance")
+"""Changes of how long to train, which no workload's description mentions."""

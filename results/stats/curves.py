@@ -20,7 +20,8 @@ def height_at(curve: Curve, x: float) -> float:
     if right in (0, len(curve)):
         return curve[min(right, len(curve) - 1)][1]
     (x0, y0), (x1, y1) = curve[right - 1 : right + 1]
-    return y0 + (y1 - y0) * (x - x0) / (x1 - x0)
+    share = (x - x0) / (x1 - x0)
+    return y0 * (1 - share) + y1 * share  # never beyond either, so that a logarithm stays possible
 
 
 def median(curves: Sequence[Curve]) -> Curve:

@@ -11,6 +11,7 @@ import typer
 
 import engines
 from engines.nn import ACTIVATIONS
+from harness import workloads
 from harness.cli import display, training_plots
 from harness.cli.app import FAILED, INTERRUPTED, Engine, OnInterpreter, app, complain, err, out, say_next, short
 from harness.cli.preparing import fetch_data, python_of, with_project
@@ -83,11 +84,16 @@ def train(
     if progress.curves:
         progress.plot()
     if plot and progress.curves:
-        training_plots.draw(plot, progress.curves, title=f"{workload} on {engine}", description=chosen.description)
+        try:
+            training_plots.draw(plot, progress.curves, title=f"{workload} on {engine}", description=chosen.description)
+        except OSError as error:  # the disk has filled since
+            complain(f"{plot} can't be written: {error.strerror}\n  Name another file with --plot.")
+            raise typer.Exit(FAILED) from None
         out.print(f"Plot: {short(plot)}", markup=False, soft_wrap=True)
     if progress.failures or code:
         raise typer.Exit(FAILED)
-    say_next(f"Race the engines on it: `zoomgrad run --workloads {workload}`.")
+    it = "it" if chosen.description == workloads.load(workload).description else "the unchanged workload"
+    say_next(f"Race the engines on {it}: `zoomgrad run --workloads {workload}`.")
 
 
 def _work(settings: Settings, python: Path, progress: display.TrainingProgress) -> int | None:
