@@ -43,6 +43,7 @@ def drawing(name: str, chart: Chart, table: pd.DataFrame) -> Drawing:
     title = chart.title(table)
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
         figure = Figure(figsize=chart.size(table), layout="constrained")
+        FigureCanvasSVG(figure)  # before drawing, because charts that place labels measure text on it
         chart.draw(table, figure.subplots())
         svg = written(figure, name, title)
     return Drawing(name, chart.SUBJECT, title, chart.caption(table), svg)
@@ -50,7 +51,6 @@ def drawing(name: str, chart: Chart, table: pd.DataFrame) -> Drawing:
 
 def written(figure: Figure, name: str, title: str) -> Markup:
     """A figure that was drawn in this style, as SVG for a page."""
-    FigureCanvasSVG(figure)
     text = io.StringIO()
     figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
     return _inline(text.getvalue(), name, title)
