@@ -7,7 +7,7 @@ Buffer = Union[bytes, memoryview, "array[float]"]
 
 
 class Unavailable(Exception):
-    """Data is not on this machine. Carries the reason, and the command or setting that fixes it."""
+    """The data is not on this machine. Carries the reason, and the command or setting that fixes it."""
 
     def __init__(self, reason: str, remedy: str) -> None:
         super().__init__(f"{reason}\n  {remedy}")

@@ -66,7 +66,7 @@ def _download(file: mnist.File, mirrors: Sequence[str]) -> None:
 
 
 class _TooMuch(OSError):
-    """A mirror sends too much, or for too long."""
+    """A mirror sends too much, or takes too long."""
 
 
 class _Bounded:
@@ -80,9 +80,9 @@ class _Bounded:
     def write(self, content: bytes) -> None:
         self._left -= len(content)
         if self._left < 0:
-            raise _TooMuch("sent more than the file is long")
+            raise _TooMuch("sent more bytes than the file has")
         if time.monotonic() > self._until:
-            raise _TooMuch(f"was not done after {DOWNLOAD_SECONDS:g} s")
+            raise _TooMuch(f"took longer than {DOWNLOAD_SECONDS:g} s")
         self._file.write(content)
 
     def flush(self) -> None:

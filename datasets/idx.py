@@ -190,7 +190,7 @@ def _filled(descriptor: int, size: int) -> memoryview:
     """Up to `size` bytes from the descriptor, read-only except on PyPy."""
     if not size:
         return memoryview(b"")  # an empty mapping is an error
-    # A mapping, because it has an address for C on every interpreter. Private, because then it gets large pages.
+    # A mapping, because C can get its address on every interpreter. Private, for large pages.
     memory = mmap.mmap(-1, size, **_PRIVATE)
     taken = 0
     with memoryview(memory) as whole, os.fdopen(os.dup(descriptor), "rb", buffering=0) as file:
@@ -216,7 +216,7 @@ _KINDS = {
 
 
 def _inflate(source: Source, packed: memoryview, limit: int) -> bytes:
-    # Not the gzip module, which reads ahead and can't report where the data was cut.
+    # Not the gzip module, because it reads ahead and can't report where the data was cut.
     inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
     try:
         content = inflater.decompress(packed, limit + 1)
@@ -228,5 +228,5 @@ def _inflate(source: Source, packed: memoryview, limit: int) -> bytes:
         raise source.corrupt(f"is gzip data cut short at byte {len(packed):,}")
     if inflater.unused_data:
         end = len(packed) - len(inflater.unused_data)
-        raise source.corrupt(f"goes on after the end of its gzip data at byte {end:,}")
+        raise source.corrupt(f"has more data after the end of its gzip data at byte {end:,}")
     return content

@@ -1,8 +1,9 @@
-"""MNIST: from $ZOOMGRAD_DATA into the cache, from the cache into a Dataset.
+"""MNIST: $ZOOMGRAD_DATA -> cache -> Dataset.
 
 Only this module knows the hashes of the four files and the place of the cache. A file enters the cache only complete
-and verified, under a name that contains its hash. Each read verifies it again, because a flipped byte would change what
-is trained and measured; that takes 25 ms for 47 MB. `datasets.fetch` downloads the files, and workers don't import it.
+and verified, under a name that contains its hash. Each read verifies it again, which takes 25 ms for 47 MB, because a
+flipped byte would change what is trained and measured. `datasets.fetch` downloads the files, and workers don't import
+it.
 """
 
 import os
@@ -85,7 +86,7 @@ def locate(file: File) -> Path:
 
 
 def find(file: File) -> Optional[Path]:
-    """Like `locate`, but returns None if the file is in neither place."""
+    """Return the path as `locate` does, or None if the file is in neither place."""
     path = cache_folder() / file.cached_name
     if os.path.lexists(path):
         return path

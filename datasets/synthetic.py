@@ -1,4 +1,4 @@
-"""Seeded uniform rows: of any width for growth curves, and with targets that a kind of model can learn."""
+"""Seeded uniform rows: of any width, for growth curves, or with targets that one kind of model can learn."""
 
 import math
 import random

@@ -83,7 +83,7 @@ class Network(NamedTuple):
     shape: tuple[int, ...]
     """Sizes of the layers, inputs first."""
     activation: str
-    """Of every layer, except the last one if `last_linear`; a key of `nn.ACTIVATIONS`."""
+    """The activation of every layer, except the last one if `last_linear`; a key of `nn.ACTIVATIONS`."""
     last_linear: bool
     loss: str
     """`cross_entropy`, `squared_error` or `hinge_l2`, as in `engines.nn`; the last one adds 1e-4 L2."""
@@ -92,7 +92,7 @@ class Network(NamedTuple):
 
 
 class Workload(Protocol):
-    """What an engine may ask of a workload. A row is all inputs of one step, features before targets."""
+    """The part of a workload that engines use. A row is all inputs of one step, features before targets."""
 
     @property
     def name(self) -> str: ...
@@ -168,7 +168,7 @@ class Engine(Protocol):
         """Raise Unavailable if this machine or interpreter can't run it."""
 
     def supports(self, workload: Workload) -> Optional[str]:
-        """Why it can't run that workload; None if it can."""
+        """Return why it can't run that workload; None if it can."""
 
     def prepare(self, workload: Workload, *, objects: Optional[Path] = None) -> Trainer:
         """Do everything before the first step. The trainer's `phases` holds the time of each phase.

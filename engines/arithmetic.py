@@ -7,7 +7,7 @@ run a kernel.
 
 from __future__ import annotations
 
-# A list, because the compiler would fold constants in the code once, whatever the state is later.
+# A list, because Python folds a constant expression once, when it compiles the code, and the state may change later.
 _NUMBERS = [2.0**-1022, 0.5, 2.0, 1.0, 2.0**-53, 0.75 * 2.0**-52]
 
 

@@ -1,8 +1,8 @@
-"""Find programs on PATH, and run one to ask it a question.
+"""Find programs on PATH, and ask one for its version or other facts.
 
 A compiler's name on PATH may belong to a folder, a dangling link, or a script that hangs or writes without end. So a
-question has a limit of time and of output, and everything the program started ends with it. A program inherits only a
-few variables, because `CPATH`, `GCC_EXEC_PREFIX` or `LD_PRELOAD` would change what is compiled and measured.
+call has limits on time and output, and everything the program started ends with it. A program inherits only a few
+variables, because `CPATH`, `GCC_EXEC_PREFIX` or `LD_PRELOAD` would change what is compiled and measured.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def on_path(pattern: str) -> Iterator[str]:
 
 
 def unusable(path: str) -> str:
-    """Why that file is not a program; empty if it may be one."""
+    """Return why that file is not a program; empty if it may be one."""
     try:
         mode = Path(path).stat().st_mode
     except OSError as error:

@@ -74,7 +74,7 @@ def discover(package: str, path: Sequence[str]) -> Found:
 
 
 def flaw(engine: Any) -> str:
-    """What is wrong with the facts of an engine, in one line; empty if they are valid."""
+    """Describe in one line what is wrong with the facts of an engine; empty if they are valid."""
     try:
         return _flaw(engine)
     except Exception as error:  # a property may do anything

@@ -9,14 +9,14 @@ from __future__ import annotations
 import functools
 import random
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, NamedTuple, Union
+from typing import Any, ClassVar, NamedTuple, Optional, Union
 
-ACTIVATIONS = {"relu": "ReLU", "tanh": "Tanh", "linear": "Linear"}
+ACTIVATIONS = {"relu": "ReLU", "tanh": "Tanh", "sigmoid": "Sigmoid", "linear": "Linear"}
 """Activation -> its name in a neuron's `repr`."""
 
 
 class Module:
-    """Something with parameters."""
+    """A part of a model that has parameters."""
 
     def zero_grad(self) -> None:
         for p in self.parameters():
@@ -78,11 +78,17 @@ class Layer(Module):
 
 
 class MLP(Module):
-    """Layers in a row; the last one is linear unless `last_linear=False`."""
+    """Layers in a row; the last one is linear unless `last_linear=False`.
+
+    step: learning rate of `update_parameters`, as in "Tour de micrograd".
+    """
 
     Layer: ClassVar[type[Layer]]
 
-    def __init__(self, nin: int, nouts: Sequence[int], *, last_linear: bool = True, **kwargs: Any) -> None:
+    def __init__(
+        self, nin: int, nouts: Sequence[int], *, last_linear: bool = True, step: Optional[float] = None, **kwargs: Any
+    ) -> None:
+        self.step = step
         sizes = [nin, *nouts]
         last = len(nouts) - 1
         self.layers = [
@@ -98,6 +104,13 @@ class MLP(Module):
     def parameters(self) -> list[Any]:
         return [p for layer in self.layers for p in layer.parameters()]
 
+    def update_parameters(self) -> None:
+        """Subtract `step` times the gradient from each parameter. Raises ValueError if there is no step."""
+        if self.step is None:
+            raise ValueError("the model has no step size\n  Pass it to the constructor: MLP(…, step=0.05).")
+        for p in self.parameters():
+            p.data += self.step * -p.grad
+
     def __repr__(self) -> str:
         return f"MLP of [{', '.join(str(layer) for layer in self.layers)}]"
 
@@ -111,9 +124,9 @@ class Networks(NamedTuple):
     MLP: type[MLP]
 
 
-def bind(value: Any) -> Networks:
-    """Return the networks for that Value class."""
-    neuron = type("Neuron", (Neuron,), {"Value": value})
+def bind(value: Any, *, neuron: type[Neuron] = Neuron) -> Networks:
+    """Return the networks for that Value class. neuron: the class to bind in place of `Neuron`."""
+    neuron = type("Neuron", (neuron,), {"Value": value})
     layer = type("Layer", (Layer,), {"Neuron": neuron})
     mlp = type("MLP", (MLP,), {"Layer": layer})
     return Networks(Module, neuron, layer, mlp)

@@ -10,7 +10,7 @@ import contextlib
 import math
 import operator
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 from engines.api import CyclicGraph, Number
 
@@ -43,6 +43,14 @@ def check_exponent(exponent: object) -> None:
             f"the exponent of ** must be a finite number, not {exponent!r}\n"
             "  Powers are constants: check how this one is computed."
         )
+
+
+def refuse_closure(engine: str) -> NoReturn:
+    """Raise AttributeError: the engine would never call a backward function that a program sets."""
+    raise AttributeError(
+        f"{engine} has no backward functions, so a program can't add an operation by setting `_backward`\n"
+        "  Use an engine that has them, such as `--engine hoisted`."
+    )
 
 
 class Derived:

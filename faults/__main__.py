@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run.add_argument("kinds", nargs="*", metavar="KIND", help=f"{', '.join(kinds.NAMES)}; default: all")
     run.add_argument("--share", type=_share, default=1.0, help="share of each kind's batches; default: 1")
     run.add_argument("--seed", type=int, default=1)
-    run.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="batches side by side")
+    run.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="batches to run in parallel")
     run.add_argument("--fresh", action="store_true", help="discard earlier results")
 
     one = commands.add_parser("one", help="repeat one batch")

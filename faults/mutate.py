@@ -61,7 +61,7 @@ def damage_json(text: str, rng: random.Random) -> str:
 
 
 def _damage(value: Any, rng: random.Random) -> Any:
-    """Make one change, here or further down."""
+    """Make one change, to the value itself or to something inside it."""
     below = isinstance(value, (dict, list)) and value
     if not below or rng.random() < 0.1:
         return _near(value, rng)

@@ -26,7 +26,7 @@ Files = Mapping[Path, bytes]
 
 
 def as_files(snapshot: Snapshot) -> dict[str, bytes]:
-    """A run as the files of its folder, by their paths in it."""
+    """Return a run as files: path in its folder -> content."""
     models: dict[str, BaseModel] = {"run.json": snapshot.run}
     models |= {f"records/{file_name(one.cell, str(one.block))}": one for one in snapshot.records}
     models |= {f"vouching/{one.workload}.json": one for one in snapshot.vouchings}

@@ -45,7 +45,7 @@ def descendants(wanted: Callable[[psutil.Process], bool] = lambda process: True)
     """Running descendants of this process that match."""
     found = []
     for process in psutil.Process().children(recursive=True):
-        # It may end meanwhile.
+        # It may end during this loop.
         with contextlib.suppress(psutil.Error):
             if process.status() != psutil.STATUS_ZOMBIE and wanted(process):
                 found.append(process)
@@ -53,7 +53,7 @@ def descendants(wanted: Callable[[psutil.Process], bool] = lambda process: True)
 
 
 def end_descendants() -> None:
-    """Kill all descendants, including stopped ones and those that start meanwhile."""
+    """Kill all descendants, including stopped ones and those that start during the call."""
     until = time.monotonic() + GRACE_SECONDS
     empty = 0
     while empty < EMPTY_LOOKS and time.monotonic() < until:
@@ -167,7 +167,7 @@ class Victim:
 
 
 class Sandbox:
-    """Folders that stand for a user's home, cache and runs."""
+    """Folders that act as a user's home, cache and runs."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

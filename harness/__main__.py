@@ -1,4 +1,4 @@
-"""`python -m harness` is `zoomgrad`."""
+"""Make `python -m harness` the same as `zoomgrad`."""
 
 from harness.cli import main
 

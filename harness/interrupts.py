@@ -1,4 +1,4 @@
-"""Ctrl-C and its like: the signals that end a command, and a block that they must not cut short."""
+"""Signals that end a command, such as Ctrl-C, and blocks of code that they must not interrupt."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ INTERRUPTS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") 
 
 
 def raise_on_interrupts() -> None:
-    """Have each of them raise KeyboardInterrupt, so that a command ends with its workers and says how to resume."""
+    """Make each of INTERRUPTS raise KeyboardInterrupt, so that a command ends its workers and says how to resume."""
     for number in INTERRUPTS:
-        # A shell's background job ignores Ctrl-C, and `nohup` a hangup.
+        # A background job of a shell ignores Ctrl-C, and a command under `nohup` ignores a hangup: keep that.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
 
 
 def _interrupt(number: int, frame: object) -> None:
-    # A second signal must not cut short what the first one began. It may have arrived already: Python then finds
-    # SIG_IGN where it expects a function, and prints a traceback about the race.
+    # A second signal must not interrupt the clean-up. It may have arrived already. If its handler were SIG_IGN by then
+    # instead of a function, Python would print a traceback about the race.
     for each in INTERRUPTS:
         if callable(signal.getsignal(each)):
             signal.signal(each, _ignore)
@@ -33,7 +33,7 @@ def _ignore(number: int, frame: object) -> None:
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C and its like wait until the block has ended."""
+    """Delay interrupts until the block has ended."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

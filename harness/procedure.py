@@ -11,11 +11,12 @@ CANDIDATES = ("tcc", "clang-O0", "gcc-O0", "python-source", "bytecode")
 
 TRUSTED_SECONDS = 4.0
 TRUSTED_STEPS = 1024
-"""Limits of `tuple`'s training: its time, unless a candidate's is shorter, and its steps."""
+"""Limits on the time of `tuple`'s training, unless a candidate's time is shorter, and on its steps."""
 
 JIT_SECONDS = 2.0
-"""Training time on an interpreter with a JIT before the steps of a value are counted. PyPy takes `baseline` on `xor`
-from 1 ms to 36 µs a step in 1.5 s. Counted on cold steps, a value would last only milliseconds and still warm up."""
+"""Training time on an interpreter with a JIT before the steps of a value are counted. On PyPy, a step of `baseline` on
+`xor` takes 1 ms at first and 36 µs after 1.5 s. With a count of cold steps, a value would last only milliseconds and
+still warm up."""
 
 
 class Drill(NamedTuple):

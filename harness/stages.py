@@ -37,7 +37,7 @@ def trace(engine: Engine, workload: Workload) -> Trace:
     """Graph of the workload's first step. Raises Unavailable if the engine records no graph."""
     if engine.Value is None:
         raise Unavailable(
-            f"{engine.name} runs whole models only: it has no graph, and no stage that is made from one",
+            f"{engine.name} runs whole models only, so it has no graph and no stage made from one",
             "Use --stage source, or an engine with a Value, such as `--engine tcc`.",
         )
     model = workload.model(engine.nn)
@@ -47,7 +47,7 @@ def trace(engine: Engine, workload: Workload) -> Trace:
 
 
 def text(engine: Engine, workload: Workload, stage: Stage) -> str:
-    """Text of the step after that stage. Raises Unavailable if the engine does not have the stage."""
+    """Text of the step after that stage. Raises Unavailable if the engine lacks the stage."""
     refusal = engine.supports(workload)
     if refusal:
         raise Unavailable(
@@ -61,7 +61,7 @@ def text(engine: Engine, workload: Workload, stage: Stage) -> str:
         return _joined(show(loss))
     if not isinstance(engine, CompiledEngine):
         raise Unavailable(
-            f"{engine.name} compiles nothing: it has no {stage.value}",
+            f"{engine.name} compiles nothing, so it has no stage {stage.value}",
             "Use --stage graph, or an engine that compiles, such as `--engine tcc`.",
         )
     tape = engine.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
@@ -72,7 +72,7 @@ def text(engine: Engine, workload: Workload, stage: Stage) -> str:
         return engine.source(code)
     if not isinstance(code, Step):
         raise Unavailable(
-            f"{engine.name} recovers no loops: it has no {stage.value}",
+            f"{engine.name} recovers no loops, so it has no stage {stage.value}",
             "Use --stage source, or `--engine rerolled-tcc`, which recovers loops from the same tape.",
         )
     return _joined(code.loops.lines() if stage is Stage.loops else code.lines())

@@ -1,4 +1,4 @@
-"""A run -> its report, in the run's folder; a folder of runs -> their history."""
+"""A run -> its report, as files in the run's folder; a folder of runs -> their history."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ MOST_STACK_BYTES = 64 * 2**20
 
 
 def build(store: Store) -> Path:
-    """Write the report of a run beside its records; returns its page's path. Raises results.store.Unreadable."""
+    """Write the report of a run beside its records; return its page's path. Raises results.store.Unreadable."""
     return write(store, tell(store))
 
 
 def tell(store: Store, against: Store | None = None, others: Sequence[Store] = (), *, elsewhere: bool = False) -> Story:
-    """What a report of that run says, compared with a run or beside others if given. Raises results.store.Unreadable.
+    """Return the story of a run, compared with one run or beside others if given. Raises results.store.Unreadable.
 
-    elsewhere: it is not written beside the records, and can't link to what profilers left there.
+    elsewhere: the report goes to another folder than the records, so it can't link to the files that profilers left.
     """
     compared = _run_records(against) if against else None
     return story(
@@ -50,15 +50,15 @@ def _run_records(store: Store) -> RunRecords:
 
 
 def write(store: Store, story: Story, into: Path | None = None) -> Path:
-    """Write the report beside the records, or as a folder's `index.html`; returns its page's path.
+    """Write the report beside the records, or into a folder with `index.html` as its page; return the page's path.
 
-    The page, report.md, the charts as files, and where there are profiles flame graphs and analysis.md.
+    Files: the page, report.md, one SVG a chart and, if the run has profiles, flame graphs and analysis.md.
     Raises results.store.Unreadable.
     """
     drawn = html.drawings(story)
     folder = into or store.pages_folder()
     inside(folder, CHARTS).mkdir(parents=True, exist_ok=True)
-    # Only what a report may have left there: `into` is a folder of the user's, who may have other charts in it.
+    # Delete only charts that an earlier report may have written: `into` belongs to the user and may hold other files.
     for name in charts().keys() - {drawing.name for drawing in drawn}:
         inside(folder, CHARTS, f"{name}.svg").unlink(missing_ok=True)
     for drawing in drawn:
@@ -76,10 +76,9 @@ def write(store: Store, story: Story, into: Path | None = None) -> Path:
 
 
 def gather(folder: Path) -> tuple[list[Race], list[str]]:
-    """The races of a folder's runs, and what is left out of them, with the reason.
+    """Return the races of the runs in a folder, and for each run that is left out a line with the reason.
 
-    A folder that never was a run's is passed over; one that can't be read, that repeats another, or that has no
-    speedup is left out.
+    A run is left out if it can't be read, repeats another or has no speedup. Entries that are not runs are ignored.
     """
     races: list[Race] = []
     left_out: list[str] = []
@@ -104,7 +103,7 @@ def _useless(found: Race, before: Iterable[Race]) -> str:
 
 
 def write_history(folder: Path, history: History) -> Path:
-    """Write history.html and history.md into a folder of runs; returns the page's path."""
+    """Write history.html and history.md into a folder of runs; return the page's path."""
     write_atomically(inside(folder, "history.md"), markdown.history_page(history))
     page = inside(folder, "history.html")
     write_atomically(page, html.history_page(history))
@@ -123,8 +122,8 @@ def _profile_index(store: Store, *, linked: bool) -> ProfileIndex:
 
 
 def _with_facts(run: Run, looker: Run | None) -> Run:
-    """The run, with what is known of engines, workloads and interpreters that were only profiled."""
-    facts = {name: {**getattr(looker, name), **getattr(run, name)} for name in FACTS if looker}  # in the looker's order
+    """Add the facts of engines, workloads and interpreters that were profiled but not timed."""
+    facts = {name: {**getattr(looker, name), **getattr(run, name)} for name in FACTS if looker}  # keeps looker's order
     return run.model_copy(update=facts)
 
 

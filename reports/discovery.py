@@ -1,4 +1,4 @@
-"""Files that are dropped into a folder of this package -> modules; a broken one is left out, with a warning."""
+"""Find the modules dropped into a folder of this package. A broken one is left out with a warning."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import ModuleType
 
 
 def defining(protocol: type, key: str, package: str, path: Iterable[str]) -> dict[str, ModuleType]:
-    """The package's modules that define `key`, by their files' names; all else of the protocol must be there then."""
+    """Return the package's modules that define `key`, by file name. They must define the rest of the protocol too."""
     asked = {*protocol.__annotations__, *(name for name in vars(protocol) if not name.startswith("_"))}
     found = {}
     for info in pkgutil.iter_modules(path):
@@ -27,7 +27,7 @@ def defining(protocol: type, key: str, package: str, path: Iterable[str]) -> dic
 
 @contextlib.contextmanager
 def left_out(what: str) -> Iterator[None]:
-    """Whatever the block raises becomes a warning, which names what is left out."""
+    """Turn an exception or SystemExit raised in the block into a warning that names `what`."""
     try:
         yield
     except (Exception, SystemExit) as error:

@@ -1,4 +1,4 @@
-"""Run and records -> everything a report says, as text, once. HTML and Markdown differ in how they say it."""
+"""Run and records -> everything a report says, as text. The HTML and Markdown pages only lay it out."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ BASELINE_TOLERANCE = (
     "baseline is compared within a stated tolerance, not bit for bit: micrograd keeps children in a set, whose order "
     "depends on addresses, so gradients may differ in the last bits from run to run."
 )
-PROFILES_ONLY = "This run timed nothing: it was made for its profiles."
+PROFILES_ONLY = "This run has profiles only: it timed nothing."
 
 
 @dataclass(frozen=True)
 class Correctness:
-    """What one engine promised and kept, over all its cells."""
+    """One engine's promise of correct results, and whether its cells kept it."""
 
     engine: str
     promise: str
     outcomes: tuple[str, ...]
-    """`identical in 3 cells`, one text an outcome."""
+    """One text for each outcome: `identical in 3 cells`."""
     worst_error: str
 
 
 @dataclass(frozen=True)
 class Curve:
-    """First and last point of a workload's longest loss curve."""
+    """The first and last point of a workload's longest loss curve."""
 
     workload: str
     cell: str
@@ -62,7 +62,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Story:
-    """What a report says."""
+    """Everything a report says, section by section."""
 
     view: View
     findings: tuple[str, ...]
@@ -76,13 +76,13 @@ class Story:
     phases: Section | None
     growth: Section | None
     profile_index: ProfileIndex | None
-    """What profilers saw."""
+    """The run's profiles, and the files that profilers left."""
     profiled: Profiled | None
     listings: tuple[Listing, ...]
     absences: tuple[Absence, ...]
     correctness: tuple[Correctness, ...]
     vouched: tuple[str, ...]
-    """Who vouches for the results."""
+    """The text on who vouches for the results."""
     tolerance: str
     curves: tuple[Curve, ...]
     every_record: EveryRecord | None
@@ -103,9 +103,9 @@ def story(
     others: Sequence[RunRecords] = (),
     vouchings: Sequence[Vouching] = (),
 ) -> Story:
-    """The whole story of a run, finished or not, profiled or not, beside other runs or not.
+    """Return the story of a run, which may be unfinished.
 
-    against: a run that its speedups are set against; others: runs that stand side by side with it.
+    against: the run that its speedups are compared with. others: runs to show side by side with it.
     """
     found = view(run, records)
     table = found.table
@@ -155,7 +155,7 @@ def _correctness(view: View) -> tuple[Correctness, ...]:
     table = view.table
     for engine in in_order(table, "engine"):
         rows = table[table["engine"] == engine]
-        # A cell that never got as far as its proof says nothing about the engine's arithmetic.
+        # A cell that stopped before its proof says nothing about the engine's arithmetic.
         rows = rows[rows["worst_error"].notna() | (rows["status"] == MEASURED)]
         counts = rows["bits"].value_counts(sort=False)
         found.append(

@@ -1,7 +1,7 @@
-"""Run and records -> what the run says, worked out once and passed down: outcomes, table, headline.
+"""Run and records -> the run's view: outcomes, table and headline, worked out once.
 
-Whatever a report, an export or the terminal shows of a run starts from its view. Runs that are there for their speedups
-alone, as in a history, have a `reports.measured.races.Race`, which keeps no records.
+Reports, exports and the terminal all start from it. Where only a run's speedups count, as in a history, a
+`reports.measured.races.Race` is enough; it keeps no records.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from results.record import Cell, Record, Run
 
 @dataclass(frozen=True)
 class View:
-    """What a run says."""
+    """A run with everything derived from its records."""
 
     run: Run
     records: tuple[Record, ...]
     outcomes: Mapping[Cell, Outcome]
-    """Of every cell of the plan, in its order."""
+    """The outcome of every cell of the plan, in plan order."""
     table: pd.DataFrame
-    """Of `reports.measured.table.cells`."""
+    """The result of `reports.measured.table.cells`."""
     headline_workload: str | None
-    """None where the plan is empty."""
+    """None if the plan is empty."""
     trade_off_workload: str | None
-    """The published workload that most cells were measured on; where none was, the headline's."""
+    """The published workload with most measured cells; if there is none, the headline workload."""
     headline: Headline | None
 
     @property
     def headline_rows(self) -> pd.DataFrame:
-        """The table's rows of the headline workload."""
+        """The table's rows for the headline workload."""
         return self.table[self.table["workload"] == self.headline_workload]
 
 
 def view(run: Run, records: Iterable[Record]) -> View:
-    """The view of a run, finished or not."""
+    """Return the view of a run, which may be unfinished."""
     records, plan = tuple(records), timed(run)
     found = outcomes(plan, records)
     table = cells(plan, records, found)

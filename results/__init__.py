@@ -1,1 +1,4 @@
-"""What was measured, and how sure it is. Pure data and pure functions: nothing here runs, times or draws."""
+"""Records of runs, their files on disk, and the statistics over them.
+
+Running, timing and profiling are in `harness`; tables, charts, the report and the gate are in `reports`.
+"""

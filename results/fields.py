@@ -1,6 +1,6 @@
-"""Types of stored fields: anybody may have written a record, so names, texts and numbers have bounds.
+"""Types of stored fields. Names, texts and numbers have bounds, because a record may come from a stranger.
 
-Whatever a model holds is safe to print, to make a path of and to compute with.
+Every validated value is safe to print, to use in a path and to compute with.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pydantic import AwareDatetime, BeforeValidator, Field
 from results.printable import on_one_line, printable
 
 LONGEST_NAME: Final = 72
-"""Three names, a block and a suffix make a file's name, which has at most 255 bytes on common file systems."""
+"""A file name joins three names, a block and a suffix, and common file systems allow 255 bytes."""
 
 _NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._+]*(-[A-Za-z0-9._+]+)*"
 
@@ -29,16 +29,16 @@ OneLine = Annotated[str, BeforeValidator(lambda value: on_one_line(value) if isi
 Seconds = Annotated[float, Field(ge=0.0, le=1e9)]
 """Up to thirty years."""
 Limit = Annotated[float, Field(gt=0.0, le=1e7)]
-"""Seconds, four months at most: what a system call takes for a timeout."""
+"""Seconds, at most four months, so that system calls accept it as a timeout."""
 StepSeconds = Annotated[float, Field(ge=1e-10, le=1e6)]
-"""From a fraction of a processor's cycle to eleven days. Logarithms of ratios are taken, so it is never 0."""
+"""From a fraction of a processor cycle to eleven days. Never 0, because statistics take logarithms of ratios."""
 PaceSeconds = Annotated[float, Field(ge=1e-5, le=1e3)]
-"""Of some milliseconds of work."""
+"""Time of a fixed piece of work that takes a few milliseconds."""
 Bytes = Annotated[int, Field(ge=0, le=2**60)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
-"""A double holds every one exactly."""
+"""A double represents every value exactly."""
 Blocks = Annotated[int, Field(ge=0, le=10_000)]
 Share = Annotated[float, Field(ge=0.0, le=1.0 + 1e-9)]
-"""Of a whole; rounding may take a sum of shares a little beyond it."""
+"""Share of 1. Rounding may take a sum of shares slightly above it."""
 Moment = Annotated[AwareDatetime, Field(ge=datetime(1970, 1, 1, tzinfo=UTC), lt=datetime(2200, 1, 1, tzinfo=UTC))]
-"""Where time zones and pandas can still compute. A machine that lost its clock starts in 1970."""
+"""Time zones and pandas work within these bounds. A machine that lost its clock starts in 1970."""

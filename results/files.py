@@ -1,4 +1,7 @@
-"""Files below a folder that anybody may have filled: stay inside, read plain files only, replace a file whole."""
+"""File access below a folder that a stranger may have filled.
+
+Paths stay inside the folder, only regular files are read, and files are replaced atomically.
+"""
 
 from __future__ import annotations
 
@@ -17,33 +20,33 @@ from results.printable import printable
 Stored = TypeVar("Stored")
 
 MOST_BYTES = 16 * 2**20
-"""Largest stored file that is read. The largest record has 20 kB, the largest profile a megabyte."""
+"""Size limit for reading a stored file. The largest record has 20 kB, the largest profile a megabyte."""
 MOST_CHARACTERS = 300
 """How much of a file's content an error quotes."""
 
-# A FIFO that nobody writes to would keep its reader waiting. Windows knows neither the flag nor FIFOs among files.
+# Opening a FIFO without a writer would block. Windows has neither the flag nor FIFOs in its file system.
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-# A link that somebody put in the draft's place would be followed, and what it leads to overwritten.
+# Without O_EXCL and O_NOFOLLOW, a link planted at the draft's path would redirect the write to its target.
 _DRAFT = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | getattr(os, "O_BINARY", 0)
 
 
 class Unreadable(Exception):
-    """A stored file that is missing or does not fit the schema; says which file, which field and what to do."""
+    """A stored file is missing or does not fit the schema. The text names the file, the field and the remedy."""
 
 
 def inside(root: Path, *parts: str) -> Path:
-    """The path of these parts below `root`.
+    """Path of these parts below `root`.
 
-    Raises Unreadable where a link on the way leads out of `root`, and where the path is neither a file nor a
-    folder. `root` itself may be a link, because the user chose it.
+    Raises Unreadable if a link on the way leads out of `root`, or if the path is neither a file nor a folder.
+    `root` itself may be a link, because the user chose it.
     """
     path = root.joinpath(*parts)
     real, real_root = os.path.realpath(path), os.path.realpath(root)
     if os.path.commonpath([real, real_root]) != real_root or real == real_root:
         raise Unreadable(
             f"{path}: leads out of {root}, to {real}\n"
-            "  Nothing there is read or changed. Remove the link, or ask whoever made the folder for plain files."
+            "  zoomgrad neither reads nor changes it. Remove the link, or ask the run's author for plain files."
         )
     try:
         kind = path.stat().st_mode
@@ -59,7 +62,7 @@ def inside(root: Path, *parts: str) -> Path:
 
 
 def folder_inside(root: Path, *parts: str) -> Path:
-    """The same for a folder that others write into by themselves: nothing that lies in it may lead elsewhere."""
+    """As `inside`, for a folder that other programs write to: checks each of its entries as well."""
     folder = inside(root, *parts)
     for path in folder.iterdir() if folder.is_dir() else ():
         inside(root, *parts, path.name)
@@ -67,14 +70,14 @@ def folder_inside(root: Path, *parts: str) -> Path:
 
 
 def files_inside(root: Path, part: str) -> list[Path]:
-    """The JSON files of a folder in the order of their names; drafts, which begin with a dot, are left out."""
+    """JSON files of a folder, sorted by name, without drafts, whose names begin with a dot."""
     return [inside(root, part, path.name) for path in sorted((root / part).glob("[!.]*.json"))]
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write `content` so that a reader sees the old file or the new one, and a power cut keeps one of them.
+    """Write `content` so that readers, also after a power cut, find either the old file or the new one.
 
-    Raises OSError, which names `path`; the old file stays as it is then.
+    Raises OSError, which names `path`; the old file is unchanged then.
     """
     draft = path.with_name(f".{secrets.token_hex(8)}.draft")
     try:
@@ -95,7 +98,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make what was renamed in it durable (POSIX); Windows can't open a folder."""
+    """Flush renames in the folder to the disk (POSIX). Windows can't open a folder, so nothing happens there."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -105,11 +108,11 @@ def sync_folder(folder: Path) -> None:
 
 
 class NotAsWritten(Exception):
-    """A path that is not a regular file, or a file that is too long: which of the two."""
+    """The path is not a regular file, or the file is too long. The text says which."""
 
 
 def read_bytes(path: Path, most_bytes: int = MOST_BYTES, *, follow_links: bool = True) -> bytes:
-    """The content of a regular file, never waiting for a FIFO. Raises OSError and NotAsWritten."""
+    """Content of a regular file; never blocks on a FIFO. Raises OSError and NotAsWritten."""
     descriptor = os.open(path, _READ | (0 if follow_links else _NO_LINK))
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -124,21 +127,21 @@ def read_bytes(path: Path, most_bytes: int = MOST_BYTES, *, follow_links: bool =
 
 
 def read_content(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
-    """The same. Raises Unreadable if the file is missing, not a regular file, or too large."""
+    """As `read_bytes`, but raises Unreadable if the file is missing, not a regular file, or too large."""
     try:
         return read_bytes(path, most_bytes)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise Unreadable(f"{path}: no such file\n  A run folder holds run.json and a folder of records.") from error
     except NotAsWritten as wrong:
-        raise Unreadable(f"{path}: {wrong}\n  Remove it, then resume the run it belongs to.") from wrong
+        raise Unreadable(f"{path}: {wrong}\n  Remove it, then resume its run.") from wrong
 
 
 def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
-    """The same as text. Raises Unreadable if it is not UTF-8, too."""
+    """As `read_content`, decoded. Also raises Unreadable if the content is not UTF-8."""
     try:
         return read_content(path, most_bytes).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise Unreadable(f"{path}: not UTF-8 text\n  Remove the file, then resume the run it belongs to.") from error
+        raise Unreadable(f"{path}: not UTF-8 text\n  Remove it, then resume its run.") from error
 
 
 def read(path: Path, model: type[Stored] | TypeAdapter[Stored]) -> Stored:
@@ -155,7 +158,7 @@ def read(path: Path, model: type[Stored] | TypeAdapter[Stored]) -> Stored:
 
 
 def first_of(error: ValidationError, *, whole: str = "the file as a whole") -> str:
-    """The first field that is wrong, or `whole`, and why; both are cut short, because they may quote the file."""
+    """The first invalid field, or `whole`, and the reason, each shortened because it may quote the file."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     field = ".".join(str(part) for part in first["loc"]) or whole
     return f"{_short(field)}: {_short(first['msg'])}"

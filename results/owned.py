@@ -1,6 +1,6 @@
-"""Folders that zoomgrad made, and so may remove what is in them. Each has a marker: `<runs>/<run>/.zoomgrad-run`.
+"""Marker files for folders that zoomgrad made: `<runs>/<run>/.zoomgrad-run`.
 
-A folder without one belongs to somebody else.
+zoomgrad may remove files from a marked folder. A folder without a marker belongs to somebody else.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _FIRST_LINE = "zoomgrad run folder, version 1"
 
 
 def mark(folder: Path, run_id: str) -> None:
-    """Put the marker into a folder that was just made for that run."""
+    """Write the marker into a folder that was just made for that run."""
     write_atomically(folder / MARKER, f"{_FIRST_LINE}\n{run_id}\n")
 
 

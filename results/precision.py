@@ -1,4 +1,4 @@
-"""Records -> the cells whose speedup is not known as precisely as asked."""
+"""Records -> the cells whose speedup interval is wider than the requested precision."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from results.stats import intervals
 
 
 def imprecise(records: Iterable[Record], precision: float) -> list[Cell]:
-    """Cells that need more blocks, each with the baseline it is compared with.
+    """Cells that need more blocks, and their baselines.
 
-    precision: the relative half-width that a speedup's interval may have, 0.05 for ±5 %. A cell without a result or
-    without a baseline has no speedup to wait for.
+    precision: largest allowed relative half-width of a speedup's interval, 0.05 for ±5 %. A cell without a result or
+    without a baseline has no speedup, so it is left out.
     """
     records = list(records)
-    # What failed once is not tried again.
+    # A cell that failed once is not tried again.
     given_up = {record.cell for record in records if record.status not in ("measured", "skipped")}
     measured = {cell: blocks for cell, blocks in step_seconds(records).items() if cell not in given_up}
     wanted: dict[Cell, None] = {}

@@ -1,4 +1,7 @@
-"""Anybody's text -> text that a terminal may show. Standard library only: every command prints through it."""
+"""Untrusted text -> text that is safe on a terminal. Every command prints through this module.
+
+It imports only the standard library, because every command loads it.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ LONGEST_TEXT: Final = 10_000
 
 
 def printable(text: str) -> str:
-    """The text as a terminal may show it: control characters are escaped, except tabs and newlines.
+    """Escape control characters, except tabs and newlines, and shorten the text to LONGEST_TEXT.
 
-    Characters that change the writing direction and lone surrogates, which no file can hold, are escaped too.
+    Also escapes characters that change the writing direction, and lone surrogates, which UTF-8 can't encode.
     """
     if not text.isascii() or not text.replace("\n", "").replace("\t", "").isprintable():
         text = "".join(map(_shown, text))
@@ -27,5 +30,5 @@ def _shown(character: str) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """The same with spaces for tabs and ends of lines."""
+    """As `printable`, with tabs and newlines replaced by spaces."""
     return printable(text).replace("\n", " ").replace("\t", " ")

@@ -1,10 +1,10 @@
-"""The schema of a run: plain, immutable records between the harness that measures and the reports that read.
+"""Schema of a run: plain, immutable records that the harness writes and the reports read.
 
-A figure is recorded by adding one field to `Record`; the tables derive their columns from the fields.
+To record another figure, add one field to `Record`; the tables derive their columns from the fields.
 
-A record outlives the code that wrote it, so older records stay readable. A field that is added later has a default that
-says "unknown" or "none", or a validator that converts what older releases wrote. A field is never renamed or given
-another unit without raising `SCHEMA_VERSION`. tests/results/test_previous_release.py reads runs of earlier releases.
+A record outlives the code that wrote it, so older records stay readable. A later field has a default that means
+"unknown" or "none", or a validator that converts what older releases wrote. Renaming a field or changing its unit
+requires a new `SCHEMA_VERSION`. tests/results/test_previous_release.py reads runs of earlier releases.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from results.fields import (
 SCHEMA_VERSION: Final = 1
 
 BASELINE: Final = "baseline"
-"""The engine that speedups are over."""
+"""The engine that speedups are relative to."""
 
 Status = Literal["measured", "skipped", "failed", "timed-out"]
 
 
 class Model(BaseModel):
-    """Immutable, strict about unknown fields, and exact about floats: all survive a round trip.
+    """Immutable model that refuses unknown fields and preserves floats exactly in a round trip.
 
-    NaN and infinity are refused, except by the fields that say so.
+    It refuses NaN and infinity, except in fields of type `AnyFloat`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, ser_json_inf_nan="constants")
@@ -65,37 +65,37 @@ class Cell(Model):
 
 
 class Proof(Model):
-    """The gate of correctness: losses, gradients and parameters beside those of the cell that vouches for them."""
+    """Correctness check: losses, gradients and parameters compared with those of a vouching cell."""
 
     reference: CellKey
-    """Key of that cell."""
+    """Key of the vouching cell."""
     steps: Count
-    """Of the longest training that was compared. In older runs: a few steps before anything was timed."""
+    """Length of the longest training that was compared. In older runs: a few steps before anything was timed."""
     stretches: Count = 0
-    """Passes of the timed stretch that were compared, warm-ups included. 0 in older runs."""
+    """Number of compared passes over the timed stretch, including warm-ups. 0 in older runs."""
     seconds: Seconds = 0.0
-    """That the worker spent on it."""
+    """Time that the worker spent on the comparison."""
     identical: bool
-    """Whether every double is the same (NaN equals NaN, the sign of zero is free)."""
+    """Whether all doubles are equal (NaN equals NaN, and the sign of zero does not count)."""
     worst_error: Annotated[AnyFloat, Field(ge=0.0)]
-    """Largest |x - reference| / max(1, |reference|); infinite where only one of the two is finite."""
+    """Largest |x - reference| / max(1, |reference|); infinite if only one of the two is finite."""
 
 
 class Voucher(Model):
-    """A cell that vouches for others, and who vouches for it."""
+    """A cell that vouches for others, and the cells that vouch for it."""
 
     cell: Cell
     checked_by: tuple[CellKey, ...] = ()
-    """Keys of the cells that its losses, gradients and parameters were compared with, and equal."""
+    """Keys of the cells whose losses, gradients and parameters equal its own."""
     drills: tuple[Name, ...] = ()
-    """Short trainings that it went through."""
+    """Short trainings that it completed."""
     steps: Count
-    """Of the longest stretch that it vouches for."""
+    """Length of the longest stretch that it vouches for."""
     worker_seconds: Seconds = 0.0
 
 
 class PassedOver(Model):
-    """An engine that might have vouched for others, and why it did not."""
+    """A candidate that could not vouch for others, and the reason."""
 
     engine: Name
     status: Status
@@ -104,7 +104,7 @@ class PassedOver(Model):
 
 
 class Vouching(Model):
-    """Who vouches for the engines of a workload, the most trusted first."""
+    """The cells that vouch for a workload's engines, most trusted first."""
 
     workload: Name
     vouchers: Annotated[tuple[Voucher, ...], Field(min_length=3)]
@@ -124,17 +124,17 @@ class Vouching(Model):
 
     @property
     def reference(self) -> Cell:
-        """The cell that all others are compared with."""
+        """The cell that all engines other than the vouchers are compared with."""
         return self.vouchers[1].cell
 
     @property
     def steps(self) -> int:
-        """Of the longest stretch that both engines after the first went through: what others may be compared over."""
+        """Longest stretch that the second and third voucher both completed, so the most that others may be compared."""
         return min(voucher.steps for voucher in self.vouchers[1:])
 
     @property
     def drills(self) -> tuple[str, ...]:
-        """The drills that both went through."""
+        """The drills that the second and third voucher both completed."""
         return tuple(name for name in self.vouchers[1].drills if name in self.vouchers[2].drills)
 
 
@@ -146,62 +146,64 @@ class LossPoint(Model):
 
 
 class Record(Model):
-    """The result of a cell in a block, or the reason why there is none."""
+    """The result of a cell in a block, or the reason for having none."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
     cell: Cell
     block: Blocks
     status: Status
     reason: Text = ""
-    """Why there is no result; empty where there is one."""
+    """Why there is no result; empty for a result."""
     remedy: Text = ""
-    """What the reader can do about it: a command, where one exists."""
+    """What the reader can do about it: a command, if one exists."""
     limit: Literal["", "time", "memory", "output", "processes"] = ""
-    """What the worker took too much of, where it was ended for that."""
+    """The limit that the worker exceeded, if it was ended for that."""
     started_at: Moment
     worker_seconds: Seconds = 0.0
-    """Wall time of the whole worker, its start included: what the next run's estimate is made from."""
+    """Wall time of the whole worker, including its start. Budgets and the remaining-time estimate count it."""
     other_load: Annotated[float, Field(ge=0.0, le=1e6)] = 0.0
-    """Processors that others kept busy while the worker ran, on average, stolen time included: 0 on a quiet machine."""
+    """Average number of processors that other processes kept busy while the worker ran, including time stolen by a
+    hypervisor. 0 on a quiet machine."""
 
     phases: dict[OneLine, Seconds] = {}
     """Compile time in seconds by phase; empty for an engine that compiles nothing."""
     warmup_step_seconds: tuple[StepSeconds, ...] = ()
-    """Seconds a step of each warm-up value, in order: the start of the run sequence."""
+    """Seconds per step of each warm-up value, in order: the start of the run sequence."""
     step_seconds: tuple[StepSeconds, ...] = ()
-    """Seconds a step of each timed value, in order."""
+    """Seconds per step of each timed value, in order."""
     pace_seconds: tuple[PaceSeconds, ...] = ()
-    """Seconds of a fixed piece of work around each of them: how fast the machine was just then. None in older runs."""
+    """Seconds of a fixed piece of work around each timed value: the machine's speed at that moment. Empty in older
+    runs."""
     stretch_steps: Count = 0
-    """A value trains so many steps from the start, then the same again, until its time is full. 0 in older runs: it
-    went on where the one before had ended."""
+    """Steps of a stretch. A value trains this many steps from the start and repeats them until its time is full. 0 in
+    older runs, where each value continued the training of the previous one."""
     steps_per_value: Count = 0
-    """Steps of a value, all its stretches together."""
+    """Steps of a value, over all its stretches."""
     peak_bytes: Bytes = 0
     """Largest resident set of the worker process."""
     peak_compiler_bytes: Bytes = 0
-    """Largest resident set of any compiler that the worker ran; 0 where it ran none."""
+    """Largest resident set of any compiler that the worker ran; 0 if it ran none."""
     tape_rows: Count = 0
-    """Rows of the tape that was compiled: the size of the graph."""
+    """Rows of the compiled tape: the size of the graph."""
     source_bytes: Bytes = 0
-    """Generated source text."""
+    """Size of the generated source text."""
     object_bytes: Bytes = 0
-    """The shared object that came of it."""
+    """Size of the shared object compiled from it."""
     translation_units: Count = 0
-    """Files of C that were compiled apart; 0 where no C was compiled, or in an older run."""
+    """Number of C files compiled separately; 0 if no C was compiled, or in an older run."""
     parallel_compilers: Count = 0
-    """How many of them were compiled at once: no more than there are cores. 0 where they did not run, or not told."""
+    """Number of translation units compiled at once, at most the number of cores. 0 if no compiler ran, or unknown."""
     vector_doubles: Count = 0
-    """Doubles of the widest vector that the C names; 1 for scalar code, in which a compiler may find vectors itself."""
+    """Doubles in the widest vector type of the C. 1 for scalar code, which a compiler may still vectorise."""
     compiler: OneLine = ""
-    """Name and version; empty where no C was compiled."""
+    """Name and version; empty if no C was compiled."""
     compiler_flags: tuple[OneLine, ...] = ()
     looped_share: Share = 0.0
-    """Of all primitives the share that runs in recovered loops; 0 for an engine that recovers none."""
+    """Share of all primitives that run in recovered loops; 0 for an engine that recovers none."""
     losses: tuple[LossPoint, ...] = ()
-    """The loss curve of the timed training, thinned, with its first and last step."""
+    """Loss curve of the timed training, thinned, with its first and last step."""
     parameters_sha256: OneLine = ""
-    """Digest of the parameters after the timed stretch, over doubles with the sign of zero dropped."""
+    """Digest of the parameters after the timed stretch; the sign of zero does not count."""
     proof: Proof | None = None
 
     @model_validator(mode="after")
@@ -211,25 +213,25 @@ class Record(Model):
         if self.status != "measured" and self.step_seconds:
             raise ValueError(f"a {self.status} record must not carry step_seconds: a wrong result has no speed")
         if self.pace_seconds and len(self.pace_seconds) != len(self.step_seconds):
-            raise ValueError("pace_seconds needs one figure for each of step_seconds, or none at all")
+            raise ValueError("pace_seconds must be empty, or have one figure for each of step_seconds")
         if self.status != "measured" and not self.reason:
             raise ValueError(f"a {self.status} record needs a reason")
         return self
 
 
 class EngineFacts(Model):
-    """What a report says of an engine without importing it."""
+    """Facts about an engine, so that reports need not import it."""
 
     idea: OneLine
     builds_on: Name | Literal[""] = ""
     strict: bool
     error_bound: float | None = None
     native: bool | None = None
-    """Whether its C is compiled for this very processor (`-march=native`); None in an older run: unknown."""
+    """Whether its C is compiled for the host's processor (`-march=native`). None: unknown, in an older run."""
 
 
 class WorkloadFacts(Model):
-    """What a report says of a workload without importing it."""
+    """Facts about a workload, so that reports need not import it."""
 
     description: OneLine
     steps_per_epoch: Count
@@ -238,37 +240,37 @@ class WorkloadFacts(Model):
 
 
 class InterpreterFacts(Model):
-    """What a report says of an interpreter."""
+    """Facts about an interpreter, for reports."""
 
     version: OneLine
     """As the interpreter prints it, on one line."""
     build: dict[OneLine, OneLine] = {}
-    """Compiler, configure flags and the like."""
+    """Build details, such as the compiler and configure flags."""
 
 
 class Settings(Model):
-    """How each worker measures: stored with the run, so that resuming it measures alike."""
+    """How each worker measures. Stored with the run, so that a resumed run measures the same way."""
 
     values: Blocks = 3
-    """Timed values a process."""
+    """Timed values per process."""
     warmups: Blocks = 1
-    """Values before them that are kept but not counted."""
+    """Values before the timed ones, which are recorded but not counted."""
     jit_warmups: Blocks = 4
-    """The same under a just-in-time compiler, whose first steps run interpreted."""
+    """Warm-up values under a just-in-time compiler, whose first steps run interpreted."""
     value_seconds: Limit = 0.4
-    """A value takes as many steps as fill this time: long enough to hold garbage collections, not to dodge them."""
+    """Duration of a value: as many steps as fill this time, long enough to include garbage collections."""
     timeout_seconds: Limit = 120.0
-    """A worker that takes longer is ended, and its record says so."""
+    """Time limit of a worker. A worker that exceeds this or a limit below is ended, and its record says so."""
     memory_bytes: Annotated[Bytes, Field(gt=0)] = 16 << 30
-    """The same for memory: of all its processes where a cgroup counts it, else of each one's address space."""
+    """Memory limit: for all its processes together if a cgroup counts it, else for each one's address space."""
     output_bytes: Annotated[Bytes, Field(gt=0)] = 16 << 20
-    """The same for what it prints."""
+    """Limit of printed output."""
     most_processes: Count = 512
-    """The same for how many of its processes there are at once: a compiler has two, and each core may have one."""
+    """Limit of simultaneous processes. A compiler is two, and there may be one compiler per core."""
     vouch_seconds: Limit = 3.0
-    """About how long an engine trains that vouches for the others: its steps are the most that a timed stretch has."""
+    """Approximate training time of a vouching engine. Its number of steps is the limit for a timed stretch."""
     proof_steps: Count | None = None
-    """Of older runs: steps that were compared before anything was timed. None: all that is timed is compared."""
+    """In older runs: steps compared before anything was timed. None: all timed training is compared."""
 
 
 class Run(Model):
@@ -282,19 +284,19 @@ class Run(Model):
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)]
     """Seed of the shuffled order of cells within each block."""
     blocks: Blocks
-    """Of every cell; those that `precision` wanted more of have more."""
+    """Planned blocks per cell. `precision` may add more."""
     precision: Share = 0.0
-    """Relative half-width of a speedup's interval from which on a cell gets no further block; 0: none asked for."""
+    """Target for the relative half-width of every speedup's interval: imprecise cells get more blocks. 0: no target."""
     budget_seconds: Seconds = 0.0
-    """What the whole run was to fit into; 0: no limit."""
+    """Time budget of the whole run; 0: no limit."""
     left_out: tuple[Cell, ...] = ()
-    """Cells that did not fit."""
+    """Cells that did not fit into the budget."""
     settings: Settings = Settings()
     cells: tuple[Cell, ...]
     reference_interpreter: Name
-    """The reference CPython: hosts the reference engine, and is the base of the absolute speedup."""
+    """The reference CPython, which hosts the reference engine and is the base of the absolute speedup."""
     engines: dict[Name, EngineFacts]
-    """In the ladder's order."""
+    """In ladder order."""
     workloads: dict[Name, WorkloadFacts]
     interpreters: dict[Name, InterpreterFacts]
     machine: dict[OneLine, OneLine]
@@ -303,5 +305,5 @@ class Run(Model):
     @model_validator(mode="after")
     def _every_cell_once(self) -> Run:
         if len(set(self.cells)) < len(self.cells):
-            raise ValueError("a plan has each of its cells once")
+            raise ValueError("a cell appears twice in the plan")
         return self

@@ -1,11 +1,11 @@
-"""A run as one file: a line of JSON for its plan and for each record, vouching and profile, packed with xz.
+"""A run as one file: one line of JSON for its plan and for each record, vouching and profile, packed with xz.
 
     {"run": {"schema_version": 1, "id": ...}}            first; `xzcat FILE | head -1` shows it
-    {"looker": {...}}                                    the last plan of profiles, where somebody looked
+    {"looker": {...}}                                    the last profiling plan, if the run was profiled
     {"record": {"cell": {...}, "block": 0, ...}}         and so on, then "vouching", then "profile"
 
-The file may be a stranger's. It holds no paths, and nothing in it is written to the disk; it is unpacked in memory, up
-to a limit, and read line by line up to the first that is wrong.
+The file may come from a stranger. It holds no paths, and unpacking writes nothing to the disk: it happens in memory, up
+to a size limit, and reading stops at the first invalid line.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from results.record import Model, Record, Run, Vouching
 SUFFIX = ".jsonl.xz"
 
 MOST_UNPACKED_BYTES = 16 * 2**20
-"""The preset `full` has 2.5 MB."""
+"""A run of the preset `full` has 2.5 MB."""
 MOST_LINE_BYTES = 4 * 2**20
-"""The largest record has 20 kB, the largest profile a megabyte; what is parsed takes up to a hundred times as much."""
+"""The largest record has 20 kB, the largest profile a megabyte. Parsing takes up to a hundred times as much memory."""
 MOST_LINES = 100_000
 MOST_DECODER_BYTES = 100 * 2**20
-"""For the dictionary, whose size the file chooses: xz's largest preset takes 65 MiB."""
+"""Memory limit of the decoder. The file chooses the dictionary's size; xz's largest preset takes 65 MiB."""
 
 
 class Snapshot(Model):
-    """All that reports and the gate read of a run. What a profiler left besides its profile stays behind."""
+    """Everything that reports and the gate read from a run, without a profiler's own files."""
 
     run: Run
     looker: Run | None = None
-    """The last plan of profiles, with the facts of all of them; None where nobody looked."""
+    """The last profiling plan, with the facts of all earlier ones; None if the run was never profiled."""
     records: tuple[Record, ...]
     vouchings: tuple[Vouching, ...] = ()
     profiles: tuple[AnyProfile, ...] = ()
@@ -47,7 +47,7 @@ class Snapshot(Model):
         planned = set(self.run.cells)
         for record in self.records:
             if record.cell not in planned:
-                raise ValueError(f"the run has no cell {record.cell}, and a record of it")
+                raise ValueError(f"a record belongs to {record.cell}, which is not a cell of the run")
         _refuse_twice("record", ((record.cell, record.block) for record in self.records))
         _refuse_twice("vouching", (vouching.workload for vouching in self.vouchings))
         _refuse_twice("profile", ((profile.cell, profile.profiler) for profile in self.profiles))
@@ -55,7 +55,7 @@ class Snapshot(Model):
 
 
 class Line(Model):
-    """One of these."""
+    """One line of the file: exactly one of these fields."""
 
     run: Run | None = None
     looker: Run | None = None
@@ -66,14 +66,14 @@ class Line(Model):
     @model_validator(mode="after")
     def _one(self) -> Line:
         if len(self.model_fields_set) != 1 or not any(getattr(self, name) for name in self.model_fields_set):
-            raise ValueError(f"a line holds one of {', '.join(Line.model_fields)}")
+            raise ValueError(f"a line must hold exactly one of {', '.join(Line.model_fields)}")
         return self
 
 
 def pack(snapshot: Snapshot) -> bytes:
-    """The file's content: the same bytes for the same snapshot, by one version of liblzma.
+    """Content of the file. One version of liblzma packs the same snapshot into the same bytes.
 
-    Raises Unreadable for more than `unpack` takes.
+    Raises Unreadable if the content exceeds the limits of `unpack`.
     """
     lines = [_line("run", snapshot.run)]
     lines += [_line("looker", snapshot.looker)] if snapshot.looker else []
@@ -91,7 +91,7 @@ def pack(snapshot: Snapshot) -> bytes:
         or len(content) > MOST_BYTES
     ):
         raise Unreadable(
-            f"{snapshot.run.id}: too many for one file: {len(text):,} bytes, {len(lines):,} lines up to {longest:,}\n"
+            f"{snapshot.run.id}: too large for a file: {len(text):,} bytes, {len(lines):,} lines of up to {longest:,}\n"
             "  Keep its folder instead."
         )
     return content
@@ -102,7 +102,7 @@ def _line(name: str, model: BaseModel) -> str:
 
 
 def unpack(path: Path) -> Snapshot:
-    """The snapshot in a file. Raises Unreadable, naming the file, the line and what is wrong."""
+    """Read the snapshot in a file. Raises Unreadable, which names the file, the line and the fault."""
     where = str(path)
     lines: list[Line] = []
     text = io.BytesIO(_unpacked(path))
@@ -110,11 +110,11 @@ def unpack(path: Path) -> Snapshot:
         while content := text.readline(MOST_LINE_BYTES + 1):
             where = f"{path}: line {len(lines) + 1}"
             if len(content) > MOST_LINE_BYTES or len(lines) == MOST_LINES:
-                raise Unreadable(f"{where}: longer, or later, than zoomgrad writes any\n  Remove the file.")
+                raise Unreadable(f"{where}: one line too many, or longer than any zoomgrad writes\n  Remove the file.")
             lines.append(Line.model_validate_json(content))
         where = str(path)
         if sum(line.run is not None for line in lines) > 1 or sum(line.looker is not None for line in lines) > 1:
-            raise Unreadable(f"{where}: holds more than one plan\n  Get it again, or ask whoever wrote it.")
+            raise Unreadable(f"{where}: holds more than one plan\n  Get the file again, or ask its author.")
         return Snapshot(
             run=next((line.run for line in lines if line.run), None),  # type: ignore[arg-type]  # None is refused
             looker=next((line.looker for line in lines if line.looker), None),
@@ -126,7 +126,7 @@ def unpack(path: Path) -> Snapshot:
         raise Unreadable(
             f"{where}: {first_of(error)}\n"
             "  The file was edited, or written by another version of zoomgrad. "
-            "Get it again, or read it with the version that wrote it."
+            "Get the file again, or read it with the version that wrote it."
         ) from error
 
 
@@ -137,25 +137,28 @@ def _unpacked(path: Path) -> bytes:
     try:
         text = decoder.decompress(content, MOST_UNPACKED_BYTES + 1)
     except lzma.LZMAError as error:
-        raise Unreadable(f"{path}: is not an xz file that zoomgrad wrote: {error}\n  Get it again.") from error
+        raise Unreadable(f"{path}: not an xz file that zoomgrad wrote: {error}\n  Get the file again.") from error
     if len(text) > MOST_UNPACKED_BYTES:
         raise Unreadable(
             f"{path}: unpacks to more than {MOST_UNPACKED_BYTES:,} bytes, which zoomgrad never writes\n"
             "  Remove the file."
         )
     if not decoder.eof or decoder.unused_data:
-        raise Unreadable(f"{path}: {'goes on after its end' if decoder.eof else 'is cut short'}\n  Get it again.")
+        raise Unreadable(
+            f"{path}: {'has data after the end of its stream' if decoder.eof else 'is cut short'}\n"
+            "  Get the file again."
+        )
     return bytes(text)
 
 
 def _lzma() -> ModuleType:
-    """Python's own; some builds lack it, because they found no liblzma."""
+    """The standard library's lzma, which is missing from Pythons built without liblzma."""
     try:
         import lzma
     except ImportError as error:
         raise Unreadable(
-            "this Python has no lzma, which packs and unpacks runs\n"
-            "  Install liblzma's headers and build it again, or use another Python."
+            "this Python has no lzma module, which packs and unpacks runs\n"
+            "  Install liblzma's headers and rebuild Python, or use another Python."
         ) from error
     return lzma
 

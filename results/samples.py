@@ -1,4 +1,4 @@
-"""Records -> samples: what each cell's processes measured, by block, for statistics over several cells."""
+"""Records -> samples: the seconds that each cell's processes measured, by block, as `results.stats` takes them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from results.record import BASELINE, Cell, Record
 from results.stats import intervals
 
 Blocks = Mapping[int, Sequence[float]]
-"""Of one cell, by block: the values of one process, in seconds."""
+"""Samples of one cell: block -> values of one process, in seconds."""
 
 
 def step_seconds(records: Iterable[Record]) -> Mapping[Cell, Blocks]:
-    """Seconds a step of every measured record, as if the machine had always kept its interpreter's median pace.
+    """Seconds per step of every measured record, scaled to the interpreter's median pace.
 
-    What is compared was hardly ever measured in the same second, and a cloud machine has faster and slower ones; see
-    `harness.worker.pace`. As measured where an interpreter's records have no pace.
+    Two cells are hardly ever measured in the same second, and the speed of a cloud machine varies between seconds; see
+    `harness.worker.pace`. Unscaled if any of the interpreter's records lacks a pace.
     """
     measured = _measured(records)
     paces: dict[str, list[Sequence[float]]] = defaultdict(list)
@@ -28,7 +28,7 @@ def step_seconds(records: Iterable[Record]) -> Mapping[Cell, Blocks]:
 
 
 def step_seconds_as_measured(records: Iterable[Record]) -> Mapping[Cell, Blocks]:
-    """Seconds a step of every measured record as the clock gave them, to compare with what no pace can steady."""
+    """Seconds per step of every measured record, unscaled, for comparisons with times that have no pace."""
     return _by_cell((record, record.step_seconds) for record in _measured(records))
 
 
@@ -50,14 +50,14 @@ def _steadied(record: Record, usual: float | None) -> Sequence[float]:
 
 
 TICK_SECONDS = 1e-9
-"""No clock measures less: a stranger's figure below it is nothing, and no ratio overflows."""
+"""Shortest time that counts. Clocks measure nothing shorter; treating less as 0 keeps ratios from overflowing."""
 
 
 def compile_seconds(record: Record) -> float | None:
-    """Compile time of one process, all phases together: the only place that works it out.
+    """Compile time of one process: the sum of its phases. No other code computes it.
 
-    0.0 where there was nothing to compile. None where there was (it has a tape), but this process only loaded the
-    object of an earlier block, and recorded no phase.
+    0.0 if there was nothing to compile. None if the cell compiles (the record has tape rows) but this process only
+    loaded an earlier block's object and recorded no phase.
     """
     if record.phases:
         seconds = sum(record.phases.values())
@@ -66,17 +66,17 @@ def compile_seconds(record: Record) -> float | None:
 
 
 def compiled_seconds(records: Iterable[Record]) -> Mapping[Cell, Blocks]:
-    """Compile time of every measured record that compiled something, as the clock gave it: a sample of one value."""
+    """Compile time of every measured record that compiled something, unscaled: one value per process."""
     seconds = ((record, compile_seconds(record)) for record in _measured(records))
     return _by_cell((record, (of_record,)) for record, of_record in seconds if of_record)
 
 
 def baseline_of(cell: Cell) -> Cell:
-    """What the cell's speedup is over: the baseline on the same interpreter and workload."""
+    """The cell that the given cell's speedup is relative to: baseline on the same interpreter and workload."""
     return cell.model_copy(update={"engine": BASELINE})
 
 
 def common(base: Blocks, other: Blocks) -> tuple[intervals.Samples, intervals.Samples]:
-    """The samples of the blocks that both have: what slowed a whole block then cancels in their ratio."""
+    """Samples of the blocks that both cells have. A disturbance of a whole block then cancels in their ratio."""
     blocks = sorted(base.keys() & other.keys())
     return [base[block] for block in blocks], [other[block] for block in blocks]

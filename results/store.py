@@ -1,22 +1,22 @@
-"""Records on disk: one folder a run, one file a record, each written whole as soon as its worker ends.
+"""Records on disk: one folder per run and one file per record, written atomically as soon as its worker ends.
 
-A run that is kept, as a baseline run, becomes one file: results/run_file.py.
+A run kept as a baseline run is one file instead: see results/run_file.py.
 
-    <run>/.zoomgrad-run              the marker: zoomgrad made the folder, and may remove what is in it
+    <run>/.zoomgrad-run              the marker: zoomgrad made the folder, and may remove its files
     <run>/run.json                   the plan, the machine, the settings
     <run>/records/<cell>--<block>.json
     <run>/pyperf/<cell>.json         the cell's blocks as one pyperf suite
-    <run>/vouching/<workload>.json   who vouches for the workload's engines
-    <run>/evidence/<cell>/           their losses, gradients and parameters, which all others are compared with
+    <run>/vouching/<workload>.json   the cells that vouch for the workload's engines
+    <run>/evidence/<cell>/           losses, gradients and parameters of a vouching cell
     <run>/profiles/<cell>--<profiler>.json
-    <run>/profiles/run.json          the plan of who looked: facts of engines that the race may not have had
-    <run>/profiles/<cell>/           what else a profiler left: Scalene's own page, stacks for a flame graph
+    <run>/profiles/run.json          the profiling plan: facts of engines that may not be in the timed run
+    <run>/profiles/<cell>/           other files of a profiler: Scalene's own page, stacks for a flame graph
     <run>/export/                    the run in other tools' formats
 
-Shared objects that were slow to compile lie elsewhere, below OBJECTS: whoever hands on a run folder hands on no code.
-A record is written to a neighbour, flushed to the disk and renamed, so that an interrupted run never leaves half a file
-and nothing already measured is lost. A run may be a stranger's: every path in it must lie in its folder, links
-resolved.
+Shared objects that are slow to compile are stored elsewhere, below OBJECTS, so that a shared run folder contains no
+machine code. A record is written to a draft beside its file, flushed to the disk and renamed, so that an interrupted
+run never leaves half a file and loses nothing already measured. A run may come from a stranger: every path in it, with
+links resolved, must stay inside its folder.
 """
 
 from __future__ import annotations
@@ -35,51 +35,51 @@ from results.record import Cell, Record, Run, Vouching
 from results.run_file import SUFFIX, Snapshot, pack, unpack
 
 RUNS = Path(os.environ.get("ZOOMGRAD_RUNS") or Path(__file__).parent / "runs")
-"""Where runs are kept, unless told otherwise."""
+"""Default folder of runs."""
 
 OBJECTS = Path(__file__).parent.parent / ".zoomgrad" / "objects"
-"""For compiled code that a run loads again: a folder a run, in this checkout, wherever the run's own folder is."""
+"""Compiled code that later blocks load again: one folder per run, always in this checkout."""
 
 BASELINE_RUNS = Path(os.environ.get("ZOOMGRAD_BASELINE_RUNS") or Path(__file__).parent / "baseline_runs")
-"""Committed runs, a file a preset: what the gate compares a run with, and what the README shows."""
+"""Committed runs, one file per preset. The gate compares new runs with them, and the README shows their figures."""
 
 LOOKER = "run.json"
 FACTS = ("engines", "workloads", "interpreters")
-"""What a Run tells of names, so that a report need not import them."""
+"""Fields of a Run that describe names, so that reports need not import engines or workloads."""
 
 
 def folder_name(cell: Cell, *rest: str) -> str:
-    """A cell's key as the name of a folder; `rest` follows it."""
+    """A cell's key as a folder name, followed by `rest`."""
     return "--".join((cell.engine, cell.interpreter, cell.workload, *rest))
 
 
 def file_name(cell: Cell, *rest: str) -> str:
-    """The same as a file's name."""
+    """As `folder_name`, with the suffix of a JSON file."""
     return f"{folder_name(cell, *rest)}.json"
 
 
 class Store:
-    """The folder of one run. Every method raises Unreadable for a file or a folder that a link leads elsewhere."""
+    """The folder of one run. Every method raises Unreadable if a link leads out of the folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     @classmethod
     def create(cls, run: Run, *, under: Path = RUNS) -> Store:
-        """A new folder for the run. Raises Unreadable where there is one of its name, and OSError."""
+        """Create a folder for the run. Raises Unreadable if a run of that name exists, and OSError."""
         store = cls(inside(under, run.id))
         try:
             store.folder.mkdir(parents=True)
         except FileExistsError as error:
             raise Unreadable(
-                f"{store.folder}: there is a run of this name already\n"
-                "  Two began in the same second, or the clock was set back. Start it again."
+                f"{store.folder}: a run of this name exists already\n"
+                "  Two runs began in the same second, or the clock was set back. Start the run again."
             ) from error
         try:
             owned.mark(store.folder, run.id)
             store._begin(run)
         except OSError:
-            shutil.rmtree(store.folder, ignore_errors=True)  # made above; without its plan it is no run
+            shutil.rmtree(store.folder, ignore_errors=True)  # a folder without its plan is not a run
             raise
         return store
 
@@ -98,7 +98,7 @@ class Store:
         return path
 
     def records(self) -> list[Record]:
-        """Every record of the run, in the order of its cells and blocks."""
+        """All records of the run, in the plan's order of cells, then by block."""
         cells = self.run.cells
         plan = set(cells)
         return _in_order(cells, [self._record(path, plan) for path in files_inside(self.folder, "records")])
@@ -108,12 +108,12 @@ class Store:
         _refuse_misnamed(path, file_name(record.cell, str(record.block)))
         if record.cell not in plan:
             raise Unreadable(
-                f"{path}: the run has no cell {record.cell}\n  Remove the file: it belongs to another run."
+                f"{path}: {record.cell} is not a cell of this run\n  Remove the file: it belongs to another run."
             )
         return record
 
     def snapshot(self) -> Snapshot:
-        """All that is read of the run, as one value."""
+        """Everything that reports and the gate read from the run, as one value."""
         return Snapshot(
             run=self.run,
             looker=self.looker,
@@ -123,10 +123,10 @@ class Store:
         )
 
     def keep_as(self, file: Path) -> RunFile:
-        """Write the run as one file, in the place of the run that was there.
+        """Write the run as one file and replace any run at that path.
 
-        A process that is killed meanwhile leaves the old file or the new one. Raises Unreadable where something else
-        is there.
+        If the process is killed, either the old file or the new one remains. Raises Unreadable if the path holds
+        anything other than a run.
         """
         _refuse_others(file)
         content = pack(self.snapshot())
@@ -135,7 +135,7 @@ class Store:
         return RunFile(file)
 
     def remove(self, folder: Path) -> None:
-        """Remove a folder within this run's with all that is in it; links are not followed.
+        """Remove a folder inside this run's folder with all its content, without following links.
 
         Does nothing if the run's folder has no marker, as in older runs. Raises Unreadable.
         """
@@ -145,15 +145,15 @@ class Store:
 
     @property
     def place(self) -> Path:
-        """Where the run is, as a user names it."""
+        """The path by which a user names the run."""
         return self.folder
 
     def pages_folder(self) -> Path:
-        """For what is made of the run. Raises Unreadable where it would be somebody else's."""
+        """Folder for pages made from the run. Raises Unreadable if it belongs to somebody else."""
         return self.folder
 
     def file(self, name: str) -> Path:
-        """For a page beside the records."""
+        """Path of a page beside the records."""
         return inside(self.pages_folder(), name)
 
     def pyperf_file(self, cell: Cell) -> Path:
@@ -163,7 +163,7 @@ class Store:
         return inside(self.pages_folder(), "export", name)
 
     def evidence_folder(self, cell: Cell) -> Path:
-        """For the numbers of a cell that vouches for others."""
+        """Folder for the losses, gradients and parameters of a vouching cell."""
         return folder_inside(self.folder, "evidence", folder_name(cell))
 
     def write_vouching(self, vouching: Vouching) -> Path:
@@ -173,23 +173,23 @@ class Store:
         return path
 
     def forget_vouching(self, workload: str) -> None:
-        """Remove what `write_vouching` wrote."""
+        """Remove the file that `write_vouching` wrote."""
         self._vouching_file(workload).unlink(missing_ok=True)
 
     def vouching(self, workload: str) -> Vouching | None:
-        """Who vouches for the workload's engines; None where nobody was asked yet, and in older runs."""
+        """The cells that vouch for the workload's engines; None before vouching, and in older runs."""
         path = self._vouching_file(workload)
         return _vouching(path) if path.exists() else None
 
     def vouchings(self) -> list[Vouching]:
-        """The same of every workload, in the order of their files."""
+        """The vouchings of all workloads, sorted by file name."""
         return [_vouching(path) for path in files_inside(self.folder, "vouching")]
 
     def _vouching_file(self, workload: str) -> Path:
         return inside(self.folder, "vouching", f"{workload}.json")
 
     def objects_folder(self, cell: Cell) -> Path:
-        """A cell's own: another's object would leave it without a compile time."""
+        """Folder for one cell's objects. Cells do not share it: a cell that loads an object has no compile time."""
         return self._objects / folder_name(cell)
 
     def remove_objects(self) -> None:
@@ -198,23 +198,23 @@ class Store:
 
     @property
     def _objects(self) -> Path:
-        # By the folder's place, not by the run's id, which a stranger may have written.
+        # Named after the folder's path, because a stranger may have written the run's id.
         folder = self.folder.resolve()
         return OBJECTS / f"{folder.name}-{hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]}"
 
     def write_profile(self, profile: AnyProfile) -> Path:
-        """Put a profile beside the records; a later look at the same cell takes its place."""
+        """Store a profile beside the records; replaces an earlier one of the same cell and profiler."""
         path = inside(self.folder, "profiles", file_name(profile.cell, profile.profiler))
         path.parent.mkdir(exist_ok=True)
         write_atomically(path, profile.model_dump_json(indent=1))
         return path
 
     def profiles(self) -> list[AnyProfile]:
-        """Every profile of the run, in the order of their files."""
+        """All profiles of the run, sorted by file name."""
         return [_profile(path) for path in files_inside(self.folder, "profiles") if path.name != LOOKER]
 
     def write_looker(self, plan: Run) -> None:
-        """Keep what a plan of profiles knows of its engines, workloads and interpreters, beside what others knew."""
+        """Store a profiling plan, and merge its facts with those of earlier profiling plans."""
         before = self.looker or plan
         facts = {name: {**getattr(before, name), **getattr(plan, name)} for name in FACTS}
         path = inside(self.folder, "profiles", LOOKER)
@@ -223,19 +223,19 @@ class Store:
 
     @property
     def looker(self) -> Run | None:
-        """The last plan of profiles, with the facts of all of them; None where nobody looked."""
+        """The last profiling plan, with the facts of all earlier ones; None if the run was never profiled."""
         path = inside(self.folder, "profiles", LOOKER)
         return read(path, Run) if path.exists() else None
 
     def profile_folder(self, cell: Cell) -> Path:
-        """For what else a profiler leaves of the cell."""
+        """Folder for a profiler's other files about the cell."""
         return folder_inside(self.folder, "profiles", folder_name(cell))
 
 
 class RunFile(Store):
-    """A run that was kept as one file: it is read as a folder's is, and nothing is added to it.
+    """A run kept as one file. It reads like a folder, but nothing is added to it.
 
-    What is made of it, as a report, goes to a folder beside the file, with the file's name.
+    Reports and exports go to a folder beside the file, which has the file's name without the suffix.
     """
 
     def __init__(self, file: Path) -> None:
@@ -275,8 +275,8 @@ class RunFile(Store):
             owned.mark(self.folder, self.run.id)
         elif not owned.is_marked(self.folder):
             raise Unreadable(
-                f"{self.folder}: zoomgrad did not make it, so nothing is written there\n"
-                f"  Move it away, or move {self.path.name} to another folder; a report can go elsewhere with --into."
+                f"{self.folder}: zoomgrad did not make this folder, so it writes nothing there\n"
+                f"  Move it away, move {self.path.name} to another folder, or write the report elsewhere with --into."
             )
         return self.folder
 
@@ -286,7 +286,7 @@ class RunFile(Store):
 
 
 def _refuse_others(file: Path) -> None:
-    """What is not a run's file belongs to somebody else."""
+    """Raise Unreadable if the path holds anything other than a run's file, which belongs to somebody else."""
     try:
         if file.is_symlink():
             raise Unreadable(f"{file}: a link\n  Remove it.")
@@ -294,13 +294,13 @@ def _refuse_others(file: Path) -> None:
             unpack(file)
     except Unreadable as error:
         raise Unreadable(
-            f"{file}: is not a run that this version of zoomgrad wrote, so it is not replaced\n"
+            f"{file}: not a run that this version of zoomgrad wrote, so it is not replaced\n"
             "  Move it away, then try again."
         ) from error
 
 
 def stored(place: Path) -> Store | None:
-    """The run in that folder, or in that file; None where there is neither."""
+    """The run in that folder or file; None if there is neither."""
     has_name = place.name.removesuffix(SUFFIX).strip(".")
     if has_name and place.name.endswith(SUFFIX) and place.is_file():
         return RunFile(place)
@@ -325,13 +325,13 @@ def _profile(path: Path) -> AnyProfile:
 
 
 def _refuse_misnamed(path: Path, name: str) -> None:
-    """What a file holds decides what it is; under another name it would count twice, or for something else."""
+    """Raise Unreadable unless the file's name matches its content; a misnamed file could count twice."""
     if path.name != name:
-        raise Unreadable(f"{path}: holds what {name} should hold\n  Rename it, or remove it and resume the run.")
+        raise Unreadable(f"{path}: has the content of {name}\n  Rename it, or remove it and resume the run.")
 
 
 def latest(under: Path = RUNS) -> Store:
-    """The newest run. Raises Unreadable where there is none."""
+    """The newest run. Raises Unreadable if there is none."""
     folders = sorted(path.parent for path in under.glob("*/run.json"))
     if not folders:
         raise Unreadable(f"{under}: no run yet\n  Make one with `zoomgrad run --preset smoke`.")

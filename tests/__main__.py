@@ -2,9 +2,9 @@
 
 1. The host runs the tests on two workers.
 2. The host runs the tests marked `alone`, one at a time.
-3. Every other interpreter in turn runs the tests of worker-safe code, except those marked `host`. The texts that it
-   generates for compilers and the numbers that it computes are compared with the host's. CPythons between the oldest
-   and the newest run only `BETWEEN`.
+3. Every other interpreter in turn runs the tests of worker-safe code, except those marked `host`. The source texts that
+   it generates and the numbers that it computes must equal the host's. CPythons between the oldest and the newest run
+   only `BETWEEN`.
 
 The summary shows how long each part took, the slowest tests, and which interpreters were covered. In CI (`CI` is set) a
 CPython 3.9, a CPython 3.13 and a PyPy must be among them, so that a run cannot be green without them. If the options
@@ -137,7 +137,7 @@ def pytest(part: str, command: Sequence[str], folder: Path, *, may_be_empty: boo
     seconds = time.perf_counter() - start
     try:
         counts, slowest = read(report)
-    except (OSError, ElementTree.ParseError, IndexError):  # pytest itself broke, and said why
+    except (OSError, ElementTree.ParseError, IndexError):  # pytest itself failed and printed why
         return Result(part, seconds, failed=True)
     return Result(part, seconds, code != 0 and not (code == NO_TESTS and may_be_empty), counts, slowest)
 
@@ -169,7 +169,7 @@ def on_host(chosen: Options, folder: Path) -> list[Result]:
 def elsewhere(guests: Sequence[Interpreter], chosen: Options, folder: Path) -> list[Result]:
     """Run one part on each other interpreter, in an environment made from a lock file."""
     if not chosen.worker_safe_paths:
-        print("\nno test of worker-safe code was chosen: no other interpreter has anything to run")
+        print("\nthe options select no tests of worker-safe code, so no other interpreter runs")
         return []
     options = [*chosen.options, *([] if chosen.exhaustive else ["--part=elsewhere"])]
     results = []
@@ -187,7 +187,7 @@ def elsewhere(guests: Sequence[Interpreter], chosen: Options, folder: Path) -> l
             results.append(Result(guest.name, 0.0, failed=True))
             continue
         paths = BETWEEN if is_between(guest, guests) and not (chosen.paths or chosen.exhaustive) else ()
-        # pytest's cache is the host's: interpreters would overwrite one another's.
+        # Only the host uses pytest's cache, because interpreters would overwrite one another's entries.
         command = [str(python), "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider", *options]
         command += paths or chosen.worker_safe_paths
         bytecode = str(ROOT / ".zoomgrad" / "bytecode" / guest.name)
@@ -196,7 +196,7 @@ def elsewhere(guests: Sequence[Interpreter], chosen: Options, folder: Path) -> l
 
 
 def is_between(guest: Interpreter, guests: Sequence[Interpreter]) -> bool:
-    """Whether it is an ordinary CPython, and neither the oldest nor the newest."""
+    """Whether this is an ordinary CPython that is neither the oldest nor the newest."""
     cpythons = [one.minor for one in guests if one.implementation == "cpython"] + [sys.version_info[:2]]
     is_ordinary = guest.implementation == "cpython" and not guest.free_threaded
     return is_ordinary and min(cpythons) < guest.minor < max(cpythons)
@@ -214,8 +214,8 @@ def summary(results: Sequence[Result], others: Sequence[Interpreter], covered: S
     for absent in interpreters.missing(covered):
         print(f"{absent.name:<32} not covered: {absent.reason}; {absent.remedy}")
     for other in others:
-        print(f"{other.name:<32} not covered: {other.name.rpartition('.')[0]} stands for it")
-    print(f"{'in all':<32} {clock(sum(result.seconds for result in results)):>9}")
+        print(f"{other.name:<32} not covered: {other.name.rpartition('.')[0]} is tested instead")
+    print(f"{'total':<32} {clock(sum(result.seconds for result in results)):>9}")
     totals = (f"{sum(r.counts.get(name, 0) for r in results)} {name}" for name in ("passed", "failed", "skipped"))
     print(", ".join(totals))
 

@@ -1,4 +1,4 @@
-"""Options and fixtures for all tests. It runs on CPython 3.9 with pytest and hypothesis, as worker-safe tests do."""
+"""Options and fixtures for all tests. Needs only CPython 3.9, pytest and hypothesis, as worker-safe tests do."""
 
 import gc
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-os.environ["ZOOMGRAD_CHECK"] = "1"  # before the engines are imported, and for all that tests start
+os.environ["ZOOMGRAD_CHECK"] = "1"  # before the engines are imported; processes that tests start inherit it
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -24,22 +24,22 @@ def pytest_addoption(parser):
     parser.addoption(
         "--update-golden",
         action="store_true",
-        help="rewrite the files of tests/golden from what the code prints now; read the diff before you commit it",
+        help="rewrite the files in tests/golden from the code's current output; read the diff before you commit it",
     )
     parser.addoption(
         "--exhaustive",
         action="store_true",
-        help="leave nothing out: tests marked `exhaustive`, every test on every interpreter, other random examples "
+        help="also run tests marked `exhaustive`, run every test on every interpreter, and draw new random examples "
         "each time",
     )
-    parser.addoption("--part", choices=PARTS, help="the tests of one part of `python -m tests`")
-    parser.addoption("--host", help="the host's fingerprints, a file that `python -m tests` makes, to compare with")
+    parser.addoption("--part", choices=PARTS, help="run only one part of `python -m tests`")
+    parser.addoption("--host", help="file with the host's fingerprints to compare with; `python -m tests` makes it")
 
 
 def pytest_configure(config):
-    # On a push the same examples every time: a red test is the change's, and comes back when it is run again.
+    # A push draws the same examples every time, so a failure comes from the change and can be reproduced.
     settings.register_profile("push", deadline=None, derandomize=True)
-    # Said outright: where CI is set, hypothesis's own profile draws the same examples too.
+    # `derandomize=False` must be explicit: where CI is set, hypothesis's own profile derandomizes.
     settings.register_profile("exhaustive", deadline=None, derandomize=False, print_blob=True)
     settings.load_profile("exhaustive" if config.getoption("--exhaustive") else "push")
 
@@ -55,8 +55,8 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_collection_finish(session):
-    # A graph is a hundred thousand objects: while tests build them, default thresholds would have the collector walk
-    # over every module and test that was imported, again and again. That is half of the suite's time.
+    # A graph has a hundred thousand objects. While tests build graphs, the default thresholds make the collector
+    # traverse every imported module and test repeatedly, which takes half of the suite's time.
     if sys.implementation.name == "cpython":
         gc.collect()
         gc.freeze()
@@ -83,6 +83,8 @@ def golden(request):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         assert path.exists(), f"{path}: no such golden file\n  Write it with `pytest --update-golden`, then read it."
-        assert text == path.read_text(encoding="utf-8"), f"{path} differs\n  If it should: `pytest --update-golden`."
+        assert text == path.read_text(encoding="utf-8"), (
+            f"{path} differs\n  If you meant to change it, run `pytest --update-golden`."
+        )
 
     return check

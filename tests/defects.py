@@ -25,7 +25,7 @@ class Defect(NamedTuple):
 
 
 DEFECTS = (
-    # --- the interpreted engines, which are the subject -------------------------------------------------------------
+    # --- interpreted engines -----------------------------------------------------------------------------------------
     Defect(
         "tuple: the partials of * are swapped",
         "engines/interpreted/tuple.py",
@@ -48,14 +48,14 @@ DEFECTS = (
         "engines/test_bits.py::test_engine_computes_the_reference_bits[ties-local-grads]",
     ),
     Defect(
-        "replay: gradients of the last step stay",
+        "replay: the last step's gradients are not cleared",
         "engines/interpreted/trainer.py",
         "            v.grad = 0.0\n        self._loss.grad = 1.0",
         "            pass\n        self._loss.grad = 1.0",
-        "harness/worker/test_workloads.py::test_training_is_the_loop_that_a_person_writes[replay-xor]",
+        "harness/worker/test_workloads.py::test_training_equals_the_loop_written_by_hand[replay-xor]",
     ),
     Defect(
-        "interpreted training: the rate is divided by the batch first, which rounds otherwise",
+        "interpreted training: the rate is divided by the batch first, which rounds differently",
         "engines/interpreted/trainer.py",
         "p.data -= rate * p.grad / batch",
         "p.data -= rate / batch * p.grad",
@@ -69,7 +69,7 @@ DEFECTS = (
         "harness/worker/test_profile.py::test_a_moment_belongs_to_one_part",
     ),
     Defect(
-        "claims: gc_collect_main is compared with our whole group of the collector",
+        "claims: gc_collect_main is compared with the whole collector group",
         "reports/profiling/claim_rules/symbols.py",
         "    return _near(total, sum(map(published_share, names)), figures)",
         "    return _near(profile.groups.get(COLLECTOR, 0.0), sum(map(published_share, names)), figures)",
@@ -123,14 +123,14 @@ DEFECTS = (
     ),
     # --- straight-line code -----------------------------------------------------------------------------------------
     Defect(
-        "lower: a second contribution takes the place of the first",
+        "lower: a second contribution replaces the first",
         "engines/straight/lower.py",
         "                if earlier is not None:",
         "                if False:",
         "engines/compiled/test_differential.py::test_a_program_keeps_the_reference_bits[tcc-diamond]",
     ),
     Defect(
-        "bytecode: runs are in the order in which they were found",
+        "bytecode: runs are in discovery order, not sorted",
         "engines/straight/bytecode.py",
         "in sorted(grouped.items())",
         "in grouped.items()",
@@ -186,21 +186,21 @@ DEFECTS = (
         "engines/compiled/test_toolchains.py::test_a_header_of_cpath_does_not_get_in",
     ),
     Defect(
-        "kept objects: any bytes will do",
+        "kept objects: the bytes are not compared with their hash",
         "engines/kernel/object_cache.py",
         '    if promised != f"{hashlib.sha256(content).hexdigest()}\\n".encode():',
         "    if not promised:",
         "engines/compiled/test_objects.py::test_a_flipped_bit",
     ),
     Defect(
-        "kept objects: others may write to them",
+        "kept objects: an object that others may write to is accepted",
         "engines/kernel/object_cache.py",
         "    if facts.st_uid != os.getuid() or facts.st_mode & _OTHERS_MAY_WRITE:\n        raise",
         "    if facts.st_uid != os.getuid():\n        raise",
         "engines/compiled/test_objects.py::test_one_that_others_may_write",
     ),
     Defect(
-        "discovery: a file that leaves while it is imported takes the harness along",
+        "discovery: an engine file that exits during its import ends the harness",
         "engines/discovery.py",
         "except (Exception, SystemExit) as error:",
         "except Exception as error:",
@@ -229,7 +229,7 @@ DEFECTS = (
         "harness/worker/test_workloads.py::test_a_partial_batch_persists_across_calls[tcc]",
     ),
     Defect(
-        "cffi: zip(strict=True), which CPython 3.9 does not know",
+        "cffi: zip(strict=True), which CPython 3.9 lacks",
         "engines/kernel/library.py",
         "zip(described, columns, alive)",
         "zip(described, columns, alive, strict=True)",
@@ -259,57 +259,57 @@ DEFECTS = (
         "engines/rerolled/test_traps.py::test_no_pair_where_vectors_would_reach_into_the_next_row",
     ),
     Defect(
-        "rows together: the last row before a loss that is not finite does not count",
+        "rows together: the last row before a non-finite loss is lost",
         "engines/rerolled/emit/c_section.py",
         'inner, stop = ("earlier", row) if statement.before',
         'inner, stop = ("earlier", f"{row} - 1") if statement.before',
         "engines/rerolled/test_traps.py::test_a_loss_that_is_not_finite_leaves_what_was_there[vectors-two layers-3]",
     ),
     Defect(
-        "step: an update that waits is not settled before weights are measured",
+        "step: a deferred update is not settled before weights are measured",
         "engines/rerolled/rearrange/deferred.py",
         "lambda s: (settle, s) if isinstance(s, MeasureWeights) else (s,)",
         "lambda s: (s,)",
         "engines/rerolled/test_step.py",
     ),
     Defect(
-        "step: outputs are given before the inputs of their row are back",
+        "step: outputs are written before the inputs of their row are restored",
         "engines/rerolled/rearrange/together.py",
         "before=True), every_input, *gives)",
         "before=True), *gives, every_input)",
         "engines/rerolled/test_traps.py",
     ),
     Defect(
-        "step: an input counts as zero before the list of its row is made",
+        "step: the nonzero inputs of a row are not listed",
         "engines/rerolled/rearrange/zeros.py",
         "If(Unbounded(), (MeasureWeights(),)), ListInputs())",
         "If(Unbounded(), (MeasureWeights(),)))",
         "engines/rerolled/test_step.py",
     ),
     Defect(
-        "zeros: skipped although a weight may be infinite",
+        "zeros: terms are skipped although a weight may be infinite",
         "engines/rerolled/emit/c_section.py",
         'Call("list_inputs", ("w", "live", f"{state}.bound < LIMIT"))',
         'Call("list_inputs", ("w", "live", "1"))',
         "engines/rerolled/test_skipping.py",
     ),
     Defect(
-        "NumPy: what there is already comes after the terms",
+        "NumPy: a sum loses its value so far when terms are added row by row",
         "engines/rerolled/emit/numpy_runs.py",
         "rows[0] = 0.0 if total is None else np.broadcast_to(total, loop.counts).reshape(-1)",
         "rows[0] = 0.0",
         "engines/rerolled/test_tempting.py::test_tempting_graphs_keep_the_reference_bits[rerolled-numpy-networks]",
     ),
     Defect(
-        "rerolled C: expressions that are shared come in the order of a set",
+        "rerolled C: shared expressions are in set order",
         "engines/rerolled/emit/c_nest.py",
         "for text in dict.fromkeys(leaves))",
         "for text in set(leaves))",
         "engines/test_everywhere.py::test_generated_texts_are_the_same_under_any_hash_seed",
     ),
-    # --- the C by hand ----------------------------------------------------------------------------------------------
+    # --- handwritten C ---------------------------------------------------------------------------------------------
     Defect(
-        "by hand: an infinite gradient does not count as a reason to visit zeros",
+        "handwritten: zero inputs are skipped although a gradient may be infinite",
         "engines/handwritten/mlp.c",
         "if (!(steepest < SAFE && speed < SAFE))",
         "if (!(speed < SAFE))",
@@ -324,7 +324,7 @@ DEFECTS = (
         "datasets/test_idx.py",
     ),
     Defect(
-        "MNIST: what is in the cache is taken for verified",
+        "MNIST: cached files are not verified",
         "datasets/mnist.py",
         "sources = [_source(locate(file), file.sha256) for file in split]",
         "sources = [_source(locate(file)) for file in split]",
@@ -332,18 +332,18 @@ DEFECTS = (
     ),
     # --- the harness ------------------------------------------------------------------------------------------------
     Defect(
-        "proof: the last bits do not count",
+        "proof: differences in the last bits are ignored",
         "harness/worker/evidence.py",
         "if x == y or (x != x and y != y):",
         "if abs(x - y) < 1e-12 or (x != x and y != y):",
         "harness/worker/test_proof.py::test_the_last_bit_counts",
     ),
     Defect(
-        "isolation: what left its worker's session outlives it",
+        "isolation: a process that left the worker's session outlives the worker",
         "harness/containment/running.py",
         "    descendants.end_orphans(known)\n",
         "",
-        "harness/test_misbehaving.py::test_what_leaves_the_session_ends_with_the_worker[session-False]",
+        "harness/test_misbehaving.py::test_a_process_that_leaves_the_session_ends_with_the_worker[session-False]",
     ),
     Defect(
         "isolation: a worker does not ask to be killed with its parent",
@@ -357,7 +357,7 @@ DEFECTS = (
         "harness/run/lock.py",
         "fcntl.LOCK_EX | fcntl.LOCK_NB",
         "fcntl.LOCK_SH | fcntl.LOCK_NB",
-        "harness/test_lock.py::test_a_second_run_is_told_who_measures",
+        "harness/test_lock.py::test_a_second_run_learns_who_holds_the_lock",
     ),
     Defect(
         "interpreters: 3.11.7 is newer than 3.11.10",
@@ -367,28 +367,28 @@ DEFECTS = (
         "harness/test_interpreters.py::test_the_highest_patch_has_the_short_name",
     ),
     Defect(
-        "interpreters: a program that was replaced by one as long passes for the one that answered",
+        "interpreters: a program replaced by one of the same size is not asked again",
         "harness/machine/remembered.py",
         "size, changed, inode = file.st_size, file.st_ctime_ns, file.st_ino",
         "size, changed, inode = file.st_size, 0, 0",
         "harness/test_interpreters.py::test_a_changed_program_is_asked_again",
     ),
     Defect(
-        "command line: an empty name runs the default",
+        "command line: an empty name selects the default",
         "harness/cli/options.py",
         "if text is not None and not text.strip():",
         "if text and not text.strip():",
-        "harness/test_cli.py::test_an_empty_name_is_refused_and_not_left_out",
+        "harness/test_cli.py::test_an_empty_name_is_refused_not_ignored",
     ),
     Defect(
         "command line: wrong usage exits like a failed check",
         "harness/cli/app.py",
         "WRONG_USE = 2",
         "WRONG_USE = 1",
-        "harness/test_cli.py::test_wrong_use_is_told_with_the_nearest_right_one",
+        "harness/test_cli.py::test_wrong_use_names_the_mistake_and_the_remedy",
     ),
     Defect(
-        "store: half a record, of a process that was killed, counts as one",
+        "store: the partial record of a killed process counts as a record",
         "results/files.py",
         'for path in sorted((root / part).glob("[!.]*.json"))',
         'for path in sorted((root / part).glob("*.json*"))',
@@ -410,14 +410,14 @@ DEFECTS = (
         "reports/gate/test_rules.py",
     ),
     Defect(
-        "gate: a compile time is compared with steps that the pace has steadied",
+        "gate: a compile time is compared with steadied steps",
         "reports/gate/rules.py",
         "common(self.steps_as_measured[baseline_of(cell)], self.compiled[cell])",
         "common(self.steps[baseline_of(cell)], self.compiled[cell])",
         "reports/gate/test_rules.py",
     ),
     Defect(
-        "table: an epoch of a workload that sees its whole set at once",
+        "table: rows without a result count as measured",
         "reports/measured/table.py",
         "measured(table: pd.DataFrame) -> pd.DataFrame:\n"
         '    """The rows that have a result."""\n'

@@ -1,7 +1,7 @@
-"""The shape of the code: modules of each folder, and the longest chain of imports of each top-level package.
+"""Shape of the code: the modules of each folder and the longest import chain of each top-level package.
 
-`python -m tests.structure [CHECKOUT]` prints both. A package has as many levels as that chain has modules; imports
-within functions do not count, and a cycle counts once.
+`python -m tests.structure [CHECKOUT]` prints both. A package's number of levels is the number of modules in that chain.
+Imports inside functions do not count, and a cycle counts once.
 """
 
 import ast
@@ -43,7 +43,7 @@ def _named(file, known):
 
 
 def longest_chain(graph, start, above=(), done=None):
-    """The longest chain of imports from a module on; `done` keeps what was found."""
+    """Return the longest import chain that starts at a module; `done` caches results."""
     done = {} if done is None else done
     if start not in done:
         below = [longest_chain(graph, name, (*above, start), done) for name in graph[start] if name not in above]

@@ -1,6 +1,6 @@
-"""What is committed of the baseline run, made again: docs/report, byte for byte.
+"""docs/report equals the baseline run's report, byte for byte, and the checkout stays small.
 
-Nobody types a figure: `pytest tests/test_committed.py --update-golden` writes them anew.
+`pytest tests/test_committed.py --update-golden` regenerates docs/report, so no figure is typed by hand.
 """
 
 import shutil
@@ -25,7 +25,7 @@ def run():
 
 @pytest.fixture(scope="module")
 def made(run, tmp_path_factory):
-    """The report's files but for the page, which CI makes and keeps, by their paths."""
+    """Path -> content of the report's files, without the HTML page, which CI builds and keeps."""
     folder = tmp_path_factory.mktemp("report")
     build.write(run, build.tell(run, elsewhere=True), folder).unlink()
     return files(folder)
@@ -35,7 +35,7 @@ def files(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def test_the_committed_report_is_the_baseline_runs(made, request):
+def test_the_committed_report_matches_the_baseline_run(made, request):
     if request.config.getoption("--update-golden"):
         shutil.rmtree(REPORT)
         for name, content in made.items():
@@ -46,12 +46,12 @@ def test_the_committed_report_is_the_baseline_runs(made, request):
     assert [name for name in made if committed[name] != made[name]] == []
 
 
-def test_what_is_tracked_is_small():
-    """Evidence that grows belongs into a compressed file, and what can be made again is no file of ours."""
+def test_tracked_files_are_small():
+    """Compress evidence that grows, and do not commit files that can be regenerated."""
     git = shutil.which("git")
     if not git or not (ROOT / ".git").exists():
-        pytest.skip("not a checkout of git's")
+        pytest.skip("this is not a git checkout")
     listed = subprocess.run([git, "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     sizes = {name: (ROOT / name).stat().st_size for name in listed.split("\0") if (ROOT / name).is_file()}
     largest = sorted(sizes, key=sizes.__getitem__)[-10:]
-    assert sum(sizes.values()) <= MOST_TRACKED_BYTES, f"the largest: {largest}"
+    assert sum(sizes.values()) <= MOST_TRACKED_BYTES, f"the tracked files are too large; the largest are {largest}"

@@ -41,9 +41,9 @@ def run(checkout, defect):
     """Exit code and output of the defect's test."""
     command = [python(defect.interpreter), "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
     environment = {**os.environ, "PYTHONPATH": str(checkout)}
-    # A file of the same size, written in the same second, would be taken for the one that was compiled before.
+    # Python reuses the old bytecode if the new source has the same size and was written within the same second.
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
-    # A defect in how objects are built would find the good object.
+    # A shared cache would hide a defect in how objects are built, because it holds the correct object.
     environment.pop("ZOOMGRAD_TEST_OBJECTS", None)
     result = subprocess.run(
         [*command, f"tests/{defect.test}"],
@@ -56,11 +56,13 @@ def run(checkout, defect):
     return result.returncode, result.stdout[-3000:]
 
 
-def test_there_are_thirty_and_each_has_its_line():
+def test_there_are_thirty_defects_and_each_line_exists():
     assert len({defect.name for defect in DEFECTS}) == len(DEFECTS) >= 30
     for defect in DEFECTS:
         lines = (ROOT / defect.file).read_text(encoding="utf-8").count(defect.right)
-        assert lines == 1, f"{defect.name}: {defect.file} was changed\n  Change the defect with it."
+        assert lines == 1, (
+            f"{defect.name}: {defect.file} does not have its line exactly once\n  Update tests/defects.py."
+        )
 
 
 @pytest.mark.exhaustive

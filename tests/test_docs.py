@@ -1,4 +1,4 @@
-"""Every link of the README and the pages leads somewhere, every Python block runs, and every command would be accepted.
+"""Links in README.md and the other pages resolve, Python blocks run, and commands would be accepted.
 
 Commands are parsed, never run. `EXCEPTIONS` lists the blocks that are neither Python nor commands, with the reason.
 """
@@ -44,13 +44,13 @@ EXCEPTIONS = {
     "turn:\n": "tests/engines/rerolled/test_step.py compares it with the step's text",
     "[tool.zoomgrad.gate]": "test_the_gates_table_is_read reads it",
     "0: for i<": "tests/test_readme.py compares them with the loops",
-    "forward:\n": "test_the_loops_of_mnist_are_these compares it with the loops",
+    "forward:\n": "test_the_mnist_loops_match_the_code compares it with the loops",
 }
 """First words of a block -> why it is not checked as a listing, as Python or as commands."""
 OTHER_PROGRAMS = {"uv": "makes an environment", ".ci/run": "installs what it needs on a bare Debian"}
 """Program of a command -> why its arguments are not checked."""
 PLACEHOLDERS = {"your_program.py": __file__, "script.py": __file__, "WORKLOAD": "xor", "E": "tuple"}
-"""What a reader replaces -> something that exists."""
+"""Placeholder in a command -> a value that exists."""
 
 
 class Block(NamedTuple):
@@ -142,12 +142,12 @@ def commands():
     for block in blocks():
         if not block.language and not block.listing and not block.text.startswith(tuple(EXCEPTIONS)):
             lines = re.sub(r"\\\n\s*", "", block.text).splitlines()
-            # What follows two spaces or a # is the description.
+            # The text after two spaces or a # is a description.
             found += [(block.page, re.split(r"\s{2,}|\s+#", line)[0]) for line in lines]
     for page in PAGES:
         for command in INLINE.findall(prose(page)):
             words = command.split()
-            # Two words are a command's name, not a use of it.
+            # Two words only name a command, without its arguments.
             found.append((page, " ".join([*words, "--help"] if len(words) == 2 else words)))
     return found
 
@@ -202,7 +202,9 @@ def test_each_command_would_be_accepted(page, command):
     elif program == "pytest":
         assert all((ROOT / each).exists() for each in arguments if "/" in each), command
     else:
-        assert program in OTHER_PROGRAMS, f"{page}: `{command}` is neither checked nor excepted"
+        assert program in OTHER_PROGRAMS, (
+            f"{page}: `{command}` is not checked\n  If it can't be, add its program to OTHER_PROGRAMS."
+        )
 
 
 # --- everything else -------------------------------------------------------------------------------------------------
@@ -214,7 +216,9 @@ def test_each_block_is_checked():
         is_listing = block.listing and block.page == "docs/one-neuron.md"
         assert is_listing or block.language in ("", "python", "toml"), block
     texts = [block.text for block in blocks()]
-    assert all(any(text.startswith(words) for text in texts) for words in EXCEPTIONS), "an exception is not needed"
+    assert all(any(text.startswith(words) for text in texts) for words in EXCEPTIONS), (
+        "no block starts with one of EXCEPTIONS; remove it"
+    )
 
 
 def test_the_gates_table_is_read(tmp_path):
@@ -225,8 +229,8 @@ def test_the_gates_table_is_read(tmp_path):
     assert read_limits(tmp_path / "pyproject.toml").cells
 
 
-def test_the_loops_of_mnist_are_these():
-    """docs/loops.md leaves out some lines, and shows the others as the code prints them for vectors of 8."""
+def test_the_mnist_loops_match_the_code():
+    """docs/loops.md omits some lines and shows the others as the code prints them for vectors of 8."""
     from datasets import Unavailable
     from harness import stages
 

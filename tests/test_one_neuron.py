@@ -75,7 +75,7 @@ TWO_WIDE = replace(VECTORS, width=2, units=1)
 """Vectors of two doubles, which every x86-64 processor has."""
 FLAGS = (
     *(*toolchains.STRICT, "-O1", "-march=x86-64"),
-    # A section for each function; without what distributions add to every function by default.
+    # One section per function, without the hardening that distributions add to every function.
     *("-ffunction-sections", "-fcf-protection=none", "-fno-stack-protector", "-fno-pie"),
 )
 
@@ -197,22 +197,24 @@ def compare(request, made):
         DOCUMENT.write_text(new, encoding="utf-8")
     shown = blocks()
     for name, listing in made.items():
-        assert shown.get(name) == listing, f"{DOCUMENT}: `{name}` differs\n  If it should: `pytest --update-golden`."
+        assert shown.get(name) == listing, (
+            f"{DOCUMENT}: `{name}` differs\n  If you meant to change it, run `pytest --update-golden`."
+        )
 
 
 # --- tests -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.alone  # with --update-golden, another test writes the same file
-def test_each_listing_is_what_the_code_prints(request, one, three):
+def test_each_listing_matches_the_code(request, one, three):
     made = listings(one, three)
     compare(request, made)
     assert sorted(blocks()) == sorted([*made, *MACHINE_CODE])
 
 
 @pytest.mark.alone
-def test_the_machine_code_is_what_gcc_makes(request, tmp_path, one, three):
-    """Uses the gcc version that the document names; with --update-golden, the newest gcc, which it then names."""
+def test_the_machine_code_matches_gccs(request, tmp_path, one, three):
+    """Use the gcc version that the document names; with --update-golden, use the newest gcc and name its version."""
     if not toolchains.IS_X86 or sys.platform != "linux":
         pytest.skip("the document shows the machine code of x86-64, with Linux's calling convention")
     if not shutil.which("objdump"):
@@ -229,8 +231,8 @@ def test_the_machine_code_is_what_gcc_makes(request, tmp_path, one, three):
     compare(request, machine_code(gcc, one, three, tmp_path))
 
 
-def test_the_prose_has_only_numbers_that_are_in_a_listing(one, three):
-    """The numbers of rows and loops, which no listing shows, are counted here."""
+def test_every_number_in_the_prose_is_in_a_listing(one, three):
+    """No listing shows the numbers of rows and loops, so the test counts them."""
     facts = {f"{n} {what}" for s in (one, three) for n, what in ((len(s.tape), "rows"), (len(s.loops.loops), "loops"))}
     page = DOCUMENT.read_text(encoding="utf-8")
     shown = "\n".join(blocks().values())
@@ -243,18 +245,18 @@ def test_the_prose_has_only_numbers_that_are_in_a_listing(one, three):
     assert numbers <= set(re.findall(r"\d+(?:[.,]\d+)*", shown))
 
 
-def test_more_neurons_make_longer_loops_and_not_more(three):
+def test_more_neurons_make_loops_longer_but_not_more_numerous(three):
     larger = Stages(THREE.replace("range(5)", "range(90)").replace("range(3)", "range(50)"), THREE_NAMES, TWO_WIDE)
     assert len(larger.loops.loops) == len(three.loops.loops)
 
 
-def test_the_stages_that_show_offers_are_those_that_the_document_names():
+def test_the_document_names_every_stage_of_show():
     from harness.stages import Stage
 
     assert {f"`{stage}`" for stage in Stage} <= set(re.findall(r"`\w+`", DOCUMENT.read_text(encoding="utf-8")))
 
 
-def test_the_prose_quotes_what_listings_say():
+def test_every_quoted_place_is_in_a_listing():
     """Each place, row or register in backticks is in a listing."""
     page = DOCUMENT.read_text(encoding="utf-8")
     shown = "\n".join(blocks().values())
@@ -263,12 +265,12 @@ def test_the_prose_quotes_what_listings_say():
             assert quote in shown, quote
 
 
-def test_an_address_is_eight_bytes_for_each_place(one):
-    """So that [rdi+0x88] is p[1], as the document says."""
+def test_each_place_takes_eight_bytes(one):
+    """The document says that [rdi+0x88] is p[1]."""
     assert (one.step.area("p").start + 1) * 8 == 0x88
 
 
-def test_the_compiled_neuron_computes_what_the_program_prints(one):
+def test_the_compiled_neuron_computes_the_printed_numbers(one):
     program = engines.load("rerolled-numpy").compile(one.loss, **one.named)
     numbers = [program.forward()]
     program.backward()

@@ -1,4 +1,4 @@
-"""The README's example runs, its tables are complete, and its figures come from the committed run."""
+"""The documented example runs, the tables are complete, and the figures come from the committed run."""
 
 import re
 from pathlib import Path
@@ -12,8 +12,8 @@ README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 
 
-def made(request, file, name, text):
-    """`--update-golden` writes what stands between the two comments of that name, so that nobody types a figure."""
+def check_generated(request, file, name, text):
+    """Compare the text between a file's two `name` comments with `text`; `--update-golden` replaces it."""
     marked = re.compile(rf"(?s)(<!-- {name}[^>]*-->\n)(.*?)(<!-- /{name} -->)")
     content = file.read_text(encoding="utf-8")
     if request.config.getoption("--update-golden"):
@@ -44,7 +44,7 @@ def test_every_engine_and_workload_is_in_a_table():
         assert written in page, name
 
 
-def test_the_tables_are_the_committed_runs(request):
+def test_the_tables_match_the_committed_run(request):
     from reports.pages import markdown
     from reports.pages.readme_tables import SUMMARY, results, summary
     from reports.view import view
@@ -54,12 +54,12 @@ def test_the_tables_are_the_committed_runs(request):
     found = view(run.run, run.records())
     section = summary(found)
     assert [row[0].text for row in section.sheets[0].rows] == list(SUMMARY)
-    made(request, README, "summary", markdown.summary_page(section))
-    made(request, DOCS / "results.md", "results", markdown.results_page(results(found)))
+    check_generated(request, README, "summary", markdown.summary_page(section))
+    check_generated(request, DOCS / "results.md", "results", markdown.results_page(results(found)))
 
 
-def test_the_loops_are_those_that_are_recovered(request):
-    """The first three, and how many scalar operations they came from."""
+def test_the_loops_match_the_recovered_ones(request):
+    """The README shows the first three loops and the number of scalar operations they came from."""
     pytest.importorskip("numpy")
     import datasets
     from harness import workloads
@@ -70,6 +70,6 @@ def test_the_loops_are_those_that_are_recovered(request):
     except datasets.Unavailable as missing:
         pytest.skip(str(missing))
     loops = [line.strip() for line in lines if re.match(r" +[012]: ", line)]
-    made(request, README, "loops", "```\n" + "\n".join(loops) + "\n```")
+    check_generated(request, README, "loops", "```\n" + "\n".join(loops) + "\n```")
     (operations,) = re.findall(r"([\d,]+) primitives", lines[-1])
     assert f"{operations} scalar operations" in README.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A reader must be able to guess what a folder's files hold: few modules each, and imports that end somewhere."""
+"""Folders have few modules, so that a reader can guess what each one holds; tests/structure.py counts correctly."""
 
 from pathlib import Path
 
@@ -9,10 +9,10 @@ ROOT = Path(__file__).parent.parent
 
 def test_no_folder_has_too_many_modules():
     crowded = {str(folder): len(modules) for folder, modules in folders(ROOT).items() if len(modules) > MOST_MODULES}
-    assert not crowded, "divide the folder: modules that answer one question belong together"
+    assert not crowded, "split the folder: keep modules that answer one question together"
 
 
-def test_a_chain_is_as_long_as_its_longest_branch_and_passes_a_cycle_once():
+def test_a_chain_follows_the_longest_branch_and_counts_a_cycle_once():
     graph = {"a": ["b", "c"], "b": [], "c": ["d"], "d": ["a"]}
     assert longest_chain(graph, "a") == ["a", "c", "d"]
 

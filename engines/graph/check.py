@@ -30,7 +30,7 @@ def check(tape: Tape) -> Tape:
             raise _broken(tape, row, f"its number must be finite, but is {number}{remedy}")
     for name, root in (("the loss", tape.loss), *((f"outputs[{i}]", row) for i, row in enumerate(tape.outputs))):
         if not 0 <= root < len(tape):
-            raise BrokenTape(f"{name} is %{root}, of {len(tape):,} rows")
+            raise BrokenTape(f"{name} is %{root}, but the tape ends after {len(tape):,} rows")
         read[root] = 1
     unread = read.find(0, 0, len(tape))
     if unread >= 0:

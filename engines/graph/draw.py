@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 from typing import Any
 
 from engines.api import Unavailable
@@ -10,12 +11,24 @@ from engines.asking import surroundings, which
 
 RENDER_SECONDS = 60
 
+LARGE = 500
+"""From this many Values, Graphviz draws straight edges and stops improving early: 6 s for 2,300 Values, not 51."""
+LARGEST = 2_500
+"""Values in the largest graph that Graphviz is asked to lay out; 4,600 took it over a minute."""
+
 
 class Drawing(str):
     """DOT source. A notebook shows it as a picture if the `dot` program is installed, else as text."""
 
+    values: int = 0
+
     def svg(self) -> str:
-        """Render the graph as SVG. Raises Unavailable if Graphviz is missing or fails."""
+        """Render the graph as SVG. Raises Unavailable if the graph is too large, or if Graphviz is missing or fails."""
+        if self.values > LARGEST:
+            raise Unavailable(
+                f"a graph of {self.values:,} Values is too large to lay out: Graphviz needs minutes above {LARGEST:,}",
+                "Print it as text or DOT, or draw a smaller part: draw_dot takes any Value of the graph.",
+            )
         program = which("dot")
         if program is None:
             raise Unavailable(
@@ -37,6 +50,12 @@ class Drawing(str):
             ) from error
         return result.stdout.decode(errors="replace")
 
+    def render(self, filename: str = "graph") -> str:
+        """Write the picture to `filename`.svg and return that name. Raises Unavailable and OSError."""
+        path = Path(f"{filename}.svg")
+        path.write_text(self.svg(), encoding="utf-8")
+        return str(path)
+
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         try:
             return {"image/svg+xml": self.svg(), "text/plain": str(self)}
@@ -44,11 +63,20 @@ class Drawing(str):
             return {"text/plain": str(self)}
 
 
-def draw_dot(root: Any) -> Drawing:
-    """Draw the graph below `root` from left to right."""
-    lines = ["digraph {", "  graph [rankdir=LR]"]
+def draw_dot(root: Any, format: str = "svg", rankdir: str = "LR") -> Drawing:  # noqa: A002  (micrograd's name)
+    """Draw the graph below `root`, from left to right, or from top to bottom if `rankdir` is `TB`.
+
+    format: only `svg`, which micrograd's notebook names too.
+    """
+    if format != "svg" or rankdir not in ("LR", "TB"):
+        raise ValueError(
+            f"no drawing with format={format!r} and rankdir={rankdir!r}\n  Use format='svg', and 'LR' or 'TB'."
+        )
+    order = root.topo()
+    quick = " splines=line nslimit=0.1 nslimit1=0.1 mclimit=0.05" if len(order) >= LARGE else ""
+    lines = ["digraph {", f"  graph [rankdir={rankdir}{quick}]"]
     number: dict[Any, int] = {}
-    for v in root.topo():
+    for v in order:
         n = number[v] = len(number)
         fields = ([_escape(v.label)] if v.label else []) + [f"data {v.data:.4f}", f"grad {v.grad:.4f}"]
         lines.append(f'  v{n} [label="{{ {" | ".join(fields)} }}" shape=record]')
@@ -57,7 +85,9 @@ def draw_dot(root: Any) -> Drawing:
             lines.append(f"  op{n} -> v{n}")
             lines.extend(f"  v{number[child]} -> op{n}" for child in v._prev)
     lines.append("}")
-    return Drawing("\n".join(lines) + "\n")
+    drawing = Drawing("\n".join(lines) + "\n")
+    drawing.values = len(order)
+    return drawing
 
 
 def _escape(text: str) -> str:

@@ -18,6 +18,9 @@ class Expr:
     def __add__(self, other: Operand) -> Apply:
         return Apply("add", (self, _expr(other)))
 
+    def __radd__(self, other: Operand) -> Apply:
+        return Apply("add", (_expr(other), self))
+
     def __sub__(self, other: Operand) -> Apply:
         return Apply("sub", (self, _expr(other)))
 
@@ -29,6 +32,10 @@ class Expr:
 
     def __rtruediv__(self, other: Operand) -> Apply:
         return Apply("div", (_expr(other), self))
+
+    def __neg__(self) -> Apply:
+        # Only the sign of zero and of NaN can differ from a negation.
+        return 0.0 - self
 
     def __lt__(self, other: Operand) -> Apply:
         return Apply("less", (self, _expr(other)))

@@ -52,6 +52,7 @@ OPS = {
         Op("tanh", call("tanh", A), ((1.0 - OUT * OUT) * G,)),
         Op("exp", call("exp", A), (OUT * G,)),
         Op("log", call("log", A), ((1.0 / A) * G,)),
+        Op("sigmoid", 1.0 / (1.0 + call("exp", -A)), ((OUT * (1.0 - OUT)) * G,)),
         # The other operand gets 0.0, not 0 * G, which would turn an infinite gradient into NaN.
         Op("max", where(A > B, A, B), (where(A > B, G, 0.0), where(A > B, 0.0, G))),
     )

@@ -20,7 +20,7 @@ INPUT, PARAMETER, CONSTANT = "input", "parameter", "constant"
 LEAVES = (INPUT, PARAMETER, CONSTANT)
 
 NONE = -1
-"""Stands for a missing operand."""
+"""Marks a missing operand."""
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ linearized and compiled. Data are doubles from the start.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Optional, Union
 
 from engines.api import Number
 from engines.graph.ops import OPS
-from engines.value_base import Derived, check_exponent
+from engines.value_base import Derived, check_exponent, refuse_closure
 
 
 class Value(Derived):
@@ -32,6 +33,14 @@ class Value(Derived):
     @property
     def _op(self) -> str:
         return self._name if self._constant is None else f"{self._name}{self._constant}"
+
+    @_op.setter
+    def _op(self, name: str) -> None:
+        if self._prev:
+            raise AttributeError(
+                f"_op of {self!r} says how it is computed, so it can't be changed\n  Use `label` for a name."
+            )
+        self._name = name
 
     # Sums and products make up nearly the whole graph, so they skip the lookup in the op table.
 
@@ -61,22 +70,36 @@ class Value(Derived):
     def log(self) -> Value:
         return _unary("log", self)
 
+    def sigmoid(self) -> Value:
+        return _unary("sigmoid", self)
+
     def max(self, other: Union[Value, Number]) -> Value:
         return _binary("max", self, other)
 
     def backward(self) -> None:
         self.grad = 1.0
         for v in reversed(self.topo()):
-            if not v._prev:
-                continue
-            op, a = OPS[v._name], v._prev[0]
-            if op.arity == 1:
-                a.grad += op.contribute(a.data, None, v._constant, v.data, v.grad)
-            else:
-                b = v._prev[1]
-                to_a, to_b = op.contribute(a.data, b.data, v._constant, v.data, v.grad)
-                a.grad += to_a
-                b.grad += to_b
+            v._contribute()
+
+    @property
+    def _backward(self) -> Callable[[], None]:
+        return self._contribute
+
+    @_backward.setter
+    def _backward(self, closure: object) -> None:
+        refuse_closure("a compiled engine")
+
+    def _contribute(self) -> None:
+        if not self._prev:
+            return
+        op, a = OPS[self._name], self._prev[0]
+        if op.arity == 1:
+            a.grad += op.contribute(a.data, None, self._constant, self.data, self.grad)
+        else:
+            b = self._prev[1]
+            to_a, to_b = op.contribute(a.data, b.data, self._constant, self.data, self.grad)
+            a.grad += to_a
+            b.grad += to_b
 
 
 def _unary(op: str, a: Value) -> Value:

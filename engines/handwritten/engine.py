@@ -1,7 +1,7 @@
 """The engines without a Value: `mlp.c`, compiled for the machine that runs it.
 
-Suffixes, in this order: `-generic` (without -march=native, so with baseline vectors only) and `-fma` (fused
-multiply-add, not strict), as in `handwritten-sparse-generic`.
+Suffixes, in this order: `-generic` (without -march=native, so only with vectors that every processor of this kind has)
+and `-fma` (fused multiply-add, not strict), as in `handwritten-sparse-generic`.
 
 The result is an ordinary Kernel. Its C depends on the workload's network instead of a graph.
 """
@@ -26,10 +26,10 @@ LOSSES = ("cross_entropy", "squared_error")
 
 # The C requests unrolling where it pays off. Elsewhere, unrolling would double the compile time.
 FLAGS = (*toolchains.STRICT, "-O2", "-fno-unroll-loops")
-# Without this flag, compilers avoid the widest registers, and would split our vectors in two.
+# Without this flag, compilers avoid the widest registers and split our vectors in two.
 NATIVE = (*toolchains.NATIVE, "-mprefer-vector-width=512") if toolchains.IS_X86 else ()
 GENERIC_LANES = 2
-"""Doubles in a vector of x86-64 and AArch64 without extensions."""
+"""Doubles in a vector on x86-64 and AArch64 without extensions."""
 
 
 class HandwrittenEngine:

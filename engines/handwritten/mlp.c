@@ -7,7 +7,7 @@
 
    training.h and these macros come before this file:
      INPUTS, HIDDEN, OUTPUTS          sizes of the network
-     HIDDEN_BLOCKS, HIDDEN_BLOCK      number of blocks in which the hidden layer is summed, and lanes in each
+     HIDDEN_BLOCKS, HIDDEN_BLOCK      number of blocks of the hidden layer, and lanes in each
      OUTPUT_BLOCKS, OUTPUT_BLOCK      the same for the output layer
      WORKSPACE                        doubles in w
      CROSS_ENTROPY                    whether the loss is cross-entropy, not squared error
@@ -50,7 +50,7 @@ struct network {
     double y_reversed[OUTPUTS]; /* y_gradient in reverse order */
     double e[OUTPUTS], a[OUTPUTS], total; /* intermediate values of the loss, for its gradient */
     vec x[(INPUTS + OUTPUTS + LANES - 1) / LANES]; /* inputs, then targets */
-    /* Dense: the deferred update of w1 by the previous row. */
+    /* Dense: the deferred update of w1 from the previous row. */
     vec before[(INPUTS + OUTPUTS + LANES - 1) / LANES];
     double rate;
     long long is_due;
@@ -107,8 +107,8 @@ INLINE void descend(vec *m, const double *x, const vec *gradient, double rate, c
 }
 
 #if !SPARSE
-/* Both over all rows: the update by the previous row, then the sum over the new row. The weights do not fit in a
-   first-level cache, and this loads them once instead of twice. */
+/* The update from the previous row and the sum over the new row, in one pass over the matrix. The weights do not fit in
+   a first-level cache, and this loads them once instead of twice. */
 INLINE void descend_and_sum(vec *out, const vec *start, vec *m, const double *before, const vec *gradient,
                             double rate, const double *x, int blocks, long long rows, int vectors)
 {
@@ -164,7 +164,7 @@ static const double one = 1.0; /* a bias is the weight of an input that is 1 */
    smaller than the distance from SAFE to infinity. NaN, as in infinity * 0, is not below SAFE, and persists. */
 #define SAFE 1e300
 
-/* The largest magnitude, where NaN counts as the largest. Without their sign, doubles have the order of their bits. */
+/* The largest magnitude. NaN counts as the largest. Without their sign bits, doubles sort like integers. */
 static double magnitude(const vec *x, unsigned long long bytes)
 {
     mask most = {0}, bits, is_more;
@@ -181,7 +181,7 @@ static double magnitude(const vec *x, unsigned long long bytes)
 
 #define MAGNITUDE(array) magnitude(array, sizeof array)
 
-/* Has no branch that could be mispredicted. */
+/* Branch-free, because a branch per input would often be mispredicted. */
 static void list_inputs(struct network *n, int all)
 {
     long long count = 0;
@@ -197,7 +197,7 @@ static void list_for_sum(struct network *n)
     list_inputs(n, !(n->largest < SAFE));
 }
 
-/* Starts from the list of the sum. rate: 0.0 if gradients are only added. */
+/* Keep the list made for the sum, or list all inputs. rate: 0.0 if gradients are only added. */
 static void list_for_gradient(struct network *n, double rate)
 {
     double steepest = MAGNITUDE(n->h_gradient), speed = rate < 0.0 ? -rate : rate;
@@ -301,7 +301,7 @@ STEP void backward_pass(struct network *n)
         n->h_gradient[i] *= (vec)((n->h[i] > 0.0) & ones); /* a product, because infinity times 0 is NaN */
 }
 
-/* Update the parameters by this sample alone. */
+/* Update the parameters from this sample only. */
 STEP void descend_all(struct network *n, double rate)
 {
     struct parameters *p = &n->p;

@@ -16,7 +16,8 @@ WIDTHS = {"__AVX512F__": 8, "__AVX__": 4}
 """A compiler's macro -> doubles in the widest vector, as in the C."""
 
 MOST_REGISTERS = 7
-"""Maximum number of registers for a block's sums. AVX has 16 of half the width, and needs two for input and product."""
+"""Maximum number of LANES-wide vectors for a block's sums. On AVX each takes two of the 16 registers; the input and the
+product take the other two."""
 
 
 def mlp_source(network: Network, *, sparse: bool) -> str:

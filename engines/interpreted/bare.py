@@ -45,6 +45,9 @@ class Bare(Derived):
     def log(self) -> Bare:
         return Bare(math.log(self.data))
 
+    def sigmoid(self) -> Bare:
+        return Bare(1 / (1 + math.exp(-self.data)))
+
     def max(self, other: Union[Bare, Number]) -> Bare:
         other = other if isinstance(other, Bare) else Bare(other)
         return Bare(self.data if self.data > other.data else other.data)

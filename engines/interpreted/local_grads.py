@@ -7,11 +7,12 @@ this variant uses the old data; closures would read the new data.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Union
 
 from engines.api import Number
 from engines.interpreted.engine import InterpretedEngine
-from engines.value_base import Derived, check_exponent, power
+from engines.value_base import Derived, check_exponent, power, refuse_closure
 
 
 class Value(Derived):
@@ -66,6 +67,11 @@ class Value(Derived):
         out._partials = (1 / self.data,)
         return out
 
+    def sigmoid(self) -> Value:
+        out = Value(1 / (1 + math.exp(-self.data)), (self,), "sigmoid")
+        out._partials = (out.data * (1 - out.data),)
+        return out
+
     def max(self, other: Union[Value, Number]) -> Value:
         other = other if isinstance(other, Value) else Value(other)
         out = Value(self.data if self.data > other.data else other.data, (self, other), "max")
@@ -79,6 +85,19 @@ class Value(Derived):
         for v in reversed(self.topo()):
             for receiver, partial in zip(v._receivers, v._partials):
                 receiver.grad += partial * v.grad
+
+    @property
+    def _backward(self) -> Callable[[], None]:
+        return self._contribute
+
+    @_backward.setter
+    def _backward(self, closure: object) -> None:
+        refuse_closure("local-grads")
+
+    def _contribute(self) -> None:
+        # `backward` repeats this loop, because a call for each Value would take time.
+        for receiver, partial in zip(self._receivers, self._partials):
+            receiver.grad += partial * self.grad
 
 
 ENGINES = (

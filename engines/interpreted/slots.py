@@ -91,6 +91,15 @@ class Value(Derived):
         out._backward = _backward
         return out
 
+    def sigmoid(self) -> Value:
+        out = Value(1 / (1 + math.exp(-self.data)), (self,), "sigmoid")
+
+        def _backward() -> None:
+            self.grad += (out.data * (1 - out.data)) * out.grad
+
+        out._backward = _backward
+        return out
+
     def max(self, other: Union[Value, Number]) -> Value:
         other = other if isinstance(other, Value) else Value(other)
         out = Value(self.data if self.data > other.data else other.data, (self, other), "max")

@@ -54,7 +54,7 @@ class BuildFailed(Exception):
         tail = output if len(output) <= TAIL_CHARACTERS else f"…{output[-TAIL_CHARACTERS:]}"
         # Compilers quote sources and names, and a terminal must not obey the control characters in them.
         tail = "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in tail)
-        self.reason = f"{reason}: {tail or 'it said nothing'}"
+        self.reason = f"{reason}: {tail or 'it printed nothing'}"
         self.remedy = remedy
         super().__init__(f"{self.reason}\n  {remedy}")
 

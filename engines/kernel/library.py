@@ -85,7 +85,7 @@ class Library:
             ) from None
 
     def _columns(self, columns: Sequence[Column]) -> tuple[Any, list[Any]]:
-        """The columns as C structures, and the buffers that must live as long."""
+        """Return the columns as C structures, and the buffers that must live as long as these."""
         alive = [self._ffi.from_buffer("char[]", memoryview(column.data).cast("B")) for column in columns]
         described = self._ffi.new("struct column[]", len(columns))
         for view, column, data in zip(described, columns, alive):

@@ -127,7 +127,7 @@ class PythonKernel:
                 try:
                     if not self.turn(t):
                         break
-                # C goes on with infinity or NaN, but Python's operators raise, even after the loss was recorded.
+                # C continues with infinity or NaN, but Python's operators raise, even after the loss was recorded.
                 except (ArithmeticError, ValueError):
                     t.step = step
                     t.record(math.nan)

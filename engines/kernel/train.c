@@ -1,4 +1,4 @@
-/* The end of every C kernel: reading one row, updating, and the training loop.
+/* Last part of every C kernel: reading one row, updating, and the training loop.
 
    The loop runs turn(t) until all steps are done or a loss is not finite. A turn may train on several rows at once.
    Example: for a batch of 5, a kernel that takes 4 rows together needs two turns, of 4 rows and of 1.

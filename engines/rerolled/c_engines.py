@@ -1,10 +1,10 @@
 """The engines that compile recovered loops as C.
 
-Suffixes, in this order: `-generic` (without -march=native, so with baseline vectors only) and `-fma` (fused
-multiply-add, not strict), as in `rerolled-clang-sparse-generic`.
+Suffixes, in this order: `-generic` (without -march=native, so only with vectors that every processor of this kind has)
+and `-fma` (fused multiply-add, not strict), as in `rerolled-clang-sparse-generic`.
 
-Two flags need a reason. Clang splits 512-bit vectors in two unless -mprefer-vector-width=512 is given. gcc -O1 omits
-`vzeroupper` unless -fexpensive-optimizations is given, and every call to libm is slower without it.
+Two flags need an explanation. Clang splits 512-bit vectors in two unless -mprefer-vector-width=512 is given. gcc -O1
+omits `vzeroupper` unless -fexpensive-optimizations is given, and every call to libm is slower without it.
 """
 
 from __future__ import annotations

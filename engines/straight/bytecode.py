@@ -1,7 +1,7 @@
-"""Code -> a flat instruction array, run by one loop in Python.
+"""Code -> instructions over whole lists of numbers, interpreted by one loop in Python.
 
 An instruction is a run: one primitive over many values at once. Every value has a place in one list of numbers. The
-values of a run are independent of each other and lie side by side. So the loop executes a run as a single
+values of a run are independent of each other and are stored side by side. So the loop executes a run as a single
 comprehension, which CPython runs without further dispatch and PyPy compiles to a separate loop.
 """
 
@@ -167,7 +167,7 @@ class Interpreter(PythonKernel):
 
 
 class BytecodeEngine(CompiledEngine):
-    """The tape as a flat instruction array, run by a loop in Python."""
+    """Runs of one primitive over many values, interpreted by a loop in Python."""
 
     def lower(self, tape: Tape) -> Code:
         return lower(tape)
@@ -185,7 +185,7 @@ class BytecodeEngine(CompiledEngine):
 ENGINES = (
     BytecodeEngine(
         "bytecode",
-        idea="the tape as a flat instruction array, run by a loop in Python",
+        idea="runs of one primitive over many values, interpreted by a loop in Python",
         builds_on="replay",
         typical_row_seconds=2e-7,
         typical_compile_row_seconds=7e-6,

@@ -2,8 +2,8 @@
 
 Names: `tcc`, `gcc-O1`, `clang-19-O1`, followed in this order by changes to the compiler's default form:
 `-whole` (one function for each pass), `-published` (the post's form) or `-p200` (functions of 200 primitives);
-`-array`, `-static` or `-globals` (where values live); `-native` (for this exact processor); `-fma` (fused, not strict).
-The sweeps compare them.
+`-array`, `-static` or `-globals` (where values are stored); `-native` (for this exact processor); `-fma` (fused, not
+strict). The sweeps compare them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FORMS = {
     "gcc": Form(piece=100, units=CORES),
     "clang": Form(piece=400, units=CORES),
 }
-"""Sizes from docs/sweeps.md. gcc and Clang are so slow that one translation unit for each core pays off."""
+"""Sizes from docs/sweeps.md. gcc and Clang are slow enough that one translation unit for each core pays off."""
 
 COMPILE_ROW_SECONDS = {
     "tcc": 6e-6,

@@ -30,7 +30,7 @@ LANGUAGE = Language(
 
 
 class Storage(Enum):
-    """Where named values live. The published experiment tried several ways; the sweep compares them."""
+    """Where named values are stored. The blog post tried several ways, and docs/sweeps.md compares them."""
 
     locals = "locals within a function, the rest in the caller's workspace"
     array = "all in the caller's workspace"

@@ -2,8 +2,7 @@
 
 The result is in static single assignment form. If several rows contribute to a gradient, it is a chain of additions in
 the reference's order, not a variable that grows. So all dependencies are explicit, and back ends may inline and move
-code without changing a bit. There is no dead code: no gradient of an input or a constant, and none that no parameter
-needs.
+code without changing a bit. There is no dead code: the only gradients are those that a parameter needs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Code -> pieces: decide which values get a name, where they live, and which function computes them.
+"""Code -> pieces: decide which values get a name, where they are stored, and which function computes them.
 
 The back ends that emit source text share this. It cuts each pass into functions of bounded size, because compilers
 take more than linear time for huge functions. There are three kinds of values:
@@ -91,7 +91,7 @@ a name or a leaf)."""
 
 
 class _Writer:
-    """Writes statements in the order of instructions, and finds out meanwhile which values cross functions."""
+    """Writes statements in the order of instructions, and determines which values cross functions."""
 
     def __init__(self, code: Code, language: Language, shape: Shape) -> None:
         self.code = code

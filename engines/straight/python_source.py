@@ -21,7 +21,7 @@ from engines.straight.pieces import Language, Piece, Pieces, Shape, cut
 LANGUAGE = Language(PYTHON, local="    %s = %s", store="    %s = %s", accumulate="    q[%d] += %s")
 
 PIECE = 400
-"""Primitives in a function. CPython is indifferent; PyPy prefers fewer, larger functions (docs/sweeps.md)."""
+"""Primitives per function. On CPython the size does not matter; PyPy runs larger functions faster (docs/sweeps.md)."""
 
 
 BETWEEN = "\n\n"

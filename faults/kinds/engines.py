@@ -36,7 +36,7 @@ def _try(sandbox: Sandbox, name: str, expected: set[str], seed: int, tally: Tall
     victim = sandbox.run(f"{GOOD},{name}", seed, "--blocks", "1", "--timeout", WORKER_SECONDS, planted=True)
     code = victim.wait(RUN_SECONDS)
     check_said(victim, code, {0, 1}, tally, name)
-    # The harness has ended, so no worker may be left.
+    # The harness has ended, so no worker may still run.
     for process in descendants(is_worker):
         tally.count("left_over", f"{name}: {process.pid} is a worker whose harness ended")
     store = sandbox.store()

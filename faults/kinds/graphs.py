@@ -39,7 +39,7 @@ MOST_INSTRUCTIONS = 30
 ROWS = 2
 STEPS, BATCH, RATES = 7, 3, (0.05, 0.02)
 ALONE = 20
-"""Most graphs that are trained alone."""
+"""Maximum number of graphs that are trained alone."""
 
 EXTREME = (
     *(0.0, -0.0, 1.0, -1.0, 5e-324, -5e-324, 1e-320, 2.2250738585072014e-308, 1e-300, 1e-160, -1e-160),
@@ -49,7 +49,7 @@ EXTREME = (
 SPECIAL = (math.inf, -math.inf, math.nan)
 """Possible values of an input or a parameter; a constant must be finite."""
 EXPONENTS = (-2, -1, 0, 1, 2, 3, 5, 0.5, -0.5, 1.5, 1e-300, 1e300, -1e300, 1023, -1074, 0.1, 1 / 3, -0.0)
-UNARY = ("relu", "tanh", "exp", "log", "neg")
+UNARY = ("relu", "tanh", "exp", "log", "sigmoid", "neg")
 BINARY = ("add", "sub", "mul", "div", "max")
 
 

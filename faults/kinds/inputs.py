@@ -50,7 +50,7 @@ REPORT_EVERY = 500
 FOLDER_EVERY = 4
 """One input in FOLDER_EVERY is a run folder. One folder in REPORT_EVERY / FOLDER_EVERY goes through the report."""
 MOST_BYTES = 3 << 30
-"""Limit of this process. A reader that allocates more for a small file has no bound."""
+"""Memory limit of this process. A reader that allocates more for a small file has no bound."""
 
 
 class TooLong(BaseException):

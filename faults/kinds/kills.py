@@ -108,7 +108,7 @@ def _kill(victim: Victim, target: str, seconds: float, rng: random.Random) -> bo
 
 
 def _go_on(sandbox: Sandbox, victim: Victim, tally: Tally, where: str) -> None:
-    """After the death of a worker or a compiler: the run must continue, and the cell's record may report a failure."""
+    """Check that the run continues after a worker or compiler was killed. The cell's record may report a failure."""
     code = victim.wait(RUN_SECONDS)
     check_said(victim, code, {0, 1}, tally, where)
     store = sandbox.store()
@@ -121,7 +121,7 @@ def _go_on(sandbox: Sandbox, victim: Victim, tally: Tally, where: str) -> None:
 
 
 def _resume(sandbox: Sandbox, engines: str, seed: int, again: float, tally: Tally, where: str) -> None:
-    """After the death of the harness: the resumed run must complete. again: seconds after which that is killed too."""
+    """Resume the run after the harness was killed; it must complete. again: seconds after which it is killed too."""
     for worker in left_over(is_worker):
         tally.count("left_over", f"{where}: outlived the harness: {worker}")
     store = sandbox.store()

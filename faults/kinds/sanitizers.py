@@ -287,7 +287,7 @@ def _extension(found: Subject, about: str, compiler: str, folder: Path, tally: T
     environment = {
         **os.environ,
         "LD_PRELOAD": " ".join(libraries),
-        # Python leaks at exit, and its own allocator would hide where a buffer ends.
+        # Python leaks at exit, and its allocator would hide the end of a buffer.
         "ASAN_OPTIONS": "detect_leaks=0",
         "PYTHONMALLOC": "malloc",
     }

@@ -1,9 +1,10 @@
-"""The command line. Each command is a file, and a straight line from its arguments to what it prints.
+"""The command line `zoomgrad`: one file per command in `commands`, and what the commands share.
 
-A command's file is imported when that command is asked for: all of them import pandas and matplotlib, for a second.
+Planning, measuring and profiling are in the other packages of `harness`. A command's file is imported only when that
+command runs, because some of them import pandas and matplotlib, which takes a second.
 
-Exit 0: done, nothing failed (a skip with a reason is no failure); 1: a cell, a check or the disk failed; 2: wrong use;
-130: interrupted, with the line that resumes. The last line always says what to do next.
+Exit codes: 0 done, and nothing failed (a skip with a reason is not a failure); 1 a cell, a check or the disk failed;
+2 wrong use; 130 interrupted, with the command that resumes. The last line of output says what to do next.
 """
 
 from __future__ import annotations
@@ -20,28 +21,26 @@ from typer.main import get_group
 from harness.interrupts import raise_on_interrupts
 
 COMMANDS = {
-    "list": "The engines, workloads, interpreters and presets there are.",
-    "doctor": "What is installed, what is missing, and how to get it.",
-    "run": "Measure cells in fresh processes; ends with the headline table and the report.",
+    "list": "List engines, workloads, interpreters and presets.",
+    "doctor": "Show what is installed, what is missing, and how to get it.",
+    "run": "Measure cells in fresh processes, then print the headline table and build the report.",
     "check": (
         "Fail if a speedup regressed against the baseline run, a result is wrong or missing, or compiling takes longer."
     ),
-    "noise": (
-        "Measure this machine's noise floor: the same run several times, for the gate to know what a change is worth."
-    ),
+    "noise": "Measure this machine's noise floor: how much speedups vary when the same run is repeated.",
     "profile": "Show where time and memory go: by stage of a step, by line (Scalene), by function (perf), over time.",
-    "report": "Build the first run's report again, from records alone; other runs' speedups stand beside its own.",
-    "history": "Show how speedups went from run to run, with their changes marked, machine by machine.",
-    "export": "Write a run in another tool's format, from its records alone.",
-    "train": "Train by hand: live loss and accuracy, until a tolerance, repeated over seeds for a distribution.",
-    "exec": "Run a micrograd program, unchanged, on an engine: its `micrograd` is that engine.",
-    "show": "Print one step of a workload as the engine sees it, after a stage.",
+    "report": "Rebuild a run's report from its records; speedups of further runs appear beside its own.",
+    "history": "Show each machine's speedups from run to run, with their changes marked.",
+    "export": "Write a run in another tool's format.",
+    "train": "Train interactively with live loss and accuracy, over one seed or several.",
+    "exec": "Run an unchanged micrograd program on an engine, which takes the place of its `micrograd`.",
+    "show": "Print one step of a workload after a stage of the engine's pipeline.",
 }
-"""Name -> the first line of its function's docstring, in the order of `--help`."""
+"""Name -> first line of the function's docstring, in the order of `--help`."""
 
 
 class Commands(TyperGroup):
-    """A group that imports a command's file once that command is asked for."""
+    """Group that imports a command's file only when the command runs."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -53,16 +52,16 @@ class Commands(TyperGroup):
 
 
 def load(name: str) -> TyperCommand:
-    """The command of that name, with its options and its function."""
+    """Import and return the command of that name."""
     import_module(f"harness.cli.commands.{name}")
-    from harness.cli.app import app  # the file has just registered itself there
+    from harness.cli.app import app  # the import above has registered the command there
 
     command = get_group(app).commands[name]
     assert isinstance(command, TyperCommand)
     return command
 
 
-# Plain text: Typer's boxes take longer to import than everything else that `--help` needs.
+# Plain text, because Typer's boxes take longer to import than everything else that `--help` needs.
 command_line = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
@@ -75,23 +74,23 @@ command_line = typer.Typer(
 
 @command_line.callback()
 def _describe() -> None:
-    """How fast can the same micrograd Value program run, at what compile cost, and is the answer still right?"""
+    """Benchmark engines for scalar automatic differentiation: speed, compile time, and whether the answer is right."""
 
 
 def main() -> None:
     """Entry point of `zoomgrad`."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal that does not know `µ`
+            stream.reconfigure(errors="backslashreplace")  # for a terminal whose encoding lacks `µ`
     raise_on_interrupts()
     try:
         try:
             command_line()
         finally:
             if sys.stdout:
-                sys.stdout.flush()  # at Python's own end a failure could not be told
+                sys.stdout.flush()  # an error at Python's own flush, on exit, would come too late to report
     except Exception as error:
-        from harness.cli.trouble import tell  # here: it knows the exceptions of all packages
+        from harness.cli.trouble import tell  # imports the exceptions of all packages
 
         code = tell(error)
         if code is None:

@@ -1,4 +1,4 @@
-"""What every command shares: where it registers, its two consoles, its exit codes, and how it names things."""
+"""Shared by all commands: the Typer app, the two consoles, the exit codes, and how output names things."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.console import Console
 from results.printable import printable
 
 app = typer.Typer(rich_markup_mode=None)
-"""Holds the commands whose files were imported."""
+"""Contains the commands whose files have been imported."""
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
@@ -20,22 +20,22 @@ FAILED = 1
 WRONG_USE = 2
 INTERRUPTED = 130
 
-Engine = Annotated[str, typer.Option("--engine", "-e", help="Name of an engine, as `zoomgrad list` shows them.")]
+Engine = Annotated[str, typer.Option("--engine", "-e", help="Engine to use; see `zoomgrad list`.")]
 OnInterpreter = Annotated[
-    Optional[str], typer.Option(help="Name of an interpreter; the one that runs zoomgrad unless told.")
+    Optional[str], typer.Option(help="Interpreter to use; see `zoomgrad list`. Default: the one that runs zoomgrad.")
 ]
 
 
 def short(path: Path) -> str:
-    """The path as a user of this folder would type it."""
+    """Path relative to the current folder if it is inside, else unchanged."""
     with contextlib.suppress(ValueError):
         return str(path.absolute().relative_to(Path.cwd()))
     return str(path)
 
 
 def complain(text: str) -> None:
-    """Print what is wrong. It may quote names of files and their content: nothing of it reaches the terminal raw."""
-    with contextlib.suppress(OSError):  # standard error may be on the disk that is full
+    """Print an error. It may quote file names and contents, so control characters are escaped."""
+    with contextlib.suppress(OSError):  # standard error may be a file on a full disk
         err.print(f"zoomgrad: {printable(text)}", markup=False, soft_wrap=True)
 
 

@@ -1,4 +1,4 @@
-"""What a run and a training look like on a terminal, and as plain lines where there is none."""
+"""Plans, runs, profiles and trainings on a terminal, or as plain lines without one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rich.text import Text
 from harness.cli.training_plots import Curves, curves_of, lines
 from results import units
 
-if TYPE_CHECKING:  # they take longer to import than `list` and `train` take for the rest
+if TYPE_CHECKING:  # importing these would more than double the start-up time of `list` and `train`
     from harness.plan.planning import Plan
     from results.profile import AnyProfile
     from results.record import Cell, Record
@@ -28,22 +28,22 @@ SPARKS = 32
 """Most bars of a training's sparkline."""
 
 PLAIN_SECONDS = 10.0
-"""Without a terminal, a training says this often how far it is."""
+"""Time between two progress lines of a training without a terminal."""
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Group:
-    """A table of text below its title; every cell is shown as it is, markup included."""
+    """Table of text below its title. Markup in cells is printed literally."""
     made = Table(header_style="bold", box=None, pad_edge=False, collapse_padding=True)
     for index, column in enumerate(columns):
-        made.add_column(column, overflow="fold", no_wrap=index == 0)  # the first one names the row
+        made.add_column(column, overflow="fold", no_wrap=index == 0)  # the first column names the row
     for row in rows:
         made.add_row(*(escape(cell) for cell in row))
-    # Rich would fold a title of the table's own to the table's width.
+    # Rich would wrap the table's own title to the table's width.
     return Group(Text(title, style="italic"), made)
 
 
 def seconds_text(seconds: float) -> str:
-    """`45 s`, `3 min 20 s`, `2 h 5 min`: for plans and waiting, not for results."""
+    """Seconds as `45 s`, `3 min 20 s` or `2 h 5 min`. For estimates; results use `results.units`."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -53,7 +53,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def plan_table(plan: Plan) -> Group:
-    """How many cells of each interpreter and workload, and about how long they take."""
+    """Engines and estimated time for each interpreter and workload of the plan."""
     rows = []
     by_place: dict[tuple[str, str], list[Cell]] = {}
     for cell in plan.run.cells:
@@ -61,7 +61,7 @@ def plan_table(plan: Plan) -> Group:
     for (interpreter, workload), cells in by_place.items():
         absent = plan.missing.get(interpreter)
         estimate = sum(plan.cell_seconds(cell) for cell in cells)
-        time = f"skipped; get it with: {absent.remedy}" if absent else seconds_text(estimate)
+        time = f"skipped; install it with: {absent.remedy}" if absent else seconds_text(estimate)
         rows.append((interpreter, workload, ", ".join(cell.engine for cell in cells), time))
     rows += _left_out(plan.run.left_out)
     title = f"{plan.run.preset}: {len(plan.run.cells)} cells × {plan.run.blocks} blocks"
@@ -76,7 +76,7 @@ def _left_out(cells: Sequence[Cell]) -> Iterable[tuple[str, str, str, str]]:
 
 
 class _Bar:
-    """A live bar on a terminal, else a line for everything that is done."""
+    """Live progress bar on a terminal, else one line per finished item."""
 
     def __init__(self, console: Console, total: int, last: ProgressColumn) -> None:
         self._console = console
@@ -101,7 +101,7 @@ class _Bar:
         self._bar.stop()
 
     def _finish(self, line: str, *, well: bool, left: str = "") -> None:
-        """One more is done. On a terminal only what did not go well stays as a line."""
+        """Count one more item as done. On a terminal, only items that did not go well leave a line."""
         self._done += 1
         self._bar.update(self._task, completed=self._done, left=left)
         if not well or not self._console.is_terminal:
@@ -111,7 +111,7 @@ class _Bar:
 
 
 class RunProgress(_Bar):
-    """Observer of a schedule."""
+    """Progress of a run: the observer of its schedule."""
 
     def __init__(self, console: Console, total: int) -> None:
         super().__init__(console, total, TextColumn("{task.fields[left]}"))
@@ -133,13 +133,13 @@ class RunProgress(_Bar):
 
 
 class ProfileProgress(_Bar):
-    """Shows who looks at what."""
+    """Progress of profiling: the current profiler and cell."""
 
     def __init__(self, console: Console, planned: Sequence[object]) -> None:
         super().__init__(console, len(planned), TimeElapsedColumn())
 
     def show(self, cell: Cell, profiler: str, profile: AnyProfile | None) -> None:
-        """A profiler begins to look (None), or has looked."""
+        """Show that a profiler starts (`profile` is None) or has finished."""
         if profile is None:
             self._bar.update(self._task, description=f"{profiler} on {cell.key}")
             return
@@ -148,11 +148,11 @@ class ProfileProgress(_Bar):
 
 
 def _step_text(record: Record) -> str:
-    return f"{units.duration(statistics.fmean(record.step_seconds))} a step"
+    return f"{units.duration(statistics.fmean(record.step_seconds))} per step"
 
 
 class TrainingProgress:
-    """Shows the events of `harness.worker.train`: a live line on a terminal, else a line an epoch."""
+    """Display of the events of `harness.worker.train`: a live line on a terminal, else one every PLAIN_SECONDS."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -209,7 +209,7 @@ class TrainingProgress:
 
 
 def end_line(end: dict[str, Any]) -> str:
-    """One training in a line: how far, how good, how fast, and the curve of its loss."""
+    """One line about a finished training: epochs, loss, accuracy, times and loss curve."""
     parts = [f"seed {end['seed']}: {end['epochs']:,} epochs, loss {end['loss']:.4g}"]
     if end["converged"] is not None:
         figure, value = end["figure"]
@@ -217,12 +217,12 @@ def end_line(end: dict[str, Any]) -> str:
         parts.append(named + ("within the tolerance" if end["converged"] else "tolerance not reached"))
     parts.append(f"accuracy {end['accuracy']:.2%} on {end['evaluated_on']}")
     seconds = end["train_seconds"]
-    parts.append(f"{units.duration(seconds)}, {units.duration(seconds / end['steps'])} a step")
+    parts.append(f"{units.duration(seconds)}, {units.duration(seconds / end['steps'])} per step")
     return ", ".join(parts) + f"  {sparkline(means([loss for _, loss in end['curve']], SPARKS))}"
 
 
 def distribution_lines(ends: Sequence[dict[str, Any]]) -> list[str]:
-    """Repeated trainings as a distribution: quartiles of the figures that vary from seed to seed."""
+    """Lines with medians and quartiles of the figures that vary from seed to seed."""
     lines = []
     converged = [end for end in ends if end["converged"]]
     if any(end["converged"] is not None for end in ends):
@@ -243,7 +243,7 @@ def means(values: Sequence[float], most: int) -> list[float]:
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """A curve as a row of bars, lowest value lowest."""
+    """Curve as one line of bar characters."""
     if not values:
         return ""
     low, high = min(values), max(values)

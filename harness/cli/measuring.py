@@ -1,4 +1,4 @@
-"""What a run needs before it may measure: interpreters, environments, and nobody else measuring."""
+"""Preconditions of measuring: interpreters, data, environments, and the machine's lock."""
 
 from __future__ import annotations
 
@@ -24,33 +24,34 @@ from results.store import Store
 
 
 def discover(only: Collection[str] = ()) -> list[interpreters.Interpreter]:
-    """The interpreters of this machine; where none is a PyPy and one is wanted, uv may bring one.
+    """Find this machine's interpreters. If a PyPy is wanted and missing, let uv install one.
 
-    only: the interpreters that were asked for; empty: all.
+    only: names of the requested interpreters; empty for all.
     """
     found = interpreters.discover()
     with_pypy = not only or any("pypy" in name for name in only)
     if with_pypy and not any(interpreter.has_jit for interpreter in found):
-        with out.status("no PyPy here: asking uv for one"):
+        with out.status("no PyPy found: asking uv to install one"):
             if environments.fetch_pypy():
                 found = interpreters.discover()
     return found
 
 
 def get_ready(plan: Plan) -> None:
-    """Data and environments, before the clock matters; what can't be had becomes a record later, with the reason."""
+    """Fetch data and make environments before measuring. What fails here becomes a record later, with the reason."""
     fetch_data(plan.run.workloads)
     for name in dict.fromkeys(cell.interpreter for cell in plan.run.cells):
         if name in plan.interpreters:
-            with out.status(f"environment for {name}"), contextlib.suppress(NoEnvironment):
+            with out.status(f"making the environment for {name}"), contextlib.suppress(NoEnvironment):
                 environments.environment(plan.interpreters[name])
 
 
 @contextlib.contextmanager
 def measuring(plan: Plan, store: Store | None = None, then: str = "", *, wait: bool = False) -> Iterator[Schedule]:
-    """A schedule of that plan with nobody beside it, into that store or a new one. Ctrl-C says how to go on.
+    """Yield the plan's schedule, which holds the machine's lock and writes to the store or a new one.
 
-    then: the command that takes up what is to be done with the whole run. wait: for another run's end.
+    Ctrl-C prints the commands that continue: resuming, and `then`, which uses the finished run. wait: wait for another
+    run to end.
     """
     tell_left_out()
     with alone(wait=wait):
@@ -64,25 +65,25 @@ def measuring(plan: Plan, store: Store | None = None, then: str = "", *, wait: b
                 schedule.clean_up()
         except KeyboardInterrupt:
             resume = " && ".join(filter(None, [f"zoomgrad run --resume {plan.run.id}", then]))
-            say_next(f"Interrupted; what was measured is on disk. Resume with: {resume}")
+            say_next(f"Interrupted. All results so far are on disk. Resume with: {resume}")
             raise typer.Exit(INTERRUPTED) from None
 
 
 def tell_left_out() -> None:
-    """One line for all engines that are broken: a run goes on without them."""
+    """Print one line about broken engines, which a run leaves out."""
     if engines.problems():
         complain(f"left out: {'; '.join(map(str, engines.problems()))}")
 
 
 @contextlib.contextmanager
 def alone(*, wait: bool) -> Iterator[None]:
-    """Keep a second run of this machine from measuring at the same time, and end what one that died left behind.
+    """Hold the machine's lock, so that only one run measures, and end the processes that a killed run left behind.
 
-    wait: for the other run's end; else it ends this command.
+    wait: wait for the other run to end; otherwise exit with an error.
     """
 
     def waiting(holder: str) -> None:
-        say_next(f"waiting for the end of another run{holder and f': {holder}'}")
+        say_next(f"waiting for another run to end{holder and f': {holder}'}")
 
     try:
         with locked(["zoomgrad", *sys.argv[1:]], waiting=waiting if wait else None):
@@ -92,6 +93,6 @@ def alone(*, wait: bool) -> Iterator[None]:
             yield
     except Busy as busy:
         holder = f": {busy}" if str(busy) else ""
-        remedy = "Wait for its end with --wait: two at a time would time each other's load."
+        remedy = "Wait for it with --wait. Two runs at a time would disturb each other's timings."
         complain(f"another run is measuring{holder}\n  {remedy}")
         raise typer.Exit(WRONG_USE) from None

@@ -1,4 +1,4 @@
-"""What any worker needs: its data, its Python, and this project on its path."""
+"""Prerequisites of a worker outside a run: its data, its Python, and the environment that finds this project."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from harness.worker.lifeline import HARNESS, identity
 
 
 def fetch_data(names: Iterable[str]) -> None:
-    """Have MNIST in the cache where it is wanted: it is all that is ever downloaded. A worker tells what is wrong."""
+    """Download MNIST to the cache if a workload needs it; no other data is downloaded. Workers report failures."""
     if any(workloads.load(name).reader is mnist.load for name in names):
         with out.status("looking for MNIST"), contextlib.suppress(datasets.Unavailable, CorruptData):
             fetch.fetch_mnist()
 
 
 def python_of(name: Optional[str]) -> Path:
-    """The Python to run a worker with: the named interpreter's environment, else the one that runs this."""
+    """Path of the Python for a worker: the named interpreter's environment, or the Python that runs this process."""
     if name is None:
         return Path(sys.executable)
     return environments.environment(interpreters.choose(name, interpreters.discover()))
 
 
 def with_project() -> dict[str, str]:
-    """The caller's environment, where a worker also finds this project, whichever interpreter it runs on."""
+    """The caller's environment variables, with this project on the path of any interpreter."""
     paths = [str(interpreters.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), HARNESS: identity()}

@@ -1,4 +1,4 @@
-"""What a user calls a run -> its store."""
+"""Id, folder or file of a run, as the user gives it -> its store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from results.store import RUNS, RunFile, Store, stored
 
 
 def store_of(run: str) -> Store:
-    """The run of that id, in that folder, or in that file. Raises UnknownName."""
+    """Store of the run with that id, in that folder, or in that file. Raises UnknownName."""
     found = stored(Path(run)) or stored(RUNS / run)
     if not found:
         raise UnknownName("run", run, [path.parent.name for path in RUNS.glob("*/run.json")])
@@ -18,8 +18,8 @@ def store_of(run: str) -> Store:
 
 
 def folder_of(run: str) -> Store:
-    """The same, for a run that is to be added to. Raises Unreadable for a run that was kept as a file, too."""
+    """As `store_of`, for adding results to the run. Also raises Unreadable for a run kept as a file."""
     found = store_of(run)
     if isinstance(found, RunFile):
-        raise Unreadable(f"{run}: a run that was kept as a file stays as it is\n  Name a run's id or folder.")
+        raise Unreadable(f"{run}: a run kept as one file can't be changed\n  Give the id or the folder of a run.")
     return found

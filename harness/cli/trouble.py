@@ -1,4 +1,4 @@
-"""What ended a command -> a line that names the place, the cause and what to do, and the exit code."""
+"""Exception that ended a command -> an error message with location, cause and remedy, and the exit code."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from harness.workloads.changes import WrongChange
 from results.files import Unreadable, first_of
 
 TOLD = (UnknownName, Unreadable, Unavailable, datasets.Unavailable, CorruptData, NoEnvironment, WrongChange)
-"""Their texts are for users."""
+"""Exceptions whose texts are written for users."""
 
-SPACE = "All records so far are kept. Free some space, then `zoomgrad run --resume RUN` measures what is missing."
+SPACE = "All records so far are kept. Free some space, then measure the rest with `zoomgrad run --resume RUN`."
 _REMEDIES = {
     errno.ENOSPC: SPACE,
     errno.EDQUOT: SPACE,
     errno.EFBIG: SPACE,
-    errno.EROFS: "Keep runs elsewhere: set ZOOMGRAD_RUNS to a folder that can be written to.",
+    errno.EROFS: "Keep runs elsewhere: set ZOOMGRAD_RUNS to a writable folder.",
     errno.EACCES: "Give yourself access to it, or keep runs elsewhere: set ZOOMGRAD_RUNS.",
     errno.EPERM: "Give yourself access to it, or keep runs elsewhere: set ZOOMGRAD_RUNS.",
-    errno.EIO: "The disk fails: save what is on it, then `zoomgrad run --resume RUN` on another.",
+    errno.EIO: "The disk is failing: copy its files to another disk, and use `zoomgrad run --resume RUN` there.",
     errno.ENAMETOOLONG: "Keep runs in a folder with a shorter path: set ZOOMGRAD_RUNS.",
     errno.EMFILE: "Allow more open files: `ulimit -n 1024`.",
     errno.ENOMEM: "Free some memory, then try again.",
-    errno.ENOTDIR: "Something else lies where a folder should be: move it away.",
-    errno.EISDIR: "A folder lies where a file should be: move it away.",
-    errno.ELOOP: "Its links lead in a circle: remove them.",
+    errno.ENOTDIR: "Part of this path is a file and should be a folder: move the file away.",
+    errno.EISDIR: "This path is a folder and should be a file: move the folder away.",
+    errno.ELOOP: "Links in this path form a loop: remove them.",
 }
 
 
 def tell(error: Exception) -> int | None:
-    """Print what is wrong; gives the exit code, or None for a defect of ours, whose traceback is wanted."""
-    if isinstance(error, BrokenPipeError):  # as of `zoomgrad list | head -1`
+    """Print the error and return the exit code; None for a defect of zoomgrad, which deserves its traceback."""
+    if isinstance(error, BrokenPipeError):  # for example from `zoomgrad list | head -1`
         let_go_of_output()
         return FAILED
     if isinstance(error, TOLD):
         complain(str(error))
         return WRONG_USE
     if isinstance(error, ValidationError):
-        complain(f"{error.title}: {first_of(error)}\n  No record can hold that: choose another value.")
+        complain(f"{error.title}: {first_of(error)}\n  The value is out of range for a record: choose another.")
         return WRONG_USE
     if isinstance(error, OSError):
         complain(trouble(error))
@@ -56,14 +56,14 @@ def tell(error: Exception) -> int | None:
 
 
 def trouble(error: OSError) -> str:
-    """An error of the system in words."""
+    """Message of a system error: path, cause and remedy."""
     where = f"{error.filename}: " if error.filename else ""
     remedy = _REMEDIES.get(error.errno or 0, "Check the path and its permissions, then try again.")
     return f"{where}{error.strerror or error}\n  {remedy}"
 
 
 def let_go_of_output() -> None:
-    """Write what is left of the output; where that fails, drop it, or Python would complain again at its end."""
+    """Flush the output, or discard it if that fails; otherwise Python reports the failure again on exit."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -1,4 +1,4 @@
-"""Interpreter -> a virtual environment with what a lock file lists; uv makes it once, and it is found again."""
+"""Interpreter -> a virtual environment with the packages of a lock file, which uv makes once and later runs reuse."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ INSTALL_SECONDS = 600
 
 
 class NoEnvironment(Exception):
-    """uv could not make a worker's environment: the end of what it said."""
+    """uv could not make a worker's environment. The text has the end of uv's output."""
 
 
 def environment(interpreter: Interpreter, *, lock: str = "worker") -> Path:
-    """The Python of a virtual environment with what the lock file lists; made once, then found again.
+    """Path of the Python in a virtual environment with the lock file's packages. Makes the environment if needed.
 
-    Raises NoEnvironment with the end of what uv said.
+    Raises NoEnvironment with the end of uv's output.
     """
     requirements = REQUIREMENTS / f"{lock}.lock"
     fingerprint = hashlib.sha256(
@@ -46,7 +46,7 @@ def environment(interpreter: Interpreter, *, lock: str = "worker") -> Path:
 
 
 def fetch_pypy() -> bool:
-    """Have uv install a PyPy; False where it can't, as without a network."""
+    """Let uv install a PyPy. Return False if it can't, for example without a network."""
     try:
         _uv("python", "install", PYPY)
     except NoEnvironment:
@@ -73,7 +73,7 @@ def _uv(*arguments: str) -> None:
 
 
 def _uv_path() -> str:
-    """uv as its package has it; its name where the package has none, which then can't be started."""
+    """Path of the uv program in its package; plain `uv` if the package has none, which starts only if it is on PATH."""
     try:
         return find_uv_bin()
     except FileNotFoundError:

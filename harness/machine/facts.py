@@ -1,4 +1,4 @@
-"""Facts of this machine: what a reader needs to know before believing a figure."""
+"""Facts about this machine and checkout that a reader needs to judge a figure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMMIT = re.compile("[0-9a-f]{7,64}")
 
 
 def gather() -> dict[str, str]:
-    """Processor, memory, system and load, as text; what the system does not tell is left out."""
+    """Collect processor, memory, system, load and compilers as text, without facts that the system does not report."""
     found = {
         "system": f"{platform.system()} {platform.release()}",
         "architecture": platform.machine(),
@@ -34,7 +34,7 @@ def gather() -> dict[str, str]:
         "load at start": ", ".join(f"{load:.2f}" for load in os.getloadavg()) if hasattr(os, "getloadavg") else "",
     }
     found |= {family: _compiler(family) for family in comparability.COMPILERS}
-    # As a record keeps it: a resumed run compares the two.
+    # In the form that a run stores, because resuming compares the two.
     return {name: on_one_line(value) for name, value in found.items() if value.strip()}
 
 
@@ -46,12 +46,12 @@ def _compiler(family: str) -> str:
 
 
 def commit(folder: Path) -> str:
-    """The checkout's commit, with `+` where files differ from it; empty outside a checkout."""
+    """The checkout's commit, with `+` if files differ from it; empty outside a checkout."""
 
     program = which("git")
     if program is None:
         return ""
-    # The checkout is ours, but reading it needs neither its file watcher, which is any command, nor its lock.
+    # Reading needs neither the repository's lock nor its file watcher, which may be any command.
     options = [program, "--no-optional-locks", "-c", "core.fsmonitor=false"]
 
     def git(*arguments: str) -> str:

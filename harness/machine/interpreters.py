@@ -1,11 +1,11 @@
-"""Finds every CPython and PyPy of this machine.
+"""Find every CPython and PyPy on this machine, and name them.
 
-uv and tox see only what PATH resolves, and pyenv's shims hide the versions that are not activated: so the folders are
-searched as well, every candidate is asked what it is, and from here on an interpreter is an absolute path.
+uv and tox see only what PATH resolves, and pyenv's shims hide versions that are not activated. So this module also
+searches the folders of version managers and asks every candidate what it is. All later code uses absolute paths.
 
-`findpython` has a list of such folders, too. It leaves out what can't be started, and `doctor` could not say why. It
-searches PATH's relative folders, and pyenv's where PYENV_ROOT is relative: whatever lies in the current folder would be
-started. Its order is the file system's, so the same interpreter would have one path here and another one there.
+`findpython` searches such folders too, but does not fit. It leaves out programs that can't be started, so `doctor`
+could not say why. It searches relative folders of PATH, and pyenv's if PYENV_ROOT is relative, so it would start
+programs from the current folder. It follows the file system's order, so paths would differ between machines.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 CPYTHONS = tuple(range(9, 15))
 """Minor versions of CPython 3 that the project supports."""
 PYPY = "pypy-3.11"
-"""The PyPy that is named when there is none."""
+"""The PyPy to install if there is none."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Interpreter:
 
     @property
     def canonical(self) -> bool:
-        """Whether it stands for its minor version (`cpython-3.11`), rather than for one patch or build of it."""
+        """Whether it has the name of its minor version (`cpython-3.11`), not of a single patch or build."""
         return re.fullmatch(r"(cpython|pypy)-\d+\.\d+", self.name) is not None
 
     @property
@@ -59,7 +59,7 @@ class Interpreter:
 
 @dataclass(frozen=True)
 class Missing:
-    """An interpreter that the project supports and this machine lacks."""
+    """A supported interpreter that this machine lacks."""
 
     name: str
     reason: str
@@ -67,16 +67,16 @@ class Missing:
 
 
 def discover(*, remembered: bool = False) -> list[Interpreter]:
-    """Every supported interpreter, CPython by version and then PyPy.
+    """All supported interpreters: CPython by version, then PyPy.
 
-    Of several of one minor version the highest patch has the short name; others carry the full version.
-    remembered: whether what a program answered before will do, as long as its file is the same.
+    The highest patch of a minor version has the short name; others carry the full version.
+    remembered: whether a program's earlier answer is good enough while its file is unchanged.
     """
     return survey(remembered=remembered)[0]
 
 
 def survey(*, remembered: bool = False) -> tuple[list[Interpreter], list[Skipped]]:
-    """The same, and the programs that are named like an interpreter and are none, each with the reason."""
+    """As `discover`, and the programs that are named like an interpreter but are unusable, each with the reason."""
     candidates = list(dict.fromkeys(_candidates()))
     answers = _answers(candidates, remembered=remembered)
     facts: dict[tuple[str, str, bool], tuple[Path, Facts]] = {}
@@ -108,13 +108,13 @@ def survey(*, remembered: bool = False) -> tuple[list[Interpreter], list[Skipped
 
 
 def _answers(candidates: Sequence[Path], *, remembered: bool) -> dict[Path, Answer]:
-    """What each program says of itself; a program that has several names is asked once.
+    """Ask each program what it is, once even if it has several names.
 
-    An environment's Python is a link to its base's, and says that it is virtual: then the next name is asked, too.
+    The Python of an environment is a link to its base, and answers that it is virtual. Then the next name is asked too.
     """
     names: dict[Path, list[Path]] = {}
     for candidate in candidates:
-        # A shim is one program for all versions: what it runs is found in its own folder.
+        # A shim is one program for all versions. The interpreters behind it are found in their own folders.
         real = Path(os.path.realpath(candidate))
         if real.name != "pyenv" and "shims" not in candidate.parts:
             names.setdefault(real, []).append(candidate)
@@ -132,7 +132,7 @@ def _is_virtual(answer: Answer) -> bool:
 
 
 def missing(found: Iterable[Interpreter]) -> list[Missing]:
-    """What the project supports and `found` lacks, each with the command that would install it."""
+    """Supported interpreters that `found` lacks, each with the command that installs it."""
     found = list(found)
     names = {interpreter.name for interpreter in found}
     lacking = [f"cpython-3.{minor}" for minor in CPYTHONS if f"cpython-3.{minor}" not in names]
@@ -142,7 +142,7 @@ def missing(found: Iterable[Interpreter]) -> list[Missing]:
 
 
 def choose(name: str, found: Iterable[Interpreter]) -> Interpreter:
-    """The interpreter of that name. Raises UnknownName, with the nearest names."""
+    """Return the interpreter of that name. Raises UnknownName with the nearest names."""
     by_name = {interpreter.name: interpreter for interpreter in found}
     if name not in by_name:
         raise UnknownName("interpreter", name, by_name)
@@ -150,7 +150,7 @@ def choose(name: str, found: Iterable[Interpreter]) -> Interpreter:
 
 
 def reference(found: Iterable[Interpreter]) -> Interpreter:
-    """The reference CPython: the newest release with a global interpreter lock. Raises UnknownName where none is."""
+    """The reference CPython: the newest release with a global interpreter lock. Raises UnknownName if there is none."""
     candidates = [i for i in found if i.implementation == "cpython" and i.canonical]
     if not candidates:
         raise UnknownName("interpreter", "cpython", [f"cpython-3.{minor} (uv python install)" for minor in CPYTHONS])
@@ -158,23 +158,23 @@ def reference(found: Iterable[Interpreter]) -> Interpreter:
 
 
 def _candidates() -> Iterator[Path]:
-    """Programs that may be interpreters, best source first."""
+    """Yield programs that may be interpreters, best source first."""
     yield from _installed("PYENV_ROOT", "~/.pyenv", "versions/*/bin/python")
     yield from map(Path, on_path(r"python(3(\.\d{1,2}t?)?)?|pypy(3(\.\d{1,2})?)?"))
     base = getattr(sys, "_base_executable", None)
     if base:
         yield Path(base)
     data = os.environ.get("XDG_DATA_HOME", "")
-    folder = f"{data if Path(data).is_absolute() else '~/.local/share'}/uv/python"  # as `uv python dir` says
+    folder = f"{data if Path(data).is_absolute() else '~/.local/share'}/uv/python"  # as `uv python dir` prints
     yield from _installed("UV_PYTHON_INSTALL_DIR", folder, "*/bin/python")
 
 
 def _installed(variable: str, default: str, pattern: str) -> list[Path]:
-    """What a version manager installed below the folder that the variable names."""
-    with contextlib.suppress(RuntimeError, OSError):  # there may be no home, and it may be closed to us
+    """Programs that a version manager installed below the folder in that environment variable."""
+    with contextlib.suppress(RuntimeError, OSError):  # the home folder may be missing or unreadable
         folder = Path(os.environ.get(variable) or default).expanduser()
         if folder.is_absolute():
-            # Links last: uv has one for each minor version, which leads elsewhere after an upgrade.
+            # Links last: uv makes one for each minor version, and an upgrade changes its target.
             return sorted(folder.glob(pattern), key=lambda path: (path.parents[1].is_symlink(), path))
     return []
 
@@ -197,7 +197,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _age(version: str) -> tuple[tuple[int, ...], bool, str]:
-    """Sorts versions: `3.14.0a7`, `3.14.0c1`, `3.14.0`."""
+    """Sort key of versions: `3.14.0a7`, `3.14.0c1`, `3.14.0`."""
     return _numbers(version)[:3], _is_release(version), version
 
 

@@ -1,4 +1,4 @@
-"""Program -> what Python it is. It may be any program, so it is asked within limits and its answer is validated."""
+"""Program -> facts about it as a Python. It may be any program, so its time is limited and its answer validated."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ print(json.dumps({
     "virtual": sys.prefix != sys.base_prefix,
     "build": {
         "compiler": " ".join(platform.python_compiler().split()),
-        # Where it was installed says nothing of how it runs, and is nobody else's affair.
+        # Without flags that hold paths: they do not affect how it runs, and are private.
         "configure": " ".join(flag for flag in shlex.split(config("CONFIG_ARGS") or "") if "/" not in flag),
         "cflags": " ".join((config("PY_CFLAGS") or config("CFLAGS") or "").split()),
         "debug": str(bool(config("Py_DEBUG"))),
@@ -39,7 +39,7 @@ Line = Annotated[str, StringConstraints(max_length=10_000), AfterValidator(lambd
 
 
 class Facts(BaseModel, strict=True):
-    """What a program answers to `_PROBE`: it may be any program, and answer anything."""
+    """A program's answer to `_PROBE`, validated because any program may answer anything."""
 
     implementation: Word
     version: Version
@@ -50,7 +50,7 @@ class Facts(BaseModel, strict=True):
 
 
 def probe(path: Path) -> Facts | NoAnswer:
-    """What that program says of itself, or why it is no interpreter."""
+    """Facts about the program, or the reason why it is not a usable interpreter."""
     reason = unusable(str(path))
     if reason:
         return NoAnswer(reason)

@@ -1,9 +1,9 @@
-"""What programs answered, kept between commands: `zoomgrad list` need not start every Python of this machine again.
+"""Cache of programs' answers, so that `zoomgrad list` need not start every Python of this machine again.
 
-A kept answer holds for one file: its path, the file that this leads to, and that file's size, inode and time of its
-last change. A failure is not kept, because the machine may have caused it. Only `list` goes by kept answers. Whatever
-measures or makes an environment asks anew, because the file may stay as it is while its shared library, or what a
-wrapper starts, is replaced. All who ask keep what they heard.
+An answer is valid for one file: its path, the path's target, and the target's size, inode and time of last change.
+Failures are not cached, because the machine may have caused them. Every command writes the cache, but only `list` reads
+it. Commands that measure or make an environment ask again, because a shared library, or the program behind a wrapper,
+may be replaced while the file stays the same.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _FILE = TypeAdapter(dict[str, Facts])
 
 
 class Answers:
-    """Asks programs, and remembers."""
+    """Asks programs what they are, with a cache."""
 
     def __init__(self, *, remembered: bool) -> None:
         self._before = _read() if remembered else {}
         self._now: dict[str, Facts] = {}
 
     def of(self, programs: Sequence[Path]) -> dict[Path, Answer]:
-        """What each program says of itself, all asked side by side; a kept answer stands for asking."""
-        # Before they are asked: a program that is replaced meanwhile must not pass for the one that answered.
+        """Answers of the programs. Those without a cached answer are asked concurrently."""
+        # Taken before asking, so that an answer is never stored for a program that was replaced meanwhile.
         identities = {program: _identity(program) for program in programs}
         found: dict[Path, Answer] = {
             program: self._before[key] for program, key in identities.items() if key in self._before
@@ -49,7 +49,7 @@ class Answers:
         return found
 
     def keep(self) -> None:
-        """Write them down for the next command. A folder that can't be written to keeps nothing."""
+        """Write the cache for the next command. Does nothing if the folder is not writable."""
         if self._now == self._before:
             return
         with contextlib.suppress(OSError):
@@ -58,7 +58,7 @@ class Answers:
 
 
 def _read() -> dict[str, Facts]:
-    """Nothing where the file is missing, damaged, or somebody else's words."""
+    """Read the cache; empty if the file is missing or invalid."""
     try:
         return read(KEPT, _FILE)
     except (Unreadable, OSError):
@@ -66,7 +66,7 @@ def _read() -> dict[str, Facts]:
 
 
 def _identity(program: Path) -> str:
-    """Empty for what can't be looked at: its answer is not kept."""
+    """Identity of the program's file; empty if it can't be read, and its answer is not cached then."""
     try:
         file = program.stat()
     except (OSError, ValueError):

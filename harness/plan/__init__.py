@@ -1,1 +1,4 @@
-"""What a run is to measure: presets, the cells they choose, what these cost, and the plan."""
+"""Planning a run: presets, the cells they choose, time estimates, budgets, and the plan.
+
+Nothing here measures: `harness.run` carries out a plan. What is installed comes from `harness.machine`.
+"""

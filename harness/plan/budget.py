@@ -1,7 +1,7 @@
-"""Cells and a time -> the cells that fit into it.
+"""Cells and a time budget -> the cells that fit into it.
 
-A baseline is worth its time only to the cells that are compared with it, so each of them bears a share of it. The
-dearest go first; a baseline goes with the last of its cells.
+A baseline is only useful to the cells that are compared with it, so they share its cost equally. The most expensive
+cells are dropped first, and a baseline is dropped with the last of its cells.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from results.record import BASELINE, Cell
 
 
 def fit(seconds: Mapping[Cell, float], budget_seconds: float) -> Sequence[Cell]:
-    """The cells that fit, in their order.
+    """Cells that fit into the budget, in the given order.
 
-    seconds: what each cell takes, all its blocks.
+    seconds: estimated time of each cell, over all its blocks.
     """
     kept = list(seconds)
     compared = _places(kept)
@@ -23,13 +23,13 @@ def fit(seconds: Mapping[Cell, float], budget_seconds: float) -> Sequence[Cell]:
         prices = _prices(kept, seconds)
         kept.remove(max(prices, key=prices.__getitem__))
         useful = _places(kept)
-        # A baseline that nothing was compared with from the start was asked for by itself.
+        # Keep a baseline that never had other cells: the user requested it by itself.
         kept = [c for c in kept if c.engine != BASELINE or _place(c) in useful or _place(c) not in compared]
     return kept
 
 
 def _prices(kept: Sequence[Cell], seconds: Mapping[Cell, float]) -> dict[Cell, float]:
-    """What each cell that may go takes, with its share of its baseline."""
+    """Seconds of each cell that may be dropped, including its share of its baseline."""
     sharing = Counter(_place(cell) for cell in kept if cell.engine != BASELINE)
     baselines = {_place(cell): seconds[cell] for cell in kept if cell.engine == BASELINE}
     prices = {}
@@ -47,5 +47,5 @@ def _places(cells: Collection[Cell]) -> set[tuple[str, str]]:
 
 
 def _place(cell: Cell) -> tuple[str, str]:
-    """Where a baseline serves."""
+    """Interpreter and workload: the cells of one baseline have these in common."""
     return cell.interpreter, cell.workload

@@ -20,10 +20,10 @@ def cells_of(
     only_workloads: Sequence[str] = (),
     only_interpreters: Sequence[str] = (),
 ) -> list[Cell]:
-    """The preset's cells, in the order workload, interpreter, engine.
+    """Cells of the preset, sorted by workload, interpreter and engine.
 
-    interpreters: names that the run knows, missing ones included; main: those of them that every engine runs on. What
-    is named in an `only_…` replaces the preset's own choice: then every named engine meets every named interpreter.
+    interpreters: names that the run knows, including missing ones. main: the subset that every engine runs on. A
+    non-empty `only_…` replaces the preset's choice, and every named engine then runs on every named interpreter.
     Raises UnknownName for a name that does not exist.
     """
     for name in only_interpreters:

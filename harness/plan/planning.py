@@ -1,4 +1,7 @@
-"""Choices -> Plan: what is on this machine meets what was asked for."""
+"""Preset and options -> Plan: the run's cells, settings and facts, and the interpreters to run them on.
+
+The only place that creates a `Run`, and that decides whether an interrupted run may be resumed here.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from results.record import Cell, EngineFacts, InterpreterFacts, Run, Settings, W
 
 @dataclass(frozen=True)
 class Plan:
-    """A run and what its cells need: interpreters that are there, and why others are not."""
+    """A run with the interpreters that its cells need: those found, and those missing with their reasons."""
 
     run: Run
     interpreters: Mapping[str, Interpreter]
@@ -33,21 +36,21 @@ class Plan:
         return estimate.block_seconds(cell, self.run.settings, self.interpreters.get(cell.interpreter), block)
 
     def cell_seconds(self, cell: Cell) -> float:
-        """The estimate of all its blocks."""
+        """Estimated time of the cell over all its blocks."""
         return estimate.cell_seconds(cell, self.run.settings, self.interpreters.get(cell.interpreter), self.run.blocks)
 
     def vouching_seconds(self, workload: str) -> float:
-        """The estimate of finding out who vouches for the workload's engines."""
+        """Estimated time of vouching for the workload's engines."""
         return estimate.vouching_seconds(workload, self.run.settings)
 
     @property
     def total_seconds(self) -> float:
-        """The estimate of the whole run: vouching, then every cell."""
+        """Estimated time of the whole run: vouching, then every cell."""
         vouching = sum(self.vouching_seconds(name) for name in self.run.workloads)
         return vouching + sum(self.cell_seconds(cell) for cell in self.run.cells)
 
     def order(self) -> Iterator[tuple[int, Cell]]:
-        """(block, cell) in the order of measuring: the same for the same seed, so that a resumed run goes on alike."""
+        """Yield (block, cell) in the order of measuring. The seed determines it, so a resumed run keeps the order."""
         rng = random.Random(self.run.seed)
         for block in range(self.run.blocks):
             yield from ((block, cell) for cell in rng.sample(self.run.cells, len(self.run.cells)))
@@ -68,10 +71,10 @@ def plan(
     budget_seconds: float = 0.0,
     **limits: float,
 ) -> Plan:
-    """A new run's plan over the interpreters found. Raises UnknownName for a name that does not exist.
+    """Plan a new run on the interpreters found. Raises UnknownName for a name that does not exist, and Unreadable.
 
-    everywhere: what the preset takes for all interpreters; empty: all that are supported. limits: those of a worker,
-    fields of Settings, where they differ from the preset's.
+    everywhere: the interpreters for parts of the preset that run on all of them; empty for all supported ones.
+    limits: fields of Settings for a worker's limits that differ from the preset's.
     """
     chosen = presets.preset(preset_name)
     missing = interpreters.missing(found)
@@ -84,7 +87,7 @@ def plan(
         only_workloads=only_workloads,
         only_interpreters=only_interpreters,
     )
-    # Validated, or the run could not be read again.
+    # Validate now, because a run with invalid settings could not be read again.
     settings = Settings.model_validate({**chosen.settings.model_dump(), **limits})
     blocks = chosen.blocks if blocks is None else blocks
     there = {interpreter.name: interpreter for interpreter in found}
@@ -96,7 +99,7 @@ def plan(
         vouching = sum(estimate.vouching_seconds(name, settings) for name in {cell.workload for cell in cells})
         kept = fit(seconds, budget_seconds - vouching)
         if not kept:
-            raise Unreadable(f"no cell fits into {budget_seconds:g} s\n  Give it longer, or fewer blocks (--blocks).")
+            raise Unreadable(f"no cell fits into {budget_seconds:g} s\n  Raise --budget, or lower --blocks.")
     created_at = datetime.now(UTC)
     run = Run(
         id=f"{created_at:%Y-%m-%dT%H%M%S}-{preset_name}",
@@ -121,58 +124,58 @@ def plan(
 
 
 PUBLISHED = "cpython-3.11"
-"""The interpreter of the published analysis."""
+"""The interpreter that the published analysis used."""
 
 
 def worth_profiling(found: Sequence[Interpreter]) -> list[str]:
-    """Interpreters whose profiles are worth their time: the published one, the newest CPython, PyPy."""
+    """Names of the interpreters to profile: the published analysis's, the newest CPython, and PyPy."""
     names = {interpreter.name for interpreter in found}
     chosen = [PUBLISHED] if PUBLISHED in names else []
     return in_order([*chosen, *_main(found, interpreters.missing(found))])
 
 
 def _main(found: Sequence[Interpreter], missing: Sequence[Missing]) -> list[str]:
-    """The interpreters that every engine runs on: the newest CPython, and PyPy, there or not."""
+    """Names of the interpreters that every engine runs on: the newest CPython and PyPy, even if PyPy is missing."""
     jits = [i.name for i in found if i.has_jit and i.canonical]
     return [interpreters.reference(found).name, *(jits or [m.name for m in missing if m.name.startswith("pypy")])]
 
 
 def resume(run: Run) -> Plan:
-    """The plan of a run that was interrupted, on this machine as it is now.
+    """Plan of an interrupted run, with this machine's current interpreters.
 
-    Raises Unreadable where it is another machine, other code, or an interpreter's build changed: their times must not
-    be mixed; and where the reference is gone.
+    Raises Unreadable if the machine, the code or an interpreter's build is different, because their times must not be
+    mixed, or if the reference interpreter is gone.
     """
     found = interpreters.discover()
     if run.commit != facts.commit(interpreters.ROOT):
         raise Unreadable(
-            f"{run.id}: was made by commit {run.commit or 'unknown'}, and the code has changed since\n"
-            "  Check that commit out again, or start a new run."
+            f"{run.id}: was measured at commit {run.commit or 'unknown'}, and the code has changed since\n"
+            "  Check out that commit again, or start a new run."
         )
     here = facts.gather()
     for fact in ("processor", "cores", "system", "libc", *comparability.COMPILERS):
         if run.machine.get(fact) != here.get(fact):
             raise Unreadable(
-                f"{run.id}: was made on another machine ({fact}: {run.machine.get(fact)})\n"
+                f"{run.id}: was measured on another machine ({fact}: {run.machine.get(fact)})\n"
                 "  Resume it there, or start a new run here."
             )
     if run.reference_interpreter not in {interpreter.name for interpreter in found}:
         raise Unreadable(
-            f"{run.id}: its reference {run.reference_interpreter} is not on this machine any more\n"
-            f"  uv python install {run.reference_interpreter}"
+            f"{run.id}: its reference {run.reference_interpreter} is no longer on this machine\n"
+            f"  Install it: uv python install {run.reference_interpreter}"
         )
     for interpreter in found:
         recorded = run.interpreters.get(interpreter.name)
         if recorded and recorded.version not in (interpreter.full_version, ""):
             raise Unreadable(
-                f"{run.id}: {interpreter.name} was {recorded.version}, now it is {interpreter.full_version}\n"
+                f"{run.id}: {interpreter.name} was {recorded.version} and is now {interpreter.full_version}\n"
                 "  Start a new run."
             )
     return _with_interpreters(run, found, interpreters.missing(found))
 
 
 def in_order(names: Sequence[str]) -> list[str]:
-    """Interpreters by implementation and version."""
+    """Sort interpreters by implementation and version."""
 
     def key(name: str) -> tuple[str, list[int]]:
         implementation, _, version = name.partition("-")
@@ -185,12 +188,12 @@ def _with_interpreters(run: Run, found: Sequence[Interpreter], missing: Sequence
     present = {interpreter.name: interpreter for interpreter in found}
     absent = {m.name: m for m in missing}
     for name in {cell.interpreter for cell in run.cells} - set(present) - set(absent):
-        absent[name] = Missing(name, f"{name} is not on this machine any more", f"uv python install {name}")
+        absent[name] = Missing(name, f"{name} is no longer on this machine", f"uv python install {name}")
     return Plan(run, present, absent)
 
 
 def _ladder(cells: Sequence[Cell]) -> list[str]:
-    """The engines of the cells: those of the ladder in its order, then others in theirs."""
+    """Engines of the cells: first those of the ladder in its order, then the others in the cells' order."""
     there = dict.fromkeys(cell.engine for cell in cells)
     return [name for name in dict.fromkeys((*engines.names(), *there)) if name in there]
 

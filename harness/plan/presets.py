@@ -1,4 +1,4 @@
-"""Presets: the engines, workloads and interpreters that a run measures, in how many blocks, with which settings."""
+"""Presets: named choices of engines, workloads, interpreters, number of blocks and settings."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from harness import workloads
 from results.record import Settings
 
 HEADLINE = ("baseline", "tcc", "rerolled-gcc")
-"""The engines that also race on interpreters other than the newest CPython and PyPy."""
+"""Engines that also run on interpreters other than the newest CPython and PyPy."""
 
 LADDER = ("baseline", "tuple", "slots", "hoisted")
-"""The interpreted engines of the published analysis, an idea each."""
+"""Interpreted engines of the published analysis, one idea each."""
 
 REROLLED_C = ("rerolled-tcc", "rerolled-gcc", "rerolled-clang")
-"""Recovered loops as C, every term computed, the reference's bits."""
+"""Recovered loops as C that computes every term and gives the reference's bits."""
 
 REROLLED = ("rerolled-numpy", *REROLLED_C, "rerolled-clang-sparse", "rerolled-clang-fast")
 
 HANDWRITTEN = ("handwritten", "handwritten-sparse")
-"""C by hand, for this MLP: a yardstick."""
+"""Handwritten C for the MLP, as a yardstick."""
 
 TRADE_OFF = ("baseline", "tcc", "clang-O0", "clang-O1", *REROLLED_C, "rerolled-clang-sparse", *HANDWRITTEN)
-"""The published trade-off of compile time against epoch time, and what dominates it."""
+"""The published trade-off of compile time against epoch time, and the engines that dominate it."""
 
 GROWTH_SHAPES = ("mlp-16x16x4", "mlp-64x45x10", "mlp-256x125x10", "mlp-784x420x10")
 """About 10³, 10⁴, 10⁵ and 10⁶ rows."""
@@ -35,64 +35,64 @@ GROWTH_ENGINES = (
 )
 
 SHAPES = ("recurrent", "conv-1d", "conv-2d", "attention", "polynomial", "random-dag", "shuffled")
-"""Loops of other shapes than an MLP's, none at all, and an MLP whose order is lost."""
+"""Workloads with loops unlike an MLP's, without loops, and an MLP in shuffled order."""
 
 
 def _variants(*suffixes: str) -> tuple[str, ...]:
-    """Each of the compilers, in each form."""
+    """Each compiler with each suffix."""
     return tuple(f"{compiler}{suffix}" for compiler in ("tcc", "gcc-O0", "gcc-O1", "clang-O1") for suffix in suffixes)
 
 
 SLOW_TO_COMPILE = ("clang-O1-whole", "clang-O1-published")
-"""Take minutes to compile the larger workloads: only where they are named, or where everything is measured."""
+"""Engines that take minutes to compile the larger workloads. They run only where a preset or the user names them."""
 
 PUBLISHED = ("tcc-published", "clang-O0-published", "clang-O1-published")
-"""The published trade-off with the very C of the post."""
+"""The published trade-off, with exactly the C of the post."""
 
 STRAIGHT_LINE = ("gcc-O1", "gcc-O2", "clang-O2", "clang-O1-native")
-"""What a claim to beat all straight-line engines must beat, besides those of TRADE_OFF."""
+"""Straight-line engines besides those of TRADE_OFF, needed for a claim to beat all of them."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Some cells of a preset: engines × workloads, on the newest CPython and PyPy or everywhere."""
+    """Cells of a preset: engines × workloads, on the newest CPython and PyPy or on all interpreters."""
 
     workloads: tuple[str, ...]
     engines: tuple[str, ...] = ()
-    """Empty: every engine that is not slow to compile."""
+    """Empty for every engine that is not slow to compile."""
     everywhere: bool = False
     cpython_only: bool = False
-    """On no PyPy, unless it is named: the question is the compiler's alone, or takes minutes."""
+    """Skip PyPy unless the user names it, because the part is only about C compilers, or takes minutes."""
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A named choice of cells and of the care they are measured with."""
+    """A named choice of cells and of how to measure them."""
 
     description: str
     blocks: int
     settings: Settings
     parts: tuple[Part, ...]
     every_patch: bool = False
-    """Whether interpreters count that differ from another only in their patch version or build."""
+    """Whether to include interpreters that differ from another only in patch version or build."""
 
 
 PRESETS = {
     "smoke": Preset(
-        "one engine of each kind on the newest CPython and PyPy; five blocks, a minute and a half: what the gate runs",
+        "one engine of each kind on the newest CPython and PyPy; five blocks, a minute and a half; the gate's default",
         blocks=5,
         settings=Settings(values=8, jit_warmups=2, value_seconds=0.05, timeout_seconds=60.0, memory_bytes=8 << 30),
-        # Not digits: a value of baseline's would be one step, with a collection in it or without.
+        # Not digits: a value of baseline would be one step, with or without a garbage collection.
         parts=(Part(("xor",), ("baseline", "hoisted", "tcc")), Part(("tour",), ("baseline", "rerolled-tcc"))),
     ),
     "quick": Preset(
-        "every engine on the newest CPython and PyPy, few on the others; two blocks, up to ten minutes",
+        "every engine on the newest CPython and PyPy, a few on others; two blocks, up to ten minutes",
         blocks=2,
         settings=Settings(value_seconds=0.25, memory_bytes=8 << 30),
         parts=(Part(("digits",)), Part(("mnist",), TRADE_OFF), Part(("digits",), HEADLINE, everywhere=True)),
     ),
     "full": Preset(
-        "what quick has, the published table with C as first published, every straight-line engine; five blocks, hours",
+        "quick, plus the published table with its original C, and every straight-line engine; five blocks, hours",
         blocks=5,
         settings=Settings(value_seconds=0.25, timeout_seconds=1800.0),
         parts=(
@@ -104,20 +104,20 @@ PRESETS = {
         ),
     ),
     "everything": Preset(
-        "every engine on every workload and interpreter, ten blocks; days, or as much as --budget gives",
+        "every engine on every workload and interpreter; ten blocks; days, unless --budget limits it",
         blocks=10,
         settings=Settings(values=5, warmups=2, jit_warmups=10, value_seconds=1.0, timeout_seconds=3600.0),
         parts=(Part(workloads.names(), engines.names(), everywhere=True),),
         every_patch=True,
     ),
     "growth": Preset(
-        "compile time and memory against the size of the graph, from a thousand rows to a million; an hour",
+        "compile time and memory against graph size, from a thousand rows to a million; an hour",
         blocks=1,
         settings=Settings(values=2, warmups=1, jit_warmups=1, value_seconds=0.1, timeout_seconds=1800.0),
         parts=(Part(GROWTH_SHAPES, GROWTH_ENGINES),),
     ),
     "profile": Preset(
-        "what `zoomgrad profile` profiles: the interpreted ladder, compiled Python, compilers; here their race",
+        "the cells that `zoomgrad profile` profiles, but timed: interpreted engines, compiled Python, compilers",
         blocks=1,
         settings=Settings(timeout_seconds=600.0),
         parts=(
@@ -128,14 +128,14 @@ PRESETS = {
                 (
                     *("gcc-O1", "gcc-O1-whole", "gcc-O1-published", "clang-O1", "clang-O1-whole", "clang-O1-published"),
                     *("clang-O1-whole-static", "clang-O1-whole-globals"),
-                    # For what is fused, and what the processor's own vectors are worth to straight-line code.
+                    # To see which operations are fused, and what native vectors gain for straight-line code.
                     *("clang-O1-fma", "clang-O1-published-fma", "clang-O1-native"),
                 ),
             ),
         ),
     ),
     "published": Preset(
-        "how the published C should store its values: SROA, registers or neither; three blocks",
+        "how the published C should store its values: for SROA, in registers, or neither; three blocks",
         blocks=3,
         settings=Settings(timeout_seconds=1800.0),
         parts=(
@@ -151,19 +151,19 @@ PRESETS = {
         ),
     ),
     "storage": Preset(
-        "where compiled values live: locals, the caller's array, static arrays, globals of their own",
+        "where compiled code stores its values: locals, the caller's array, static arrays, or separate globals",
         blocks=3,
         settings=Settings(timeout_seconds=600.0),
         parts=(Part(("mnist-b1000",), _variants("", "-array", "-static", "-globals")),),
     ),
     "shapes": Preset(
-        "graphs that are not an MLP: do loops survive?",
+        "graphs other than MLPs: can their loops be recovered?",
         blocks=3,
         settings=Settings(),
         parts=(Part(SHAPES, ("baseline", "bytecode", "tcc", "clang-O2", "rerolled-numpy", *REROLLED_C)),),
     ),
     "reroll": Preset(
-        "the recovered loops against straight-line code and the C by hand",
+        "recovered loops against straight-line and handwritten C",
         blocks=5,
         settings=Settings(),
         parts=(
@@ -192,7 +192,7 @@ PRESETS = {
 
 
 def preset(name: str) -> Preset:
-    """The preset of that name. Raises UnknownName, with the nearest names."""
+    """Return the preset of that name. Raises UnknownName with the nearest names."""
     if name not in PRESETS:
         raise UnknownName("preset", name, PRESETS)
     return PRESETS[name]

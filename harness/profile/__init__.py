@@ -1,6 +1,7 @@
-"""Runs every profiler that fits a cell, and stores its profile: what it saw, or why it saw nothing.
+"""Run every profiler that fits a cell, and store its profile or the reason for having none.
 
-Profiling is apart from timing: other processes, other records. A profiler is a module with its name in `PROFILERS`.
+Timing is in `harness.run`, in other processes with other records; what a profiled worker runs is in
+`harness.worker.profiling`. A profiler is a module with an entry in `PROFILERS`.
 """
 
 from __future__ import annotations
@@ -40,33 +41,33 @@ PROFILERS: dict[str, Profiler] = {
     "instructions": instructions.profile,
 }
 ON_DEMAND = ("instructions",)
-"""Those that nobody waits for unless he names them: callgrind takes its time."""
+"""Opt-in profilers, which run only if named: callgrind is slow."""
 ONCE = ("compiler", "instructions")
-"""Those that see the same of the compiled C whichever interpreter asks for it."""
+"""Profilers of the compiled C, whose result does not depend on the interpreter. One interpreter is enough for them."""
 
 
 def fits(name: str, cell: Cell, interpreter: Interpreter | None) -> bool:
-    """Whether that profiler fits there. A profiler that fits but is not installed says so in its profile."""
+    """Whether that profiler suits the cell. If it suits but is not installed, its profile says so."""
     engine = engines.load(cell.engine)
     compiles_c, is_interpreted = hasattr(engine, "compiler"), isinstance(engine, InterpretedEngine)
     has_jit = interpreter.has_jit if interpreter else cell.interpreter.startswith("pypy")
     return {
-        # Stages of a step, and graphs that come and go, are what interpreted engines have.
+        # Only interpreted engines have separate stages of a step, and graphs that come and go.
         "anatomy": is_interpreted,
         "memory": is_interpreted,
         "scalene": not has_jit,
         "perf": True,
         "compiler": compiles_c,
-        # Steps in C make no garbage, and have nothing that a JIT could compile.
+        # Steps in C create no garbage and give a JIT nothing to compile.
         "collector": not compiles_c,
         "jit": has_jit and not compiles_c,
-        # Valgrind does not follow code that a JIT writes anew.
+        # Valgrind does not notice when a JIT overwrites code.
         "instructions": compiles_c and not has_jit,
     }[name]
 
 
 def planned(plan: Plan, profilers: Sequence[str]) -> list[tuple[Cell, str]]:
-    """Each cell with each profiler that fits it, in order."""
+    """Pairs of a cell and a profiler that fits it, in order."""
     found: dict[object, tuple[Cell, str]] = {}
     for cell in plan.run.cells:
         for name in profilers:
@@ -79,7 +80,7 @@ def planned(plan: Plan, profilers: Sequence[str]) -> list[tuple[Cell, str]]:
 def run_profilers(
     plan: Plan, store: Store, profilers: Sequence[str], seconds: float, *, run: Run = containment.run
 ) -> Iterator[tuple[Cell, str, AnyProfile | None]]:
-    """Each cell under each profiler that fits: first the cell with None, then with its profile, which is stored."""
+    """Yield each planned cell and profiler twice: with None before profiling, then with the stored profile."""
     store.write_looker(plan.run)
     for cell, name in planned(plan, profilers):
         yield cell, name, None
@@ -111,12 +112,12 @@ def _profile(plan: Plan, store: Store, cell: Cell, name: str, seconds: float, ru
         fields = {"status": none.status, "reason": none.reason, "remedy": none.remedy}
     except NoEnvironment as error:
         fields = {"status": "failed", "reason": str(error), "remedy": NO_ENVIRONMENT_REMEDY}
-    except Exception as error:  # a profiler's failure is a profile, whatever it is: it never stops the others
+    except Exception as error:  # any failure becomes a profile and never stops the other profilers
         fields = {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
     try:
         return PROFILE.validate_python({**common, **fields})
-    except ValidationError as error:  # an engine's figures, or a tool's, which no profile has room for
-        reason = f"{cell.engine}: what {name} saw is wrong: {first_error(error)}"
+    except ValidationError as error:  # figures of an engine or a tool that are out of range
+        reason = f"{cell.engine}: the figures of {name} are invalid: {first_error(error)}"
         return PROFILE.validate_python({**common, "status": "failed", "reason": reason})
 
 

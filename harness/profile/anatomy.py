@@ -1,6 +1,6 @@
-"""The anatomy of a step: seconds of building the graph, ordering it, forward, backward, update, freeing, collecting.
+"""Anatomy of a step: seconds of building the graph, ordering it, forward, backward, update, freeing, collecting.
 
-`harness/worker/profiling/anatomy.py` says how each part is measured.
+This side starts the worker and completes its figures. `harness/worker/profiling/anatomy.py` measures the parts.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from harness.profile.profile_session import WORKER, Session, common
 from results.profile import PARTS
 
 INSTRUMENTED = 0.5
-"""Of the session: the rest is for steps with nothing wrapped, and for computing without a graph."""
+"""Share of the session for wrapped steps. The rest is for unwrapped steps and for computing without a graph."""
 
 
 def profile(session: Session) -> dict[str, Any]:
-    """Seconds of a step by part, of a step with nothing wrapped, and of the preparation."""
+    """Seconds of a step by part, of an unwrapped step, and of the preparation."""
     reply = session.work(
         lambda job: [str(session.python("worker")), *WORKER, str(job)],
         probe="anatomy",
@@ -26,13 +26,13 @@ def profile(session: Session) -> dict[str, Any]:
     return {
         **common(reply),
         **readings,
-        "tool": f"stages of a step, by the clock of {session.interpreter.name}",
+        "tool": f"stages of a step, timed by the clock of {session.interpreter.name}",
         "step_seconds": sum(parts.values()),
         "parts": parts,
     }
 
 
 def fill(parts: dict[str, float], step_seconds: float) -> dict[str, float]:
-    """Every part, in order. What lies between the steps' clock and the parts' own, a call or two, is `rest`."""
+    """All parts in order. `rest` includes the time that only the clock around whole steps sees: a call or two."""
     filled = {part: parts[part] for part in PARTS}
     return {**filled, "rest": max(0.0, filled["rest"] + step_seconds - sum(filled.values()))}

@@ -1,8 +1,8 @@
-"""A C compiler's account of where its seconds go (gcc's `-ftime-report`, Clang's `-ftime-trace`), and what it fused.
+"""A C compiler's own timing of its passes (gcc's `-ftime-report`, Clang's `-ftime-trace`), and what it fused.
 
-The engine's C is made here, whatever the cell's interpreter, and compiled with the engine's own flags, one translation
-unit after the other: their sum is the subject. gcc's account leaves its assembler out, which is a program of its own;
-Clang's has it built in. Both accounts make a compiler slower: gcc's most where it parses, since it times every token.
+This process generates the engine's C, whatever the cell's interpreter, and compiles it with the engine's own flags, one
+translation unit after the other; the profile is their sum. gcc's timing excludes its assembler, a separate program.
+Clang's includes it. Timing slows both compilers down, and gcc's parser most, because gcc times every token.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ from harness.stages import trace
 from harness.workloads import Workload
 
 LEAST_SHARE = 0.005
-"""What takes less is among the others."""
+"""Passes with a smaller share are combined under OTHERS."""
 OTHERS = "others"
 
 
 class Account(NamedTuple):
-    """What a compiler says of one translation unit."""
+    """A compiler's timing of one translation unit."""
 
     seconds: float
-    """In all, by its own clock."""
+    """Total time by the compiler's own clock."""
     passes: dict[str, float]
-    """Pass -> seconds that went into nothing below it: they add up to no more than all."""
+    """Pass -> seconds without nested passes. Their sum does not exceed the total."""
 
 
 class NoAccount(Exception):
-    """A compiler that did its work and told nothing of it."""
+    """The compiler succeeded but reported no timing."""
 
 
 def profile(session: Session) -> dict[str, Any]:
-    """Shares of a compiler's passes, for one step of the workload, over all translation units.
+    """Shares of a compiler's passes for one step of the workload, over all translation units.
 
-    They are compiled again and again for `session.seconds`, and once at least; `seconds` is a round's, on average.
+    Compiles all units repeatedly for `session.seconds`, and at least once; `seconds` is the average of a round.
     """
     start = perf_counter()
     engine = session.engine
@@ -61,7 +61,7 @@ def profile(session: Session) -> dict[str, Any]:
     family = engine.compiler.partition("-")[0]
     if family not in REPORTS:
         raise NoProfile(
-            "skipped", f"{engine.compiler} gives no account of its passes", "Profile an engine with gcc or Clang."
+            "skipped", f"{engine.compiler} does not time its passes", "Profile an engine with gcc or Clang."
         )
     try:
         engine.check()
@@ -73,7 +73,7 @@ def profile(session: Session) -> dict[str, Any]:
     accounts: list[Account] = []
     tally = Tally()
     preparations = 0
-    # Another round takes no longer than what came before it: within half of the limit it ends within the limit.
+    # A round takes no longer than all before it together, so one that starts within half of the limit ends in time.
     while not preparations or perf_counter() - start < min(session.seconds, session.limits.timeout_seconds / 2):
         for unit in source.units:
             left = session.limits.timeout_seconds - (perf_counter() - start)
@@ -81,7 +81,7 @@ def profile(session: Session) -> dict[str, Any]:
         preparations += 1
     total = sum(account.seconds for account in accounts)
     if total <= 0.0:
-        raise NoProfile("skipped", f"{tool.family} was done before its own clock went on", "Profile a larger workload.")
+        raise NoProfile("skipped", f"{tool.family} finished within one tick of its clock", "Profile a larger workload.")
     return {
         "tool": str(tool),
         "flags": engine.flags,
@@ -100,14 +100,14 @@ def profile(session: Session) -> dict[str, Any]:
 
 @dataclass
 class Tally:
-    """Fused instructions of some objects."""
+    """Count of fused instructions in several objects."""
 
     instructions: int = 0
     reason: str = ""
     """Why there is no count."""
 
     def add(self, path: Path) -> None:
-        """Count those of one more object."""
+        """Add the count of one more object."""
         try:
             self.instructions += fused(path)
         except Uncounted as uncounted:
@@ -117,7 +117,7 @@ class Tally:
 def _account(
     session: Session, tool: Toolchain, unit: str, flags: Sequence[str], seconds: float, tally: Tally | None
 ) -> Account:
-    """Of one translation unit, compiled in so many seconds at most; the tally gets its object. Raises NoProfile."""
+    """Compile one translation unit within `seconds`, and add its object to the tally. Raises NoProfile."""
     asked, read = REPORTS[tool.family]
     too_late = NoProfile(
         "timed-out",
@@ -136,13 +136,13 @@ def _account(
         raise too_late from None
     except BuildFailed as failed:
         if asked[0] in failed.reason:
-            raise NoProfile("skipped", f"{tool.family} {tool.version} knows no {asked[0]}", NEWER) from None
+            raise NoProfile("skipped", f"{tool.family} {tool.version} does not support {asked[0]}", NEWER) from None
         raise NoProfile("failed", failed.reason, failed.remedy) from None
     except NoAccount as silent:
         raise NoProfile("skipped", f"{tool.family} {tool.version} {silent}", NEWER) from None
 
 
-NEWER = "Install a newer compiler: any gcc will do, and Clang from version 9 on."
+NEWER = "Install a newer compiler: any gcc works, and Clang 9 or later."
 
 
 # --- the C -------------------------------------------------------------------------------------------------------
@@ -157,14 +157,14 @@ def _workload(session: Session, engine: Engine) -> Workload:
 
 
 def _tape(engine: CEngine, workload: Workload) -> Tape:
-    """Of the workload's first step."""
+    """Tape of the workload's first step."""
     try:
         loss, inputs, parameters, outputs = trace(engine, workload)
     except CorruptData as error:
         reason, _, remedy = str(error).partition("\n  ")
         raise NoProfile("failed", reason, remedy) from None
     except DOMAIN_ERRORS as error:
-        raise NoProfile("failed", f"the first step left the real numbers: {error}", "Lower the rate.") from None
+        raise NoProfile("failed", f"the first step has a domain error: {error}", "Lower the rate.") from None
     return engine.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
 
 
@@ -172,7 +172,7 @@ _FUNCTION = re.compile(r"^\w[^;{}=]*\)\s*\{", re.MULTILINE)
 
 
 def count_functions(unit: str) -> int:
-    """C functions that the unit defines; our C indents what stands within one."""
+    """Number of C functions that the unit defines. It relies on our C indenting everything inside a function."""
     return len(_FUNCTION.findall(unit))
 
 
@@ -180,13 +180,13 @@ def count_functions(unit: str) -> int:
 
 
 def shares(accounts: Iterable[Account]) -> list[dict[str, Any]]:
-    """Passes of all units with their shares, largest first; last what is small, or told under no name."""
+    """Shares of the passes over all units, largest first. OTHERS comes last: small passes and unnamed time."""
     accounts = list(accounts)
     passes: defaultdict[str, float] = defaultdict(float)
     for account in accounts:
         for name, seconds in account.passes.items():
             passes[name] += seconds
-    # A table's rows are rounded, and may add up to a little more than their total.
+    # Rows of gcc's table are rounded, so they may add up to slightly more than its total.
     total = max(sum(account.seconds for account in accounts), sum(passes.values()))
     large = {name: seconds / total for name, seconds in passes.items() if seconds >= LEAST_SHARE * total}
     rows = sorted(large.items(), key=lambda item: (-item[1], item[0]))
@@ -198,42 +198,42 @@ def shares(accounts: Iterable[Account]) -> list[dict[str, Any]]:
 
 _ROW = re.compile(r"^ (?P<name>\S.*?) *: (?P<cells>[^:\n]*)$", re.MULTILINE)
 _OVERLAPPING = re.compile(r"phase |callgraph (functions expansion|ipa passes)$|\|")
-"""What gcc times besides its stack of timers: everything in these rows is in others too."""
+"""Rows that gcc times outside its stack of timers. Other rows include their time too."""
 
 
 def gcc_account(table: str) -> Account:
-    """The account in what gcc says under `-ftime-report`. Raises NoAccount.
+    """Parse gcc's output under `-ftime-report`. Raises NoAccount.
 
-    Its timers form a stack of which only the topmost runs, so that rows are free of what is below them. The clock of
-    version 12 has ticks of 10 ms: the table is a sample of a hundred points a second.
+    Its timers form a stack of which only the topmost runs, so a row excludes nested timers. The clock of version 12 has
+    ticks of 10 ms, so the table is a sample of a hundred points per second.
     """
     header = re.search(r"^Time variable(?P<columns>.*)$", table, re.MULTILINE)
     if not header or "wall" not in header["columns"]:
-        raise NoAccount("gave no table of its passes")
+        raise NoAccount("printed no table of its passes")
     column = header["columns"].split().index("wall")
     rows = {}
     for row in _ROW.finditer(table, header.end()):
         cells = re.sub(r"\([^)]*\)", "", row["cells"]).split()  # without the shares
         rows[row["name"]] = float(cells[column])
     if "TOTAL" not in rows:
-        raise NoAccount("gave a table without a total")
+        raise NoAccount("printed a table without a total")
     total = rows.pop("TOTAL")
     return Account(total, {name: seconds for name, seconds in rows.items() if not _OVERLAPPING.match(name)})
 
 
 _PASS_IN_DETAIL = ("RunPass", "RunLoopPass")
-"""Events of the old pass manager, which still makes machine code: each is named alike, and tells its pass in detail."""
+"""Events of the old pass manager, which still generates machine code. They share these names; `detail` has the pass."""
 
 
 def clang_account(document: Mapping[str, Any]) -> Account:
-    """The account in the JSON that Clang writes under `-ftime-trace`.
+    """Parse the JSON that Clang writes under `-ftime-trace`. Raises NoAccount.
 
-    Events lie within one another, each within its thread; a pass gets what its events leave to no event in them.
+    Events nest within their thread. A pass gets the time of its events minus that of the events nested in them.
     """
     threads: defaultdict[Any, list[Mapping[str, Any]]] = defaultdict(list)
-    # They are written when they end: of two that are equal, the later one has the other within.
+    # Events are written when they end, so of two with equal times the later one contains the other.
     for event in reversed(document["traceEvents"]):
-        # The sums over events of a name count what is within, so that they overlap.
+        # "Total" events are sums over all events of a name, including nested ones, so they overlap.
         if event["ph"] == "X" and not event["name"].startswith("Total "):
             threads[event["tid"]].append(event)
     microseconds: defaultdict[str, int] = defaultdict(int)
@@ -252,7 +252,7 @@ def clang_account(document: Mapping[str, Any]) -> Account:
             open_events.append((event["ts"] + duration, name))
     if not total:
         raise NoAccount("wrote a trace without events")
-    # Start and duration are cut to whole microseconds, each for itself: a pass may come out a few of them below 0.
+    # Start and duration are truncated to microseconds separately, so a pass may come out slightly below 0.
     return Account(total / 1e6, {name: max(0, own) / 1e6 for name, own in microseconds.items()})
 
 
@@ -271,7 +271,7 @@ def _clang_account(compiled: Compiled) -> Account:
 
 REPORTS: dict[str, tuple[tuple[str, ...], Callable[[Compiled], Account]]] = {
     "gcc": (("-ftime-report",), lambda compiled: gcc_account(compiled.output)),
-    # Without the second flag events below 0.5 ms are missing, and what they took seems to be what is around them.
+    # Without the second flag, events below 0.5 ms are missing, and their time counts for the events around them.
     "clang": (("-ftime-trace", "-ftime-trace-granularity=0"), _clang_account),
 }
-"""Family of compilers -> the flags that ask for an account, and how it is read."""
+"""Compiler family -> flags that request the timing, and the function that parses it."""

@@ -1,4 +1,4 @@
-"""An object -> how many fused multiply-add instructions a compiler put into it, read from its disassembly."""
+"""Object file -> number of fused multiply-add instructions in its disassembly."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _FUSED = re.compile(
 
 
 class Uncounted(Exception):
-    """Why there is no count, in a sentence's middle."""
+    """The instructions can't be counted. The text gives the reason and fits into a sentence."""
 
 
 def fused(path: Path) -> int:
-    """Instructions in the object's code. Raises Uncounted."""
+    """Count the fused instructions in an object. Raises Uncounted."""
     tool = next(filter(None, map(shutil.which, DISASSEMBLERS)), None)
     if tool is None:
         raise Uncounted(f"there is no {' or '.join(DISASSEMBLERS)} on PATH: install binutils")
     command = [tool, "-d", "--no-show-raw-insn", str(path)]
-    # Line by line: the text of a large object is tens of megabytes.
+    # Read line by line, because the disassembly of a large object has tens of megabytes.
     with subprocess.Popen(  # noqa: S603  (a list of arguments)
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace"
     ) as process:
@@ -40,5 +40,5 @@ def fused(path: Path) -> int:
 
 
 def count(lines: Iterable[str]) -> int:
-    """Instructions in a disassembly."""
+    """Count the fused instructions in a disassembly."""
     return sum(1 for line in lines if _FUSED.search(line))

@@ -1,10 +1,10 @@
-"""Instructions of a compiled step: by the processor's own counter where it offers one, else by callgrind.
+"""Instructions of a compiled step, counted by the processor if it offers a counter, else by callgrind.
 
-Callgrind runs every instruction itself, some fifty times as slow, and counts only while the worker trains. It knows no
-AVX-512: for it the C is compiled for `count.PORTABLE`, which makes the count the same on machines with other vectors,
-as long as the compiler and libm are the same. It also tells compiled code from the Python around it, which moves by a
-percent of a short step with the addresses of its objects; the processor's counter can't. The figures of the two are
-never set against each other.
+Callgrind simulates every instruction, about fifty times slower, and counts only while the worker trains. It does not
+support AVX-512, so the C is compiled for `count.PORTABLE`. The count is then the same on machines with other vector
+units, as long as the compiler and libm are the same. Callgrind also separates compiled code from the Python around it,
+whose count varies by a percent of a short step with the addresses of its objects. The processor's counter can't
+separate them. The two counters' figures are never compared with each other.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WORKER = ("-m", "harness.worker.profiling.count")
 
 
 def profile(session: Session) -> dict[str, Any]:
-    """Instructions a step; its folder keeps callgrind's own files, which `callgrind_annotate` reads."""
+    """Instructions per step. The session's folder keeps callgrind's files, which `callgrind_annotate` reads."""
     tool, program = find()
     target = count.PORTABLE if program and platform.machine() in ("x86_64", "AMD64") else ""
     dump = session.folder / "callgrind.out"
@@ -47,7 +47,7 @@ def profile(session: Session) -> dict[str, Any]:
     reply = session.answer("count", job, lambda job: [*(under if program else ()), python, *WORKER, str(job)])
     fewer, more = reply["counts"]
     if more <= fewer:
-        raise NoProfile("failed", f"{tool} saw no call of compiled code", "Report it, with the version of valgrind.")
+        raise NoProfile("failed", f"{tool} saw no call of compiled code", "Report this with your version of valgrind.")
     return {
         "tool": tool,
         "target": target,
@@ -57,7 +57,7 @@ def profile(session: Session) -> dict[str, Any]:
 
 
 def find() -> tuple[str, str]:
-    """Name and version of what counts, and its path; empty for the processor. Raises NoProfile where nothing does."""
+    """Name and version of the counter, and its path, empty for the processor. Raises NoProfile if there is none."""
     try:
         count.Processor().close()
     except Unavailable as none:

@@ -1,4 +1,4 @@
-"""PyPy's own account of its just-in-time compiler: `pypyjit`'s counters, asked before and after the steps."""
+"""PyPy's just-in-time compiler in its own figures: `pypyjit`'s counters, read before and after the steps."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ ABORTS = {
     "ABORT_FORCE_QUASIIMMUT": "a constant changed",
     "ABORT_SEGMENTED_TRACE": "cut into segments",
 }
-"""Counter -> what it counts. A trace that is too long is cut into segments where PyPy can."""
+"""Counter -> reason for the abort. PyPy cuts a trace that is too long into segments if it can."""
 
 
 def profile(session: Session) -> dict[str, Any]:
-    """Tracing, compiling, loops, bridges and traces that were given up."""
+    """Shares of tracing and compiling, and numbers of loops, bridges and aborted traces."""
     if not session.interpreter.has_jit:
         raise NoProfile("skipped", f"{session.interpreter.name} has no just-in-time compiler", "Profile PyPy.")
     reply = session.work(lambda job: [str(session.python("worker")), *WORKER, str(job)], probe="jit")

@@ -1,4 +1,4 @@
-"""Memory over time: the worker's resident bytes while it trains, read by a thread of its own."""
+"""Memory over time: the worker's resident bytes while it trains, sampled by a thread in the worker."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from harness.profile.profile_session import WORKER, NoProfile, Session, common
 from harness.worker.profiling import memory
 
 WARM_UP = 0.25
-"""Of the time, or the first step where that is longer."""
+"""Warm-up as a share of the time, unless the first step takes longer."""
 
 
 def profile(session: Session) -> dict[str, Any]:
-    """Resident bytes over the seconds since training began. Raises NoProfile where the system does not tell them."""
+    """Resident bytes over the seconds since training began. Raises NoProfile on a system without /proc."""
     if not memory.STATM.exists():
-        raise NoProfile("skipped", f"there is no {memory.STATM}: the system does not tell it", "Profile on Linux.")
+        raise NoProfile("skipped", f"there is no {memory.STATM}, which reports memory", "Profile on Linux.")
     reply = session.work(lambda job: [str(session.python("worker")), *WORKER, str(job)], probe="memory")
     points = [{"seconds": seconds, "resident_bytes": resident} for seconds, resident in reply["readings"]["points"]]
     seconds = points[-1]["seconds"]

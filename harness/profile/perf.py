@@ -1,9 +1,9 @@
-"""perf, on Linux: samples by function of the interpreter, with Python's own functions on their stacks from 3.13 on.
+"""perf on Linux: samples by C function of the interpreter, with Python functions on the stacks from 3.13 on.
 
-A sample each few milliseconds of CPU time, by the software clock: hardware counters are not offered everywhere. Builds
-of Python rarely keep frame pointers, so that stacks are unwound from a copy of the stack (`--call-graph dwarf`), and
-Python's frames show only where its trampoline describes itself to the unwinder (`-X perf_jit`). The worker switches
-perf on and off through a pipe: its start is not sampled.
+perf samples every few milliseconds of CPU time by the software clock, because many machines offer no hardware counters.
+Builds of Python rarely keep frame pointers, so perf unwinds a copy of the stack (`--call-graph dwarf`). Python's frames
+appear only if its trampoline describes itself to the unwinder (`-X perf_jit`). The worker switches perf on and off
+through a pipe, so that its start is not sampled.
 """
 
 from __future__ import annotations
@@ -25,20 +25,21 @@ from harness.profile.symbols import Frame, group_of
 from results.profile import Symbol
 
 HERTZ = 299
-"""No divisor of what runs in the system's own rhythm."""
+"""Sampling frequency, chosen so that samples do not coincide with the system's periodic work."""
 STACK_BYTES = 8192
 SYMBOLS = 200
-"""Kept of a profile: with copies of a function apart, far more than have 0.5 %, where the published table is cut."""
+"""Number of symbols to keep, with copies of a function counted separately. Far fewer reach 0.5 %, the cut-off of the
+published table."""
 READING_SECONDS = 300.0
 PROBE_SECONDS = 20.0
 FEWEST = 50
-"""Samples below which shares say nothing."""
+"""Least number of samples for meaningful shares."""
 
 REMEDY = "Install it, for example `apt install linux-perf`."
 
 
 def profile(session: Session) -> dict[str, Any]:
-    """Shares of samples by symbol and by group; keeps the stacks."""
+    """Shares of samples by symbol and by group. Also stores the stacks."""
     program = find()
     with tempfile.TemporaryDirectory(prefix="zoomgrad-") as name:
         folder = Path(name)
@@ -69,7 +70,7 @@ def profile(session: Session) -> dict[str, Any]:
 
 
 def shares(stacks: Sequence[Sequence[Frame]]) -> dict[str, Any]:
-    """Of all samples: by group, and by innermost function."""
+    """Shares of all samples by group and by innermost function."""
     found = Counter((stack[0], group_of(stack)) for stack in stacks)
     groups: Counter[str] = Counter()
     for (_, group), count in found.items():
@@ -85,7 +86,7 @@ def shares(stacks: Sequence[Sequence[Frame]]) -> dict[str, Any]:
 
 
 def samples(lines: Iterable[str]) -> Iterator[list[Frame]]:
-    """`perf script`'s text -> stacks, innermost frame first; an empty line ends a sample."""
+    """Parse the output of `perf script` into stacks, innermost frame first. An empty line ends a sample."""
     stack: list[Frame] = []
     for line in (*lines, ""):
         match = _FRAME.fullmatch(line)
@@ -100,7 +101,7 @@ _FRAME = re.compile(r"\s+[0-9a-f]+ (?P<symbol>.+?) \((?P<object>.*)\)")
 
 
 def _frame(symbol: str, path: str) -> Frame:
-    """`py::Value.f:/a/b.py` lies in the file, not in the object that was made for perf to find it."""
+    """`py::Value.f:/a/b.py` belongs to that source file, not to the object that Python's trampoline made for perf."""
     if symbol.startswith("py::"):
         function, _, file = symbol.removeprefix("py::").rpartition(":")
         return Frame(f"py::{function}", Path(file).name)
@@ -108,9 +109,9 @@ def _frame(symbol: str, path: str) -> Frame:
 
 
 def _keep_stacks(stacks: Iterable[Sequence[Frame]], file: Path) -> None:
-    """Folded, outermost first: Python's functions from the work on, then the C that the innermost of them called.
+    """Write folded stacks, outermost first: Python functions inside `exercise`, then C called by the innermost one.
 
-    What the interpreter does between two of Python's functions is the same each time.
+    Omits the interpreter's C frames between two Python functions, because they are always the same.
     """
     counts: Counter[str] = Counter()
     for stack in stacks:
@@ -127,16 +128,16 @@ def _name(frame: Frame) -> str:
 
 
 def _trampoline(session: Session) -> tuple[str, ...]:
-    """What has Python's own functions on the stack: 3.13's option tells an unwinder how to go on, 3.12's does not."""
+    """Options that put Python functions on the stack. Unwinding works with 3.13's option, but not with 3.12's."""
     if session.interpreter.implementation != "cpython" or session.interpreter.minor < (3, 12):
         return ()
     return ("-X", "perf_jit") if session.interpreter.minor >= (3, 13) else ("-X", "perf")
 
 
 def find() -> str:
-    """Its path. Raises NoProfile where it is missing, or the system refuses it."""
+    """Path of perf. Raises NoProfile if it is missing, or if the system does not permit it."""
     if sys.platform != "linux":
-        raise NoProfile("skipped", "perf is Linux's own", "Profile there.")
+        raise NoProfile("skipped", "perf exists only on Linux", "Profile there.")
     program = which("perf")
     if not program:
         raise NoProfile("skipped", "perf is not installed", REMEDY)
@@ -147,13 +148,13 @@ def find() -> str:
             ask(command, seconds=PROBE_SECONDS, folder=Path(folder))
         except NoAnswer as none:
             remedy = "As root: `sysctl kernel.perf_event_paranoid=1`."
-            raise NoProfile("skipped", f"perf may not profile: it {none}", remedy) from None
+            raise NoProfile("skipped", f"perf is not permitted to profile: it {none}", remedy) from None
     return program
 
 
 def _read(command: list[str], folder: Path) -> str:
-    """What perf writes. Raises NoProfile where it takes too long."""
-    environment = {"PATH": os.defpath, "LC_ALL": "C", "HOME": str(folder)}  # a cache of objects would go to HOME
+    """Output of a perf command. Raises NoProfile if it takes too long."""
+    environment = {"PATH": os.defpath, "LC_ALL": "C", "HOME": str(folder)}  # perf may cache objects in HOME
     try:
         result = subprocess.run(  # noqa: S603  (a list of arguments)
             command,
@@ -172,7 +173,7 @@ def _read(command: list[str], folder: Path) -> str:
 
 @contextlib.contextmanager
 def _without_litter(pid: int) -> Iterator[None]:
-    """Remove what Python and perf leave in /tmp, a place that CPython does not let anybody choose."""
+    """Remove the files that Python and perf leave in /tmp, a location that CPython hard-codes."""
     try:
         yield
     finally:

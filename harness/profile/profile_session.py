@@ -1,4 +1,4 @@
-"""What a profiler is given, and how it has the cell worked on meanwhile: in a fresh process, apart from all timing."""
+"""Session: what a profiler receives, and how it runs the cell's worker in a fresh process, separate from all timing."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from harness.worker.job import CountJob, ProfileJob
 from results.record import Cell
 
 DRAW = isolate.Draw()
-"""One for all: what differs between two profiles is then the engine."""
+"""The same draw for all profiles, so that two profiles differ only in their cells."""
 ENDING_SECONDS = 60.0
-"""What a worker may take beyond what it was asked to: start, preparation, and what the profiler makes of it."""
+"""Extra time of a worker beyond the profiled time: start, preparation, and the profiler's own processing."""
 
 
 GENERATED = ROOT / ".zoomgrad" / "generated"
-"""Where generated Python is written for a profiler: Scalene shows lines of files below the project only."""
+"""Folder for generated Python. Scalene shows only lines of files below the project."""
 
 
 class NoProfile(Exception):
-    """A profiler that is missing, refuses, or saw nothing: a status, why, and what to do."""
+    """A profiler is missing, refuses, or saw nothing. Holds a profile's status, reason and remedy."""
 
     def __init__(self, status: str, reason: str, remedy: str = "") -> None:
         super().__init__(f"{reason}\n  {remedy}")
@@ -39,26 +39,26 @@ class NoProfile(Exception):
 
 
 class Run(Protocol):
-    """Runs a command: the process boundary, where tests put a fake. `containment.run` is the real one."""
+    """Run a command: the process boundary, which tests replace with a fake. `containment.run` is the real one."""
 
     def __call__(self, command: list[str], environment: dict[str, str], folder: str, limits: Limits) -> Finished: ...
 
 
 @dataclass(frozen=True)
 class Session:
-    """One cell under one profiler: what the profiler is given."""
+    """One cell under one profiler."""
 
     cell: Cell
     engine: Engine
     interpreter: Interpreter
     python: Callable[[str], Path]
-    """Lock -> the Python of the interpreter's environment with what that lock lists. Raises NoEnvironment."""
+    """Lock file's name -> path of the Python in the environment with its packages. Raises NoEnvironment."""
     seconds: float
     """How long to profile."""
     limits: Limits
-    """A worker that takes more is ended."""
+    """Limits of a worker."""
     folder: Path
-    """The cell's own, for what is kept beside the profile."""
+    """The cell's folder for files beside the profile."""
     run: Run = containment.run
 
     def work(
@@ -69,11 +69,11 @@ class Session:
         seconds: float | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """Have the cell worked on by a worker; gives its reply.
+        """Train the cell in a worker, and return its reply.
 
-        command: from the job's file to what runs `harness.worker.profiling.profile` on it; relative paths in it are in
-        a directory that is gone after this. seconds: how long, if not for the whole session. Raises NoProfile with the
-        worker's own reason.
+        command: maps the job's file to a command that runs `harness.worker.profiling.profile` on it. Its relative paths
+        refer to a folder that is removed afterwards. seconds: duration, by default the session's. Raises NoProfile with
+        the worker's reason.
         """
         return self.answer(
             "profile",
@@ -97,9 +97,9 @@ class Session:
         *,
         environment: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """Have a worker do any job; gives its reply. Otherwise as `work`.
+        """Run any job in a worker, and return its reply. Otherwise as `work`.
 
-        task: the name of the worker's module. job: from the reply's file to the job.
+        task: name of the worker's module. job: maps the reply's file to the job.
         """
         with tempfile.TemporaryDirectory(prefix="zoomgrad-", ignore_cleanup_errors=True) as folder:
             reply_file = Path(folder) / "reply.json"
@@ -117,12 +117,12 @@ class Session:
 
 
 WORKER = ("-m", "harness.worker.profiling.profile")
-"""What follows a Python, and is followed by the job's file."""
+"""Arguments between the Python and the job's file."""
 
 Profiler = Callable[[Session], dict[str, Any]]
-"""Gives the fields of its Profile except those that `run_profilers` adds. Raises NoProfile."""
+"""Returns the fields of its Profile except those that `run_profilers` adds. Raises NoProfile."""
 
 
 def common(reply: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that every profile takes from a worker's reply."""
+    """Fields that every profile takes from a worker's reply."""
     return {key: reply[key] for key in ("steps", "seconds", "preparations", "worker_seconds")}

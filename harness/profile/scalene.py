@@ -1,7 +1,7 @@
-"""Scalene: CPU time and memory by line of source, on CPython.
+"""Scalene: CPU time and memory by source line, on CPython.
 
-Its traps, each met: too short a run writes no file and still exits with 0; the text of a line is escaped for a page, so
-lines are read from their files; imports would be a third of what it sees, so it waits to be told when to begin.
+Known traps: after too short a run it writes no file but exits with 0. It escapes source lines for HTML, so lines are
+read from their files instead. Imports would be a third of its samples, so the worker tells it when to begin.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from results.profile import Line
 
 LOCK = "profile-worker"
 PAGE = "scalene.html"
-"""Its own standalone page, kept beside the profile."""
+"""Scalene's own standalone page, stored beside the profile."""
 PAGE_SECONDS = 120.0
 MIB = 2**20
 
 
 def profile(session: Session) -> dict[str, Any]:
-    """CPU shares and allocations of every line with a sample; keeps its page and its stacks."""
+    """CPU shares and allocations of every line with a sample. Also stores Scalene's page and stacks."""
     if session.interpreter.implementation != "cpython":
         raise NoProfile("skipped", f"Scalene does not run on {session.interpreter.name}", "Profile a CPython.")
     if sys.platform == "win32":
@@ -45,7 +45,7 @@ def profile(session: Session) -> dict[str, Any]:
         if not file.exists():
             raise NoProfile(
                 "failed",
-                f"Scalene kept nothing of {reply['seconds']:.1f} s: {reply['output'] or 'it said nothing'}",
+                f"Scalene wrote nothing after {reply['seconds']:.1f} s: {reply['output'] or 'no output'}",
                 "Give it longer with --seconds.",
             )
         found = json.loads(file.read_text(encoding="utf-8"))
@@ -67,7 +67,7 @@ def profile(session: Session) -> dict[str, Any]:
 
 
 def _lines(found: dict[str, Any]) -> Iterator[Line]:
-    """Every line with a sample, of the project's own files."""
+    """Lines of the project's files that have a sample."""
     for name, file in sorted(found["files"].items()):
         path = Path(name)
         if not path.is_relative_to(ROOT):
@@ -92,10 +92,10 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
 
 
 def folded(found: dict[str, Any]) -> Iterator[tuple[str, float]]:
-    """Stacks and their seconds: `function (file:line)` each, outermost first; what is not Python's is a leaf `C`."""
+    """Stacks with their seconds: frames as `function (file:line)`, outermost first. Native time is a leaf `C`."""
     for frames, weights in found.get("stacks", ()):
         names = [_frame(frame) for frame in frames]
-        work = next((n for n, name in enumerate(names) if name.startswith("exercise")), 0)  # before it is runpy
+        work = next((n for n, name in enumerate(names) if name.startswith("exercise")), 0)  # earlier frames are runpy
         stack = ";".join(names[work:])
         if weights["python_time"] > 0:
             yield stack, weights["python_time"]
@@ -115,7 +115,7 @@ def _for_pages(session: Session) -> Limits:
 
 
 def _keep_page(session: Session, python: Path, file: Path) -> None:
-    """Have Scalene write its own page; a profile without one is a profile."""
+    """Let Scalene write its own page. The profile is valid without it."""
     command = [str(python), "-m", "scalene", "view", "--standalone", str(file)]
     session.run(command, isolate.worker_environment(DRAW), str(file.parent), _for_pages(session))
     page = file.parent / "scalene-profile.html"

@@ -1,7 +1,7 @@
-"""What the functions of an interpreter do: the rules from a sample's stack to a group.
+"""Stack of a sample -> group of work, such as allocation or garbage collection, by rules on function names.
 
-The names are CPython's own, from 3.9 to 3.14. A rule with `anywhere` counts all that happens below such a function; of
-what is left, the innermost function decides.
+The names are those of CPython 3.9 to 3.14. A rule with `anywhere` also covers everything that its functions call.
+Otherwise the innermost function decides.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import NamedTuple
 
 
 class Frame(NamedTuple):
-    """A function on a sampled stack, and the file that it lies in."""
+    """A function on a sampled stack, and the file name of its library or program."""
 
     symbol: str
     object: str
 
 
 class Rule(NamedTuple):
-    """Functions of a group."""
+    """Assigns functions to a group."""
 
     group: str
     pattern: re.Pattern[str]
     anywhere: bool = False
     by_object: bool = False
-    """Whether the pattern is for the file, not for the function."""
+    """Whether the pattern matches the file, not the function."""
 
 
 def _rule(group: str, pattern: str, **options: bool) -> Rule:
@@ -35,10 +35,10 @@ def _rule(group: str, pattern: str, **options: bool) -> Rule:
 OTHERS = "others"
 
 TRANSPARENT = re.compile(r"^__tls_get_addr|^_*mem(set|move|cpy|cmp)|@plt$")
-"""On behalf of their callers, who count."""
+"""Helpers that work for their callers. A sample in them counts for the caller."""
 
 RULES = (
-    # gc_collect_main was collect until 3.11; a compiler may have put either into its caller.
+    # gc_collect_main was named collect until 3.11. The C compiler may have inlined either.
     _rule(
         "garbage collector",
         r"^(_?Py)?_?gc_collect|^collect(_main|_generations|_with_callback|_increment|_young|_full)?(\.|$)",
@@ -57,7 +57,7 @@ RULES = (
         anywhere=True,
     ),
     _rule("machine code of the JIT", r"^(//anon|\[anon|\[unknown|anon_inode|perf-\d+\.map)", by_object=True),
-    _rule("PyPy's runtime", r"^(lib)?pypy", by_object=True),  # distributions strip its symbols
+    _rule("PyPy's runtime", r"^(lib)?pypy", by_object=True),  # distributions strip its symbol names
     _rule("compiled code", r"^program\.so", by_object=True),
     _rule(
         "C compiler",
@@ -103,11 +103,11 @@ RULES = (
         r"^(list|tuple|array|zip|enum|range|reversed)|^_?Py(List|Tuple|Iter|Sequence)|^PyObject_[GS]etItem|[iI]ter(next)?$",
     ),
 )
-"""The first that fits decides."""
+"""The first matching rule decides."""
 
 
 def group_of(stack: Sequence[Frame]) -> str:
-    """The group of a sample; its innermost frame is the first."""
+    """Group of a sample. stack: innermost frame first."""
     innermost = next((n for n, frame in enumerate(stack) if not TRANSPARENT.search(frame.symbol)), 0)
     for rule in RULES:
         for frame in stack if rule.anywhere else stack[innermost : innermost + 1]:

@@ -1,7 +1,7 @@
-"""One worker, one fresh process: starts it, limits it, and turns whatever happens into a reply.
+"""Job -> reply: start one worker in a fresh process within limits, and turn whatever happens into a reply.
 
-The process boundary: tests put a fake in place of `Isolate` and script what a worker answers. What a real one answers
-is checked here (`harness/run/replies.py`); how it is kept within its limits is the business of `harness/containment`.
+This is the process boundary: tests replace `Isolate` with a fake that scripts a worker's answers. Real answers are
+checked by `harness/run/replies.py`. `harness/containment` enforces the limits.
 """
 
 from __future__ import annotations
@@ -33,38 +33,41 @@ RUN = "ZOOMGRAD_RUN"
 
 KEPT = (
     *("LANG", "LC_ALL", "PATH", "ZOOMGRAD_CACHE", "ZOOMGRAD_DATA"),
-    *INHERITED,  # so that compilers have it, too
+    *INHERITED,  # compilers need these
 )
-"""All that a worker inherits of the environment: the rest would differ from machine to machine."""
+"""Environment variables that a worker inherits. The others would differ between machines."""
 
 PADDING = "ZOOMGRAD_PADDING"
 MOST_PADDING = 4096
-"""Bytes: a page. Where the stack begins moves with the environment's size (Mytkowicz et al., "Producing wrong data
-without doing anything obviously wrong!", ASPLOS 2009)."""
+"""A page, in bytes. The size of the environment shifts the start of the stack, which affects timings (Mytkowicz et al.,
+"Producing wrong data without doing anything obviously wrong!", ASPLOS 2009)."""
 
 
 @dataclass(frozen=True)
 class Draw:
-    """What is drawn anew for each process, so that no figure hangs on one draw; the same seed draws alike."""
+    """Random properties of a worker process, drawn for each block so that no figure depends on a single draw.
+
+    The run's seed and the block determine them.
+    """
 
     hash_seed: int = 0
     padding: int = 0
-    """Bytes added to its environment."""
+    """Number of bytes added to the environment."""
 
 
 @dataclass(frozen=True)
 class WorkerResult:
-    """What came out of a worker: its reply dictionary, its wall time, and pyperf's file where it timed anything."""
+    """A worker's reply, its wall time, and pyperf's file if it timed anything."""
 
     reply: dict[str, Any]
     seconds: float
     pyperf: bytes | None = None
     other_load: float = 0.0
-    """Processors that others kept busy meanwhile, or that a hypervisor gave to others, on average."""
+    """Average number of processors that other processes kept busy meanwhile, or that a hypervisor gave away."""
 
 
 class Isolate(Protocol):
-    """Runs one job in a process of its own; never raises for what a worker does. Raises OSError for a full disk."""
+    """Run one job in a separate process. A worker's failure is a reply. Raises OSError for a full disk."""
 
     def __call__(
         self, task: Task, python: Path, job: Job | VouchJob, *, limits: Limits, draw: Draw
@@ -80,9 +83,9 @@ def isolate(
     draw: Draw,
     package: str = "harness.worker",
 ) -> WorkerResult:
-    """Run the job's worker, that module of the package, under `python`; its crash or silence is a reply too."""
+    """Run the module `package`.`task` under `python` with the job. A crash or a missing reply becomes a reply too."""
     environment = worker_environment(draw)
-    # An engine may have put anything into the folder, or have removed it.
+    # An engine may have put anything into the folder, or removed the folder.
     with tempfile.TemporaryDirectory(prefix="zoomgrad-", ignore_cleanup_errors=True) as folder:
         reply_file = Path(folder) / "reply.json"
         job_file, pyperf_file = Path(folder) / "job.json", Path(folder) / "pyperf.json"
@@ -91,12 +94,12 @@ def isolate(
         if task == "measure":
             job = cast(Job, job)
             command += ["--quiet", "--processes=1", f"--values={job['values']}", f"--warmups={job['warmups']}"]
-            # The worker sets the loops itself, once it has prepared. pyperf's own worker would lose the environment.
+            # The worker sets the loops itself after preparing. pyperf's worker inherits only the variables named here.
             command += ["--loops=1", f"--inherit-environ={','.join(environment)}", f"--output={pyperf_file}"]
         start, others = time.perf_counter(), _others_cpu_seconds()
         finished = run([*command, str(job_file)], environment, folder, limits)
         seconds = time.perf_counter() - start
-        # A tick of the system's clock may fall on the wrong side.
+        # The system's clock ticks may make the difference slightly negative.
         other_load = max(0.0, _others_cpu_seconds() - others) / seconds
         reply, times = reply_of(reply_file, task, finished, limits, job["engine"]), None
         if task == "measure" and reply["status"] == "measured":
@@ -107,11 +110,11 @@ def isolate(
 
 
 def _with_times(reply: dict[str, Any], file: Path, job: Job, output: str) -> tuple[dict[str, Any], bytes | None]:
-    """The reply of a worker that measured, and pyperf's file; a failure where that is missing or wrong."""
+    """The measuring worker's reply with pyperf's file, or a failed reply if the file is missing or invalid."""
     try:
         times = read_bounded(file)
         if times is None:
-            raise WrongReply(f"pyperf kept no result: {output or 'it said nothing'}")
+            raise WrongReply(f"pyperf wrote no result: {output or 'no output'}")
         check_times(times, job["values"])
     except WrongReply as wrong:
         return {"status": "failed", "reason": str(wrong)}, None
@@ -119,9 +122,9 @@ def _with_times(reply: dict[str, Any], file: Path, job: Job, output: str) -> tup
 
 
 def _refuse_full_disk(folder: Path) -> None:
-    """Raise OSError where the disk has no space left: then a worker that failed says nothing of its engine.
+    """Raise OSError if the disk is full, because a worker's failure then says nothing about its engine.
 
-    No record is written, so that the run measures the cell once it is resumed.
+    No record is written in this case, so a resumed run measures the cell.
     """
     try:
         (folder / "space").write_bytes(bytes(1 << 16))
@@ -131,19 +134,19 @@ def _refuse_full_disk(folder: Path) -> None:
 
 
 def _others_cpu_seconds() -> float:
-    """Processor time that went to anybody but this process and those it has waited for, stolen time included."""
+    """Processor time of all processes except this one and its reaped children, including stolen time."""
     everybody = psutil.cpu_times()
     idle = everybody.idle + getattr(everybody, "iowait", 0.0)
-    # `user` and `nice` count what guests of this machine used already.
+    # `user` and `nice` already include the time of guests.
     guests = getattr(everybody, "guest", 0.0) + getattr(everybody, "guest_nice", 0.0)
     return float(sum(everybody) - idle - guests - sum(os.times()[:4]))
 
 
 def worker_environment(draw: Draw) -> dict[str, str]:
-    """All environment variables of a worker."""
+    """Return all environment variables of a worker."""
     environment = {name: os.environ[name] for name in KEPT if name in os.environ}
     environment.update(PYTHONPATH=str(ROOT), PYTHONHASHSEED=str(draw.hash_seed), PYTHONNOUSERSITE="1")
-    # NumPy's threads spin for a while after it is imported, on a core that something else is timed on.
+    # NumPy's threads spin for a while after import, and would disturb the timing on another core.
     environment.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
     environment[PADDING] = "." * draw.padding
     environment[HARNESS] = identity()
@@ -151,7 +154,7 @@ def worker_environment(draw: Draw) -> dict[str, str]:
 
 
 def reply_of(file: Path, task: str, finished: Finished, limits: Limits, engine: str) -> dict[str, Any]:
-    """What the engine's worker wrote there, or the reason why that is nothing or can't be believed."""
+    """The reply in the worker's file, or a failed reply with the reason if it is missing, invalid or over a limit."""
     if finished.code is None:
         return limits.reply(finished.limit)
     try:
@@ -165,7 +168,7 @@ def reply_of(file: Path, task: str, finished: Finished, limits: Limits, engine: 
     if reply is None:
         reply = {
             "status": "failed",
-            "reason": f"the worker {_how_it_ended(finished.code)}: {finished.output or 'it wrote nothing'}",
+            "reason": f"the worker {_how_it_ended(finished.code)}: {finished.output or 'no output'}",
         }
     if reply.get("limit") == "memory" or (reply["status"] == "failed" and _NO_MEMORY.search(reply["reason"])):
         short = limits.reply("memory")
@@ -174,12 +177,12 @@ def reply_of(file: Path, task: str, finished: Finished, limits: Limits, engine: 
 
 
 _NO_MEMORY = re.compile(r"\bMemoryError\b|(?i:out of memory)|virtual memory exhausted|std::bad_alloc")
-"""What interpreters and compilers say where an allocation fails: most of them can't be asked."""
+"""Messages of interpreters and compilers about a failed allocation. Most of them give no other sign."""
 
 
 def _how_it_ended(code: int) -> str:
     if code >= 0:
-        # pyperf's manager reports its worker's death by signal as an exit code of its own; the output has it.
+        # If a signal killed pyperf's worker, its manager exits with a code of its own, and the output names the signal.
         return f"ended with exit code {code} and no reply"
     try:
         return f"was ended by {signal.Signals(-code).name}"

@@ -25,7 +25,7 @@ LOCK = "ZOOMGRAD_LOCK"
 """Environment variable: another file to lock."""
 
 MOST_BYTES = 4096
-"""Of what a holder says of itself."""
+"""Limit for reading the holder's description of itself."""
 
 
 class Busy(Exception):
@@ -33,7 +33,7 @@ class Busy(Exception):
 
 
 def lock_file() -> Path:
-    """The file that all runs of this machine lock. Not in TMPDIR, which is another folder for every user on macOS."""
+    """The file that all runs of this machine lock. Not in TMPDIR, which on macOS differs from user to user."""
     named = os.environ.get(LOCK)
     if named:
         return Path(named)
@@ -43,10 +43,10 @@ def lock_file() -> Path:
 
 @contextlib.contextmanager
 def locked(command: Sequence[str], *, waiting: Callable[[str], None] | None = None) -> Iterator[None]:
-    """Hold the machine's lock, for that command.
+    """Hold the machine's lock while that command runs.
 
-    waiting: called once with the lock's holder; then this waits for the lock. None: raise Busy instead. Raises OSError
-    where the file can't be opened or is not one to lock.
+    waiting: called once with the lock's holder before waiting for the lock. None: raise Busy instead of waiting.
+    Raises OSError if the file can't be opened or is not a regular file.
     """
     if sys.platform == "win32":
         with _locked_on_windows(waiting):
@@ -55,7 +55,7 @@ def locked(command: Sequence[str], *, waiting: Callable[[str], None] | None = No
     file = _open(lock_file())
     try:
         _lock(file, waiting)
-        while not _is_the_lock(file):  # somebody removed it while we waited
+        while not _is_the_lock(file):  # the file was removed while we waited
             os.close(file)
             file = _open(lock_file())
             _lock(file, waiting)
@@ -69,7 +69,7 @@ def locked(command: Sequence[str], *, waiting: Callable[[str], None] | None = No
 
 
 def _lock(file: int, waiting: Callable[[str], None] | None) -> None:
-    import fcntl  # POSIX's own
+    import fcntl  # POSIX only
 
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -82,7 +82,7 @@ def _lock(file: int, waiting: Callable[[str], None] | None) -> None:
 
 
 def _is_the_lock(file: int) -> bool:
-    """Whether others who open the lock's file open this one."""
+    """Whether the lock's path still leads to this open file."""
     try:
         return os.path.samestat(os.fstat(file), lock_file().stat())
     except OSError:
@@ -90,8 +90,8 @@ def _is_the_lock(file: int) -> bool:
 
 
 def _open(path: Path) -> int:
-    """Open the lock's file, or create it for everybody. Raises OSError."""
-    # /tmp is anybody's: no link is followed, and no FIFO waited for. Workers do not inherit the descriptor.
+    """Open the lock's file, or create it with write permission for all users. Raises OSError."""
+    # Anybody may write to /tmp, so do not follow a link or block on a FIFO. Workers do not inherit the descriptor.
     flags = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     while True:
         try:
@@ -101,20 +101,20 @@ def _open(path: Path) -> int:
             try:
                 file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | flags, 0o666)
             except FileExistsError:
-                continue  # somebody was faster
+                continue  # another process was faster
             with contextlib.suppress(OSError):
-                os.fchmod(file, 0o666)  # whatever the umask: the next user writes into it, too
+                os.fchmod(file, 0o666)  # overrides the umask, because other users write to the file too
         except PermissionError:
-            file = os.open(path, os.O_RDONLY | flags)  # enough for a lock, but we can't write our name
+            file = os.open(path, os.O_RDONLY | flags)  # enough for locking, but not for naming the holder
         break
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
-        raise OSError(f"{path} is not a file that can be locked")
+        raise OSError(f"{path} is not a regular file, so it can't be locked")
     return file
 
 
 def _write(file: int, text: bytes) -> None:
-    # A second name would be a file of ours that somebody linked here, for us to overwrite.
+    # A hard link may be a trap: somebody linked one of our own files here for us to overwrite.
     with contextlib.suppress(OSError):
         if os.fstat(file).st_nlink <= 1:
             os.ftruncate(file, 0)
@@ -137,7 +137,7 @@ def _introduction(command: Sequence[str]) -> bytes:
 
 
 def _holder(file: int) -> str:
-    """`pid 123 (ada, since 10:02, `zoomgrad run` in /home/ada)`; empty where nobody said that."""
+    """`pid 123 (ada, since 10:02, `zoomgrad run` in /home/ada)`; empty if the file does not say."""
     try:
         facts = json.loads(os.pread(file, MOST_BYTES, 0))
         pid, user, since, command, folder = (

@@ -1,7 +1,7 @@
-"""What a worker wrote -> a reply that can be believed in form: known fields, right types, finite figures in range.
+"""Worker's files -> a validated reply: known fields, right types, finite figures in range.
 
-A worker runs an engine, and an engine is anybody's code. Its files are read here and nowhere else. What does not fit
-becomes the reply of a failed worker, which names the field.
+A worker runs an engine, which may be anybody's code, so only this module reads its files. Anything invalid becomes the
+reply of a failed worker, which names the field.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from results.fields import Bytes, Count, OneLine, Seconds, Share, Text
 from results.files import NotAsWritten, read_bytes
 
-REMEDY = "Mend the engine."
+REMEDY = "Fix the engine."
 
 
 class WrongReply(Exception):
-    """A worker's file that is not what it should be: which, and how."""
+    """A worker's file is missing or invalid. The text names the file or field and the fault."""
 
 
 Positive = Annotated[int, Field(ge=1, le=2**53)]
@@ -43,7 +43,7 @@ class _Proof(BaseModel):
 
 
 class Measured(_Told):
-    """Of a worker that measured; the fields of `harness.worker.job.MeasureReply`."""
+    """Reply of a measuring worker, with the fields of `harness.worker.job.MeasureReply`."""
 
     phases: dict[OneLine, Seconds]
     stretch_steps: Positive
@@ -66,14 +66,14 @@ class Measured(_Told):
 
 
 class Vouched(_Told):
-    """Of a worker that vouches; the fields of `VouchReply`."""
+    """Reply of a vouching worker, with the fields of `VouchReply`."""
 
     drills: list[OneLine]
     steps: Positive
 
 
 class Profiled(_Told):
-    """Of a worker that was profiled; the fields of `ProfileReply`."""
+    """Reply of a profiled worker, with the fields of `ProfileReply`."""
 
     steps: Positive
     seconds: Seconds
@@ -84,7 +84,7 @@ class Profiled(_Told):
 
 
 class Counted(_Told):
-    """Of a worker whose instructions were counted; the fields of `CountReply`."""
+    """Reply of a worker whose instructions were counted, with the fields of `CountReply`."""
 
     steps: Positive
     counts: Annotated[list[Seconds], Field(min_length=2, max_length=2)]
@@ -93,7 +93,7 @@ class Counted(_Told):
 
 
 class NoResult(BaseModel):
-    """Of a worker that says why it has no result."""
+    """Reply of a worker without a result, with the reason."""
 
     model_config = ConfigDict(strict=True)
 
@@ -101,7 +101,7 @@ class NoResult(BaseModel):
     reason: Annotated[Text, Field(min_length=1)]
     remedy: Text = ""
     disagrees: bool = False
-    """Of a worker that vouches: it failed because its numbers differ from a witness's."""
+    """Whether a vouching worker failed because its numbers differ from a witness's."""
     limit: Literal["", "memory"] = ""
 
 
@@ -111,24 +111,24 @@ MODELS = {
     "profile": TypeAdapter[Any](Annotated[Profiled | NoResult, Field(discriminator="status")]),
     "count": TypeAdapter[Any](Annotated[Counted | NoResult, Field(discriminator="status")]),
 }
-"""By task, which is the name of the worker's module."""
+"""Task, which is the name of the worker's module -> its reply."""
 
 
 def read_reply(file: Path, task: str) -> dict[str, Any] | None:
-    """The reply in that file; None where there is no file. Raises WrongReply, which names the field."""
+    """Read and validate the reply; None if there is no file. Raises WrongReply, which names the field."""
     content = read_bounded(file)
     if content is None:
         return None
     try:
         reply = MODELS[task].validate_json(content)
     except ValidationError as error:
-        raise WrongReply(f"its reply is wrong: {first_error(error)}") from None
+        raise WrongReply(f"its reply is invalid: {first_error(error)}") from None
     told: dict[str, Any] = reply.model_dump(exclude_unset=True)
     return told
 
 
 def first_error(error: ValidationError) -> str:
-    """The first field that is wrong, what it should be, and what it is, in one line."""
+    """One line: the first invalid field, what it should be, and what it is."""
     first = error.errors(include_url=False)[0]
     statuses = {"measured", "skipped", "failed"}
     field = ".".join(str(part) for part in first["loc"] if part not in statuses) or "the file as a whole"
@@ -137,9 +137,9 @@ def first_error(error: ValidationError) -> str:
 
 
 def read_bounded(file: Path) -> bytes | None:
-    """A regular file's content; None where there is none. Raises WrongReply for anything else, or for too much."""
+    """Content of a regular file; None if it does not exist. Raises WrongReply for other kinds and for large files."""
     try:
-        # An engine may have put a FIFO or a link in its place: neither is waited for or followed.
+        # An engine may have replaced the file by a FIFO or a link: do not block, and do not follow.
         return read_bytes(file, follow_links=False)
     except FileNotFoundError:
         return None
@@ -150,12 +150,12 @@ def read_bounded(file: Path) -> bytes | None:
 
 
 def check_times(content: bytes, values: int) -> None:
-    """Raise WrongReply unless that is pyperf's file with so many finite times, or with one time of a slow step."""
+    """Raise WrongReply unless pyperf wrote the file, with `values` finite times, or one time of a slow step."""
     try:
         benchmark = read_times(content)
         found = benchmark.get_values()
         warmups = [seconds for run in benchmark.get_runs() for _, seconds in run.warmups]
-    except Exception as error:  # what pyperf raises for a file that it did not write has many types
+    except Exception as error:  # pyperf raises errors of many types for a file that it did not write
         raise WrongReply(f"pyperf can't read the times: {type(error).__name__}: {str(error)[:200]}") from None
     if len(found) not in (1, values):
         raise WrongReply(f"pyperf's file has {len(found)} times instead of {values}")
@@ -165,7 +165,7 @@ def check_times(content: bytes, values: int) -> None:
 
 
 def read_times(content: bytes) -> Any:
-    """The one benchmark of pyperf's file. Raises what pyperf raises, of many types."""
-    import pyperf  # here: most commands read no times
+    """Read the single benchmark of pyperf's file. Raises any of pyperf's errors, which have many types."""
+    import pyperf  # most commands read no times
 
     return pyperf.Benchmark.loads(content.decode("utf-8"))

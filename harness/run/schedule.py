@@ -1,7 +1,7 @@
-"""Cells -> records: every cell once a block, blocks in shuffled order, one worker at a time.
+"""Plan -> records: every cell once per block in shuffled order, one worker at a time.
 
-Shuffling each block anew makes a drift of the machine hit all cells alike. A record is on disk before the next worker
-starts; a cell that brought no result is not tried again in later blocks, and never stops the others.
+Each block is shuffled anew, so that a drift of the machine affects all cells equally. A record is on disk before the
+next worker starts. A cell without a result is not tried again in later blocks, and never stops the others.
 """
 
 from __future__ import annotations
@@ -33,33 +33,33 @@ from results.store import Store
 NO_ENVIRONMENT_REMEDY = "Check the network, then resume the run."
 
 MOST_BLOCKS = 60
-"""That a run adds until it is precise: a speedup that is not by then, the machine won't let be."""
+"""Limit on blocks that a run adds for precision. A speedup that is still imprecise by then stays so on this machine."""
 
 MOST_OFFSET_STEPS = 4
-"""About a period of the garbage collector's, in steps of the workloads that have one; slow steps are dear."""
+"""About one period of the garbage collector, in steps of the workloads that have one. More would waste slow steps."""
 
 BLOCK = "zoomgrad_block"
-"""What a run is known by in its cell's pyperf suite."""
+"""Metadata key that identifies a block in its cell's pyperf suite."""
 
 Environment = Callable[[Interpreter], Path]
-"""Makes or finds a worker environment; gives its Python. Raises NoEnvironment."""
+"""Make or find a worker environment, and return the path of its Python. Raises NoEnvironment."""
 
 
 class Observer(Protocol):
-    """Is told what happens; the command line shows it."""
+    """Receives the events of a schedule. The command line displays them."""
 
     def started(self, cell: Cell, block: int) -> None: ...
     def finished(self, record: Record, seconds_left: float) -> None: ...
     def extended(self, cells: int) -> None:
-        """One more block, of so many cells."""
+        """One more block with this number of cells was added."""
 
     def abandoned(self) -> None:
-        """A further block of a cell that brought no result is left out."""
+        """A further block of a cell without a result is skipped."""
 
 
 @dataclass
 class _Progress:
-    """Estimated seconds of work done and left, and the seconds really taken: the ratio corrects the estimate."""
+    """Estimated seconds of work done and left, and the actual seconds taken, whose ratio corrects the estimate."""
 
     left: float
     done: float = 0.0
@@ -69,13 +69,13 @@ class _Progress:
         self.left -= estimate
         self.done += estimate
         self.taken += seconds
-        # The first cells say little about the rest; the plan's own estimate fades out over the first minute of it.
+        # The first cells say little about the rest, so the plan's estimate counts like one minute of finished work.
         return max(0.0, self.left * (self.taken + 60.0) / (self.done + 60.0))
 
 
 @dataclass
 class Schedule:
-    """Carries a plan out, through `isolate`, into `store`."""
+    """Carries out a plan: runs its workers with `isolate` and writes their records to `store`."""
 
     plan: Plan
     store: Store
@@ -84,12 +84,12 @@ class Schedule:
     observer: Observer
     _vouched: dict[str, Vouching | NoVouching] = field(default_factory=dict)
     _given_up: set[Cell] = field(default_factory=set)
-    """Cells that brought no result while this schedule ran."""
+    """Cells that gave no result while this schedule ran."""
     _vouching_seconds: float = 0.0
-    """What its vouching workers have taken."""
+    """Total time of its vouching workers."""
 
     def execute(self) -> None:
-        """Measure what the store does not hold yet, then go on where the run asked for more precision."""
+        """Measure all cells and blocks missing from the store, then add blocks until the run's precision is reached."""
         self._measure_all(list(self.plan.order()))
         run = self.plan.run
         while run.precision:
@@ -99,9 +99,9 @@ class Schedule:
                 break
 
     def add_block(self, cells: Sequence[Cell]) -> bool:
-        """Measure one more block of some cells; whether there was one.
+        """Measure one more block of some cells. Return whether anything was measured.
 
-        There is none once the run has had its time, or where all of the cells were given up.
+        Nothing is if the block does not fit into the run's budget, or if all these cells were given up.
         """
         run, records = self.plan.run, self.store.records()
         block = _next_block(records)
@@ -115,16 +115,16 @@ class Schedule:
         return bool(self._measure_all([(block, cell) for cell in order]))
 
     def clean_up(self) -> None:
-        """Remove what only later blocks would have needed: shared objects and evidence, megabytes each."""
+        """Remove files that only further blocks would need: shared objects and evidence, megabytes each."""
         self.store.remove_objects()
         for vouching in self.store.vouchings():
             for voucher in vouching.vouchers:
                 self.store.remove(self.store.evidence_folder(voucher.cell))
 
     def _measure_all(self, planned: Sequence[tuple[int, Cell]]) -> int:
-        """Measure what is not on disk; gives how many records were written.
+        """Measure the planned points that are not on disk. Return the number of records written.
 
-        A cell for which no worker ran is tried again when a run is resumed: what it lacked may be there by now.
+        A resumed run tries a cell again if no worker ran for it, because what was missing may be there now.
         """
         records = [record for record in self.store.records() if _is_final(record)]
         finished = {(record.block, record.cell) for record in records}
@@ -143,7 +143,7 @@ class Schedule:
                 progress.left -= estimate
                 self.observer.abandoned()
                 continue
-            # The first cell of a workload waits until somebody vouches for it.
+            # Vouching for a workload happens before its first cell.
             estimate += estimates.pop(cell.workload, 0.0)
             self.observer.started(cell, block)
             vouched_before = self._vouching_seconds
@@ -160,7 +160,7 @@ class Schedule:
         return written
 
     def _measure(self, cell: Cell, block: int, before: Record | None) -> Record:
-        """One worker for one cell: its record, whatever happens. before: that of an earlier block."""
+        """Run one worker for one cell and return its record, whatever happens. before: record of an earlier block."""
         started_at = datetime.now(UTC)
 
         def without_result(status: str, reason: str, remedy: str = "", seconds: float = 0.0, limit: str = "") -> Record:
@@ -189,9 +189,9 @@ class Schedule:
         except NoVouching as nobody:
             return without_result(nobody.status, nobody.reason, nobody.remedy, limit=nobody.limit)
         if before and before.stretch_steps > vouching.steps:
-            # Another stretch in one of the blocks would be another figure.
-            reason = f"its earlier blocks train {before.stretch_steps:,} steps a stretch, and {vouching.reference.key}"
-            return without_result("failed", f"{reason} vouches for {vouching.steps:,} now", "Start a new run.")
+            # Blocks with different stretches are not comparable.
+            reason = f"earlier blocks train {before.stretch_steps:,} steps per stretch, but {vouching.reference.key}"
+            return without_result("failed", f"{reason} vouches for only {vouching.steps:,} now", "Start a new run.")
 
         job = self._job(cell, block, vouching, before)
         answer = self.isolate("measure", python, job, limits=Limits.of(self.plan.run.settings), draw=self._draw(block))
@@ -207,7 +207,7 @@ class Schedule:
         try:
             timed = _merge(answer.pyperf, block, self.store.pyperf_file(cell))
         except ValueError as error:
-            reason = f"pyperf refuses to put this block with the others: {error}"
+            reason = f"pyperf refuses to merge this block with the others: {error}"
             return without_result("failed", reason, "Start a new run.", answer.seconds)
         try:
             return Record.model_validate(
@@ -224,11 +224,11 @@ class Schedule:
                 }
             )
         except ValidationError as error:
-            reason = f"{cell.engine}: its figures make no record: {first_error(error)}"
+            reason = f"{cell.engine}: its figures are out of range for a record: {first_error(error)}"
             return without_result("failed", reason, REMEDY, answer.seconds)
 
     def _vouching(self, workload: str) -> Vouching:
-        """Who vouches for the workload's engines, asked once. Raises NoVouching, and NoEnvironment."""
+        """The cells that vouch for the workload's engines, determined once. Raises NoVouching and NoEnvironment."""
         if workload not in self._vouched:
             run = self.plan.run
             vouchers = Vouchers(
@@ -286,31 +286,31 @@ def _next_block(records: Sequence[Record]) -> int:
 
 
 def _is_final(record: Record) -> bool:
-    """Whether a worker ran for it: else nobody vouched, or an interpreter, its environment or data were missing."""
+    """Whether a worker ran for it. If not, vouching failed, or an interpreter, its environment or data was missing."""
     return record.status != "skipped" and (record.status == "measured" or record.worker_seconds > 0.0)
 
 
 def _merge(pyperf_json: bytes, block: int, suite_file: Path) -> Any:
-    """Put one process's pyperf result into its cell's suite file; gives that process's benchmark.
+    """Add one process's pyperf result to its cell's suite file, and return that process's benchmark.
 
-    Raises ValueError where pyperf holds that they don't belong together, as after a change of the host's name.
+    Raises ValueError if pyperf refuses to combine them, for example after a change of the host's name.
     """
-    import pyperf  # here: most commands read no times
+    import pyperf  # most commands read no times
 
     added = read_times(pyperf_json)
     added.update_metadata({BLOCK: block})
-    # A block whose record was lost is measured again, and must not count twice.
+    # A block whose record was lost is measured again and must not count twice.
     others = [run for run in _runs(suite_file) if run.get_metadata().get(BLOCK) != block]
     with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
         draft = Path(folder) / "suite.json"
         pyperf.Benchmark([*others, *added.get_runs()]).dump(str(draft), replace=True)
-        suite_file.parent.mkdir(exist_ok=True)  # git keeps no empty folder
+        suite_file.parent.mkdir(exist_ok=True)  # git does not keep empty folders
         write_atomically(suite_file, draft.read_text(encoding="utf-8"))
     return added
 
 
 def _runs(suite_file: Path) -> list[Any]:
-    """What the suite has so far. One that can't be read begins anew: its times are in the records."""
+    """Runs in the suite so far. An unreadable suite starts anew, because the records hold its times."""
     with contextlib.suppress(Exception):  # pyperf raises errors of many types for a damaged file
         return list(read_times(read_bounded(suite_file) or b"").get_runs())
     return []

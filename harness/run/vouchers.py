@@ -1,9 +1,9 @@
-"""Which engine vouches for which: `tuple` for two engines that run straight-line code, one of those for all others.
+"""Decide which engine vouches for which: `tuple` for two straight-line engines, and one of those for all others.
 
-`tuple` is micrograd with its children in order. It is simple enough to read and believe, but takes half a second a step
-on `mnist`. So it vouches over a few steps for two engines whose code went through different compilers. They vouch for
-each other over as many steps as a timed value takes, and every other engine is compared with the first of them.
-Where a machine has no C compiler, generated Python and a bytecode interpreter take their place, over fewer steps.
+`tuple` is micrograd with ordered children. Its code is simple enough to be trusted, but a step of `mnist` takes half a
+second. So it vouches over a few steps for two engines whose code went through different compilers. These vouch for each
+other over as many steps as a timed value takes, and every other engine is compared with the first of them. On a machine
+without a C compiler, generated Python and a bytecode interpreter take their place, over fewer steps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from results.store import Store
 
 
 class NoVouching(Exception):
-    """Nobody can vouch for a workload: a record's status, reason and remedy, and the limit that was hit."""
+    """No engine can vouch for a workload. Holds a record's status, reason, remedy and limit."""
 
     def __init__(self, status: str, reason: str, remedy: str, limit: str = "") -> None:
         super().__init__(reason)
@@ -35,29 +35,29 @@ class NoVouching(Exception):
 
 @dataclass(frozen=True)
 class Vouchers:
-    """Has the engines that vouch run on one interpreter, and keeps their evidence in a run's folder."""
+    """Runs the vouching engines on one interpreter, and stores their evidence in the run's folder."""
 
     isolate: Isolate
     store: Store
     interpreter: str
     python: Callable[[], Path]
-    """Of that interpreter's environment. Raises NoEnvironment."""
+    """Path of the Python in that interpreter's environment. Raises NoEnvironment."""
     seconds: float
-    """About how long a candidate trains."""
+    """Approximate training time of a candidate."""
     limits: Limits
 
     def vouching(self, workload: str, least_steps: int = 0) -> Vouching:
-        """Who vouches for the workload's engines: what the run's folder says, else who does now.
+        """The cells that vouch for the workload's engines: those in the run's folder, or else determined now.
 
-        least_steps: the longest stretch that the run has timed already, which later blocks must repeat.
-        Raises NoVouching, and NoEnvironment.
+        least_steps: the longest stretch that the run has timed so far, which later blocks must repeat.
+        Raises NoVouching and NoEnvironment.
         """
         known = self._known(workload)
         if known:
             return known
         timeout_seconds = self.limits.timeout_seconds
-        most_seconds = timeout_seconds / 4  # the worker has to start, prepare and write, too
-        # Evidence that is made anew is not what an earlier vouching was about, until this one is complete.
+        most_seconds = timeout_seconds / 4  # leaves time to start, prepare and write
+        # New evidence would contradict an earlier vouching until this one is complete.
         self.store.forget_vouching(workload)
         trusted, limit = self._ask(
             TRUSTED, workload, (), min(TRUSTED_SECONDS, self.seconds, most_seconds), TRUSTED_STEPS
@@ -66,7 +66,7 @@ class Vouchers:
             raise NoVouching(trusted.status, _nobody(workload, [trusted]), trusted.remedy, limit)
         found, passed_over = [trusted], []
         for engine in CANDIDATES:
-            # The second candidate goes as far as the first one went, if its time limit lets it.
+            # The second candidate trains as many steps as the first one, if its time limit permits.
             is_first = len(found) == 1
             seconds = min(self.seconds, most_seconds) if is_first else timeout_seconds / 2
             asked, _ = self._ask(engine, workload, found, seconds, MOST_STEPS if is_first else found[-1].steps)
@@ -85,7 +85,7 @@ class Vouchers:
         return vouching
 
     def _known(self, workload: str) -> Vouching | None:
-        """What the run's folder says, unless it is damaged: then it is made again."""
+        """The vouching in the run's folder; None if it is missing, incomplete or damaged."""
         try:
             known = self.store.vouching(workload)
             if known is None:
@@ -100,9 +100,9 @@ class Vouchers:
     def _ask(
         self, engine: str, workload: str, witnesses: Sequence[Voucher], seconds: float, steps: int
     ) -> tuple[Voucher | PassedOver, str]:
-        """Have one engine vouch; gives its voucher and the limit that it hit.
+        """Ask one engine to vouch. Return its voucher, or why it was passed over and the limit that it hit.
 
-        Raises NoVouching where its numbers differ from a witness's.
+        Raises NoVouching if its numbers differ from a witness's.
         """
         cell = Cell(engine=engine, interpreter=self.interpreter, workload=workload)
         job: VouchJob = {
@@ -134,7 +134,7 @@ class Vouchers:
 
 
 def _nobody(workload: str, passed_over: Sequence[PassedOver]) -> str:
-    """Why nobody can vouch. Missing data are the reason of every engine, so they are told as they are."""
+    """Reason why no engine can vouch. Missing data affects every engine, so its own reason is enough."""
     if len(passed_over) == 1 and passed_over[0].status == "skipped":
         return passed_over[0].reason
     reasons = "; ".join(f"{one.engine}: {one.reason}" for one in passed_over)

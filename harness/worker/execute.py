@@ -1,20 +1,24 @@
-"""Run an unchanged micrograd program on an engine: `python -m harness.worker.execute ENGINE SCRIPT ARG…`.
+"""Run an unchanged micrograd program on an engine: `python -m harness.worker.execute ENGINE REPLACED SCRIPT ARG…`.
 
-The program imports `micrograd.engine` and `micrograd.nn`. This module makes both from the engine's Value.
+The program imports `micrograd.engine` and `micrograd.nn`, which `literature` makes from the engine's Value. REPLACED is
+the name of a class in the program that the engine's Value replaces, or empty.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
-import runpy
 import sys
+import traceback
 from pathlib import Path
 from types import ModuleType
 
 import engines
 from engines.api import Engine, Unavailable
-from engines.graph.draw import draw_dot
+from harness.worker import script
 from harness.worker.lifeline import HARNESS, end_with_the_harness
+from harness.worker.literature import offer, with_ids
 
 WRONG_USE = 2
 
@@ -31,21 +35,33 @@ def able(engine_name: str) -> Engine:
     return engine
 
 
-def offer_micrograd(engine: Engine) -> None:
-    """Make `import micrograd` provide the engine's classes."""
-    package, value, nn = ModuleType("micrograd"), ModuleType("micrograd.engine"), ModuleType("micrograd.nn")
-    value.__dict__.update(Value=engine.Value, draw_dot=draw_dot)
-    nn.__dict__.update(engine.nn._asdict(), Value=engine.Value)
-    package.__dict__.update(engine=value, nn=nn, __path__=[])
-    sys.modules.update({"micrograd": package, "micrograd.engine": value, "micrograd.nn": nn})
+def execute(engine: Engine, path: Path, arguments: list[str], *, replaced: str = "") -> None:
+    """Run the program as `python SCRIPT ARG…` does: with its folder on the path, as `__main__`.
+
+    A process can run only one program, because its threads and exit handlers may need the engine to the end. At exit, a
+    warning says if the program never imported it. Raises WrongScript, SyntaxError, and what the program raises.
+    """
+    tree = script.parse(path)
+    value = with_ids(engine.Value) if script.uses_ids(tree, path) else engine.Value
+    warning = script.never_imported(tree, path, engine.name)
+    if replaced:
+        tree = script.replace(tree, replaced, value, path)
+    code = compile(tree, str(path), "exec", dont_inherit=True)
+    imported = offer(engine, value)
+    atexit.register(lambda: imported or _warn(warning))
+    sys.argv = [str(path), *arguments]
+    sys.path[0] = str(path.resolve().parent)
+    program = ModuleType("__main__")
+    program.__dict__["__file__"] = str(path.absolute())
+    sys.modules["__main__"] = program
+    exec(code, program.__dict__)  # noqa: S102  (the program is the user's)
 
 
-def execute(engine: Engine, script: str, arguments: list[str]) -> None:
-    """Run the script as `python SCRIPT ARG…` does: with its folder on the path, as `__main__`."""
-    offer_micrograd(engine)
-    sys.argv = [script, *arguments]
-    sys.path[0] = str(Path(script).resolve().parent)
-    runpy.run_path(script, run_name="__main__")
+def _warn(text: str) -> None:
+    # The program may have closed either stream.
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stdout.flush()
+        sys.stderr.write(f"zoomgrad: {text}\n")
 
 
 def main() -> None:
@@ -53,12 +69,17 @@ def main() -> None:
     end_with_the_harness()
     # Processes that the program starts belong to the user and may outlive the harness.
     os.environ.pop(HARNESS, None)
+    name, replaced, path, *arguments = sys.argv[1:]
     try:
-        engine = able(sys.argv[1])
-    except Unavailable as missing:
-        sys.stderr.write(f"zoomgrad: {missing}\n")
+        engine = able(name)
+        execute(engine, Path(path), arguments, replaced=replaced)
+    except (Unavailable, script.WrongScript) as problem:
+        sys.stderr.write(f"zoomgrad: {problem}\n")
         sys.exit(WRONG_USE)
-    execute(engine, sys.argv[2], sys.argv[3:])
+    except SyntaxError as error:
+        if error.filename != path:
+            raise
+        sys.exit("".join(traceback.format_exception_only(SyntaxError, error)).rstrip())  # without frames of ours
 
 
 if __name__ == "__main__":

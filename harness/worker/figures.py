@@ -1,6 +1,6 @@
 """Check an engine's answers and figures: its refusal, phases and sizes.
 
-The harness validates the reply again, but it knows only the field. Here an error can name the engine.
+The harness validates the reply again, but there an error names only the field. Here it names the engine too.
 """
 
 from __future__ import annotations

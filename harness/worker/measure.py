@@ -92,7 +92,7 @@ def measure(runner: pyperf.Runner, job: Job) -> MeasureReply:
         "peak_compiler_bytes": compiler_bytes if "object_bytes" in sizes else 0,
         **sizes,  # type: ignore[typeddict-item]
         **compiled_by(engine),
-        # Choose steps first: a fast engine has so many that making pairs of all would take a while.
+        # Thin the steps before making pairs: a fast engine has too many steps to make a pair of each.
         "losses": [(step, trainer.losses[step]) for step in thin(range(len(trainer.losses)), LOSS_POINTS)],
         **proof.fields(),
     }

@@ -54,7 +54,7 @@ def _evidence(trainer: Trainer, workload: Workload, job: VouchJob) -> Iterator[t
 
 
 def _difference(found: Mapping[str, Evidence], witness: Witness) -> str:
-    """Where the evidence first differs from the witness's; empty if they agree over everything that both have."""
+    """Description of the first difference from the witness; empty if both agree on all evidence that both have."""
     for name, evidence in found.items():
         if name in witness and name != DIVERGES:
             first = compare(evidence, witness.evidence(name))[1]

@@ -1,7 +1,7 @@
 """Workloads: data, model, loss and training schedule, written once against any engine's Value.
 
-An entry in `catalogue.WORKLOADS` adds one; readers of data are in `datasets`. Worker-safe: a worker builds its workload
-from the name alone.
+An entry in `catalogue.WORKLOADS` adds a workload; readers of data are in `datasets`. Worker-safe: a worker builds its
+workload from the name alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Losses and accuracy: how wrong a model's outputs are, and whether they count as right."""
+"""Losses of the workloads, over Values, and their criteria for a correct output, over plain numbers."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ Loss = Callable[[Any, Sequence[Any], Sequence[Any]], Any]
 """(model, outputs, targets) -> loss, over Values."""
 
 IsCorrect = Callable[[Sequence[float], Sequence[float]], bool]
-"""(outputs, targets) of one sample -> whether it counts as right."""
+"""(outputs, targets) of one sample -> whether it counts as correct."""
 
 
 def by_squared_error(model: Any, outputs: Sequence[Any], targets: Sequence[Any]) -> Any:
-    """Sum of squares over all samples of a step."""
+    """Sum of squared errors over all samples of a step."""
     return squared_error(outputs, targets)
 
 
 def by_hinge_and_l2(model: Any, outputs: Sequence[Any], targets: Sequence[Any]) -> Any:
-    """As micrograd's demo has it; targets are -1 or 1."""
+    """Hinge loss plus an L2 penalty, as in micrograd's demo. Targets are -1 or 1."""
     return hinge(outputs, targets) + l2(model.parameters(), 1e-4)
 
 
 def by_cross_entropy(model: Any, outputs: Sequence[Any], targets: Sequence[Any]) -> Any:
-    """As "Compiling ML models to C for fun" has it; targets are one-hot."""
+    """Cross-entropy as in "Compiling ML models to C for fun". Targets are one-hot."""
     return cross_entropy(outputs, targets)
 
 
@@ -34,7 +34,7 @@ NAMES: dict[Loss, str] = {
     by_hinge_and_l2: "hinge_l2",
     by_cross_entropy: "cross_entropy",
 }
-"""What `engines.api.Network.loss` calls them."""
+"""Loss -> its name in `engines.api.Network.loss`."""
 
 TARGETS: dict[Loss, str] = {
     by_squared_error: "any numbers",
@@ -45,15 +45,15 @@ TARGETS: dict[Loss, str] = {
 
 
 def same_class(outputs: Sequence[float], targets: Sequence[float]) -> bool:
-    """Whether the largest output is that of the class."""
+    """Whether the largest output is at the index of the target class."""
     return max(range(len(outputs)), key=outputs.__getitem__) == max(range(len(targets)), key=targets.__getitem__)
 
 
 def same_side(outputs: Sequence[float], targets: Sequence[float]) -> bool:
-    """Whether the only output has the sign of the label."""
+    """Whether the single output has the sign of the label."""
     return (outputs[0] > 0) == (targets[0] > 0)
 
 
 def within(tolerance: float) -> IsCorrect:
-    """Whether every output is nearer to its target than that."""
+    """Criterion that every output is nearer to its target than `tolerance`."""
     return lambda outputs, targets: all(abs(o - t) < tolerance for o, t in zip(outputs, targets))

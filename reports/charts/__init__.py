@@ -1,6 +1,7 @@
-"""The charts of a report: one file each, here or in a folder below, shown by their `ORDER`.
+"""The charts of a report: one module each, here or in a subfolder, shown in the order of their `ORDER`.
 
-A chart reads the rows of its subject (`reports.pages.html` knows them by name) and computes no figure of its own.
+A chart reads the rows of its subject, which `reports.pages.html` finds by name, and computes no figures. Figures come
+from `reports.measured`, `reports.sections` and `reports.profiling`.
 """
 
 from __future__ import annotations
@@ -16,31 +17,31 @@ from reports.discovery import defining
 
 
 class Chart(Protocol):
-    """What a file in one of these folders defines to be a chart."""
+    """What a module in one of these folders must define to be a chart."""
 
     ORDER: int
     SUBJECT: str
-    """What its rows are, a name of `pages.html`: "headline" is one workload's rows, measured or not; "trade-off" is the
-    published workload's where that was measured, else the same; "losses" and "sequences" are the headline workload's
-    curves (`measured.sequences`); "growth" and "across" are made by the section of that name; "samples",
-    "anatomy-of-a-step" and "memory-over-time" by `profiling.collector`, `.anatomy` and `.memory_over_time`.
+    """Name of the chart's rows in `pages.html`. "headline": all rows of the headline workload, measured or not.
+    "trade-off": rows of the published workload if it was measured, else the same. "losses" and "sequences": curves of
+    the headline workload (`measured.sequences`). "growth" and "across": made by the section of that name. "samples",
+    "anatomy-of-a-step", "memory-over-time": made by `profiling.collector`, `.anatomy` and `.memory_over_time`.
     """
 
     def title(self, table: pd.DataFrame) -> str:
-        """The finding, in words, from the data."""
+        """Return the chart's finding as a phrase made from the data."""
 
     def caption(self, table: pd.DataFrame) -> str:
-        """How to read it."""
+        """Return how to read the chart."""
 
     def size(self, table: pd.DataFrame) -> tuple[float, float]:
-        """Width and height in inches."""
+        """Return width and height in inches."""
 
     def draw(self, table: pd.DataFrame, axes: Axes) -> None:
-        """Draw it."""
+        """Draw the rows on the axes."""
 
 
 def charts() -> dict[str, Chart]:
-    """Every chart by its file's name, in order."""
+    """Return every chart by its file name, in order."""
     modules = defining(Chart, "draw", __name__, __path__)
     for folder in pkgutil.iter_modules(__path__):
         if folder.ispkg:

@@ -1,7 +1,8 @@
-"""Exports of a run into other tools' formats: one file each, found in this folder, known by its file's name.
+"""Exports of a run to other tools' formats: one module a format, discovered by its file name.
 
-An export computes no figure of its own: rows are those of `sections.records`, figures those of the view's table. A cell
-without a result never becomes a number; a format that has no place for the reason counts the cell as left out.
+Exports compute no figures: rows come from `reports.sections.records`, figures from the table that `reports.measured`
+makes. A cell without a result never becomes a number. If a format has no place for the reason, the export counts the
+cell as left out.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from results.record import Cell
 
 
 class NoExport(Exception):
-    """Nothing to export, or a library that is missing: why, and what to do."""
+    """There is nothing to export, or a library is missing; the message gives reason and remedy."""
 
     def __init__(self, reason: str, remedy: str) -> None:
         super().__init__(f"{reason}\n  {remedy}")
@@ -24,11 +25,11 @@ class NoExport(Exception):
 
 @dataclass(frozen=True)
 class Material:
-    """What an export is made from."""
+    """The input of every export."""
 
     view: View
     suites: Mapping[Cell, str] = field(default_factory=dict)
-    """The cells' pyperf files, as text."""
+    """The text of each cell's pyperf file."""
 
 
 @dataclass(frozen=True)
@@ -37,23 +38,23 @@ class Export:
 
     content: str | bytes
     left_out: int = 0
-    """Cells of the plan of which the file says nothing."""
+    """Number of planned cells that the file leaves out."""
 
 
 class Exporter(Protocol):
-    """What a file in this folder defines to be an export."""
+    """What a module in this folder must define to be an export."""
 
     FILE: str
-    """Its name beside the run."""
+    """Name of the file beside the run."""
     USE: str
-    """What to do with it, where `{path}` is; the last line that the command prints."""
+    """How to use the file at `{path}`; the command prints it as its last line."""
 
     def export(self, material: Material) -> Export:
-        """Make it. Raises NoExport."""
+        """Make the file's content. Raises NoExport."""
 
 
 def exporters() -> dict[str, Exporter]:
-    """Every export by its name."""
+    """Return every export by the format's name."""
     modules = {
         name.replace("_", "-"): module
         for name, module in sorted(defining(Exporter, "export", __name__, __path__).items())

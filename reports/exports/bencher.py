@@ -1,7 +1,7 @@
-"""Every figure of every measured cell in the Bencher Metric Format: a benchmark a cell, a measure a column.
+"""Every figure of every measured cell in the Bencher Metric Format: a benchmark is a cell, a measure is a column.
 
-A measure's name is its column's, with hyphens; but for a step's time, which is Bencher's own measure `latency`, in
-nanoseconds. https://bencher.dev/docs/reference/bencher-metric-format
+A measure has its column's name, with hyphens. The exception is the time of a step: it becomes Bencher's own measure
+`latency`, in nanoseconds. https://bencher.dev/docs/reference/bencher-metric-format
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NANOSECONDS = 1e9
 
 
 def export(material: Material) -> Export:
-    """An object by benchmark, then by measure; bounds where the table has them."""
+    """Make a JSON object keyed by benchmark, then by measure, with bounds where the table has them."""
     found = figures(material)
     metrics = {
         key: dict(_measure(column, figure) for column, figure in by_column.items())

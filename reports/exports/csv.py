@@ -1,4 +1,4 @@
-"""Every record as comma-separated values: seconds and bytes unrounded, empty where there is no figure."""
+"""Every record as comma-separated values: seconds and bytes unrounded, missing figures empty."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from reports.sections.records import Column
 FILE = "records.csv"
 USE = "Open {path} in a spreadsheet, or read it with pandas.read_csv"
 
-# A spreadsheet runs a cell that starts like a formula; an apostrophe makes it text. The report's page does the same.
+# A spreadsheet runs text that starts like a formula; a leading apostrophe prevents it. The report's page does the same.
 _FORMULA = re.compile(r"\s*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20]|[\t\r\n]")
 
 
 def export(material: Material) -> Export:
-    """RFC 4180, with a line of names."""
+    """Make a CSV file with a header line, as in RFC 4180."""
     table = rows(material)
     text = io.StringIO(newline="")
     writer = csv.writer(text)

@@ -1,4 +1,4 @@
-"""The figures of each measured cell, with their bounds, by the columns of the report's table."""
+"""Table -> the figures of each measured cell with their bounds, by column."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ LOW, HIGH = "_low", "_high"
 
 @dataclass(frozen=True)
 class Figures:
-    """Cell's key -> column -> figure; a bound is NaN where there is none."""
+    """By cell key, then by column. A missing bound is NaN."""
 
     cells: Mapping[str, Mapping[str, Interval]]
     left_out: int
 
 
 def figures(material: Material) -> Figures:
-    """All finite figures of the cells that have a result. Raises NoExport where no cell has one."""
+    """Return all finite figures of the cells that have a result. Raises NoExport if no cell has one."""
     table = material.view.table
     rows = measured(table)
     if rows.empty:
-        raise NoExport(f"{material.view.run.id} has no cell with a result", "`zoomgrad report` says why.")
-    # Bounds go with their figure; counts and words are no figures.
+        raise NoExport(f"{material.view.run.id} has no cell with a result", "`zoomgrad report` shows the reasons.")
+    # A bound belongs to its figure. Counts and text are not figures.
     columns = [
         name for name in rows.columns if pd.api.types.is_float_dtype(rows[name]) and not name.endswith((LOW, HIGH))
     ]

@@ -1,7 +1,7 @@
-"""Speedups for github-action-benchmark, as its tool `customBiggerIsBetter` reads them.
+"""Speedups for github-action-benchmark, in the format of its tool `customBiggerIsBetter`.
 
-A speedup is a ratio of times of one run, so that it may be compared between the machines that a CI gives; a time may
-not. `github-action-benchmark-seconds` has the times.
+A speedup is a ratio of two times of one run, so it can be compared between the machines that a CI service assigns.
+Times can't; `github-action-benchmark-seconds` exports those.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ USE = "In the workflow: `tool: customBiggerIsBetter` and `output-file-path: {pat
 
 
 def export(material: Material) -> Export:
-    """One entry a cell: its speedup over the baseline on the same interpreter."""
+    """Make one entry for each cell: its speedup over the baseline on the same interpreter."""
     return entries(material, {"speedup": "×"})
 
 
 def entries(material: Material, wanted: dict[str, str]) -> Export:
-    """An array of entries, named by cell and column. wanted: columns of the table, with their units."""
+    """Make a JSON array of entries, named by cell and column. wanted: columns of the table, with their units."""
     run = material.view.run
     found: list[dict[str, object]] = []
     with_entry = set()
@@ -32,7 +32,7 @@ def entries(material: Material, wanted: dict[str, str]) -> Export:
         about = "\n".join(f"{name}: {units.by_name(name, figure.value)}" for name, figure in by_column.items())
         for column, unit in wanted.items():
             figure = by_column.get(column)
-            # The action divides by the figure before: an engine that compiles nothing would give 0 / 0.
+            # The action divides by the previous figure: an engine that compiles nothing would give 0 / 0.
             if figure and figure.value:
                 entry = {"name": f"{key} {column}", "unit": unit, "value": figure.value, **_range(figure)}
                 found.append({**entry, "extra": f"{run.id} {run.commit}".strip() + f"\n{about}"})
@@ -43,7 +43,7 @@ def entries(material: Material, wanted: dict[str, str]) -> Export:
 
 
 def _range(figure: Interval) -> dict[str, str]:
-    """The action shows one deviation for both sides: the larger one is the cautious one."""
+    """Return the larger of the two deviations: the action shows a single one for both sides."""
     if math.isnan(figure.low):
         return {}
     return {"range": f"± {max(figure.high - figure.value, figure.value - figure.low)}"}

@@ -1,6 +1,6 @@
-"""Step and compile times for github-action-benchmark, as its tool `customSmallerIsBetter` reads them.
+"""Step and compile times for github-action-benchmark, in the format of its tool `customSmallerIsBetter`.
 
-For a CI that always has the same machine: a time on another one says nothing.
+Use it only if CI always runs on the same machine: times of different machines can't be compared.
 """
 
 from __future__ import annotations
@@ -13,5 +13,5 @@ USE = "In the workflow: `tool: customSmallerIsBetter` and `output-file-path: {pa
 
 
 def export(material: Material) -> Export:
-    """Two entries a cell: the two sides of the trade-off."""
+    """Make two entries for each cell, one for each side of the trade-off."""
     return entries(material, {"step_seconds": "s", "compile_seconds": "s"})

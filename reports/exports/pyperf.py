@@ -1,4 +1,4 @@
-"""Every measured cell in one pyperf suite, named by its key: what `python -m pyperf` compares two runs by."""
+"""Every measured cell as a benchmark in one pyperf suite, named by its key so that pyperf can compare two runs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from reports.exports import Export, Material, NoExport
 from reports.measured.outcome import MEASURED
 
 FILE = "pyperf.json"
-USE = "Set it against another run's: python -m pyperf compare_to OTHER.json {path} --table"
+USE = "Compare it with another run's: python -m pyperf compare_to OTHER.json {path} --table"
 
 
 def export(material: Material) -> Export:
-    """The blocks' values, warm-ups and metadata, as pyperf took them."""
+    """Make a suite with the values, warm-ups and metadata of every block, as pyperf recorded them."""
     run = material.view.run
     benchmarks = []
     for cell, found in material.view.outcomes.items():
@@ -22,12 +22,12 @@ def export(material: Material) -> Export:
             try:
                 (benchmark,) = pyperf.BenchmarkSuite.loads(material.suites[cell]).get_benchmarks()
             except Exception as error:  # pyperf raises errors of many types for a damaged file
-                why = f"pyperf's file of {cell} is damaged ({type(error).__name__})"
-                raise NoExport(why, "Remove it: the cell is left out then.") from error
+                why = f"the pyperf file of {cell} is damaged ({type(error).__name__})"
+                raise NoExport(why, "Remove the file to export the run without this cell.") from error
             benchmark.update_metadata({"name": cell.key})
             benchmarks.append(benchmark)
     if not benchmarks:
-        raise NoExport(f"{run.id} has no cell with a result and pyperf's own file", "Measure: `zoomgrad run`.")
+        raise NoExport(f"{run.id} has no measured cell with a pyperf file", "Measure some cells with `zoomgrad run`.")
     text = io.StringIO()
     pyperf.BenchmarkSuite(benchmarks).dump(text)
     return Export(text.getvalue(), len(run.cells) - len(benchmarks))

@@ -1,4 +1,4 @@
-"""Every record as a row of unrounded values, for the formats that hold a table: columns are those of the report's."""
+"""Every record as a row of unrounded values, for tabular formats. The columns are those of the report's table."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from results import units
 from results.record import Cell
 
 RUN = Column("run", "run", numeric=False)
-"""Comes first, so that files of several runs can be put together."""
+"""The first column, so that files of several runs can be concatenated."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Text values, empty where there is none; numbers as Python reads them."""
+    """Values as text, empty where there is none; numbers as Python writes them."""
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[str, ...], ...]
     left_out: int
-    """Cells that were never run, and have no record."""
+    """Number of cells without a record, because they were never run."""
 
 
 def rows(material: Material) -> Rows:
-    """The records of the plan's cells, in its order, then by block. Raises NoExport where there is none."""
+    """Return the records of the planned cells, in plan order, then by block. Raises NoExport if there is none."""
     table = every_record(material.view)
     if table is None:
-        raise NoExport(f"{material.view.run.id} has no record", "Measure something: `zoomgrad run`.")
+        raise NoExport(f"{material.view.run.id} has no record", "Measure some cells with `zoomgrad run`.")
     values = tuple(
         (material.view.run.id, *(_value(column, datum) for column, datum in zip(table.columns, row, strict=True)))
         for row in table.rows

@@ -1,10 +1,10 @@
-"""What a speedup may lose before the gate fails: `[tool.zoomgrad.gate]` in pyproject.toml.
+"""The gate's limits, from `[tool.zoomgrad.gate]` in pyproject.toml.
 
 [tool.zoomgrad.gate]
 slowdown = 0.10                      # a speedup may fall to 1 / 1.10 of the baseline run's
 
 [[tool.zoomgrad.gate.cells]]
-match = "clang-*/pypy-*/*"           # engine/interpreter/workload; the last that matches counts
+match = "clang-*/pypy-*/*"           # engine/interpreter/workload; of several matches the last counts
 slowdown = 0.25
 """
 
@@ -30,25 +30,25 @@ class _Table(BaseModel):
 
 
 class Exemption(_Table):
-    """Other limits for the cells whose key matches."""
+    """Different limits for the cells whose key matches a pattern."""
 
     match: str
-    """A key with wildcards, as the shell's: `clang-*/pypy-*/*`."""
+    """A key with shell wildcards: `clang-*/pypy-*/*`."""
     slowdown: Share | None = None
     compile_growth: Share | None = None
 
 
 class Limits(_Table):
-    """How much is too much. A share: 0.10 lets a time grow by a tenth, beside the baseline's."""
+    """Limits on regressions, as shares: 0.10 lets a time grow by a tenth relative to the baseline's."""
 
     slowdown: Share = 0.10
     compile_growth: Share = 0.50
     instructions: Share = 0.01
-    """A step may have so many more, where both runs counted them in the same way: no noise moves the count."""
+    """Growth of a step's instruction count, if both runs counted in the same way. Counts have no noise."""
     elsewhere: PositiveFloat = 5.0
-    """Factor on both where the baseline run comes from another machine: processors differ in what they are good at."""
+    """Factor on `slowdown` and `compile_growth` if the baseline run is another machine's: processors differ."""
     reruns: NonNegativeInt = 3
-    """How often suspects are measured again before they fail the gate; each time their blocks are doubled."""
+    """How often suspects are measured again before they fail the gate, each time with twice the blocks."""
     cells: tuple[Exemption, ...] = ()
 
     def slowdown_of(self, cell: Cell) -> float:
@@ -63,15 +63,18 @@ class Limits(_Table):
 
 
 def read_limits(pyproject: Path) -> Limits:
-    """The limits that are set there; those of this module for the rest. Raises Unreadable, naming the wrong field."""
+    """Return the limits set in that file, with this module's defaults for the rest.
+
+    Raises Unreadable, which names the wrong field.
+    """
     try:
         table = tomllib.loads(pyproject.read_text(encoding="utf-8"))
         return Limits.model_validate(table.get("tool", {}).get("zoomgrad", {}).get("gate", {}))
     except FileNotFoundError:
         return Limits()
     except tomllib.TOMLDecodeError as error:
-        raise Unreadable(f"{pyproject}: {error}\n  Mend the file.") from error
+        raise Unreadable(f"{pyproject}: not valid TOML: {error}\n  Correct the file.") from error
     except ValidationError as error:
         raise Unreadable(
-            f"{pyproject}: [tool.zoomgrad.gate] {first_of(error)}\n  docs/gate.md shows what may stand there."
+            f"{pyproject}: [tool.zoomgrad.gate] {first_of(error)}\n  docs/gate.md lists the settings and their values."
         ) from error

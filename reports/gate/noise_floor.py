@@ -1,4 +1,4 @@
-"""Runs of one commit -> by how much speedups differ on this machine although nothing changed: the noise floor."""
+"""Runs of one commit on one machine -> the noise floor: how much speedups differ although nothing changed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from results.stats import intervals
 from results.store import RUNS
 
 MOST: Final = 1e6
-"""A floor that no change exceeds."""
+"""Upper bound of a floor; no real change exceeds it."""
 
 
 class Noise(Model):
@@ -28,19 +28,19 @@ class Noise(Model):
 
     machine: dict[OneLine, OneLine]
     created_at: Moment
-    """Of the last run."""
+    """When the last of the runs was made."""
     runs: tuple[Name, ...]
     floors: dict[CellKey, Annotated[float, Field(ge=0.0, le=MOST)]]
-    """By a cell's key the change of its speedup that two runs exceed by chance once in twenty times: 0.04 for 4 %."""
+    """By cell key, the change of speedup that two runs exceed by chance once in twenty times: 0.04 means 4 %."""
 
     def floor(self, cell: Cell) -> float | None:
         return self.floors.get(cell.key)
 
 
 def noise(runs: Sequence[tuple[Run, Iterable[Record]]]) -> Noise:
-    """The floor of every cell that at least two of the runs measured.
+    """Return the floor of every cell that at least two of the runs measured.
 
-    Raises ValueError for fewer than two runs, and for runs that differ in more than their moment.
+    Raises ValueError for fewer than two runs, and for runs that differ in commit, machine or settings.
     """
     _refuse_unlike([run for run, _ in runs])
     logs: dict[Cell, list[float]] = defaultdict(list)
@@ -62,25 +62,28 @@ def noise(runs: Sequence[tuple[Run, Iterable[Record]]]) -> Noise:
 
 
 def _floor(logs: Sequence[float]) -> float:
-    """A difference of two runs has the variance of both; of so few runs it is known by Student's t."""
+    """Return the floor for the logarithms of one cell's speedups.
+
+    The difference of two runs has twice the variance of one, hence √2. With so few runs, Student's t gives the bound.
+    """
     return math.expm1(min(intervals.student(len(logs)) * math.sqrt(2) * stdev(logs), math.log1p(MOST)))
 
 
 def _refuse_unlike(runs: Sequence[Run]) -> None:
     if len({(run.id, run.created_at) for run in runs}) < max(len(runs), 2):
-        raise ValueError("noise is a difference between runs: it takes two at least, each named once")
+        raise ValueError("noise is a difference between runs: give two at least, each named once")
     first, *others = runs
     for other in others:
         if other.commit != first.commit or not same_machine(other.machine, first.machine):
             raise ValueError(
-                f"{other.id} and {first.id} are of two commits or machines: what differs is not noise alone"
+                f"{other.id} and {first.id} are of two commits or machines: they differ by more than noise"
             )
         if unlike := unlike_settings(other, first):
             raise ValueError(f"{other.id} and {first.id} were measured differently: {'; '.join(unlike)}")
 
 
 def keep_noise(preset: str, found: Noise, under: Path = RUNS) -> Path:
-    """Keep a preset's floor beside this machine's runs, for every gate to come."""
+    """Write a preset's floor beside this machine's runs, where later gates find it; return the file's path."""
     path = _file(preset, under)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, found.model_dump_json(indent=1))
@@ -88,7 +91,7 @@ def keep_noise(preset: str, found: Noise, under: Path = RUNS) -> Path:
 
 
 def noise_of(run: Run, under: Path = RUNS) -> Noise | None:
-    """The floor of the run's preset on its machine; None where it was never measured there."""
+    """Return the floor of the run's preset on its machine; None if it was never measured there."""
     path = _file(run.preset, under)
     found = read(path, Noise) if path.exists() else None
     return found if found and same_machine(found.machine, run.machine) else None

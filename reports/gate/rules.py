@@ -1,9 +1,9 @@
-"""A new run and the baseline run it is compared with -> verdicts, cell by cell, with their evidence.
+"""A new run and its baseline run -> a verdict for each cell, with the evidence.
 
-Speedups are compared, never seconds, and counts of instructions where both runs have them. A compile time is compared
-in steps of the baseline that ran beside it, as the clock gave both, so that a faster machine does not hide what became
-slower. A cell fails only if the whole interval of its change lies beyond the limit, or beyond the noise floor where
-that is higher; what only may have become worse is a suspect, to be measured again.
+The gate compares speedups, never seconds, and instruction counts where both runs have them. It compares compile times
+in units of the baseline's step time in the same block, both as the clock gave them, so that a faster machine can't hide
+a regression. A cell fails only if the whole interval of its change is beyond the limit, or beyond the noise floor where
+that is higher. A cell that may have become worse is a suspect, to be measured again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from results.stats.intervals import MIN_PROCESSES, Interval
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """A run, its records, and its counts of instructions."""
+    """A run, its records and its instruction counts."""
 
     run: Run
     records: Sequence[Record]
@@ -36,11 +36,11 @@ class MeasuredRun:
 
 
 def refuse_incomparable(new: Run, baseline_run: Run) -> None:
-    """Raise Unreadable where no run of that plan can be compared with the baseline run: before anything is measured."""
+    """Raise Unreadable if the new run, measured or only planned, is not comparable with the baseline run."""
     unlike = unlike_settings(new, baseline_run)
     if unlike:
         raise Unreadable(
-            f"{new.id} was measured with other settings than {baseline_run.id}: {'; '.join(unlike)}\n"
+            f"{new.id} and {baseline_run.id} were measured with different settings: {'; '.join(unlike)}\n"
             "  Compare runs of one preset: name another baseline run (--against), or another preset (--preset)."
         )
     if not {*new.cells} & {*baseline_run.cells}:
@@ -51,15 +51,14 @@ def refuse_incomparable(new: Run, baseline_run: Run) -> None:
     if baseline_run.blocks < MIN_PROCESSES:
         raise Unreadable(
             f"{baseline_run.id}: {units.count(baseline_run.blocks, 'block')}, and an interval needs {MIN_PROCESSES}\n"
-            "  Name a baseline run with more blocks: against this one every change is unsure."
+            "  Name a baseline run with more blocks (--against): compared with this one, every change is unsure."
         )
 
 
 def verdicts(new: MeasuredRun, baseline_run: MeasuredRun, limits: Limits, noise: Noise | None = None) -> list[Verdict]:
-    """Verdicts on all that the new run was to measure, failing ones first.
+    """Return the verdicts on every cell of the new run's plan, failing ones first.
 
-    Cells of the baseline run that are not in the new run's plan were not asked for. Raises Unreadable where the two
-    runs are not comparable.
+    Ignores cells that only the baseline run planned. Raises Unreadable if the two runs are not comparable.
     """
     refuse_incomparable(new.run, baseline_run.run)
     scale = 1.0 if same_machine(new.run.machine, baseline_run.run.machine) else limits.elsewhere
@@ -76,7 +75,7 @@ def verdicts(new: MeasuredRun, baseline_run: MeasuredRun, limits: Limits, noise:
         elif cell == base:
             return
         elif not (now.has_result(base) and then.has_result(base)):
-            yield Verdict(cell, SPEEDUP, "unsure", reason=f"no {BASELINE} was measured beside it in both runs")
+            yield Verdict(cell, SPEEDUP, "unsure", reason=f"no {BASELINE} result to compare with in both runs")
         else:
             limit = max(scale * limits.slowdown_of(cell), (noise.floor(cell) if noise else None) or 0.0)
             yield _compared(cell, SPEEDUP, now.step_times(cell), then.step_times(cell), limit)
@@ -90,7 +89,7 @@ def verdicts(new: MeasuredRun, baseline_run: MeasuredRun, limits: Limits, noise:
 
 
 def suspects(found: Iterable[Verdict], measured_again: bool = False) -> list[Cell]:
-    """Cells to be measured again before the gate fails, each with its baseline."""
+    """Return the cells to measure again before the gate fails, each with its baseline."""
     wanted: dict[Cell, None] = {}
     for verdict in found:
         if verdict.suspect(measured_again):
@@ -99,12 +98,12 @@ def suspects(found: Iterable[Verdict], measured_again: bool = False) -> list[Cel
 
 
 Sides = tuple[intervals.Samples, intervals.Samples]
-"""The baseline's samples and the engine's, of the blocks that have both."""
+"""The baseline's and the engine's samples, from the blocks that have both."""
 
 
 @dataclass(frozen=True)
 class _Samples:
-    """What one of the two runs measured."""
+    """Samples and outcomes of one of the two runs."""
 
     outcomes: Mapping[Cell, Outcome]
     steps: Mapping[Cell, Blocks]
@@ -118,8 +117,8 @@ class _Samples:
         return common(self.steps[baseline_of(cell)], self.steps[cell])
 
     def compile_times(self, cell: Cell) -> Sides:
-        # A compile time has no pace of its own. Over a steadied step it would keep what slowed its block; over the
-        # step as measured in the same block, what slowed both cancels.
+        # No pace was recorded for a compile time. Divided by a steadied step it would keep whatever slowed its block;
+        # divided by the step as measured in the same block, that cancels.
         return common(self.steps_as_measured[baseline_of(cell)], self.compiled[cell])
 
 
@@ -133,7 +132,7 @@ def _samples(of: MeasuredRun) -> _Samples:
 
 
 def _compared(cell: Cell, subject: str, new: Sides, old: Sides, limit: float) -> Verdict:
-    """Of a ratio of two samples, the baseline's over the engine's."""
+    """Return the verdict on a ratio of two samples, the baseline's over the engine's."""
     if not new[0] or not old[0]:
         return Verdict(cell, subject, "unsure", limit=limit, reason="no block measured both sides")
     ratios = [intervals.ratio_of_medians(*sides) for sides in (new, old)]
@@ -147,7 +146,7 @@ def _compared(cell: Cell, subject: str, new: Sides, old: Sides, limit: float) ->
 
 
 def _counted(new: MeasuredRun, baseline_run: MeasuredRun, limits: Limits) -> Iterable[Verdict]:
-    """Of cells whose instructions both runs were to count. A count has no interval, and needs none."""
+    """Yield verdicts on instruction counts, where the baseline run has one. A count is exact and needs no interval."""
     then = {profile.cell: profile for profile in baseline_run.counts if profile.status == MEASURED}
     for here in new.counts:
         there = then.get(here.cell)
@@ -158,7 +157,7 @@ def _counted(new: MeasuredRun, baseline_run: MeasuredRun, limits: Limits) -> Ite
         if unlike or isinstance(ratio, str):
             yield Verdict(here.cell, INSTRUCTIONS, "unsure", reason=unlike or str(ratio))
             continue
-        # The processor's own counter sees Python around the compiled code as well.
+        # The processor's own counter also counts the Python code around the compiled code.
         limit = limits.instructions if here.target else limits.slowdown_of(here.cell)
         exact = Interval(1 / ratio, 1 / ratio, 1 / ratio)
         word = word_of(exact, limit)
@@ -166,11 +165,11 @@ def _counted(new: MeasuredRun, baseline_run: MeasuredRun, limits: Limits) -> Ite
 
 
 def _counted_elsewhere(here: InstructionsProfile, new: Run, baseline_run: Run) -> str:
-    """Why two counts differ whatever became of the code; empty where nothing says so."""
+    """Return why two counts differ even if the code is the same; empty if there is no such reason."""
     if new.machine.get("libc") != baseline_run.machine.get("libc"):
-        return "another C library, whose instructions count as well"
+        return "different C libraries, whose instructions are counted too"
     interpreter = here.cell.interpreter
     versions = {run.interpreters[interpreter].version for run in (new, baseline_run) if interpreter in run.interpreters}
     if not here.target and (len(versions) > 1 or not same_machine(new.machine, baseline_run.machine)):
-        return "counted by another processor, or beside another Python"
+        return "counted on different processors, or under different versions of Python"
     return ""

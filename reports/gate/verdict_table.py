@@ -1,4 +1,4 @@
-"""Verdicts -> their table: what the gate says, with its evidence. The terminal and Markdown lay out the same text."""
+"""Verdicts -> the table that the gate prints, as text. The terminal and Markdown only lay it out."""
 
 from __future__ import annotations
 
@@ -15,37 +15,38 @@ from results.record import Run
 
 HEADINGS = ("verdict", "cell", "what", "baseline run", "now", "takes", "may take")
 QUIET = ("same", "new")
-"""Verdicts that nobody has to act on."""
+"""Verdicts that need no action."""
 
 
 @dataclass(frozen=True)
 class VerdictTable:
-    """What the gate says of a run."""
+    """The gate's result for a run, as text."""
 
     run: Run
     baseline_run: Run
     passed: bool
     sentence: str
     rows: tuple[tuple[str, ...], ...]
-    """Verdicts that somebody may act on; text, a column a heading."""
+    """Verdicts that may need action, with one text for each heading."""
     quiet: tuple[tuple[str, ...], ...]
     note: str
-    """How the figures are to be read."""
+    """How to read the figures."""
 
 
 def verdict_table(run: Run, baseline_run: Run, verdicts: Sequence[Verdict], rerun: str = "") -> VerdictTable:
-    """The table of a run's verdicts. rerun: how often suspects were measured again."""
+    """Return the table of a run's verdicts. rerun: a sentence on suspects that were measured again."""
     failing = [verdict for verdict in verdicts if verdict.fails]
     counts = Counter(verdict.word for verdict in verdicts)
     counted = ", ".join(f"{number} {word}" for word, number in counts.items())
     sentence = f"{'FAILED' if failing else 'Passed'} against {baseline_run.id}: {counted}. {rerun}".strip()
     if unlike := unlike_tools(run, baseline_run):
-        sentence += f" Other tools than the baseline run's, which alone may change speedups: {'; '.join(unlike)}."
+        sentence += f" Tools differ from the baseline run's, which alone may change speedups: {'; '.join(unlike)}."
     rows = [(verdict.word, _row(verdict)) for verdict in verdicts]
     note = (
-        "“takes”: time beside the baseline's, new run over baseline run, median of blocks and 95 % interval; "
-        "seconds of two runs are never compared. Worse is what lies beyond “may take” with its whole interval; unsure "
-        "is what may lie on either side. “may take” is the limit, or this machine's noise floor where that is higher."
+        "“takes” is the change of a time relative to the baseline's, new run over baseline run: median of blocks and "
+        "95 % interval. The gate never compares the seconds of two runs. “may take” is the limit, or this machine's "
+        "noise floor where that is higher. “worse” means that the whole interval is beyond it, “unsure” that the "
+        "change may be on either side of it."
     )
     return VerdictTable(
         run,
@@ -59,7 +60,7 @@ def verdict_table(run: Run, baseline_run: Run, verdicts: Sequence[Verdict], reru
 
 
 def page(table: VerdictTable) -> str:
-    """The table as Markdown, for a job's summary."""
+    """Return the table as Markdown, for the summary of a CI job."""
     return environment().get_template("gate.md.j2").render(table=table, headings=HEADINGS)
 
 
@@ -85,7 +86,7 @@ def _figure(verdict: Verdict, value: float) -> str:
 
 
 def _taken(verdict: Verdict) -> str:
-    """The change of a time, in percent: what a user of a slower engine waits longer."""
+    """Return the change of a time in percent: how much longer a user waits."""
     change = verdict.change
     if math.isnan(change.low):
         return f"{_percent(change.value)}, no interval: {verdict.reason}"

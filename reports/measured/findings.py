@@ -1,4 +1,4 @@
-"""Table -> what the run found, in sentences. Each is true of the data it was given, or is left out."""
+"""Table -> the run's findings, as sentences. A sentence that is not true of the data is left out."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _PHRASES = {
 
 
 def findings(table: pd.DataFrame, workload: str | None) -> list[str]:
-    """The speed on the headline workload first, then how much of the plan has a result, then whether results are right.
+    """Return sentences on the speed on the headline workload, on how much was measured, and on correctness.
 
-    workload: None where the plan is empty.
+    workload: None if the plan is empty.
     """
     if workload is None:
         return ["The plan of this run is empty: there is nothing to report."]
@@ -34,14 +34,14 @@ def findings(table: pd.DataFrame, workload: str | None) -> list[str]:
 
 
 def faster(row: Any) -> str:
-    """`local-grads is 3.4 times as fast as baseline on cpython-3.13`, for a row that has a speedup."""
+    """Return `local-grads is 3.4 times as fast as baseline on cpython-3.13` for a row with a speedup."""
     return f"{row.engine} is {units.times(row.speedup)} as fast as {BASELINE} on {row.interpreter}"
 
 
 def best(rows: pd.DataFrame) -> Any:
-    """The row with the speedup to speak of, or None: on the reference CPython where there is one, else on any.
+    """Return the row with the best speedup, or None: on the reference CPython if it has one, else on any interpreter.
 
-    The largest speedup whose interval clears 1, or which has none; a larger one that may be noise only if all may be.
+    The best is the largest whose interval is above 1, or which has no interval. If none is, the largest of all.
     """
     rows = measured(rows)
     rows = rows[(rows["engine"] != BASELINE) & rows["speedup"].notna()]

@@ -1,4 +1,4 @@
-"""Table -> the headline: engines down the ladder, interpreters across, for the workload that says most."""
+"""Table -> the headline: engines as rows, interpreters as columns, for the most informative workload."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from results import units
 
 _WORDS = {"timed-out": "timed out", UNSTEADY: "never settled", MISSING: "not run"}
 UNPLANNED = "unplanned"
-"""Status of an engine and interpreter that the plan does not bring together."""
+"""Status of an engine and interpreter whose cell is not in the plan."""
 _AS_LONG = 2.0
-"""Epochs within this factor count as equally long (mnist, mnist-b1000): noise must not choose the headline."""
+"""Epoch times within this factor count as equal (mnist, mnist-b1000), so that noise can't choose the headline."""
 
 
 @dataclass(frozen=True)
@@ -24,23 +24,23 @@ class Entry:
 
     status: str
     text: str
-    """Seconds a step, or why there are none: never empty."""
+    """Time of a step, or the reason why there is none; never empty."""
     speedup: str = ""
 
 
 @dataclass(frozen=True)
 class Rung:
-    """One engine of the ladder; entries: one an interpreter."""
+    """One engine of the ladder, with one entry for each interpreter."""
 
     engine: str
     caveat: str
-    """What an engine that is not strict promises instead of identical bits; empty for a strict one."""
+    """What an engine promises instead of identical bits (`within 1e-09`); empty for a strict engine."""
     entries: tuple[Entry, ...]
 
 
 @dataclass(frozen=True)
 class Headline:
-    """One workload's engines on every interpreter of the plan."""
+    """All engines on all interpreters for one workload."""
 
     workload: str
     interpreters: tuple[str, ...]
@@ -49,7 +49,7 @@ class Headline:
 
 
 def headline(table: pd.DataFrame, workload: str) -> Headline:
-    """The headline table of that workload."""
+    """Return the headline table of a workload."""
     rows = table[table["workload"] == workload]
     interpreters = by_coverage(rows)
     shown = entries(rows)
@@ -65,10 +65,10 @@ def headline(table: pd.DataFrame, workload: str) -> Headline:
 
 
 def headline_workload(table: pd.DataFrame) -> str | None:
-    """The workload with the longest epoch, among those with at least half the measured cells of the best covered one.
+    """Return the workload with the longest epoch, if it has at least half as many measured cells as the best covered.
 
-    Size decides (mnist before digits before xor) unless hardly anything was measured there. Of epochs within a factor
-    of two the first in the run's order wins. Where nothing was measured, the workload with most cells.
+    So size decides (mnist before digits before xor), unless little was measured there. Of epochs within a factor of
+    two, the first in the run's order wins. If nothing was measured, the workload with the most cells.
     """
     names = in_order(table, "workload")
     if not names:
@@ -87,13 +87,13 @@ def headline_workload(table: pd.DataFrame) -> str | None:
 
 
 def by_coverage(rows: pd.DataFrame) -> list[str]:
-    """One workload's interpreters, those with most results first: on a narrow screen only these are seen at once."""
+    """Return one workload's interpreters, most results first, because a narrow screen shows only the first columns."""
     results = measured(rows)["interpreter"]
     return sorted(in_order(rows, "interpreter"), key=lambda name: -int((results == name).sum()))
 
 
 def entries(table: pd.DataFrame) -> dict[tuple[str, str], Entry]:
-    """The entry of every engine and interpreter that occur in one workload's rows, planned or not."""
+    """Return the entry for every pair of an engine and an interpreter in one workload's rows, planned or not."""
     found = {(str(row.engine), str(row.interpreter)): _entry(row) for row in each(table)}
     unplanned = Entry(UNPLANNED, "not planned")
     return {
@@ -104,7 +104,7 @@ def entries(table: pd.DataFrame) -> dict[tuple[str, str], Entry]:
 
 
 def status_text(status: str) -> str:
-    """A status in words."""
+    """Return a status as a reader sees it."""
     return _WORDS.get(status, status)
 
 

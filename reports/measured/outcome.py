@@ -1,4 +1,4 @@
-"""Blocks of one cell -> one outcome. The only module that decides whether a cell has a result that may be shown."""
+"""Blocks of one cell -> one outcome. This module alone decides whether a cell has a result to show."""
 
 from __future__ import annotations
 
@@ -12,31 +12,33 @@ from results.stats.steady import classify, of_processes
 MEASURED = "measured"
 IDENTICAL = "identical bits"
 UNSTEADY = "unsteady"
-"""Status of a cell whose processes never settled: a mean would say how long they ran, not how fast the engine is."""
+"""Status of a cell whose processes never settled: a mean would depend on how long they ran."""
 MISSING = "missing"
-"""Status of a cell of the plan without any record: the run was interrupted before its turn."""
+"""Status of a planned cell without a record: the run was interrupted before its turn."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the blocks of a cell amount to."""
+    """The result of a cell's blocks, or the reason why there is none."""
 
     status: str
     bits: str
     """"identical", "within 1e-09" (a declared bound), "different" or "unchecked"."""
     worst_error: float
-    """Largest error of its proofs; NaN where there is none."""
+    """Largest error of the cell's proofs; NaN if there is no proof."""
     reason: str = ""
     remedy: str = ""
 
 
 def outcome(blocks: Sequence[Record], facts: EngineFacts | None) -> Outcome:
-    """The first of these rules that holds decides:
+    """Return the outcome by the first rule that applies.
 
-    no block: missing; a failed block, or a proof that breaks the engine's promise: failed, since a wrong or flaky
-    engine has no speed; a timed-out block: timed-out, since the blocks that remain are the fast ones and their median
-    would flatter; a measured block: measured, or unsteady where most processes never settled; else skipped. facts:
-    None counts as strict.
+    No block: missing. A failed block: failed, because a flaky engine has no speed. A timed-out block: timed-out,
+    because only the fast blocks remain and their median would flatter. A measured block: failed if a proof breaks the
+    engine's promise, because a wrong engine has no speed either; unsteady if most processes never settled; else
+    measured. Anything else: skipped.
+
+    facts: None counts as strict.
     """
     proofs = [block.proof for block in blocks if block.proof is not None]
     worst_error = max((proof.worst_error for proof in proofs), default=float("nan"))
@@ -62,7 +64,7 @@ def outcome(blocks: Sequence[Record], facts: EngineFacts | None) -> Outcome:
 
 
 def by_cell(run: Run, records: Iterable[Record]) -> dict[Cell, list[Record]]:
-    """The records of every cell of the plan, in its order; those of cells outside it are left out."""
+    """Group records by planned cell, in plan order. Records of other cells are left out."""
     found: dict[Cell, list[Record]] = {cell: [] for cell in run.cells}
     for record in records:
         if record.cell in found:
@@ -71,12 +73,12 @@ def by_cell(run: Run, records: Iterable[Record]) -> dict[Cell, list[Record]]:
 
 
 def outcomes(run: Run, records: Iterable[Record]) -> dict[Cell, Outcome]:
-    """The outcome of every cell of the plan."""
+    """Return the outcome of every planned cell."""
     return {cell: outcome(blocks, run.engines.get(cell.engine)) for cell, blocks in by_cell(run, records).items()}
 
 
 def keeps_promise(proof: Proof, facts: EngineFacts | None) -> bool:
-    """Whether a proof is what the engine promises: the same bits, or an error within its declared bound."""
+    """Whether a proof shows what the engine promises: identical bits, or an error within its declared bound."""
     if proof.identical:
         return True
     bound = None if facts is None or facts.strict else facts.error_bound
@@ -84,7 +86,7 @@ def keeps_promise(proof: Proof, facts: EngineFacts | None) -> bool:
 
 
 def promise(facts: EngineFacts | None) -> str:
-    """The promise in words: `IDENTICAL` for a strict engine, else its declared bound."""
+    """Return the promise as text: `IDENTICAL` for a strict engine, else its declared bound."""
     if facts is None or facts.strict:
         return IDENTICAL
     return "no bound declared" if facts.error_bound is None else f"within {facts.error_bound:g}"
@@ -99,7 +101,10 @@ def _bits(blocks: Sequence[Record], proofs: Sequence[Proof], facts: EngineFacts 
 
 
 def _restless(blocks: Sequence[Record]) -> tuple[str, str] | None:
-    """Reason and remedy where most processes never settled; short sequences say nothing, a cycle has a mean."""
+    """Return reason and remedy if most processes never settled, else None.
+
+    A sequence too short to classify or with a cycle does not count: the first proves nothing, the second has a mean.
+    """
     measured = [block for block in blocks if block.status == MEASURED]
     found = [classify(block.warmup_step_seconds + block.step_seconds) for block in measured]
     kind = of_processes(found).kind
@@ -107,7 +112,7 @@ def _restless(blocks: Sequence[Record]) -> tuple[str, str] | None:
         return None
     never = sum(one.kind == kind for one in found)
     reason = f"never settled: values still changed at the end of {never} of {units.count(len(found), 'block')}"
-    return reason, "Look at its run sequence; longer warm-ups may settle it."
+    return reason, "Look at the cell's run sequence; longer warm-ups may help."
 
 
 def _with_share(stopped: Sequence[Record], blocks: Sequence[Record]) -> str:

@@ -1,7 +1,7 @@
-"""Runs -> one row a cell and run: the only module that puts runs side by side.
+"""Runs -> one row for each cell and run: the only module that puts runs side by side.
 
-Speedups are all that leaves a run. They are ratios within it, and may be set against those of another run and of
-another machine; seconds stay behind.
+It passes on speedups only. A speedup is a ratio within one run, so it can be compared with one from another run or
+machine; seconds can't.
 """
 
 from __future__ import annotations
@@ -21,38 +21,42 @@ NEEDED = f"A speedup needs {BASELINE} beside other engines, on the same interpre
 
 @dataclass(frozen=True)
 class Race:
-    """A run and its table, of `reports.measured.table.cells`."""
+    """A run and its table from `reports.measured.table.cells`."""
 
     run: Run
     table: pd.DataFrame
 
 
 def race(run: Run, records: Iterable[Record]) -> Race:
-    """A run's race."""
+    """Return a run with its table."""
     return Race(run, cells(timed(run), records))
 
 
 def timed(run: Run) -> Run:
-    """The run with the cells that it planned to time: none without blocks, since its cells are those to be profiled."""
+    """Return the run with only the cells that it planned to time. A run without blocks has none: it only profiles."""
     return run if run.blocks else run.model_copy(update={"cells": ()})
 
 
 def same_run(one: Run, other: Run) -> bool:
-    """Whether both are the same run, wherever they are kept; two machines may have begun one in the same second."""
+    """Whether both are one run, perhaps stored twice. Ids are not enough: two machines may start in the same second."""
     return (one.id, one.created_at, one.seed) == (other.id, other.created_at, other.seed)
 
 
 def speedups(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a run that have a speedup over another engine; keys as text, since runs differ in categories."""
+    """Return the rows of other engines than the baseline that have a speedup.
+
+    Keys are text, because each run has its own categories.
+    """
     rows = measured(table)
     rows = rows[(rows["engine"] != BASELINE) & rows["speedup"].notna()]
     return rows[[*KEYS, *SPEEDUP]].astype(dict.fromkeys(KEYS, str))
 
 
 def side_by_side(races: Sequence[Race]) -> pd.DataFrame:
-    """One row a cell and run that has a speedup: keys, `run`, `machine` and the speedup.
+    """Return one row for each cell and run that has a speedup: keys, `run`, `machine` and the speedup.
 
-    Keys are ordered categories in the order of the first run that has them; runs, by `names`, in the order given.
+    Keys are ordered categories, in the order in which the runs introduce them. Runs have the names that `names` gives,
+    in the given order.
     """
     labels = names([one.run for one in races])
     parts = [
@@ -68,7 +72,7 @@ def side_by_side(races: Sequence[Race]) -> pd.DataFrame:
 
 
 def names(runs: Sequence[Run]) -> list[str]:
-    """A name for each run: its id, with a number where two machines began one in the same second."""
+    """Name each run by its id, numbered where two machines started one in the same second."""
     given: list[str] = []
     for run in runs:
         twins = sum(other.id == run.id for other in runs[: len(given)])
@@ -77,9 +81,9 @@ def names(runs: Sequence[Run]) -> list[str]:
 
 
 def machines(runs: Sequence[Run]) -> list[str]:
-    """The machine of each run, numbered as they come, and what was set otherwise than in the first run there.
+    """Name each run's machine by number, with the settings that differ from the first run on that machine.
 
-    Nothing is known of a machine without facts: it is no other.
+    A run without facts of its machine gets a new number.
     """
     known: list[Run] = []
     found: list[str] = []
@@ -88,7 +92,7 @@ def machines(runs: Sequence[Run]) -> list[str]:
         if not number:
             known.append(run)
             number = len(known)
-        # Values that are longer, or come later, are other figures: those runs are no repetition of the others.
+        # A run whose values are longer or start later does not repeat the others: it measured something else.
         unlike = unlike_settings(run, known[number - 1])
         found.append(f"machine {number}" + (f", {'; '.join(unlike)}" if unlike else ""))
     return found

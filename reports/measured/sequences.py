@@ -1,6 +1,6 @@
-"""Records and table -> what happened within the processes: losses over time, and values one after another.
+"""Records and table -> curves within the processes: losses over time, and run sequences of values.
 
-The table has one row a cell, with its medians; here a cell has a row for each point of its curve.
+The table has one row a cell, with medians. Here a cell has one row for each point of its curve.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from results.stats.intervals import median_of_processes
 from results.stats.steady import MIN_VALUES, classify, of_processes
 
 POINTS_A_MEAN = 50
-"""Recorded losses in a mean, at least: a step of one sample has a loss of next to nothing, or of very much."""
+"""Least number of recorded losses in a mean: the loss of a single sample is often close to 0 or very large."""
 _STRETCH = 1.5
-"""Factor from a mean's first step to its last, at least: a long training gets about as many means as a short one."""
+"""Least factor from a mean's first step to its last, so a long training gets about as many means as a short one."""
 HALF = 0.5
-"""Of its first mean, the loss that engines race to."""
+"""Engines race to this share of their first mean loss."""
 
 Points = Sequence[tuple[int, float]]
-"""Steps, rising, and their losses."""
+"""Steps in rising order, with their losses."""
 
 
 def losses(table: pd.DataFrame, records: Iterable[Record]) -> pd.DataFrame:
-    """Loss curves of one workload's rows, of one cell an engine: the reference CPython's, else the fastest.
+    """Return the loss curves of one workload, for one cell of each engine: the reference CPython's, else the fastest.
 
-    `seconds`: compile time and all steps so far, from medians; `loss`: the mean of `points` recorded losses around
-    `step`. Strict engines whose proofs hold train the same, so their curves share what any of them recorded, each as
-    far as it came itself: a fast engine's own points, thinned, leave out the steps in which the loss falls.
+    `seconds`: compile time and all steps so far, from medians. `loss`: the mean of `points` recorded losses around
+    `step`. Strict engines whose proofs hold have identical losses, so they share the points that any of them recorded,
+    each up to its own last step. A fast engine thins its points and alone would miss the steps in which the loss falls.
     """
     blocks = _blocks(records)
     results = list(each(measured(table)))
@@ -48,33 +48,33 @@ def losses(table: pd.DataFrame, records: Iterable[Record]) -> pd.DataFrame:
         own = _merged(blocks[cell])
         points = [point for point in shared if point[0] <= own[-1][0]] if own and cell in same_training else own
         for step, loss, count in _means(points):
-            # The loss of a step is known when the step is done.
+            # The loss of a step is known once the step is done, hence the + 1.
             seconds = row.compile_seconds + (step + 1) * row.step_seconds
             made.append({**_keys(row), "step": step, "seconds": seconds, "loss": loss, "points": count})
     return _like(table, made, ("step", "seconds", "loss", "points"))
 
 
 def first_to_halve(curves: pd.DataFrame) -> Any:
-    """The row of `losses` that is at half its curve's first loss before any other is; None where none gets there."""
+    """Return the row of `losses` that is first to reach half of its curve's first loss; None if none gets there."""
     halved: list[Any] = []
     for engine in in_order(curves, "engine"):
         curve = curves[curves["engine"] == engine]
         goal = HALF * curve["loss"].iloc[0]
-        # A loss below nothing has no half to come down to.
+        # Half of a negative loss would be larger than the loss.
         halved += list(each(curve[curve["loss"] <= goal].head(1))) if goal > 0 else []
     return min(halved, key=lambda row: row.seconds, default=None)
 
 
 def values(table: pd.DataFrame, records: Iterable[Record]) -> pd.DataFrame:
-    """Run sequences of one workload's rows: each cell's warm-up and timed values in the order of their `number`.
+    """Return the run sequences of one workload: each cell's warm-up and timed values, in the order of their `number`.
 
-    `relative`: a value over the cell's step time, the median over processes; `warm_up`: whether it was left out of
-    that; `steady`: the cell's kind, of `stats.steady`; `steady_from`: the number from which on it is steady, NaN
-    where it is not. Of interpreters without a just-in-time compiler there is one, the reference CPython where it was
-    measured: it shows what a process's start does to any interpreter. Cells with a single value are left out.
+    `relative`: the value divided by the cell's step time, median over processes. `warm_up`: whether the step time
+    excludes the value. `steady`: the cell's kind from `results.stats.steady`. `steady_from`: the number from which the
+    cell is steady, NaN if it never is. Only one interpreter without a just-in-time compiler is shown, the reference
+    CPython if it was measured: it shows the cost of starting a process. Cells with a single value are left out.
     """
     blocks = _blocks(records)
-    # What never settled shows no time, but here why.
+    # A cell that never settled has no time to show, but its sequence shows why.
     rows = table[table["status"].isin((MEASURED, UNSTEADY))]
     plain = [name for name in in_order(rows, "interpreter") if name.startswith("cpython")]
     at_home = in_order(rows[rows["on_reference"].astype(bool)], "interpreter")
@@ -82,7 +82,7 @@ def values(table: pd.DataFrame, records: Iterable[Record]) -> pd.DataFrame:
     made: list[Row] = []
     for row in each(rows[rows["interpreter"].isin(shown)]):
         of_cell = blocks[_cell(row)]
-        # A process that found its steps slow took fewer values.
+        # A process with slow steps takes fewer values; only the longest sequences are compared.
         shape = max(_shape(block) for block in of_cell)
         processes = [block.warmup_step_seconds + block.step_seconds for block in of_cell if _shape(block) == shape]
         steady = of_processes([classify(process) for process in processes])
@@ -96,7 +96,7 @@ def values(table: pd.DataFrame, records: Iterable[Record]) -> pd.DataFrame:
 
 
 def settling(sequences: pd.DataFrame) -> str:
-    """How many cells of `values` reached a steady state, and which never did; empty where there are none."""
+    """Say how many cells of `values` reached a steady state, and which never did; empty if there is no cell."""
     firsts = sequences[sequences["number"] == 1]
     long = firsts[firsts["steady"] != "too short"]
     never = [f"{row.engine} on {row.interpreter} ({row.steady})" for row in each(long[long["steady_from"].isna()])]
@@ -129,7 +129,7 @@ def _keys(row: Any) -> dict[str, str]:
 
 
 def _like(table: pd.DataFrame, made: list[Row], columns: Sequence[str]) -> pd.DataFrame:
-    """The rows as a table whose keys sort, and are coloured, as the table's."""
+    """Make a table of the rows whose keys have the categories of `table`, so they sort and are coloured the same."""
     return pd.DataFrame(made, columns=[*KEYS, *columns]).astype({key: table[key].dtype for key in KEYS})
 
 
@@ -143,7 +143,7 @@ def _one_an_engine(table: pd.DataFrame) -> Iterator[Any]:
 
 
 def _merged(blocks: Iterable[Record]) -> Points:
-    """All recorded losses by step, each step once, since blocks repeat one training."""
+    """Return the mean loss of each recorded step, because all blocks repeat the same training."""
     found: dict[int, list[float]] = defaultdict(list)
     for block in blocks:
         for point in block.losses:
@@ -152,7 +152,7 @@ def _merged(blocks: Iterable[Record]) -> Points:
 
 
 def _means(points: Points) -> Iterator[tuple[float, float, int]]:
-    """Means of successive losses: step, loss and number of each; too few at the end join the mean before them."""
+    """Yield means of successive losses: step, loss and number of points. Too few at the end join the mean before."""
     heaps: list[list[tuple[int, float]]] = []
     for point in points:
         if not heaps or (len(heaps[-1]) >= POINTS_A_MEAN and point[0] > _STRETCH * heaps[-1][0][0]):
@@ -169,6 +169,6 @@ def _shape(record: Record) -> tuple[int, int]:
 
 
 def _mean(values: Sequence[float]) -> float:
-    """NaN where it is not finite: a sum of infinities would raise in `fmean`, and neither has a place on an axis."""
+    """Return the mean, or NaN if it is not finite: `fmean` raises for inf and -inf, and an axis has no place for it."""
     total = sum(values)
     return total / len(values) if math.isfinite(total) else math.nan

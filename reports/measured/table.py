@@ -1,8 +1,8 @@
-"""Run and records -> one row a cell. Every figure of the report is a column here; nothing after it computes one.
+"""Run and records -> one row a cell. Every figure of the report is a column of this table; no later stage computes one.
 
-Seconds are medians over processes of process means; a speedup compares seconds that `results.samples` has steadied.
-Bounds (`*_low`, `*_high`) are NaN below 3 processes; those of compile time below 3 blocks that compiled. Every figure
-of a cell that is not "measured" is NaN: see `reports.measured.outcome` for what counts as measured.
+Seconds are medians over processes of process means. Speedups compare seconds that `results.samples` has steadied.
+Bounds (`*_low`, `*_high`) are NaN below 3 processes; those of compile time, below 3 blocks that compiled. Every figure
+of a cell that is not "measured" is NaN; `reports.measured.outcome` decides what counts as measured.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ FIGURES = tuple(
     for name, field in Record.model_fields.items()
     if field.annotation in (int, float) and name not in ("block", "stretch_steps", "steps_per_value")
 )
-"""Columns taken from a record as they are: adding a number to `Record` adds a column."""
+"""Columns taken unchanged from the record: adding a number to `Record` adds a column."""
 
 PHASES = ("trace", "lower", "generate", "compile", "load")
-"""The phases of compile time, in their order."""
+"""The phases of compile time, in the order in which they run."""
 
 
 def phase_column(phase: str) -> str:
-    """The column of a phase; `compile_seconds` without the prefix is all of them together."""
+    """Return the column of a phase. `compile_seconds`, without the prefix, is the sum of all phases."""
     return f"phase_{phase}_seconds"
 
 
@@ -53,12 +53,12 @@ Row = dict[str, object]
 
 
 def cells(run: Run, records: Iterable[Record], found: Mapping[Cell, Outcome] | None = None) -> pd.DataFrame:
-    """One row a cell of the run's plan, in its order; records of cells outside the plan are left out.
+    """Return one row for each planned cell, in plan order. Records of other cells are left out.
 
-    found: the cells' outcomes, for a caller that has them; worked out here for any other.
+    found: the cells' outcomes, if the caller has them already.
 
-    `engine`, `interpreter` and `workload` are ordered categories in the run's order, so that every table and chart
-    sorts, and every engine is coloured, the same. `on_reference` marks the reference CPython's rows.
+    `engine`, `interpreter` and `workload` are ordered categories in the run's order, so all tables and charts sort the
+    same way and an engine has one colour. `on_reference` marks rows of the reference CPython.
     """
     records = list(records)
     blocks = by_cell(run, records)
@@ -84,28 +84,28 @@ def measured(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def each(rows: pd.DataFrame) -> Iterator[Any]:
-    """The rows one by one, columns as attributes; untyped, as pandas knows no type of a column."""
+    """Iterate over rows, with columns as attributes. Untyped, because pandas does not know column types."""
     return iter(rows.itertuples(index=False))
 
 
 def smallest(rows: pd.DataFrame, column: str) -> Any:
-    """The row with the smallest figure of a column; rows must not be empty."""
+    """Return the row with the smallest figure in a column; rows must not be empty."""
     return rows.iloc[int(rows[column].argmin())]
 
 
 def largest(rows: pd.DataFrame, column: str) -> Any:
-    """The row with the largest figure of a column; rows must not be empty."""
+    """Return the row with the largest figure in a column; rows must not be empty."""
     return rows.iloc[int(rows[column].argmax())]
 
 
 def at_home(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the reference CPython and of every PyPy; all of them where none is of those."""
+    """Return the rows of the reference CPython and of every PyPy; if there are none, all rows."""
     found = rows[rows["on_reference"].astype(bool) | rows["interpreter"].astype(str).str.startswith("pypy")]
     return rows if found.empty else found
 
 
 def in_order(table: pd.DataFrame, key: str) -> list[str]:
-    """The engines, interpreters or workloads that occur in `table`, in the run's order."""
+    """Return the engines, interpreters or workloads that occur in `table`, in the run's order."""
     present = set(table[key])
     return [name for name in table[key].cat.categories if name in present]
 
@@ -149,7 +149,7 @@ def _times(run: Run, cell: Cell, records: Sequence[Record]) -> Row:
     if workload is not None and workload.steps_per_epoch:
         steps = workload.steps_per_epoch
         row |= _bounded("epoch_seconds", intervals.Interval(step.value * steps, step.low * steps, step.high * steps))
-        # A stretch is trained again and again: only its steps are those of an epoch.
+        # A stretch is trained repeatedly, so only its distinct steps count towards an epoch.
         row["extrapolated"] = (
             min(record.stretch_steps or len(record.step_seconds) * record.steps_per_value for record in records) < steps
         )
@@ -186,27 +186,27 @@ def _speedup(cell: Cell, base: Cell, seconds: Mapping[Cell, Blocks]) -> interval
 
 
 def _compile_time(records: Sequence[Record]) -> intervals.Interval:
-    """Median over the blocks that compiled: a later block may load the object.
+    """Return the median over the blocks that compiled; a later block may only load the object.
 
-    0 where there was nothing to compile; NaN where every block loaded what an interrupted one had compiled.
+    0 if there was nothing to compile; NaN if every block loaded an object that an interrupted block had compiled.
     """
     totals = [compile_seconds(record) for record in records]
     if compiled := [seconds for seconds in totals if seconds]:
-        # A process compiles once: each is a sample of one value.
+        # A process compiles once, so each is a sample of one value.
         return _median([[seconds] for seconds in compiled])
     return intervals.Interval(NAN if None in totals else 0.0, NAN, NAN)
 
 
 def _phase_seconds(phase: str, records: Sequence[Record]) -> float:
-    """Median over the blocks that went through this phase; NaN if none did."""
+    """Return the median over the blocks that recorded this phase; NaN if none did."""
     seconds = [record.phases[phase] for record in records if phase in record.phases]
     return float(np.median(seconds)) if seconds else NAN
 
 
 def _figure(name: str, records: Sequence[Record]) -> float:
-    """A peak is the largest of the blocks, since only the first may have compiled; other figures are their median.
+    """Return the largest of the blocks' peaks, since perhaps only the first compiled; of other figures, the median.
 
-    A block that left the field at 0 did not record it.
+    A block with 0 in the field did not record it.
     """
     values = [value for record in records if (value := getattr(record, name))]
     if not values:

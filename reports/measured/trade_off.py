@@ -1,7 +1,7 @@
-"""Rows of one workload -> the trade-off of compile time against epoch time: its front, and its least totals.
+"""Rows of one workload -> the trade-off of compile time against epoch time: the Pareto front and the least totals.
 
-The total of so many epochs is compile time and those epochs, from medians. Whoever has the least total of any number of
-epochs is on the front; not everyone on the front has one.
+The total for n epochs is compile time plus n epoch times, from medians. A row with the least total for some n is on the
+front, but a row on the front need not have the least total for any n.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ import pandas as pd
 from reports.measured.table import measured
 
 PUBLISHED_WORKLOADS = ("mnist", "mnist-b1000")
-"""The published model and data, updated after each image and after each 1,000."""
+"""The published model and data, with an update after every image or after every 1,000 images."""
 
 
 @dataclass(frozen=True)
 class Least:
-    """The least total time of so many epochs, of all rows."""
+    """The row with the least total time for a number of epochs."""
 
     epochs: int
     row: Any
     total_seconds: float
 
     def epoch_seconds(self, compile_seconds: float) -> float:
-        """How long an epoch may take for the same total, after so much time spent compiling."""
+        """Return the epoch time that gives the same total with that compile time."""
         return (self.total_seconds - compile_seconds) / self.epochs
 
 
 def trade_off_workload(table: pd.DataFrame) -> str | None:
-    """Of the published workloads the one that most cells were measured on; None where none was.
+    """Return the published workload with the most measured cells; None if neither has one.
 
-    The one updated after each 1,000 images wins a tie: only there a compiler may do all of a batch at once.
+    The one updated after every 1,000 images wins a tie: only there can a compiler process a whole batch at once.
     """
     rows = measured(table)
     count = {name: int((rows["workload"] == name).sum()) for name in reversed(PUBLISHED_WORKLOADS)}
@@ -42,20 +42,20 @@ def trade_off_workload(table: pd.DataFrame) -> str | None:
 
 
 def traded(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows whose epoch and compile time are known."""
+    """Return the rows whose epoch time and compile time are known."""
     rows = measured(table)
     return rows[rows["epoch_seconds"].notna() & rows["compile_seconds"].notna()]
 
 
 def front(rows: pd.DataFrame) -> pd.DataFrame:
-    """The Pareto front: rows that no other beats in one time without losing in the other, least compile time first."""
+    """Return the Pareto front, least compile time first: no other row is as good in both times and better in one."""
     ordered = rows.sort_values(["compile_seconds", "epoch_seconds"], kind="stable")
     shortest_before = ordered["epoch_seconds"].cummin().shift(fill_value=float("inf"))
     return ordered[ordered["epoch_seconds"] < shortest_before]
 
 
 def least(rows: pd.DataFrame, epochs: int) -> Least:
-    """Who takes the least time to compile and train so many epochs; rows must not be empty."""
+    """Return the row that compiles and trains that number of epochs in the least time; rows must not be empty."""
     totals = rows["compile_seconds"] + epochs * rows["epoch_seconds"]
     best = int(totals.argmin())
     return Least(epochs, rows.iloc[best], float(totals.iloc[best]))

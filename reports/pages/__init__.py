@@ -1,1 +1,2 @@
-"""Whole pages: HTML, Markdown, the README's tables, flame graphs, the analysis."""
+"""Whole pages: the report as HTML and Markdown, the README's tables, the analysis, and flame graphs. Their sections are
+in reports/sections and reports/profiling, their Jinja templates in reports/templates."""

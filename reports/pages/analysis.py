@@ -1,4 +1,4 @@
-"""Run and profiles -> a written analysis in Markdown: does each published claim hold, why not, and all its evidence."""
+"""Run and profiles -> the analysis in Markdown: whether each published claim holds, why not, and all the evidence."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEADING = "# Do the published claims hold?"
 
 
 def analysis(run: Run, profiles: Iterable[AnyProfile]) -> str:
-    """The analysis of a run; no figure in it is from anywhere but its profiles."""
+    """Render the analysis of a run. All its figures come from the profiles."""
     index = profile_index(run, profiles)
     template = environment().get_template("analysis.md.j2")
     processor = run.machine.get("processor", "")

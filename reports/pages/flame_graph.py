@@ -1,6 +1,6 @@
-"""Folded stacks -> a flame graph as an SVG file: Brendan Gregg's, "The Flame Graph", 2016, with the root on top.
+"""Folded stacks -> a flame graph as an SVG file, with the root on top. Method: Brendan Gregg, "The Flame Graph", 2016.
 
-No script: a frame says its name where it has room, and its share when it is pointed at.
+The file has no script: a frame shows its name if there is room, and its share in a tooltip.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from reports.charts.drawing.style import COLLECTOR, NATIVE, PYTHON, shade
 WIDTH = 1200.0
 ROW = 17.0
 NARROWEST = 0.002
-"""Of all samples: a narrower frame is merged away, and its callers keep its samples."""
+"""Fraction of all samples below which a frame is not drawn; its callers keep its samples."""
 LETTER = 6.3
-"""Width of a letter of the font below, in the drawing's units."""
+"""Width of a letter in the drawing's units, for the font below."""
 
 _KINDS = (
     (
@@ -30,7 +30,7 @@ _KINDS = (
     ("Python", PYTHON, re.compile(r"\.py\b|^py::|^<")),
     ("native", NATIVE, re.compile("")),
 )
-"""The first whose pattern is found in a frame's name."""
+"""Name, colour and pattern of each kind of frame; the first pattern found in a frame's name decides."""
 
 _COUNT = re.compile(r"\d+(\.\d+)?(e[-+]?\d+)?")
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -38,7 +38,7 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 @dataclass
 class Frame:
-    """A function on a stack; `total` counts the samples in it and in all that it called."""
+    """A function on a stack. `total` counts the samples in it and in everything it called."""
 
     name: str
     total: float = 0.0
@@ -47,7 +47,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Box:
-    """A frame as it is drawn: left edge and width as shares of all samples."""
+    """A frame to draw. `left` and `share` (its width) are fractions of all samples."""
 
     name: str
     depth: int
@@ -56,13 +56,13 @@ class Box:
 
 
 MOST_SAMPLES = 1e15
-"""On all stacks of one line. More are a mistake, and their sum might not be finite."""
+"""Most samples on one line. A higher count is a mistake, and the sum might not be finite."""
 DEEPEST = 10_000
-"""Frames of a stack that are drawn: ten times as deep as Python recurses."""
+"""Most frames drawn per stack: ten times Python's recursion limit."""
 
 
 def folded(text: str) -> dict[str, float]:
-    """Lines of `outer;inner COUNT` -> samples by stack. Raises ValueError with the line that has no count."""
+    """Parse lines of `outer;inner COUNT` into samples by stack. Raises ValueError with the line that has no count."""
     stacks: dict[str, float] = {}
     for line in filter(str.strip, text.splitlines()):
         stack, _, count = line.rpartition(" ")
@@ -73,13 +73,13 @@ def folded(text: str) -> dict[str, float]:
 
 
 def boxes(stacks: Mapping[str, float]) -> list[Box]:
-    """Frames by depth and from left to right, callees side by side below their caller in the order of their names."""
+    """Lay out the frames: callees side by side below their caller, from left to right in the order of their names."""
     root = _merged(stacks)
     return list(_boxes(root, 0, 0.0, root.total)) if root.total > 0 else []
 
 
 def flame(stacks: Mapping[str, float], title: str) -> str:
-    """The flame graph of samples by stack (`outer;inner`), as a file of its own."""
+    """Draw the flame graph of samples by stack (`outer;inner`) as a complete SVG file."""
     found = boxes(stacks)
     depth = max((box.depth for box in found), default=0) + 1
     top = 3.2 * ROW
@@ -103,7 +103,7 @@ def flame(stacks: Mapping[str, float], title: str) -> str:
 
 
 def kind(name: str) -> str:
-    """Whose code a frame is."""
+    """Return the kind of a frame: garbage collector, Python or native."""
     return _kind(name)[0]
 
 
@@ -112,7 +112,7 @@ def _kind(name: str) -> tuple[str, str]:
 
 
 def _text(name: str) -> Markup:
-    """Escaped, without the characters that XML can't hold."""
+    """Escape a name and replace the characters that XML cannot hold."""
     return escape(_NO_XML.sub("\ufffd", name))
 
 
@@ -130,7 +130,7 @@ def _merged(stacks: Mapping[str, float]) -> Frame:
 
 
 def _boxes(root: Frame, depth: int, left: float, all_samples: float) -> Iterator[Box]:
-    # By hand: a stack may be deeper than Python's own.
+    # An explicit stack, because frames may nest deeper than Python's recursion limit.
     waiting = [(root, depth, left)]
     while waiting:
         frame, depth, left = waiting.pop()
@@ -162,7 +162,7 @@ def _drawn(box: Box, top: float) -> str:
 
 
 def _colour(box: Box) -> str:
-    """The colour of the frame's kind, in one of five shades by its name, so that neighbours can be told apart."""
+    """Return the colour of the frame's kind, in one of five shades by its name to distinguish neighbours."""
     if not box.depth:
         return "#b0b0b0"
     return shade(_kind(box.name)[1], 0.1 * (crc32(box.name.encode(errors="replace")) % 5))

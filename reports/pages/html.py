@@ -1,6 +1,6 @@
-"""Run and records -> one offline HTML file. Jinja2 escapes every text; only the charts' SVG passes as it is.
+"""Run and records -> one offline HTML file. Jinja2 escapes every text except the charts' SVG and the script.
 
-The page's one script is inlined and allowed by its hash, so that no other can run, whatever a name or a reason holds.
+The page's only script is inlined and allowed by its hash, so no other can run, whatever names and reasons contain.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from results.record import Record, Run
 
 
 def render(run: Run, records: Iterable[Record], profile_index: ProfileIndex | None = None) -> str:
-    """The report of a run as one page that needs no network, whatever state the run is in."""
+    """Render the report of a run, complete or not, as one page that needs no network."""
     whole = story(run, records, profile_index)
     return page(whole, drawings(whole))
 
 
 def page(story: Story, drawn: Sequence[Drawing]) -> str:
-    """The same from a story and drawn charts."""
+    """Render the same page from a story and drawn charts."""
     script, run = _script(), story.view.run
     return (
         environment()
@@ -43,7 +43,7 @@ def page(story: Story, drawn: Sequence[Drawing]) -> str:
 
 
 def history_page(history: History) -> str:
-    """The history of a folder's runs as one page that needs no network."""
+    """Render the history of a folder's runs as one page that needs no network."""
     chart = charts()["history"]
     charted = [(part, drawing(f"history-{i}", chart, part.rows)) for i, part in enumerate(history.parts, 1)]
     return environment().get_template("history.html.j2").render(history=history, charted=charted)
@@ -51,7 +51,7 @@ def history_page(history: History) -> str:
 
 @cache
 def environment() -> jinja2.Environment:
-    """For templates of pages, in which no text can become markup. It keeps the templates that it compiled."""
+    """Return the environment for pages, in which no text can become markup. Cached, as it keeps compiled templates."""
     return jinja2.Environment(
         loader=jinja2.PackageLoader("reports"),
         autoescape=True,
@@ -62,17 +62,17 @@ def environment() -> jinja2.Environment:
 
 
 def _script() -> str:
-    # Read as text, which makes every line end a line feed: a browser hashes the script after doing the same.
+    # Read as text, which normalizes line ends to line feeds: a browser does the same before it hashes the script.
     return (resources.files("reports") / "templates" / "report.js").read_text(encoding="utf-8")
 
 
 def _hash(script: str) -> str:
-    """A script's name in a Content-Security-Policy."""
+    """Return the script's hash as a Content-Security-Policy names it."""
     return f"sha256-{b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
 
 
 def drawings(story: Story) -> list[Drawing]:
-    """Every chart whose subject has rows; none where the plan is empty."""
+    """Draw every chart whose subject has rows; none if the plan is empty."""
     subjects = _subjects(story)
     drawn = []
     for name, chart in charts().items():
@@ -83,7 +83,7 @@ def drawings(story: Story) -> list[Drawing]:
 
 
 def _subjects(story: Story) -> dict[str, pd.DataFrame]:
-    """The rows that charts are drawn from, by the subject that a chart names."""
+    """Return the rows for charts, by the subject that a chart names."""
     view, table = story.view, story.view.table
     none = table.iloc[:0]
     return {

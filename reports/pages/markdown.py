@@ -1,4 +1,4 @@
-"""Run and records -> the same story, short, in GitHub's Markdown: for a pull request or a job's summary."""
+"""Run and records -> the report in short, in GitHub's Markdown, for a pull request or a job's summary."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from results.record import Record, Run
 
 
 def render(run: Run, records: Iterable[Record], profile_index: ProfileIndex | None = None) -> str:
-    """The report of a run as Markdown."""
+    """Render the report of a run as Markdown."""
     return page(story(run, records, profile_index))
 
 
 def page(story: Story) -> str:
-    """The same from a story."""
+    """Render the same page from a story."""
     return environment().get_template("report.md.j2").render(story=story, run=story.view.run, count=units.count)
 
 
 def history_page(history: History) -> str:
-    """The history of a folder's runs as Markdown."""
+    """Render the history of a folder's runs as Markdown."""
     return environment().get_template("history.md.j2").render(history=history)
 
 
 def summary_page(section: Section) -> str:
-    """The README's table as Markdown."""
+    """Render the README's table as Markdown."""
     return environment().get_template("summary.md.j2").render(section=section)
 
 
 def results_page(section: Section) -> str:
-    """The tables of docs/results.md as Markdown."""
+    """Render the tables of docs/results.md as Markdown."""
     return environment().get_template("results.md.j2").render(section=section)

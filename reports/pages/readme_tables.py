@@ -1,4 +1,4 @@
-"""View -> the README's five rows, and the tables of docs/results.md: compile time against training time on MNIST."""
+"""View -> the README's five rows and the tables of docs/results.md: compile time and training time on MNIST."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from results import units
 from results.record import BASELINE
 
 BATCHES, IMAGES = "mnist-b1000", "mnist"
-"""As published, an update after 1,000 images; and after each."""
+"""Workloads with an update after 1,000 images, as published, and after each image."""
 
 SUMMARY = {
     BASELINE: "micrograd as published",
-    "clang-O1-published": "the C of the post, by Clang -O1",
+    "clang-O1-published": "the C of the post, compiled by Clang -O1",
     "clang-O1": "the same graph as C in small functions",
-    "handwritten-sparse": "C by hand for this one network",
+    "handwritten-sparse": "handwritten C for this one network",
     "rerolled-clang-sparse": "C over loops recovered from the scalar graph",
 }
-"""The README's rows: engine -> what it runs."""
+"""The README's rows: engine -> description."""
 
 _LEAD = (
-    "Medians over processes; in brackets the 95 % interval of an epoch or a speedup. Published figures are another "
-    "machine's: orders compare, "
-    "seconds do not. Speedups are over baseline on the same interpreter; ≈: extrapolated from the steps that were run."
+    "Medians over processes, with the 95 % interval of an epoch or a speedup in brackets. Published figures are from "
+    "another machine: compare "
+    "rankings, not seconds. Speedups are over baseline on the same interpreter. ≈: extrapolated from the steps run."
 )
 
 
 def results(view: View) -> Section | None:
-    """A sheet a workload of the published model; None where neither was measured."""
+    """One sheet per workload of the published model; None if neither was measured."""
     sheets = tuple(
         Sheet(title, 1, headings, tuple(rows))
         for title, headings, rows in (_trade_off(view.table), _images(view.table))
@@ -45,7 +45,7 @@ def results(view: View) -> Section | None:
 
 
 def summary(view: View) -> Section | None:
-    """A few engines on the newest CPython, with an update after 1,000 images; None where none of them was measured."""
+    """A few engines on the reference CPython, with an update after 1,000 images; None if none of them was measured."""
     rows = _rows(view.table, BATCHES)
     found = {str(row.engine): row for row in each(rows[rows["on_reference"].astype(bool)])}
     lines = tuple(
@@ -57,7 +57,7 @@ def summary(view: View) -> Section | None:
         return None
     note = (
         f"An epoch of 60,000 MNIST images, an update every 1,000, {view.run.reference_interpreter}; medians, with 95 % "
-        "intervals. ≈: extrapolated from the steps that were run."
+        "intervals. ≈: extrapolated from the steps run."
     )
     return Section("summary", "MNIST", note, (Sheet("", 2, ("engine", "what runs", "compile", "an epoch"), lines),))
 
@@ -111,7 +111,7 @@ def _there(rows: pd.DataFrame, engine: str) -> bool:
 
 
 def _by_engine(rows: pd.DataFrame) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Slowest first on the reference CPython: down the ladder."""
+    """Group rows by engine, slowest first on the reference CPython."""
     found: dict[str, dict[str, Any]] = {}
     for row in each(rows.sort_values(["on_reference", "step_seconds"], ascending=[False, False])):
         found.setdefault(str(row.engine), {})[str(row.interpreter)] = row

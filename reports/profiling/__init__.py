@@ -1,1 +1,2 @@
-"""The sections of a report on what profilers saw, and what became of the published claims."""
+"""The report's sections on profiles, and the rules that check the published claims. Profilers run in harness/profile;
+sections on timings are in reports/sections."""

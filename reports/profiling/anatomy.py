@@ -1,4 +1,4 @@
-"""The anatomy of a step: its parts in seconds and shares, by engine and interpreter."""
+"""Anatomy profiles -> the parts of a step in seconds and shares, by engine and interpreter."""
 
 from __future__ import annotations
 
@@ -21,34 +21,33 @@ LABELS = {
     "collector": "garbage collector",
     "rest": "rest",
 }
-"""Part -> what a sentence and the chart call it."""
+"""Part -> its name in sentences and in the chart."""
 
 _LEAD = (
-    "What a step of an interpreted engine does with its time: each stage is timed apart, in seconds of one step, with "
-    "its share of the step below. The parts add up to the step. “Collector”: the garbage collector interrupts every "
-    "stage; its pauses are taken out of the stage and have a column of their own. “Build” and “forward”: an engine "
-    "that builds a graph for each step computes while it builds. “Forward” is what the same model and loss take over "
-    "bare numbers, which have the same operators and make one object an operation, but record no children, no "
-    "operation and no function; “build” is the remainder of that stage. “Order” is the topological sort. “Free” is "
-    "what dropping the last reference takes: on CPython reference counting then frees what is in no cycle, and what "
-    "only the collector can free is in its column. “Rest” is reading rows, checking the loss, and the loop. The last "
-    "column compares with steps of the same process in which nothing was timed; where steps are few, "
-    "it is mostly noise, and may be negative."
+    "Where a step of an interpreted engine spends its time. Each stage is timed separately: seconds per step, with the "
+    "share of the step below. The parts add up to the step. “Collector”: the garbage collector interrupts every stage; "
+    "its pauses are subtracted from the stage and shown in this column. “Build” and “forward”: an engine that builds a "
+    "graph for each step computes while it builds. “Forward” is the time of the same model and loss over bare numbers, "
+    "which have the same operators and make one object per operation, but record no children, no operation and no "
+    "function; “build” is the rest of that stage. “Order” is the topological sort. “Free” is the time to drop the last "
+    "reference: on CPython, reference counting then frees everything outside cycles, and “collector” covers the rest. "
+    "“Rest” is reading rows, checking the loss, and the loop. The last column compares with steps of the same process "
+    "in which nothing was timed; with few steps it is mostly noise, and may be negative."
 )
 
 
 def forward_pass(profile: AnatomyProfile) -> float:
-    """Seconds of building and computing, with the collections that happened meanwhile: what a person waits for."""
+    """Seconds that a user waits for the loss: building and computing, including the collections during both."""
     return _with_pauses(profile, "build", "forward")
 
 
 def backward_pass(profile: AnatomyProfile) -> float:
-    """The same of ordering and computing gradients."""
+    """Seconds that a user waits for gradients: ordering and backward, including the collections during both."""
     return _with_pauses(profile, "order", "backward")
 
 
 def parts_of_pass(profile: AnatomyProfile, *parts: str) -> str:
-    """`building the graph 80 ms, forward 15 ms, collections meanwhile 500 ms`."""
+    """Format parts of a pass: `building the graph 80 ms, forward 15 ms, collections meanwhile 500 ms`."""
     told = [f"{LABELS[part]} {units.duration(profile.parts[part])}" for part in parts]
     pauses = sum(profile.pauses.get(part, 0.0) for part in parts)
     return ", ".join([*told, f"collections meanwhile {units.duration(pauses)}"])
@@ -59,7 +58,7 @@ def _with_pauses(profile: AnatomyProfile, *parts: str) -> float:
 
 
 def anatomies(index: ProfileIndex) -> Section | None:
-    """A sheet a workload, a row a cell."""
+    """One sheet per workload, one row per cell; None if there is no such profile."""
     found: dict[str, list[AnatomyProfile]] = {}
     for profile in index.of(AnatomyProfile):
         found.setdefault(profile.cell.workload, []).append(profile)
@@ -74,7 +73,7 @@ def anatomies(index: ProfileIndex) -> Section | None:
 
 
 def parts(index: ProfileIndex) -> pd.DataFrame:
-    """A row for each measured profile and part: its share of the step, beside the whole step's seconds."""
+    """Chart rows, one per measured profile and part: the part's share of the step, and the whole step's seconds."""
     rows = [
         (cell.engine, cell.interpreter, cell.workload, LABELS[part], profile.part(part), profile.step_seconds)
         for profile in index.of(AnatomyProfile)
@@ -103,7 +102,7 @@ def _part(profile: AnatomyProfile, part: str) -> Figure:
 
 
 def _prepared(profiles: list[AnatomyProfile]) -> list[str]:
-    """What an engine does once, before the first step."""
+    """Notes on engines that build and order their graph once, before the first step."""
     by_engine: dict[str, list[str]] = {}
     for profile in profiles:
         if profile.preparation_seconds:

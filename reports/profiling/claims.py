@@ -1,4 +1,4 @@
-"""What becomes of each published claim on this run's interpreters."""
+"""Profiles -> a conclusion for each published claim, on each of this run's interpreters."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from reports.text.figures import Figure, Section, Sheet
 from results import units
 
 _LEAD = (
-    "Published of micrograd under CPython, PyPy and Skybison, and tested here by rules over this run's profiles, each "
-    "like for like: a symbol against a symbol, a group against a group. analysis.md, beside this page, gives each "
-    "rule, the figures, and the reason where a claim does not hold."
+    "These claims were published about micrograd under CPython, PyPy and Skybison. Rules test them here on this run's "
+    "profiles and compare like with like: symbols with symbols, groups with groups. analysis.md, beside this page, "
+    "gives each rule, its figures, and the reason if a claim does not hold."
 )
 _MARKS = {DOES_NOT: "different", NOT_SEEN: "missing", CANNOT: "missing"}
 _SKYBISON = ("Skybison", PUBLISHED_WORKLOAD)
@@ -21,14 +21,14 @@ _SKYBISON = ("Skybison", PUBLISHED_WORKLOAD)
 
 @dataclass(frozen=True)
 class CheckedClaim:
-    """A claim and what becomes of it, by interpreter and workload."""
+    """A claim and its findings by interpreter and workload."""
 
     claim: Claim
     findings: tuple[tuple[Pair, Finding], ...]
 
     @property
     def summary(self) -> str:
-        """`holds on cpython-3.13, not seen on cpython-3.9`; a workload is told where there are several."""
+        """`holds on cpython-3.13, not seen on cpython-3.9`; names the workloads if there are several."""
         several = len({workload for (_, workload), _ in self.findings}) > 1
         where: dict[str, list[str]] = {}
         for (interpreter, workload), finding in self.findings:
@@ -39,14 +39,14 @@ class CheckedClaim:
 
 
 def check_claims(index: ProfileIndex) -> list[CheckedClaim]:
-    """Every claim on every interpreter that it is about."""
+    """Check every claim on every interpreter and workload that it concerns."""
     return [
         CheckedClaim(claim, tuple((pair, claim.rule(index, pair)) for pair in _pairs(index, claim))) for claim in CLAIMS
     ]
 
 
 def claims(index: ProfileIndex) -> Section | None:
-    """Conclusions as a table, a column an interpreter and workload; None where no profile is about any."""
+    """Table of conclusions, one column per interpreter and workload; None if no profile concerns a claim."""
     checked = check_claims(index)
     profiled = {pair for one in checked for pair, _ in one.findings}
     if not profiled - {_SKYBISON}:
@@ -67,7 +67,7 @@ def claims(index: ProfileIndex) -> Section | None:
 
 
 def _pairs(index: ProfileIndex, claim: Claim) -> list[Pair]:
-    """Interpreters and workloads on which a profiler ran, or tried to, on what the claim is about."""
+    """Return interpreters and workloads on which a profiler ran, or tried to run, on an engine the claim concerns."""
     if claim.interpreters == _SKYBISON[0]:
         return [_SKYBISON]
     cells = (profile.cell for profile in index.profiles)

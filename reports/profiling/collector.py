@@ -1,4 +1,4 @@
-"""Garbage collection: the interpreter's own account of it, beside what perf saw of it."""
+"""Collector and symbol profiles -> garbage collection as the interpreter reports it, beside perf's samples."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from results import units
 from results.profile import CollectorProfile, SymbolProfile
 
 _LEAD = (
-    "The interpreter's own account of its garbage collector, and perf's samples beside it. Collected are objects "
-    "found unreachable; “left to the collector”: "
-    "blocks of memory that a step leaves which only the collector can free. The two shares differ where a collection "
-    "runs code that perf counts elsewhere, in what they are shares of (wall time, samples), and where an engine "
-    "compiles: half of what perf saw of it is its preparation."
+    "What the interpreter reports about its garbage collector, beside perf's samples. “Collected”: objects found "
+    "unreachable. “Left to the collector”: blocks of memory that a step leaves and only the collector can free. The "
+    "two shares differ for three reasons: a collection may run code that perf counts elsewhere; one is a share of "
+    "wall time, the other of samples; and half of what perf saw of an engine that compiles is its preparation."
 )
 
 
 def samples(index: ProfileIndex) -> pd.DataFrame:
-    """perf's shares: a row for each measured profile and group. Empty columns where perf saw nothing.
+    """Chart rows: perf's shares, one row per measured profile and group; no rows if perf saw nothing.
 
     `engine` and `interpreter` are ordered categories in the run's order; `is_variant`: see `ProfileIndex`;
     `on_reference` marks the reference CPython's rows.
@@ -36,7 +35,7 @@ def samples(index: ProfileIndex) -> pd.DataFrame:
 
 
 def collectors(index: ProfileIndex) -> Section | None:
-    """A sheet a workload: the collector's share, its collections and what they find, by interpreter and engine."""
+    """One sheet per workload: the collector's share, its collections and what they found, by interpreter and engine."""
     by_perf = {profile.cell: profile for profile in index.of(SymbolProfile)}
     found: dict[str, list[CollectorProfile]] = {}
     for profile in index.of(CollectorProfile):
@@ -45,7 +44,7 @@ def collectors(index: ProfileIndex) -> Section | None:
         return None
     headings = (
         *("interpreter", "engine", "of wall time", "of perf's samples", "collections"),
-        *("collected a step", "left to the collector a step", "peak blocks"),
+        *("collected per step", "left to the collector per step", "peak blocks"),
     )
     sheets = tuple(
         Sheet(workload, 2, headings, tuple(_collector(one, by_perf.get(one.cell)) for one in profiles))
@@ -74,7 +73,7 @@ def _collector(profile: CollectorProfile, by_perf: SymbolProfile | None) -> tupl
 
 
 def _of_samples(profile: SymbolProfile | None) -> Figure:
-    # Where perf knows no evaluation loop, as on PyPy, it does not tell a collector from the rest of a runtime either.
+    # Without a symbol for the evaluation loop, as on PyPy, perf cannot distinguish the collector either.
     if profile is None or EVALUATION not in profile.groups:
         return Figure(units.ABSENT)
     return share_figure(profile.groups.get(COLLECTOR, 0.0), "collector")
@@ -85,7 +84,7 @@ def _few(count: float) -> str:
 
 
 def _generations(names: Sequence[str]) -> str:
-    """Names beside figures, what they share said once: `generations 0 / 1 / 2`."""
+    """Join names, with their common first word once: `generations 0 / 1 / 2`."""
     word, _, _ = names[0].partition(" ") if names else ("", "", "")
     if len(names) > 1 and all(name.startswith(f"{word} ") for name in names):
         return f"{word}s {' / '.join(name.removeprefix(f'{word} ') for name in names)}"

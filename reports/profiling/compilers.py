@@ -1,4 +1,4 @@
-"""C compilers' own accounts: where their seconds go, and what one large function costs them."""
+"""Compiler profiles -> where C compilers spend their time, and what one large function costs them."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from results import units
 from results.profile import CompilerProfile
 
 PASSES = 5
-"""The largest of a compiler."""
+"""Largest passes shown per compiler."""
 _UNSPLIT = re.compile(r"-(whole|published)(-(array|static|globals))?(?=-|$)")
-"""In the name of an engine that compiles a pass as one function."""
+"""Matches the part of an engine's name that says it compiles a pass as one function."""
 FUSING = "-ffp-contract=fast"
 
 _LEAD = (
-    "What a C compiler says that it did in one preparation, over all its processes. An engine that compiles a pass "
-    "as one function stands beside the same compiler with the tape split into functions. Fusable are the sums of a "
-    "step with a product among their operands, alone those of them whose product nothing else reads or keeps. Fused is "
-    "how many multiply-add instructions the object has: in a recovered loop, or over a vector, one of them stands for "
-    "many operations."
+    "What a C compiler reports about one preparation, over all its processes. An engine that compiles a pass as one "
+    "function is next to the same compiler with the tape split into functions. “Fusable” counts the sums of a step "
+    "with a product among their operands, and “alone” those whose product nothing else reads or keeps. “Fused” counts "
+    "the multiply-add instructions in the object; in a recovered loop, or over a vector, one instruction performs many "
+    "operations."
 )
 
 
 def compilers(index: ProfileIndex) -> Section | None:
-    """A sheet a workload: seconds, sizes and largest passes; the whole form of an engine follows its split form."""
+    """One sheet per workload: seconds, sizes and largest passes. An engine's whole form follows its split form."""
     profiles = index.of(CompilerProfile)
     if not profiles:
         return None
     headings = (
-        *("engine", "interpreter", "in all", "units", "functions", "source", "fusable", "alone", "fused"),
+        *("engine", "interpreter", "total", "units", "functions", "source", "fusable", "alone", "fused"),
         *(f"{place} pass" for place in ("largest", "2nd", "3rd", "4th", "5th")[:PASSES]),
     )
     sheets = []
@@ -44,7 +44,7 @@ def compilers(index: ProfileIndex) -> Section | None:
 
 
 def split_form(engine: str) -> str:
-    """The engine that splits what this one compiles as one function; any other engine itself."""
+    """Return the engine that splits what this one compiles as one function; any other engine is returned as is."""
     return _UNSPLIT.sub("", engine)
 
 
@@ -74,7 +74,7 @@ def _both(forward: int | None, backward: int | None) -> Figure:
 
 
 def _fused(rows: Sequence[CompilerProfile]) -> Iterator[str]:
-    """What engines that may fuse found and took; and why there is no count, where there is none."""
+    """Notes on the sums that fusing engines could fuse and did fuse, and on why a count is missing."""
     for profile in rows:
         forward, backward = profile.fusable_forward, profile.fusable_backward
         if FUSING in profile.flags and forward is not None and backward is not None:
@@ -88,12 +88,12 @@ def _fused(rows: Sequence[CompilerProfile]) -> Iterator[str]:
 
 def _taken(instructions: int | None) -> str:
     if instructions is None:
-        return "how many it fuses was not counted"
+        return "fused instructions were not counted"
     return f"its object has {units.count(instructions, 'multiply-add instruction')}"
 
 
 def _whole(rows: Sequence[CompilerProfile]) -> Iterator[str]:
-    """What one function costs a compiler, from a pair of forms."""
+    """Notes on what one large function costs a compiler, from an engine's whole and split forms."""
     by_name = {(profile.cell.engine, profile.cell.interpreter): profile for profile in rows}
     for profile in rows:
         engine, interpreter = profile.cell.engine, profile.cell.interpreter
@@ -101,7 +101,7 @@ def _whole(rows: Sequence[CompilerProfile]) -> Iterator[str]:
         if split is None or split is profile or not split.seconds:
             continue
         text = (
-            f"On {interpreter}, {engine} takes its compiler {units.ratio(profile.seconds / split.seconds)} the time of "
+            f"On {interpreter}, compiling {engine} takes {units.ratio(profile.seconds / split.seconds)} as long as "
             f"{split.cell.engine}: {units.duration(profile.seconds)} against {units.duration(split.seconds)}"
         )
         if profile.passes:

@@ -1,4 +1,4 @@
-"""Line profiles -> the hottest lines of each cell, and the same line across the variants of the ladder."""
+"""Line profiles -> the hottest lines of each cell, and each line's share across the variants of the ladder."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from results.profile import Line, LineProfile
 from results.record import Cell
 
 HOTTEST = 5
-"""Lines of a cell, by each measure."""
+"""Lines shown per cell and measure."""
 _QUOTED = 60
 RUNGS = 12
-"""Lines of a ladder."""
+"""Lines shown per ladder."""
 KINDS = ("python", "native", "system")
 PROFILERS = ("scalene", "perf", "jit")
-"""Those that may leave stacks."""
+"""Profilers that may leave stacks or pages."""
 
 _LEAD = (
-    f"What Scalene saw, line by line: of each cell the {HOTTEST} lines with most CPU time and the {HOTTEST} that "
-    "allocate most, “1st” and so on by either. A bar of CPU time is split into Python, native code that the line "
-    "called, a garbage collection on its way included, and the system. A profiled step is slower than a timed one: "
-    "shares are of the profile's own samples and compare with no time above."
+    f"What Scalene saw, line by line: for each cell, the {HOTTEST} lines with the most CPU time and the {HOTTEST} that "
+    "allocate most, with their rank by each (“1st”, “2nd”). A bar of CPU time is split into Python, native code that "
+    "the line called (including garbage collections on the way), and the system. A profiled step is slower than a "
+    "timed one: shares are of the profile's own samples and cannot be compared with any time above."
 )
 _LADDER_LEAD = (
-    "The same line of source across variants, each of which differs by one idea from the one before it: shares of each "
-    "variant's own CPU time, so that a cost is seen to appear, and to vanish. Lines are matched by their text; what "
-    "stands more than once is added up. An empty cell: the variant has no such line, or no sample fell on it."
+    "The same source line across variants, each of which differs from the previous one by one idea. Shares are of each "
+    "variant's own CPU time and show where a cost appears and vanishes. Lines are matched by their text, and equal "
+    "lines are added up. An empty cell means that the variant has no such line, or that no sample fell on it."
 )
 
 
 @dataclass(frozen=True)
 class Rung:
-    """A line of source, by its text, and its share of CPU time in each engine that has it."""
+    """The text of a source line, and its share of CPU time in each engine that has it."""
 
     source: str
     shares: Mapping[str, float]
@@ -47,13 +47,13 @@ class Rung:
 
 
 def hottest(index: ProfileIndex) -> Section | None:
-    """A folded sheet a cell, and where its pages are."""
+    """One folded sheet per cell, with links to its pages; None if there is no line profile."""
     sheets = [_of_cell(index, profile) for profile in index.of(LineProfile) if profile.lines]
     return Section("hottest-lines", "Hottest lines", _LEAD, tuple(sheets)) if sheets else None
 
 
 def pages(index: ProfileIndex) -> Section | None:
-    """Flame graphs and Scalene's own pages, a row a cell that has any."""
+    """Links to flame graphs and Scalene's own pages, one row per cell that has any; None if no cell does."""
     rows = []
     for cell in dict.fromkeys(profile.cell for profile in index.profiles):
         columns = [links_of(index, cell, name) for name in PROFILERS]
@@ -63,7 +63,7 @@ def pages(index: ProfileIndex) -> Section | None:
     if not rows:
         return None
     lead = (
-        "Whole stacks, as files beside this page: the wider a frame, the more samples fell in it and in what it "
+        "Whole stacks, as files beside this page. A wider frame means more samples in the function and in what it "
         "called. Point at a frame to read its name and share."
     )
     sheet = Sheet("", 3, ("engine", "interpreter", "workload", "Scalene", "perf", "PyPy's stacks"), tuple(rows))
@@ -71,7 +71,7 @@ def pages(index: ProfileIndex) -> Section | None:
 
 
 def links_of(index: ProfileIndex, cell: Cell, profiler: str) -> tuple[Link, ...]:
-    """What a profiler left of a cell: its flame graph, its page."""
+    """Return links to a profiler's files on a cell: its flame graph and its page."""
     found = []
     if index.has(cell, f"{profiler}{STACKS}"):
         found.append(Link("flame graph", index.path(cell, flame_name(profiler))))
@@ -81,13 +81,13 @@ def links_of(index: ProfileIndex, cell: Cell, profiler: str) -> tuple[Link, ...]
 
 
 def ladders(index: ProfileIndex) -> Section | None:
-    """A sheet for each interpreter and workload on which two variants or more were seen."""
+    """One sheet per interpreter and workload with two profiled variants or more; None if there is none."""
     sheets = [_ladder(pair, profiles) for pair, profiles in variants(index).items() if len(profiles) > 1]
     return Section("line-ladder", "The ladder, line by line", _LADDER_LEAD, tuple(sheets)) if sheets else None
 
 
 def top_lines(index: ProfileIndex) -> Section | None:
-    """The hottest line of every variant of the ladder: the short form of both sections."""
+    """The hottest line of every variant of the ladder, as a short form of both sections."""
     rows = tuple(
         (Figure(interpreter), Figure(workload), Figure(engine), Figure(top.source), Figure(share(top.cpu)))
         for (interpreter, workload), profiles in variants(index).items()
@@ -103,7 +103,7 @@ def top_lines(index: ProfileIndex) -> Section | None:
 
 
 def variants(index: ProfileIndex) -> dict[Pair, dict[str, LineProfile]]:
-    """Line profiles of the ladder's engines, in its order, by interpreter and workload."""
+    """Return line profiles of the ladder's engines, in its order, by interpreter and workload."""
     found = {
         pair: {engine: profile for engine, profile in profiles.items() if index.is_variant(profile) and profile.lines}
         for pair, profiles in index.by_pair(LineProfile).items()
@@ -112,17 +112,17 @@ def variants(index: ProfileIndex) -> dict[Pair, dict[str, LineProfile]]:
 
 
 def by_cpu(profile: LineProfile) -> list[Line]:
-    """Its lines, most CPU time first."""
+    """Sort the profile's lines by CPU time, largest first; omit lines without any."""
     return sorted((line for line in profile.lines if line.cpu > 0), key=lambda line: -line.cpu)
 
 
 def by_allocation(profile: LineProfile) -> list[Line]:
-    """Its lines, most allocated first."""
+    """Sort the profile's lines by allocated bytes, largest first; omit lines without any."""
     return sorted((line for line in profile.lines if line.allocated_bytes > 0), key=lambda line: -line.allocated_bytes)
 
 
 def rungs(profiles: Mapping[str, LineProfile]) -> list[Rung]:
-    """Every line of the profiles by engine, merged by its text; largest share in any engine first."""
+    """Merge the lines of the profiles by their text; the line with the largest share in any engine comes first."""
     shares: dict[str, dict[str, float]] = {}
     for engine, profile in profiles.items():
         for line in profile.lines:
@@ -133,17 +133,17 @@ def rungs(profiles: Mapping[str, LineProfile]) -> list[Rung]:
 
 
 def place(line: Line) -> str:
-    """`baseline.py:25`."""
+    """Format a line's place: `baseline.py:25`."""
     return f"{PurePosixPath(line.file).name}:{line.line}"
 
 
 def quoted(source: str) -> str:
-    """A line of source within a sentence, cut where it is long."""
+    """Quote a source line within a sentence; cut it if it is long."""
     return f"“{source if len(source) <= _QUOTED else f'{source[: _QUOTED - 1]}…'}”"
 
 
 def ordinal(number: int) -> str:
-    """1st, 2nd, 3rd, 4th, 11th."""
+    """Format an ordinal: 1st, 2nd, 3rd, 4th, 11th."""
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
 
@@ -181,7 +181,7 @@ def _of_cell(index: ProfileIndex, profile: LineProfile) -> Sheet:
         rows=rows,
         notes=(
             f"{profile.tool or 'Scalene'}, {units.count(profile.steps, 'step')} in {units.duration(profile.seconds)}: "
-            f"{parts}; {units.size(allocated)} allocated in all, however soon it was freed, and at most "
+            f"{parts}; {units.size(allocated)} allocated in total, even if freed at once, and at most "
             f"{units.size(profile.peak_bytes)} in use.",
         ),
         folded=True,
@@ -221,7 +221,7 @@ def _ladder(pair: Pair, profiles: Mapping[str, LineProfile]) -> Sheet:
 
 
 def _finding(profiles: Mapping[str, LineProfile]) -> str:
-    """What becomes of the hottest line of the first variant."""
+    """Follow the first variant's hottest line through the later variants, in one sentence."""
     first, *others = profiles
     ranked = sorted((rung for rung in rungs(profiles) if first in rung.shares), key=lambda rung: -rung.shares[first])
     if not ranked:

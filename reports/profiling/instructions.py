@@ -1,4 +1,4 @@
-"""Instructions of a compiled step: the one figure of a report that no noise moves."""
+"""Instruction profiles -> instructions per compiled step: the only figure in a report without noise."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from results import units
 from results.profile import COMPARABLE, InstructionsProfile
 
 _LEAD = (
-    "Instructions of the compiled code and of what it calls of libm, counted while an engine trained in a process of "
-    "its own. The same build counts the same again: a change is one of the code, never of the machine's mood. An "
-    "instruction is no unit of time: one over a vector does the work of several. Figures compare where the counter, "
-    "the compiler and what it compiled for are the same."
+    "Instructions executed by the compiled code and the libm functions it calls, counted while an engine trained in a "
+    "separate process. The same build gives the same count again, so a change in the count is a change in the code, "
+    "not noise. An instruction is not a unit of time: a vector instruction does the work of several. Figures are "
+    "comparable only if the counter, the compiler and its target are the same."
 )
 
 
 def instructions(index: ProfileIndex) -> Section | None:
-    """A sheet a workload."""
+    """One sheet per workload; None if no instructions were counted."""
     profiles = index.of(InstructionsProfile)
-    headings = ("engine", "instructions a step", "compiler", "compiled for", "counted by", "steps counted")
+    headings = ("engine", "instructions per step", "compiler", "compiled for", "counted by", "steps counted")
     sheets = tuple(
         Sheet(workload, 1, headings, tuple(_row(one) for one in profiles if one.cell.workload == workload))
         for workload in dict.fromkeys(profile.cell.workload for profile in profiles)
     )
-    return Section("instructions", "Instructions a step", _LEAD, sheets) if sheets else None
+    return Section("instructions", "Instructions per step", _LEAD, sheets) if sheets else None
 
 
 def change(new: InstructionsProfile, old: InstructionsProfile) -> float | str:
-    """Instructions a step of the same cell, new over old; or the reason why the two can't be compared.
+    """Return the same cell's instructions per step, new over old, or the reason why the two are not comparable.
 
-    Where they can, any ratio but 1 is a change of the compiled code or of libm: a gate needs no interval.
+    Any ratio other than 1 is a change in the compiled code or in libm, so a gate needs no interval.
     """
     for profile in (new, old):
         if profile.status != MEASURED:
@@ -41,7 +41,7 @@ def change(new: InstructionsProfile, old: InstructionsProfile) -> float | str:
         if getattr(new, name) != getattr(old, name)
     ]
     if differing:
-        return f"{new.cell.key} was counted otherwise: {'; '.join(differing)}"
+        return f"{new.cell.key} was counted differently: {'; '.join(differing)}"
     return new.step_instructions / old.step_instructions
 
 

@@ -1,4 +1,4 @@
-"""PyPy's own account of its just-in-time compiler, and whether it compiles generated Python."""
+"""JIT profiles -> what PyPy reports about its just-in-time compiler, and whether it compiles generated Python."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from results import units
 from results.profile import JitProfile
 
 GENERATED = "python-source"
-"""The engine, and the family of engines, that runs generated Python."""
+"""Name of the engine, and prefix of the engine family, that runs generated Python."""
 TOO_LONG = ("too long", "segment")
-"""Words in the reason for which PyPy gives up a trace at its limit, or cuts it there."""
+"""Words in PyPy's reason if it gives up a trace at the length limit, or cuts it there."""
 
 TAKES_PART = 0.005
-"""Share of the steps' time that goes into tracing and compiling, from which on steps are Python's."""
+"""Least share of the steps' time spent on tracing and compiling for an engine whose steps run as Python."""
 
 _LEAD = (
-    "PyPy's own account of its just-in-time compiler: shares are of the wall time of all steps, its start included. A "
-    "bridge is compiled where a loop is often left; a trace is given up, or cut into segments, at a limit of length. "
-    "Below what a step took at the end: the first step, and its ratio to the last ones."
+    "What PyPy reports about its just-in-time compiler. Shares are of the wall time of all steps, including its start. "
+    "PyPy compiles a bridge where a loop is often left, and gives up a trace, or cuts it into segments, at a length "
+    "limit. “Last steps” is the time of a step at the end; below it are the first step and its ratio to the last ones."
 )
 
 
 def jits(index: ProfileIndex) -> Section | None:
-    """A sheet a workload, a row a cell on PyPy, and whether PyPy compiles the generated Python."""
+    """One sheet per workload, one row per cell on PyPy, and a note on whether PyPy compiles the generated Python."""
     sheets: dict[str, list[JitProfile]] = {}
     for profile in index.of(JitProfile):
         sheets.setdefault(profile.cell.workload, []).append(profile)
@@ -60,23 +60,26 @@ def is_generated(engine: str) -> bool:
 
 
 def too_long(profile: JitProfile) -> int:
-    """Traces that met the limit of length: given up or cut."""
+    """Count the traces that reached the length limit: given up or cut."""
     return sum(count for reason, count in profile.aborts.items() if any(words in reason for words in TOO_LONG))
 
 
 def compiles(profile: JitProfile) -> bool:
-    """Whether PyPy ends up running it compiled, without meeting the limit of a trace's length."""
+    """Whether PyPy ends up running it compiled, with no trace at the length limit."""
     return profile.loops + profile.bridges > 0 and too_long(profile) == 0
 
 
 def compiled(engine: str, pair: Pair, profiles: Mapping[str, JitProfile]) -> str:
-    """Does PyPy compile it, or blow the trace limit? By the traces given up, and its steps beside other engines'."""
+    """Say whether PyPy compiles the engine or blows the trace limit, and how much its steps gain beside other engines'.
+
+    An engine blows the limit if traces were given up or cut there.
+    """
     interpreter, workload = pair
     profile = profiles[engine]
     made = f"{units.count(profile.loops, 'loop')} and {units.count(profile.bridges, 'bridge')}"
     met = too_long(profile)
     if compiles(profile):
-        text = f"{interpreter} compiles {engine} on {workload}: {made}, no trace at the limit of length"
+        text = f"{interpreter} compiles {engine} on {workload}: {made}, and no trace reached the length limit"
     elif met:
         text = f"{interpreter} blows the trace limit on {engine} ({workload}) {units.count(met, 'time')}, beside {made}"
     else:
@@ -90,12 +93,12 @@ def compiled(engine: str, pair: Pair, profiles: Mapping[str, JitProfile]) -> str
 
 
 def _takes_part(profile: JitProfile) -> bool:
-    """Whether the compiler has something to do with its steps: C has none of it."""
+    """Whether PyPy's compiler takes part in its steps; an engine that runs C needs none of it."""
     return profile.tracing + profile.backend >= TAKES_PART and profile.last_step_seconds > 0
 
 
 def _gain(profile: JitProfile) -> str:
-    """How many times as fast as the first the last steps are."""
+    """Format how many times as fast the last steps are as the first."""
     return units.ratio(profile.first_step_seconds / profile.last_step_seconds)
 
 

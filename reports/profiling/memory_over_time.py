@@ -1,4 +1,4 @@
-"""Memory over time: how it starts, its peak, and whether its floor rises."""
+"""Memory profiles -> memory over time: its start, its peak, and whether its floor rises."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from results.profile import MemoryProfile
 NAME = "memory-over-time"
 
 _LEAD = (
-    "Resident memory of the process while an interpreted engine trains, read every few milliseconds from after its "
-    "preparation on. Where only the garbage collector can free a graph, memory is a saw-tooth: it goes up until a "
-    "collection, whatever the program does. A leak shows in the floor, the least memory within a stretch of time: "
-    "below are the floors of the first and of the last third of the time after the warm-up, which is the first step, "
-    "or the first quarter where that is longer: until then a heap grows to the size that it works with."
+    "Resident memory of the process while an interpreted engine trains, read every few milliseconds after its "
+    "preparation. If only the garbage collector can free a graph, memory is a sawtooth: it rises until a collection, "
+    "whatever the program does. A leak shows in the floor, the least memory within a stretch of time. The table gives "
+    "the floors of the first and the last third of the time after the warm-up. The warm-up is the first step or the "
+    "first quarter of the time, whichever is longer; until then the heap grows to its working size."
 )
 
 
 def memories(index: ProfileIndex) -> Section | None:
-    """A sheet a workload, a row a cell."""
+    """One sheet per workload, one row per cell; None if no profile has points."""
     found: dict[str, list[MemoryProfile]] = {}
     for profile in index.of(MemoryProfile):
         if profile.points:
@@ -34,7 +34,7 @@ def memories(index: ProfileIndex) -> Section | None:
 
 
 def points(index: ProfileIndex) -> pd.DataFrame:
-    """A row for each point of each measured profile."""
+    """Chart rows, one per point of each measured profile."""
     rows = [
         (cell.engine, cell.interpreter, cell.workload, point.seconds, point.resident_bytes)
         for profile in index.of(MemoryProfile)

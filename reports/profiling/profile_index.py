@@ -1,4 +1,4 @@
-"""Run and profiles -> an index of the profiles in the run's order: the one door through which they enter a report."""
+"""Run and profiles -> an index of the profiles in the run's order. Every section on profiles reads them from here."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from results.store import folder_name
 
 Kind = TypeVar("Kind", bound=Profile)
 Pair = tuple[str, str]
-"""An interpreter and a workload: profiles of the same pair may be read side by side."""
+"""An interpreter and a workload; profiles of the same pair are comparable."""
 
 COLLECTOR, DICTIONARIES, EVALUATION = "garbage collector", "dictionaries", "evaluation loop"
-"""Groups of symbols that a report speaks of by name; the others are only shown."""
+"""Symbol groups that a report mentions by name; it only lists the others."""
 SCALENE_PAGE = "scalene.html"
 STACKS = ".folded"
-"""Suffix of a file of stacks; its stem is the profiler."""
+"""Suffix of a file of folded stacks; its stem is the profiler."""
 
 
 @dataclass(frozen=True)
 class ProfileIndex:
-    """A run's profiles, by the run's workloads, interpreters and engines."""
+    """A run's profiles, in the run's order of workloads, interpreters and engines."""
 
     run: Run
     profiles: tuple[AnyProfile, ...]
     files: Mapping[Cell, frozenset[str]] = field(default_factory=dict)
-    """What else lies in a cell's folder, by name."""
+    """Names of the other files in a cell's folder."""
 
     def of(self, kind: type[Kind]) -> list[Kind]:
-        """The measured profiles of one kind."""
+        """Return the measured profiles of one kind."""
         return [profile for profile in self.profiles if isinstance(profile, kind) and profile.status == MEASURED]
 
     def by_pair(self, kind: type[Kind]) -> dict[Pair, dict[str, Kind]]:
-        """The same by interpreter and workload, then by engine."""
+        """Return the measured profiles of one kind by interpreter and workload, then by engine."""
         found: dict[Pair, dict[str, Kind]] = {}
         for profile in self.of(kind):
             cell = profile.cell
@@ -48,14 +48,14 @@ class ProfileIndex:
         return found
 
     def why_not(self, cell: Cell, profiler: str) -> str:
-        """Why there is no such measured profile of the cell."""
+        """Say why the cell has no measured profile by this profiler."""
         for profile in self.profiles:
             if profile.cell == cell and profile.profiler == profiler:
                 return f"{profile.status}: {profile.reason}" if profile.reason else f"{profiler} saw nothing of {cell}"
         return f"{profiler} did not run on {cell}"
 
     def is_variant(self, profile: Profile) -> bool:
-        """Whether its engine is the baseline, or was made from it step by step without compiling anything."""
+        """Whether the profile's engine is the baseline, or builds on it step by step without compiling anything."""
         engine, passed = profile.cell.engine, set[str]()
         while engine != BASELINE and engine in self.run.engines.keys() - passed:
             passed.add(engine)
@@ -63,7 +63,7 @@ class ProfileIndex:
         return engine == BASELINE and not profile.preparations
 
     def absences(self) -> tuple[Absence, ...]:
-        """Profiles that saw nothing, and why."""
+        """Group the profiles that saw nothing by reason."""
         return absences(
             (profile.status, profile.reason, profile.remedy, f"{profile.profiler}: {profile.cell}")
             for profile in self.profiles
@@ -71,18 +71,18 @@ class ProfileIndex:
         )
 
     def has(self, cell: Cell, name: str) -> bool:
-        """Whether a file of that name lies in the cell's folder."""
+        """Whether the cell's folder has a file of that name."""
         return name in self.files.get(cell, ())
 
     def path(self, cell: Cell, name: str) -> str:
-        """Where such a file is, seen from the report, quoted for a link."""
+        """Return such a file's path relative to the report, quoted for a link."""
         return f"profiles/{quote(folder_name(cell))}/{quote(name)}"
 
 
 def profile_index(
     run: Run, profiles: Iterable[AnyProfile], files: Mapping[Cell, frozenset[str]] | None = None
 ) -> ProfileIndex:
-    """Put profiles in the run's order; what the run does not know comes last."""
+    """Put profiles in the run's order; names unknown to the run come last."""
     orders = [
         {name: index for index, name in enumerate(names)} for names in (run.workloads, run.interpreters, run.engines)
     ]
@@ -97,8 +97,8 @@ def profile_index(
 
 
 def in_runs_order(table: pd.DataFrame, run: Run) -> pd.DataFrame:
-    """The same rows, for charts: `engine` and `interpreter` are ordered categories in the run's order, `on_reference`
-    marks the reference CPython's rows.
+    """Prepare rows for charts: make `engine` and `interpreter` ordered categories in the run's order, and add
+    `on_reference`, which marks the reference CPython's rows.
     """
     table["on_reference"] = table["interpreter"] == run.reference_interpreter
     for key, known in (("engine", run.engines), ("interpreter", run.interpreters)):
@@ -107,5 +107,5 @@ def in_runs_order(table: pd.DataFrame, run: Run) -> pd.DataFrame:
 
 
 def flame_name(profiler: str) -> str:
-    """The file of a flame graph."""
+    """Return the name of a flame graph's file."""
     return f"flame-{profiler}.svg"

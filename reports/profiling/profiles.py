@@ -1,4 +1,4 @@
-"""What profilers saw of a run -> the report's section on profiles: its sentences, its parts, and its short form."""
+"""Profile index -> the report's part on profiles: its lead, its sections in page order, and its short form."""
 
 from __future__ import annotations
 
@@ -33,39 +33,39 @@ KEY = (
 
 @dataclass(frozen=True)
 class Profiled:
-    """What a report says of profiles."""
+    """Contents of the report's part on profiles."""
 
     lead: str
     key: tuple[tuple[str, str], ...]
-    """Kinds of bars, and what they stand for."""
+    """Kinds of bars, with their meanings."""
     steps: tuple[Section, ...]
-    """Claims, and what a step does with time and memory; the chart of the same name follows its section."""
+    """Claims, and where a step's time and memory go; a chart follows the section of the same name."""
     lines: tuple[Section, ...]
     """By line of source."""
     symbols: tuple[Section, ...]
     """By function of the interpreter, after the charts of samples."""
     accounts: tuple[Section, ...]
-    """What interpreters and compilers tell of themselves."""
+    """What interpreters and compilers report about themselves."""
     short: tuple[Section, ...]
-    """What a summary keeps."""
+    """Sections that the Markdown summary keeps."""
     samples: pd.DataFrame
-    """Rows of the charts of perf's samples: of one workload, the one that perf saw most of. So are the next two."""
+    """Rows of the charts of perf's samples. Each chart shows one workload, the one with most rows."""
     parts: pd.DataFrame
-    """Of the chart of a step's parts."""
+    """Rows of the chart of a step's parts."""
     points: pd.DataFrame
-    """Of the chart of memory over time."""
+    """Rows of the chart of memory over time."""
     absences: tuple[Absence, ...]
 
     @property
     def missing(self) -> str:
-        """The absences in a sentence."""
+        """Summarize the absences in a sentence."""
         total = sum(len(absence.cells) for absence in self.absences)
         reasons = dict.fromkeys(f"{absence.status}: {absence.reason}" for absence in self.absences)
         return f"{units.count(total, 'profile')} saw nothing ({'; '.join(reasons)})."
 
 
 def profiled(index: ProfileIndex) -> Profiled | None:
-    """The section; None where there is no profile."""
+    """Build the part on profiles; None if there is no profile."""
     if not index.profiles:
         return None
     collector, jit = collectors(index), jits(index)
@@ -97,8 +97,9 @@ def _lead(index: ProfileIndex) -> str:
     each = ", ".join(f"{name} {count}" for name, count in by_profiler.items())
     seen = f"{len(measured)} of {units.count(len(index.profiles), 'profile')} saw something"
     return (
-        "Where time and memory go, by profilers that ran apart from all timing: a profiled step is slower than a timed "
-        f"one, and no figure here compares with those above. {seen}{f' ({each})' if each else ''}."
+        "Where time and memory go, according to profilers that ran separately from all timing. A profiled step is "
+        "slower than a timed one, so no figure here is comparable with those above. "
+        f"{seen}{f' ({each})' if each else ''}."
     )
 
 

@@ -1,4 +1,4 @@
-"""What was published about micrograd's profile, claim by claim, and which rule decides each."""
+"""The published claims about micrograd's profile, each with the rule that decides it."""
 
 from __future__ import annotations
 
@@ -55,17 +55,17 @@ from reports.profiling.published_symbols import COLLECTING, COLLECTOR_TOTAL, pub
 from reports.text.figures import share
 
 PUBLISHED_WORKLOAD = "mnist"
-"""What the published figures are about."""
+"""Workload of the published figures."""
 
 
 def is_variant(engine: str) -> bool:
-    """Whether a claim about micrograd's variants speaks of the engine."""
+    """Whether the engine is one of micrograd's published variants."""
     return engine in LADDER
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A published statement, the rule that decides it, and what it is about."""
+    """A published statement, the rule that decides it, and the interpreters, engines and workload that it concerns."""
 
     text: str
     criterion: str
@@ -73,7 +73,7 @@ class Claim:
     interpreters: Literal["cpython", "pypy", "all", "Skybison"] = "cpython"
     engines: Callable[[str], bool] = is_variant
     workload: str = ""
-    """The only one that it can be tested on; empty: any."""
+    """The only workload on which the claim can be tested; empty: any."""
 
 
 def _percent(part: float) -> str:
@@ -86,21 +86,21 @@ _TOGETHER = sum(map(published_share, COLLECTING))
 CLAIMS = (
     Claim(
         "On CPython a forward pass of one image takes about a second.",
-        "Holds where building the graph of baseline and computing it, with the collections that happen meanwhile, take "
-        f"{SECOND:g} s within a factor of {ABOUT:g}.",
+        f"Holds if baseline takes {SECOND:g} s, within a factor of {ABOUT:g}, to build and compute its graph, "
+        "including collections meanwhile.",
         forward_pass_takes_a_second,
         workload=PUBLISHED_WORKLOAD,
     ),
     Claim(
         "A backward pass comes on top.",
-        "Holds where ordering and computing gradients, with the collections that happen meanwhile, take at least "
-        f"{share(ON_TOP)} of the forward pass.",
+        "Holds if ordering the graph and computing gradients, including collections meanwhile, takes at least "
+        f"{share(ON_TOP)} of the time of the forward pass.",
         backward_pass_comes_on_top,
         workload=PUBLISHED_WORKLOAD,
     ),
     Claim(
         "On PyPy, a couple of images per second.",
-        f"Holds where baseline, warmed up, takes {COUPLE:g} images per second within a factor of {ABOUT:g}, forward "
+        f"Holds if warmed-up baseline processes {COUPLE:g} images per second, within a factor of {ABOUT:g}, forward "
         "and backward.",
         pypy_takes_a_couple_per_second,
         "pypy",
@@ -108,8 +108,8 @@ CLAIMS = (
     ),
     Claim(
         "Hoisting the backward functions massively speeds up PyPy.",
-        f"Holds where a warmed-up step of hoisted is at least {MASSIVE:g} times as fast as one of baseline, both by "
-        "the same profiler.",
+        f"Holds if a warmed-up step of hoisted is at least {MASSIVE:g} times as fast as one of baseline, both by the "
+        "same profiler.",
         hoisting_speeds_up_pypy,
         "pypy",
     ),
@@ -136,117 +136,116 @@ CLAIMS = (
     ),
     Claim(
         "Once functions are hoisted, the set lookup of the topological sort is the slowest bit. (Said of Skybison.)",
-        "Tested on CPython: holds where ordering the graph is the largest part of a step of hoisted.",
+        "Tested on CPython: holds if ordering the graph is the largest part of a step of hoisted.",
         ordering_is_slowest_once_hoisted,
     ),
     Claim(
         "After that it is garbage collection from all the transient Values. (Said of Skybison.)",
-        "Tested on CPython: holds where the collector and freeing by reference counting, together, are the largest "
-        "part of a step of hoisted beside ordering. Skybison counts no references: its collector does both.",
+        "Tested on CPython: holds if the collector and freeing by reference counting are together the largest part of "
+        "a step of hoisted after ordering. Skybison counts no references: its collector does both.",
         collecting_values_comes_next,
     ),
     Claim(
         "For all runtimes the pain points are recreating the graph, the topological sort, and interpreter overhead. "
         "(Published as a hypothesis.)",
-        "Holds where recreating the graph of baseline (building it, collecting it, freeing it) and ordering it each "
-        f"take at least {share(PAINFUL)} of a step, and together at least {share(MOST)}. What remains is computing in "
-        "the interpreter.",
+        "Holds if recreating baseline's graph (building, collecting and freeing it) and ordering it each take at least "
+        f"{share(PAINFUL)} of a step, and together at least {share(MOST)}. The rest is computing in the interpreter.",
         graph_and_order_are_the_pain_points,
         "all",
     ),
     Claim(
         "There is a ton of overhead with the zip in Neuron.__call__. (Part of the same hypothesis.)",
-        f"Holds where Scalene has its line among the {HOTTEST} hottest of baseline. What the line calls counts for the "
-        "lines that it calls.",
+        f"Holds if Scalene ranks its line among the {HOTTEST} hottest of baseline. Time in called functions counts for "
+        "their own lines.",
         zip_in_the_neuron_is_hot,
     ),
     Claim(
         "Memory goes up and to the right.",
-        f"Holds where the floor of memory, its least, is more than {share(GROWS)} higher in the last third of the time "
-        "than in the first third after the warm-up, in baseline. Memory that goes up between two collections only is a "
-        "saw-tooth, with a floor that stays.",
+        f"Holds if baseline's memory floor (the least memory) is more than {share(GROWS)} higher in the last third of "
+        "the time after the warm-up than in the first. Memory that rises only between collections is a sawtooth with a "
+        "constant floor.",
         memory_goes_up,
     ),
     Claim(
         "Scalene shows the allocation of Values and the set of children as the hottest lines of baseline.",
-        f"Holds where the line with most CPU time makes a Value or the set, and both are among the {HOTTEST} hottest.",
+        f"Holds if the line with most CPU time makes a Value or the set, and both are among the {HOTTEST} hottest.",
         allocation_is_hottest,
     ),
     Claim(
         "Scalene shows a lot of + and * operations, because __add__ and __mul__ allocate a lot.",
-        f"Holds where the lines of baseline that make their Values are both among the {HOTTEST} that allocate most.",
+        f"Holds if the two lines of baseline that make their Values are among the {HOTTEST} that allocate most.",
         adding_and_multiplying_allocate,
     ),
     Claim(
         f"perf shows {COLLECTING[0]} at {_percent(published_share(COLLECTING[0]))} of baseline.",
-        f"Holds where that one symbol is {_WITHIN}.",
+        f"Holds if the share of this one symbol is {_WITHIN}.",
         collecting_function,
         workload=PUBLISHED_WORKLOAD,
     ),
     Claim(
         f"perf shows {', '.join(COLLECTING[:-1])} and {COLLECTING[-1]} at {_percent(_TOGETHER)} of baseline, together.",
-        f"Holds where these symbols add up to that {_WITHIN}. Compilers inline the other two into {COLLECTING[0]} in "
-        "some builds.",
+        f"Holds if the sum of these symbols is {_WITHIN}. In some builds compilers inline the other two into "
+        f"{COLLECTING[0]}.",
         collecting_functions,
         workload=PUBLISHED_WORKLOAD,
     ),
     Claim(
         f"perf shows the garbage collector at {_percent(COLLECTOR_TOTAL)} of baseline: all symbols of the published "
         "table that belong to it.",
-        f"Holds where our group of the collector's symbols is {_WITHIN}.",
+        f"Holds if our group of the collector's symbols is {_WITHIN}.",
         collector_takes_its_share,
         workload=PUBLISHED_WORKLOAD,
     ),
     Claim(
         "Children in a tuple spread the profile.",
-        f"Holds where the largest line's share goes down from baseline to tuple, by {100 * MARGIN:.0f} point or more.",
+        f"Holds if the largest line's share falls from baseline to tuple by {100 * MARGIN:.0f} point or more.",
         tuples_spread_the_profile,
     ),
     Claim(
         "Slots remove dict_traverse.",
-        "Holds where what walks attributes' dictionaries (dict_traverse, PyObject_VisitManagedDict) has samples in "
-        f"tuple and at most {share(REMAINS)} of that share in slots.",
+        "Holds if the functions that walk attribute dictionaries (dict_traverse, PyObject_VisitManagedDict) have "
+        f"samples in tuple, and in slots at most {share(REMAINS)} of that share.",
         slots_remove_dictionaries,
     ),
     Claim(
         "Hoisting the backward functions removes func_traverse.",
-        f"Holds where func_traverse has samples in slots and at most {share(REMAINS)} of that share in hoisted. "
-        "A profile keeps its most frequent functions; one that is not among them counts as 0 %.",
+        f"Holds if func_traverse has samples in slots, and in hoisted at most {share(REMAINS)} of that share. A "
+        "profile keeps its most frequent functions; a function not among them counts as 0 %.",
         hoisting_removes_functions,
     ),
     Claim(
         "None of it changes the architecture: collecting garbage and evaluating bytecode stay dominant.",
-        "Holds where the collector and the evaluation loop together are more than any other group, in every variant.",
+        "Holds if the collector and the evaluation loop together are larger than any other group, in every variant.",
         architecture_stays,
     ),
     Claim(
         "Without closures, reference counting frees the graph. (Our own: a closure and its Value are a cycle.)",
-        f"Holds where hoisted leaves the collector at most {share(REMAINS)} of the objects that baseline leaves it.",
+        f"Holds if hoisted leaves at most {share(REMAINS)} as many objects to the collector as baseline does.",
         counting_frees_the_graph,
     ),
     Claim(
         "PyPy compiles the generated Python. (Published as a question: or does it blow the trace limit?)",
-        "Holds where loops or bridges were compiled and no trace met the limit of length.",
+        "Holds if loops or bridges were compiled and no trace reached the length limit.",
         generated_python_is_compiled,
         "pypy",
         is_generated,
     ),
     Claim(
         "Clang -O1 over the arrays takes forever, and it looks like SROA. (A note in the post's source.)",
-        f"Holds where passes named SROA take at least {share(LONG)} of Clang's time over the published form.",
+        f"Holds if passes named SROA take at least {share(LONG)} of Clang's time on the published form.",
         arrays_are_slow_by_sroa,
         engines=ARRAYS.__eq__,
     ),
     Claim(
         "With a global for each value, register allocation takes a long time, but not forever. (The same note.)",
-        f"Holds where register allocation takes at least {share(LONG)} of Clang's time.",
+        f"Holds if register allocation takes at least {share(LONG)} of Clang's time.",
         globals_are_slow_by_registers,
         engines=GLOBALS.__eq__,
     ),
     Claim(
-        "The code of x * y and of xy + z does not often stand together, so a C compiler is unlikely to fuse them.",
-        "Holds where Clang, allowed to fuse, makes fewer multiply-add instructions of the published form than "
-        f"{share(FEW)} of the sums that have a product among their operands.",
+        "The code of x * y is not often next to that of xy + z, so a C compiler is unlikely to fuse them.",
+        "Holds if Clang, when allowed to fuse, generates fewer multiply-add instructions for the published form than "
+        f"{share(FEW)} of the sums with a product among their operands.",
         fusing_is_unlikely,
         engines=FUSING.__eq__,
     ),

@@ -1,4 +1,4 @@
-"""What perf showed in "Compiling ML models to C for fun", as data: baseline on mnist, CPython 3.10, down to 0.5 %."""
+"""perf's table from "Compiling ML models to C for fun", as data: baseline on mnist, CPython 3.10, down to 0.5 %."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 SOURCE = "138,000 samples of cycles, CPython 3.10 as Ubuntu builds it"
 CUT = 0.005
-"""Shares below it are not in the table."""
+"""The published table omits shares below this."""
 
 
 class PublishedSymbol(NamedTuple):
-    """A row of the published table; `of_collector` is ours: whether the function belongs to the garbage collector."""
+    """A row of the published table. `of_collector` is our addition: whether the garbage collector uses the function."""
 
     name: str
     share: float
@@ -32,19 +32,19 @@ PUBLISHED = (
     PublishedSymbol("insertdict", 0.0052, False),
 )
 COLLECTING = ("gc_collect_main", "deduce_unreachable", "visit_reachable")
-"""Those that lead the table: the collector itself, without the functions that walk one type's objects."""
+"""First rows of the table: the collector itself, without the functions that walk one type's objects."""
 COLLECTOR_TOTAL = sum(symbol.share for symbol in PUBLISHED if symbol.of_collector)
 FORMER_NAMES = {"gc_collect_main": ("collect",)}
 """Function -> its names in older interpreters."""
 INLINED = ("visit_decref",)
-"""Functions of the collector that every collection calls, and that the published build nevertheless does not show."""
+"""Functions that every collection calls but the published table lacks, because that build inlined them."""
 
 
 def published_share(name: str) -> float:
-    """Of a function; 0 where the table does not have it."""
+    """Return a function's published share; 0 if the table lacks it."""
     return next((symbol.share for symbol in PUBLISHED if symbol.name == name), 0.0)
 
 
 def plain(symbol: str) -> str:
-    """Without what a compiler appends to a copy: `dict_traverse.lto_priv.0`."""
+    """Strip what a compiler appends to the name of a copy: `dict_traverse.lto_priv.0` becomes `dict_traverse`."""
     return symbol.partition(".")[0]

@@ -1,4 +1,4 @@
-"""perf's symbols, rung by rung, beside the published table."""
+"""Symbol profiles -> perf's share of each function, variant by variant, beside the published table."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from results.profile import SymbolProfile
 _CURRENT_NAMES = {former: name for name, names in FORMER_NAMES.items() for former in names}
 
 _LEAD = (
-    f"The published profile of baseline ({SOURCE}, mnist) beside perf's samples here: the share of each function of "
-    "the interpreter, variant by variant. What a compiler appends to the name of a copy (.lto_priv.0) is dropped, and "
-    f"copies are added up. Functions below {100 * CUT:g} %, where the published table is cut, in every column are left "
-    "out. A function may be absent because a compiler has inlined it into its caller: deduce_unreachable into "
-    "gc_collect_main in some builds, visit_decref, by its absence, in the published one."
+    f"The published profile of baseline ({SOURCE}, mnist) beside this run's samples from perf: the share of each "
+    "function of the interpreter, variant by variant. Suffixes that a compiler appends to copies (.lto_priv.0) are "
+    f"dropped, and copies are added up. Functions below {100 * CUT:g} % in every column are left out; the published "
+    "table is cut there too. A function may be missing because a compiler inlined it into its caller: some builds "
+    "inline deduce_unreachable into gc_collect_main, and the published build, which lacks visit_decref, apparently "
+    "inlined that."
 )
 
 
 def symbol_ladder(index: ProfileIndex) -> Section | None:
-    """A sheet for each interpreter and workload on which perf knew the interpreter's functions."""
+    """One sheet per interpreter and workload for which perf knew the interpreter's functions; None if there is none."""
     sheets = []
     for (interpreter, workload), profiles in index.by_pair(SymbolProfile).items():
         variants = {
             engine: profiles[engine]
             for engine in LADDER
-            # Where perf knows no evaluation loop, as on PyPy, it knows no function of the runtime.
+            # Without a symbol for the evaluation loop, as on PyPy, perf knows no function of the runtime.
             if engine in profiles and EVALUATION in profiles[engine].groups
         }
         if variants:
@@ -37,7 +38,7 @@ def symbol_ladder(index: ProfileIndex) -> Section | None:
 
 
 def by_function(profile: SymbolProfile) -> dict[str, float]:
-    """Shares of functions, copies added up, under their newest names."""
+    """Return shares by function, under its newest name, with copies added up."""
     found: dict[str, float] = {}
     for symbol in profile.symbols:
         name = plain(symbol.name)
@@ -70,4 +71,4 @@ def _sheet(title: str, variants: Mapping[str, SymbolProfile]) -> Sheet:
     headings = ("function", "published, baseline", *variants)
     first, found = next(iter(shares.items()))
     top = f"{title}: {published[0]} takes {share(found.get(published[0], 0.0))} of {first}"
-    return Sheet(top, 1, headings, rows, (f"What is left out adds up to {left_out}.",), folded=True)
+    return Sheet(top, 1, headings, rows, (f"Functions left out add up to {left_out}.",), folded=True)

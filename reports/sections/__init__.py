@@ -1,1 +1,1 @@
-"""The sections of a report on what was measured, a file each."""
+"""The report's sections on what was measured, one file per section. Sections on profiles are in reports/profiling."""

@@ -1,4 +1,4 @@
-"""Several runs -> their speedups side by side: do runs of one machine agree, and what do other machines say?"""
+"""Several runs -> their speedups side by side, and whether runs of the same machine agree."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from results import units
 from results.record import BASELINE
 
 _LEAD = (
-    f"Speedups over {BASELINE} on the same interpreter, each within its own run: seconds of two runs are never "
-    "compared. Runs of machines with the same processor, cores and system count as made on one machine. They agree "
-    "where their intervals overlap. Where they differ, something changed between them that no interval of one run can "
-    f"show: sources, compilers, load, or {BASELINE} itself, and with it every speedup."
+    f"Speedups over {BASELINE} on the same interpreter, each computed within its own run; seconds are never compared "
+    "across runs. Runs count as made on one machine if processor, cores and system are the same. Such runs agree if "
+    "their intervals overlap. If they differ, something changed between them that the interval of a single run cannot "
+    f"show: sources, compilers, load, or {BASELINE} itself, which changes every speedup."
 )
 
 
@@ -31,13 +31,14 @@ class Across:
 
     section: Section
     rows: pd.DataFrame
-    """For the chart: a row an engine and run of the first run's headline; `relative` is to the first run's speedup."""
+    """Chart data: one row per engine and run, on the first run's headline workload; `relative` is the speedup over the
+    first run's."""
 
 
 def across(view: View, others: Sequence[Race]) -> Across | None:
-    """The runs' speedups side by side; None where no two of them have a cell's speedup in common.
+    """Put the runs' speedups side by side; None if no cell has a speedup in two runs.
 
-    The first run, whose view it is, orders engines and workloads, and its headline is the chart's.
+    view: the first run's. That run sets the order of engines and workloads, and the chart shows its headline workload.
     """
     races = [Race(view.run, view.table), *others]
     table = side_by_side(races)
@@ -52,18 +53,18 @@ def across(view: View, others: Sequence[Race]) -> Across | None:
 
 
 def apart(rows: pd.DataFrame) -> list[str]:
-    """The machines, among those of one cell's rows, whose runs differ: their intervals have no point in common."""
+    """Return the machines on which one cell's runs differ: their intervals have no point in common."""
     bounds = rows.dropna(subset=["speedup_low", "speedup_high"]).groupby("machine", sort=False)
     return [str(name) for name, of_one in bounds if of_one["speedup_low"].max() > of_one["speedup_high"].min()]
 
 
 def comparable(rows: pd.DataFrame) -> bool:
-    """Whether two runs of one machine gave an interval each."""
+    """Whether some machine has intervals from two runs."""
     return bool(rows.dropna(subset=["speedup_low", "speedup_high"])["machine"].duplicated().any())
 
 
 def _agreed(shared: pd.DataFrame) -> str:
-    """In how many cells runs of one machine agree; empty where none can be compared."""
+    """A sentence on how many cells agree between runs of one machine; empty if none can be compared."""
     differing = [apart(cell) for _, cell in shared.groupby(list(KEYS), observed=True) if comparable(cell)]
     if not differing:
         return ""
@@ -123,9 +124,11 @@ def _agreement(cell: pd.DataFrame) -> Figure:
 
 
 def _relative(view: View, shared: pd.DataFrame) -> pd.DataFrame:
-    """The headline's rows that the first run has too, on the reference CPython or else where most of them are.
+    """Rows of the headline workload that the first run shares, on the reference CPython if it has any, else on the
+    interpreter with most of them.
 
-    Where the headline workload has no such row (a run may have timed `mnist` without baseline), of the one with most.
+    If the headline workload has no such row (a run may have timed `mnist` without baseline), take the workload with
+    most of the first run's rows.
     """
     own = shared[shared["run"] == shared["run"].cat.categories[0]]
     workloads = in_order(own, "workload")

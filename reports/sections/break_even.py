@@ -1,8 +1,8 @@
-"""Table -> after how many images an engine that is slow to compile is worth it: who has the least total time, and when.
+"""Table -> break-even points: the number of images after which an engine that is slow to compile pays off.
 
-The total is compile time, all phases, and the time of every image trained since: a straight line over the images. The
-engines to choose from are those on the lower envelope of an interpreter's lines; all others lose to one of them
-however many images are trained.
+Total time is compile time, all phases, plus the time of every image trained: a straight line over the number of images.
+Only engines on the lower envelope of an interpreter's lines are worth choosing; at any number of images, one of them
+has the least total time.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from reports.text.figures import Figure, Section, Sheet, compile_time
 from results import units
 
 IMAGES = ("digits", "mnist")
-"""Workloads, and families of them, whose samples are images."""
+"""Workloads and workload families whose samples are images."""
 AT_ONCE = 1
-"""Of a lead from the first image on."""
+"""Break-even point of an engine that leads from the first image."""
 NEVER = math.inf
 
 _LEAD = (
-    "Which engine to choose for how long a training: the one with the least total time, and from which image or other "
-    "sample on. The total is compile time, all phases, and the time of every sample trained since, from medians over "
-    "processes: no figure here has an interval. Counts marked ≈ are estimates from these medians, to two significant "
-    "figures; between engines that take about as long a sample they are mostly noise."
+    "The engine with the least total time for each length of training, and the image (or other sample) from which it "
+    "leads. Total time is compile time, all phases, plus the time of every sample trained. It is computed from medians "
+    "over processes, so no figure here has an interval. Counts marked ≈ are estimates from these medians, to two "
+    "significant figures; between engines that take about the same time per sample they are mostly noise."
 )
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one engine takes on one interpreter and workload."""
+    """Compile time and time per image of one engine on one interpreter and workload."""
 
     engine: str
     caveat: str
-    """What an engine that is not strict promises instead of identical bits; empty for a strict one."""
+    """What a non-strict engine promises instead of identical bits; empty for a strict engine."""
     compile_seconds: float
     image_seconds: float
 
@@ -48,23 +48,23 @@ class Cost:
 
 @dataclass(frozen=True)
 class Winner:
-    """The engine with the least total time from so many images on, until the next one's."""
+    """The engine with the least total time from `images` images on, until the next winner takes over."""
 
     cost: Cost
     images: int
 
 
 def break_even(table: pd.DataFrame) -> Section | None:
-    """Sequences of winners, then engines against engines, by workload; None where no engine that compiles has a rival.
+    """By workload, the sequence of winners, then a matrix of engines; None if no engine that compiles has a rival.
 
-    Engines count where they have a result, and a compile time that was not lost with an interrupted run.
+    Only engines with a result and a compile time count. An interrupted run can lose the compile time.
     """
     sheets = [sheet for workload in in_order(table, "workload") for sheet in _of_workload(table, workload)]
     return Section("break-even", "Break-even", _LEAD, tuple(sheets)) if sheets else None
 
 
 def costs(rows: pd.DataFrame, interpreter: str) -> list[Cost]:
-    """The costs of one workload's rows on one interpreter, in the run's order of engines."""
+    """Return the costs of one workload's rows on one interpreter, in the run's order of engines."""
     rows = measured(rows[rows["interpreter"] == interpreter])
     rows = rows[rows["compile_seconds"].notna() & rows["sample_seconds"].notna()].sort_values("engine", kind="stable")
     return [
@@ -79,14 +79,14 @@ def costs(rows: pd.DataFrame, interpreter: str) -> list[Cost]:
 
 
 def samples_an_epoch(rows: pd.DataFrame) -> float:
-    """Of one workload's rows; NaN where no epoch was measured."""
+    """Return the samples per epoch in one workload's rows; NaN if no epoch was measured."""
     return float((rows["epoch_seconds"] / rows["sample_seconds"]).round().max())
 
 
 def overtakes(one: Cost, other: Cost) -> float:
-    """Images from which on `one` has taken less time than `other`, for good.
+    """Return the number of images from which `one` stays ahead of `other` in total time.
 
-    A whole number, at least `AT_ONCE`; `NEVER` where it loses its lead or has none, as against its equal.
+    A whole number, at least `AT_ONCE`. `NEVER` if `one` loses its lead or never has one; equal engines never lead.
     """
     later, faster = one.compile_seconds - other.compile_seconds, other.image_seconds - one.image_seconds
     if faster < 0 or (faster == 0 and later >= 0):
@@ -94,14 +94,14 @@ def overtakes(one: Cost, other: Cost) -> float:
     if later <= 0:
         return AT_ONCE
     crossing = later / faster
-    # At the crossing itself both have taken as long.
+    # At the crossing itself the totals are equal.
     return math.floor(crossing) + 1 if math.isfinite(crossing) else NEVER
 
 
 def winners(found: Sequence[Cost]) -> list[Winner]:
-    """The lower envelope from the first image on: at any number of images the last winner so far has the least total.
+    """Return the lower envelope from the first image on: each winner has the least total time until the next one.
 
-    Of equal ones the first given.
+    If engines are equal, the first one given wins.
     """
     sequence: list[Winner] = []
     images, faster = float(AT_ONCE), list(found)
@@ -114,12 +114,12 @@ def winners(found: Sequence[Cost]) -> list[Winner]:
 
 
 def noun(workload: str) -> str:
-    """What a sample of that workload is."""
+    """Return the word for a sample of the workload: image or sample."""
     return "image" if workload.partition("-")[0] in IMAGES else "sample"
 
 
 def about(images: float) -> str:
-    """An estimated count, to two significant figures: ≈ 41,000."""
+    """Format an estimated count to two significant figures: ≈ 41,000."""
     return f"≈ {units.significant(images, 2) if images >= 10 else f'{images:.0f}'}"
 
 
@@ -157,13 +157,13 @@ def _winner(interpreter: str, winner: Winner) -> tuple[Figure, ...]:
 
 def _matrix(workload: str, interpreter: str, found: Sequence[Cost]) -> Sheet:
     return Sheet(
-        title=f"{workload} on {interpreter}: when the engine of a row overtakes that of a column",
+        title=f"{workload} on {interpreter}: when the row's engine overtakes the column's",
         names=1,
         headings=("engine", *(cost.engine for cost in found)),
         rows=tuple((Figure(row.engine, row.caveat), *(_entry(row, column) for column in found)) for row in found),
         notes=(
-            f"From how many {noun(workload)}s on the row's engine has taken less time than the column's. “at once”: "
-            "from the first. “never”: not for good, however many there are.",
+            f"Number of {noun(workload)}s from which the row's engine stays ahead of the column's. “at once”: from "
+            "the first. “never”: it takes no lasting lead.",
         ),
         folded=True,
     )

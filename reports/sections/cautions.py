@@ -1,4 +1,4 @@
-"""View -> what should make a reader doubt the figures: the cause, and what to do about it."""
+"""View -> cautions: reasons to doubt the figures, each with a remedy."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ from results.record import BASELINE, Record, Run
 from results.stats.intervals import MIN_PROCESSES
 
 BUSY = 0.2
-"""Processors kept busy by others from which on a worker was not alone: a machine's own housekeeping takes less."""
+"""A worker was disturbed if other processes kept more processors busy than this; a machine's own housekeeping needs
+fewer."""
 UNEVEN, MANY = 1.25, 20
-"""From that factor between slow and fast moments on, and so many moments, a machine's own pace is worth a word."""
+"""Least ratio of slow to fast moments, and least number of moments, for a caution about the machine's pace."""
 WIDE = 0.25
-"""Half-width of a speedup's interval, relative, from which on it says little more than an order."""
+"""Relative half-width above which a speedup's interval gives little more than a ranking."""
 
 
 @dataclass(frozen=True)
 class Caution:
-    """Why figures may mislead, and the remedy."""
+    """Why figures may mislead, and what to do about it."""
 
     cause: str
     remedy: str
 
 
 def cautions(view: View) -> list[Caution]:
-    """What applies to this run, worst first; nothing for a run that measured nothing."""
+    """Return the cautions that apply to this run, worst first; none if it measured nothing."""
     results = [record for record in view.records if record.status == MEASURED]
     if not results:
         return []
@@ -46,14 +47,14 @@ def _busy(results: Sequence[Record]) -> Caution | None:
     if disturbed * 4 < len(loads):
         return None
     return Caution(
-        f"The machine was busy: others kept {units.significant(median(loads), 2)} of its processors at work (median), "
-        f"more than {BUSY:g} during {disturbed:,} of {units.count(len(loads), 'worker')}.",
-        "Close what else runs, or choose another hour; on a shared machine believe ratios, not seconds.",
+        f"The machine was busy: other processes used {units.significant(median(loads), 2)} processors (median), more "
+        f"than {BUSY:g} during {disturbed:,} of {units.count(len(loads), 'worker')}.",
+        "Close other programs, or run again at a quieter time. On a shared machine, trust ratios, not seconds.",
     )
 
 
 def _uneven(results: Sequence[Record]) -> Caution | None:
-    """From the pace of the interpreter that was measured most: each does its own work between values."""
+    """Use the interpreter that was measured most: paces of different interpreters are not comparable."""
     paces: dict[str, list[float]] = {}
     for record in results:
         paces.setdefault(record.cell.interpreter, []).extend(record.pace_seconds)
@@ -65,9 +66,9 @@ def _uneven(results: Sequence[Record]) -> Caution | None:
         return None
     factor = units.times(tenths[-1] / tenths[0])
     return Caution(
-        f"The machine itself was faster and slower in turn: the same work took {factor} as long in its slowest tenth "
-        "of moments as in its fastest.",
-        "Speedups and their intervals allow for it, seconds do not: compare ratios.",
+        f"The machine's speed varied: the same work took {factor} as long in the slowest tenth of moments as in the "
+        "fastest.",
+        "Compare ratios: speedups and their intervals allow for this, seconds do not.",
     )
 
 
@@ -75,8 +76,8 @@ def _too_few(run: Run) -> Caution | None:
     if run.blocks >= MIN_PROCESSES or run.precision:
         return None
     return Caution(
-        f"{units.count(run.blocks, 'block')}: too few for an interval, so that a difference may be chance.",
-        "Run five (--blocks 5), or as many as a precision takes (--until 5%).",
+        f"{units.count(run.blocks, 'block')}: too few for an interval, so a difference may be chance.",
+        "Run five blocks (--blocks 5), or run until a precision is reached (--until 5%).",
     )
 
 
@@ -87,8 +88,8 @@ def _wide(table: pd.DataFrame) -> Caution | None:
     if wide.sum() * 4 < max(len(rows), 1):
         return None
     return Caution(
-        f"{int(wide.sum())} of {units.count(len(rows), 'speedup')} are known to ±{100 * WIDE:.0f} % or worse.",
-        "Add blocks until they are narrower: zoomgrad run … --until 10%.",
+        f"{int(wide.sum())} of {units.count(len(rows), 'speedup')} are known only to ±{100 * WIDE:.0f} % or worse.",
+        "Add blocks until the intervals are narrower: zoomgrad run … --until 10%.",
     )
 
 
@@ -97,6 +98,6 @@ def _governor(run: Run) -> Caution | None:
     if governor == "performance":
         return None
     return Caution(
-        f"The processors' frequency governor is {governor}: they are faster after a while of work than at its start.",
+        f"The frequency governor is {governor}: processors reach full speed only after some time under load.",
         "sudo cpupower frequency-set --governor performance",
     )

@@ -1,4 +1,4 @@
-"""Two runs -> what became of each speedup. Only ratios within a run are set against each other: machines may differ."""
+"""Two runs -> the change in each speedup. Only ratios within a run are compared, because the machines may differ."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HERE, _THERE = "", "_there"
 
 
 def comparison(table: pd.DataFrame, other: pd.DataFrame, name: str) -> Section | None:
-    """Speedups of cells that both tables measured, a sheet a workload; None where they share none.
+    """Compare the speedups of cells that both tables measured, one sheet per workload; None if they share none.
 
     name: the other run's.
     """
@@ -32,11 +32,11 @@ def comparison(table: pd.DataFrame, other: pd.DataFrame, name: str) -> Section |
         if (both["workload"] == workload).any()
     )
     lead = (
-        f"Speedups over {BASELINE} on the same interpreter, of this run and of {name}. A change is their ratio, "
-        "with the interval that theirs give it if they are independent. Seconds of two runs are never compared; where "
-        f"{BASELINE} itself changed, so did every speedup beside it."
+        f"Speedups over {BASELINE} on the same interpreter, in this run and in {name}. A change is the ratio of the "
+        "two; its interval follows from theirs, assuming that they are independent. Seconds are never compared across "
+        f"runs. If {BASELINE} itself changed, every speedup changed with it."
     )
-    return Section("comparison", f"Against {name}", lead, sheets)
+    return Section("comparison", f"Compared with {name}", lead, sheets)
 
 
 def _row(row: Any) -> tuple[Figure, ...]:

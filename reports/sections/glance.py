@@ -1,4 +1,4 @@
-"""The headline workload's rows -> which engine for how long a training, at what compile time, and is it right?"""
+"""Headline workload's rows -> the best engines by length of training and by compile time, and whether bits agree."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ SPEEDUPS = (1_000, 10_000)
 """Over `baseline` on the same interpreter."""
 
 _LEAD = (
-    "Total time is compile time and training; a speedup is over baseline on the same interpreter. From medians: "
-    "engines close to one another may change places in another run. C by hand counts, where it was measured."
+    "Total time is compile time plus training time; a speedup is over baseline on the same interpreter. Figures are "
+    "medians, so engines that are close may change places in another run. Handwritten C is included where it was "
+    "measured."
 )
 
 
 def at_a_glance(rows: pd.DataFrame) -> Section | None:
-    """One workload's answers, a column an interpreter that measured two engines or more; None without one."""
+    """One workload's answers, one column per interpreter with two measured engines or more; None if there is none."""
     interpreters = [name for name in by_coverage(rows) if len(_on(rows, name)) > 1]
     if not interpreters:
         return None
@@ -33,7 +34,7 @@ def at_a_glance(rows: pd.DataFrame) -> Section | None:
     questions: list[tuple[str, Callable[[str], Figure]]] = [
         *((f"least total time, {units.count(n, 'epoch')}", _after(rows, n * epoch)) for n in EPOCHS),
         *((f"least compile time for {speedup:,}× or more", _at_least(rows, speedup)) for speedup in SPEEDUPS),
-        ("the reference's bits, where promised", _bits(rows)),
+        ("the reference's bits, if promised", _bits(rows)),
     ]
     headings = (f"on {rows['workload'].iloc[0]}", *interpreters)
     sheet = Sheet("", 1, headings, tuple(_row(*one, interpreters) for one in questions))
@@ -49,14 +50,14 @@ def _on(rows: pd.DataFrame, interpreter: str) -> pd.DataFrame:
 
 
 def _after(rows: pd.DataFrame, images: float) -> Callable[[str], Figure]:
-    """Who has the least total time after so many images."""
+    """The engine with the least total time after `images` images."""
 
     def answer(interpreter: str) -> Figure:
         found = costs(rows, interpreter)
         if not found or not images > 0:
             return Figure(units.ABSENT)
         best = min(found, key=lambda cost: cost.total_seconds(images))
-        return Figure(_named(best), f"{units.duration(best.total_seconds(images))} in all")
+        return Figure(_named(best), f"{units.duration(best.total_seconds(images))} in total")
 
     return answer
 
@@ -66,7 +67,7 @@ def _named(cost: Cost) -> str:
 
 
 def _at_least(rows: pd.DataFrame, speedup: float) -> Callable[[str], Figure]:
-    """Who compiles in the least time among those that are so many times as fast as baseline."""
+    """The engine that compiles fastest among those at least `speedup` times as fast as baseline."""
 
     def answer(interpreter: str) -> Figure:
         fast = _on(rows, interpreter)
@@ -80,7 +81,7 @@ def _at_least(rows: pd.DataFrame, speedup: float) -> Callable[[str], Figure]:
 
 
 def _bits(rows: pd.DataFrame) -> Callable[[str], Figure]:
-    """Whether every engine that promises identical bits gave them."""
+    """Whether every engine that promises identical bits produced them."""
 
     def answer(interpreter: str) -> Figure:
         here = rows[(rows["interpreter"] == interpreter) & (rows["promise"] == IDENTICAL)]

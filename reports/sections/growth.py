@@ -1,8 +1,8 @@
 """Table -> how compile time and memory grow with the graph, over the run's `mlp-…` workloads.
 
-`points` are the measured cells; a `Growth` is what an engine's points on one interpreter amount to. Time is fitted as a
-power of the rows, by least squares on logarithms: an exponent of 1 is time in proportion to the graph. Memory, which
-starts from what an interpreter and a compiler weigh by themselves, is fitted as a straight line.
+`points` are the measured cells; a `Growth` summarizes one engine's points on one interpreter. Time is fitted as a power
+of the number of rows, by least squares on logarithms: an exponent of 1 means time proportional to the graph. Memory is
+fitted as a straight line, because an interpreter and a compiler use some before the first row.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from results import units
 
 FAMILY = "mlp-"
 MIN_POINTS = 3
-"""Graphs that it takes to speak of growth."""
+"""Fewest graphs for a fit."""
 LARGE_ROWS = 10_000
-"""Below this a compile is mostly what any compile costs: the start of a compiler, of a linker."""
+"""Below this, compile time is mostly constant cost: starting a compiler and a linker."""
 STEEP = 1.1
-"""An exponent above this is more than proportion and noise."""
+"""An exponent above this is more than proportional growth plus noise."""
 
 _LEAD = (
-    "An exponent of 1 is compile time in proportion to the graph. It is fitted on logarithms over graphs of "
-    f"{LARGE_ROWS:,} rows or more (“graphs” says how many of all), since compiling a smaller one is almost all "
-    f"constant cost: the start of a compiler and a linker. With fewer than {MIN_POINTS} such graphs it is fitted over "
-    f"all, and reads too low. Exponents above {STEEP} are marked: there time grows faster than the graph. Compile time "
-    "a row is that of the largest graph; memory a row is the slope of a straight line through peak resident sets, of "
-    "the worker or its largest compiler, whichever is larger."
+    "An exponent of 1 means compile time proportional to the graph. It is fitted on logarithms over graphs of "
+    f"{LARGE_ROWS:,} rows or more (“graphs” counts them, out of all), because compiling a smaller graph is almost all "
+    f"constant cost: starting a compiler and a linker. With fewer than {MIN_POINTS} such graphs it is fitted over "
+    f"all graphs, and reads too low. Exponents above {STEEP} are marked: time grows faster than the graph. Compile "
+    "time per row is that of the largest graph. Memory per row is the slope of a straight line through the peak "
+    "resident sets, each of the worker or its largest compiler, whichever is larger."
 )
 
 
@@ -47,11 +47,11 @@ class Growth:
     largest_rows: int
     points: int
     fitted_points: int
-    """Points that the exponent is fitted over: the large graphs, or all where those are too few."""
+    """Points that the exponent is fitted over: the large graphs, or all graphs if those are too few."""
     exponent: float
     """Of compile time over rows."""
     row_seconds: float
-    """Compile time of a row of the largest graph."""
+    """Compile time per row, of the largest graph."""
     row_bytes: float
     """Slope of memory over rows."""
 
@@ -61,9 +61,9 @@ class Growth:
 
 
 def points(table: pd.DataFrame) -> pd.DataFrame:
-    """Measured cells of `mlp-…` workloads that compiled a tape, smallest graph first, with `memory_bytes` added.
+    """Select measured cells of `mlp-…` workloads that compiled a tape, smallest graph first, and add `memory_bytes`.
 
-    memory_bytes: the largest of the worker's and its compilers' peaks. Empty below `MIN_POINTS` workloads.
+    memory_bytes: the peak of the worker or of its compilers, whichever is larger. No rows below `MIN_POINTS` workloads.
     """
     rows = measured(table)
     rows = rows[rows["workload"].astype(str).str.startswith(FAMILY) & (rows["tape_rows"] > 0)]
@@ -73,7 +73,7 @@ def points(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def growths(found: pd.DataFrame) -> list[Growth]:
-    """One for every engine and interpreter among `points`, in the run's order."""
+    """Summarize each engine and interpreter among `points`, in the run's order."""
     return [
         _growth(engine, interpreter, rows)
         for engine in in_order(found, "engine")
@@ -83,14 +83,14 @@ def growths(found: pd.DataFrame) -> list[Growth]:
 
 
 def growth(table: pd.DataFrame) -> Section | None:
-    """The growths as text; None where there are no points."""
+    """The growths as text; None if there are no points."""
     found = growths(points(table))
     if not found:
         return None
     sheet = Sheet(
         title="",
         names=2,
-        headings=("engine", "interpreter", "exponent", "compile a row", "memory a row", "graphs", "largest graph"),
+        headings=("engine", "interpreter", "exponent", "compile per row", "memory per row", "graphs", "largest graph"),
         rows=tuple(_line(one, list(_absent(table, one))) for one in found),
     )
     return Section("growth-table", "Growth with the graph", _LEAD, (sheet,))
@@ -117,12 +117,12 @@ def _growth(engine: str, interpreter: str, rows: pd.DataFrame) -> Growth:
 
 
 def _slope(x: np.ndarray, y: np.ndarray) -> float:
-    """Slope of the straight line through the points by least squares; NaN where they are too few."""
+    """Slope of the least-squares line through the points; NaN if they are too few."""
     return float(np.polyfit(x, y, 1)[0]) if len(set(x)) >= MIN_POINTS else NAN
 
 
 def _absent(table: pd.DataFrame, one: Growth) -> Iterator[str]:
-    """`mlp-784x200x10 timed out`: where a curve ends early, it says why."""
+    """Why a curve ends early: `mlp-784x200x10 timed out`."""
     rows = table[(table["engine"] == one.engine) & (table["interpreter"] == one.interpreter)]
     for row in each(rows[rows["workload"].astype(str).str.startswith(FAMILY) & (rows["status"] != MEASURED)]):
         yield f"{row.workload} {status_text(row.status)}"
@@ -148,5 +148,5 @@ def _mark(one: Growth) -> str:
 
 
 def _row_bytes(value: float) -> str:
-    # A line may lean the other way where a graph's memory drowns in an interpreter's: below nothing is nothing.
+    # The slope may be negative if the interpreter's own memory hides the graph's.
     return units.size(value) if value >= 0 else "none seen"

@@ -1,4 +1,4 @@
-"""Runs of a folder -> how each speedup went from run to run, with its changes marked, each machine by itself."""
+"""Runs of a folder -> the history of each speedup on each machine, with its changes marked."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from results.stats.changepoints import Level, levels, spread
 from results.stats.intervals import Interval
 
 _LEAD = (
-    f"Speedups over {BASELINE} on the same interpreter, each within its own run. A level is a stretch of runs that "
-    "differ by noise only; a change is the ratio of a level to the one before it, on one machine. Changepoints are "
-    "found by PELT on logarithms, where a step is too large for chance. Machines with the same processor, cores and "
-    f"system count as one. Where {BASELINE} itself changed, so did every engine beside it."
+    f"Speedups over {BASELINE} on the same interpreter, each computed within its own run. A level is a stretch of runs "
+    "that differ only by noise. A change is the ratio of a level to the previous one on the same machine. PELT finds "
+    "changepoints in the logarithms: steps too large for chance. Machines with the same processor, cores and system "
+    f"count as one. If {BASELINE} itself changed, every speedup changed with it."
 )
 
 
 _READING = (
-    "A strip is an engine, a mark the speedup of one run, and the bar through it its interval; a hollow mark has none. "
-    "A level line is what runs differ from by noise only; an upright line is where it changed, with the ratio of the "
-    "new level to the old."
+    "A strip shows an engine. A mark is the speedup in one run, and the bar through it its interval; a hollow mark has "
+    "no interval. A horizontal line is a level, from which runs differ only by noise. A vertical line is a change, "
+    "labelled with the ratio of the new level to the old."
 )
 
 
 @dataclass(frozen=True)
 class Change:
-    """A level of one series that differs from the one before."""
+    """A level of one series that differs from the previous one."""
 
     engine: str
     interpreter: str
@@ -59,18 +59,18 @@ class Part:
     """One machine's runs of one workload on one interpreter."""
 
     machine: str
-    """What the part stands under: which machine, and its processor."""
+    """Heading above the part: the machine and its processor."""
     title: str
     rows: pd.DataFrame
-    """One row an engine and run, with its `place` among the machine's runs, the `level` it belongs to, and `change`:
-    NaN unless that level begins here and differs from one before."""
+    """One row per engine and run, with its `place` among the machine's runs, the `level` it belongs to, and `change`:
+    NaN unless that level begins here and differs from the previous one."""
     sheet: Sheet
-    """The figures behind the chart: an engine a row, a run a column."""
+    """The figures behind the chart: one row per engine, one column per run."""
 
 
 @dataclass(frozen=True)
 class History:
-    """What a history says."""
+    """Contents of the history page."""
 
     lead: str
     findings: tuple[str, ...]
@@ -79,14 +79,14 @@ class History:
     sections: tuple[Section, ...]
     parts: tuple[Part, ...]
     reading: str
-    """How to read their charts."""
+    """How to read the parts' charts."""
     runs: Section
 
 
 def history(races: Iterable[Race], left_out: Sequence[str] = ()) -> History | None:
-    """The history of those runs, in whatever order they come; None where no cell was measured twice on one machine.
+    """Build the history of these runs, given in any order; None if no cell was measured twice on one machine.
 
-    left_out: folders that are not in it, with the reason.
+    left_out: folders that the history omits, with the reason.
     """
     races = sorted(races, key=lambda one: (one.run.created_at, one.run.id))
     runs = [one.run for one in races]
@@ -108,7 +108,7 @@ def history(races: Iterable[Race], left_out: Sequence[str] = ()) -> History | No
 
 
 def latest(changes: Iterable[Change]) -> list[Change]:
-    """The newest change of each series, from all of them newest first."""
+    """Return the newest change of each series. changes: newest first."""
     found: dict[tuple[str, ...], Change] = {}
     for one in changes:
         found.setdefault((one.engine, one.interpreter, one.workload, one.machine), one)
@@ -116,7 +116,7 @@ def latest(changes: Iterable[Change]) -> list[Change]:
 
 
 def _with_levels(table: pd.DataFrame) -> pd.DataFrame:
-    """Rows of series that have two runs or more, with place, level and change."""
+    """Keep the series that have two runs or more, and add place, level and change."""
     table = table[table.duplicated([*KEYS, "machine"], keep=False)].sort_values("run")
     grouped = table.groupby([*KEYS, "machine"], observed=True, sort=False)
     series = {
@@ -166,10 +166,10 @@ def _lead(runs: Sequence[Run]) -> str:
 def _findings(changes: Sequence[Change], series: int, several: bool) -> Iterator[str]:
     cells = units.count(series, "speedup")
     if not changes:
-        yield f"None of {cells} changed by more than runs differ by chance."
+        yield f"None of {cells} changed by more than chance."
         return
     newest = latest(changes)
-    yield f"{len(newest)} of {cells} changed, the last {'of them ' if len(newest) > 1 else ''}in {changes[0].run}."
+    yield f"{len(newest)} of {cells} changed, {'most recently ' if len(newest) > 1 else ''}in {changes[0].run}."
     for word, found in (("gain", max(newest, key=_ratio)), ("loss", min(newest, key=_ratio))):
         if (found.ratio > 1) == (word == "gain"):
             yield f"The largest {word} that still holds is {_said(found, several)}."
@@ -201,13 +201,13 @@ def _section(changes: Sequence[Change], several: bool) -> Section:
 
 
 def change_figure(change: Change) -> Figure:
-    """A change in words."""
+    """Format a change: `2× faster`."""
     word = "faster" if change.ratio > 1 else "slower"
     return Figure(f"{units.ratio(change.ratio)} {word}", mark="" if change.ratio > 1 else "different")
 
 
 def _machines_said(runs: Sequence[Run]) -> dict[str, str]:
-    """Each machine with its processor, where there are several."""
+    """Return each machine's heading: its name and processor if there are several machines."""
     processors = dict(zip(machines(runs), (run.machine.get("processor", "") for run in runs), strict=True))
     if len(processors) == 1:
         return dict.fromkeys(processors, "From run to run")

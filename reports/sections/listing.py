@@ -1,4 +1,7 @@
-"""A workload's cells as text, a row a cell. A column is one entry of `_COLUMNS`; recorded figures add themselves."""
+"""View -> a table of text per workload, one row per cell.
+
+A column is one entry of `_COLUMNS`; a figure added to a record gets its column by itself.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ Column = tuple[str, Callable[[Any], Figure]]
 
 @dataclass(frozen=True)
 class Line:
-    """figures: one a heading; none where the cell has no result, but a reason."""
+    """One cell. figures: one per heading; a cell without a result has a reason instead."""
 
     engine: str
     interpreter: str
@@ -35,7 +38,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Listing:
-    """A workload's table."""
+    """The table of one workload."""
 
     workload: str
     facts: WorkloadFacts | None
@@ -45,7 +48,7 @@ class Listing:
 
 
 def listings(view: View) -> tuple[Listing, ...]:
-    """One table a workload of the plan, lines in plan order."""
+    """One table for each workload of the plan, lines in plan order."""
     table = view.table
     return tuple(
         _listing(view.run, name, table[table["workload"] == name].sort_values(["engine", "interpreter"], kind="stable"))
@@ -76,7 +79,7 @@ def _figure(name: str) -> Column:
 
 def _listing(run: Run, workload: str, rows: pd.DataFrame) -> Listing:
     facts = run.workloads.get(workload)
-    # What only compiled engines have stands with their phases.
+    # Figures that only compiled engines have are in the section on phases.
     columns = [*_COLUMNS, *(_figure(name) for name in FIGURES if name not in SIZES)]
     if facts is not None and facts.samples_per_step > 1:
         columns.insert(1, ("a sample", lambda row: Figure(units.duration(row.sample_seconds))))
@@ -96,18 +99,18 @@ def _line(row: Any, columns: list[Column]) -> Line:
 
 
 def _notes(run: Run, rows: pd.DataFrame) -> list[str]:
-    """What a reader must know to read this table, and only that."""
+    """Return the notes that this table needs."""
     results = measured(rows)
     notes = []
     if results["extrapolated"].astype(bool).any():
-        notes.append("≈ marks an epoch that was not run whole: its time is the time of a step times the steps.")
+        notes.append("≈ marks an epoch that was not run in full: its time is the time per step times the steps.")
     if results["step_seconds_low"].isna().any():
         notes.append(
-            f"No interval: fewer than {MIN_PROCESSES} processes, too few to see them differ. More --blocks give one."
+            f"“no interval”: fewer than {MIN_PROCESSES} processes, too few to see how they vary. Add --blocks."
         )
     if (results["blocks"] < run.blocks).any():
         notes.append(f"Some cells have fewer than the {run.blocks} planned blocks: see the column.")
     if "unchecked" in set(results["bits"]):
-        notes.append("“unchecked” cells carry no proof against the reference.")
+        notes.append("“unchecked”: the cell was not compared with the reference.")
     notes += native_note(in_order(rows, "engine"), run.engines)
     return notes

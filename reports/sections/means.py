@@ -1,6 +1,6 @@
-"""Table -> each engine's speedup over all workloads: their geometric mean, with its interval.
+"""Table -> the geometric mean of each engine's speedups over all workloads, with its interval.
 
-A mean compares engines only over the same workloads, so an engine that lacks one of them has none.
+Means are comparable only over the same workloads, so an engine that lacks a workload has no mean.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from results.record import BASELINE
 from results.stats.intervals import Interval, geometric_mean
 
 _LEAD = (
-    "Geometric means of the speedups over baseline on the same interpreter, over all workloads measured there: what is "
-    "twice as fast on one and half as fast on another gains nothing. They speak of these workloads and of no others."
+    "Geometric means of the speedups over baseline on the same interpreter, over all workloads measured there: an "
+    "engine that is twice as fast on one workload and half as fast on another gains nothing. The means hold for these "
+    "workloads only."
 )
 
 
 def means(table: pd.DataFrame) -> Section | None:
-    """A sheet an interpreter on which several workloads were measured; None where there is none."""
+    """One sheet per interpreter that measured several workloads; None if no interpreter did."""
     rows = measured(table)
     rows = rows[(rows["engine"] != BASELINE) & rows["speedup"].notna()]
     sheets = tuple(sheet for name in in_order(rows, "interpreter") for sheet in _sheet(name, rows))
@@ -50,6 +51,6 @@ def _sheet(interpreter: str, rows: pd.DataFrame) -> Iterator[Sheet]:
                 Figure(units.ratio(most.speedup), str(most.workload)),
             )
         )
-    note = f"Not measured on all of them: {', '.join(partial)}." if partial else ""
+    note = f"Not measured on every workload: {', '.join(partial)}." if partial else ""
     title = f"{interpreter}, over {', '.join(workloads)}"
     yield Sheet(title, 1, headings, tuple(lines), tuple(filter(None, [note])))

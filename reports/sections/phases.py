@@ -1,4 +1,4 @@
-"""Table -> where compile time goes: seconds by phase, and the sizes of what was compiled, a sheet a workload."""
+"""Table -> where compile time goes: seconds per phase and the sizes of what was compiled, one sheet per workload."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ SIZES = {
     "looped_share": "in loops",
     "translation_units": "units",
     "parallel_compilers": "side by side",
-    "vector_doubles": "doubles a vector",
+    "vector_doubles": "doubles per vector",
 }
-"""Figures of a record that only a compiled engine has, and their headings."""
+"""Figures that only a compiled engine's record has, with their headings."""
 
 _WITHOUT_COLUMN = ("parallel_compilers", "vector_doubles")
-"""Figures that have no column here, where paper ends: the first stands below the units, the other with the records."""
+"""Figures without a column, so that the table fits on paper: one is shown below the units, one with the records."""
 _SHOWN = {name: heading for name, heading in SIZES.items() if name not in _WITHOUT_COLUMN}
 
 _COUNTS = ("tape_rows", "translation_units", "parallel_compilers", "vector_doubles")
 
 _LEAD = (
-    "Medians over the blocks that compiled; a build that is slow compiles in one block only. A total is the median of "
-    "totals, so its phases need not add up to it. A compiler's peak is its largest process in any block. In loops is "
-    "the share of all additions, multiplications and calls that was recovered as counted loops. Units are translation "
-    "units, side by side the compilers that shared them. A speedup from the second core is not a speedup from "
-    "splitting."
+    "Medians over the blocks that compiled; a slow build compiles in one block only. A total is the median of totals, "
+    "so its phases need not add up to it. “compiler's peak” is that of the largest compiler process in any block. “in "
+    "loops” is the share of all additions, multiplications and calls that was recovered as counted loops. “units” are "
+    "translation units, and “side by side” is the number of compilers that shared them. A speedup from the second core "
+    "is not a speedup from splitting."
 )
 
 
 def phases(table: pd.DataFrame) -> Section | None:
-    """One sheet a workload that has a measured cell with phases or sizes; lines by engine, then interpreter."""
+    """One sheet per workload with a measured cell that has phases or sizes; lines by engine, then interpreter."""
     results = measured(table)
     shown = results[(results["compile_seconds"] > 0) | results[list(SIZES)].notna().any(axis=1)]
     sheets = tuple(
@@ -73,8 +73,8 @@ def _below(name: str, row: Any) -> str:
 
 
 def size_text(name: str, value: float) -> str:
-    """A figure of `SIZES`, or any other of a record, as text."""
+    """Format a figure of `SIZES`, or any other figure of a record."""
     if name == "looped_share":
         return f"{value:.2%}" if value == value else units.ABSENT
-    # Counted, not measured: all their digits count.
+    # Counts are exact, so all digits are shown.
     return f"{value:,.0f}" if name in _COUNTS and value == value else units.by_name(name, value)

@@ -1,7 +1,7 @@
-"""The published table, and what this run measured of the same: "Compiling ML models to C for fun" again.
+"""Table -> the published table of "Compiling ML models to C for fun" beside what this run measured.
 
-The one place that holds the published figures. They come from another machine, so they stand beside
-the run's own and are never divided by them; a ratio is within the publication, or within the run.
+This is the only place that holds the published figures. They come from another machine, so the report shows them next
+to the run's own and never divides one by the other; a ratio is within the publication or within the run.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from results.record import BASELINE
 
 @dataclass(frozen=True)
 class Published:
-    """A row of the published table: 60,000 MNIST images an epoch."""
+    """A row of the published table. An epoch is 60,000 MNIST images."""
 
     name: str
     engine: str
-    """Today's engine for it."""
+    """The engine that implements it today."""
     compile_seconds: float
     epoch_seconds: float
 
@@ -43,25 +43,25 @@ AS_FIRST_PUBLISHED = {row.engine: f"{row.engine}-published" for row in PUBLISHED
 """Today's engine -> the engine that generates the C as the post did."""
 
 WHOLE = {"clang-O1": "clang-O1-whole"}
-"""Today's engine -> the same with one function a pass: what is left to splitting when all else is today's."""
+"""Today's engine -> the same engine with one function per pass; the only difference is splitting."""
 
 REMARKS = {
     **dict.fromkeys(AS_FIRST_PUBLISHED.values(), "as first published"),
-    **dict.fromkeys(WHOLE.values(), "one function a pass"),
+    **dict.fromkeys(WHOLE.values(), "one function per pass"),
 }
-"""What an engine is that stands beside today's where it was measured."""
+"""Other form of an engine -> the remark that the table shows with it."""
 
 _LEAD = (
-    "Published: “Compiling ML models to C for fun”, measured on another machine. "
-    "Seconds of two machines are not to be compared; orders and ratios are. Each speedup is within its own side: "
-    "over Interpreted as published, over baseline on the same interpreter in this run. Below today's engine stand the "
-    "C as first published and the same engine with one function a pass, where they were measured."
+    "Published figures are from “Compiling ML models to C for fun”, measured on another machine: compare rankings and "
+    "ratios, not seconds. A published speedup is over the published Interpreted row; this run's is over baseline on "
+    "the same interpreter. The rows below today's engine are the C as first published and the same engine with one "
+    "function per pass, where they were measured."
 )
 
 
 @dataclass(frozen=True)
 class Counterpart:
-    """What this run measured for a published row. Figures are NaN unless status is "measured"."""
+    """This run's figures for a published row; NaN unless status is "measured"."""
 
     row: Published
     workload: str
@@ -78,19 +78,20 @@ class Counterpart:
 
 
 def counterparts(table: pd.DataFrame) -> list[Counterpart]:
-    """By workload, published row, engine and interpreter; none of a workload on which no compiled one was measured.
+    """List counterparts by workload, published row, engine and interpreter.
 
-    Of the interpreters that measured one, the reference CPython and every PyPy; all of them where neither did.
+    A workload counts only if one of its compiled engines was measured. Of the interpreters that measured one, use the
+    reference CPython and every PyPy, or all of them if neither measured any.
     """
     return [found for workload in PUBLISHED_WORKLOADS for found in _of_workload(table, workload)]
 
 
 def published(table: pd.DataFrame) -> Section | None:
-    """The published table beside the measured one, a sheet a workload; None where there is nothing to set beside it."""
+    """The published table beside the measured one, one sheet per workload; None if nothing comparable was measured."""
     found = counterparts(table)
     names = dict.fromkeys(one.workload for one in found)
     sheets = tuple(_sheet(name, [one for one in found if one.workload == name]) for name in names)
-    return Section("published", "The published table again", _LEAD, sheets) if sheets else None
+    return Section("published", "The published table, measured again", _LEAD, sheets) if sheets else None
 
 
 def _of_workload(table: pd.DataFrame, workload: str) -> Iterator[Counterpart]:
@@ -107,7 +108,7 @@ def _of_workload(table: pd.DataFrame, workload: str) -> Iterator[Counterpart]:
 
 
 def _forms(engine: str) -> tuple[str, ...]:
-    """The other forms of an engine's C: as published, and whole."""
+    """Return the other forms of an engine's C: as published, and whole."""
     return tuple(forms[engine] for forms in (AS_FIRST_PUBLISHED, WHOLE) if engine in forms)
 
 
@@ -177,10 +178,10 @@ def _line(one: Counterpart) -> tuple[Figure, ...]:
 
 
 def _what_splitting_bought(found: list[Counterpart]) -> Iterator[str]:
-    """How much faster today's engine compiles than its other forms, on each interpreter that measured both.
+    """Sentences on how much faster today's engine compiles than its other forms, per interpreter that measured both.
 
-    Over the published form that is all that changed since; over one function a pass it is splitting, and the second
-    core that only a split program can use.
+    The gain over the published form is due to all changes since. The gain over one function per pass is due to
+    splitting, and to the second core that only a split program can use.
     """
     seconds = {(one.engine, one.interpreter): one.compile_seconds for one in found}
     for engine in AS_FIRST_PUBLISHED:

@@ -1,6 +1,6 @@
-"""View -> the table of every record, a row a block, each figure both as text and as the number behind it.
+"""View -> the table of every record: one row per cell and block, each figure as text and as an unrounded number.
 
-The only table of the report that does not summarize. A cell whose outcome is not a result shows no figure here either.
+This is the only table in the report that does not summarize. It, too, withholds the figures of a cell without a result.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from results.record import Record, Run
 from results.samples import compile_seconds
 
 LEAD = (
-    "A row is one process: a cell in a block. A step is the mean of the timed values, compile time the sum of its "
-    "phases. Figures of a cell without a result are withheld, and the reason says why."
+    "Each row is one process: one cell in one block. “a step” is the mean of the timed values, and “compile time” the "
+    "sum of its phases. Figures of a cell without a result are withheld; its reason says why."
 )
 
 
@@ -33,14 +33,14 @@ class Datum:
 
     text: str
     value: str = ""
-    """The unrounded number, as Python and JavaScript read it; empty where there is none, or in a column of text."""
+    """The unrounded number, as Python and JavaScript read it; empty if there is none, or in a column of text."""
     mark: str = ""
-    """What the page's style sheet sets apart: a status, `different`."""
+    """CSS class: a status, or `different`."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """name: with its unit, for a file; heading: for people."""
+    """name: for a file, with the unit; heading: for people."""
 
     name: str
     heading: str
@@ -49,7 +49,7 @@ class Column:
 
 @dataclass(frozen=True)
 class EveryRecord:
-    """All records of a run; a row has a datum a column, the first of which names the engine."""
+    """All records of a run. A row has one datum per column; the first names the engine."""
 
     lead: str
     columns: tuple[Column, ...]
@@ -58,7 +58,7 @@ class EveryRecord:
 
 @dataclass(frozen=True)
 class _Entry:
-    """A record, what it alone amounts to, and why its figures are withheld, if they are."""
+    """A record, its own outcome, and why its figures are withheld (empty if they are shown)."""
 
     record: Record
     alone: Outcome
@@ -66,7 +66,7 @@ class _Entry:
 
 
 def every_record(view: View) -> EveryRecord | None:
-    """The records of the plan's cells, in its order, then by block; None where there is none."""
+    """Return the records of the plan's cells, in plan order, then by block; None if there are none."""
     blocks = by_cell(view.run, view.records)
     rows = tuple(row for cell, whole in view.outcomes.items() for row in _rows(view.run, blocks[cell], whole))
     return EveryRecord(LEAD, tuple(column for column, _ in _COLUMNS), rows) if rows else None
@@ -143,7 +143,7 @@ _COLUMNS: tuple[tuple[Column, Callable[[_Entry], Datum]], ...] = (
     *(_phase(name) for name in PHASES),
     *(_figure(name) for name in FIGURES if name not in SIZES),
     *(_figure(name) for name in SIZES),
-    (Column("steps_per_value", "steps a value"), _figure("steps_per_value")[1]),
+    (Column("steps_per_value", "steps per value"), _figure("steps_per_value")[1]),
     (Column("compiler", "compiler", numeric=False), _text(lambda entry: entry.record.compiler)),
     (Column("compiler_flags", "flags", numeric=False), _text(lambda entry: " ".join(entry.record.compiler_flags))),
     (Column("bits", "bits", numeric=False), _bits),
@@ -153,4 +153,4 @@ _COLUMNS: tuple[tuple[Column, Callable[[_Entry], Datum]], ...] = (
     ),
     (Column("reason", "reason", numeric=False), _text(lambda entry: entry.withheld or entry.record.reason)),
 )
-"""A column and what a record has in it, in the order of the page."""
+"""Each column with the function that fills it, in the page's order."""

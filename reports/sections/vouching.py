@@ -1,4 +1,4 @@
-"""Vouchings and records -> sentences: who vouches for which results, over how many steps, and what that took."""
+"""Vouchings and records -> sentences: which engines vouch for which results, over how many steps, at what cost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BEFORE_TIMING = (
     "Before a cell was timed, its losses, gradients and parameters over a few steps were compared with the reference "
     "engine's. Identical means that every double is the same."
 )
-"""What runs did that have no vouching."""
+"""For runs without vouchings."""
 WHILE_TIMING = (
     "A time is shown only if the losses, gradients and parameters of every timed value equal those of an engine that "
     "vouches for them, over the same steps, or lie within the error bound that the engine declares. Identical means "
@@ -22,7 +22,7 @@ WHILE_TIMING = (
 
 
 def vouched(vouchings: Sequence[Vouching], records: Iterable[Record]) -> tuple[str, ...]:
-    """What the report says of its proofs: a sentence on what was compared, then who vouches, by workload."""
+    """Describe the proofs: what was compared, who vouches on each workload, and what comparing took."""
     if not vouchings:
         return (BEFORE_TIMING,)
     return (WHILE_TIMING, *map(_who, vouchings), *_compared(vouchings, list(records)))
@@ -58,6 +58,6 @@ def _compared(vouchings: Sequence[Vouching], records: Sequence[Record]) -> Itera
     spent = vouching + sum(proof.seconds for proof in proofs)
     whole = vouching + sum(record.worker_seconds for record in records)
     yield (
-        f"{sum(proof.stretches for proof in proofs):,} timed stretches were compared, of {min(steps):,} to "
+        f"{sum(proof.stretches for proof in proofs):,} timed stretches were compared, each of {min(steps):,} to "
         f"{units.count(max(steps), 'step')}. Vouching and comparing took {share(spent / whole)} of the run."
     )

@@ -1,4 +1,4 @@
-// The table of every record: sorts, filters, copies. The page reads whole without it.
+// Sort, filter and copy the table of every record. The page is complete without this script.
 "use strict";
 (() => {
   const records = document.querySelector(".records");
@@ -21,10 +21,10 @@
   function compare(one, other, column, sign) {
     const [a, b] = [one.cells[column], other.cells[column]];
     const [x, y] = isNumber(a) ? [a.dataset.v, b.dataset.v] : [text(a), text(b)];
-    // What has no figure stands last, whichever way the others are sorted.
+    // Cells without a figure come last in either direction.
     if (x === "" || y === "") return (x === "") - (y === "");
     if (!isNumber(a)) return sign * collator.compare(x, y);
-    // Not a difference, which is NaN between two infinities.
+    // Comparisons, not a difference: between two infinities that is NaN.
     const [left, right] = [Number(x), Number(y)];
     return sign * ((left > right) - (left < right));
   }
@@ -92,7 +92,7 @@
     return [headings.map(markdownCell), rules, ...rows].map(row => `| ${row.join(" | ")} |\n`).join("");
   }
 
-  // What was said of a copy is no longer so once other rows are shown.
+  // The message about a copy is out of date once other rows are shown.
   function forget() {
     said("copied").textContent = "";
     area.hidden = true;
@@ -106,12 +106,12 @@
       await navigator.clipboard.writeText(content);
       said("copied").textContent = `Copied ${rows} ${rows === 1 ? "row" : "rows"}.`;
     } catch {
-      // No clipboard on this page, or not allowed.
+      // The page has no clipboard, or may not use it.
       area.value = content;
       area.hidden = false;
       area.focus();
       area.select();
-      said("copied").textContent = "Selected below: copy it with Ctrl+C or ⌘C.";
+      said("copied").textContent = "Selected below: press Ctrl+C or ⌘C to copy.";
     }
   }
 

@@ -1,1 +1,2 @@
-"""What sections are made of: figures as text, tables, notes."""
+"""Building blocks of sections: figures formatted as text, sheets, notes, absences, and Markdown escaping. The sections
+themselves are in reports/sections and reports/profiling."""

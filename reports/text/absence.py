@@ -1,4 +1,4 @@
-"""What is missing, grouped by why."""
+"""Missing cells or profiles -> groups with the same status, reason and remedy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reports.measured.headline import status_text
 
 @dataclass(frozen=True)
 class Absence:
-    """Cells without a result, for one and the same reason."""
+    """Cells, or profiles, without a result for the same reason."""
 
     status: str
     reason: str
@@ -19,7 +19,7 @@ class Absence:
 
 
 def absences(missing: Iterable[tuple[str, str, str, str]]) -> tuple[Absence, ...]:
-    """From status, reason, remedy and what is missing, each in the order in which it first occurs."""
+    """Group rows of (status, reason, remedy, key), in order of first occurrence."""
     grouped: dict[tuple[str, str, str], list[str]] = {}
     for status, reason, remedy, key in missing:
         grouped.setdefault((status, reason, remedy), []).append(key)

@@ -1,4 +1,4 @@
-"""Figures -> text: what a table of the report is made of. Templates only lay it out."""
+"""Numbers -> the text of the report's tables: sections, sheets and figures. Templates only lay them out."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from results import units
 
 @dataclass(frozen=True)
 class Bar:
-    """A part of a figure, drawn beside it; the style sheet colours its kind."""
+    """A bar drawn with a figure. The style sheet colours its kind."""
 
     kind: str
     part: float
-    """Of the longest bar of its table."""
+    """Fraction of the longest bar in its table."""
 
     @property
     def width(self) -> str:
-        """In percent of the room for bars, whatever the figure is."""
+        """Percentage of the space for bars, clamped to 0 to 100."""
         return f"{100 * min(max(self.part, 0.0), 1.0) if math.isfinite(self.part) else 0.0:.1f}"
 
 
 @dataclass(frozen=True)
 class Link:
-    """A file beside the report; `path` is relative to it and quoted."""
+    """A file beside the report. `path` is relative to the report and quoted."""
 
     text: str
     path: str
@@ -33,12 +33,12 @@ class Link:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure, and its interval or why it has none."""
+    """One entry of a sheet. `below`: its interval, or another remark in small print."""
 
     text: str
     below: str = ""
     mark: str = ""
-    """What the page's style sheet sets apart: a status, `steep`."""
+    """CSS class: a status, or `steep`."""
     bars: tuple[Bar, ...] = ()
     """Drawn end to end."""
     links: tuple[Link, ...] = ()
@@ -46,9 +46,9 @@ class Figure:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table as text; the first `names` columns say what a row is about.
+    """A table as text. The first `names` columns identify a row.
 
-    title: empty where the sheet is its section's only one; folded: a page shows only the title until it is asked.
+    title: empty if the section has only one sheet; folded: a page shows only the title until it is clicked.
     """
 
     title: str
@@ -62,30 +62,30 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report: its sheets, and what a reader must know to read them."""
+    """A part of the report: its sheets, and a lead that explains them."""
 
     name: str
-    """Its place on the page: `#growth-table`."""
+    """Anchor on the page: `#growth-table`."""
     title: str
     lead: str
     sheets: tuple[Sheet, ...]
 
 
 def time(row: Any, column: str) -> Figure:
-    """Seconds of a table's row, with their interval."""
+    """Format a column of seconds in a table's row, with its interval."""
     value, low, high = _bounded(row, column)
     return Figure(units.duration(value), _interval(value, units.duration_interval(low, high)))
 
 
 def ratio(row: Any, column: str) -> Figure:
-    """A ratio of a table's row, with its interval."""
+    """Format a column of ratios in a table's row, with its interval."""
     value, low, high = _bounded(row, column)
     # baseline over itself is 1 by definition.
     return Figure(units.ratio(value), "" if low == high == 1 else _interval(value, units.ratio_interval(low, high)))
 
 
 def share(value: float) -> str:
-    """A share as text: 41 %, 4.2 %, < 0.1 %."""
+    """Format a share: 41 %, 4.2 %, < 0.1 %."""
     if value != value:
         return units.ABSENT
     percent = 100 * value
@@ -95,17 +95,17 @@ def share(value: float) -> str:
 
 
 def share_figure(value: float, kind: str, longest: float = 1.0, below: str = "") -> Figure:
-    """A share with its bar; `longest` is the share of a bar as long as there is room."""
+    """Format a share with its bar. longest: the share that fills the space for bars."""
     return Figure(share(value), below, bars=(Bar(kind, value / longest),) if longest > 0 else ())
 
 
 def compile_time(seconds: float) -> str:
-    """Seconds of all phases; 0 says that there was nothing to compile."""
+    """Format compile time, in seconds over all phases; 0 means that there was nothing to compile."""
     return "nothing" if seconds == 0 else units.duration(seconds)
 
 
 def approximate(text: str, extrapolated: bool) -> str:
-    """An epoch's time, marked where it was not run whole."""
+    """Mark the time of an epoch that was not run in full with ≈."""
     return f"≈ {text}" if extrapolated else text
 
 

@@ -1,4 +1,4 @@
-"""Text -> Markdown: templates in which no text can become markup."""
+"""Text -> escaped Markdown, and the template environment that escapes every value."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _ACTIVE = re.compile(r"([\\`*_\[\]|~])")
 
 
 def environment() -> jinja2.Environment:
-    """For templates of Markdown, in which no text can become markup."""
+    """Return the environment for Markdown templates, in which no text can become markup."""
     return jinja2.Environment(  # noqa: S701  # autoescape is for HTML; `finalize` does it for Markdown
         loader=jinja2.PackageLoader("reports"),
-        # Every `{{ }}` passes through here, so that no template can forget to escape.
+        # Every `{{ }}` passes through here, so no template can forget to escape.
         finalize=lambda value: escape(str(value)),
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
@@ -23,6 +23,6 @@ def environment() -> jinja2.Environment:
 
 
 def escape(text: str) -> str:
-    """Text that Markdown shows as it is, on one line: no tag, no link, no emphasis, no end of a table's cell."""
+    """Escape text so that Markdown shows it verbatim, on one line: no tags, links, emphasis or cell borders."""
     text = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _ACTIVE.sub(r"\\\1", text)

@@ -1,6 +1,6 @@
-"""Which engines of a table were compiled for this very processor: a note for each table that has some of both.
+"""Notes on engines compiled with `-march=native`, for tables that mix them with engines compiled without it.
 
-`-march=native` may give an engine wider vectors than its neighbour has, which is another advantage than its idea.
+`-march=native` may give an engine wider vectors than others, an advantage unrelated to the idea that it tests.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ Facts = Mapping[str, EngineFacts]
 
 
 def native_note(engines: Iterable[str], facts: Facts) -> tuple[str, ...]:
-    """The note; none where all of them are native, none of them is, or a run is too old to tell."""
+    """Return the note; none if all engines are native, none is, or the run is too old to record it."""
     known = {name: facts[name].native for name in dict.fromkeys(engines) if name in facts}
     if None in known.values() or len(set(known.values())) < 2:
         return ()
     names = ", ".join(name for name, native in known.items() if native)
-    return (f"Compiled for this very processor (-march=native): {names}. The other engines are not.",)
+    return (f"Compiled for this machine's processor (-march=native): {names}. The other engines are not.",)
 
 
 def noted(section: Section, facts: Facts) -> Section:
-    """The section, each of its sheets with the note that it needs."""
+    """Add the note to each sheet of the section that needs it."""
     sheets = (replace(sheet, notes=(*sheet.notes, *native_note(_named(sheet), facts))) for sheet in section.sheets)
     return replace(section, sheets=tuple(sheets))
 
 
 def _named(sheet: Sheet) -> Iterable[str]:
-    """Everything in the sheet that may be an engine: a caveat in brackets may follow its name."""
+    """Yield every text in the sheet that may be an engine's name, without a caveat in brackets after it."""
     yield from sheet.headings
     for row in sheet.rows:
         yield from (figure.text.partition(" ")[0] for figure in row)

@@ -1,4 +1,4 @@
-"""Runs -> the table of them: when, where and from which sources each was made."""
+"""Runs -> a sheet that says when, where and from which sources each run was made."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RUN_HEADINGS = ("run", "machine", "processor", "preset", "commit", "load at sta
 
 
 def sheet_of_runs(runs: Sequence[Run]) -> Sheet:
-    """When, where and from which sources each run was made."""
+    """One row per run: its time, machine, preset, commit and load at start."""
     rows = zip(runs, names(runs), machines(runs), strict=True)
     return Sheet(
         "The runs", len(_RUN_HEADINGS), _RUN_HEADINGS, tuple(_of_run(run, name, where) for run, name, where in rows)

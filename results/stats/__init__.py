@@ -1,1 +1,4 @@
-"""How sure a figure is: pure functions over seconds."""
+"""Statistics as pure functions over seconds: confidence intervals, steady states, changepoints.
+
+Selecting samples from records is in `results.samples`; the gate's rules are in `reports.gate`.
+"""

@@ -1,8 +1,8 @@
-"""Where a series of runs changed its level. Pure functions over speedups in time order, of one cell on one machine.
+"""Speedups of one cell on one machine, in time order -> the levels that the series of runs had.
 
-Speedups change by factors, so their logarithms are what has a level: a mean, and noise about it. Changepoints are those
-of least squares with a price for each (PELT: Killick, Fearnhead and Eckley, "Optimal detection of changepoints with a
-linear computational cost", 2012).
+Speedups change by factors, so a level is the mean of their logarithms, plus noise. Changepoints minimise the squared
+error plus a penalty for each changepoint (PELT: Killick, Fearnhead and Eckley, "Optimal detection of changepoints with
+a linear computational cost", 2012).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import numpy as np
 from results.stats.intervals import Interval
 
 LEAST_NOISE, UNKNOWN_NOISE = 0.02, 0.05
-"""Standard deviations, relative: runs of the same sources on one machine are hardly ever nearer; what is assumed of
-runs too few to tell."""
+"""Relative standard deviations: a lower bound, which runs of the same sources on one machine rarely undercut, and the
+least assumed for a series too short to estimate it."""
 
 ENOUGH_RUNS = 4
-"""Below this the differences between runs say nothing of noise: the only one may be the change."""
+"""Least number of runs to estimate noise from their differences. In fewer, the change itself may dominate."""
 
 _NORMAL_95 = 1.96
 _MAD_TO_DEVIATION = 1.4826
@@ -32,18 +32,18 @@ _ONE_IN_A_THOUSAND = 10.83
 
 @dataclass(frozen=True)
 class Level:
-    """Runs from `begin` up to `end`, in Python's way of counting, that differ by noise only."""
+    """Runs `begin` to `end` (a half-open range), which differ only by noise."""
 
     begin: int
     end: int
     speedup: float
-    """Their geometric mean."""
+    """Geometric mean of their speedups."""
 
 
 def levels(series: Sequence[Interval], deviation: float) -> list[Level]:
-    """A series cut where its level changed; one level where it never did, none where it is empty.
+    """Cut a series where its level changed. A constant series has one level, an empty one has none.
 
-    deviation: of logarithms about their level, see `spread`. A bound may be NaN, a speedup must not.
+    deviation: standard deviation of the logarithms about their level, see `spread`. Bounds may be NaN, values not.
     """
     if not series:
         return []
@@ -53,11 +53,11 @@ def levels(series: Sequence[Interval], deviation: float) -> list[Level]:
 
 
 def spread(series: Sequence[Interval]) -> float:
-    """Standard deviation of logarithms about their level: from neighbours, or from intervals where runs are few.
+    """Standard deviation of logarithms about their level, from neighbouring runs, or from intervals if runs are few.
 
-    What makes runs differ (layout in memory, other guests of the machine) is not in the interval of one. Neighbours'
-    differences, by their median, hold it, and hardly any change. Of a short series it is a rough figure: the median
-    over a machine's series is a better one.
+    One run's interval does not cover what varies between runs: memory layout, other guests of the machine. The median
+    difference of neighbours does, and hardly reacts to a change of level. For a short series it is a rough figure; the
+    median over all series of a machine is better.
     """
     logs = [math.log(one.value) for one in series]
     if len(logs) < ENOUGH_RUNS:
@@ -68,12 +68,12 @@ def spread(series: Sequence[Interval]) -> float:
 
 
 def _changes(logs: Sequence[float], deviation: float) -> list[int]:
-    """Where new levels begin: each must explain more than chance would in one series of a thousand, wherever it is."""
+    """Indices where new levels begin. Each must explain more than chance would anywhere in one series of a thousand."""
     if len(logs) < 2:
         return []
-    from ruptures.detection import Pelt  # here, since only a history shall pay for SciPy
+    from ruptures.detection import Pelt  # imports SciPy, which only a history needs
 
     price = deviation**2 * (_ONE_IN_A_THOUSAND + 2 * math.log(len(logs)))
-    # A new level may be one run long: the newest is what a history is read for.
+    # A new level may be one run long, because readers of a history care most about the newest run.
     ends = Pelt(model="l2", min_size=1, jump=1).fit(np.asarray(logs)).predict(pen=price)
     return [int(end) for end in ends[:-1]]

@@ -1,15 +1,15 @@
-"""How sure a figure is. Pure functions over seconds per step; the process is the sampling unit.
+"""Seconds per step -> step times, speedups and their changes, with 95 % intervals. The process is the sampling unit.
 
-Two values of one process share its address layout, its hash seed and its JIT's decisions, so they say less than two
-processes do: each process counts once (Kalibera and Jones, "Rigorous benchmarking in reasonable time", 2013).
+Two values of one process share its address layout, its hash seed and its JIT's decisions, so they carry less
+information than two processes. Each process therefore counts once (Kalibera and Jones, "Rigorous benchmarking in
+reasonable time", 2013).
 
-Within a process values are averaged, across processes the median is taken. A full garbage collection every fifth step
-makes that step eight times as long (`baseline` on `digits`, CPython 3.13): it is part of what an epoch costs, and a
-median within the process would not see it. A process that the machine disturbed is an outlier, which a median leaves
-out.
+A figure is the median over processes of each process's mean. A full garbage collection every fifth step makes that step
+eight times as long (`baseline` on `digits`, CPython 3.13). It is part of an epoch's cost, and a median within the
+process would hide it. A process that the machine disturbed is an outlier, which the median over processes ignores.
 
-Every interval is a 95 % interval, made on logarithms, so that a ratio's bounds mirror those of its inverse. How often
-they hold the truth, and why they are no bootstrap's, is in docs/statistics.md.
+Intervals are computed on logarithms, so that the bounds of a ratio mirror those of its inverse. docs/statistics.md
+gives their coverage and explains why they are not bootstrap intervals.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from functools import cache
 from statistics import fmean, median, stdev
 
 Samples = Sequence[Sequence[float]]
-"""Seconds per step, one inner sequence a process."""
+"""Seconds per step, one inner sequence per process."""
 
 MIN_PROCESSES = 3
-"""Below this nothing can be said of the spread between processes."""
+"""Fewer processes say nothing about the spread between processes."""
 
 CONFIDENCE = 0.95
 
 FEW = 4
-"""Up to so many processes an interval is Student's: the extremes of three and four cover 75 and 87.5 %."""
+"""Up to this many processes, intervals are Student's, because the extremes of three and four cover 75 and 87.5 %."""
 
 
 class TooFewProcesses(ValueError):
@@ -38,7 +38,7 @@ class TooFewProcesses(ValueError):
 
 @dataclass(frozen=True)
 class Interval:
-    """A figure with its bounds."""
+    """A figure with its lower and upper bound."""
 
     value: float
     low: float
@@ -57,12 +57,12 @@ def median_of_processes(samples: Samples) -> float:
 
 
 def ratio_of_medians(base: Samples, engine: Samples) -> float:
-    """Base over engine, of one process or more on either side. Raises TooFewProcesses."""
+    """Ratio of median step times, base over engine, from at least one process each. Raises TooFewProcesses."""
     return median_of_processes(base) / median_of_processes(engine)
 
 
 def step_time(samples: Samples) -> Interval:
-    """Seconds per step with its interval.
+    """Median step time in seconds, with its interval.
 
     samples: seconds per step, shape (processes, values). Raises TooFewProcesses below 3 processes.
     """
@@ -70,18 +70,18 @@ def step_time(samples: Samples) -> Interval:
 
 
 def speedup(base: Samples, engine: Samples) -> Interval:
-    """Ratio of step times, base over engine, with the interval of the blocks' own ratios.
+    """Ratio of median step times, base over engine, with the interval of the ratios within blocks.
 
-    base, engine: seconds per step, shape (processes, values). The n-th process of one and the n-th of the other come
-    from one block (see `results.samples.common`), so that what slowed the whole block cancels. Raises TooFewProcesses
-    below 3 processes on either side.
+    base, engine: seconds per step, shape (processes, values). The n-th process of each comes from the same block (see
+    `results.samples.common`), so a disturbance of the whole block cancels. Raises TooFewProcesses below 3 processes on
+    either side.
     """
     _enough(min(len(base), len(engine)))
     return _interval(ratio_of_medians(base, engine), _block_logs(base, engine))
 
 
 def ratio_of_blocks(base: Samples, engine: Samples) -> float:
-    """Median of the blocks' own ratios, of one block or more: the middle of `speedup`'s interval."""
+    """Median of the ratios within blocks, for at least one block: the centre of `speedup`'s interval."""
     return math.exp(median(_block_logs(base, engine)))
 
 
@@ -90,11 +90,11 @@ def _block_logs(base: Samples, engine: Samples) -> list[float]:
 
 
 def change(new: Interval, old: Interval) -> Interval:
-    """Ratio of two figures that are positive and independent, new over old, with the interval theirs give it.
+    """Ratio of two positive, independent figures, new over old, with the interval that theirs imply.
 
-    On logarithms half-widths add up as the roots of their squares, for each side by itself: the method of variance
-    estimates recovery (Zou and Donner, "Construction of confidence limits about effect measures", 2008). NaN where
-    either has none.
+    The half-widths on logarithms combine as the root of the sum of squares, separately for each side: the method of
+    variance estimates recovery (Zou and Donner, "Construction of confidence limits about effect measures", 2008).
+    Bounds are NaN if either figure's are.
     """
     up = math.hypot(math.log(new.high / new.value), math.log(old.value / old.low))
     down = math.hypot(math.log(new.value / new.low), math.log(old.high / old.value))
@@ -102,11 +102,11 @@ def change(new: Interval, old: Interval) -> Interval:
 
 
 def speedup_change(base_new: Samples, engine_new: Samples, base_old: Samples, engine_old: Samples) -> Interval:
-    """What became of a speedup: the new run's over the old run's, with its interval.
+    """Change of a speedup: the new run's over the old run's, with its interval.
 
-    Only ratios within a run meet, so the two runs may come from two machines. Of blocks' ratios, not of medians: these
-    let more of a block's noise through, and may lie at the edge of their interval. Raises TooFewProcesses as `speedup`
-    does.
+    It compares only ratios from within each run, so the runs may come from different machines. It uses ratios within
+    blocks instead of ratios of medians, which pass on more of a block's noise and may fall at the edge of their
+    interval. Raises TooFewProcesses as `speedup` does.
     """
 
     def of_blocks(base: Samples, engine: Samples) -> Interval:
@@ -118,21 +118,21 @@ def speedup_change(base_new: Samples, engine_new: Samples, base_old: Samples, en
 
 @cache
 def student(count: int) -> float:
-    """97.5 % quantile of Student's t for so many samples, two or more."""
-    # Here, so that only an interval of few processes pays for SciPy. scipy.stats has the same number, and takes three
-    # times as long to import.
+    """97.5 % quantile of Student's t for `count` samples, at least two."""
+    # Imported here, because only intervals of few processes need SciPy. scipy.stats gives the same number, but takes
+    # three times as long to import.
     from scipy.special import stdtrit
 
     return float(stdtrit(count - 1, (1 + CONFIDENCE) / 2))
 
 
 def geometric_mean(intervals: Sequence[Interval]) -> Interval:
-    """Geometric mean of ratios, over workloads say, with the interval theirs give it.
+    """Geometric mean of ratios, for example over workloads, with the interval that theirs imply.
 
-    Errors are taken to be independent from one interval to the next, and combine as in `change`. That holds for
-    speedups of different workloads, which share no process; speedups of several engines share their baseline's
-    processes, and their mean is less sure than this says. It is the mean of these workloads: how others would do, no
-    interval here tells. NaN bounds where any has none; ValueError where there are no intervals.
+    Assumes independent errors and combines them as `change` does. That holds for speedups of different workloads, which
+    share no process. Speedups of several engines share their baseline's processes, so the interval of their mean is too
+    narrow. The mean describes these workloads only and says nothing about others. Bounds are NaN if any bound is;
+    raises ValueError for an empty sequence.
     """
     if not intervals:
         raise ValueError("a geometric mean needs at least one interval")
@@ -146,7 +146,7 @@ def _spread(value: float, down: float, up: float) -> Interval:
 
 
 def _interval(value: float, logs: Sequence[float]) -> Interval:
-    """The interval of the logarithms' median, taken back; widened to hold the value, a median of other things."""
+    """Interval of the logarithms' median, converted back, and widened to include `value`, which is another median."""
     _enough(len(logs))
     low, high = _student(logs) if len(logs) <= FEW else _order_statistics(logs)
     return Interval(value, min(value, math.exp(low)), max(value, math.exp(high)))
@@ -155,7 +155,7 @@ def _interval(value: float, logs: Sequence[float]) -> Interval:
 def _enough(processes: int) -> None:
     if processes < MIN_PROCESSES:
         raise TooFewProcesses(
-            f"an interval needs {MIN_PROCESSES} processes, here are {processes}: run more blocks (--blocks)"
+            f"an interval needs {MIN_PROCESSES} processes, but there are {processes}: run more blocks (--blocks)"
         )
 
 
@@ -165,7 +165,7 @@ def _student(logs: Sequence[float]) -> tuple[float, float]:
 
 
 def _order_statistics(logs: Sequence[float]) -> tuple[float, float]:
-    """Bounds of a median between two order statistics a side, whatever the distribution.
+    """Distribution-free bounds of a median, each interpolated between two order statistics.
 
     Hettmansperger and Sheather, "Confidence intervals based on interpolated order statistics", 1986.
     """
@@ -178,16 +178,16 @@ def _order_statistics(logs: Sequence[float]) -> tuple[float, float]:
 
 @cache
 def _place(count: int) -> tuple[int, float]:
-    """Of `count` values the rank, from 0, at which the lower bound lies, and its share of the way to the next one."""
+    """Rank of the lower bound among `count` values, from 0, and the fraction of the way from it to the next value."""
 
     def coverage(rank: int) -> float:
-        """That the median lies between the values of this rank from below and from above: the sign test's."""
+        """Probability that the median is between the values of this rank from below and from above (sign test)."""
         return 1 - sum(math.comb(count, k) for k in range(rank + 1)) / (1 << count - 1)
 
     rank = 0
     while coverage(rank + 1) >= CONFIDENCE:
         rank += 1
-    # Negative for five values: their extremes cover 93.75 %, and the bounds lie a little way outside.
+    # Negative for five values: their extremes cover only 93.75 %, so the bounds are slightly outside them.
     beyond = (coverage(rank) - CONFIDENCE) / (coverage(rank) - coverage(rank + 1))
     k = rank + 1
     return rank, (count - k) * beyond / (k + (count - 2 * k) * beyond)

@@ -1,8 +1,8 @@
-"""When a process settled: run sequences cut at their changepoints, after Barrett et al. Pure functions.
+"""A process's run sequence -> when it reached a steady state, if it did, and how.
 
-Barrett, Bolz-Tereick, Killick, Mount and Tratt, "Virtual machine warmup blows hot and cold", OOPSLA 2017: a run
-sequence is cut where its mean or variance changes, and has a steady state if the segments at its end are equivalent to
-the last one. Theirs have 2,000 values and ours 4 to some dozens, so docs/statistics.md says what is different here.
+Method: Barrett, Bolz-Tereick, Killick, Mount and Tratt, "Virtual machine warmup blows hot and cold", OOPSLA 2017. A run
+sequence is cut where its mean or variance changes. It has a steady state if the segments at its end are equivalent to
+the last one. Their sequences have 2,000 values and ours 4 to a few dozen; docs/statistics.md lists the differences.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from typing import Literal
 import numpy as np
 
 Kind = Literal["flat", "warm-up", "slow-down", "no steady state", "cyclic", "too short"]
-"""Flat: settled from the first value on. Warm-up: slower before. Slow-down: somewhere faster before. No steady state:
-the level still changed near the end. Cyclic: values come and go in turn, so that no single one holds."""
+"""Flat: settled from the first value on. Warm-up: slower before it settled. Slow-down: faster somewhere before. No
+steady state: the level still changed near the end. Cyclic: values alternate, so no single value holds."""
 
 MIN_VALUES = 12
-"""Fewer are too short to tell: the quarter that has to be steady would be one or two values."""
+"""Least number of values. With fewer, the quarter that must be steady would be one or two values."""
 TAIL = 0.25
 """Share of the values that must be steady: the last 500 of Barrett's 2,000."""
 PENALTIES = 3.0
-"""What a changepoint must gain, in logarithms of the number of values: one each for a mean, a variance and a place, by
-the Bayesian information criterion (Schwarz, "Estimating the dimension of a model", 1978). Barrett's 15 suit thousands
-of values: of twenty that fall to a seventh, they find none to have changed."""
+"""Penalty for a changepoint, in logarithms of the number of values: one each for a mean, a variance and a position, by
+the Bayesian information criterion (Schwarz, "Estimating the dimension of a model", 1978). Barrett's 15 suits thousands
+of values, but finds no change in twenty values that fall to a seventh."""
 SAME = 0.01
-"""Segments whose means are closer than this, relatively, are equivalent however little they vary."""
+"""Segments are equivalent if their means differ by less than this share, even if each varies less."""
 REPEATS, AGREE = 4, 0.75
-"""A cycle must be seen that many times, and correlate that much with itself."""
+"""Least number of periods in a cycle, and least autocorrelation."""
 
 
 @dataclass(frozen=True)
 class Steady:
-    """What a run sequence did, and the index from which its steady state holds; None where it has none."""
+    """Classification of a run sequence, and the index where its steady state starts; None without one."""
 
     kind: Kind
     start: int | None = None
@@ -47,10 +47,10 @@ class Steady:
 
 
 def classify(values: Sequence[float]) -> Steady:
-    """What a process's values did, one after another, warm-up included.
+    """Classify one process's values, in order, including its warm-up.
 
-    values: seconds, positive. A lone value out of line, unless it is the first or the last, is an outlier and counts
-    as its surroundings.
+    values: positive seconds. A single outlier, unless it is the first or last value, is replaced by the median of its
+    neighbours.
     """
     if len(values) < MIN_VALUES:
         return Steady("too short")
@@ -63,7 +63,7 @@ def classify(values: Sequence[float]) -> Steady:
     left = next((back for back, equal in enumerate(reversed(same)) if not equal), len(same))
     before = len(segments) - left
     start = sum(len(segment) for segment in segments[:before])
-    # Where it left this level once it may leave it again: then it must have stayed for longer than all before.
+    # A process that left this level before may leave it again, so it must have kept it for at least half of the values.
     settled = start <= len(logs) * (0.5 if any(same[:before]) else 1 - TAIL)
     if _repeats(logs[start:] if settled else logs):
         return Steady("cyclic")
@@ -76,10 +76,11 @@ def classify(values: Sequence[float]) -> Steady:
 
 
 def of_processes(found: Sequence[Steady]) -> Steady:
-    """What a cell did. One most of whose processes never settled did not; of another, those few are left out.
+    """Classify a cell from its processes.
 
-    It settled once every process had; the kind is the least steady of theirs. (Barrett et al. call a cell whose
-    processes differ inconsistent.)
+    If more than half of the processes never settled, neither did the cell. Otherwise those few are ignored, the cell
+    settles with its last process, and its kind is the least steady one. (Barrett et al. call a cell with differing
+    processes inconsistent.)
     """
     settling = [one for one in found if one.kind != "no steady state"]
     if 2 * len(settling) < len(found):
@@ -92,15 +93,18 @@ def of_processes(found: Sequence[Steady]) -> Steady:
 
 
 def _tolerance(segment: Sequence[float], last: Sequence[float], noise: float) -> float:
-    """How far apart the means of equivalent segments may be: three standard errors, or the last one's own spread."""
+    """Largest difference between the means of equivalent segments.
+
+    The maximum of three standard errors, the last segment's own spread, and SAME.
+    """
     errors = 3 * noise * math.sqrt(1 / len(segment) + 1 / len(last))
     return max(pstdev(last), errors, math.log1p(SAME))
 
 
 def _noise(logs: Sequence[float]) -> float:
-    """Standard deviation from one value to the next, robustly, so that changes of level don't count.
+    """Robust standard deviation from one value to the next, which changes of level do not affect.
 
-    At least half of `SAME`: clocks are coarse, and no smaller change is of interest.
+    At least half of `SAME`, because clocks are coarse and smaller changes do not matter.
     """
     steps = np.diff(np.asarray(logs))
     # 1.4826 median absolute deviations are a normal distribution's standard deviation; a difference has two errors.
@@ -109,25 +113,25 @@ def _noise(logs: Sequence[float]) -> float:
 
 
 def _segments(logs: Sequence[float], noise: float) -> list[Sequence[float]]:
-    """The logarithms cut where their mean or variance changes: PELT (Killick et al., 2012), normal cost."""
-    # A report that shows no long sequence must not pay for SciPy.
+    """Cut the logarithms where their mean or variance changes: PELT (Killick et al., 2012), normal cost."""
+    # ruptures imports SciPy, which a report without long sequences does not need.
     from ruptures.costs import CostNormal
     from ruptures.detection import Pelt
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # it adds 1e-6 to every variance
         search = Pelt(custom_cost=CostNormal(), min_size=2, jump=1)
-    # In units in which that is the noise's variance: two values that happen to agree are then no segment of their own.
+    # Scaled so that the noise's variance is 1e-6 too. Otherwise two values that happen to agree form a segment.
     scaled = np.asarray(logs) / noise * math.sqrt(1e-6)
     ends = search.fit(scaled).predict(pen=PENALTIES * math.log(len(logs)))
     return [logs[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
 
 
 def _without_outliers(logs: Sequence[float]) -> list[float]:
-    """Lone values out of line become the median of their surroundings.
+    """Replace single outliers by the median of their neighbours.
 
-    Barrett's fences, median ± 3 (90th - 10th percentile), around five values on either side instead of a hundred. The
-    first value stays, as it may be the whole of a warm-up, and so does the last, as what follows it is not known.
+    The fences are Barrett's, median ± 3 (90th - 10th percentile), over five values on either side instead of a hundred.
+    The first value stays, because it may be the whole warm-up, and the last one because its successor is unknown.
     """
     kept = list(logs)
     for at in range(1, len(logs) - 1):
@@ -139,7 +143,7 @@ def _without_outliers(logs: Sequence[float]) -> list[float]:
 
 
 def _repeats(logs: Sequence[float]) -> bool:
-    """Whether the values come and go in turn: at some lag they resemble themselves, and at a shorter one do not."""
+    """Whether the values alternate: strongly autocorrelated at some lag, and negatively at a shorter one."""
     centred = np.asarray(logs) - fmean(logs)
     variance = float(np.mean(centred**2))
     if len(logs) < MIN_VALUES or math.sqrt(variance) < math.log1p(SAME):

@@ -1,4 +1,4 @@
-"""A small MNIST: four published files of a few bytes, with hashes of their own, and an empty cache."""
+"""A small MNIST for tests: four files of a few bytes with matching hashes, and an empty cache."""
 
 import gzip
 import hashlib
@@ -9,7 +9,7 @@ from datasets import idx, mnist
 
 
 class SmallMnist:
-    """Stands in for the published files; `folder` is what ZOOMGRAD_DATA points at, `cache` where they end up."""
+    """Replaces the published files. Tests point ZOOMGRAD_DATA at `folder`; the reader caches the files in `cache`."""
 
     def __init__(self, folder, cache):
         self.folder = folder

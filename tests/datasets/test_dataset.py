@@ -1,4 +1,4 @@
-"""The Dataset itself, and the sets that are written down or drawn: xor, tour, moons."""
+"""The `Dataset` class, and the datasets that need no file: xor, tour, moons and the synthetic ones."""
 
 import hashlib
 import math
@@ -30,7 +30,7 @@ def test_xor_is_exclusive_or():
     assert [list(dataset.inputs(row)) for row in range(4)] == [[a, b, float(a != b)] for a in (0, 1) for b in (0, 1)]
 
 
-def test_tour_asks_for_what_both_tanh_and_relu_can_reach():
+def test_tour_targets_are_reachable_by_tanh_and_relu():
     dataset = tour.load()
     assert dataset.width == 3
     assert set(dataset.targets) == {0.0, 1.0}
@@ -42,7 +42,7 @@ def test_moons_are_the_same_bytes_everywhere():
     assert digest(moons.load(seed=1)) != digest(moons.load())
 
 
-def test_moons_lie_near_their_half_circles():
+def test_moons_are_near_their_half_circles():
     dataset = moons.load()
     assert sorted(set(dataset.targets)) == [-1.0, 1.0]
     assert list(dataset.targets).count(1.0) == 50
@@ -53,7 +53,7 @@ def test_moons_lie_near_their_half_circles():
         assert abs(math.hypot(x, y) - 1.0) < 0.5
 
 
-LEARNABLE = {
+SYNTHETIC = {
     "series": (synthetic.series(steps=20, width=4), "2affc3a5452faf6a2b333685f6843de39957e7ea2350d85e5136a1196b03679d"),
     "signal": (
         synthetic.signal(channels=4, length=32),
@@ -65,15 +65,15 @@ LEARNABLE = {
 }
 
 
-@pytest.mark.parametrize("name", LEARNABLE)
-def test_what_can_be_learnt_is_the_same_bytes_everywhere(name):
-    dataset, expected = LEARNABLE[name]
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_synthetic_datasets_are_the_same_bytes_everywhere(name):
+    dataset, expected = SYNTHETIC[name]
     assert digest(dataset) == expected
 
 
-@pytest.mark.parametrize("name", LEARNABLE)
-def test_what_can_be_learnt_is_neither_constant_nor_far_from_zero(name):
-    dataset, _ = LEARNABLE[name]
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_synthetic_datasets_are_neither_constant_nor_far_from_zero(name):
+    dataset, _ = SYNTHETIC[name]
     assert all(-1 <= x < 1 for x in dataset.features)
     assert 0.2 < statistics.pstdev(dataset.targets) < 1.0
     assert abs(statistics.fmean(dataset.targets)) < 0.2
@@ -86,7 +86,7 @@ def test_inputs_divide_bytes_and_append_the_one_hot_label():
 
 
 @pytest.mark.parametrize("row", [-1, 4])
-def test_inputs_refuse_a_row_that_is_not_there(row):
+def test_inputs_refuse_a_row_out_of_range(row):
     with pytest.raises(IndexError) as caught:
         xor.load().inputs(row)
     assert str(caught.value) == f"xor: row {row} is not one of its 4 rows, 0 to 3"

@@ -1,4 +1,4 @@
-"""The embedded digits are UCI's, and can be rebuilt from either published text."""
+"""The embedded digits equal UCI's and can be rebuilt from either published text."""
 
 import gzip
 import hashlib
@@ -15,14 +15,14 @@ def dataset():
 
 @pytest.fixture(scope="module")
 def lines(dataset):
-    """The text the digits were published as."""
+    """Lines of the text in which the digits were published."""
     rows = [dataset.features[row * 64 : row * 64 + 64] for row in range(dataset.rows)]
     return [",".join(map(str, [*pixels, label])) for pixels, label in zip(rows, dataset.targets)]
 
 
 @pytest.fixture
 def elsewhere(tmp_path, monkeypatch):
-    """The embedded files, as if they were in a folder of the test's."""
+    """Move the paths of the embedded files to the test's folder."""
     monkeypatch.setattr(digits, "IMAGES_PATH", tmp_path / "images.gz")
     monkeypatch.setattr(digits, "LABELS_PATH", tmp_path / "labels.gz")
     return tmp_path
@@ -34,13 +34,13 @@ def test_shape(dataset):
     assert (min(dataset.features), max(dataset.features)) == (0, 16)
 
 
-def test_content_is_the_pinned_one():
+def test_content_matches_the_pinned_hashes():
     assert hashlib.sha256(gzip.decompress(digits.IMAGES_PATH.read_bytes())).hexdigest() == digits.IMAGES_SHA256
     assert hashlib.sha256(gzip.decompress(digits.LABELS_PATH.read_bytes())).hexdigest() == digits.LABELS_SHA256
 
 
-def test_content_is_as_uci_describes_it(dataset):
-    """The pinned hash proves that nothing changed, this that it was right: class counts from UCI's optdigits.names."""
+def test_content_matches_ucis_description(dataset):
+    """The pinned hash proves that nothing changed; class counts from UCI's optdigits.names prove that it was right."""
     counts = [bytes(dataset.targets).count(label) for label in range(10)]
     assert counts == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
     assert bytes(dataset.features[:8]) == bytes([0, 0, 5, 13, 9, 1, 0, 0])
@@ -59,7 +59,7 @@ def test_rebuilt_from_either_text(elsewhere, lines, dataset, form):
     assert rebuilt.features == dataset.features
     assert rebuilt.targets == dataset.targets
     for path in (digits.IMAGES_PATH, digits.LABELS_PATH):
-        assert path.read_bytes()[:8] == b"\x1f\x8b\x08\x00\x00\x00\x00\x00", "no name and no time in its header"
+        assert path.read_bytes()[:8] == b"\x1f\x8b\x08\x00\x00\x00\x00\x00", "its header must have no name and no time"
 
 
 def edited(line, column, field):
@@ -102,7 +102,7 @@ def test_a_missing_source_is_named(tmp_path, capsys):
 
 @pytest.mark.parametrize("name", ["IMAGES_PATH", "LABELS_PATH"])
 def test_other_digits_are_refused(tmp_path, monkeypatch, name):
-    """Well formed, and one pixel or label different."""
+    """The file is well formed, but one pixel or label differs."""
     content = bytearray(gzip.decompress(getattr(digits, name).read_bytes()))
     content[-1] ^= 1
     path = tmp_path / "digits.gz"

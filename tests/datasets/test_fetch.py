@@ -1,4 +1,4 @@
-"""Downloads, from mirrors on this machine: each test's server sends what the test put there."""
+"""Downloads from mirrors on this machine; each mirror sends the files that its test gave it."""
 
 import functools
 import gzip
@@ -11,12 +11,12 @@ import pytest
 
 from datasets import Unavailable, fetch, idx, mnist
 
-pytest.importorskip("pooch", reason="downloads are the harness's, which has pooch")
+pytest.importorskip("pooch", reason="only the harness downloads, and its environment has pooch")
 
 
 @pytest.fixture
 def serve(tmp_path):
-    """Starts a mirror that sends the files of `contents`, gzip'd, and nothing else; answers with its address."""
+    """`serve(contents)` starts a mirror that sends only these files, gzipped, and returns its address."""
     servers = []
 
     class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -43,8 +43,8 @@ def serve(tmp_path):
 
 
 @pytest.fixture
-def nobody():
-    """An address of this machine where nobody listens: bound, so that nobody else gets it, but not listening."""
+def closed():
+    """An address that refuses connections: its socket is bound, which reserves the port, but does not listen."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{bound.getsockname()[1]}/"
@@ -60,7 +60,7 @@ def test_fetches_all_four_into_the_cache(small, serve):
     assert bytes(mnist.load().features) == bytes(range(12))
 
 
-def test_asks_for_nothing_that_is_here(small, serve, monkeypatch):
+def test_files_that_are_here_are_not_downloaded(small, serve, monkeypatch):
     mirror = serve(small.contents)
     small.give()
     (small.folder / "t10k-labels-idx1-ubyte.gz").unlink()
@@ -70,19 +70,19 @@ def test_asks_for_nothing_that_is_here(small, serve, monkeypatch):
     assert serve.requests == ["/t10k-labels-idx1-ubyte.gz"]
 
 
-def test_the_next_mirror_stands_in(small, serve, nobody):
+def test_after_a_failure_the_next_mirror_is_tried(small, serve, closed):
     wrong = {name: idx.encode_labels(b"\x01") for name in small.contents}
-    fetch.fetch_mnist([nobody, serve({}), serve(wrong), serve(small.contents)])
+    fetch.fetch_mnist([closed, serve({}), serve(wrong), serve(small.contents)])
     assert len(small.cached()) == 4
 
 
-def test_every_mirrors_failure_is_told(small, serve, nobody):
+def test_the_error_lists_every_mirrors_failure(small, serve, closed):
     empty = serve({})
     short = serve({name: content[:-1] for name, content in small.contents.items()})
     with pytest.raises(Unavailable) as caught:
-        fetch.fetch_mnist([nobody, empty, short])
+        fetch.fetch_mnist([closed, empty, short])
     assert str(caught.value) == (
-        f"mnist: no mirror sent train-images-idx3-ubyte.gz ({host(nobody)}: ConnectionError; {host(empty)}: HTTP 404; "
+        f"mnist: no mirror sent train-images-idx3-ubyte.gz ({host(closed)}: ConnectionError; {host(empty)}: HTTP 404; "
         f"{host(short)}: train-images-idx3-ubyte.gz holds 2 images, its header says 3 (file cut short at byte 27))\n"
         "  Try again with a network connection, or point ZOOMGRAD_DATA at a folder with the four files."
     )
@@ -108,8 +108,8 @@ def test_without_pooch(small, monkeypatch):
     )
 
 
-def test_command_line(small, serve, nobody, monkeypatch, capsys):
-    monkeypatch.setattr(fetch.fetch_mnist, "__defaults__", ([nobody],))
+def test_command_line(small, serve, closed, monkeypatch, capsys):
+    monkeypatch.setattr(fetch.fetch_mnist, "__defaults__", ([closed],))
     assert fetch.main() == 1
     assert "no mirror sent" in capsys.readouterr().err
     monkeypatch.setattr(fetch.fetch_mnist, "__defaults__", ([serve(small.contents)],))
@@ -119,7 +119,7 @@ def test_command_line(small, serve, nobody, monkeypatch, capsys):
 
 @pytest.fixture
 def answering():
-    """`answering(sends)`: the address of a mirror that sends what that function yields, for as long as it does."""
+    """`answering(sends)` starts a mirror that sends everything that `sends()` yields, and returns its address."""
     listening = []
 
     def start(sends):
@@ -154,29 +154,29 @@ def endless():
         yield bytes(1 << 16)
 
 
-def test_a_mirror_that_sends_without_end_is_left(small, answering, serve):
+def test_a_mirror_that_sends_without_end_is_abandoned(small, answering, serve):
     fetch.fetch_mnist([answering(endless), serve(small.contents)])
     assert len(small.cached()) == 4
     (small.cache / "mnist" / mnist.TRAIN.images.cached_name).unlink()
-    with pytest.raises(Unavailable, match="sent more than the file is long"):
+    with pytest.raises(Unavailable, match="sent more bytes than the file has"):
         fetch.fetch_mnist([answering(endless)])
 
 
-def test_a_mirror_that_takes_too_long_is_left(small, answering, monkeypatch):
+def test_a_mirror_that_takes_too_long_is_abandoned(small, answering, monkeypatch):
     monkeypatch.setattr(fetch, "DOWNLOAD_SECONDS", -1.0)
-    with pytest.raises(Unavailable, match=r"was not done after -1 s"):
+    with pytest.raises(Unavailable, match=r"took longer than -1 s"):
         fetch.fetch_mnist([answering(endless)])
 
 
 @pytest.mark.parametrize(
     "said", [b"", b"\xff\xfe", b"HTTP/9.9 x\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\nx"]
 )
-def test_a_mirror_that_speaks_no_http_is_left(small, answering, said):
+def test_a_mirror_that_speaks_no_http_is_abandoned(small, answering, said):
     with pytest.raises(Unavailable, match="no mirror sent"):
         fetch.fetch_mnist([answering(lambda: [said])])
 
 
-def test_without_a_place_for_downloads(small, serve, monkeypatch, tmp_path):
+def test_without_a_temporary_folder_nothing_is_downloaded(small, serve, monkeypatch, tmp_path):
     monkeypatch.setattr(fetch.tempfile, "tempdir", str(tmp_path / "nowhere"))
     with pytest.raises(Unavailable, match="no mirror sent"):
         fetch.fetch_mnist([serve(small.contents)])

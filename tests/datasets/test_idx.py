@@ -1,4 +1,4 @@
-"""The IDX reader: it returns a whole file's rows or says what is wrong with it, never less, never more."""
+"""The IDX reader returns every row of a file, or an error that says what is wrong with the file."""
 
 import gzip
 import sys
@@ -15,13 +15,13 @@ from datasets import idx
 IMAGES = bytes.fromhex("00000803 00000002 00000001 00000003") + bytes([1, 2, 3, 4, 5, 255])
 LABELS = bytes.fromhex("00000801 00000002") + bytes([9, 0])
 
-# Each example overwrites the files of the one before it.
+# Each example overwrites the previous example's files.
 same_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
 @pytest.fixture
 def source(tmp_path):
-    """Writes a file, and answers with the source to read it from."""
+    """`source(content)` writes a file and returns the Source to read it from."""
 
     def write(content, name="file"):
         (tmp_path / name).write_bytes(content)
@@ -72,7 +72,7 @@ def test_round_trip(source, data, rows, height, width, packed):
 
 @pytest.mark.parametrize("read, content", [(idx.read_images, IMAGES), (idx.read_labels, LABELS)])
 @pytest.mark.parametrize("wrap", [bytes, gzip.compress], ids=["raw", "gzip"])
-def test_every_truncation_and_any_byte_more_is_refused(source, read, content, wrap):
+def test_every_truncation_and_any_extra_byte_is_refused(source, read, content, wrap):
     whole = wrap(content)
     for size in range(len(whole)):
         refusal(read, source(whole[:size]))
@@ -82,7 +82,7 @@ def test_every_truncation_and_any_byte_more_is_refused(source, read, content, wr
 @same_folder
 @given(changed=one_byte_changed(gzip.compress(IMAGES, mtime=0)))
 def test_a_changed_byte_of_gzip_never_changes_the_images(source, changed):
-    """Some bytes of its header mean nothing (time, system), all others are covered by its checksum."""
+    """Some header bytes have no effect (time, system); the checksum covers all others."""
     try:
         images = idx.read_images(source(changed))
     except idx.CorruptData:
@@ -154,11 +154,11 @@ def test_gzip_refused(source):
         f"small: a.gz is gzip data cut short at byte {len(packed) - 1}\n  Get another."
     )
     assert refusal(idx.read_images, source(packed + b"more", "a.gz")) == (
-        f"small: a.gz goes on after the end of its gzip data at byte {len(packed)}\n  Get another."
+        f"small: a.gz has more data after the end of its gzip data at byte {len(packed)}\n  Get another."
     )
 
 
-def test_contents_stop_at_the_limit(source):
+def test_contents_refuse_more_than_the_limit(source):
     assert bytes(idx.contents(source(IMAGES), limit=22)) == IMAGES
     assert bytes(idx.contents(source(gzip.compress(IMAGES)), limit=22)) == IMAGES
     assert "is 22 bytes long, at most 21 are expected" in refusal(lambda s: idx.contents(s, 21), source(IMAGES))
@@ -187,6 +187,6 @@ def test_no_more_than_one_byte_above_the_limit_is_inflated(source, monkeypatch):
     assert inflated == [1001]
 
 
-def test_a_missing_file_stays_a_missing_file():
+def test_a_missing_file_raises_file_not_found():
     with pytest.raises(FileNotFoundError):
         idx.read_images(idx.Source(Path("no/such/file"), "small", "Get another."))

@@ -1,4 +1,4 @@
-"""MNIST's way into the cache: whole and verified, or not at all."""
+"""MNIST enters the cache whole and verified, or not at all."""
 
 import gzip
 import hashlib
@@ -20,7 +20,7 @@ def refusal(error, call):
     return str(caught.value)
 
 
-def test_loads_both_splits_by_way_of_the_cache(small, monkeypatch):
+def test_both_splits_are_loaded_through_the_cache(small, monkeypatch):
     small.give()
     monkeypatch.setenv("ZOOMGRAD_DATA", str(small.folder))
     train, test = mnist.load(), mnist.load_test()
@@ -41,7 +41,7 @@ def test_every_spelling_is_found(small, monkeypatch, packed, dotted):
     assert small.cached() == sorted(file.cached_name for file in mnist.TRAIN + mnist.TEST)
 
 
-def test_the_cache_needs_nothing_else(small, monkeypatch):
+def test_a_filled_cache_is_enough(small, monkeypatch):
     small.give()
     monkeypatch.setenv("ZOOMGRAD_DATA", str(small.folder))
     mnist.ensure()
@@ -60,7 +60,7 @@ def test_the_cache_is_private_and_holds_raw_files_named_by_hash(small, monkeypat
         assert [stat.S_IMODE(folder.stat().st_mode) for folder in (path.parent, small.cache)] == [0o700, 0o700]
 
 
-def test_absent_says_where_it_looked(small, monkeypatch):
+def test_missing_data_names_the_places_searched(small, monkeypatch):
     remedy = (
         "\n  Run `python -m datasets.fetch` with a network connection, "
         "or point ZOOMGRAD_DATA at a folder with the four files."
@@ -90,7 +90,7 @@ def test_absent_says_where_it_looked(small, monkeypatch):
         (lambda content: b"", "is empty"),
     ],
 )
-def test_a_wrong_file_is_shown_not_passed_over(small, monkeypatch, damage, cause):
+def test_a_wrong_file_is_reported_not_skipped(small, monkeypatch, damage, cause):
     small.give()
     path = small.folder / "train-images-idx3-ubyte.gz"
     path.write_bytes(damage(small.contents["train-images-idx3-ubyte"]))
@@ -103,7 +103,7 @@ def test_a_wrong_file_is_shown_not_passed_over(small, monkeypatch, damage, cause
     assert small.cached() == []
 
 
-def test_a_well_formed_file_of_other_content_is_refused(small, monkeypatch):
+def test_a_well_formed_file_with_other_content_is_refused(small, monkeypatch):
     small.give()
     other = idx.encode_images(bytes(12), 2, 2)
     (small.folder / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(other))
@@ -191,12 +191,12 @@ def test_the_real_files_if_they_are_here():
     assert list(test.targets[:5]) == [7, 2, 1, 0, 4]
 
 
-# --- the cache, whatever lies in it ------------------------------------------------------------------------------
+# --- damaged caches and unusual paths ----------------------------------------------------------------------------
 
 
 @pytest.fixture
 def filled(small, monkeypatch):
-    """A cache with all four files, and nowhere else to take them from."""
+    """A cache with all four files, and no other source for them."""
     small.give()
     monkeypatch.setenv("ZOOMGRAD_DATA", str(small.folder))
     mnist.ensure()
@@ -206,7 +206,7 @@ def filled(small, monkeypatch):
 
 @pytest.mark.parametrize("which", ["images", "labels"])
 def test_a_flipped_byte_in_the_cache_is_refused(filled, which):
-    """A label of 8 instead of 9 is a label still: only the hash tells."""
+    """A label of 8 instead of 9 is still valid, so only the hash detects the change."""
     path = mnist.locate(getattr(mnist.TRAIN, which))
     content = bytearray(path.read_bytes())
     content[-3] ^= 1
@@ -221,8 +221,8 @@ def test_a_flipped_byte_in_the_cache_is_refused(filled, which):
         mnist.load()
 
 
-def test_what_was_read_stays_as_it_was_verified(filled):
-    """A mapped file that shrinks ends the process by SIGBUS, and one that changes trains something else."""
+def test_loaded_data_does_not_change_with_the_file(filled):
+    """Mapping the file would be unsafe: if it shrinks, SIGBUS ends the process; if it changes, so does the training."""
     path = mnist.locate(mnist.TRAIN.images)
     train = mnist.load()
     with path.open("r+b") as file:
@@ -235,7 +235,7 @@ def test_what_was_read_stays_as_it_was_verified(filled):
 
 
 def test_cffi_gets_rows_without_a_copy(filled):
-    """On PyPy a copy of what it can't address would be made byte by byte, in each call of C."""
+    """PyPy copies a buffer that it can't address byte by byte, in every call of C."""
     cffi = pytest.importorskip("cffi")
     ffi = cffi.FFI()
     rows = memoryview(mnist.load().features)[4:]
@@ -253,10 +253,10 @@ SPECIAL = {
 }
 
 
-@pytest.mark.skipif(os.name != "posix", reason="FIFOs and devices are POSIX's")
+@pytest.mark.skipif(os.name != "posix", reason="only POSIX has FIFOs and devices")
 @pytest.mark.parametrize("where", ["cache", "data"])
 @pytest.mark.parametrize("kind", SPECIAL)
-def test_what_is_no_file_neither_hangs_nor_ends_anything(filled, monkeypatch, kind, where):
+def test_a_special_file_neither_hangs_nor_crashes_the_reader(filled, monkeypatch, kind, where):
     if where == "cache":
         path = mnist.locate(mnist.TRAIN.labels)
     else:
@@ -284,14 +284,14 @@ def test_data_that_is_a_file(small, monkeypatch):
 @pytest.mark.parametrize("variable", ["ZOOMGRAD_DATA", "ZOOMGRAD_CACHE"])
 @pytest.mark.parametrize("path", ["data", ".", "~nobody-of-that-name/data"])
 def test_a_relative_path_is_refused(small, monkeypatch, variable, path):
-    """Workers run in other folders, and would look elsewhere."""
+    """Workers run in other folders, where a relative path means something else."""
     monkeypatch.setenv(variable, path)
     assert refusal(Unavailable, mnist.load) == (
         f"mnist: {variable} ({path}) is not an absolute path\n  Point {variable} at a folder, by an absolute path."
     )
 
 
-def test_an_empty_variable_is_none(small, monkeypatch):
+def test_an_empty_variable_counts_as_unset(small, monkeypatch):
     monkeypatch.setenv("ZOOMGRAD_DATA", "")
     assert "nor is ZOOMGRAD_DATA set" in refusal(Unavailable, mnist.load)
 
@@ -302,10 +302,10 @@ def test_without_a_home(monkeypatch, home):
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     if home is None:
 
-        def nobody(self):
+        def no_home(self):
             raise RuntimeError("Could not determine home directory.")
 
-        monkeypatch.setattr(Path, "expanduser", nobody)
+        monkeypatch.setattr(Path, "expanduser", no_home)
     else:
         monkeypatch.setenv("HOME", home)
         monkeypatch.setenv("USERPROFILE", home)

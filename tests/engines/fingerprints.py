@@ -1,8 +1,9 @@
-"""What every interpreter must get right to the last bit, as hashes: generated texts, and trained parameters.
+"""Hashes of generated source texts and of trained parameters, which must be the same on every interpreter.
 
-Compilers see text alone. Where another interpreter generates the host's text, it gets the host's object, and the host's
-tests of that object hold there too. What Python itself computes is compared as numbers: losses and parameters after
-some steps. `python -m tests.engines.fingerprints FILE` writes the host's; `--of WORKLOAD…` prints the texts' of these.
+A compiler sees only text. If another interpreter generates the same text as the host, it gets the same object, so the
+host's tests of that object hold there too. What Python itself computes is compared as numbers: the losses and
+parameters after some steps. `python -m tests.engines.fingerprints FILE` writes the host's fingerprints;
+`--of WORKLOAD…` prints the hashes of the texts for these workloads.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ RANDOM_GRAPHS = 60
 STEPS = {"xor": 400, "tour": 100, "mlp-5x4x3": 100}
 """Workload -> steps that are fast on every engine."""
 MORE_STEPS = {"digits": 5, "attention": 3, "random-dag": 5}
-"""And of larger ones, for one engine of each kind."""
+"""The same for larger workloads, which the tests run on compiled engines only."""
 
 
 # --- texts -------------------------------------------------------------------------------------------------------
 
 
 def texts():
-    """{engine: {graph: hash}}: one engine of each text; others differ in the compiler's flags only."""
+    """Return {engine: {graph: hash}} for one engine per generated text; the others differ only in compiler flags."""
     engine = engines.load("bytecode")
     found = texts_over([*tapes_of_programs(engine), *tapes_of_workloads(engine, TRACED)])
     for name in ("handwritten", "handwritten-sparse"):
@@ -43,20 +44,20 @@ def texts():
 
 
 def texts_over(tapes):
-    """The same over these tapes, of engines that start from one."""
+    """Return {engine: {graph: hash}} over these tapes, for the engines that generate code from a tape."""
     found, lowered = {}, {}
     for engine in generators():
         lower = (type(engine).lower, getattr(engine, "fitted", None))
-        if lower not in lowered:  # most engines share theirs with others
+        if lower not in lowered:  # most engines share their lowering
             lowered[lower] = [engine.lower(tape) for _, tape in tapes]
-        # An extension module says which API of Python it is for, which is the interpreter's own.
+        # An extension module names the Python API it is built for, which differs between interpreters.
         made = [engine.source(code).replace(LIMITED_API, "") for code in lowered[lower]]
         found[engine.name] = {name: digest(text) for (name, _), text in zip(tapes, made)}
     return found
 
 
 def generators():
-    """The engines that generate something, one of each form."""
+    """Yield one engine for each form of generated text."""
     seen = set()
     for name in COMPILED:
         engine = engines.load(name)
@@ -71,7 +72,7 @@ def generators():
 
 
 def tapes_of_programs(engine):
-    """(name, tape): of the programs, of random graphs and of a network."""
+    """Yield (name, tape) for the test programs, random graphs and a network."""
     cases = [(graph, ["input", "parameter"] * len(graph.numbers)) for graph in (*NAMED, *random_graphs())]
     for number, (graph, kinds) in enumerate([*cases, classifier()]):
         leaves = [engine.Value(x) for x in graph.numbers]
@@ -82,7 +83,7 @@ def tapes_of_programs(engine):
 
 
 def tapes_of_workloads(engine, names):
-    """(name, tape): of one step of each."""
+    """Yield (name, tape) for one step of each workload."""
     for name in names:
         workload = workloads.load(name)
         model, inputs = workload.model(engine.nn), [engine.Value(x) for x in workload.row(0)]
@@ -92,7 +93,7 @@ def tapes_of_workloads(engine, names):
 
 
 def random_graphs():
-    """Graphs that the reference can compute, the same ones under every interpreter."""
+    """Return random graphs that the reference can compute; every interpreter gets the same ones."""
     rng, ops, found = random.Random(1337), (*UNARY, *BINARY, "pow", "const"), []
     while len(found) < RANDOM_GRAPHS:
         numbers = [rng.uniform(-2.0, 2.0) for _ in range(rng.randrange(1, 6))]
@@ -108,19 +109,19 @@ def random_graphs():
 
 
 def training(engine, name, steps):
-    """The hash of the losses and parameters after some steps of a workload."""
+    """Return the hash of the losses and parameters after some steps of a workload."""
     trainer = engine.prepare(workloads.load(name))
     trainer.train(steps)
     return digest(bits([*trainer.losses, *trainer.parameters()]))
 
 
 def digest(found):
-    """The first 64 bits of a hash."""
+    """Return the first 64 bits of the SHA-256 hash, in hexadecimal."""
     return hashlib.sha256(found.encode() if isinstance(found, str) else found).hexdigest()[:16]
 
 
 def fingerprints():
-    """All of them, the numbers by the reference."""
+    """Return all fingerprints; the reference engine computes the trained numbers."""
     engine = engines.load(REFERENCE)
     trainings = {name: training(engine, name, steps) for name, steps in {**STEPS, **MORE_STEPS}.items()}
     return {"texts": texts(), "trainings": trainings}

@@ -1,4 +1,4 @@
-"""Graphs over leaves that a test supplies: those of `programs.py`, networks, and random ones; and how bits compare."""
+"""Graphs whose leaves the test supplies (the programs of `programs.py`, networks, random graphs), and `bits`."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ REFERENCE = "tuple"
 
 
 def bits(values):
-    """Doubles as bytes, with one NaN and one zero: what strictness leaves free."""
+    """Return doubles as bytes, with one NaN and one zero: strictness ignores NaN payloads and the sign of zero."""
     return array("d", [math.nan if x != x else float(x) + 0.0 for x in values]).tobytes()
 
 
 class Graph(NamedTuple):
-    """A program whose leaves are given to it, so that it can be built over other numbers, or over the same Values."""
+    """A program that takes its leaves as an argument, so it can be built over other numbers or over the same Values."""
 
     name: str
     numbers: tuple[float, ...]
-    """What its leaves hold to begin with."""
+    """Initial data of the leaves."""
     build: Callable[..., Any]
-    """Value class, leaves -> every Value that it made and names, its root last. May raise an ArithmeticError."""
+    """(Value class, leaves) -> the Values to compare, root last. May raise an ArithmeticError."""
 
     def __repr__(self) -> str:
         return f"{self.name} over {self.numbers}"
@@ -39,7 +39,7 @@ class Graph(NamedTuple):
 
 
 def of_program(program):
-    """The program with its leaves taken from outside: its n-th call of `Value` gives the leaf that stood there."""
+    """Return the program as a Graph. Calls of `Value` that made its leaves now return the supplied leaves."""
     made = []
 
     def note(number):
@@ -65,7 +65,7 @@ NAMED = tuple(map(of_program, PROGRAMS))
 
 
 def classifier(inputs=3, hidden=4, classes=3):
-    """A network under cross-entropy as a graph; its leaves are the features, the one-hot label, and the parameters."""
+    """Return a network under cross-entropy, and the kind of each leaf: features, one-hot label, then parameters."""
     rng = random.Random(1337)
     features = [rng.uniform(-1, 1) for _ in range(inputs)]
     weights = [rng.uniform(-1, 1) for _ in range((inputs + 1) * hidden + (hidden + 1) * classes)]
@@ -88,7 +88,7 @@ def classifier(inputs=3, hidden=4, classes=3):
 
 # --- random graphs -----------------------------------------------------------------------------------------------
 
-UNARY = ("relu", "tanh", "exp", "log", "neg")
+UNARY = ("relu", "tanh", "exp", "log", "sigmoid", "neg")
 BINARY = ("add", "sub", "mul", "div", "max")
 EXPONENTS = (-2, -1, 0, 1, 2, 3, 0.5, -0.5, 2.0, 1.5)
 
@@ -116,11 +116,11 @@ def apply(op, a, b, number):
 
 
 class Complex(ArithmeticError):
-    """A negative number to a fractional power: no number of ours."""
+    """A negative number to a fractional power gave a complex number, which no engine supports."""
 
 
 def of_instructions(numbers, program):
-    """The graph that those instructions build; their operands count from the newest Value, so that chains get deep."""
+    """Return the graph that the instructions build. Operands count back from the newest Value, so chains get deep."""
 
     def build(Value, leaves):
         values = list(leaves)
@@ -135,7 +135,7 @@ def of_instructions(numbers, program):
 
 
 def side_by_side(graphs):
-    """Their sum as one graph, for compilers that are slow: a sum hands each root the gradient that it has alone."""
+    """Return the sum of the graphs as one graph, for slow compilers. Each root keeps the gradient it has alone."""
 
     def build(Value, leaves):
         given, values, roots = iter(leaves), [], []

@@ -1,4 +1,4 @@
-"""Which engines a test is for: running it on all of them would compile the same C a dozen times."""
+"""Choice of engines for a test. Running every test on every engine would compile the same C a dozen times."""
 
 from array import array
 
@@ -11,7 +11,7 @@ from harness import workloads
 
 
 def of_each_value():
-    """One engine for each Value class: compiled engines share theirs, and some know none."""
+    """Return one engine for each Value class. Compiled engines share one class, and some engines have none."""
     first = {}
     for name in engines.names():
         value = engines.load(name).Value
@@ -21,17 +21,17 @@ def of_each_value():
 
 
 def runnable(*, most_compile_row_seconds=1.0):
-    """Every engine that compiles fast enough, as parameters; those that can't run here are skipped, with the reason."""
+    """Return pytest parameters for every engine that compiles fast enough; those that can't run here are skipped."""
     chosen = [n for n in engines.names() if engines.load(n).typical_compile_row_seconds <= most_compile_row_seconds]
     return [pytest.param(name, marks=_lacking(name)) for name in chosen]
 
 
 FAST_TO_COMPILE = 3e-5
-"""Seconds a row: TCC and Python itself, but not optimising compilers."""
+"""Seconds per row. Includes TCC and Python itself, but not optimising compilers."""
 
 
 def willing(name, workload):
-    """The engine of that name, or a skip that tells why it can't run that workload."""
+    """Return the engine of that name, or skip the test with the reason why it can't run the workload."""
     engine = engines.load(name)
     refusal = engine.supports(workload)
     if refusal:
@@ -40,7 +40,7 @@ def willing(name, workload):
 
 
 def available(name):
-    """The workload of that name, or a skip that says why its data are missing."""
+    """Return the workload of that name, or skip the test with the reason why its data is missing."""
     workload = workloads.load(name)
     try:
         workload.data()
@@ -50,7 +50,7 @@ def available(name):
 
 
 def promised(name, values):
-    """What compares equal to all that the engine may give in place of the reference's numbers."""
+    """Return an object that equals any result the engine may give: the same bits, or values within its bound."""
     bound = engines.load(name).error_bound
     return array("d", values) if bound is None else pytest.approx(list(values), rel=bound, abs=bound)
 

@@ -1,4 +1,4 @@
-"""Programs over the Value API, each a function from a Value class to (leaves, root): engines must agree on them."""
+"""Test programs over the Value API on which all engines must agree: functions from a Value class to (leaves, root)."""
 
 import random
 
@@ -22,11 +22,11 @@ g.backward()
 print(f'{a.grad:.4f}') # prints 138.8338, i.e. the numerical value of dg/da
 print(f'{b.grad:.4f}') # prints 645.5773, i.e. the numerical value of dg/db
 """
-"""The example of micrograd's README as a program of its own, unchanged."""
+"""The example from micrograd's README as a complete script, unchanged."""
 
 
 def readme(Value):
-    """The example of micrograd's README: g is 24.7041, its gradients are 138.8338 and 645.5773."""
+    """The example from micrograd's README: g is 24.7041, and the gradients are 138.8338 and 645.5773."""
     a = Value(-4.0)
     b = Value(2.0)
     c = a + b
@@ -54,6 +54,11 @@ def every_operator(Value):
     return [a, b], 1.5 + c.tanh() * a.exp() + (a + 2.0).log() * b.relu() + a.max(b) + b.max(0.25) + (3 - a) * 0.1
 
 
+def sigmoids(Value):
+    a, b = Value(0.7), Value(-1.3)
+    return [a, b], (a * b).sigmoid() * a + b.sigmoid() ** 2 + Value(0.0).sigmoid()
+
+
 def ties(Value):
     """At a tie, `max` gives its gradient to the right operand; ReLU at zero gives nothing."""
     a, b, zero = Value(2.0), Value(2.0), Value(0.0)
@@ -71,13 +76,13 @@ def not_a_number(Value):
 
 
 def infinities(Value):
-    """A ReLU's gradient is a multiplication: 0 * inf is NaN. `max` gives its other operand nothing, not 0 * inf."""
+    """ReLU's gradient is a multiplication, so 0 * inf gives NaN. `max` adds nothing to its other operand."""
     a, b, c = Value(-1.0), Value(float("inf")), Value(2.0)
     return [a, b, c], a.relu() * b + c.max(a) * b + b.max(c)
 
 
 def infinite_gradient(Value):
-    """Of a `max`, whose other operand gets nothing and is used nowhere else: 0 * inf would make it NaN."""
+    """`max` adds nothing to its other operand, which is used nowhere else. Adding 0 * inf would make it NaN."""
     left, right, b = Value(2.0), Value(0.5), Value(float("inf"))
     return [left, right, b], left.max(right) * b + right.max(left) * b
 
@@ -91,7 +96,7 @@ def diamond(Value):
 
 
 def dead_branch(Value):
-    """What the root does not use gets no gradient."""
+    """Values that the root does not use get no gradient."""
     a, b = Value(1.0), Value(2.0)
     _ = a * b * 100.0
     return [a, b], a + 1.0
@@ -117,6 +122,7 @@ PROGRAMS = (
     readme,
     shared_operand,
     every_operator,
+    sigmoids,
     ties,
     signed_zeros,
     not_a_number,

@@ -1,23 +1,25 @@
-"""Compares two checkouts: step time, compile time, instructions per step, and the bits of training.
+"""Compare two checkouts: step time, compile time, instructions per step, and the bits of training.
 
     python -m tests.engines.side_by_side BASE HEAD --engines rerolled-tcc,rerolled-gcc --workloads digits,moons \\
         --blocks 12 --out FILE.json [--until 0.02] [--instructions]
 
 Each block starts one fresh process per checkout for each cell, in random order and never two at once. The sampling unit
-is the block: its ratio is HEAD over BASE. The table shows the median ratio of the blocks with its 95 % interval, as
-`results.stats.intervals` makes it: from order statistics, which docs/statistics.md prefers to a bootstrap.
+is the block, and its ratio is HEAD over BASE. The table shows the median ratio over blocks with its 95 % interval from
+`results.stats.intervals`, which uses order statistics (docs/statistics.md explains why not a bootstrap).
 
-The limits hold for times as measured. The table also has steps divided by the machine's pace around them
-(`harness.worker.pace`): of a checkout against itself these ratios spread more widely in nine of ten cells. Compile time
-is the sum of the phases, the median of several preparations; `first prepare` is the wall time of the first one.
+The limits apply to times as measured. The table also shows step times divided by the machine's pace around them
+(`harness.worker.pace`). When a checkout is compared with itself, these ratios spread more widely in nine of ten cells.
+Compile time is the sum of the phases, and the median of several preparations; `first prepare` is the wall time of the
+first one.
 
-`--until` adds blocks to cells that are undecided; to stop as soon as a cell passes favours passing a little. FILE.json
-keeps every block's figures as they come, and the same command goes on where it ended. The exit code is 1 if a bound
+`--until` adds blocks to undecided cells. Stopping as soon as a cell passes favours passing a little. FILE.json keeps
+every block's figures as they arrive, and the same command resumes where it stopped. The exit code is 1 if a bound
 exceeds its limit, bits differ, or figures are missing.
 
-Instructions are callgrind's, of 50 steps or a batch, subtracted from those of twice as many. C is compiled for
-x86-64-v3 instead of the native processor, since callgrind knows no AVX-512. Python's instructions count too: they are
-the same for both numbers of steps, while callgrind attributes those of `train` itself to the caller in libffi.
+Callgrind counts the instructions of 50 steps (rounded up to whole batches) and of twice as many; the difference gives
+the count per step. C is compiled for x86-64-v3 instead of the native processor, because callgrind does not support
+AVX-512. The counts include Python's instructions: they are the same for both numbers of steps, and callgrind attributes
+those of `train` itself to the caller in libffi.
 """
 
 import argparse
@@ -46,11 +48,11 @@ PROCESS_SECONDS = 3600.0
 
 
 class NoFigures(Exception):
-    """A process that did not measure: why."""
+    """The reason why a process measured nothing."""
 
 
 def process(folder, cell, what, under=(), **job):
-    """What one fresh process of that checkout says. Raises NoFigures."""
+    """Run one fresh process in that checkout and return its figures. Raises NoFigures."""
     engine, workload = cell.split("/")
     job.update(engine=engine, workload=workload, what=what)
     environment = {**os.environ, "PYTHONPATH": str(folder)}
@@ -70,7 +72,7 @@ def process(folder, cell, what, under=(), **job):
 
 
 def instructions(folder, cell):
-    """Instructions per step. Raises NoFigures."""
+    """Return the instructions per step. Raises NoFigures."""
     valgrind = shutil.which("valgrind")
     if not valgrind:
         raise NoFigures("valgrind is not installed")
@@ -90,12 +92,12 @@ def instructions(folder, cell):
 
 
 def _everything(dump):
-    """All instructions of a dump of callgrind's, Python's included."""
+    """Return the total of a callgrind dump, which includes Python's instructions."""
     return float(re.search(r"^totals: (\d+)", dump, re.MULTILINE)[1])
 
 
 class Comparison:
-    """All figures so far, kept in a file if there is one."""
+    """All figures so far, saved to a file if one is given."""
 
     def __init__(self, folders, out, measure=process):
         self.folders = folders
@@ -133,7 +135,7 @@ class Comparison:
         self._save()
 
     def count(self, cell):
-        """Count both checkouts' instructions, unless they are counted."""
+        """Count both checkouts' instructions, unless they have been counted already."""
         counts = self.kept["instructions"].setdefault(cell, {})
         for side in SIDES:
             if not isinstance(counts.get(side), float):
@@ -144,7 +146,7 @@ class Comparison:
                 self._save()
 
     def _save(self):
-        """Raises SystemExit where somebody edited a checkout meanwhile: figures of two sources must not mix."""
+        """Save all figures. Raises SystemExit if a checkout changed meanwhile: figures of two sources must not mix."""
         if self._identity() != self.kept["of"]:
             raise SystemExit("a checkout changed while it was measured\n  Measure a worktree that nobody edits.")
         if self.out:
@@ -154,7 +156,7 @@ class Comparison:
 
 
 def sources(folder):
-    """A hash of what a worker runs."""
+    """Return a hash of the sources that a worker runs."""
     found = hashlib.sha256()
     for path in sorted(each for under in SOURCES for each in (folder / under).rglob("*")):
         if path.suffix in (".py", ".c", ".h"):
@@ -163,7 +165,7 @@ def sources(folder):
 
 
 def compare(comparison, cells, options, limits):
-    """Measure all blocks that are missing: block by block, so that a slow minute meets every cell."""
+    """Measure all missing blocks, one block over all cells at a time, so that a slow minute affects every cell."""
     for number in range(max(options.blocks, options.most_blocks if options.until is not None else 0)):
         for cell in random.Random(f"{options.seed}/{number}").sample(cells, k=len(cells)):
             row = comparison.row(cell)
@@ -174,7 +176,7 @@ def compare(comparison, cells, options, limits):
 
 
 def main():
-    """Measure, print the table, and tell by the exit code whether all is within the limits."""
+    """Measure, print the table, and return the exit code: 0 if every cell is within the limits."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("base", type=Path)
     parser.add_argument("head", type=Path)
@@ -184,7 +186,7 @@ def main():
     parser.add_argument("--until", type=float, help="add blocks until an undecided bound is this close to its median")
     parser.add_argument("--most-blocks", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1337)
-    parser.add_argument("--out", type=Path, help="keeps the figures, and is taken up again")
+    parser.add_argument("--out", type=Path, help="file for the figures; an existing one is resumed")
     parser.add_argument("--instructions", action="store_true")
     parser.add_argument("--limit-steps", type=float, default=1.03)
     parser.add_argument("--limit-compile", type=float, default=1.05)

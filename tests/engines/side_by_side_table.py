@@ -1,6 +1,6 @@
-"""Figures of blocks -> the table of `side_by_side`: ratios with intervals, and what exceeds a limit. Pure functions.
+"""Figures of blocks -> the table of `side_by_side`: ratios with intervals, and exceeded limits. Pure functions.
 
-A block is `{"base": figures, "head": figures}`, each of one process; see `side_by_side_worker.timed`.
+A block is `{"base": figures, "head": figures}`, one process each; `side_by_side_worker.timed` makes the figures.
 """
 
 import math
@@ -16,17 +16,17 @@ FIGURES = {
     "compile": "compile_seconds",
     "first prepare": "prepare_seconds",
 }
-"""Column -> what a process calls it."""
+"""Column of the table -> key of the figure in a worker's output."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """What the table says of a cell. A missing interval means that there is nothing to compare."""
+    """One cell's row of the table. A missing interval means that there is nothing to compare."""
 
     cell: str
     blocks: int
     intervals: dict[str, Interval]
-    """By column; instructions, which do not vary, have an interval of one point."""
+    """Intervals by column. Instruction counts do not vary, so their interval is a single point."""
     same_bits: bool
     problem: str = ""
     """Why figures are missing."""
@@ -34,7 +34,10 @@ class Row:
 
 
 def ratio(blocks, figure):
-    """Median over blocks of HEAD / BASE with its interval, unbounded below 3 blocks; None where both have no times."""
+    """Median over blocks of HEAD / BASE with its interval.
+
+    The interval is unbounded for fewer than 3 blocks. Returns None if neither side has times.
+    """
     base, head = ([block[side][figure] for block in blocks] for side in SIDES)
     if not any(base) or not any(head):  # an engine that compiles nothing
         return Interval(*[math.inf if any(head) else 0.0] * 3) if any(base + head) else None
@@ -46,7 +49,7 @@ def ratio(blocks, figure):
 
 
 def summary(cell, blocks, counts=None, problem=""):
-    """The row of a cell. counts: by side, instructions per step, or the reason why there are none."""
+    """Return the row of a cell. counts: by side, instructions per step, or the reason why there are none."""
     intervals = {column: ratio(blocks, figure) for column, figure in FIGURES.items()}
     not_counted = next((each for each in (counts or {}).values() if isinstance(each, str)), "")
     if counts and not not_counted:
@@ -57,13 +60,13 @@ def summary(cell, blocks, counts=None, problem=""):
 
 
 def undecided(row, limits, until):
-    """Whether more blocks may decide: a bound exceeds its limit, the median does not, and they are far apart."""
+    """Whether more blocks may help: a bound exceeds its limit, the median does not, and they are far apart."""
     judged = [(limits[column], interval) for column, interval in row.intervals.items() if column in limits]
     return any(each.value <= limit < each.high and each.high - each.value > until for limit, each in judged)
 
 
 def failures(row, limits):
-    """What is wrong with a cell, in words."""
+    """Return one sentence for each failure of a cell."""
     found = [row.problem or "no block was measured"] if row.problem or not row.blocks else []
     for column, interval in row.intervals.items():
         if interval.high > limits.get(column, math.inf):

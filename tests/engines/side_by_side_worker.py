@@ -1,7 +1,7 @@
-"""One process of `side_by_side`: prepares an engine of the checkout that it is started in, then times or counts steps.
+"""Worker process of `side_by_side`: prepare an engine of the current checkout, then time or count its steps.
 
-`python side_by_side_worker.py JOB` prints its figures as JSON. It runs in older checkouts too, so it uses only what has
-been the same for many commits: `load`, `check`, `supports`, `prepare`, and a trainer's methods.
+`python side_by_side_worker.py JOB` prints its figures as JSON. It also runs in older checkouts, so it uses only what
+has not changed for many commits: `load`, `check`, `supports`, `prepare`, and a trainer's methods.
 """
 
 import ctypes
@@ -17,14 +17,14 @@ from time import perf_counter
 VALUES = 7
 VALUE_SECONDS = 0.1
 PREPARATIONS, PREPARE_SECONDS = 5, 1.0
-"""At most this many of an engine, and no further one after this time: the first alone would vary by a third."""
+"""Prepare an engine at most this many times, and not again after this time. A single preparation varies by a third."""
 LEAST_COUNTED_STEPS = 50
 
 
 def main():
-    """Do the job that the first argument holds as JSON; the last line of output is the outcome."""
+    """Run the job given as JSON in the first argument, and print the outcome as the last line."""
     here = Path.cwd()
-    sys.path[0] = str(here)  # in place of the folder of this file, which another checkout may own
+    sys.path[0] = str(here)  # replaces the folder of this file, which may belong to another checkout
     job = json.loads(sys.argv[1])
 
     import engines
@@ -40,7 +40,7 @@ def main():
 
 
 def scout(engine, workload, job):
-    """How many steps take about VALUE_SECONDS: whole batches, so that each value has its share of the updates."""
+    """Return how many steps take about VALUE_SECONDS, in whole batches, so that each value has its share of updates."""
     trainer = engine.prepare(workload)
     steps = workload.batch
     seconds = stretch(trainer, workload, steps)
@@ -51,8 +51,8 @@ def scout(engine, workload, job):
 
 
 def timed(engine, workload, job):
-    """Seconds of preparation and of a step, and a digest of the bits."""
-    # The tool's own, in both checkouts: what is divided by must be the same work.
+    """Return the seconds of preparation and of a step, and a digest of the bits."""
+    # Both checkouts use this checkout's pace file, because both must be divided by the same work.
     pace = runpy.run_path(job["pace"])["pace"]
     preparations = []
     while len(preparations) < PREPARATIONS and sum(wall for wall, _ in preparations) < PREPARE_SECONDS:
@@ -60,7 +60,7 @@ def timed(engine, workload, job):
         start = perf_counter()
         trainer = engine.prepare(workload)
         preparations.append((perf_counter() - start, dict(trainer.phases)))
-    # The warm-up. Some steps more than an even number of batches leave gradients behind, which a restart must clear.
+    # Warm up. The extra step leaves a partial batch's gradients behind, which a restart must clear.
     stretch(trainer, workload, max(job["steps"], 2 * workload.batch) + 1)
     bits = digest(trainer.losses, trainer.parameters())
     values, paced = [], []
@@ -82,9 +82,9 @@ def timed(engine, workload, job):
 
 
 def counted(engine, workload, job):
-    """Let callgrind write a dump for some steps, and one for twice as many."""
+    """Make callgrind write one dump for some steps and one for twice as many."""
     compiled = hasattr(engine, "flags")
-    if compiled:  # callgrind knows no AVX-512
+    if compiled:  # callgrind does not support AVX-512
         engine.flags = tuple(job["target"] if flag == "-march=native" else flag for flag in engine.flags)
     trainer = engine.prepare(workload)
     requests = ctypes.CDLL(job["requests"])
@@ -102,7 +102,7 @@ WORK = {"scout": scout, "time": timed, "count": counted}
 
 
 def stretch(trainer, workload, steps):
-    """Seconds of the first steps of training; the restart is not timed."""
+    """Return the seconds of the first steps of training, without the restart."""
     trainer.restart(batch=workload.batch)
     start = perf_counter()
     trainer.train(steps)
@@ -110,7 +110,7 @@ def stretch(trainer, workload, steps):
 
 
 def digest(*numbers):
-    """A hash of doubles that takes both zeros for one, and every NaN."""
+    """Return a hash of doubles in which both zeros are equal, and all NaNs are."""
     found = hashlib.sha256()
     for each in numbers:
         found.update(array("d", (x + 0.0 if x == x else float("nan") for x in each)).tobytes())

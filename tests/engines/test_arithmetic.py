@@ -1,4 +1,4 @@
-"""No engine computes while the processor would give other bits than IEEE 754's defaults."""
+"""Engines refuse to compute while the processor's floating-point state differs from IEEE 754's defaults."""
 
 import contextlib
 import platform
@@ -17,7 +17,9 @@ from harness.worker.vouch import vouch
 
 pytestmark = [
     pytest.mark.host,
-    pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="the state is set as x86-64 has it"),
+    pytest.mark.skipif(
+        platform.machine() not in ("x86_64", "AMD64"), reason="the tests set MXCSR, which only x86-64 has"
+    ),
 ]
 
 STATE = """
@@ -42,7 +44,7 @@ def processor():
             tool = toolchains.find(name)
             break
     else:
-        pytest.skip("neither gcc nor Clang is here")
+        pytest.skip("neither gcc nor Clang is installed: apt install gcc")
     ffi = interface().__class__()
     ffi.cdef("unsigned state(void); void set_state(unsigned state);")
     with building.build(tool, [STATE], ("-O1",)) as built:
@@ -51,7 +53,7 @@ def processor():
 
 @pytest.fixture(params=STATES)
 def changed(request, processor):
-    """`with changed() as message:` the processor is in another state."""
+    """`with changed() as message:` runs its block with the processor in another state."""
     bits, message = STATES[request.param]
 
     @contextlib.contextmanager
@@ -80,7 +82,7 @@ def test_every_other_state_is_refused(changed):
     "engine",
     ["baseline", "replay", "bytecode", "python-source", "tcc", "tcc-extension", "rerolled-tcc", "rerolled-numpy"],
 )
-def test_no_engine_trains_in_it(changed, engine):
+def test_no_engine_trains_in_another_state(changed, engine):
     engine, workload = engines.load(engine), workloads.load("xor")
     with contextlib.suppress(Unavailable):
         engine.check()
@@ -92,7 +94,7 @@ def test_no_engine_trains_in_it(changed, engine):
 
 
 @pytest.mark.parametrize("call", ["set_input", "forward", "backward", "update", "train"])
-def test_no_call_of_a_program_computes_in_it(changed, call):
+def test_no_call_of_a_program_computes_in_another_state(changed, call):
     bytecode = engines.load("bytecode")
     x, p = bytecode.Value(1.5), bytecode.Value(2.0)
     program = bytecode.compile(x * p, inputs=[x], parameters=[p])
@@ -103,7 +105,7 @@ def test_no_call_of_a_program_computes_in_it(changed, call):
         getattr(program, call)(*arguments, **options)
 
 
-def test_nothing_is_proven_in_it(changed, tmp_path):
+def test_nothing_is_proven_in_another_state(changed, tmp_path):
     job = {"engine": "slots", "workload": "xor", "outcome_file": "", "witnesses": {}, "folder": str(tmp_path)}
     with changed() as message, pytest.raises(ChangedArithmetic, match=message):
         vouch({**job, "seconds": 1.0, "steps": 4})

@@ -1,4 +1,4 @@
-"""What programs may do when they are asked: nothing of it holds up or ends who asks."""
+"""`engines.asking` against programs that fail, hang or flood: none of them may block or end the caller."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def refusal(command, **limits):
 
 
 def is_gone(process):
-    """Whether it ends; waits for a signal to arrive."""
+    """Whether the process ends within a few seconds, which gives a signal time to arrive."""
     for _ in range(500):
         try:
             os.kill(process, 0)
@@ -48,44 +48,44 @@ def test_an_answer(tmp_path):
     assert ask([program], errors=False) == "said\n"
 
 
-def test_nothing_to_read_and_a_folder_of_choice(tmp_path):
+def test_stdin_is_empty_and_the_folder_can_be_chosen(tmp_path):
     assert ask([script(tmp_path / "p", "cat; pwd -P")], folder=tmp_path).strip() == str(tmp_path.resolve())
 
 
-def test_bytes_that_are_no_text(tmp_path):
+def test_invalid_utf8_is_replaced(tmp_path):
     assert ask([script(tmp_path / "p", r"printf 'a\377b'")]) == "a\N{REPLACEMENT CHARACTER}b"
 
 
-def test_one_that_fails(tmp_path):
+def test_a_program_that_fails(tmp_path):
     assert refusal([script(tmp_path / "p", r"printf 'no\033[2J'; exit 3")]) == (
         "ended with exit code 3: no\N{REPLACEMENT CHARACTER}[2J"
     )
     assert refusal([script(tmp_path / "q", "kill -SEGV $$")]) == "ended with signal 11"
 
 
-def test_one_that_hangs_is_ended_with_its_children(tmp_path):
+def test_a_program_that_hangs_is_killed_with_its_children(tmp_path):
     program = script(tmp_path / "p", f'sleep 1000 & echo $! > "{tmp_path}/child"; wait')
     assert refusal([program], seconds=0.5) == "gave no answer within 0.5 s"
     assert is_gone(int((tmp_path / "child").read_text()))
 
 
-def test_one_that_closes_its_output_and_goes_on(tmp_path):
+def test_a_program_that_closes_its_output_and_keeps_running(tmp_path):
     program = script(tmp_path / "p", f'echo $$ > "{tmp_path}/pid"; exec >&- 2>&-; exec sleep 1000')
     assert refusal([program], seconds=0.5) == "gave no answer within 0.5 s"
     assert is_gone(int((tmp_path / "pid").read_text()))
 
 
-def test_one_whose_child_holds_the_pipe_open_has_answered(tmp_path):
+def test_an_answer_does_not_wait_for_a_child_that_holds_the_pipe(tmp_path):
     program = script(tmp_path / "p", f'sleep 1000 & echo $! > "{tmp_path}/child"; echo 1.0')
     assert ask([program]) == "1.0\n"
     assert is_gone(int((tmp_path / "child").read_text()))
 
 
-def test_one_that_writes_without_end(tmp_path):
+def test_a_program_that_writes_without_end(tmp_path):
     assert refusal([script(tmp_path / "p", "exec yes")]) == "wrote more than 1,048,576 bytes"
 
 
-def test_what_can_not_be_started(tmp_path):
+def test_a_program_that_can_not_be_started(tmp_path):
     odd = tmp_path / "odd"
     odd.write_text("#!/no/such/shell\n")
     odd.chmod(0o755)
@@ -93,8 +93,8 @@ def test_what_can_not_be_started(tmp_path):
         assert refusal(command).startswith("can't be started (")
 
 
-def test_what_is_inherited(tmp_path, monkeypatch):
-    """Not what changes what a compiler makes, and never PATH's current folder."""
+def test_inherited_variables(tmp_path, monkeypatch):
+    """A program inherits no variable that changes a compiler's output, and PATH never has the current folder."""
     for name in ("CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH", "CFLAGS", "GIT_DIR"):
         monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.setenv("CCC_OVERRIDE_OPTIONS", "x-O1 +-O0")
@@ -109,10 +109,10 @@ def test_what_is_inherited(tmp_path, monkeypatch):
     assert surroundings()["PATH"] == seen["PATH"]
 
 
-# --- what PATH has -----------------------------------------------------------------------------------------------
+# --- programs on PATH --------------------------------------------------------------------------------------------
 
 
-def test_a_program_of_the_current_folder_is_none(tmp_path, monkeypatch):
+def test_a_program_in_the_current_folder_is_ignored(tmp_path, monkeypatch):
     script(tmp_path / "tool", "echo surprise")
     monkeypatch.chdir(tmp_path)
     for path in ("", ".", os.pathsep, "relative", f".{os.pathsep}/nowhere"):
@@ -121,7 +121,7 @@ def test_a_program_of_the_current_folder_is_none(tmp_path, monkeypatch):
         assert list(on_path("tool")) == []
 
 
-def test_a_folder_that_comes_twice_is_one(tmp_path, monkeypatch):
+def test_a_folder_that_occurs_twice_counts_once(tmp_path, monkeypatch):
     (tmp_path / "usr").mkdir()
     (tmp_path / "bin").symlink_to("usr")
     (tmp_path / "other").mkdir()
@@ -130,7 +130,7 @@ def test_a_folder_that_comes_twice_is_one(tmp_path, monkeypatch):
     assert asking.folders() == [link, other]
 
 
-def test_the_first_that_is_usable(tmp_path, monkeypatch):
+def test_the_first_usable_program_is_taken(tmp_path, monkeypatch):
     folders = [tmp_path / name for name in "abcdef"]
     for folder in folders:
         folder.mkdir()
@@ -158,8 +158,8 @@ def test_results_come_in_order():
     assert side_by_side(str, []) == []
 
 
-def test_slow_programs_are_waited_for_together(tmp_path):
-    """Each one waits for all others to have started."""
+def test_slow_programs_run_in_parallel(tmp_path):
+    """Each program waits until all the others have started."""
     count = 8
     programs = [
         script(
@@ -177,6 +177,6 @@ def test_one_line():
     assert one_line("x" * 10, most=3) == "xxx…"
 
 
-def test_importing_it_needs_no_pool():
+def test_importing_asking_does_not_import_a_pool():
     code = "import sys; import engines.asking; print('concurrent.futures' in sys.modules)"
     assert ask([sys.executable, "-c", code], folder=Path(__file__).parent.parent.parent).strip() == "False"

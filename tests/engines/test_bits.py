@@ -1,4 +1,4 @@
-"""An engine may be faster than the interpreter, never different from it: every engine against the reference."""
+"""Every engine compared with the reference: an engine may be faster than the interpreter, never different from it."""
 
 import math
 import random
@@ -19,7 +19,7 @@ LOOSE = [name for name in of_each_value() if not engines.load(name).strict]
 
 
 def run(engine, program):
-    """All data and gradients below the root, after backward."""
+    """Return the bits of the root's and leaves' data and gradients after backward."""
     leaves, root = program(engines.load(engine).Value)
     root.backward()
     return bits([v.data for v in [root, *leaves]]), bits([v.grad for v in [root, *leaves]])
@@ -37,15 +37,15 @@ def test_engine_computes_the_reference_bits(engine, program):
 def test_a_loose_engine_stays_within_its_bound(engine, program):
     data, grads = run(engine, program)
     expected_data, expected_grads = run(REFERENCE, program)
-    assert data == expected_data, "forward does not depend on the order of children"
+    assert data == expected_data, "the forward pass does not depend on the order of children"
     bound = engines.load(engine).error_bound
     for x, y in zip(array("d", grads), array("d", expected_grads)):
         assert x == y or (x != x and y != y) or abs(x - y) <= bound * max(1.0, abs(y))
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
-def test_a_bare_number_computes_the_reference_data(program):
-    """It stands for the forward pass of every engine, so it must do the same arithmetic."""
+def test_bare_numbers_compute_the_reference_data(program):
+    """Profiles time `Bare` as every engine's forward pass, so it must do the same arithmetic."""
     assert bits([program(Bare)[1].data]) == bits([program(engines.load(REFERENCE).Value)[1].data])
 
 
@@ -53,7 +53,7 @@ def test_a_bare_number_computes_the_reference_data(program):
 
 
 def outcome(engine, leaves, program):
-    """Bits of every Value made, or the kind of exception that ended it."""
+    """Return the bits of every Value made, or the name of the exception that ended the program."""
     Value = engines.load(engine).Value
     values = [Value(x) for x in leaves]
     try:
@@ -75,11 +75,11 @@ def test_random_graphs_agree(engine, leaves, program):
     expected = outcome(REFERENCE, leaves, program)
     found = outcome(engine, leaves, program)
     if isinstance(expected, str):
-        # Stored partials are computed on the way forward, so that 0.0 ** -1 may raise there; domain errors end
-        # the promise of equality either way.
+        # Engines that store partials compute them in the forward pass, so 0.0 ** -1 may raise there. Either way, a
+        # domain error ends the guarantee of equal bits.
         assert isinstance(found, str)
     elif isinstance(found, str):
-        # A partial that nobody asks for may still raise: `local-grads` computes them all.
+        # `local-grads` computes all partials, so one that is never used may still raise.
         assert engine == "local-grads"
     else:
         assert found == expected
@@ -94,13 +94,13 @@ def test_random_graphs_agree(engine, leaves, program):
 def test_powers_are_libm_pow(engine, base, exponent):
     """PyPy's own x ** 2 is x * x, which differs in about one of 1,200 inputs."""
     if abs(base) < 1e-100 and exponent < 0:
-        return  # overflows, or divides by zero: Python raises
+        return  # Python raises, because the result overflows or divides by zero
     assert (engines.load(engine).Value(base) ** exponent).data == math.pow(base, exponent)
 
 
 @pytest.mark.parametrize("engine", of_each_value())
 def test_squares_are_libm_pow(engine):
-    """Enough of them that some differ from x * x, which PyPy would compute."""
+    """The test takes enough squares that some differ from x * x, which PyPy would compute."""
     Value, rng = engines.load(engine).Value, random.Random(1337)
     bases = [rng.uniform(-1e3, 1e3) for _ in range(20_000)]
     assert any(math.pow(base, 2) != base * base for base in bases)
@@ -119,6 +119,7 @@ SMOOTH = {
     "tanh": lambda a, b: a.tanh() * b,
     "exp": lambda a, b: (a * b).exp(),
     "log": lambda a, b: a.log() * b,
+    "sigmoid": lambda a, b: (a * b).sigmoid(),
     "max": lambda a, b: a.max(b) * b,
     "number": lambda a, b: 2.0 * a + (3.0 - b) + 1.0 / a,
 }
@@ -145,7 +146,7 @@ def test_gradients_by_finite_differences(engine, op):
 
 
 def test_the_suite_sees_swapped_partials():
-    """Mutation: a `*` whose partials are swapped must not pass."""
+    """Mutation: a `*` with swapped partials must not pass."""
     Right = engines.load(REFERENCE).Value
 
     class Wrong(Right):

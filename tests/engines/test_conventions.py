@@ -1,6 +1,7 @@
-"""What micrograd decides where mathematics does not, in numbers, so that `tuple` is not checked against itself.
+"""micrograd's conventions where mathematics leaves the gradient open, as literal numbers.
 
-Elsewhere `tests/oracle` vouches for `tuple`; an oracle of derivatives has nothing to say at a kink.
+The literals keep `tuple` from being compared with itself. Elsewhere `tests/oracle` checks `tuple`, but derivatives are
+not defined at a kink, so an oracle can't.
 """
 
 import math
@@ -33,7 +34,7 @@ def test_relu(Value, a, data, gradient):
 
 
 def test_relus_gradient_is_a_multiplication(Value):
-    """Below 0 an infinite gradient becomes 0 * inf, which is NaN."""
+    """Below 0, an infinite gradient becomes 0 * inf, which is NaN."""
     leaf = Value(-1.0)
     (leaf.relu() * math.inf).backward()
     assert math.isnan(leaf.grad)
@@ -59,7 +60,7 @@ def test_max(Value, a, b, data, gradients):
 
 
 def test_max_gives_the_other_operand_nothing(Value):
-    """Not 0 times an infinite gradient, which would be NaN."""
+    """0 times an infinite gradient would be NaN."""
     left, right = Value(2.0), Value(1.0)
     (left.max(right) * math.inf).backward()
     assert (left.grad, right.grad) == (math.inf, 0.0)

@@ -1,4 +1,4 @@
-"""Engines are found from their files, in the ladder's order, without a third party."""
+"""Discovery of engines from their files: in the ladder's order, and without importing third-party packages."""
 
 import importlib
 import subprocess
@@ -21,13 +21,13 @@ def test_the_ladder():
         assert engine.strict == (engine.error_bound is None)
 
 
-def test_an_unknown_engine_names_the_nearest():
+def test_an_unknown_name_suggests_the_nearest():
     with pytest.raises(UnknownName) as error:
         engines.load("hoistd")
     assert str(error.value) == "there is no engine 'hoistd'\n  Did you mean hoisted?"
 
 
-def test_listing_imports_no_third_party():
+def test_listing_imports_no_third_party_package():
     code = (
         "import sys; before = set(sys.modules); import engines; engines.names();"
         "print(sorted({m.split('.')[0] for m in set(sys.modules) - before}"
@@ -37,7 +37,7 @@ def test_listing_imports_no_third_party():
     assert result.stdout.strip() == "[]"
 
 
-# --- files that are broken ---------------------------------------------------------------------------------------
+# --- broken files ------------------------------------------------------------------------------------------------
 
 PLAIN = """
 from engines.interpreted.engine import InterpretedEngine
@@ -55,7 +55,7 @@ GOOD = f"{PLAIN}ENGINES = (engine('good'), engine('better', 'good'))\n"
 
 @pytest.fixture
 def found(tmp_path, monkeypatch):
-    """`found({file: text})`: what is discovered in a package of these files, below a folder `mine`."""
+    """`found({file: text})` writes a package of these files and returns what discovery finds in it."""
     monkeypatch.syspath_prepend(str(tmp_path))
     package = f"probe_{abs(hash(tmp_path))}"
 
@@ -111,7 +111,7 @@ def test_no_file_of_the_project_is_left_out():
     ],
 )
 def test_a_broken_file_is_left_out_and_named(found, text, what):
-    """And takes no other engine along."""
+    """The engines of other files stay."""
     left = found({"mine/zz.py": text})
     assert [name for name in left.ladder if name != "twice"] == ["good", "better"]
     problems = [problem for problem in left.problems if problem.where == f"{found.package}/mine/zz.py"]
@@ -124,7 +124,7 @@ def test_a_broken_file_is_left_out_and_named(found, text, what):
     "name",
     ["..", ".", "", "a/b", "/a", "a b", "a--b", "-a", "a-", "a..b", "a\n", "a\0", "ä", "a\\b", "<b>", "a" * 101, 3],
 )
-def test_a_name_that_can_not_name_a_file_is_refused(found, name):
+def test_a_name_that_is_not_a_valid_file_name_is_refused(found, name):
     left = found({"mine/zz.py": f"{PLAIN}ENGINES = (engine({name!r}), engine('fine'))"})
     assert "fine" in left.ladder
     assert name not in left.ladder
@@ -133,7 +133,7 @@ def test_a_name_that_can_not_name_a_file_is_refused(found, name):
     assert problem.what.isprintable()
 
 
-def test_all_names_there_are_may_name_files():
+def test_all_existing_names_are_valid_file_names():
     for name in (*engines.names(), "clang-19-O1-p50-array", "rerolled-clang-sparse-generic"):
         assert discovery.NAME.fullmatch(name)
 
@@ -146,13 +146,13 @@ def test_a_broken_folder_is_left_out(found):
     ]
 
 
-def test_what_builds_on_a_broken_engine_is_left_out_too(found):
+def test_an_engine_that_builds_on_a_broken_one_is_left_out_too(found):
     left = found({"mine/zz.py": f"{PLAIN}ENGINES = (engine('a', 'b'), engine('b', 'nobody'), engine('c', 'good'))"})
     assert list(left.ladder) == ["good", "better", "c"]
     assert [problem.what.partition(" builds")[0] for problem in left.problems] == ["a", "b"]
 
 
-def test_the_first_of_two_that_share_a_name_stays(found):
+def test_the_first_of_two_engines_with_the_same_name_wins(found):
     left = found({"mine/zz.py": f"{PLAIN}ENGINES = (engine('good', idea='false'),)"})
     assert left.ladder["good"].idea == "none"
     assert left.problems[0].what.endswith(f"the first one is in {found.package}/mine/good.py")
@@ -170,7 +170,7 @@ RESOLVES = f"{PLAIN}def resolve(name):\n    "
         ("return engine(name, typical_row_seconds=-1.0)", "other: its typical_row_seconds is not"),
     ],
 )
-def test_a_rule_for_names_that_fails_is_named_where_it_was_asked(found, body, what):
+def test_a_resolve_that_fails_is_reported_where_it_was_called(found, body, what):
     left = found(
         {"mine/zz.py": RESOLVES + body, "mine/zzz.py": f"{RESOLVES}return engine(name) if name == 'x1' else None"}
     )
@@ -182,7 +182,7 @@ def test_a_rule_for_names_that_fails_is_named_where_it_was_asked(found, body, wh
     assert discovery.resolve("x1", left.resolvers, []).name == "x1", "other rules still hold"
 
 
-def test_asking_for_what_may_be_left_out_names_the_file(found, monkeypatch):
+def test_an_unknown_name_lists_the_files_left_out(found, monkeypatch):
     monkeypatch.setattr(engines, "_found", lambda: found({"mine/broken.py": "def ("}))
     with pytest.raises(UnknownName) as error:
         engines.load("broken")

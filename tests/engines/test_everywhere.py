@@ -1,4 +1,4 @@
-"""What another interpreter may do otherwise than the host: generate another text, compute other bits, mishandle C."""
+"""Checks for other interpreters: they must generate the host's texts, compute its bits and handle C correctly."""
 
 import json
 import os
@@ -24,7 +24,7 @@ INTERPRETED = [name for name in of_each_value() if engines.load(name).strict]
 
 @pytest.fixture(scope="module")
 def host(request):
-    """The host's fingerprints."""
+    """Fingerprints that the host wrote."""
     file = request.config.getoption("--host")
     if not file:
         pytest.skip("nothing to compare with: `python -m tests` passes the host's fingerprints (--host)")
@@ -32,7 +32,7 @@ def host(request):
 
 
 def test_generated_texts_are_the_hosts(host):
-    """Every stage runs here, from the graph to the text: a set's order or a rounding that differs shows."""
+    """Every stage from the graph to the text runs here, so a different set order or rounding would show."""
     pytest.importorskip("numpy")
     from tests.engines.fingerprints import texts
 
@@ -40,16 +40,16 @@ def test_generated_texts_are_the_hosts(host):
     assert found.keys() >= {"bytecode", "python-source", "rerolled-numpy", "handwritten"}
     different = [
         f"{engine}, {graph}"
-        for engine in found.keys() & expected.keys()  # an extension module is CPython's alone, for one
+        for engine in found.keys() & expected.keys()  # for example, only CPython has extension modules
         for graph, text in found[engine].items()
         if text != expected[engine][graph]
     ]
-    assert not different, f"{len(different)} texts are not the host's, first {different[:5]}"
+    assert not different, f"{len(different)} texts differ from the host's; the first are {different[:5]}"
 
 
 @pytest.mark.host
 def test_generated_texts_are_the_same_under_any_hash_seed():
-    """A set's order must not reach a text: every process of a race compiles the same program."""
+    """The order of a set must not affect a text, because every process of a race must compile the same program."""
     pytest.importorskip("numpy")
     command = [sys.executable, "-m", "tests.engines.fingerprints", "--of", "tour", "digits"]
     found = [
@@ -76,12 +76,12 @@ def test_trained_parameters_are_the_hosts(name, host):
 
 @pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
 def test_a_kernel_of_each_kind_loads_and_trains(name):
-    """The object may be the host's; cffi, the buffers and the training loop around it are this interpreter's."""
+    """The compiled object may come from the host, but cffi, buffers and training loop are this interpreter's."""
     _, expected = trains_alike(usable(name), *classifier(), CLASSIFIER_ROWS, 3, 11)
     assert expected.failed is None
 
 
 def test_there_is_a_kernel_of_each_kind():
-    """Fail if a class of engines drops out of ONE_OF_EACH_KIND."""
+    """Fail if ONE_OF_EACH_KIND loses a class of engines."""
     kinds = {type(engines.load(name)).__name__ for name in ONE_OF_EACH_KIND}
     assert kinds == KINDS

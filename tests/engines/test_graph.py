@@ -1,4 +1,4 @@
-"""How the graph prints and is drawn."""
+"""Printing and drawing of a Value graph."""
 
 import os
 import shutil
@@ -38,6 +38,34 @@ def test_svg():
     assert draw_dot(example())._repr_mimebundle_()["image/svg+xml"] == picture
 
 
+def long_sum(count):
+    value = engines.load("tuple").Value
+    return sum((value(float(i)) for i in range(count)), value(0.0))
+
+
+def test_a_large_graph_is_laid_out_quickly_and_a_huge_one_refused():
+    assert "nslimit" not in draw_dot(long_sum(100))
+    large, huge = draw_dot(long_sum(400)), draw_dot(long_sum(2_000))
+    assert "nslimit=0.1" in large
+    with pytest.raises(Unavailable, match=r"4,001 Values is too large") as refusal:
+        huge.svg()
+    assert "text or DOT" in refusal.value.remedy
+    assert huge._repr_mimebundle_() == {"text/plain": str(huge)}
+
+
+def test_a_drawing_takes_the_arguments_of_micrograds_notebook():
+    assert "rankdir=TB" in draw_dot(example(), format="svg", rankdir="TB")
+    with pytest.raises(ValueError, match="format='png'"):
+        draw_dot(example(), format="png")
+
+
+def test_a_drawing_is_written_as_a_file(tmp_path):
+    if shutil.which("dot") is None:
+        pytest.skip("Graphviz's `dot` is not installed: apt install graphviz")
+    assert draw_dot(example()).render(str(tmp_path / "gout")) == str(tmp_path / "gout.svg")
+    assert "</svg>" in (tmp_path / "gout.svg").read_text(encoding="utf-8")
+
+
 def test_without_dot_a_notebook_shows_text(monkeypatch):
     monkeypatch.setattr(draw, "which", lambda name: None)
     drawing = draw_dot(example())
@@ -46,9 +74,9 @@ def test_without_dot_a_notebook_shows_text(monkeypatch):
     assert drawing._repr_mimebundle_() == {"text/plain": str(drawing)}
 
 
-@pytest.mark.skipif(os.name != "posix", reason="the program is a script")
+@pytest.mark.skipif(os.name != "posix", reason="the fake `dot` is a shell script, which needs POSIX")
 @pytest.mark.parametrize("text", ["exit 1", "exec sleep 1000", "kill -SEGV $$"])
-def test_with_a_dot_that_misbehaves_a_notebook_shows_text(tmp_path, monkeypatch, text):
+def test_if_dot_misbehaves_a_notebook_shows_text(tmp_path, monkeypatch, text):
     program = tmp_path / "dot"
     program.write_text(f"#!/bin/sh\n{text}\n")
     program.chmod(0o755)

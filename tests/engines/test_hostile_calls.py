@@ -1,8 +1,8 @@
-"""The whole of a Program under calls that nobody should make: each works or raises, and no memory is touched.
+"""A Program under hostile calls: each call works or raises, and none writes outside its buffers.
 
-Hypothesis draws programs of calls: wrong shapes and types, in any order, between resizes and releases of whatever was
-handed over. The caller's buffers are slices of larger arrays, whose other doubles are canaries. At the end the program
-still computes the bits that it computed at the start.
+Hypothesis draws sequences of calls with wrong shapes and types, in any order, and resizes or releases the buffers in
+between. The caller's buffers are slices of larger arrays, whose other doubles are canaries. At the end the program must
+still compute the bits that it computed at the start.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ programs = {}
 
 
 def fresh(name):
-    """A program of three inputs that nobody has used."""
+    """Return an unused program with three inputs."""
     engine = usable(name)
     if engine.Value is None:
         return engine.prepare(workloads.load("xor"))._program
@@ -53,7 +53,7 @@ def fresh(name):
 
 
 def guarded(length):
-    """An array with canaries, and the slice between them."""
+    """Return an array with canaries at both ends, and the slice between them."""
     whole = array("d", [CANARY] * (length + 2 * GUARD))
     part = memoryview(whole)[GUARD : GUARD + length]
     part[:] = array("d", [0.25] * length)
@@ -65,7 +65,7 @@ def is_intact(whole):
 
 
 def trained(program, parameters):
-    """The bits of a training over buffers of our own, which lie between their canaries."""
+    """Train over guarded buffers, check the canaries, and return the bits of all results."""
     (theirs, parameters), (sums, gradients) = guarded(parameters), guarded(parameters)
     program.parameters, program.gradients = parameters, gradients
     program.reset()
@@ -78,11 +78,11 @@ def trained(program, parameters):
     return bits(losses), bits([loss]), bits(parameters), bits(gradients), bits(program.outputs)
 
 
-# --- what is handed over -----------------------------------------------------------------------------------------
+# --- arguments ---------------------------------------------------------------------------------------------------
 
 
 class Busy:
-    """A number that does something when it is asked for."""
+    """A number that runs `act` when it is converted."""
 
     def __init__(self, act, number):
         self._act = act
@@ -98,7 +98,7 @@ class Busy:
 
 
 class Exporter:
-    """A buffer that is another one each time it is asked, where Python has such (3.12)."""
+    """An object that exports a different buffer each time (Python 3.12 and newer)."""
 
     def __init__(self, *buffers):
         self._buffers = list(buffers)
@@ -110,12 +110,12 @@ class Exporter:
 
 USUAL = st.sampled_from([1, 1, 1, 2, 3, 4])
 STEPS = USUAL | st.sampled_from([0, 5, 9, 17, -1, 2**53, 2**53 + 1, 2**61, 2**63 - 1, 2**63, -(2**63), 10**30])
-COUNTS = STEPS | st.sampled_from([2**31 - 1, 2**40])  # so many steps could be taken
+COUNTS = STEPS | st.sampled_from([2**31 - 1, 2**40])  # numbers of steps that C could count
 oddities = st.sampled_from([None, "1", b"1", 1.0, 2.5, math.nan, math.inf, True, 1j, [], (), {}, object()])
 
 
 class Hostile:
-    """A caller of one program; what it draws decides what it does."""
+    """A caller of one program. Drawn values decide each of its actions."""
 
     def __init__(self, program, parameters, draw):
         self.program = program
@@ -123,19 +123,19 @@ class Hostile:
         self.draw = draw
         self.wholes = []
         self.mine = []
-        """What may be resized or released."""
+        """Objects that may be resized or released."""
 
     def act(self):
-        """One call; whatever is refused must say why."""
+        """Make one call; a refusal must have a message."""
         try:
             self.draw(st.sampled_from(self.ACTIONS))(self)
         except REFUSALS as error:
             assert str(error)
-        except ArithmeticError as error:  # as Python's own functions have it
+        except ArithmeticError as error:  # raised by Python's own math functions
             assert str(error) == "math range error"
 
     def kept(self, found):
-        """The same, to be resized or released later."""
+        """Return the object, and remember it for a later resize or release."""
         self.mine.append(found)
         return found
 
@@ -179,7 +179,7 @@ class Hostile:
     # buffers
 
     def buffer(self, length=None):
-        """Often one that fits."""
+        """Return a drawn buffer, which often has the right length."""
         program = self.program
         if length is None or self.draw(st.integers(0, 3)) == 0:
             length = self.draw(st.sampled_from([0, 1, 2, 3, 6, 8, 9, 10, 16, 17, 18]))
@@ -245,7 +245,7 @@ class Hostile:
             return Column(bytes([0, 1, 2]), self.draw(st.sampled_from([1, 2, 3])), one_hot=self.draw(st.booleans()))
         return Column(self.buffer(), self.count(), self.number(), self.draw(st.sampled_from([True, False, None, "x"])))
 
-    # what the caller does besides
+    # the caller's other actions
 
     def vandalise(self):
         """Resize or release something of the caller's or of the program's."""
@@ -269,7 +269,7 @@ class Hostile:
             lambda: self.mine.clear(),
             gc.collect,
         ]
-        if EXPORTS_PIN or not isinstance(victim, FixedArray):  # else the program is of no use any more, and says so
+        if EXPORTS_PIN or not isinstance(victim, FixedArray):  # otherwise the program becomes unusable, and says so
             ways += [lambda: array.append(victim, 1.0), lambda: array.extend(victim, array("d", [1.0] * 999))]
         try:
             self.draw(st.sampled_from(ways))()
@@ -310,7 +310,7 @@ def attack(name, examples):
     @given(st.data())
     def calls(data):
         hostile = Hostile(program, count, data.draw)
-        trained(program, count)  # or what is drawn would depend on the example before
+        trained(program, count)  # resets the program, so that draws do not depend on the previous example
         for _ in range(data.draw(st.integers(1, 25))):
             hostile.act()
             assert all(is_intact(whole) for whole in hostile.wholes)

@@ -1,4 +1,4 @@
-"""Networks and losses, on every engine, against micrograd's words and plain arithmetic."""
+"""Networks and losses on every engine, compared with micrograd's reprs and plain arithmetic."""
 
 import math
 import random
@@ -23,7 +23,7 @@ def test_reprs_are_micrograds(engine):
     assert repr(engine.nn.MLP(1, [1], last_linear=False)) == "MLP of [Layer of [ReLUNeuron(1)]]"
 
 
-def test_parameters_come_weights_first_neuron_by_neuron(engine):
+def test_parameters_are_ordered_by_neuron_with_weights_first(engine):
     random.seed(1337)
     model = engine.nn.MLP(2, [3, 1])
     rng = random.Random(1337)
@@ -57,7 +57,7 @@ def test_a_neuron_is_a_weighted_sum_and_an_activation(engine, activation):
     assert neuron([engine.Value(0.5), engine.Value(-2.0)]).data == expected
 
 
-def test_an_unknown_activation_is_told(engine):
+def test_an_unknown_activation_is_refused(engine):
     with pytest.raises(ValueError, match="there is no activation 'gelu'\n  Choose one of relu, tanh, linear"):
         engine.nn.Neuron(2, activation="gelu")
 

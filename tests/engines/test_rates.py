@@ -1,4 +1,4 @@
-"""Learning rates that are not numbers: refused by every engine before anything is updated."""
+"""Learning rates that are not finite numbers: every engine refuses them before it updates anything."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ONE_OF_EACH_TRAINER = ("tuple", "local-grads", "replay", *ONE_OF_EACH_KIND, "han
 
 @pytest.fixture
 def program(request):
-    """Loss x * p."""
+    """A program with the loss x * p."""
     x, p = Value(1.0), Value(1.0)
     return usable(request.param).compile(x * p, inputs=[x], parameters=[p])
 
@@ -30,20 +30,20 @@ programs = pytest.mark.parametrize("program", ONE_OF_EACH_KIND, indirect=True)
 
 @programs
 @pytest.mark.parametrize("rate", [*NOT_FINITE, *NO_NUMBERS], ids=lambda rate: repr(rate)[:5])
-def test_a_program_refuses_it_on_whichever_step(program, rate):
+def test_a_program_refuses_a_bad_rate_on_any_step(program, rate):
     kind, message = (ValueError, "a finite number, not") if rate in NOT_FINITE else (TypeError, "a number, not")
     with pytest.raises(kind, match=f"the rate must be {message}"):
         program.update(rate)
     with pytest.raises(kind, match=f"the rate must be {message}"):
         program.train(array("d", [1.0]), rate=rate)
-    for at in range(3):  # the last one's update shows in no loss
+    for at in range(3):  # no loss shows the last update
         with pytest.raises(kind, match=f"the rate of update {at} must be {message}"):
             program.train(array("d", [1.0]), rate=lambda update, at=at: rate if update == at else 0.1, steps=3)
     assert (list(program.parameters), list(program.gradients)) == ([1.0], [0.0])
 
 
 @programs
-def test_numbers_of_all_kinds_are_rates(program):
+def test_all_kinds_of_numbers_are_accepted(program):
     for rate in (0, True, 0.5, Fraction(1, 2), -0.5, 1.7e308, 5e-324):
         program.parameters[0] = 1.0
         program.train(array("d", [1.0]), rate=rate)
@@ -54,7 +54,7 @@ def test_numbers_of_all_kinds_are_rates(program):
 
 
 @programs
-def test_rates_whose_sum_is_infinite_are_finite(program):
+def test_finite_rates_with_an_infinite_sum_are_accepted(program):
     rates = [1e308, 1e308, -1e308]
     program.train(array("d", [0.0]), rate=rates.__getitem__, steps=3)
     assert list(program.parameters) == [1.0]
@@ -72,7 +72,7 @@ def test_a_schedule_that_raises_changes_nothing(program):
 
 
 class Spoiled:
-    """A workload whose second rate is that one."""
+    """A workload whose second rate is replaced by `rate`."""
 
     def __init__(self, workload, rate):
         self._workload = workload
@@ -88,8 +88,8 @@ class Spoiled:
 
 @pytest.mark.parametrize("rate", NOT_FINITE[:3])
 @pytest.mark.parametrize("name", ONE_OF_EACH_TRAINER)
-def test_so_does_every_trainer(name, rate):
-    """On the last step, too, after which no loss could show it."""
+def test_every_trainer_refuses_a_bad_rate(name, rate):
+    """This includes the last step, after which no loss would show the update."""
     trainer = usable(name).prepare(Spoiled(workloads.load("xor"), rate))
     trainer.train(4)
     before = list(trainer.parameters())
@@ -99,8 +99,8 @@ def test_so_does_every_trainer(name, rate):
     assert list(trainer.parameters()) == before
 
 
-def test_every_interpreted_engine_shares_that_trainer():
-    """Or it would have to be named above."""
+def test_every_interpreted_engine_uses_one_of_these_trainers():
+    """An engine with another kind of trainer would have to be listed in ONE_OF_EACH_TRAINER."""
     kinds = {type(engines.load(name).prepare(workloads.load("xor"))) for name in ("tuple", "local-grads", "replay")}
     for name in engines.names():
         engine = engines.load(name)

@@ -1,4 +1,4 @@
-"""What `side_by_side` makes of blocks, how it takes up a file again, and one real process. No duration is asserted."""
+"""`side_by_side`: its statistics over blocks, resuming from a file, and one real process. Asserts no duration."""
 
 import itertools
 import json
@@ -27,11 +27,11 @@ def figures(seconds, bits="same"):
 
 
 def blocks(*ratios, bits="same"):
-    """Blocks in which each was as much slower as the machine was: only the ratio within a block stays the same."""
+    """Return blocks on a machine that gets slower and slower, so only the ratio within a block means something."""
     return [{"base": figures(1.0 + n), "head": figures((1.0 + n) * each, bits)} for n, each in enumerate(ratios)]
 
 
-def test_the_ratio_is_made_within_blocks():
+def test_the_ratio_is_computed_within_blocks():
     found = ratio(blocks(*[1.02] * 12), "step_seconds")
     assert (found.value, found.low, found.high) == pytest.approx((1.02, 1.02, 1.02))
 
@@ -42,7 +42,7 @@ def test_the_interval_leaves_out_a_disturbed_block():
     assert 0.98 < found.low < 1.0 < found.high < 1.02
 
 
-def test_two_blocks_bound_nothing():
+def test_two_blocks_give_no_bounds():
     row = summary("a/b", blocks(1.0, 1.0))
     assert row.intervals["steps"] == Interval(1.0, 0.0, math.inf)
     assert len(failures(row, LIMITS)) == len(LIMITS)
@@ -64,14 +64,14 @@ def test_an_engine_may_compile_nothing(base, head, expected):
         (Interval(1.04, 0.95, 1.09), False),  # more blocks would hardly help
     ],
 )
-def test_blocks_are_added_where_they_may_decide(interval, expected):
+def test_blocks_are_added_to_undecided_cells(interval, expected):
     assert (
         undecided(Row("a/b", 12, {"steps": interval, "steps, paced": Interval(1, 0, 9)}, True), LIMITS, 0.02)
         == expected
     )
 
 
-def test_every_failure_is_told():
+def test_every_failure_is_listed():
     slow = summary("slow/b", blocks(*[1.1] * 5))
     other = summary("other/b", blocks(*[1.0] * 5, bits="others"))
     none = summary("none/b", [], problem="exit code 1")
@@ -99,7 +99,7 @@ def test_instructions_have_a_ratio_or_a_reason():
     assert "- a/b: instructions are not countable: SIGILL" in table([not_counted], limits)
 
 
-def test_bits_take_both_zeros_for_one_and_every_nan():
+def test_digests_ignore_the_sign_of_zero_and_nan_payloads():
     digest = side_by_side_worker.digest
     assert digest([0.0, math.nan], [1.0]) == digest([-0.0, -math.nan], [1.0])
     assert digest([1.0]) != digest([math.nextafter(1.0, 2.0)])
@@ -113,7 +113,7 @@ class Options:
 
 
 class Processes:
-    """In place of processes: the same figures each time, until one fails."""
+    """A fake for processes: returns the same figures each time, until one fails."""
 
     def __init__(self, fails_at=math.inf):
         self.fails_at = fails_at
@@ -146,9 +146,9 @@ def test_every_block_has_one_process_of_each_checkout(folders):
     assert [comparison.row(cell).blocks for cell in ("a/x", "b/x")] == [3, 3]
 
 
-def test_a_file_is_taken_up_again(folders, tmp_path):
+def test_a_file_is_resumed(folders, tmp_path):
     out = tmp_path / "out.json"
-    first = Comparison(folders, out, Processes(fails_at=6))  # two scouts, a block, half a block
+    first = Comparison(folders, out, Processes(fails_at=6))  # two scouts, one block, half a block
     side_by_side.compare(first, ["a/x"], Options, LIMITS)
     assert failures(first.row("a/x"), {}) == ["killed"]
     assert len(json.loads(out.read_text())["blocks"]["a/x"]) == 1
@@ -175,7 +175,7 @@ def test_undecided_cells_get_more_blocks(folders):
     assert comparison.row("calm/x").blocks == 3 < comparison.row("noisy/x").blocks < 60
 
 
-def test_figures_of_other_sources_do_not_mix(folders, tmp_path):
+def test_figures_of_different_sources_are_not_mixed(folders, tmp_path):
     out = tmp_path / "out.json"
     comparison = Comparison(folders, out, Processes())
     comparison.block("a/x", 1)
@@ -203,7 +203,7 @@ def test_a_process_that_fails_says_why():
 
 @pytest.mark.parametrize("cell", ["rerolled-tcc/xor", "rerolled-numpy/xor"])
 def test_callgrind_counts_a_real_process(cell):
-    """C, and NumPy's calls."""
+    """One engine spends its steps in C, the other in NumPy's calls."""
     if not shutil.which("valgrind"):
         pytest.skip("valgrind is not installed: `apt install valgrind`")
     try:
@@ -213,7 +213,7 @@ def test_callgrind_counts_a_real_process(cell):
     assert side_by_side.instructions(ROOT, cell) > 50
 
 
-def test_instructions_are_a_dumps_total(monkeypatch):
+def test_instructions_are_the_total_of_a_dump(monkeypatch):
     dump = "version: 1\nevents: Ir\nfn=(1) f\n5 10\ntotals: 1234\n"
     assert side_by_side._everything(dump) == 1234.0
     monkeypatch.setattr(side_by_side.shutil, "which", lambda _: None)

@@ -1,4 +1,4 @@
-"""Engines with suffixes compute what their suffix allows: the reference's bits, or an error within the bound."""
+"""Engines with suffixes: each computes the reference's bits or, if its suffix says so, stays within its error bound."""
 
 from __future__ import annotations
 
@@ -37,31 +37,31 @@ WORKLOAD, STEPS = "mlp-16x9x4", 200
 
 
 @pytest.mark.parametrize("name", STRICT)
-def test_flags_that_fuse_nothing_keep_the_bits(name):
+def test_engines_that_fuse_nothing_keep_the_bits(name):
     assert engines.load(name).strict
     trains_alike(usable(name), *classifier(), CLASSIFIER_ROWS, 3, 11)
 
 
 @functools.cache
 def trained(name):
-    """Losses, parameters and sizes after some steps."""
+    """Return the losses and parameters after some steps, and the trainer's sizes."""
     trainer = usable(name).prepare(workloads.load(WORKLOAD))
     trainer.train(STEPS)
     return [*trainer.losses, *trainer.parameters()], trainer.sizes
 
 
 @pytest.mark.parametrize("name", BY_HAND)
-def test_c_by_hand_keeps_the_bits_on_every_processor(name):
+def test_generic_handwritten_c_keeps_the_bits(name):
     assert trained(name)[0] == trained("tuple")[0]
 
 
 @pytest.mark.parametrize("name", FUSED)
-def test_what_fuses_stays_within_its_bound_and_has_other_bits(name):
+def test_fused_engines_stay_within_their_bound_and_change_bits(name):
     engine, (found, _), (expected, _) = usable(name), trained(name), trained("tuple")
     assert not engine.strict
     assert "one rounding for two" in engine.idea
     assert found == promised(name, expected)
-    assert found != expected, "it fuses something"
+    assert found != expected, "the engine fuses nothing"
 
 
 @pytest.mark.parametrize(
@@ -71,15 +71,15 @@ def test_what_fuses_stays_within_its_bound_and_has_other_bits(name):
         *((name, 2) for name in ("rerolled-gcc-generic", "rerolled-clang-generic-fma", "handwritten-generic-fma")),
     ],
 )
-def test_a_record_says_how_wide_the_vectors_of_the_c_are(name, doubles):
-    """-mfma brings AVX along, and no vector gets wider for it."""
+def test_a_record_holds_the_vector_width_of_the_c(name, doubles):
+    """-mfma also enables AVX, but vectors must not get wider."""
     assert usable(name).vector_doubles == doubles
     assert trained(name)[1]["vector_doubles"] == doubles
 
 
 @pytest.mark.parametrize("name", ["tcc", "clang-O1", "clang-O1-whole", "clang-O1-published", "handwritten-generic"])
-def test_a_record_says_how_many_compilers_shared_the_units(name):
-    """No more than there are cores; and one huge function keeps one compiler busy."""
+def test_a_record_holds_the_number_of_parallel_compilers(name):
+    """There are no more compilers than cores, and a single huge function needs one compiler."""
     sizes = trained(name)[1]
     units, at_once = sizes["translation_units"], sizes["parallel_compilers"]
     assert 1 <= at_once == min(units, CORES)
@@ -94,9 +94,9 @@ def test_a_native_engine_has_the_widest_vectors(name):
     assert engine.native == any(flag in engine.flags for flag in toolchains.NATIVE)
 
 
-def test_a_processor_without_fused_operations_is_told(monkeypatch):
+def test_a_processor_without_fma_is_refused(monkeypatch):
     if not toolchains.IS_X86 or shutil.which("clang") is None:
-        pytest.skip("only x86 has processors without: or there is no clang: apt install clang")
+        pytest.skip("needs an x86 processor, since only x86 has models without FMA, and Clang: apt install clang")
     monkeypatch.setattr(toolchains, "macros", lambda tool, flags: frozenset())
     for name in ("clang-O1-fma", "rerolled-clang-fma", "handwritten-fma"):
         with pytest.raises(engines.Unavailable, match="no fused multiply-add\n  Use the engine without the suffix"):

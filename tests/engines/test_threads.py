@@ -1,4 +1,4 @@
-"""Several threads: each with programs of its own, all over one graph, or by mistake all in one program."""
+"""Several threads: each with its own programs, all compiling one graph, or all calling one program by mistake."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def engine(request):
 
 @pytest.fixture
 def impatient():
-    """Threads take turns as often as they can."""
+    """Make threads switch as often as possible."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
@@ -36,7 +36,7 @@ def impatient():
 
 
 def together(*functions):
-    """What they return, run at the same time."""
+    """Run the functions at the same time and return their results."""
     start = threading.Barrier(len(functions))
 
     def run(function):
@@ -51,7 +51,7 @@ def together(*functions):
 
 
 def square(engine):
-    """Loss (x * p) ** 2."""
+    """Compile a program with the loss (x * p) ** 2."""
     x, p = Value(1.0), Value(2.0)
     return engine.compile((x * p) ** 2, inputs=[x], parameters=[p], outputs=[x * p])
 
@@ -71,16 +71,16 @@ RUNNING = "this Program is already running: in another thread, or its rate sched
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_schedule_may_not_call_the_program_whose_rate_it_gives(engine, name):
+def test_a_schedule_may_not_call_its_own_program(engine, name):
     program = square(engine)
     with pytest.raises(RuntimeError, match=RUNNING):
         program.train(array("d", [1.0]), rate=lambda update: CALLS[name](program))
-    assert (list(program.parameters), program.forward()) == ([2.0], 4.0), "and it runs again"
+    assert (list(program.parameters), program.forward()) == ([2.0], 4.0), "the program no longer works"
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_program_runs_in_one_thread_at_a_time(engine, name):
-    """A schedule that waits holds the first thread inside of a call."""
+    """A schedule that waits keeps the first thread inside a call."""
     program, is_in, may_go_on = square(engine), threading.Event(), threading.Event()
 
     def rate(update):
@@ -100,7 +100,7 @@ def test_a_program_runs_in_one_thread_at_a_time(engine, name):
     assert list(program.parameters) == [2.0 - 0.25 * 4.0]
 
 
-def test_threads_that_all_use_one_program(engine, impatient):
+def test_threads_that_share_one_program(engine, impatient):
     """Every call either runs alone or is refused."""
     program, rows = square(engine), array("d", [1.0] * 20)
     refused = []
@@ -118,7 +118,7 @@ def test_threads_that_all_use_one_program(engine, impatient):
     assert program.forward() == 4.0
 
 
-# --- programs of their own ---------------------------------------------------------------------------------------
+# --- one program per thread --------------------------------------------------------------------------------------
 
 
 def graph_of(engine):
@@ -143,7 +143,7 @@ def test_threads_compile_the_same_graph(engine, impatient):
     assert {v._row for v in loss.topo()} == {-1}
 
 
-def test_threads_compile_and_train_graphs_of_their_own(engine, impatient):
+def test_threads_compile_and_train_their_own_graphs(engine, impatient):
     graph, kinds = classifier()
     rows, rates = [[0.1 * n * row for n in range(6)] for row in range(3)], [0.1] * 6
     expected = train_by_hand(graph, kinds, graph.numbers, rows, rates, 2, 12)
@@ -170,17 +170,17 @@ def test_threads_train_workloads(name, impatient):
     assert together(*[train] * THREADS) == [alone] * THREADS
 
 
-# --- what threads share ------------------------------------------------------------------------------------------
+# --- state that threads share ------------------------------------------------------------------------------------
 
 
 def test_the_collector_runs_again_after_the_last_compilation():
-    """In whatever order they begin and end."""
+    """Compilations may begin and end in any order."""
     assert gc.isenabled()
     first, second = COLLECTOR.paused(), COLLECTOR.paused()
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)
-    assert not gc.isenabled(), "one still compiles"
+    assert not gc.isenabled(), "the collector runs while the second compilation is still active"
     second.__exit__(None, None, None)
     assert gc.isenabled()
 

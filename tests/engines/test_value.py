@@ -1,4 +1,4 @@
-"""The Value API as published, and what micrograd itself can't: depth without recursion, and cycles told."""
+"""The Value API as published, and what micrograd lacks: deep graphs without recursion, and an error for cycles."""
 
 import gc
 import math
@@ -8,6 +8,7 @@ import pytest
 import engines
 from engines.api import CyclicGraph
 from tests.engines.ladder import of_each_value
+from tests.engines.programs import every_operator, readme
 
 PUBLISHED = ("baseline", "tuple")
 
@@ -18,8 +19,6 @@ def Value(request):
 
 
 def test_numbers_of_the_readme(Value):
-    from tests.engines.programs import readme
-
     (a, b), g = readme(Value)
     g.backward()
     assert (f"{g.data:.4f}", f"{a.grad:.4f}", f"{b.grad:.4f}") == ("24.7041", "138.8338", "645.5773")
@@ -59,16 +58,66 @@ def test_children_as_published():
     assert (a * a)._prev == (a, a)
 
 
-@pytest.mark.parametrize("engine", PUBLISHED)
-def test_closures_as_published(engine):
-    a, b = (engines.load(engine).Value(x) for x in (2.0, 5.0))
-    c = a * b
-    c.grad = 1
-    c._backward()
+def test_one_node_propagates_by_hand(Value):
+    a, b = Value(2.0), Value(5.0)
+    product = a * b
+    product.grad = 1
+    product._backward()
+    a._backward()
     assert (a.grad, b.grad) == (5.0, 2.0)
 
 
-def test_topo_puts_operands_first_left_to_right(Value):
+def test_nodes_in_reverse_order_by_hand_are_backward(Value):
+    _, out = every_operator(Value)
+    order = out.topo()
+    out.backward()
+    at_once = [v.grad for v in order]
+    for v in order:
+        v.grad = 0
+    out.grad = 1
+    for v in reversed(order):
+        v._backward()
+    assert [v.grad for v in order] == at_once
+
+
+@pytest.mark.parametrize("engine", [*PUBLISHED, "slots", "hoisted", "replay"])
+def test_a_program_may_add_an_operation_with_its_own_closure(engine):
+    Value = engines.load(engine).Value
+    x = Value(0.5)
+    y = Value(math.sin(x.data), (x,), "sin")
+
+    def _backward():
+        x.grad += math.cos(x.data) * y.grad
+
+    y._backward = _backward
+    inner = y._backward
+    calls = []
+
+    def hooked():
+        calls.append(y.grad)
+        inner()
+
+    y._backward = hooked
+    (y * 3.0).backward()
+    assert x.grad == math.cos(0.5) * 3.0
+    assert calls == [3.0]
+
+
+@pytest.mark.parametrize("engine", ["local-grads", "tcc"])
+def test_an_engine_without_backward_functions_refuses_a_closure(engine):
+    y = engines.load(engine).Value(0.5) * 2
+    with pytest.raises(AttributeError, match=r"(?s)no backward functions.*--engine hoisted"):
+        y._backward = print
+
+
+def test_a_recorded_operation_cannot_be_renamed():
+    y = engines.load("tcc").Value(0.5) ** 2
+    with pytest.raises(AttributeError, match="Use `label`"):
+        y._op = "squared"
+    assert y._op == "**2"
+
+
+def test_topo_lists_operands_first_from_left_to_right(Value):
     a, b = Value(1.0), Value(2.0)
     left, right = a * b, a + 3.0
     root = left - right
@@ -96,12 +145,12 @@ def test_a_chain_of_100_000_additions_differentiates(Value):
         x = x + a
     x.backward()
     assert (x.data, a.grad) == (100_001.0, 100_001.0)
-    # A deep graph must also go away without recursion.
+    # Freeing a deep graph must not recurse either.
     del x
     gc.collect()
 
 
-def test_a_cycle_made_by_hand_is_told(Value):
+def test_a_cycle_made_by_hand_is_refused(Value):
     a = Value(1.0, label="a")
     b = a + 1.0
     c = b * 2.0
@@ -117,7 +166,7 @@ def test_an_exponent_must_be_a_number(Value):
 
 @pytest.mark.parametrize("exponent", [math.inf, -math.inf, math.nan, 10**309, -(10**400)], ids=lambda k: repr(k)[:5])
 def test_an_exponent_must_be_finite(Value, exponent):
-    """Infinity and NaN are not numbers that a tape or a C program holds; an int beyond all floats takes forever."""
+    """A tape and C can't hold infinity or NaN as constants, and powers with an int beyond all floats take forever."""
     for base in (2.0, 1.0, 0.0, -1.0):
         with pytest.raises(
             ValueError, match=r"exponent of \*\* must be a finite number, not .*\n  Powers are constants"
@@ -125,7 +174,7 @@ def test_an_exponent_must_be_finite(Value, exponent):
             Value(base) ** exponent
 
 
-def test_division_makes_a_power_of_its_own_each_time(Value):
+def test_each_division_makes_its_own_power_node(Value):
     a, b = Value(1.0), Value(4.0)
     first, second = a / b, a / b
     powers = [v for v in (first + second).topo() if v._op == "**-1"]

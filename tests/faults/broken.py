@@ -1,4 +1,4 @@
-"""A kind whose batches break, each in its own way: what the campaign must survive and count."""
+"""A fault kind whose batches fail in different ways, all of which the campaign must survive and count."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ def run(batch, tally):
     if batch.index == 1:
         os.abort()
     if batch.index == 2:
-        # Its victim has a session of its own, and must not outlive it.
+        # The victim runs in its own session, and must still not outlive the batch.
         victim = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
         (batch.folder.parent.parent / "victim").write_text(str(victim.pid))
         time.sleep(600)

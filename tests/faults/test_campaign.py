@@ -1,4 +1,4 @@
-"""Batches in processes of their own, what is kept of them, and the page that is made of it."""
+"""Batches run in separate processes, their results are kept, and a page summarises the results."""
 
 import json
 import tempfile
@@ -25,12 +25,12 @@ def test_a_batch_that_dies_is_a_crash_and_one_that_stays_is_a_hang(tmp_path, mon
     counts = [{name: getattr(tally, name) for name in COUNTS if getattr(tally, name)} for tally in found]
     assert counts == [{}, {"crashes": 1}, {"hangs": 1}, {"crashes": 1}, {"torn": 1}]
     assert "the batch's own mistake" in found[3].notes[0]
-    assert found[3].tries == 1, "what was tried before counts"
+    assert found[3].tries == 1, "tries before the failure count"
     victim = int((tmp_path / "victim").read_text())
     assert not psutil.pid_exists(victim) or psutil.Process(victim).status() == psutil.STATUS_ZOMBIE
 
 
-def test_a_campaign_goes_on_where_it_ended(tmp_path, monkeypatch):
+def test_a_campaign_resumes_where_it_stopped(tmp_path, monkeypatch):
     ran = []
 
     def one(kind, index, seed, commit, **rest):
@@ -47,12 +47,12 @@ def test_a_campaign_goes_on_where_it_ended(tmp_path, monkeypatch):
     with Kept("kills", tmp_path).path.open("a") as file:
         file.write('{"kind": "kills", "ind')  # cut short by a kill
     assert len(run(1.0)) == kinds.load("kills").BATCHES
-    assert sorted(ran) == list(range(kinds.load("kills").BATCHES)), "each once"
+    assert sorted(ran) == list(range(kinds.load("kills").BATCHES)), "each batch runs once"
     run(0.1, seed=2)
     assert len(ran) == kinds.load("kills").BATCHES + 2, "another seed is another campaign"
     monkeypatch.setattr(campaign.facts, "commit", lambda folder: "def")
     run(0.1, seed=2)
-    assert len(ran) == kinds.load("kills").BATCHES + 4, "other code, too"
+    assert len(ran) == kinds.load("kills").BATCHES + 4, "another commit is another campaign, too"
 
 
 def test_a_share_is_spread_over_all_batches():
@@ -60,7 +60,7 @@ def test_a_share_is_spread_over_all_batches():
     assert planned("kills", 0.5) == list(range(0, 20, 2))
 
 
-def test_the_page_has_every_kind_and_no_trace_of_the_machine():
+def test_the_page_has_every_kind_and_no_path_of_the_machine():
     bad = Tally(tries=10)
     bad.count("torn", "half a record")
     found = {"kills": [done(0), done(1, tally=bad)], "disks": [done(kind="disks", tally=Tally(), skipped="no disks")]}
@@ -81,7 +81,7 @@ def test_tallies_add_up():
 
 
 @pytest.mark.parametrize("name", kinds.NAMES)
-def test_every_kind_says_what_it_is(name):
+def test_every_kind_describes_itself(name):
     kind = kinds.load(name)
     assert name == kind.NAME
     assert kind.FAULTS

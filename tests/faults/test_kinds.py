@@ -1,4 +1,4 @@
-"""A small share of each kind finds nothing; and each kind finds what was planted for it."""
+"""A small share of each fault kind finds no failures, and each kind finds the faults that are planted for it."""
 
 import random
 import subprocess
@@ -24,7 +24,7 @@ def batch(tmp_path):
 
 
 def alone(text, *arguments):
-    """Run in a process of its own, which takes in orphans: the tests' own must not."""
+    """Run the text in a separate process that adopts orphans, which the tests' process must not do."""
     command = [
         sys.executable,
         "-c",
@@ -39,7 +39,7 @@ def alone(text, *arguments):
 
 @pytest.fixture(scope="module")
 def environment():
-    """Victims run in the harness's own environment; it is made where that is possible."""
+    """Make the harness's environment, in which victims run; skip the tests where that is impossible."""
     made = alone("from faults.sandbox import interpreter; print(interpreter())")
     if NoEnvironment.__name__ in made.stderr:
         pytest.skip("no worker environment can be made here")
@@ -55,7 +55,7 @@ tally = Tally(); kills._try(Path(sys.argv[1]), Random(3), 3.0, tally, "kill"); p
 
 
 @pytest.mark.skipif(bool(kills.lacks()), reason=kills.lacks())
-def test_a_run_that_was_killed_is_completed(environment, tmp_path):
+def test_a_killed_run_is_completed(environment, tmp_path):
     said = alone(f"exec({TRY!r})", str(tmp_path))
     assert said.stdout.startswith("0 "), said.stdout + said.stderr
 
@@ -75,7 +75,7 @@ def test_an_engine_that_crashes_is_one_failed_record(environment, tmp_path):
     assert said.stdout.startswith("0 "), said.stdout + said.stderr
 
 
-def test_every_engine_has_a_name_of_its_own_and_an_expectation():
+def test_every_engine_has_a_unique_name_and_an_expectation():
     names = [engine.name for engine in ENGINES]
     assert len({*names}) == len(names)
     assert {*names} == {*EXPECTED}
@@ -97,11 +97,11 @@ except OSError as error:
 
 
 @pytest.mark.skipif(bool(disks.lacks()), reason=disks.lacks())
-def test_a_disk_is_filled_and_becomes_read_only_where_nobody_else_sees_it(tmp_path):
+def test_a_disk_is_filled_and_made_read_only_in_a_private_mount(tmp_path):
     said = alone(f"exec({FILL!r})", str(tmp_path))
     refused, *rest = said.stdout.split("\n")
     if refused or "permission" in said.stderr:
-        pytest.skip(f"no mount is permitted: {refused or said.stderr}")
+        pytest.skip(f"mounting is not permitted: {refused or said.stderr}")
     assert rest == ["True", "30", ""], said.stderr
     assert list(tmp_path.iterdir()) == []
 
@@ -111,7 +111,7 @@ def test_a_disk_is_filled_and_becomes_read_only_where_nobody_else_sees_it(tmp_pa
 
 def test_damaged_files_are_accepted_or_refused(batch, monkeypatch):
     monkeypatch.setattr(inputs, "TRIES", 300)
-    monkeypatch.setattr(inputs, "_limit_memory", lambda: None)  # it would hold for the tests after this one
+    monkeypatch.setattr(inputs, "_limit_memory", lambda: None)  # the limit would also apply to later tests
     tally = Tally()
     inputs.run(batch, tally)
     assert (tally.tries, tally.notes) == (300, [])
@@ -132,7 +132,7 @@ def refuses(path):
 
 @pytest.mark.skipif(bool(inputs.lacks()), reason=inputs.lacks())
 @pytest.mark.parametrize(("reader", "count"), [(fails, "crashes"), (hangs, "hangs"), (refuses, ""), (str, "")])
-def test_any_other_error_is_counted_and_so_is_a_hang(reader, count, monkeypatch):
+def test_unexpected_errors_and_hangs_are_counted(reader, count, monkeypatch):
     inputs.signal.signal(inputs.signal.SIGALRM, inputs._too_late)
     tally = Tally()
     inputs._check(tally, "here", 0.2, reader, Path("x"))
@@ -169,7 +169,7 @@ def test_extreme_graphs_keep_the_reference_bits(name, batch, monkeypatch):
 
 
 @pytest.mark.parametrize(("right", "wrong"), [("< 0.0 ? 0.0", "<= 0.0 ? 1e-300"), ("-1.0", "-1.0000000000000002")])
-def test_a_mistake_in_the_c_is_found_among_them(right, wrong, batch, monkeypatch):
+def test_extreme_graphs_find_a_mistake_in_the_c(right, wrong, batch, monkeypatch):
     engine = some_graphs(monkeypatch)
     generate = engine.generate
 
@@ -227,7 +227,7 @@ def test_c_that_computes_something_else_is_found(tmp_path, monkeypatch):
     assert (tally.crashes, tally.mismatches) == (0, 1)
 
 
-def test_each_form_goes_through_some_batch():
+def test_every_form_is_in_a_batch():
     pairs = list(sanitizers.pairs())
     assert {name for name, _ in pairs} == {*sanitizers.FORMS, sanitizers.EXTENSION}
     assert {about for _, about in pairs} == {*sanitizers.SUBJECTS}

@@ -1,4 +1,4 @@
-"""What the campaign sees of a victim: its processes, whatever they call themselves, and the files that it touches."""
+"""The campaign finds all processes of a victim, daemons included, and all files that the victim touches."""
 
 import os
 import subprocess
@@ -45,7 +45,7 @@ def test_a_daemon_is_found_and_ended():
     assert said.stdout.split() == ["1", "0"], said.stderr
 
 
-def test_what_is_touched_is_seen(tmp_path):
+def test_touched_files_are_found(tmp_path):
     sandbox = Sandbox(tmp_path / "box")
     assert sandbox.touched() == []
     (sandbox.folder / "tmp" / "zoomgrad-x").mkdir()
@@ -74,7 +74,7 @@ def store(tmp_path):
     return Store(tmp_path / "run")
 
 
-def test_a_record_that_is_lost_or_torn_is_counted(store):
+def test_lost_and_torn_records_are_counted(store):
     before = dict(list(on_disk(store).items())[:3])
     tally = Tally()
     check_whole(store, tally, "before")
@@ -87,11 +87,11 @@ def test_a_record_that_is_lost_or_torn_is_counted(store):
     check_kept(None, before, tally, "after")
     check_whole(store, tally, "after")
     assert tally.lost == 3
-    assert tally.torn == 2, "one is cut short, and one has times but no result"
+    assert tally.torn == 2, "one record is cut short, and one has times but no result"
     assert "is gone" in tally.notes[0]
 
 
-def test_a_run_without_all_its_records_is_not_complete(store):
+def test_a_run_that_lacks_records_is_not_complete(store):
     (store.folder / "report.html").write_text("")
     for path in (store.folder / "records").glob("tcc--cpython-3.13--xor--*.json"):
         path.unlink()

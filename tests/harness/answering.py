@@ -1,8 +1,8 @@
-"""One `zoomgrad` process that runs many commands: starting one for each takes seconds of imports.
+"""One `zoomgrad` process that runs many commands, because starting a process for each takes seconds of imports.
 
 `python -m tests.harness.answering` reads a JSON list of arguments per line and writes a JSON object per line:
-`returncode`, `stdout` and `stderr` of that command and of all that it started. Commands share the process, so use it
-for those that keep nothing in memory: questions, usage errors, exports.
+`returncode`, `stdout` and `stderr` of that command and of all processes that it started. Commands share the process, so
+use it only for those that keep nothing in memory: questions, usage errors, exports.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ SECONDS = 300
 
 
 class Answering:
-    """The caller's end."""
+    """The caller's side of the shared process."""
 
     def __init__(self, **options):
         command = [sys.executable, "-m", "tests.harness.answering"]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options)
 
     def __call__(self, *arguments):
-        """What a finished `zoomgrad` process with these arguments would leave behind."""
+        """Run `zoomgrad` with these arguments; return its exit code and output, as `subprocess.run` would."""
         self._process.stdin.write(json.dumps([str(argument) for argument in arguments]) + "\n")
         self._process.stdin.flush()
         command = f"zoomgrad {' '.join(map(str, arguments))}"
@@ -56,7 +56,7 @@ class Answering:
 
 @contextlib.contextmanager
 def captured(descriptor, stream):
-    """A file that takes what anybody writes to the descriptor, processes that are started meanwhile included."""
+    """Yield a file that receives everything written to the descriptor, also by processes started meanwhile."""
     kept = os.dup(descriptor)
     with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
         os.dup2(file.fileno(), descriptor)
@@ -81,11 +81,11 @@ def answer(arguments):
             code = 0
         except SystemExit as end:
             code = end.code or 0
-            if not isinstance(code, int):  # Python prints such a code, and ends with 1
+            if not isinstance(code, int):  # Python prints such a code and exits with 1
                 print(code, file=sys.stderr)
                 code = 1
         except BaseException:
-            traceback.print_exc()  # as Python does before it ends
+            traceback.print_exc()  # as Python does before it exits
             code = 1
         sys.stdout.flush()
         sys.stderr.flush()
@@ -97,8 +97,8 @@ def answer(arguments):
 
 
 def main():
-    """WorkerResult until the input ends."""
-    # Commands read nothing of ours, and what they print is no answer.
+    """Answer commands until the input ends."""
+    # Commands must not read the questions, and their output must not mix with the answers.
     questions, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(STANDARD_OUTPUT), "w")
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)

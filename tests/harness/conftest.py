@@ -1,4 +1,4 @@
-"""What tests of the process boundary share: a script that stands in for a worker."""
+"""Fixture for tests of the process boundary: a script in place of a worker."""
 
 import sys
 
@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def stand_in(tmp_path):
-    """`stand_in(text)`: a program that is started as the interpreter, and is this Python script."""
+    """`stand_in(text)`: a program that can be started as an interpreter but always runs this Python script."""
 
     def make(text):
         program = tmp_path / "stand-in"

@@ -1,9 +1,10 @@
-"""How often the gate is wrong: `python -m tests.harness.gate_trials FOLDER` prints a table.
+"""Error rates of the gate: `python -m tests.harness.gate_trials FOLDER` prints a table.
 
-First a baseline run is made, as CONTRIBUTING.md says. False alarms: runs of the same sources, compared with it; and
-each as it is by then with the one before, with nothing measured again. Misses: runs in which one engine was slowed down
-on purpose, compared with the baseline run. Everything is real but the slowdown: plan, workers, suspects measured again.
-Each trial is kept as a line of FOLDER/trials.jsonl, and is not made again.
+The script first makes a baseline run, as CONTRIBUTING.md describes. To count false alarms, it measures the same sources
+again and compares each run with the baseline run; then it compares the same run, as it is by then, with the previous
+one, without measuring suspects again. To count misses, it slows one engine down on purpose and compares the run with
+the baseline run. Everything except the slowdown is real: the plan, the workers, and the repeated measurement of
+suspects. Each trial is kept as a line of FOLDER/trials.jsonl and is not repeated.
 """
 
 import argparse
@@ -25,7 +26,7 @@ from results.store import Store
 SLOWED = {"engine": "tcc", "workload": "xor"}
 BASELINE_RUN, SAME, PAIR = "baseline run", "the same again", "the same again, against the run before"
 PRECISION = 0.05
-"""Of the baseline run."""
+"""Precision of the baseline run's speedups."""
 
 
 class Silent:
@@ -36,7 +37,7 @@ class Silent:
 
 
 def planted(factor):
-    """An `Isolate` under which one engine takes `factor` times as long."""
+    """Return an `Isolate` that makes one engine take `factor` times as long."""
 
     def slowed(task, python, job, **choices):
         if task == "measure" and all(job[key] == value for key, value in SLOWED.items()):
@@ -47,10 +48,10 @@ def planted(factor):
 
 
 def measured(folder, name, run_worker=isolate, **choices):
-    """A schedule that has measured a smoke run there."""
+    """Measure a smoke run in that folder, and return its schedule."""
     plan = planning.plan("smoke", interpreters.discover(), command=["gate_trials"], **choices)
     run = plan.run.model_copy(update={"id": name})
-    shutil.rmtree(folder / name, ignore_errors=True)  # of a trial that was interrupted
+    shutil.rmtree(folder / name, ignore_errors=True)  # left by an interrupted trial
     store = Store.create(run, under=folder)
     schedule = Schedule(replace(plan, run=run), store, run_worker, environments.environment, Silent())
     schedule.execute()
@@ -58,7 +59,7 @@ def measured(folder, name, run_worker=isolate, **choices):
 
 
 def trial(schedule, baseline_run, again=True):
-    """Whether the gate fails a run, and why."""
+    """Return whether the gate fails a run, and why."""
     gate = Gate(baseline_run, read_limits(ROOT / "pyproject.toml"))
     rerun = settle(schedule, gate) if again else ""
     failing = [verdict for verdict in gate.verdicts(schedule.store) if verdict.fails]

@@ -44,7 +44,7 @@ def measured(engine, block, **fields):
 
 
 def kept(folder, name="2025-01-01T000000-smoke", **fields):
-    """The store of such a run with all its records, in that folder of runs."""
+    """Write such a run with all its records into that folder of runs, and return its store."""
     store = Store.create(run(name, **fields), under=folder)
     for engine in STEPS:
         for block in range(store.run.blocks):

@@ -1,7 +1,7 @@
-"""How long the command line takes to start: `python -m tests.harness.start [ROUNDS]` prints a table. It is no test.
+"""Start-up times of the command line: `python -m tests.harness.start [ROUNDS]` prints a table. This is not a test.
 
-Commands take turns, so that whatever else the machine does disturbs all of them alike; a median is of all rounds. CPU
-time is that of the command and of all that it started, and moves less than wall time where other programs run.
+Commands take turns, so that other load on the machine disturbs all of them equally; medians are over all rounds. CPU
+time covers the command and all processes that it started. It varies less than wall time while other programs run.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def seconds(command: list[str]) -> tuple[float, float]:
 
 
 def main(rounds: int = 15) -> None:
-    """Print medians, and what each command takes more than `python -c pass`."""
+    """Print medians, and how much longer each command takes than `python -c pass`."""
     nothing = [sys.executable, "-c", "pass"]
     commands = {"python -c pass": nothing}
     commands |= {" ".join(("zoomgrad", *words)): [sys.executable, "-m", "harness", *words] for words in COMMANDS}
     for command in commands.values():
-        seconds(command)  # fills the caches: the system's of files, ours of interpreters
+        seconds(command)  # fills the system's file cache and our cache of interpreters
     times = {name: [] for name in commands}
     for _ in range(rounds):
         for name, command in commands.items():

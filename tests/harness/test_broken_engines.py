@@ -1,4 +1,4 @@
-"""Engines that people drop in, broken: every command goes on without them, and names them."""
+"""Broken engine files that a user added: every command names them and continues without them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ENGINES = tuple(map(engine, ("bad-check", "leaving", "bad-supports", "..", "a/b"
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """A checkout with two engine files of somebody's own: its folder."""
+    """Folder of a checkout with two added engine files."""
     folder = tmp_path_factory.mktemp("checkout")
     (ROOT / ".zoomgrad").mkdir(exist_ok=True)
     for part in ("datasets", "harness", "reports", "results", "requirements", ".zoomgrad"):
@@ -87,7 +87,7 @@ def zoomgrad(project, tmp_path):
     return start
 
 
-def test_list_goes_on_and_names_them(zoomgrad):
+def test_list_names_them_and_continues(zoomgrad):
     result = zoomgrad("list")
     assert result.returncode == 0, result.stderr
     shown = result.stdout.partition("left out of the engines")
@@ -102,7 +102,7 @@ def test_list_goes_on_and_names_them(zoomgrad):
     assert "lost builds on 'nobody', which does not exist" in shown[2]
 
 
-def test_doctor_goes_on_and_names_them(zoomgrad):
+def test_doctor_names_them_and_continues(zoomgrad):
     result = zoomgrad("doctor")
     assert result.returncode == 0, result.stderr
     rows = {line.split("  ")[0].strip(): line for line in result.stdout.splitlines()}
@@ -115,7 +115,7 @@ def test_doctor_goes_on_and_names_them(zoomgrad):
     assert "\x1b" not in result.stdout
 
 
-def test_asking_for_one_by_name_names_the_file(zoomgrad):
+def test_choosing_one_of_them_names_its_file(zoomgrad):
     for name in ("broken", "..", "lost"):
         result = zoomgrad("run", "--engines", name, "--interpreters", RUNNING)
         assert result.returncode == 2
@@ -134,7 +134,7 @@ print(json.dumps([len(plan.run.cells), plan.total_seconds]))
 """
 
 
-def test_a_plan_asks_engines_that_fail(zoomgrad):
+def test_engines_that_fail_can_be_planned(zoomgrad):
     result = zoomgrad(RUNNING, command=("-c", PLAN))
     assert result.returncode == 0, result.stderr
     cells, seconds = json.loads(result.stdout)
@@ -142,8 +142,8 @@ def test_a_plan_asks_engines_that_fail(zoomgrad):
     assert 0 < seconds < 1e6
 
 
-def test_a_run_goes_on_and_says_so_once(zoomgrad):
-    """What an engine raises in a worker is its record's reason."""
+def test_a_run_continues_and_warns_once(zoomgrad):
+    """An exception that an engine raises in a worker becomes the reason in its record."""
     options = ("--preset", "smoke", "--workloads", "xor", "--interpreters", RUNNING, "--blocks", "1")
     result = zoomgrad("run", "--engines", "bad-check,bad-supports,tuple", *options)
     assert result.returncode == 1, result.stderr
@@ -153,5 +153,5 @@ def test_a_run_goes_on_and_says_so_once(zoomgrad):
     assert "ZeroDivisionError" in result.stdout
 
 
-def test_an_engine_may_have_as_long_a_name_as_a_record():
+def test_engines_and_records_allow_names_of_the_same_length():
     assert discovery.MOST_CHARACTERS == LONGEST_NAME

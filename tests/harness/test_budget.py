@@ -22,23 +22,23 @@ SECONDS = {
 }
 
 
-def test_everything_fits_into_enough_time():
+def test_everything_fits_into_a_large_budget():
     assert fit(SECONDS, 56.0) == list(SECONDS)
 
 
-def test_the_dearest_go_first_and_each_bears_a_share_of_its_baseline():
+def test_cells_are_dropped_by_cost_with_a_share_of_their_baseline():
     assert keys(fit(SECONDS, 55.0)) == ["baseline/xor", "tuple/xor", "tcc/xor", "baseline/mnist", "tcc/mnist"]
 
 
-def test_a_baseline_goes_with_the_last_of_its_cells():
+def test_a_baseline_is_dropped_with_the_last_of_its_cells():
     assert keys(fit(SECONDS, 35.0)) == ["baseline/xor", "tuple/xor", "tcc/xor"]
 
 
-def test_a_baseline_without_company_was_asked_for_by_itself():
+def test_a_baseline_chosen_on_its_own_counts_as_any_cell():
     alone = {cell("baseline", "mnist"): 30.0, **{at: SECONDS[at] for at in SECONDS if at.workload == "xor"}}
     assert keys(fit(alone, 40.0)) == keys(alone)
     assert keys(fit(alone, 10.0)) == ["baseline/xor", "tuple/xor", "tcc/xor"]
 
 
-def test_nothing_fits_into_no_time():
+def test_nothing_fits_into_a_tiny_budget():
     assert not fit(SECONDS, 0.5)

@@ -1,4 +1,4 @@
-"""The gate's loop through scripted workers: what looks worse is measured again before it fails."""
+"""The gate's loop with scripted workers: a cell that looks worse is measured again before it fails."""
 
 import pytest
 
@@ -15,7 +15,7 @@ STEPS = {"baseline": 1.0, "tuple": 0.9, "slots": 0.8, "hoisted": 0.5}
 
 
 def measured(tmp_path, name, seconds):
-    """A schedule that has measured every cell five times, `seconds(engine, block)` a step, and its workers."""
+    """Measure every cell five times at `seconds(engine, block)` a step; return the schedule and its workers."""
     run = plan(blocks=5).run.model_copy(
         update={
             "id": name,
@@ -45,7 +45,7 @@ def failing(gate, schedule):
     return [verdict.cell.engine for verdict in gate.verdicts(schedule.store) if verdict.fails]
 
 
-def test_the_same_again_passes_at_once(tmp_path, gate):
+def test_an_identical_run_passes_at_once(tmp_path, gate):
     schedule, workers = measured(tmp_path, "new", usual)
     assert settle(schedule, gate) == ""
     assert not failing(gate, schedule)
@@ -54,22 +54,22 @@ def test_the_same_again_passes_at_once(tmp_path, gate):
 
 def test_a_slow_engine_is_measured_again_with_its_baseline_and_fails(tmp_path, gate):
     schedule, workers = measured(tmp_path, "new", lambda e, b: usual(e, b) * (1.25 if e == "slots" else 1.0))
-    assert settle(schedule, gate) == "Suspects were measured again, in 5 more blocks."
+    assert settle(schedule, gate) == "Suspects were measured again in 5 more blocks."
     assert failing(gate, schedule) == ["slots"]
     assert {engine for engine, block in workers.measured if block >= 5} == {"slots", "baseline"}
     assert max(block for _, block in workers.measured) == 9
 
 
-def test_what_stays_unsure_is_measured_until_it_has_had_its_share(tmp_path, gate):
+def test_an_undecided_cell_is_measured_again_up_to_the_limit(tmp_path, gate):
     schedule, workers = measured(
         tmp_path, "new", lambda e, b: usual(e, b) * (1.3 if e == "slots" and b % 2 == 0 else 1.0)
     )
-    assert settle(schedule, gate) == "Suspects were measured again, in 35 more blocks."
+    assert settle(schedule, gate) == "Suspects were measured again in 35 more blocks."
     assert not failing(gate, schedule)
     assert max(block for _, block in workers.measured) == 39
 
 
-def test_a_bad_minute_is_cleared_by_measuring_again(tmp_path, gate):
+def test_a_temporary_slowdown_is_cleared_by_measuring_again(tmp_path, gate):
     schedule, _ = measured(tmp_path, "new", lambda e, b: usual(e, b) * (1.3 if e == "slots" and b < 4 else 1.0))
     assert "slots" in {cell.engine for cell in suspects_of(gate, schedule)}
     settle(schedule, gate)
@@ -80,6 +80,6 @@ def suspects_of(gate, schedule):
     return [verdict.cell for verdict in gate.verdicts(schedule.store) if verdict.suspect()]
 
 
-def test_without_a_baseline_run_nothing_is_found(tmp_path):
+def test_without_a_baseline_run_there_is_no_verdict(tmp_path):
     schedule, _ = measured(tmp_path, "new", usual)
     assert Gate(None, LIMITS).verdicts(schedule.store) == []

@@ -1,4 +1,4 @@
-"""The command line as its users start it: real processes, real workers, a short selection."""
+"""The command line as users start it: real processes and real workers, on a short selection."""
 
 import contextlib
 import itertools
@@ -47,12 +47,12 @@ def runs(tmp_path):
 
 
 def kept_in(folder):
-    """What `subprocess` needs so that runs and baseline runs are kept in that folder."""
+    """Return options of `subprocess` that keep runs and baseline runs in that folder."""
     environment = {
         **os.environ,
         "ZOOMGRAD_RUNS": str(folder / "runs"),
         "ZOOMGRAD_BASELINE_RUNS": str(folder / "baseline_runs"),
-        LOCK: str(folder / "measuring.lock"),  # a real run is not in these tests' way, nor they in its
+        LOCK: str(folder / "measuring.lock"),  # a real run and these tests must not block each other
         "COLUMNS": "200",
         "PYTHONPATH": str(ROOT),
     }
@@ -61,19 +61,19 @@ def kept_in(folder):
 
 @pytest.fixture
 def command(tmp_path):
-    """`command(*arguments)`: what `subprocess` needs to start `zoomgrad` with runs kept apart."""
+    """`command(*arguments)`: options of `subprocess` that start `zoomgrad` with the test's own runs."""
     return lambda *arguments: {"args": [sys.executable, "-m", "harness", *map(str, arguments)], **kept_in(tmp_path)}
 
 
 @pytest.fixture
 def zoomgrad(command):
-    """`zoomgrad(*arguments)`: the finished process."""
+    """`zoomgrad(*arguments)`: the finished process of a command."""
     return lambda *arguments: subprocess.run(**command(*arguments), capture_output=True, text=True, timeout=300)
 
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory):
-    """`asked(*arguments)`: the same for commands that leave nothing behind; one process answers them all."""
+    """`asked(*arguments)`: the same, but in one shared process, for commands that leave nothing behind."""
     folder = tmp_path_factory.mktemp("asked")
     with Answering(**kept_in(folder)) as answering:
         answering.runs = folder / "runs"
@@ -82,7 +82,7 @@ def asked(tmp_path_factory):
 
 @pytest.fixture
 def asked_there(tmp_path):
-    """`asked_there(*arguments)`: the same about the runs of `zoomgrad`, for a test that asks often."""
+    """`asked_there(*arguments)`: the same with the runs of `zoomgrad`, for a test that starts many commands."""
     with Answering(**kept_in(tmp_path)) as answering:
         yield answering
 
@@ -96,7 +96,7 @@ def pypy():
     return next((found.name for found in interpreters.discover() if found.has_jit), None)
 
 
-# Asking
+# Listing, and wrong use
 
 
 def test_list_shows_everything_there_is(zoomgrad):
@@ -104,7 +104,7 @@ def test_list_shows_everything_there_is(zoomgrad):
     assert result.returncode == 0, result.stderr
     for name in (*engines.names(), "xor", "mnist-b1000", "mlp-IxHxO", RUNNING, "smoke", "quick", "full"):
         assert re.search(rf"(?m)^{re.escape(name)} ", result.stdout), name
-    assert last_line(result).startswith("Race them: `zoomgrad run")
+    assert last_line(result).startswith("Measure some of them: `zoomgrad run")
 
 
 def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
@@ -148,8 +148,11 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
         ),
         (["show", "tuor"], "no workload 'tuor'\n  Did you mean tour"),
         (["show", "xor", "--stage", "tapes"], "tapes"),
-        (["show", "xor", "--stage", "tape"], "tuple compiles nothing: it has no tape\n  Use --stage graph"),
-        (["show", "xor", "--engine", "tcc", "--stage", "loops"], "tcc recovers no loops: it has no loops\n  Use"),
+        (["show", "xor", "--stage", "tape"], "tuple compiles nothing, so it has no stage tape\n  Use --stage graph"),
+        (
+            ["show", "xor", "--engine", "tcc", "--stage", "loops"],
+            "tcc recovers no loops, so it has no stage loops\n  Use",
+        ),
         (["show", "xor", "--engine", "handwritten"], "handwritten runs whole models only"),
         (["show", "xor", "--engine", "handwritten", "--format", "dot"], "handwritten runs whole models only"),
         (["show", "xor", "--engine", "handwritten", "--stage", "loops"], "handwritten runs whole models only"),
@@ -161,7 +164,7 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_wrong_use_is_told_with_the_nearest_right_one(arguments, message, asked):
+def test_wrong_use_names_the_mistake_and_the_remedy(arguments, message, asked):
     result = asked(*arguments)
     assert result.returncode == 2, result.stdout
     assert message in result.stderr
@@ -196,7 +199,7 @@ def test_wrong_use_is_told_with_the_nearest_right_one(arguments, message, asked)
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_a_wrong_suffix_is_one_line_with_the_remedy(arguments, message, asked):
+def test_a_wrong_suffix_is_a_one_line_error_with_the_remedy(arguments, message, asked):
     result = asked(*arguments)
     assert (result.returncode, result.stderr) == (2, f"zoomgrad: {message}\n")
     assert not asked.runs.exists()
@@ -212,17 +215,17 @@ NAME = [
     *(("run", "--preset"), ("run", "--resume"), ("check", "--preset"), ("check", "--against"), ("check", "RUN")),
     *(("profile", "--run"), ("report", "--compare"), ("export", "RUN"), ("export", "--output")),
 ]
-"""Options and arguments that take one, and would be left out if that were empty."""
+"""Options and arguments that take one name. An empty name must not count as no name."""
 KNOWN = [
     *(("train", "--engine"), ("train", "-e"), ("train", "--interpreter"), ("train", "WORKLOAD"), ("show", "-e")),
     *(("show", "WORKLOAD"), ("noise", "--preset"), ("noise", "RUN"), ("report", "RUN"), ("export", "--format")),
     *(("exec", "-e"), ("exec", "--interpreter")),
 ]
-"""Those that are looked up in any case."""
+"""Options and arguments whose name is looked up even if it is empty."""
 
 
 def line(command, option, value):
-    """A command line with that value, and whatever else it needs."""
+    """Return a command line with that value and the other arguments that the command requires."""
     needs = {"train": ["xor"], "show": ["xor"], "exec": [__file__], "export": ["--format", "csv"]}.get(command, [])
     if option.isupper():
         return [command, *(needs if command == "export" else []), value]
@@ -234,17 +237,17 @@ def line(command, option, value):
 def test_an_empty_name_among_several_is_refused(command, option, value, asked):
     result = asked(*line(command, option, value))
     assert result.returncode == 2, result.stdout
-    assert f"Invalid value for '{option}': {value!r} has an empty name; leave the option out, or" in result.stderr
+    assert f"Invalid value for '{option}': {value!r} has an empty name; write names like" in result.stderr
     assert not asked.runs.exists()
 
 
 @pytest.mark.parametrize("value", ["", "  "])
 @pytest.mark.parametrize(("command", "option"), NAME)
-def test_an_empty_name_is_refused_and_not_left_out(command, option, value, asked):
+def test_an_empty_name_is_refused_not_ignored(command, option, value, asked):
     result = asked(*line(command, option, value))
     assert result.returncode == 2, result.stdout
     assert f"Invalid value for '{option}'" in result.stderr
-    assert f": {value!r} names nothing; leave it out, or name something" in result.stderr
+    assert f": {value!r} is an empty name; give a name, or leave it out" in result.stderr
     assert not asked.runs.exists()
 
 
@@ -261,8 +264,8 @@ def test_a_name_that_is_given_twice_counts_once():
     assert names(None) == []
 
 
-def test_a_process_of_its_own_answers_as_the_one_that_answers_all(asked, zoomgrad, tmp_path):
-    """What is asked here is what a user gets."""
+def test_a_separate_process_answers_like_the_shared_one(asked, zoomgrad, tmp_path):
+    """The shared process gives the answers that a user gets."""
     script = tmp_path / "told.py"
     script.write_text("import sys; print('out'); sys.exit('err')")
     for arguments in (["rnu"], ["exec", script]):
@@ -294,7 +297,7 @@ def test_a_program_runs_on_a_named_interpreter(asked, tmp_path):
     assert result.stdout.split() == [sys.implementation.name, *map(str, sys.version_info[:2])], result.stderr
 
 
-def test_a_programs_own_error_is_its_own(asked, tmp_path):
+def test_a_programs_own_error_is_shown_unchanged(asked, tmp_path):
     script = tmp_path / "wrong.py"
     script.write_text("from micrograd.engine import Value\nValue(1.0) + None\n")
     result = asked("exec", script)
@@ -307,7 +310,7 @@ def test_a_programs_own_error_is_its_own(asked, tmp_path):
 
 
 @pytest.mark.alone
-def test_a_report_beside_another_run_without_a_speedup_in_common_says_so(zoomgrad, runs):
+def test_a_report_compared_with_a_run_without_common_speedups_says_so(zoomgrad, runs):
     chosen = ("--preset", "smoke", "--engines", "tuple", "--workloads", "xor", "--interpreters", RUNNING)
     assert zoomgrad("run", *chosen, "--blocks", 1).returncode == 0
     (folder,) = runs.iterdir()
@@ -315,10 +318,10 @@ def test_a_report_beside_another_run_without_a_speedup_in_common_says_so(zoomgra
     result = zoomgrad("report", folder.name, "--compare", other.folder.name)
     assert result.returncode == 0, result.stderr
     assert "no speedup in common" in result.stderr
-    assert "Both need baseline" in result.stderr
+    assert "Each run needs baseline" in result.stderr
 
 
-# Looking and training
+# Showing and training
 
 
 def test_show_prints_the_graph_as_text(asked, golden):
@@ -344,7 +347,7 @@ def test_show_prints_the_recovered_loops(asked, golden):
         ("handwritten-sparse", "source", "double "),
     ],
 )
-def test_show_prints_what_a_stage_makes(engine, stage, line, asked):
+def test_show_prints_the_output_of_a_stage(engine, stage, line, asked):
     result = asked("show", "xor", "--engine", engine, "--stage", stage)
     assert result.returncode == 0, result.stderr
     assert re.search(rf"(?m)^{line}", result.stdout)
@@ -362,7 +365,7 @@ def test_train_repeats_and_sums_up(zoomgrad):
     assert result.returncode == 0, result.stderr
     assert re.findall(r"(?m)^seed (\d+): 50 epochs, loss [\d.]+, accuracy ", result.stdout) == ["1337", "1338"]
     assert re.search(r"(?m)^loss: median .*, n = 2$", result.stdout)
-    assert last_line(result) == "Race the engines on it: `zoomgrad run --workloads xor`."
+    assert last_line(result) == "Compare the engines on it: `zoomgrad run --workloads xor`."
 
 
 def test_a_changed_training_draws_its_curves(zoomgrad, tmp_path):
@@ -370,7 +373,7 @@ def test_a_changed_training_draws_its_curves(zoomgrad, tmp_path):
     result = zoomgrad("train", "xor", *shape, "--batch", 2, "--epochs", 20, "--repeats", 3, *plot)
     assert result.returncode == 0, result.stderr
     assert "Plot: plot.svg" in result.stdout.splitlines()
-    assert last_line(result) == "Race the engines on the unchanged workload: `zoomgrad run --workloads xor`."
+    assert last_line(result) == "Compare the engines on the unchanged workload: `zoomgrad run --workloads xor`."
     assert "changed: rate 0.2, batch 2, shape 2x3x1<" in (tmp_path / "plot.svg").read_text()
     assert "⠀" not in result.stdout, "what is no terminal has no plot"
 
@@ -403,7 +406,7 @@ def test_a_terminal_shows_the_curves(columns, command):
     assert sum(line.count("loss, median of 2") + line.count("training rows, median of 2") for line in lines) == 2
 
 
-def test_a_training_that_leaves_the_numbers_is_a_failure_with_the_step(zoomgrad):
+def test_a_training_that_diverges_fails_and_names_the_step(zoomgrad):
     # Too deep for the rate: each layer makes the gradients larger.
     result = zoomgrad("train", f"mlp-{'16x' * 20}1", "--epochs", 1)
     assert result.returncode == 1
@@ -412,11 +415,11 @@ def test_a_training_that_leaves_the_numbers_is_a_failure_with_the_step(zoomgrad)
     assert "Traceback" not in result.stderr
 
 
-# Racing
+# Running
 
 
 @pytest.mark.alone
-def test_a_run_leaves_a_folder_that_others_read(zoomgrad, runs, pypy):
+def test_a_run_leaves_a_folder_that_report_and_pyperf_can_read(zoomgrad, runs, pypy):
     places = [RUNNING, *filter(None, [pypy])]
     selection = ["--engines", "baseline,tuple", "--workloads", "xor", "--interpreters", ",".join(places)]
     result = zoomgrad("run", "--preset", "smoke", *selection, "--blocks", 1, "--seed", 3)
@@ -455,10 +458,10 @@ def test_a_run_leaves_a_folder_that_others_read(zoomgrad, runs, pypy):
 
 
 @pytest.mark.alone
-def test_an_interpreter_that_is_missing_is_no_failure(zoomgrad, runs):
+def test_a_missing_interpreter_is_not_a_failure(zoomgrad, runs):
     lacking = interpreters.missing(interpreters.discover())
     if not lacking:
-        pytest.skip("every interpreter is here")
+        pytest.skip("no interpreter is missing on this machine")
     absent = next((m for m in lacking if m.name.startswith("cpython")), lacking[0])
     if absent.name.startswith("pypy"):
         pytest.skip("naming a missing PyPy makes the run install it")
@@ -469,7 +472,7 @@ def test_an_interpreter_that_is_missing_is_no_failure(zoomgrad, runs):
 
 
 @pytest.mark.alone
-def test_a_cell_that_fails_is_exit_one_and_the_others_are_measured(zoomgrad, runs):
+def test_a_failed_cell_gives_exit_code_one_and_the_others_are_measured(zoomgrad, runs):
     result = zoomgrad(
         *("run", "--engines", "tuple", "--workloads", "mlp-784x1000x10,xor", "--interpreters", RUNNING),
         *("--blocks", 1, "--timeout", 6),  # a step of two million Values takes longer
@@ -483,19 +486,19 @@ def test_a_cell_that_fails_is_exit_one_and_the_others_are_measured(zoomgrad, run
 
 
 @pytest.mark.alone
-def test_an_interrupted_run_says_how_to_go_on_and_does(command, zoomgrad, runs):
-    """By a system that ends it, then by Ctrl-C while it goes on, then not at all."""
+def test_an_interrupted_run_says_how_to_resume_and_can_be_resumed(command, zoomgrad, runs):
+    """Interrupt the run with SIGTERM and the resumed run with Ctrl-C, then let it finish."""
     names = ["baseline", "tuple", "slots"]
     selection = ["--engines", ",".join(names), "--workloads", "xor", "--interpreters", RUNNING]
 
     def interrupted(number, records, *arguments):
-        """The store after a signal once there are that many records."""
+        """Send the signal once there are that many records; return the store and its record files."""
         process = subprocess.Popen(
             **command("run", *arguments),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            # A background job of a shell ignores SIGINT, and so would what it starts.
+            # A shell's background job ignores SIGINT, and its children inherit that.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
         for _ in itertools.count():
@@ -530,7 +533,7 @@ ONE_CELL = ("--engines", "tuple", "--workloads", "xor", "--interpreters", RUNNIN
 
 
 @pytest.mark.parametrize("arguments", [("run", *ONE_CELL), ("profile", *ONE_CELL[:-2])])
-def test_a_second_run_does_not_measure_beside_the_first(zoomgrad, arguments, tmp_path, monkeypatch):
+def test_a_second_run_does_not_measure_during_the_first(zoomgrad, arguments, tmp_path, monkeypatch):
     monkeypatch.setenv(LOCK, str(tmp_path / "measuring.lock"))
     with locked(["zoomgrad", "run", "--preset", "full"]):
         result = zoomgrad(*arguments)
@@ -549,7 +552,7 @@ def test_a_run_that_waits_starts_when_the_other_has_ended(command, runs, tmp_pat
             **command("run", "--preset", "smoke", *ONE_CELL, "--wait"), stdout=subprocess.PIPE, text=True
         )
         line = next(line for line in process.stdout if "waiting" in line)
-        assert f"waiting for the end of another run: pid {os.getpid()} (" in line
+        assert f"waiting for another run to end: pid {os.getpid()} (" in line
         assert not runs.exists()
     output = process.communicate(timeout=120)[0]
     assert process.returncode == 0, output
@@ -568,7 +571,7 @@ def marked(run):
 
 
 def obey_signals():
-    """As in a terminal: under `nohup`, or in the background, some are ignored."""
+    """Handle signals as in a terminal; under `nohup` or in the background, some are ignored."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
@@ -601,7 +604,7 @@ def test_signals_in_quick_succession_leave_no_process_and_lose_no_record(command
 
 
 @pytest.mark.alone
-def test_a_harness_that_is_killed_leaves_no_process_beside_the_run_that_resumes(command, zoomgrad, runs):
+def test_resuming_ends_the_processes_of_a_killed_harness(command, zoomgrad, runs):
     process = subprocess.Popen(**command("run", "--preset", "smoke", *ONE_CELL[:-2], "--blocks", 3))
     while not list(runs.glob("*/records/[!.]*.json")):
         assert process.poll() is None
@@ -611,7 +614,7 @@ def test_a_harness_that_is_killed_leaves_no_process_beside_the_run_that_resumes(
         time.sleep(0.005)
     process.kill()
     process.wait()
-    # As a compiler would stay, which nobody tells that the harness died.
+    # Like a compiler, this process is not notified that the harness died.
     dead = psutil.Popen(
         [sys.executable, "-c", "import time; time.sleep(600)"],
         env={**os.environ, RUN: folder.name, HARNESS: f"{process.pid}-1-{identity().rpartition('-')[2]}"},
@@ -627,7 +630,7 @@ def test_a_harness_that_is_killed_leaves_no_process_beside_the_run_that_resumes(
 
 
 @pytest.mark.alone
-def test_limits_are_kept_with_the_run_and_a_hit_one_is_in_the_record(zoomgrad, runs):
+def test_limits_are_kept_with_the_run_and_a_record_names_the_one_that_it_hit(zoomgrad, runs):
     limits = ("--memory", "150M", "--output", "1M", "--processes", 99, "--timeout", 50)
     result = zoomgrad("run", "--preset", "smoke", *ONE_CELL[:2], "--workloads", "mnist", *ONE_CELL[4:], *limits)
     assert result.returncode == 1, result.stdout + result.stderr
@@ -644,7 +647,7 @@ def test_limits_are_kept_with_the_run_and_a_hit_one_is_in_the_record(zoomgrad, r
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("run", "--memory", "much"), "'much' is not a size; write 8G, 512M or 65536"),
+        (("run", "--memory", "much"), "'much' is not a size; write for example 8G, 512M or 65536 (bytes)"),
         (("run", "--memory", "-1G"), "not a size"),
         (("run", "--output", "0"), "must be more than 0"),
         (("run", "--memory", "99999999999T"), "not a size"),
@@ -653,7 +656,7 @@ def test_limits_are_kept_with_the_run_and_a_hit_one_is_in_the_record(zoomgrad, r
         (("run", "--memory", "1500000T"), "memory_bytes"),
     ],
 )
-def test_a_size_that_is_none_is_refused(asked, arguments, said):
+def test_an_invalid_size_is_refused(asked, arguments, said):
     result = asked(*arguments)
     assert result.returncode == 2
     assert said in " ".join(result.stderr.replace("│", "").split())
@@ -679,11 +682,11 @@ def test_a_script_keeps_its_own_options(asked, tmp_path):
     assert result.stdout == "['--engine', 'mine', '--help', '-e']\n"
 
 
-# Looking
+# Profiling and checking
 
 
 @pytest.mark.alone
-def test_profile_stores_what_it_saw_in_a_run_of_its_own_and_then_joins_it(zoomgrad, runs):
+def test_profile_makes_a_run_and_later_profiles_join_it(zoomgrad, runs):
     chosen = ("--engines", "tuple", "--workloads", "xor", "--interpreters", RUNNING, "--seconds", "0.5")
     result = zoomgrad("profile", *chosen, "--profilers", "collector")
     assert result.returncode == 0, result.stdout + result.stderr
@@ -708,7 +711,7 @@ def test_profile_of_an_unknown_profiler_is_wrong_use(asked):
 
 
 @pytest.mark.alone
-def test_the_gate_makes_a_baseline_run_on_purpose_only_and_compares_runs_with_it(zoomgrad, asked_there, runs, tmp_path):
+def test_the_gate_makes_a_baseline_run_only_on_request_and_compares_runs_with_it(zoomgrad, asked_there, runs, tmp_path):
     missing = asked_there("check")
     assert missing.returncode == 2
     assert "no baseline run for preset smoke" in missing.stderr
@@ -716,21 +719,21 @@ def test_the_gate_makes_a_baseline_run_on_purpose_only_and_compares_runs_with_it
 
     partial = asked_there("check", "--engines", "tcc", "--update")
     assert partial.returncode == 2
-    assert "a baseline run has all of its preset's cells" in partial.stderr
+    assert "a baseline run must have all cells of its preset" in partial.stderr
 
     chosen = ("--engines", "baseline,tcc", "--workloads", "xor", "--interpreters", RUNNING, "--blocks", 3)
     assert zoomgrad("run", "--preset", "smoke", *chosen).returncode == 0
     (run,) = [path.name for path in runs.iterdir() if path.is_dir()]
     made = asked_there("check", run, "--update")
     assert made.returncode == 0, made.stdout + made.stderr
-    assert last_line(made).startswith(f"{run} is the baseline run of smoke now")
+    assert last_line(made).startswith(f"{run} is now the baseline run of preset smoke")
     kept = RunFile(tmp_path / "baseline_runs" / "smoke.jsonl.xz")
     assert last_line(made).endswith("commit baseline_runs/smoke.jsonl.xz")
     assert kept.records() == Store(runs / run).records()
 
     without_effect = asked_there("check", run, "--preset", "quick", "--until", "5%")
     assert without_effect.returncode == 2
-    assert "checked as it is, without --preset, --until" in without_effect.stderr
+    assert "is a finished run, so --preset, --until" in without_effect.stderr
 
     again = zoomgrad("check", run)  # a run is never worse than itself
     assert again.returncode == 0, again.stdout + again.stderr
@@ -752,20 +755,20 @@ def test_the_gate_makes_a_baseline_run_on_purpose_only_and_compares_runs_with_it
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("run", "--until", "5"), "'5' is not a share; write 5% or 0.05"),
+        (("run", "--until", "5"), "'5' is not a share; write for example 5% or 0.05, above 0 and below 1"),
         (("run", "--until", "much"), "'much' is not a share"),
-        (("run", "--budget", "soon"), "'soon' is not a time; write 90s, 10m or 1h30m"),
+        (("run", "--budget", "soon"), "'soon' is not a time; write for example 90s, 10m or 1h30m"),
         (("run", "--budget", "1s", "--interpreters", RUNNING), "no cell fits into 1 s"),
     ],
 )
-def test_a_share_or_a_time_that_is_none_is_refused(asked, arguments, said):
+def test_an_invalid_share_or_time_is_refused(asked, arguments, said):
     result = asked(*arguments)
     assert result.returncode == 2
     assert said in " ".join(result.stderr.replace("│", "").split())
 
 
 @pytest.mark.alone
-def test_a_run_until_a_precision_adds_blocks_and_says_what_its_budget_left_out(zoomgrad, runs):
+def test_a_run_until_a_precision_adds_blocks(zoomgrad, runs):
     chosen = ("--engines", "baseline,tcc", "--workloads", "xor", "--interpreters", RUNNING, "--blocks", 1)
     result = zoomgrad("run", "--preset", "smoke", *chosen, "--until", "1%", "--budget", "10s")
     assert result.returncode == 0, result.stdout + result.stderr

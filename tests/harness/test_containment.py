@@ -1,4 +1,4 @@
-"""How a worker is contained: cgroups, leftovers of a harness that died."""
+"""Containment of workers: control groups, leftovers of a harness that died, and orphans."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from harness.containment.limits import size
 from harness.worker.lifeline import HARNESS, end_with_the_harness, identity, lives
 from tests.harness.test_misbehaving import is_running, wait_for
 
-linux = pytest.mark.skipif(sys.platform != "linux", reason="Linux's own")
+linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has this")
 
 # Where a group can be made
 
@@ -55,11 +55,11 @@ ROOT_LINE = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n"
         ("nonsense - cgroup2 \n", "0::/x\n", []),
     ],
 )
-def test_the_folders_that_a_group_may_be_made_in(mounts, membership, found):
+def test_folders_in_which_a_group_can_be_made(mounts, membership, found):
     assert cgroup.places(mounts, membership) == [Path(path) for path in found]
 
 
-def test_a_group_is_limited_where_the_controllers_are_there(tmp_path):
+def test_a_group_is_limited_if_it_has_the_controllers(tmp_path):
     for name in ("memory.max", "pids.max", "cgroup.procs"):
         (tmp_path / name).touch()
     group = cgroup.Group(tmp_path)
@@ -87,7 +87,7 @@ def group():
 SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
 
 
-def test_a_group_ends_all_its_members_and_is_gone(group):
+def test_a_group_ends_all_its_members_and_is_removed(group):
     children = [subprocess.Popen(SLEEP, start_new_session=True) for _ in range(3)]
     for child in children:
         group.add(child.pid)
@@ -97,7 +97,7 @@ def test_a_group_ends_all_its_members_and_is_gone(group):
     assert not group.folder.exists()
 
 
-def test_groups_of_a_harness_that_died_are_ended_and_others_are_not(group):
+def test_only_groups_of_a_dead_harness_are_ended(group):
     child, mine = subprocess.Popen(SLEEP), subprocess.Popen(SLEEP)
     dead = subprocess.Popen([sys.executable, "-c", "pass"])
     dead.wait()
@@ -120,10 +120,10 @@ def test_groups_of_a_harness_that_died_are_ended_and_others_are_not(group):
         foreign.rmdir()
 
 
-# Who a process works for
+# Which harness a process works for
 
 
-def test_an_identity_is_of_one_process_at_one_time():
+def test_an_identity_names_one_process_at_one_time():
     child = subprocess.Popen(SLEEP)
     try:
         mark = identity(child.pid)
@@ -132,10 +132,10 @@ def test_an_identity_is_of_one_process_at_one_time():
         if sys.platform == "linux":
             namespace = mark.rpartition("-")[2]
             assert not lives(f"{child.pid}-1-{namespace}"), "another process had that pid before"
-            assert lives(f"{child.pid}-1-7"), "nobody can tell of another container's"
+            assert lives(f"{child.pid}-1-7"), "a process of another container can't be checked, so it counts as alive"
         child.kill()
         wait_for(lambda: psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE)
-        assert not lives(mark) or sys.platform != "linux", "a zombie that nobody has waited for"
+        assert not lives(mark) or sys.platform != "linux", "a zombie is dead"
     finally:
         child.kill()
         child.wait()
@@ -147,7 +147,7 @@ def test_an_identity_is_of_one_process_at_one_time():
 @pytest.mark.parametrize(
     "text", ["", "-", "1", "1-1", "x-1-1", "-1-1-1", "0-0-0", "99999999999999999999-1-1", "²-1-1", "1--", "1 -1-1"]
 )
-def test_a_text_that_is_no_identity_names_nobody(text):
+def test_a_malformed_identity_names_no_process(text):
     assert not lives(text)
 
 
@@ -155,7 +155,7 @@ def marked(mark, **options):
     return subprocess.Popen(SLEEP, env={**os.environ, HARNESS: mark}, **options)
 
 
-def test_what_a_harness_that_died_left_behind_is_ended_and_nothing_else():
+def test_only_processes_of_a_dead_harness_are_ended():
     dead = subprocess.Popen([sys.executable, "-c", "pass"])
     dead.wait()
     left = marked(f"{dead.pid}-1-{identity().rpartition('-')[2]}", start_new_session=True)
@@ -191,7 +191,7 @@ def test_orphans_are_ended_and_known_children_are_not():
     try:
         wait_for(lambda: orphan in descendants.children())
         descendants.end_orphans(before)
-        assert not psutil.pid_exists(orphan), "killed, and reaped"
+        assert not psutil.pid_exists(orphan), "it was killed and reaped"
         assert known.poll() is None
     finally:
         known.kill()
@@ -214,7 +214,7 @@ def test_a_process_asks_to_be_killed_when_its_parent_dies():
     wait_for(lambda: not is_running(pid))
 
 
-def test_nobody_is_ended_whose_harness_lives(monkeypatch):
+def test_a_process_whose_harness_lives_is_not_ended(monkeypatch):
     code = "from harness.worker.lifeline import end_with_the_harness as end; end(); print('lives')"
     environment = {**os.environ, HARNESS: identity()}
     assert subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True).stdout == b"lives\n"
@@ -246,5 +246,5 @@ def test_a_worker_inherits_no_descriptor(tmp_path):
 @pytest.mark.parametrize(
     ("count", "text"), [(8 << 30, "8 GiB"), (3 << 19, "1.5 MiB"), (2048, "2 KiB"), (300, "300 bytes")]
 )
-def test_a_size_is_written_as_people_write_it(count, text):
+def test_a_size_is_written_with_a_unit(count, text):
     assert size(count) == text

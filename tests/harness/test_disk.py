@@ -1,4 +1,4 @@
-"""Disks that are full, or that nobody may write to: one clear line, and all that was measured stays."""
+"""Full and read-only disks: a command prints one clear error and loses no measurement."""
 
 import shutil
 import subprocess
@@ -15,17 +15,17 @@ resource = pytest.importorskip("resource")
 
 
 def may_mount():
-    """Whether this process may mount a file system that nobody else sees."""
+    """Return whether this process may mount a private file system."""
     unshare = shutil.which("unshare")
     command = "mount -t tmpfs -o size=64k tmpfs /mnt"
     return bool(unshare) and not subprocess.run([unshare, "-m", "sh", "-c", command], capture_output=True).returncode
 
 
-mounting = pytest.mark.skipif(not may_mount(), reason="needs root on Linux, to mount a small disk")
+mounting = pytest.mark.skipif(not may_mount(), reason="mounting a small disk needs root on Linux")
 
 
-def told(ended, cause, code=1):
-    """It ended with one line, which names the cause, and what to do in the next."""
+def check_error(ended, cause, code=1):
+    """Check that the process ended with one line that names the cause, and the remedy in the next line."""
     assert ended.returncode == code, ended.stdout + ended.stderr
     assert "Traceback" not in ended.stderr
     line, remedy = ended.stderr.splitlines()[-2:]
@@ -36,7 +36,7 @@ def told(ended, cause, code=1):
 
 @pytest.fixture
 def limited(tmp_path):
-    """`limited(size, *arguments)`: `zoomgrad` where no file may have more bytes, as on a disk that fills up."""
+    """`limited(size, *arguments)`: run `zoomgrad` with files limited to `size` bytes, as on a disk that fills up."""
 
     def zoomgrad(size, *arguments):
         return subprocess.run(
@@ -53,7 +53,7 @@ def limited(tmp_path):
 
 @pytest.fixture
 def on_disk(tmp_path):
-    """`on_disk(script, *arguments)`: the finished process of a shell script with a small disk of its own, `$disk`."""
+    """`on_disk(script, *arguments)`: run a shell script with a small private disk, `$disk`."""
 
     def run(script, *arguments, size="256k"):
         disk = tmp_path / "disk"
@@ -72,36 +72,36 @@ def on_disk(tmp_path):
     return run
 
 
-def test_a_report_that_does_not_fit_keeps_the_one_before(limited, tmp_path):
+def test_a_report_that_does_not_fit_keeps_the_previous_one(limited, tmp_path):
     store = kept(tmp_path)
     page = store.folder / "report.html"
     page.write_text("the one before")
     before = store.records()
-    told(limited(4096, "report", store.folder), "File too large")
+    check_error(limited(4096, "report", store.folder), "File too large")
     assert page.read_text() == "the one before"
     assert store.records() == before
     assert not list(store.folder.rglob("*.draft"))
 
 
-def test_a_baseline_run_that_does_not_fit_keeps_the_one_before(limited, tmp_path):
+def test_a_baseline_run_that_does_not_fit_keeps_the_previous_one(limited, tmp_path):
     file = tmp_path / "baseline_runs" / "smoke.jsonl.xz"
     kept(tmp_path, "old").keep_as(file)
     new = kept(tmp_path, "new")
-    told(limited(500, "check", new.folder, "--update"), "File too large")
+    check_error(limited(500, "check", new.folder, "--update"), "File too large")
     assert RunFile(file).run.id == "old"
     assert len(RunFile(file).records()) == 3 * len(STEPS)
 
 
-def test_a_file_that_cannot_be_written_is_one_line(limited, tmp_path):
+def test_a_file_that_cannot_be_written_is_a_one_line_error(limited, tmp_path):
     one, another = (kept(tmp_path, name).folder for name in ("one", "another"))
-    told(limited(0, "noise", one, another), "File too large")
-    told(limited(0, "report", one), "File too large")
-    told(limited(0, "export", one, "--format", "csv", "--output", "absent/a.csv"), "absent", code=2)
+    check_error(limited(0, "noise", one, another), "File too large")
+    check_error(limited(0, "report", one), "File too large")
+    check_error(limited(0, "export", one, "--format", "csv", "--output", "absent/a.csv"), "absent", code=2)
 
 
-def test_runs_below_a_file_are_one_line(limited, tmp_path):
+def test_a_file_in_place_of_the_runs_folder_is_a_one_line_error(limited, tmp_path):
     (tmp_path / "runs").write_text("")
-    told(limited(10**9, "noise", *(kept(tmp_path, name).folder for name in ("one", "another"))), "runs")
+    check_error(limited(10**9, "noise", *(kept(tmp_path, name).folder for name in ("one", "another"))), "runs")
 
 
 @mounting
@@ -117,11 +117,11 @@ def test_a_full_disk_keeps_every_record(on_disk, tmp_path):
         """,
         store.folder,
     )
-    told(ended, "No space left on device")
+    check_error(ended, "No space left on device")
 
 
 @mounting
-def test_a_disk_that_is_read_only_is_one_line(on_disk, tmp_path):
+def test_a_read_only_disk_is_a_one_line_error(on_disk, tmp_path):
     store = kept(tmp_path)
     ended = on_disk(
         """
@@ -132,12 +132,12 @@ def test_a_disk_that_is_read_only_is_one_line(on_disk, tmp_path):
         """,
         store.folder,
     )
-    told(ended, "Read-only file system")
+    check_error(ended, "Read-only file system")
 
 
 @mounting
 @pytest.mark.alone
-def test_a_run_whose_disk_fills_up_loses_no_record_and_goes_on(on_disk, tmp_path):
+def test_a_run_whose_disk_fills_up_loses_no_record_and_can_be_resumed(on_disk, tmp_path):
     ended = on_disk(
         f"""
         export ZOOMGRAD_RUNS=$disk/runs
@@ -166,7 +166,7 @@ def test_a_run_whose_disk_fills_up_loses_no_record_and_goes_on(on_disk, tmp_path
 
 @mounting
 def test_without_a_home_a_report_is_made(on_disk, tmp_path):
-    """HOME is not set, and the user is not in the list of users."""
+    """HOME is not set, and /etc/passwd does not list the user."""
     store = kept(tmp_path)
     ended = on_disk(
         """

@@ -1,4 +1,4 @@
-"""What the terminal shows, as text."""
+"""Text that the terminal shows."""
 
 import io
 
@@ -21,7 +21,7 @@ from harness.cli.display import distribution_lines, seconds_text, sparkline, tab
         (100_000.0, "27 h 46 min"),
     ],
 )
-def test_waiting_is_told_in_units_a_person_counts_in(seconds, text):
+def test_waiting_times_are_in_everyday_units(seconds, text):
     assert seconds_text(seconds) == text
 
 
@@ -33,7 +33,7 @@ def test_a_sparkline_spans_from_the_lowest_to_the_highest(values, bars):
     assert sparkline(values) == bars
 
 
-def test_a_table_shows_markup_as_it_is():
+def test_a_table_shows_markup_literally():
     console = Console(file=io.StringIO(), width=100)
     console.print(table("facts", ("name", "value"), [("[bold]x[/bold]", "784-[50,10] [/]")]))
     shown = console.file.getvalue()
@@ -45,7 +45,7 @@ def end(**changes):
     return {"loss": 1.0, "epochs": 10, "train_seconds": 2.0, "accuracy": 0.5, "converged": None, **changes}
 
 
-def test_a_distribution_is_its_quartiles():
+def test_a_distribution_is_shown_as_quartiles():
     lines = distribution_lines([end(loss=loss) for loss in (4.0, 1.0, 3.0, 2.0, 5.0)])
     assert lines == [
         "loss: median 3, quartiles 2 to 4, n = 5",
@@ -55,13 +55,13 @@ def test_a_distribution_is_its_quartiles():
     ]
 
 
-def test_epochs_to_a_tolerance_are_those_of_the_trainings_that_reached_it():
+def test_epochs_to_a_tolerance_cover_only_trainings_that_reached_it():
     reached = [end(converged=True, epochs=epochs) for epochs in (10, 20)]
     lines = distribution_lines([*reached, end(converged=False, epochs=1000)])
     assert lines[0] == "2 of 3 within the tolerance"
     assert "epochs: median 15, quartiles 12.5 to 17.5, n = 2" in lines
     assert "seconds: median 2, quartiles 2 to 2, n = 2" in lines
-    assert lines[1].endswith("n = 3")  # the loss is everybody's
+    assert lines[1].endswith("n = 3")  # the loss covers all trainings
 
 
 def test_no_training_within_the_tolerance_still_has_a_distribution():

@@ -1,4 +1,4 @@
-"""What `zoomgrad doctor` says of parts that fail while they are looked at."""
+"""`zoomgrad doctor` reports parts whose check raises an error."""
 
 import pytest
 
@@ -23,14 +23,14 @@ from harness.profile.profile_session import NoProfile
         (RecursionError("deep"), ("broken", "RecursionError: deep")),
     ],
 )
-def test_whatever_a_look_raises_is_a_row(error, row):
+def test_any_error_of_a_check_is_a_row(error, row):
     def look():
         raise error
 
     assert state("engine x", look) == ("engine x", *row)
 
 
-def test_an_interrupt_is_none():
+def test_an_interrupt_is_not_a_row():
     def look():
         raise KeyboardInterrupt
 
@@ -38,6 +38,6 @@ def test_an_interrupt_is_none():
         state("engine x", look)
 
 
-def test_programs_that_are_not_used_come_once_and_as_text():
+def test_skipped_programs_are_listed_once_without_control_characters():
     gcc = Skipped("/odd\x1b[2J/gcc", "is a folder")
     assert _skipped([gcc, gcc]) == [("program /odd\N{REPLACEMENT CHARACTER}[2J/gcc", "skipped", "is a folder")]

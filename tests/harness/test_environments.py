@@ -1,4 +1,4 @@
-"""The environments that are made for interpreters."""
+"""Environments that the harness makes for interpreters."""
 
 import subprocess
 import sys
@@ -31,11 +31,11 @@ def test_an_environment_has_pyperf_and_is_made_once(running, somewhere_else, mon
     command = [python, "-I", "-c", check.format(sys.version_info[:2])]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == ["True", "True"]
 
-    monkeypatch.setattr(environments, "_uv", lambda *_: pytest.fail("a second environment"))
+    monkeypatch.setattr(environments, "_uv", lambda *_: pytest.fail("a second environment was made"))
     assert environment(running) == python
 
 
-def test_a_lock_that_can_not_be_met_fails_in_uvs_words_each_time(running, somewhere_else, monkeypatch):
+def test_a_lock_that_cannot_be_installed_fails_with_uvs_message_each_time(running, somewhere_else, monkeypatch):
     monkeypatch.setattr(environments, "REQUIREMENTS", somewhere_else)
     absent = somewhere_else / "absent-1.0-py3-none-any.whl"
     (somewhere_else / "worker.lock").write_text(f"absent @ {absent.as_uri()}\n")
@@ -44,7 +44,7 @@ def test_a_lock_that_can_not_be_met_fails_in_uvs_words_each_time(running, somewh
             environment(running)
 
 
-def test_another_lock_is_another_environment(running, somewhere_else, monkeypatch):
+def test_another_lock_makes_another_environment(running, somewhere_else, monkeypatch):
     monkeypatch.setattr(environments, "REQUIREMENTS", somewhere_else)
     monkeypatch.setattr(environments, "_uv", lambda what, *rest: what == "venv" and Path(rest[-1]).mkdir())
     pythons = []

@@ -1,4 +1,4 @@
-"""Which Pythons are found, what they are called, and what is remembered of them."""
+"""Discovery of interpreters, the cache of their facts, their names, and which ones are missing."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from harness.machine.probe import Facts
 
 @pytest.fixture(autouse=True)
 def kept(tmp_path, monkeypatch):
-    """The file that holds what programs answered."""
+    """The file that caches programs' answers, in the test's folder."""
     monkeypatch.setattr(remembered, "KEPT", tmp_path / ".zoomgrad" / "interpreters.json")
     return remembered.KEPT
 
@@ -36,7 +36,7 @@ def fact(version, implementation="cpython", *, free_threaded=False, virtual=Fals
 
 @pytest.fixture
 def machine(monkeypatch):
-    """`machine({path: facts})`: only these programs are there; None for one that is no interpreter."""
+    """`machine({path: facts})`: only these programs exist; None marks one that is not an interpreter."""
 
     def pretend(programs):
         by_path = {Path(path): facts for path, facts in programs.items()}
@@ -48,7 +48,7 @@ def machine(monkeypatch):
 
 @pytest.fixture
 def candidates(monkeypatch):
-    """`candidates(paths)`: only these programs are looked at, and really asked."""
+    """`candidates(*paths)`: examine only these programs, and really start them."""
     return lambda *paths: monkeypatch.setattr(interpreters, "_candidates", lambda: iter(paths))
 
 
@@ -71,7 +71,7 @@ def names():
     return [found.name for found in discover()]
 
 
-# What is found
+# Discovery
 
 
 def test_the_python_that_runs_this_is_found():
@@ -83,7 +83,7 @@ def test_the_python_that_runs_this_is_found():
     assert found[0].build["compiler"] == " ".join(platform.python_compiler().split())
 
 
-def test_what_is_found_starts_and_is_what_it_says():
+def test_each_interpreter_starts_and_has_the_implementation_that_it_claims():
     for found in discover():
         answer = subprocess.run(
             [found.path, "-c", "import platform; print(platform.python_implementation().lower())"],
@@ -120,7 +120,7 @@ def test_a_virtual_environment_is_passed_over_and_does_not_hide_its_base(tmp_pat
     assert [found.path for found in discover()] == [base_python()]
 
 
-def test_a_link_to_an_interpreter_is_no_second_one(tmp_path, candidates):
+def test_a_link_to_an_interpreter_is_not_a_second_one(tmp_path, candidates):
     link = tmp_path / "python3"
     link.symlink_to(base_python())
     candidates(base_python(), link)
@@ -137,11 +137,11 @@ def test_the_first_source_of_a_version_wins(machine):
     assert [found.path for found in discover()] == [Path("/pyenv/python")]
 
 
-# What only looks like one
+# Programs that are not interpreters
 
 
 def answering(path, text):
-    """A program that gives that answer to whatever it is asked."""
+    """Make a program that always prints this text."""
     answer = path.with_name(f"{path.name}.answer")
     path.parent.mkdir(parents=True, exist_ok=True)
     answer.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -180,7 +180,7 @@ def with_facts(**changes):
         "x" * (2 << 20),
     ],
 )
-def test_an_answer_of_another_kind_is_skipped_with_the_reason(tmp_path, candidates, answer):
+def test_a_program_with_a_malformed_answer_is_skipped_with_the_reason(tmp_path, candidates, answer):
     odd = answering(tmp_path / "python3.13", answer)
     candidates(odd, base_python())
     found, skipped = survey()
@@ -190,13 +190,13 @@ def test_an_answer_of_another_kind_is_skipped_with_the_reason(tmp_path, candidat
     assert len(skipped[0].reason) < 500
 
 
-def test_an_answer_with_markup_and_controls_is_shown_as_text(tmp_path, candidates):
+def test_control_characters_in_an_answer_are_removed(tmp_path, candidates):
     candidates(answering(tmp_path / "python3.13", with_facts(full_version="3.13 \x1b[2J")))
     (found,) = discover()
     assert found.full_version.isprintable()
 
 
-def test_what_is_no_program_is_skipped_with_the_reason(tmp_path, candidates, monkeypatch):
+def test_a_path_that_is_not_a_working_program_is_skipped_with_the_reason(tmp_path, candidates, monkeypatch):
     monkeypatch.setattr(probe, "PROBE_SECONDS", 0.5)
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to("nowhere")
@@ -217,7 +217,7 @@ def test_what_is_no_program_is_skipped_with_the_reason(tmp_path, candidates, mon
     assert all(one.reason.startswith(reason) for one, reason in zip(skipped, programs.values(), strict=True))
 
 
-def test_without_a_home_and_with_relative_folders_nothing_is_searched_by_surprise(tmp_path, monkeypatch):
+def test_relative_folders_are_not_searched_even_without_a_home(tmp_path, monkeypatch):
     program(tmp_path / "python3", f"#!/bin/sh\ntouch '{tmp_path}/ran'\n")
     program(tmp_path / "versions" / "3.13" / "bin" / "python", f"#!/bin/sh\ntouch '{tmp_path}/ran'\n")
     monkeypatch.chdir(tmp_path)
@@ -226,15 +226,15 @@ def test_without_a_home_and_with_relative_folders_nothing_is_searched_by_surpris
     assert discover()
     monkeypatch.delenv("PYENV_ROOT")
 
-    def nobody(self):
+    def no_home(self):
         raise RuntimeError("Could not determine home directory.")
 
-    monkeypatch.setattr(Path, "expanduser", nobody)
+    monkeypatch.setattr(Path, "expanduser", no_home)
     assert discover()
     assert not (tmp_path / "ran").exists()
 
 
-# What uv installed
+# Interpreters that uv installed
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_without_a_home_and_with_relative_folders_nothing_is_searched_by_surpris
     [{}, {"XDG_DATA_HOME": ""}, {"XDG_DATA_HOME": "relative"}, {"XDG_DATA_HOME": "data"}, {"UV_PYTHON_INSTALL_DIR": ""},
      {"UV_PYTHON_INSTALL_DIR": "mine", "XDG_DATA_HOME": "data"}],
 )  # fmt: skip
-def test_what_uv_installed_is_found_where_uv_says(settings, tmp_path, monkeypatch):
+def test_interpreters_of_uv_are_found_in_uvs_folder(settings, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("PATH", "")
     for name in ("XDG_DATA_HOME", "UV_PYTHON_INSTALL_DIR"):
@@ -253,7 +253,7 @@ def test_what_uv_installed_is_found_where_uv_says(settings, tmp_path, monkeypatc
     folder = Path(told.stdout.strip())
     assert tmp_path in folder.parents
     python = program(folder / "cpython-3.13.1-linux" / "bin" / "python", f'#!/bin/sh\nexec "{base_python()}" "$@"\n')
-    # uv's link for the minor version, which an upgrade leads elsewhere
+    # uv's link for the minor version, which an upgrade changes
     (folder / "cpython-3.13-linux").symlink_to("cpython-3.13.1-linux")
     assert [path for path in interpreters._candidates() if folder in path.parents] == [
         python,
@@ -261,12 +261,12 @@ def test_what_uv_installed_is_found_where_uv_says(settings, tmp_path, monkeypatc
     ]
 
 
-# What is remembered
+# The cache
 
 
 @pytest.fixture
 def counted(tmp_path):
-    """`counted(name)`: a Python that notes in a file how often it is asked."""
+    """`counted(name)`: a Python that logs each of its starts, and a function that counts them."""
 
     def make(name):
         path = program(tmp_path / name, f'#!/bin/sh\necho asked >> "$0.asked"\nexec "{base_python()}" "$@"\n')
@@ -275,8 +275,8 @@ def counted(tmp_path):
     return make
 
 
-def test_a_second_list_asks_only_what_failed(counted, candidates):
-    """The machine may have caused a failure; the next `list` must not hide that interpreter for ever."""
+def test_a_second_list_asks_only_programs_that_failed(counted, candidates):
+    """The machine may have caused a failure, so the next `list` must try that program again."""
     python, times = counted("python3")
     broken = program(python.with_name("python3.9"), '#!/bin/sh\necho asked >> "$0.asked"\nexit 3\n')
     candidates(python, broken)
@@ -287,7 +287,7 @@ def test_a_second_list_asks_only_what_failed(counted, candidates):
     assert len(Path(f"{broken}.asked").read_text().split()) == 2
 
 
-def test_whatever_does_not_say_remembered_asks_anew(counted, candidates):
+def test_without_remembered_programs_are_asked_again(counted, candidates):
     python, times = counted("python3")
     candidates(python)
     assert discover() == discover() == discover(remembered=True)
@@ -331,7 +331,7 @@ def test_a_link_that_leads_elsewhere_is_asked_again(counted, tmp_path, candidate
 
 
 def test_a_program_that_is_replaced_while_it_answers_is_asked_again(tmp_path, candidates):
-    """The old one's answer must not stand for the new one."""
+    """The old program's answer must not be kept for the new one."""
     new = program(tmp_path / "new", "#!/bin/sh\nexit 3\n")
     python = program(tmp_path / "python3", f'#!/bin/sh\nmv "{new}" "$0"\nexec "{base_python()}" "$@"\n')
     candidates(python)
@@ -340,7 +340,7 @@ def test_a_program_that_is_replaced_while_it_answers_is_asked_again(tmp_path, ca
 
 
 @pytest.mark.parametrize("damage", ["", "[]", "{", "\x00", '{"x": 3}', '{"x": {"version": "../.."}}', "[" * 100_000])
-def test_a_damaged_memory_is_written_anew(damage, kept, counted, candidates):
+def test_a_damaged_cache_is_rewritten(damage, kept, counted, candidates):
     python, times = counted("python3")
     candidates(python)
     found = discover(remembered=True)
@@ -351,7 +351,7 @@ def test_a_damaged_memory_is_written_anew(damage, kept, counted, candidates):
     assert kept.read_text() == good
 
 
-def test_a_memory_that_leads_elsewhere_is_replaced_and_not_written_through(kept, tmp_path, candidates):
+def test_a_cache_that_is_a_link_is_replaced_not_followed(kept, tmp_path, candidates):
     candidates(base_python())
     mine = tmp_path / "mine"
     mine.write_text("mine")
@@ -363,7 +363,7 @@ def test_a_memory_that_leads_elsewhere_is_replaced_and_not_written_through(kept,
 
 
 @pytest.mark.parametrize("in_the_way", ["folder", "pipe", "no folder"])
-def test_where_nothing_can_be_kept_interpreters_are_found_all_the_same(in_the_way, kept, candidates):
+def test_interpreters_are_found_even_if_the_cache_cannot_be_written(in_the_way, kept, candidates):
     candidates(base_python())
     if in_the_way == "no folder":
         kept.parent.write_text("a file")
@@ -373,7 +373,7 @@ def test_where_nothing_can_be_kept_interpreters_are_found_all_the_same(in_the_wa
     assert len(discover(remembered=True)) == 1
 
 
-def test_what_a_stranger_wrote_into_the_memory_is_shown_as_text(kept, candidates):
+def test_control_characters_in_the_cache_are_removed(kept, candidates):
     candidates(base_python())
     discover(remembered=True)
     kept.write_text(kept.read_text().replace(platform.python_version() + " (", "3 \\u001b[2J ("))
@@ -381,7 +381,7 @@ def test_what_a_stranger_wrote_into_the_memory_is_shown_as_text(kept, candidates
     assert found.full_version.isprintable()
 
 
-# What it is called
+# Names
 
 
 def test_the_highest_patch_has_the_short_name(machine):
@@ -394,7 +394,7 @@ def test_the_highest_patch_has_the_short_name(machine):
     ]
 
 
-def test_a_free_threaded_build_is_marked_and_takes_no_name_away(machine):
+def test_a_free_threaded_build_is_marked_and_takes_no_other_builds_name(machine):
     machine({"/a": fact("3.13.1", free_threaded=True), "/b": fact("3.13.0"), "/c": fact("3.13.0", free_threaded=True)})
     assert {i.name: i.version for i in discover()} == {
         "cpython-3.13": "3.13.0",
@@ -418,15 +418,15 @@ def test_cpython_comes_before_pypy(machine):
     assert [found.has_jit for found in discover()] == [False, True, True]
 
 
-def test_only_short_names_stand_for_their_version(machine):
+def test_only_short_names_are_canonical(machine):
     machine({"/a": fact("3.13.0"), "/b": fact("3.13.1"), "/c": fact("3.13.1", free_threaded=True)})
     assert [found.name for found in discover() if found.canonical] == ["cpython-3.13"]
 
 
-# What is missing, and which one is meant
+# Missing interpreters, and the choice of one
 
 
-def test_what_is_missing_comes_with_its_command():
+def test_a_missing_interpreter_comes_with_the_command_that_installs_it():
     lacking = missing([interpreter("cpython-3.9"), interpreter("cpython-3.13"), interpreter("pypy-3.9", "pypy")])
     assert [absent.name for absent in lacking] == [f"cpython-3.{minor}" for minor in (10, 11, 12, 14)]
     assert lacking[0].remedy == "uv python install cpython-3.10"

@@ -51,7 +51,7 @@ def test_a_signal_waits_until_the_block_has_ended(interruptible):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_in_another_thread_nothing_waits():
+def test_a_block_in_another_thread_does_not_fail():
     failures = []
 
     def block():

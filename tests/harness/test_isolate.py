@@ -1,4 +1,4 @@
-"""The process boundary, with real processes: whatever a worker does is a reply."""
+"""The process boundary with real processes: whatever a worker does, the harness gets a reply."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def job(tmp_path):
 
 @pytest.fixture
 def vouching(tmp_path):
-    """The job of an engine that vouches for all others."""
+    """Job of the engine that vouches for all others."""
     return {
         "engine": "tuple",
         "workload": "xor",
@@ -69,7 +69,7 @@ def reference(vouching):
     return Path(vouching["folder"])
 
 
-# Workers as they are
+# Workers that behave
 
 
 @pytest.mark.parametrize("engine", ["tuple", "baseline", "replay"])
@@ -90,7 +90,7 @@ def test_a_worker_proves_and_measures(engine, job, reference):
     assert benchmark.get_metadata()["zoomgrad_engine"] == engine
 
 
-def test_a_value_is_whole_stretches_of_what_was_vouched_for(job, reference):
+def test_a_value_is_a_whole_number_of_vouched_stretches(job, reference):
     reply = run("measure", {**job, "engine": "replay"}).reply
     assert reply["stretch_steps"] == reply["proof"]["steps"] == 64
     assert reply["steps_per_value"] % 64 == 0
@@ -99,7 +99,7 @@ def test_a_value_is_whole_stretches_of_what_was_vouched_for(job, reference):
     assert len(reply["losses"]) == 64
 
 
-def test_the_stretch_that_was_found_before_is_taken_again(job, reference):
+def test_a_stretch_from_an_earlier_block_is_used_again(job, reference):
     answer = run("measure", {**job, "stretch_steps": 8, "steps_per_value": 24})
     assert (answer.reply["stretch_steps"], answer.reply["steps_per_value"]) == (8, 24)
     assert pyperf.Benchmark.loads(answer.pyperf.decode()).get_runs()[0].get_loops() == 24
@@ -107,7 +107,7 @@ def test_the_stretch_that_was_found_before_is_taken_again(job, reference):
 
 @pytest.mark.parametrize("part", ["losses", "gradients", "parameters"])
 def test_a_result_that_differs_in_the_last_bit_has_no_speed(part, job, reference):
-    """After two steps, between two updates; no longer stretch is known."""
+    """The changed evidence is of two steps, between two updates; the job allows no longer stretch."""
     found = Witness(reference).evidence("2")
     numbers = getattr(found, part)
     index = max(i for i, x in enumerate(numbers) if x)
@@ -121,7 +121,7 @@ def test_a_result_that_differs_in_the_last_bit_has_no_speed(part, job, reference
     assert answer.pyperf is None
 
 
-def test_data_that_is_missing_is_a_skip_with_the_remedy(vouching, tmp_path, monkeypatch):
+def test_missing_data_is_a_skip_with_the_remedy(vouching, tmp_path, monkeypatch):
     monkeypatch.setenv("ZOOMGRAD_CACHE", str(tmp_path / "empty"))
     monkeypatch.delenv("ZOOMGRAD_DATA", raising=False)
     answer = run("vouch", {**vouching, "workload": "mnist"})
@@ -140,28 +140,28 @@ def test_a_worker_that_raises_says_where(job):
 
 
 @pytest.mark.parametrize("task", ["measure", "vouch"])
-def test_a_worker_that_crashes_is_told_by_its_signal(task, job, stand_in):
+def test_a_crash_is_reported_with_its_signal(task, job, stand_in):
     python = stand_in("print('about to crash', flush=True); os.kill(os.getpid(), signal.SIGSEGV)")
     answer = run(task, job, python=python)
     assert answer.reply == {"status": "failed", "reason": "the worker was ended by SIGSEGV: about to crash"}
     assert answer.pyperf is None
 
 
-def test_a_worker_that_ends_without_an_reply_is_told_by_its_code(job, stand_in):
+def test_a_worker_that_ends_without_a_reply_is_reported_with_its_exit_code(job, stand_in):
     answer = run("vouch", job, python=stand_in("sys.exit(3)"))
-    assert answer.reply["reason"] == "the worker ended with exit code 3 and no reply: it wrote nothing"
+    assert answer.reply["reason"] == "the worker ended with exit code 3 and no reply: no output"
     answer = run("vouch", job, python=stand_in("sys.exit(0)"))
     assert answer.reply["status"] == "failed"
 
 
-def test_a_reason_carries_the_end_of_what_the_worker_wrote(job, stand_in):
+def test_a_reason_ends_with_the_workers_last_output(job, stand_in):
     python = stand_in("print('x' * 100_000); sys.stdout.flush(); print('the cause', file=sys.stderr); sys.exit(3)")
     reason = run("vouch", job, python=python).reply["reason"]
     assert reason.endswith("x\nthe cause")
     assert len(reason) < TAIL_CHARACTERS + 100
 
 
-def test_output_that_is_no_text_is_no_obstacle(job, stand_in):
+def test_output_that_is_not_text_does_no_harm(job, stand_in):
     python = stand_in(r"sys.stdout.buffer.write(b'\xff\xfe end'); sys.exit(3)")
     assert run("vouch", job, python=python).reply["reason"].endswith("end")
 
@@ -173,11 +173,11 @@ def test_measuring_without_times_is_a_failure(job, stand_in):
         "print('no space left')"
     )
     answer = run("measure", job, python=python)
-    assert answer.reply == {"status": "failed", "reason": "pyperf kept no result: no space left"}
+    assert answer.reply == {"status": "failed", "reason": "pyperf wrote no result: no space left"}
 
 
 def is_running(pid):
-    """Whether the process is there and not a zombie that nobody has waited for."""
+    """Return whether the process exists and is not a zombie."""
     stat = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True).stdout.strip()
     return bool(stat) and not stat.startswith("Z")
 
@@ -185,7 +185,7 @@ def is_running(pid):
 def wait_for(condition, seconds=30):
     until = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < until, "waited in vain"
+        assert time.monotonic() < until, "the condition did not become true in time"
         time.sleep(0.05)
 
 
@@ -213,7 +213,7 @@ def test_a_workers_children_end_with_it(then, timeout_seconds, status, job, stan
     wait_for(lambda: not any(is_running(pid) for pid in pids))
 
 
-def test_a_timeout_says_how_to_give_more(job, stand_in):
+def test_a_timeout_says_how_to_allow_more_time(job, stand_in):
     answer = run("vouch", job, python=stand_in("time.sleep(600)"), timeout_seconds=0.5)
     assert answer.reply["reason"] == "took longer than 0.5 s"
     assert "--timeout" in answer.reply["remedy"]
@@ -239,7 +239,7 @@ def test_an_interrupt_ends_the_worker_too(job, stand_in, tmp_path):
 # What a worker inherits
 
 
-def test_a_worker_sees_only_what_is_kept_of_the_environment(job, stand_in, monkeypatch):
+def test_a_worker_sees_only_the_kept_environment_variables(job, stand_in, monkeypatch):
     monkeypatch.setenv("PYTHONOPTIMIZE", "2")
     monkeypatch.setenv("OMP_NUM_THREADS", "64")
     monkeypatch.setenv("PYTHONPATH", "/elsewhere")
@@ -263,8 +263,8 @@ def test_a_worker_sees_only_what_is_kept_of_the_environment(job, stand_in, monke
     assert os.pathsep not in seen["PYTHONPATH"]
 
 
-def test_pyperfs_own_worker_inherits_the_same(job, stand_in, monkeypatch):
-    """The process that measures is started by pyperf's manager, which by itself would drop the hash seed."""
+def test_pyperfs_own_worker_inherits_the_same_variables(job, stand_in, monkeypatch):
+    """pyperf's manager starts the process that measures, and drops the hash seed by default."""
     monkeypatch.setenv("ZOOMGRAD_DATA", "/data")
     python = stand_in("print(sys.argv[1:]); sys.exit(3)")
     reason = run("measure", job, python=python).reply["reason"]
@@ -272,8 +272,8 @@ def test_pyperfs_own_worker_inherits_the_same(job, stand_in, monkeypatch):
         assert name in reason
 
 
-def test_a_worker_that_is_ended_takes_its_compilers_along(stand_in, job, tmp_path):
-    """A compiler has a group of its own, and would go on for minutes beside the next timing."""
+def test_ending_a_worker_also_ends_its_compilers(stand_in, job, tmp_path):
+    """A compiler has its own process group, and could run for minutes during the next timing."""
     program = stand_in(
         f"child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], process_group=0)\n"
         f"open({str(tmp_path / 'pid')!r}, 'w').write(str(child.pid))\n"
@@ -286,11 +286,11 @@ def test_a_worker_that_is_ended_takes_its_compilers_along(stand_in, job, tmp_pat
         if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
             return
         time.sleep(0.1)
-    pytest.fail("it goes on")
+    pytest.fail("the compiler is still running")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_a_full_disk_is_no_fault_of_the_engine(tmp_path):
+def test_a_full_disk_is_not_recorded_as_a_failed_cell(tmp_path):
     """A record would be final; without one, a resumed run measures the cell."""
     isolating._refuse_full_disk(tmp_path)
     isolating._refuse_full_disk(tmp_path / "removed by the engine")

@@ -1,4 +1,4 @@
-"""One timing run per machine: who holds the lock, who waits, and what a hostile /tmp can do."""
+"""The lock that allows one timing run per machine: its holder, waiting runs, and a hostile /tmp."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from harness.run.lock import LOCK, Busy, lock_file, locked
 
 ROOT = Path(__file__).parent.parent.parent
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX's lock")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the lock needs POSIX")
 
 HOLDER = (
     "import time; from harness.run.lock import locked\n"
@@ -49,7 +49,7 @@ def test_without_the_variable_the_file_is_the_same_for_every_checkout_and_user(m
     assert not before.is_relative_to(ROOT)
 
 
-def test_a_second_run_is_told_who_measures(holder):
+def test_a_second_run_learns_who_holds_the_lock(holder):
     with pytest.raises(Busy) as busy, locked(["zoomgrad"]):
         pass
     said = str(busy.value)
@@ -58,14 +58,14 @@ def test_a_second_run_is_told_who_measures(holder):
     assert ", since " in said
 
 
-def test_the_lock_ends_with_its_holder_however_that_dies(holder):
+def test_the_lock_is_released_when_its_holder_is_killed(holder):
     holder.kill()
     holder.wait()
     with locked(["zoomgrad"]):
         pass
 
 
-def test_who_waits_is_told_once_and_gets_it(holder):
+def test_a_waiting_run_is_notified_once_and_gets_the_lock(holder):
     told = []
 
     def waiting(who):
@@ -78,7 +78,7 @@ def test_who_waits_is_told_once_and_gets_it(holder):
     assert f"pid {holder.pid}" in told[0]
 
 
-def test_the_file_stays_and_names_nobody_when_the_lock_is_free(file):
+def test_the_file_stays_and_is_empty_when_the_lock_is_free(file):
     with locked(["zoomgrad", "check"]):
         assert json.loads(file.read_text())["pid"] == os.getpid()
         inode = file.stat().st_ino
@@ -87,7 +87,7 @@ def test_the_file_stays_and_names_nobody_when_the_lock_is_free(file):
         assert file.stat().st_ino == inode
 
 
-def test_every_user_may_lock_it(file):
+def test_every_user_may_lock_the_file(file):
     before = os.umask(0o077)
     try:
         with locked(["zoomgrad"]):
@@ -97,8 +97,8 @@ def test_every_user_may_lock_it(file):
     assert file.stat().st_mode & 0o777 == 0o666
 
 
-def test_a_file_that_may_only_be_read_can_be_locked(file, monkeypatch):
-    """Another user's, whose umask was ours to fear."""
+def test_a_read_only_file_can_be_locked(file, monkeypatch):
+    """Another user may have created it with a strict umask."""
     file.write_text("old")
     file.chmod(0o444)
     opened, open_ = [], os.open
@@ -115,7 +115,7 @@ def test_a_file_that_may_only_be_read_can_be_locked(file, monkeypatch):
     assert file.read_text() == "old"
 
 
-def test_workers_do_not_inherit_it(file):
+def test_workers_do_not_inherit_the_lock(file):
     with locked(["zoomgrad"]):
         ours = [
             int(entry.name)
@@ -143,7 +143,7 @@ def test_a_file_with_two_names_is_not_written(file, tmp_path):
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["fifo", "folder"])
-def test_what_is_no_file_is_neither_waited_for_nor_locked(file, make):
+def test_a_special_file_is_neither_waited_for_nor_locked(file, make):
     make(file)
     with pytest.raises(OSError), locked(["zoomgrad"]):
         pass
@@ -162,14 +162,14 @@ def test_what_is_no_file_is_neither_waited_for_nor_locked(file, make):
         json.dumps(dict.fromkeys(("pid", "user", "since", "command", "folder"), "\x1b[2J\n" + "x" * 10_000)),
     ],
 )
-def test_a_holder_may_say_what_it_likes(file, holder, text):
+def test_malformed_facts_of_a_holder_are_ignored(file, holder, text):
     file.write_text(text)
     with pytest.raises(Busy) as busy, locked(["zoomgrad"]):
         pass
     assert str(busy.value) == ""
 
 
-def test_what_a_holder_says_is_plain_text(file, holder):
+def test_facts_of_a_holder_are_shown_as_plain_text(file, holder):
     facts = dict.fromkeys(("pid", "user", "since", "command", "folder"), "\x1b[2J[red]\n‮" + "x" * 300)
     file.write_text(json.dumps(facts))
     with pytest.raises(Busy) as busy, locked(["zoomgrad"]):
@@ -178,7 +178,7 @@ def test_what_a_holder_says_is_plain_text(file, holder):
     assert len(str(busy.value)) < 1200
 
 
-def test_who_waited_for_a_file_that_was_removed_locks_the_next_one(file, holder):
+def test_a_waiting_run_locks_the_new_file_if_the_old_one_was_removed(file, holder):
     def waiting(who):
         file.unlink()
         holder.kill()

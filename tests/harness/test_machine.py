@@ -1,4 +1,4 @@
-"""Facts of the machine, where the programs that know them misbehave."""
+"""Facts of the machine and its checkout, even if git is absent or misbehaves."""
 
 import os
 import subprocess
@@ -32,7 +32,7 @@ def repository(tmp_path):
     return folder, git
 
 
-def test_the_commit_and_whether_files_differ(repository, tmp_path):
+def test_the_commit_is_marked_if_files_differ(repository, tmp_path):
     folder, git = repository
     assert facts.commit(folder) == git("rev-parse", "--short=12", "HEAD").strip()
     (folder / "file").write_text("two")
@@ -40,7 +40,7 @@ def test_the_commit_and_whether_files_differ(repository, tmp_path):
     assert facts.commit(tmp_path) == ""
 
 
-def test_a_look_at_a_checkout_runs_nothing_of_its_settings(repository, tmp_path):
+def test_reading_the_commit_runs_no_program_of_the_checkouts_settings(repository, tmp_path):
     folder, git = repository
     program(folder.parent / "watcher", f'touch "{tmp_path}/ran"')
     git("config", "core.fsmonitor", str(folder.parent / "watcher"))
@@ -49,7 +49,7 @@ def test_a_look_at_a_checkout_runs_nothing_of_its_settings(repository, tmp_path)
     assert not (tmp_path / "ran").exists()
 
 
-def test_another_repository_named_by_the_environment_is_not_asked(repository, tmp_path, monkeypatch):
+def test_a_repository_named_by_the_environment_is_ignored(repository, tmp_path, monkeypatch):
     monkeypatch.setenv("GIT_DIR", str(repository[0] / ".git"))
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -57,7 +57,7 @@ def test_another_repository_named_by_the_environment_is_not_asked(repository, tm
 
 
 @pytest.mark.parametrize("text", ["exit 1", "exec sleep 1000", r"printf '\377\376'", "exec yes", "echo '<b>'"])
-def test_a_git_that_misbehaves_knows_no_commit(repository, tmp_path, monkeypatch, text):
+def test_a_git_that_misbehaves_gives_no_commit(repository, tmp_path, monkeypatch, text):
     monkeypatch.setattr(facts, "GIT_SECONDS", 0.5)
     monkeypatch.setattr(facts, "GIT_BYTES", 1 << 20)
     (tmp_path / "bin").mkdir()

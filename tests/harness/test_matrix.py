@@ -1,4 +1,4 @@
-"""Presets -> cells, without an interpreter in sight."""
+"""Presets -> cells and their estimates, without starting an interpreter."""
 
 from dataclasses import replace
 
@@ -35,14 +35,14 @@ def product(engine_names, interpreters, workload_names):
 ORDINARY = [name for name in engines.names() if name not in presets.SLOW_TO_COMPILE]
 
 
-def test_smoke_is_an_engine_of_each_kind_with_its_baseline_and_enough_blocks_for_intervals():
+def test_smoke_has_all_baselines_and_enough_blocks_for_intervals():
     found = cells("smoke")
     assert {cell.interpreter for cell in found} == {*MAIN}
     assert {baseline_of(cell) for cell in found} <= {*found}
     assert presets.preset("smoke").blocks >= MIN_PROCESSES
 
 
-def test_quick_adds_the_trade_off_and_the_headline_engines_on_the_others():
+def test_quick_adds_the_trade_off_and_the_headline_engines_on_other_interpreters():
     everywhere = product(ORDINARY, MAIN, ["digits"]) | product(presets.TRADE_OFF, MAIN, ["mnist"])
     headline = product(presets.HEADLINE, ["cpython-3.9"], ["digits"])
     assert triples(cells("quick")) == everywhere | headline
@@ -55,7 +55,7 @@ def test_full_adds_the_published_table_in_the_published_form_and_every_straight_
     assert triples(cells("full")) == triples(cells("quick")) | published | straight
 
 
-def test_published_asks_a_compiler_where_values_should_live_and_no_jit():
+def test_published_compares_where_values_are_stored_and_leaves_out_the_jit():
     forms = ("published", "whole", "whole-array", "whole-static", "whole-globals")
     names = [f"clang-{level}-{form}" for level in ("O1", "O0") for form in forms]
     assert triples(cells("published")) == product(names, ["cpython-3.13"], ["digits"])
@@ -68,7 +68,7 @@ def test_everything_is_everything():
 
 
 @pytest.mark.parametrize("name", presets.SLOW_TO_COMPILE)
-def test_what_is_slow_to_compile_runs_where_it_is_named(name):
+def test_an_engine_that_is_slow_to_compile_runs_if_it_is_named(name):
     found = triples(cells("quick", only_engines=[name], only_workloads=["xor"]))
     assert found == product([name], INTERPRETERS, ["xor"])
 
@@ -97,7 +97,7 @@ def test_cells_are_ordered_by_workload_then_interpreter_then_engine():
     assert {cell.workload for cell in found[4:]} == {"tour"}
 
 
-def test_named_engines_meet_every_headline_place():
+def test_a_named_engine_runs_in_every_part_of_the_preset():
     found = triples(cells("quick", only_engines=["slots"]))
     everywhere = product(["slots"], MAIN, ("digits", "mnist"))
     assert found == everywhere | product(["slots"], ["cpython-3.9"], ["digits"])
@@ -108,12 +108,12 @@ def test_named_workloads_replace_the_presets_on_all_interpreters():
     assert found == product(ORDINARY, MAIN, ["tour"]) | product(presets.HEADLINE, ["cpython-3.9"], ["tour"])
 
 
-def test_on_named_interpreters_every_engine_runs_and_on_others_none():
+def test_every_engine_runs_on_named_interpreters_and_on_no_others():
     found = triples(cells("smoke", only_interpreters=["cpython-3.9"]))
     assert found == {(engine, "cpython-3.9", workload) for engine, _, workload in triples(cells("smoke"))}
 
 
-def test_what_is_named_is_the_whole_selection():
+def test_naming_one_of_each_kind_selects_one_cell():
     found = cells("full", only_engines=["replay"], only_interpreters=["pypy-3.11"], only_workloads=["mlp-3x2x1"])
     assert found == [Cell(engine="replay", interpreter="pypy-3.11", workload="mlp-3x2x1")]
 
@@ -151,13 +151,13 @@ def test_every_cell_has_an_estimate(preset, name):
         assert estimate.block_seconds(cell, settings, interpreter(name), 0) > 0
 
 
-def test_shapes_are_all_that_is_no_plain_mlp():
+def test_shapes_are_all_workloads_that_are_not_plain_mlps():
     (part,) = presets.preset("shapes").parts
     assert list(part.workloads) == [name for name in workloads.names() if workloads.load(name).network is None]
 
 
 @pytest.mark.parametrize("name", [*(name for name in workloads.names() if "mnist" not in name), "mlp-16x16x4"])
-def test_rows_are_estimated_about_right(name):
+def test_estimated_tape_rows_are_within_30_per_cent(name):
     workload, tcc = workloads.load(name), engines.load("tcc")
     model, inputs = workload.model(tcc.nn), [tcc.Value(x) for x in workload.row(0)]
     outputs = workload.outputs(model, inputs)
@@ -176,7 +176,7 @@ def test_a_model_whose_data_are_missing_takes_no_time(monkeypatch):
 
 @pytest.mark.parametrize("part", ["reader", "build", "loss_of"])
 def test_a_workload_that_fails_takes_no_time(monkeypatch, part):
-    """Its workers say why."""
+    """Its workers report the reason."""
 
     def fail(*_):
         raise KeyError("no such row")
@@ -187,12 +187,12 @@ def test_a_workload_that_fails_takes_no_time(monkeypatch, part):
     estimate.tape_rows.cache_clear()
 
 
-def test_a_workloads_name_may_name_files():
+def test_workload_names_are_valid_file_names():
     assert all(NAME.fullmatch(name) for name in workloads.names())
 
 
 @pytest.mark.parametrize("answer", [KeyError("supports"), SystemError(), "no", 3, [], None, float("nan")])
-def test_whatever_an_engine_says_of_a_workload_there_is_an_estimate(monkeypatch, answer):
+def test_a_malformed_refusal_still_has_an_estimate(monkeypatch, answer):
     def supports(workload):
         if isinstance(answer, Exception):
             raise answer
@@ -208,7 +208,7 @@ def test_a_missing_interpreter_takes_no_time():
     assert estimate.block_seconds(cells("smoke")[0], presets.preset("smoke").settings, None, 0) == 0.0
 
 
-def test_what_an_engine_refuses_takes_its_start_alone():
+def test_a_refused_cell_takes_only_the_startup():
     def seconds_of(engine, workload):
         cell = Cell(engine=engine, interpreter="cpython-3.13", workload=workload)
         return estimate.block_seconds(cell, presets.preset("quick").settings, interpreter("cpython-3.13"), 0)
@@ -221,7 +221,7 @@ def test_what_an_engine_refuses_takes_its_start_alone():
     ("engine", "workload", "once"),
     [("clang-O1-whole", "mnist", True), ("clang-O1-published", "mnist", True), ("clang-O1", "digits", False)],
 )
-def test_what_is_slow_to_compile_is_estimated_to_compile_in_the_first_block_only(engine, workload, once):
+def test_slow_compilation_is_estimated_in_the_first_block_only(engine, workload, once):
     cell = Cell(engine=engine, interpreter="cpython-3.13", workload=workload)
     settings = presets.preset("quick").settings
     first, *later = (estimate.block_seconds(cell, settings, interpreter("cpython-3.13"), block) for block in range(3))

@@ -1,4 +1,4 @@
-"""How a worker finds the stretch that a value takes, by a clock of the test's own; and what it tells of compilers."""
+"""How a worker chooses the stretch of a value, on a scripted clock, and how it names its compiler."""
 
 import pytest
 
@@ -13,7 +13,7 @@ COLD, WARM, COLD_STEPS = 1e-3, 1e-5, 1000
 
 
 class Warming:
-    """A trainer whose steps become a hundred times as fast after a second, and the clock that they take."""
+    """A trainer whose steps become a hundred times faster after a second, and the clock that they advance."""
 
     def __init__(self):
         self.now, self.steps, self.restarts = 0.0, 0, 0
@@ -28,7 +28,7 @@ class Warming:
 
 
 class Proof:
-    """As far as it could compare."""
+    """A proof that can compare this many steps."""
 
     def __init__(self, steps):
         self.steps = steps
@@ -42,7 +42,7 @@ def trainer(monkeypatch):
 
 
 def calibrated(trainer, *, most=1 << 18, stretch_steps=0, steps_per_value=0):
-    """Seconds and passes, and the stretch they are of."""
+    """Return the seconds and passes of a calibrated stretch, and its steps."""
     stretch = measure.Stretch(trainer, 4, Proof(most))
     job = {"stretch_steps": stretch_steps, "steps_per_value": steps_per_value, "value_seconds": 0.05}
     return *measure.calibrate(stretch, job), stretch.steps
@@ -56,19 +56,19 @@ def test_a_jit_is_warm_before_steps_are_counted(trainer, monkeypatch):
     assert trainer.now >= measure.JIT_SECONDS
 
 
-def test_without_one_a_value_is_counted_at_once(trainer, monkeypatch):
+def test_without_a_jit_steps_are_counted_at_once(trainer, monkeypatch):
     monkeypatch.setattr(measure, "HAS_JIT", False)
     assert calibrated(trainer) == (pytest.approx(32 * COLD), 2, 32)
     assert trainer.now < 0.2
 
 
-def test_a_step_that_is_longer_than_a_value_is_a_stretch(trainer, monkeypatch):
+def test_a_step_longer_than_a_value_is_a_whole_stretch(trainer, monkeypatch):
     monkeypatch.setattr(measure, "HAS_JIT", False)
     monkeypatch.setattr(trainer, "train", lambda steps: setattr(trainer, "now", trainer.now + 0.9 * steps))
     assert calibrated(trainer) == (pytest.approx(0.9), 1, 1)
 
 
-def test_no_stretch_is_longer_than_what_it_can_be_compared_with(trainer, monkeypatch):
+def test_no_stretch_is_longer_than_the_evidence(trainer, monkeypatch):
     monkeypatch.setattr(measure, "HAS_JIT", False)
     seconds, passes, steps = calibrated(trainer, most=8)
     assert steps == 8
@@ -76,19 +76,19 @@ def test_no_stretch_is_longer_than_what_it_can_be_compared_with(trainer, monkeyp
 
 
 @pytest.mark.parametrize("jit", [False, True])
-def test_a_later_block_repeats_what_the_first_found(trainer, monkeypatch, jit):
+def test_a_later_block_uses_the_first_blocks_stretch(trainer, monkeypatch, jit):
     monkeypatch.setattr(measure, "HAS_JIT", jit)
     assert calibrated(trainer, stretch_steps=256, steps_per_value=768) == (pytest.approx(256 * COLD), 3, 256)
     assert trainer.steps == 256
 
 
-def test_but_not_beyond_what_it_can_be_compared_with(trainer, monkeypatch):
-    """A reference that was made again may have got less far."""
+def test_a_later_blocks_stretch_is_not_longer_than_the_evidence(trainer, monkeypatch):
+    """A reference that was made again may have reached fewer steps."""
     monkeypatch.setattr(measure, "HAS_JIT", False)
     assert calibrated(trainer, most=8, stretch_steps=256, steps_per_value=768)[2] == 8
 
 
-def test_every_pass_starts_anew(trainer):
+def test_every_pass_restarts_the_training(trainer):
     stretch = measure.Stretch(trainer, 4, Proof(8), 8)
     stretch.time()
     stretch.time()
@@ -96,7 +96,7 @@ def test_every_pass_starts_anew(trainer):
 
 
 @pytest.mark.parametrize("name", ["tcc", "clang-O1-published", "rerolled-gcc-generic", "handwritten", "tcc-extension"])
-def test_an_reply_names_the_compiler_and_its_flags(name):
+def test_a_reply_names_the_compiler_and_its_flags(name):
     engine = engines.load(name)
     try:
         tool = engine.toolchain()
@@ -108,7 +108,7 @@ def test_an_reply_names_the_compiler_and_its_flags(name):
 
 
 @pytest.mark.parametrize("name", ["tuple", "python-source", "rerolled-numpy"])
-def test_what_compiles_no_c_names_none(name):
+def test_an_engine_without_c_names_no_compiler(name):
     assert measure.compiled_by(engines.load(name)) == {}
 
 

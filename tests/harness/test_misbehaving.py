@@ -1,4 +1,4 @@
-"""Engines that misbehave, in real workers: each is one reply that says what was wrong, and leaves no process."""
+"""Misbehaving engines in real workers: each gives one reply that names the fault, and leaves no process."""
 
 import json
 import math
@@ -29,7 +29,7 @@ MIB = 1 << 20
 
 @pytest.fixture(scope="module")
 def evidence(tmp_path_factory):
-    """What `tuple` computes on xor, as itself."""
+    """Folder with the evidence of `tuple` on xor."""
     folder = tmp_path_factory.mktemp("evidence")
     job = {
         "engine": "tuple",
@@ -68,7 +68,7 @@ def job(evidence, tmp_path):
 
 @pytest.fixture
 def misbehaving(job):
-    """`misbehaving(text, **limits)`: the answer of a worker whose engine does that."""
+    """`misbehaving(text, **limits)`: the answer of a worker whose engine runs that code."""
 
     def measure(text, *, seconds=20.0, **limits):
         asked = {**job, "misbehaviour": text}
@@ -84,7 +84,7 @@ def test_an_engine_that_behaves_is_measured(misbehaving):
     assert answer.reply.keys() <= MEASURED.keys()
 
 
-# What an engine says of itself
+# Figures and refusals of an engine
 
 
 def changed(name, value):
@@ -112,7 +112,7 @@ def changed(name, value):
         ("sizes", "{'looped_share': float('nan')}", "tuple: the engine's sizes hold nan for 'looped_share'"),
     ],
 )
-def test_figures_that_are_none_are_a_failure_that_names_them(misbehaving, name, value, said):
+def test_invalid_figures_are_a_failure_that_names_them(misbehaving, name, value, said):
     reply = misbehaving(changed(name, value)).reply
     assert (reply["status"], reply["reason"]) == ("failed", said)
     assert "fix the engine" in reply["remedy"].lower()
@@ -133,7 +133,7 @@ def test_a_refusal_is_a_reason_or_nothing(misbehaving, answer, shown):
         ("import sys; sys.stdout.close(); sys.exit(4)", "failed with exit code 4"),
     ],
 )
-def test_an_engine_that_ends_its_process_is_told(misbehaving, text, said):
+def test_an_engine_that_ends_its_process_is_reported(misbehaving, text, said):
     reply = misbehaving(f"def end(trainer):\n    {text}\nprepared(end)").reply
     assert reply["status"] == "failed"
     assert said in reply["reason"]
@@ -184,7 +184,7 @@ atexit.register(replace)
         ("import shutil; shutil.rmtree(os.path.dirname(path))", "no reply"),
     ],
 )
-def test_an_reply_that_is_none_is_a_failure_that_names_the_engine_and_the_field(misbehaving, text, said):
+def test_an_invalid_reply_is_a_failure_that_names_the_engine_and_the_field(misbehaving, text, said):
     answer = misbehaving(REPLACE.format(text))
     assert answer.reply["status"] == "failed"
     assert said in answer.reply["reason"]
@@ -193,7 +193,7 @@ def test_an_reply_that_is_none_is_a_failure_that_names_the_engine_and_the_field(
     assert len(answer.reply["reason"]) < 5000
 
 
-def test_a_reason_is_kept_at_a_readable_length(misbehaving):
+def test_a_long_reason_is_cut(misbehaving):
     text = "json.dump({'status': 'failed', 'reason': 'x' * 10**6}, open(path, 'w'))"
     reason = misbehaving(REPLACE.format(text)).reply["reason"]
     assert reason.startswith("xxx")
@@ -201,7 +201,7 @@ def test_a_reason_is_kept_at_a_readable_length(misbehaving):
 
 
 def times(*values, warmups=()):
-    """Pyperf's file of these seconds."""
+    """Return the text of pyperf's file for these times, in seconds."""
     loops = [(1, seconds) for seconds in warmups]
     run = pyperf.Run(values, warmups=loops, metadata={"name": "xor"}, collect_metadata=False)
     with tempfile.TemporaryDirectory() as folder:
@@ -224,7 +224,7 @@ def times(*values, warmups=()):
         (times(0.1, 0.2, warmups=[0.75]).replace("0.75", "-1.0"), "a time is -1.0 s"),
     ],
 )
-def test_times_that_are_none_are_a_failure(job, stand_in, content, said):
+def test_invalid_times_are_a_failure(job, stand_in, content, said):
     python = stand_in(
         "job = json.load(open(sys.argv[-1]))\n"
         f"open(job['reply_file'], 'w').write({json.dumps(MEASURED)!r})\n"
@@ -233,7 +233,7 @@ def test_times_that_are_none_are_a_failure(job, stand_in, content, said):
     )
     answer = isolate("measure", python, job, limits=Limits(60.0), draw=Draw())
     assert answer.reply["status"] == "failed", answer
-    # pyperf itself refuses some of them, in its own words.
+    # pyperf itself refuses some of them, with its own message.
     assert said in answer.reply["reason"] or "pyperf can't read the times" in answer.reply["reason"]
     assert answer.pyperf is None
 
@@ -247,11 +247,11 @@ def test_times_that_are_none_are_a_failure(job, stand_in, content, said):
         ({"status": "measured", "drills": [], "steps": 3, "cell": "mine"}, "cell: "),
     ],
 )
-def test_a_vouching_that_is_none_is_a_failure(job, stand_in, reply, said):
+def test_an_invalid_vouching_is_a_failure(job, stand_in, reply, said):
     python = stand_in(f"job = json.load(open(sys.argv[-1]))\nopen(job['reply_file'], 'w').write({json.dumps(reply)!r})")
     found = isolate("vouch", python, job, limits=Limits(60.0), draw=Draw()).reply
     assert found["status"] == "failed"
-    assert found["reason"].startswith(f"tuple: its reply is wrong: {said}")
+    assert found["reason"].startswith(f"tuple: its reply is invalid: {said}")
 
 
 # Limits
@@ -265,13 +265,13 @@ def test_output_beyond_the_limit_ends_the_worker(misbehaving):
     assert "--output" in reply["remedy"]
 
 
-def test_output_below_it_is_nobodys_business(misbehaving):
+def test_output_below_the_limit_is_allowed(misbehaving):
     write = "import os\nfor _ in range(16): os.write(1, b'x' * 65536)"
     assert misbehaving(write, output_bytes=4 * MIB).reply["status"] == "measured"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits a process's memory from outside")
-def test_memory_beyond_the_limit_is_told_as_that(misbehaving):
+def test_memory_beyond_the_limit_is_reported_as_that(misbehaving):
     hog = "hoard = []\nprepared(lambda trainer: [hoard.append(bytearray(1 << 24)) for _ in range(1 << 20)])"
     reply = misbehaving(hog, memory_bytes=1 << 30).reply
     assert (reply["status"], reply["limit"]) == ("failed", "memory")
@@ -279,7 +279,7 @@ def test_memory_beyond_the_limit_is_told_as_that(misbehaving):
     assert "--memory" in reply["remedy"]
 
 
-def test_a_memory_error_is_the_limit_of_memory(misbehaving):
+def test_a_memory_error_counts_as_the_memory_limit(misbehaving):
     reply = misbehaving("def fail(trainer): raise MemoryError\nprepared(fail)").reply
     assert (reply["status"], reply["limit"]) == ("failed", "memory")
 
@@ -306,7 +306,7 @@ def test_processes_beyond_the_limit_end_the_worker(misbehaving, with_group, monk
     assert "--processes" in reply["remedy"]
 
 
-def test_a_timeout_is_the_limit_of_time(misbehaving):
+def test_a_timeout_counts_as_the_time_limit(misbehaving):
     reply = misbehaving("while True: pass", seconds=2.0).reply
     assert (reply["status"], reply["limit"]) == ("timed-out", "time")
 
@@ -315,7 +315,7 @@ def test_a_timeout_is_the_limit_of_time(misbehaving):
 
 
 def is_running(pid):
-    """Whether the process is there and not a zombie that nobody has waited for."""
+    """Return whether the process exists and is not a zombie."""
     stat = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True).stdout.strip()
     return bool(stat) and not stat.startswith("Z")
 
@@ -323,7 +323,7 @@ def is_running(pid):
 def wait_for(condition, seconds=30):
     until = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < until, "waited in vain"
+        assert time.monotonic() < until, "the condition did not become true in time"
         time.sleep(0.02)
 
 
@@ -361,7 +361,7 @@ if not os.fork():
 STAY = """
 import os, signal, time
 def stay():
-    os.closerange(0, 64)  # whoever reads the worker's pipes would wait for its end
+    os.closerange(0, 64)  # an open pipe would keep its reader waiting
     with open(f"{FOLDER}/{os.getpid()}.draft", "w"): pass
     os.rename(f"{FOLDER}/{os.getpid()}.draft", f"{FOLDER}/{os.getpid()}")
     time.sleep(600)
@@ -372,10 +372,10 @@ prepared(fork)
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process can leave its session for good")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can find a process that left its session")
 @pytest.mark.parametrize("with_group", [True, False])
 @pytest.mark.parametrize("how", STAYING)
-def test_what_leaves_the_session_ends_with_the_worker(misbehaving, how, with_group, tmp_path, monkeypatch):
+def test_a_process_that_leaves_the_session_ends_with_the_worker(misbehaving, how, with_group, tmp_path, monkeypatch):
     if not with_group:
         monkeypatch.setattr(cgroup, "make", lambda: None)
     folder = tmp_path / "pids"
@@ -386,7 +386,7 @@ def test_what_leaves_the_session_ends_with_the_worker(misbehaving, how, with_gro
     pids = [int(path.name) for path in folder.iterdir()]
     assert answer.reply["status"] == "measured", answer
     assert len(pids) == count
-    # At once, not in a while: the next worker would be timed beside it.
+    # They must be gone at once, because the next worker is timed now.
     assert not any(is_running(pid) for pid in pids)
 
 
@@ -398,7 +398,7 @@ from harness.containment import Limits, cgroup
 from harness.run.isolate import Draw, isolate
 if sys.argv[2] == "without":
     cgroup.make = lambda: None
-    # Nor a mark: another run of this machine would end it as a leftover.
+    # No mark either: another run on this machine would end the worker as a leftover.
     sys.modules["harness.run.isolate"].identity = lambda: ""
 print("started", flush=True)
 isolate("measure", Path(sys.executable), json.loads(sys.argv[1]), limits=Limits(600), draw=Draw(),
@@ -406,10 +406,10 @@ isolate("measure", Path(sys.executable), json.loads(sys.argv[1]), limits=Limits(
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent died")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux signals a process when its parent dies")
 @pytest.mark.parametrize("group", ["with", "without"])
 def test_no_worker_outlives_a_harness_that_is_killed(job, tmp_path, group):
-    """Neither pyperf's manager nor the worker that it started."""
+    """Neither pyperf's manager nor the worker that it started may survive."""
     file = tmp_path / "pids"
     text = (
         "import os, time\ndef sleep(trainer):\n"
@@ -431,7 +431,7 @@ def test_no_worker_outlives_a_harness_that_is_killed(job, tmp_path, group):
     assert not [folder for place in cgroup.places() for folder in place.glob(f"zoomgrad-{harness.pid}-*")]
 
 
-def test_a_worker_whose_harness_died_before_it_began_ends(job, tmp_path):
+def test_a_worker_whose_harness_died_before_the_start_ends(job, tmp_path):
     dead = subprocess.Popen([sys.executable, "-c", "pass"])
     dead.wait()
     reply = tmp_path / "reply.json"
@@ -443,7 +443,7 @@ def test_a_worker_whose_harness_died_before_it_began_ends(job, tmp_path):
     assert not reply.exists()
 
 
-def test_evidence_that_is_damaged_is_told(job, tmp_path):
+def test_damaged_evidence_is_reported(job, tmp_path):
     numbers = Evidence(array("d", [1.0]), array("d", [2.0]), array("d", [math.pi]))
     write_evidence(tmp_path / "evidence", [("1", numbers)])
     (tmp_path / "evidence" / "1.doubles").write_bytes(b"short")

@@ -47,14 +47,14 @@ def test_every_engine_runs_on_the_newest_cpython_and_on_pypy():
     assert made.total_seconds > 0
 
 
-def test_a_pypy_that_is_missing_is_in_the_plan_with_its_remedy():
+def test_a_missing_pypy_is_in_the_plan_with_its_remedy():
     made = plan(found=FOUND)
     assert places(made) == ["cpython-3.13", interpreters.PYPY]
     assert made.missing[interpreters.PYPY].remedy == f"uv python install {interpreters.PYPY}"
     assert made.run.interpreters[interpreters.PYPY].version == ""
 
 
-def test_the_total_counts_what_is_slow_to_compile_once_and_all_else_in_every_block():
+def test_the_total_counts_slow_compilation_once_and_everything_else_in_every_block():
     choices = {
         "only_engines": ["tcc", "clang-O1-whole"],
         "only_workloads": ["mnist"],
@@ -69,7 +69,7 @@ def test_the_total_counts_what_is_slow_to_compile_once_and_all_else_in_every_blo
     assert made.total_seconds == pytest.approx(vouching + made.cell_seconds(tcc) + made.cell_seconds(clang))
 
 
-def test_vouching_takes_a_share_of_the_run_and_has_its_limits():
+def test_vouching_takes_a_share_of_the_run_within_limits():
     seconds = [plan(name).run.settings.vouch_seconds for name in ("smoke", "quick", "everything")]
     assert seconds == sorted(seconds)
     assert seconds[0] == estimate.LEAST_VOUCH_SECONDS
@@ -79,7 +79,7 @@ def test_vouching_takes_a_share_of_the_run_and_has_its_limits():
     assert vouching < 0.2 * quick.total_seconds
 
 
-def test_other_patches_run_only_where_they_are_named_or_everything_is():
+def test_other_patches_run_only_if_named_or_in_everything():
     assert "cpython-3.13.0" not in places(plan("quick"))
     assert "cpython-3.13.0" in places(plan("everything"))
     assert places(plan(only_interpreters=["cpython-3.13.0"])) == ["cpython-3.13.0"]
@@ -95,7 +95,7 @@ def test_a_seed_is_drawn_and_recorded():
     assert plan().run.seed != plan().run.seed
 
 
-def test_the_order_is_that_of_versions():
+def test_interpreters_are_in_the_order_of_their_versions():
     names = ["pypy-3.11", "cpython-3.13t", "cpython-3.9", "cpython-3.13", "pypy-3.9", "cpython-3.11.2", "cpython-3.9"]
     assert planning.in_order(names) == [
         "cpython-3.9",
@@ -117,7 +117,7 @@ def test_without_a_cpython_there_is_nothing_to_compare_with():
 
 @pytest.fixture
 def stored():
-    """A run as it comes back from the disk."""
+    """A run as read back from disk."""
     return Run.model_validate_json(plan(only_interpreters=["cpython-3.9"]).run.model_dump_json())
 
 
@@ -126,7 +126,7 @@ def resume(run, monkeypatch, found=(*FOUND, PYPY)):
     return planning.resume(run)
 
 
-def test_a_run_goes_on_with_the_plan_it_had(stored, monkeypatch):
+def test_a_resumed_run_keeps_its_plan(stored, monkeypatch):
     resumed = resume(stored, monkeypatch)
     assert resumed.run == stored
     assert list(resumed.order()) == list(plan(only_interpreters=["cpython-3.9"], seed=stored.seed).order())
@@ -141,21 +141,21 @@ def test_times_of_two_machines_are_never_mixed(fact, stored, monkeypatch):
 
 def test_times_of_two_builds_are_never_mixed(stored, monkeypatch):
     rebuilt = interpreter("cpython-3.9", full_version="3.9.0 (another compiler)")
-    with pytest.raises(Unreadable, match=r"cpython-3\.9 was 3\.9\.0, now it is 3\.9\.0 \(another compiler\)"):
+    with pytest.raises(Unreadable, match=r"cpython-3\.9 was 3\.9\.0 and is now 3\.9\.0 \(another compiler\)"):
         resume(stored, monkeypatch, found=[rebuilt, *FOUND[1:]])
 
 
-def test_an_interpreter_that_is_gone_is_missing_with_its_remedy(stored, monkeypatch):
+def test_a_removed_interpreter_is_missing_with_its_remedy(stored, monkeypatch):
     resumed = resume(stored, monkeypatch, found=FOUND[1:])
     assert resumed.missing["cpython-3.9"].remedy == "uv python install cpython-3.9"
 
 
-def test_a_reference_that_is_gone_is_told_before_anything_runs(stored, monkeypatch):
-    with pytest.raises(Unreadable, match=r"reference cpython-3\.13 is not on this machine"):
+def test_a_missing_reference_is_reported_before_anything_runs(stored, monkeypatch):
+    with pytest.raises(Unreadable, match=r"reference cpython-3\.13 is no longer on this machine"):
         resume(stored, monkeypatch, found=FOUND[:1])
 
 
-def test_a_budget_leaves_out_what_does_not_fit_and_says_what():
+def test_a_budget_leaves_out_cells_that_do_not_fit_and_lists_them():
     whole = plan("quick")
     made = plan("quick", budget_seconds=whole.total_seconds / 2)
     assert made.total_seconds <= whole.total_seconds / 2
@@ -163,6 +163,6 @@ def test_a_budget_leaves_out_what_does_not_fit_and_says_what():
     assert set(made.run.engines) == {cell.engine for cell in made.run.cells}
 
 
-def test_a_budget_that_nothing_fits_into_is_refused():
+def test_a_budget_too_small_for_any_cell_is_refused():
     with pytest.raises(Unreadable, match="no cell fits into 1 s"):
         plan(budget_seconds=1.0)

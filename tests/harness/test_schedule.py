@@ -93,7 +93,7 @@ def statuses(store):
 # Order
 
 
-def test_every_cell_is_measured_once_a_block_and_blocks_follow_one_another(tmp_path):
+def test_every_cell_is_measured_once_per_block_and_one_block_after_another(tmp_path):
     workers = Workers(tmp_path)
     store, _ = execute(plan(), workers, tmp_path)
     assert [block for _, block in workers.measured] == [0] * 4 + [1] * 4 + [2] * 4
@@ -101,7 +101,7 @@ def test_every_cell_is_measured_once_a_block_and_blocks_follow_one_another(tmp_p
     assert set(statuses(store).values()) == {"measured"}
 
 
-def test_each_block_is_shuffled_anew_and_a_seed_gives_one_order():
+def test_each_block_has_its_own_order_which_the_seed_determines():
     orders = [[c.engine for block, c in plan(blocks=20).order() if block == wanted] for wanted in range(20)]
     assert all(sorted(order) == sorted(ENGINES) for order in orders)
     assert len({tuple(order) for order in orders}) > 5
@@ -123,10 +123,10 @@ def test_a_record_is_on_disk_before_the_next_worker_starts(tmp_path):
     assert on_disk == [0, 0, 0, 0, 1, 2, 3]  # the first three workers vouch
 
 
-# What a worker is told, and what a record keeps
+# Jobs of workers and contents of records
 
 
-def test_a_worker_is_told_what_the_run_settled(tmp_path):
+def test_a_job_has_the_settings_of_the_run(tmp_path):
     settings = Settings(values=4, warmups=2, jit_warmups=9, value_seconds=0.5, timeout_seconds=33, vouch_seconds=5)
     cells = (cell("slots"), cell("slots", on="pypy-3.9"))
     workers = Workers(tmp_path)
@@ -144,20 +144,20 @@ def test_a_worker_is_told_what_the_run_settled(tmp_path):
         assert (job["values"], job["value_seconds"], job["limits"].timeout_seconds) == (4, 0.5, 33)
 
 
-def test_later_blocks_take_the_stretch_that_the_first_one_found(tmp_path):
+def test_later_blocks_use_the_first_blocks_stretch(tmp_path):
     workers = Workers(tmp_path)
     execute(plan(cells=CELLS[:1]), workers, tmp_path)
     measures = [job for job in workers.jobs if job["task"] == "measure"]
     assert [(job["stretch_steps"], job["steps_per_value"]) for job in measures] == [(0, 0), (25, 50), (25, 50)]
 
 
-def test_each_block_has_a_hash_seed_of_its_own(tmp_path):
+def test_each_block_has_its_own_hash_seed(tmp_path):
     workers = Workers(tmp_path)
     execute(plan(cells=CELLS[:1]), workers, tmp_path)
     assert [job["hash_seed"] for job in workers.jobs] == [0, 0, 0, 1, 2, 3]
 
 
-def test_each_block_has_an_environment_of_its_own_size_drawn_from_the_seed(tmp_path):
+def test_each_block_draws_the_size_of_its_environment_from_the_seed(tmp_path):
     drawn = []
     for attempt in range(2):
         workers = Workers(tmp_path)
@@ -191,14 +191,14 @@ def test_a_cells_blocks_are_one_pyperf_suite(tmp_path):
     )
 
 
-def test_the_time_left_ends_at_nothing(tmp_path):
+def test_the_time_left_ends_at_zero(tmp_path):
     answers = {"slots": {"status": "failed", "reason": "no"}}
     _, observer = execute(plan(), Workers(tmp_path, answers), tmp_path)
     assert observer.left[-1] == pytest.approx(0.0, abs=1e-9)
     assert observer.left == sorted(observer.left, reverse=True)
 
 
-def test_the_time_left_counts_who_vouches(tmp_path):
+def test_the_time_left_includes_vouching(tmp_path):
     workers = Workers(tmp_path)
     cells = (cell("tuple"), cell("tuple", workload="tour"))
     the_plan = plan(cells=cells, blocks=1)
@@ -209,11 +209,11 @@ def test_the_time_left_counts_who_vouches(tmp_path):
     assert observer.left[1] == pytest.approx(0.0, abs=1e-9)
 
 
-# What brings no result
+# Cells without a result
 
 
 @pytest.mark.parametrize("status", ["failed", "timed-out", "skipped"])
-def test_a_cell_without_a_result_is_one_record_and_stops_nobody(tmp_path, status):
+def test_a_cell_without_a_result_is_one_record_and_does_not_stop_other_cells(tmp_path, status):
     workers = Workers(tmp_path, {"slots": {"status": status, "reason": "it says why", "remedy": "and what to do"}})
     store, observer = execute(plan(), workers, tmp_path)
     (record,) = [record for record in store.records() if record.cell.engine == "slots"]
@@ -233,7 +233,7 @@ def test_a_missing_interpreter_is_skipped_with_the_remedy(tmp_path):
     assert {job["interpreter"] for job in workers.jobs if job["task"] == "measure"} == {"cpython-3.13"}
 
 
-def test_an_interpreter_without_an_environment_fails_in_uvs_words(tmp_path):
+def test_an_interpreter_without_an_environment_fails_with_uvs_message(tmp_path):
     def environment(interpreter):
         if interpreter.has_jit:
             raise NoEnvironment("uv venv failed: no network")
@@ -261,7 +261,7 @@ def test_a_reference_without_an_environment_fails_every_cell(tmp_path):
     assert workers.jobs == []
 
 
-# Who vouches
+# Vouching
 
 
 def vouched(tmp_path, answers=None, **choices):
@@ -270,13 +270,13 @@ def vouched(tmp_path, answers=None, **choices):
     return workers, store
 
 
-def test_the_reference_vouches_for_two_and_they_for_each_other_and_for_all(tmp_path):
+def test_the_reference_vouches_for_two_engines_that_vouch_for_all_others(tmp_path):
     workers, store = vouched(tmp_path)
     trusted, first, second = workers.jobs[:3]
     assert trusted["witnesses"] == {}
     assert first["witnesses"] == {"tuple/cpython-3.13/xor": trusted["folder"]}
     assert second["witnesses"] == {**first["witnesses"], "tcc/cpython-3.13/xor": first["folder"]}
-    assert (first["steps"], second["steps"]) == (MOST_STEPS, 64)  # as far as the first one went
+    assert (first["steps"], second["steps"]) == (MOST_STEPS, 64)  # as many steps as the first one took
     (vouching,) = store.vouchings()
     assert vouching.reference == cell("tcc")
     assert [(one.cell.engine, one.checked_by, one.steps) for one in vouching.vouchers] == [
@@ -287,8 +287,8 @@ def test_the_reference_vouches_for_two_and_they_for_each_other_and_for_all(tmp_p
 
 
 @pytest.mark.parametrize(("wanted", "trusted"), [(0.5, 0.5), (20.0, TRUSTED_SECONDS)])
-def test_the_reference_trains_no_longer_than_those_it_vouches_for(tmp_path, wanted, trusted):
-    """So that a run of seconds is not spent on vouching."""
+def test_the_reference_trains_no_longer_than_the_engines_it_vouches_for(tmp_path, wanted, trusted):
+    """A run of a few seconds must not spend them on vouching."""
     workers, _ = vouched(tmp_path, settings=Settings(vouch_seconds=wanted))
     assert [job["seconds"] for job in workers.jobs[:2]] == [trusted, wanted]
 
@@ -296,7 +296,7 @@ def test_the_reference_trains_no_longer_than_those_it_vouches_for(tmp_path, want
 NO_COMPILER = {"status": "skipped", "reason": "there is no such compiler on PATH", "remedy": "install one"}
 
 
-def test_without_a_compiler_python_takes_its_place(tmp_path):
+def test_without_a_compiler_python_engines_vouch(tmp_path):
     answers = {("vouch", name): NO_COMPILER for name in ("tcc", "clang-O0", "gcc-O0")}
     _, store = vouched(tmp_path, answers)
     (vouching,) = store.vouchings()
@@ -314,7 +314,7 @@ def test_a_compiler_that_fails_is_passed_over(tmp_path):
 
 
 @pytest.mark.parametrize("engine", ["tcc", "clang-O0"])
-def test_two_that_disagree_vouch_for_nobody(tmp_path, engine):
+def test_two_engines_that_disagree_do_not_vouch(tmp_path, engine):
     why = {"status": "failed", "reason": f"{engine} and tuple disagree", "remedy": "find out", "disagrees": True}
     workers, store = vouched(tmp_path, {("vouch", engine): why})
     (record,) = store.records()
@@ -323,7 +323,7 @@ def test_two_that_disagree_vouch_for_nobody(tmp_path, engine):
     assert workers.measured == []
 
 
-def test_where_nobody_can_vouch_no_cell_is_measured_and_others_are(tmp_path):
+def test_only_cells_of_a_workload_without_vouchers_are_not_measured(tmp_path):
     broken = {"status": "failed", "reason": "the worker was ended by SIGSEGV"}
     cells = (*CELLS, cell("tuple", workload="tour"), cell("slots", workload="tour"))
 
@@ -350,7 +350,7 @@ def test_a_reference_that_fails_says_why(tmp_path):
     assert store.records()[0].reason.endswith("on xor: tuple: the worker was ended by SIGSEGV")
 
 
-def test_where_the_data_is_missing_cells_are_skipped_with_the_remedy(tmp_path):
+def test_cells_without_their_data_are_skipped_with_the_remedy(tmp_path):
     missing = {"status": "skipped", "reason": "mnist: not here", "remedy": "fetch it"}
     workers, store = vouched(tmp_path, {("vouch", "tuple"): missing})
     (record,) = store.records()
@@ -358,7 +358,7 @@ def test_where_the_data_is_missing_cells_are_skipped_with_the_remedy(tmp_path):
     assert len(workers.jobs) == 1
 
 
-def test_evidence_that_is_gone_is_made_again(tmp_path):
+def test_missing_evidence_is_made_again(tmp_path):
     _, store = vouched(tmp_path)
     shutil.rmtree(store.evidence_folder(cell("tcc")))
     lost = next((store.folder / "records").iterdir())
@@ -386,7 +386,7 @@ def lose_a_piece(folder):
 
 
 @pytest.mark.parametrize("damage", [damage_content, damage_index, shorten, lose_a_piece])
-def test_evidence_that_is_damaged_is_made_again(tmp_path, damage):
+def test_damaged_evidence_is_made_again(tmp_path, damage):
     _, store = vouched(tmp_path)
     damage(store.evidence_folder(cell("tcc")))
     next((store.folder / "records").iterdir()).unlink()
@@ -396,7 +396,7 @@ def test_evidence_that_is_damaged_is_made_again(tmp_path, damage):
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"workload": 3}'])
-def test_a_vouching_that_is_damaged_is_made_again(tmp_path, text):
+def test_a_damaged_vouching_is_made_again(tmp_path, text):
     _, store = vouched(tmp_path)
     (store.folder / "vouching" / "xor.json").write_text(text)
     next((store.folder / "records").iterdir()).unlink()
@@ -405,7 +405,7 @@ def test_a_vouching_that_is_damaged_is_made_again(tmp_path, text):
     assert store.vouching("xor").reference == cell("tcc")
 
 
-def test_a_vouching_of_another_workload_is_no_vouching(tmp_path):
+def test_a_vouching_of_another_workload_is_made_again(tmp_path):
     _, store = vouched(tmp_path)
     path = store.folder / "vouching" / "xor.json"
     path.write_text(path.read_text().replace('"workload": "xor"', '"workload": "tour"'))
@@ -414,8 +414,8 @@ def test_a_vouching_of_another_workload_is_no_vouching(tmp_path):
     assert [job["task"] for job in workers.jobs] == ["vouch"] * 3 + ["measure"]
 
 
-def test_who_vouches_again_goes_as_far_as_what_was_timed(tmp_path):
-    """Each block of a cell trains the same stretch, whatever the machine's load while somebody vouches again."""
+def test_vouching_again_covers_the_stretch_that_was_timed(tmp_path):
+    """Each block of a cell trains the same stretch, whatever the machine's load during the second vouching."""
     store, _ = execute(plan(cells=CELLS[:1], blocks=2), Workers(tmp_path), tmp_path)
     shutil.rmtree(store.evidence_folder(cell("tcc")))
     (store.folder / "records" / "baseline--cpython-3.13--xor--1.json").unlink()
@@ -432,7 +432,7 @@ def test_who_vouches_again_goes_as_far_as_what_was_timed(tmp_path):
     assert {record.stretch_steps for record in store.records()} == {25}
 
 
-def test_a_stretch_that_nobody_vouches_for_any_more_is_not_replaced_by_another(tmp_path):
+def test_a_stretch_that_lost_its_voucher_is_not_replaced_by_another(tmp_path):
     store, _ = execute(plan(cells=CELLS[:1], blocks=2), Workers(tmp_path), tmp_path)
     shutil.rmtree(store.evidence_folder(cell("tcc")))
     (store.folder / "records" / "baseline--cpython-3.13--xor--1.json").unlink()
@@ -441,14 +441,14 @@ def test_a_stretch_that_nobody_vouches_for_any_more_is_not_replaced_by_another(t
     execute(plan(cells=CELLS[:1], blocks=2), workers, tmp_path)
     assert workers.measured == []
     assert statuses(store) == {("baseline", 0): "measured", ("baseline", 1): "failed"}
-    assert "25 steps a stretch, and tcc/cpython-3.13/xor vouches for 16 now" in store.records()[1].reason
+    assert "25 steps per stretch, but tcc/cpython-3.13/xor vouches for only 16 now" in store.records()[1].reason
 
 
 def test_a_vouching_that_failed_is_tried_again_when_the_run_is_resumed(tmp_path):
     why = {"status": "failed", "reason": "the worker was ended by SIGSEGV"}
     workers, store = vouched(tmp_path, {("vouch", "tuple"): why})
     assert statuses(store) == {("baseline", 0): "failed"}
-    assert len(workers.jobs) == 1, "but only then"
+    assert len(workers.jobs) == 1, "vouching was tried once in the first session"
     _, store = vouched(tmp_path)
     assert statuses(store) == {("baseline", 0): "measured"}
 
@@ -459,7 +459,7 @@ def test_the_limit_that_a_voucher_hit_is_in_the_record(tmp_path):
     assert store.records()[0].limit == "time"
 
 
-# What a worker has no say in
+# What a worker can't decide
 
 
 BAD = [
@@ -472,8 +472,8 @@ BAD = [
 
 
 @pytest.mark.parametrize(("field", "value", "said"), BAD, ids=[f"{field}-{value}" for field, value, _ in BAD])
-def test_figures_that_make_no_record_are_a_failed_record_that_names_them(tmp_path, field, value, said):
-    """The process boundary has looked at them; this is what is left should it have missed something."""
+def test_invalid_figures_are_a_failed_record_that_names_them(tmp_path, field, value, said):
+    """The process boundary checks figures first; this check catches what it may have missed."""
 
     class Lying(Workers):
         def __call__(self, task, python, job, **rest):
@@ -492,7 +492,7 @@ def test_figures_that_make_no_record_are_a_failed_record_that_names_them(tmp_pat
     assert again.jobs == []
 
 
-def test_a_worker_has_no_say_in_whose_record_it_is_and_what_it_took(tmp_path):
+def test_a_worker_cannot_choose_the_cell_or_the_times_of_its_record(tmp_path):
     class Lying(Workers):
         def __call__(self, task, python, job, **rest):
             answer = super().__call__(task, python, job, **rest)
@@ -512,7 +512,7 @@ def test_the_limit_that_was_hit_is_in_the_record(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "no JSON", "{}", '{"version": "1.0", "benchmarks": [{}]}'])
-def test_a_suite_that_is_damaged_begins_anew(tmp_path, text):
+def test_a_damaged_suite_is_started_again(tmp_path, text):
     store, _ = execute(plan(cells=CELLS[:1], blocks=1), Workers(tmp_path), tmp_path)
     store.pyperf_file(CELLS[0]).write_text(text)
     execute(plan(cells=CELLS[:1], blocks=2), Workers(tmp_path), tmp_path)
@@ -540,7 +540,7 @@ def test_a_block_that_pyperf_will_not_merge_is_a_failed_record(tmp_path):
 # Interrupted and resumed
 
 
-def test_an_interrupt_leaves_what_was_measured_and_resuming_measures_the_rest(tmp_path):
+def test_an_interrupt_keeps_the_records_and_resuming_measures_the_rest(tmp_path):
     order = [c.engine for _, c in plan(blocks=1).order()]
     interrupted = Workers(tmp_path, {order[2]: KeyboardInterrupt()})
     with pytest.raises(KeyboardInterrupt):
@@ -557,10 +557,10 @@ def test_an_interrupt_leaves_what_was_measured_and_resuming_measures_the_rest(tm
         assert (store.folder / "records" / name).read_bytes() == content
     assert [job["task"] for job in resumed.jobs].count("vouch") == 0
     steps = {job["engine"]: job["steps_per_value"] for job in resumed.jobs if job["hash_seed"] == 2}
-    assert set(steps.values()) == {50}  # what the first session found holds in the second
+    assert set(steps.values()) == {50}  # the second session uses the count that the first one found
 
 
-def test_resuming_measures_a_record_that_was_lost(tmp_path):
+def test_resuming_measures_a_lost_record_again(tmp_path):
     store, _ = execute(plan(blocks=2), Workers(tmp_path), tmp_path)
     lost = store.folder / "records" / "slots--cpython-3.13--xor--0.json"
     kept = json.loads(lost.read_text())
@@ -579,7 +579,7 @@ def test_resuming_does_not_try_a_failed_cell_again(tmp_path):
     assert again.jobs == []
 
 
-def test_resuming_tries_what_was_skipped_again(tmp_path):
+def test_resuming_tries_a_skipped_cell_again(tmp_path):
     store, _ = execute(
         plan(blocks=2), Workers(tmp_path, {"slots": {"status": "skipped", "reason": "no data"}}), tmp_path
     )
@@ -617,7 +617,7 @@ def shaky(engine, block):
     return [1.0 + 29 * block % 61 / 61] if engine == "tuple" else [1.0]
 
 
-def test_what_will_never_be_precise_ends_at_the_most_blocks(tmp_path):
+def test_a_cell_that_never_becomes_precise_stops_at_the_most_blocks(tmp_path):
     workers = Workers(tmp_path)
     workers.seconds = shaky
     _, observer = execute(asking(0.0001, cells=CELLS[:2]), workers, tmp_path)
@@ -625,7 +625,7 @@ def test_what_will_never_be_precise_ends_at_the_most_blocks(tmp_path):
     assert observer.added == 2 * (MOST_BLOCKS - 3)
 
 
-def test_a_budget_ends_it_too_and_resuming_adds_nothing(tmp_path):
+def test_a_budget_limits_the_added_blocks_and_resuming_adds_none(tmp_path):
     the_plan = asking(0.001, cells=CELLS[:2], budget_seconds=30.0)
     workers, again = Workers(tmp_path), Workers(tmp_path)
     workers.seconds = shaky
@@ -635,7 +635,7 @@ def test_a_budget_ends_it_too_and_resuming_adds_nothing(tmp_path):
     assert not again.measured
 
 
-def test_a_run_whose_cells_were_given_up_does_not_wait_for_their_precision(tmp_path):
+def test_abandoned_cells_get_no_more_blocks(tmp_path):
     workers = Workers(tmp_path)
     workers.seconds = shaky
     workers.before_each = lambda: workers.answers.update(GONE if len(workers.measured) >= 4 else {})

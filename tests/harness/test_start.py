@@ -1,4 +1,4 @@
-"""The command line starts at once: what it imports. How long that takes, `python -m tests.harness.start` shows."""
+"""The command line starts quickly because it imports little; `python -m tests.harness.start` measures how quickly."""
 
 import inspect
 import pkgutil
@@ -12,11 +12,11 @@ from harness.cli import COMMANDS, commands, load
 HEAVY = {"matplotlib", "numpy", "pandas", "pyperf", "ruptures", "scipy"}
 
 REPORTERS = {"check", "export", "history", "report"}
-"""Commands that show what was measured: they need the whole report."""
+"""Commands that show measurements, for which they import the whole report."""
 
 
 def imported(*arguments):
-    """The heavy modules that are there when a command has ended."""
+    """Return the heavy modules that a command has imported by its end."""
     code = f"""if True:
         import sys
         from harness.cli import main
@@ -41,7 +41,7 @@ def test_help_imports_nothing_heavy(command):
 @pytest.mark.parametrize(
     "arguments", [["list"], ["show", "xor"], ["show", "xor", "--engine", "tcc", "--stage", "tape"]]
 )
-def test_what_shows_no_figures_imports_nothing_heavy(arguments):
+def test_commands_that_show_no_figures_import_nothing_heavy(arguments):
     assert imported(*arguments) == set()
 
 
@@ -55,9 +55,9 @@ def test_help_imports_neither_rich_nor_pydantic():
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_line_of_help_is_that_of_the_command(name):
+def test_the_help_line_equals_the_commands_own(name):
     assert COMMANDS[name] == inspect.cleandoc(load(name).help).split("\n\n")[0]
 
 
-def test_every_command_has_its_line():
+def test_every_command_has_a_help_line():
     assert sorted(COMMANDS) == [module.name for module in pkgutil.iter_modules(commands.__path__)]

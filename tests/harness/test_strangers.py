@@ -1,4 +1,4 @@
-"""Runs that a stranger sent: commands neither write, remove nor show anything outside the folders they are for."""
+"""Runs from strangers: a command does not write, remove or show anything outside its own folders."""
 
 import json
 import os
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 @pytest.fixture(scope="module")
 def zoomgrad(tmp_path_factory):
-    """`zoomgrad(*arguments)`: one process answers them all; its runs and baseline runs are in `zoomgrad.folder`."""
+    """`zoomgrad(*arguments)`: run a command in one shared process, with runs and baseline runs in `zoomgrad.folder`."""
     folder = tmp_path_factory.mktemp("strangers")
     with Answering(**kept_in(folder)) as answering:
         answering.folder = folder
@@ -27,7 +27,7 @@ def zoomgrad(tmp_path_factory):
 
 @pytest.fixture
 def mine(tmp_path):
-    """A folder that is nobody else's business."""
+    """A folder of the user's, which no command may change."""
     folder = tmp_path / "mine"
     folder.mkdir()
     (folder / "thesis.tex").write_text("years of work")
@@ -37,7 +37,7 @@ def mine(tmp_path):
 
 
 def claim(store, **fields):
-    """Have the run say something else of itself."""
+    """Change fields of the run's own description."""
     file = store.folder / "run.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), **fields}))
 
@@ -51,7 +51,7 @@ def refused(result, *said):
 
 
 def test_a_preset_that_is_a_path_removes_nothing(zoomgrad, tmp_path, mine):
-    """`check --update` made the run its preset's baseline run by removing the folder of that name."""
+    """`check --update` once replaced a baseline run by removing the folder named after its preset."""
     store = kept(tmp_path)
     for preset in (str(mine), "../mine", "..", "."):
         claim(store, preset=preset)
@@ -59,7 +59,7 @@ def test_a_preset_that_is_a_path_removes_nothing(zoomgrad, tmp_path, mine):
 
 
 def test_a_preset_that_is_a_path_writes_nothing(zoomgrad, tmp_path, mine):
-    """`noise` wrote its file to `<runs>/noise-<preset>.json`."""
+    """`noise` writes `<runs>/noise-<preset>.json`."""
     stores = [kept(tmp_path, name) for name in ("one", "another")]
     for store in stores:
         claim(store, preset="x/../../mine/noise")
@@ -73,7 +73,7 @@ def test_an_engine_that_is_a_path_is_refused(zoomgrad, tmp_path):
 
 
 @pytest.mark.parametrize("what", ["folder", "link", "text"])
-def test_what_is_no_baseline_run_is_not_replaced(zoomgrad, tmp_path, mine, what):
+def test_only_a_baseline_run_is_replaced(zoomgrad, tmp_path, mine, what):
     place = zoomgrad.folder / "baseline_runs" / f"{what}.jsonl.xz"
     place.parent.mkdir(exist_ok=True)
     if what == "link":
@@ -87,7 +87,7 @@ def test_what_is_no_baseline_run_is_not_replaced(zoomgrad, tmp_path, mine, what)
     assert {"folder": place.is_dir(), "link": place.is_symlink(), "text": place.is_file()}[what]
 
 
-def test_a_baseline_run_is_replaced_and_named(zoomgrad, tmp_path):
+def test_replacing_a_baseline_run_names_it(zoomgrad, tmp_path):
     for name in ("one", "another"):
         made = zoomgrad("check", kept(tmp_path, name).folder, "--update")
         assert made.returncode == 0, made.stderr
@@ -97,7 +97,7 @@ def test_a_baseline_run_is_replaced_and_named(zoomgrad, tmp_path):
     assert [path.name for path in file.parent.glob(".*")] == []
 
 
-def test_every_command_takes_a_run_that_was_kept_as_a_file(zoomgrad, tmp_path):
+def test_every_command_accepts_a_run_kept_as_a_file(zoomgrad, tmp_path):
     one, another = (
         kept(tmp_path / "live", name).keep_as(tmp_path / "kept" / f"{name}.jsonl.xz").path
         for name in ("one", "another")
@@ -118,9 +118,9 @@ def test_every_command_takes_a_run_that_was_kept_as_a_file(zoomgrad, tmp_path):
     assert not list((tmp_path / "live" / "one").glob("*.html"))
 
 
-def test_a_run_that_was_kept_as_a_file_is_not_added_to(zoomgrad, tmp_path):
+def test_a_run_kept_as_a_file_cannot_be_resumed(zoomgrad, tmp_path):
     file = kept(tmp_path).keep_as(tmp_path / "kept.jsonl.xz").path
-    refused(zoomgrad("run", "--resume", file), "stays as it is")
+    refused(zoomgrad("run", "--resume", file), "can't be changed")
 
 
 def test_nothing_is_written_through_a_link_beside_a_file(zoomgrad, tmp_path, mine):
@@ -156,7 +156,7 @@ def test_an_export_is_not_written_through_a_link(zoomgrad, tmp_path, mine):
     refused(zoomgrad("export", store.folder, "--format", "csv"), "export", "leads out of")
 
 
-def test_a_record_that_is_a_link_to_a_secret_does_not_tell_it(zoomgrad, tmp_path):
+def test_a_record_that_is_a_link_to_a_secret_does_not_reveal_it(zoomgrad, tmp_path):
     store = kept(tmp_path)
     (tmp_path / "key").write_text("-----BEGIN PRIVATE KEY-----")
     (store.folder / "records" / "a.json").symlink_to(tmp_path / "key")
@@ -166,7 +166,7 @@ def test_a_record_that_is_a_link_to_a_secret_does_not_tell_it(zoomgrad, tmp_path
 
 
 @pytest.mark.parametrize("kind", ["folder", "FIFO", "device"])
-def test_what_is_no_record_is_neither_waited_for_nor_a_traceback(zoomgrad, tmp_path, kind):
+def test_a_special_file_among_the_records_is_refused(zoomgrad, tmp_path, kind):
     store = kept(tmp_path)
     path = store.folder / "records" / "a.json"
     if kind == "folder":
@@ -214,7 +214,7 @@ def test_no_escape_sequence_reaches_the_terminal(zoomgrad, tmp_path):
             assert not set(text) & set("\x1b\x07\x9b\u202e"), arguments
 
 
-def test_a_report_into_a_folder_of_mine_removes_nothing_of_mine(zoomgrad, tmp_path):
+def test_a_report_into_an_existing_folder_removes_nothing(zoomgrad, tmp_path):
     site = tmp_path / "site"
     (site / "charts").mkdir(parents=True)
     for name in ("charts/mine.svg", "analysis.md"):
@@ -226,8 +226,8 @@ def test_a_report_into_a_folder_of_mine_removes_nothing_of_mine(zoomgrad, tmp_pa
     assert len(list((site / "charts").iterdir())) > 1
 
 
-def test_a_clock_set_back_breaks_no_report(zoomgrad, tmp_path):
-    """Records that began before their run did, and a newer run with an older name."""
+def test_a_clock_that_was_set_back_does_not_break_a_report(zoomgrad, tmp_path):
+    """Records are older than their run, and a newer run has an older name."""
     runs = tmp_path / "runs"
     for name, moment in (("2025-01-02", "2025-01-02T00:00:00Z"), ("2024-12-31", "2030-01-01T00:00:00Z")):
         store = kept(runs, name)
@@ -241,7 +241,7 @@ def test_a_clock_set_back_breaks_no_report(zoomgrad, tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [["list"], ["show", "xor"]])
-def test_a_reader_that_stops_reading_is_no_traceback(tmp_path, arguments):
+def test_a_closed_pipe_is_not_a_traceback(tmp_path, arguments):
     command = [sys.executable, "-m", "harness", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kept_in(tmp_path))
     process.stdout.close()
@@ -250,8 +250,8 @@ def test_a_reader_that_stops_reading_is_no_traceback(tmp_path, arguments):
     assert process.wait(timeout=60) == 1
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")  # noqa: PTH110
-def test_an_output_that_is_full_is_one_line(tmp_path):
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")  # noqa: PTH110
+def test_a_full_output_device_is_a_one_line_error(tmp_path):
     with open("/dev/full", "w") as full:  # noqa: PTH123
         ended = subprocess.run(
             [sys.executable, "-m", "harness", "list"],
@@ -282,12 +282,12 @@ def test_a_damaged_suite_is_not_exported(zoomgrad, tmp_path):
     refused(zoomgrad("export", "--format", "pyperf", store.folder), "pyperf's file of", "is damaged")
 
 
-def test_a_folder_of_markup(zoomgrad, tmp_path):
+def test_a_folder_name_with_markup_is_shown_literally(zoomgrad, tmp_path):
     (tmp_path / "[" / "x]").mkdir(parents=True)
     refused(zoomgrad("history", tmp_path / "[" / "x]"), "[/x]")
 
 
-def test_a_terminal_that_knows_ascii_only(tmp_path):
+def test_a_report_works_on_an_ascii_terminal(tmp_path):
     store = kept(tmp_path)
     result = subprocess.run(
         [sys.executable, "-m", "harness", "report", store.folder],

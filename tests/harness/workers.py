@@ -1,4 +1,4 @@
-"""A fake at the process boundary: workers whose answers are scripted."""
+"""Fake of the process boundary: workers with scripted answers."""
 
 from array import array
 from pathlib import Path
@@ -27,11 +27,11 @@ MEASURED = {
         "worst_error": 0.0,
     },
 }
-"""What a real worker that compiles nothing answers."""
+"""Reply of a real worker whose engine compiles nothing."""
 
 
 def pyperf_json(tmp_path, step_seconds, **metadata):
-    """What pyperf's manager writes after one worker: one warm-up and its values."""
+    """Return the file that pyperf's manager writes after one worker: one warm-up and these values."""
     run = pyperf.Run(
         step_seconds,
         warmups=[(50, 2 * step_seconds[0])],
@@ -44,7 +44,7 @@ def pyperf_json(tmp_path, step_seconds, **metadata):
 
 
 class Workers:
-    """A fake `Isolate`: measures everything, but for what `answers` says of an engine or of ("vouch", engine)."""
+    """A fake `Isolate` that measures every cell, unless `answers` has a reply for the engine or ("vouch", engine)."""
 
     def __init__(self, tmp_path, answers=None, *, metadata=lambda block: {}):
         self.tmp_path = tmp_path

@@ -10,7 +10,7 @@ In doubles h = 1e-6 leaves an error of about 1e-10. At 50 digits h = 1e-15 leave
 from rounding, so each difference is the derivative to more digits than a double holds. Worked example: f(p) = p^3 at
 p = 2 gives ((2 + h)^3 - (2 - h)^3) / 2h = 12 + h^2 = 12.000000000000000000000000000001.
 
-At a kink (a ReLU whose input crosses 0, a `max` whose operands change places) a central difference is no derivative.
+At a kink (a ReLU whose input crosses 0, a `max` whose larger operand changes) a central difference is not a derivative.
 The two losses then take different branches, and `slope` raises Kink; `tests/engines/test_conventions.py` states what
 micrograd does there.
 """
@@ -30,7 +30,7 @@ class Kink(ArithmeticError):
 
 
 class Exact:
-    """A number of 50 digits with micrograd's operators, written without `engines.value_base`."""
+    """A 50-digit number with micrograd's operators, written without `engines.value_base`."""
 
     __slots__ = ("data",)
 
@@ -88,12 +88,12 @@ class Exact:
 
 
 def number(other):
-    """The number in an operand, which may be a Value or bare."""
+    """Return the number in an operand, which is an Exact or a plain number."""
     return other.data if isinstance(other, Exact) else mpmath.mpf(other)
 
 
 def loss_at(workload, nn, parameters, row):
-    """The workload's loss over one row, a number of 50 digits.
+    """Return the workload's loss over one row, with 50 digits.
 
     nn: the networks bound to Exact. parameters: numbers, in the model's order.
     """
@@ -105,7 +105,7 @@ def loss_at(workload, nn, parameters, row):
 
 
 def slope(workload, nn, parameters, row, direction):
-    """The derivative of the loss along `direction`, parameter index -> how far it moves. Raises Kink."""
+    """Return the derivative of the loss along `direction` (parameter index -> component). Raises Kink."""
     losses, branches = [], []
     for step in (STEP, -STEP):
         Exact.branches.clear()

@@ -1,4 +1,4 @@
-"""`tuple` against 50 digits: the gradients of every workload, by an oracle that knows no derivative."""
+"""The gradients of `tuple` on every workload equal central differences of 50-digit losses."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ pytestmark = pytest.mark.exhaustive
 REFERENCE = "tuple"
 NETWORKS = nn.bind(Exact)
 STEPS = 5
-"""Training before the comparison: at the start biases are 0, and the row of zeros in `xor` sits on a kink."""
+"""Training steps before the comparison: biases start at 0, which puts the row of zeros in `xor` on a kink."""
 FEW = 400
 """Up to this many parameters, check each gradient individually."""
 SAMPLED = 24
-"""Of a larger model, check this many, and all together along random directions."""
+"""For a larger model, check this many individually, and all together along random directions."""
 DIRECTIONS = 3
 TOLERANCE = 1e-11
-"""Relative to the sum of the magnitudes that a double's gradient is made of."""
+"""Of a gradient: relative to the sum of the magnitudes along the direction plus the largest gradient."""
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def trained_parameters(workload):
 
 
 def of_reference(workload, parameters, row):
-    """The reference's loss and gradients over one row."""
+    """Return the reference's loss and gradients over one row."""
     networks = engines.load(REFERENCE).nn
     model = workload.model(networks)
     for p, start in zip(model.parameters(), parameters, strict=True):
@@ -64,7 +64,7 @@ def slopes(workload, parameters, chosen):
 
 
 def directions(count):
-    """Each parameter individually, or a sample where there are many; then random signs for all at once."""
+    """Return a direction for each parameter (a sample if there are many), then random signs for all parameters."""
     rng = random.Random(1337)
     single = range(count) if count <= FEW else sorted(rng.sample(range(count), SAMPLED))
     together = [{i: rng.choice((-1, 1)) for i in range(count)} for _ in range(DIRECTIONS)]

@@ -1,4 +1,4 @@
-"""Further runs for tests, made from one: of another time, machine or speed. Nobody reads a clock."""
+"""Variants of a run for tests, with another time, machine or speed. Nothing is timed."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -10,7 +10,7 @@ MACHINE = {"processor": "Example CPU", "cores": "2", "system": "Linux 6.1"}
 
 
 def stored(example, under, name=""):
-    """The run on disk, in a folder of its id or another name."""
+    """Write the run to disk and return its folder, named after the run's id or `name`."""
     store = Store.create(example.run, under=under)
     for record in example.records:
         store.write(record)
@@ -18,9 +18,9 @@ def stored(example, under, name=""):
 
 
 def another(example, days=1, machine=MACHINE, seconds=1.0, **factors):
-    """The run again, `days` later, its seconds times `seconds`, those of an engine besides times its factor.
+    """Return a copy of the run, `days` later, with all step times multiplied by `seconds`.
 
-    An engine's name is written with underscores.
+    factors: further factor for one engine's step times, under the engine's name with underscores.
     """
     made = example.run.created_at + timedelta(days=days)
     run = example.run.model_copy(

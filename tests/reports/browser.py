@@ -1,4 +1,4 @@
-"""A real, headless browser for tests: it opens a file and hands back the document, a picture of it, or it on paper."""
+"""Headless Chromium for tests: opens a file and returns the document, a screenshot, or a PDF."""
 
 import html
 import json
@@ -13,12 +13,12 @@ import pytest
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DARK = "--blink-settings=preferredColorScheme=0"
 _TALLEST = 16_000
-"""Pixels that Chromium paints below one another."""
+"""Largest height in pixels that Chromium paints."""
 in_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH: apt install chromium")
 
 
 def _chromium(file: Path, *flags: str) -> str:
-    """Open a file; what Chromium says of it."""
+    """Open a file in Chromium and return what it prints."""
     return subprocess.run(
         [
             *(CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
@@ -35,24 +35,24 @@ def _chromium(file: Path, *flags: str) -> str:
 
 
 def dumped(file: Path, *flags: str) -> str:
-    """The document of `file` after its scripts ran."""
+    """Return the document of `file` after its scripts ran."""
     return _chromium(file, "--window-size=1400,1000", *flags, "--dump-dom")
 
 
 def printed(file: Path) -> bytes:
-    """`file` on paper, as PDF."""
+    """Print `file` and return the PDF."""
     pdf = file.with_suffix(".pdf")
     _chromium(file, "--no-pdf-header-footer", f"--print-to-pdf={pdf}")
     return pdf.read_bytes()
 
 
 def photographed(page: str, folder: Path, png: Path, width: int, *flags: str) -> int:
-    """Save what a whole page looks like in a window of this width; returns its height."""
+    """Save a screenshot of the whole page in a window of this width, and return its height."""
     say = "<script>document.body.dataset.answer = document.documentElement.scrollHeight</script>"
     silent = re.sub(r"<meta http-equiv[^>]*>", "", page, count=1)
     height = min(framed(silent.replace("</body>", f"{say}</body>"), folder, width), _TALLEST)
     (folder / "page.html").write_text(page, encoding="utf-8")
-    # A frame takes its colour scheme from the page around it.
+    # A frame inherits its colour scheme from the page around it.
     look = "<style>:root { color-scheme: light dark } body { margin: 0 } iframe { border: 0; display: block }</style>"
     frame = f"<iframe src='page.html' width='{width}' height='{height}' scrolling='no'></iframe>"
     (folder / "frame.html").write_text(f"<!doctype html>{look}<body>{frame}</body>", encoding="utf-8")
@@ -63,10 +63,10 @@ def photographed(page: str, folder: Path, png: Path, width: int, *flags: str) ->
 
 
 def framed(page: str, folder: Path, width: int) -> Any:
-    """What a page answers in `document.body.dataset.answer`, as JSON, in a window of this width."""
-    # Headless windows are at least 500 px wide: a frame of the wanted width is what a phone's window is.
+    """Return the JSON that a page puts in `document.body.dataset.answer`, in a window of this width."""
+    # Headless windows are at least 500 px wide, so a frame of the wanted width replaces a phone's window.
     (folder / "page.html").write_text(page, encoding="utf-8")
-    # The page may answer some time after it is loaded.
+    # The page may answer some time after it has loaded.
     take = "const found = this.contentDocument.body.dataset.answer; if (found) document.body.dataset.answer = found;"
     frame = (
         f"<iframe src='page.html' width='{width}' height='900' onload='setInterval(() => {{ {take} }}, 20)'></iframe>"
@@ -76,7 +76,7 @@ def framed(page: str, folder: Path, width: int) -> Any:
 
 
 def answer(document: str) -> Any:
-    """What its body's `data-answer` holds."""
+    """Return the JSON in the `data-answer` of the document's body."""
     found = re.search(r'<body data-answer="([^"]*)"', document)
     assert found, f"the page did not answer: {document[:2000]}"
     return json.loads(html.unescape(found.group(1)))

@@ -1,4 +1,4 @@
-"""A run made by hand: five engines, three interpreters, two workloads, and one of everything that can go wrong."""
+"""The fixture run: five engines, three interpreters, two workloads, and one example of each kind of failure."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ from tests.reports.crowd import crowd
 NOW = datetime(2025, 11, 21, 10, 45, tzinfo=UTC)
 REFERENCE = "cpython-3.13"
 NASTY = "<script>window.ran = 1</script> | <b>_not_ `built`</b>"
-"""A reason that a report must show and never run."""
+"""A hostile reason, which a report must show but never execute."""
 
 ENGINES = {
     "baseline": EngineFacts(idea="micrograd as published", strict=False, error_bound=1e-9),
@@ -31,14 +31,14 @@ PHASES = {"clang-O1": {"trace": 1.1, "compile": 15.2}, "rerolled-clang-fast": {"
 
 
 def proof(engine):
-    """Identical for a strict engine, in the last bits for the others."""
+    """Return a proof: identical for a strict engine, and with an error in the last bits for the others."""
     strict = ENGINES[engine].strict
     error = 0.0 if strict else 3.2e-13
     return Proof(reference=f"tuple/{REFERENCE}/mnist", steps=2, identical=strict, worst_error=error)
 
 
 def measured(cell, block, **fields):
-    """A measured record whose times depend on the cell and a little on the block."""
+    """Return a measured record whose times depend on the cell and slightly on the block."""
     seconds = STEP_SECONDS[cell.engine] * SCALE[cell.workload] * SPEED[cell.interpreter] * (1 + 0.01 * block)
     values = {
         "phases": PHASES.get(cell.engine, {}),
@@ -53,13 +53,13 @@ def measured(cell, block, **fields):
 
 
 def stopped(cell, block, status, reason, remedy="", **fields):
-    """A record without a result."""
+    """Return a record without a result."""
     return Record(cell=cell, block=block, status=status, reason=reason, remedy=remedy, started_at=NOW, **fields)
 
 
 @dataclass(frozen=True)
 class Example:
-    """A run and its records, ways to cut them down, and makers of more. Tests import nothing from this file."""
+    """A run and its records, with methods that reduce or extend it, so that tests import nothing from this file."""
 
     run: Run
     records: tuple[Record, ...]
@@ -69,25 +69,25 @@ class Example:
     nasty = NASTY
 
     def only(self, wanted):
-        """The same run with a smaller plan: the cells for which `wanted(cell)` holds."""
+        """Return the same run with a smaller plan: the cells for which `wanted(cell)` is true."""
         run = self.run.model_copy(update={"cells": tuple(cell for cell in self.run.cells if wanted(cell))})
         return Example(run, tuple(record for record in self.records if wanted(record.cell)))
 
     def with_records(self, cell, *records):
-        """These records of a cell instead of its own."""
+        """Return the run with these records in place of the cell's own."""
         return replace(self, records=(*(record for record in self.records if record.cell != cell), *records))
 
     def interrupted(self, count):
-        """The first records in the order in which a run makes them: block by block."""
+        """Return the run with only the first `count` records, in the order of a real run: block by block."""
         return replace(self, records=tuple(sorted(self.records, key=lambda record: record.block)[:count]))
 
     def mapped(self, change):
-        """Every record passed through `change`; None drops it."""
+        """Return the run with `change` applied to every record; None drops the record."""
         return replace(self, records=tuple(new for old in self.records if (new := change(old)) is not None))
 
 
 def result(cell, block):
-    """What the harness would have recorded of this cell in this block."""
+    """Return the record that the harness would have made for this cell and block, or None."""
     if cell.interpreter == "pypy-3.9":
         return stopped(cell, block, "skipped", NASTY, "pip install cffi")
     if cell.key == "clang-O1/cpython-3.11/mnist":
@@ -102,25 +102,25 @@ def result(cell, block):
 
 @pytest.fixture(scope="session")
 def crowded():
-    """A run with every engine, for what only such a run shows."""
+    """A run with every engine, for tests of crowded charts and long tables."""
     return Example(*crowd())
 
 
 @pytest.fixture(scope="session")
 def crowded_table(crowded):
-    """Its table, which takes a second."""
+    """The table of the crowded run, which takes a second to make."""
     return cells(crowded.run, crowded.records)
 
 
 @pytest.fixture(scope="session")
 def crowded_page(crowded):
-    """Its page, which takes some."""
+    """The page of the crowded run, which takes several seconds to make."""
     return html.render(crowded.run, crowded.records)
 
 
 @pytest.fixture(scope="session")
 def index():
-    """What profilers saw of a run, with files beside two of its profiles."""
+    """The profile index of a run, in which two profiles have further files."""
     files = {
         example_profiles.cell("baseline"): frozenset({"scalene.html", "scalene.folded", "perf.folded"}),
         example_profiles.cell("baseline", example_profiles.PYPY): frozenset({"jit.folded"}),
@@ -130,13 +130,13 @@ def index():
 
 @pytest.fixture(scope="session")
 def profiled_page(index):
-    """The page of that run, of which nothing was timed."""
+    """The page of the profiled run, in which nothing was timed."""
     return html.render(index.run, [], index)
 
 
 @pytest.fixture(scope="session")
 def example():
-    """The run as it would come from `zoomgrad run`."""
+    """The fixture run, as `zoomgrad run` would produce it."""
     plan = tuple(
         Cell(engine=engine, interpreter=interpreter, workload=workload)
         for workload in SCALE
@@ -175,5 +175,5 @@ def example():
 
 @pytest.fixture(scope="session")
 def whole_page(example):
-    """The page of the run with one of everything that can go wrong."""
+    """The page of the fixture run."""
     return html.render(example.run, example.records)

@@ -1,6 +1,6 @@
-"""A run as large as they get: every engine and some variants, two interpreters, MNIST twice and a growth curve.
+"""A very large run: every engine and some variants, two interpreters, MNIST twice, and a growth curve.
 
-Its figures are invented, but of the sizes that such runs have, so that charts are as full as real ones.
+Its figures are invented but have realistic sizes, so that charts are as full as real ones.
 """
 
 from datetime import UTC, datetime
@@ -10,7 +10,7 @@ from results.record import Cell, EngineFacts, InterpreterFacts, Proof, Record, R
 NOW = datetime(2026, 1, 15, 9, 30, tzinfo=UTC)
 CPYTHON, PYPY = "cpython-3.14", "pypy-3.11"
 
-# engine: microseconds a step on a graph of MNIST's size under CPython and PyPy, and microseconds a row to compile.
+# engine: microseconds per step on a graph of MNIST's size under CPython and PyPy, and compile microseconds per row.
 ENGINES = {
     "baseline": (1_450_000, 240_000, 0),
     "tuple": (1_100_000, 200_000, 0),
@@ -33,9 +33,9 @@ ENGINES = {
     "clang-O2": (150, 151, 110),
 }
 COMPILER_ROW_BYTES = {"tcc": 900, "gcc": 4_500, "clang": 9_000}
-"""Of a compiler's peak, by the first word of the engine's name."""
+"""Bytes per row of a compiler's peak memory, by the first word of the engine's name."""
 SHARES = {"trace": 0.05, "lower": 0.04, "generate": 0.06, "compile": 0.8, "load": 0.05}
-"""Of each phase in compile time."""
+"""Share of each phase in compile time."""
 MNIST_ROWS = 159_500
 WORKLOADS = {
     "mnist": MNIST_ROWS,
@@ -47,7 +47,7 @@ WORKLOADS = {
     "mlp-784x64x10": 158_000,
     "mlp-784x256x10": 620_000,
 }
-"""Rows of the tape."""
+"""Workload -> rows of its tape."""
 STEEP = "clang-O1-whole"
 """The engine whose compile time grows with the square of the graph."""
 
@@ -63,7 +63,7 @@ def facts(workload):
 
 
 def record(cell, block):
-    """What the harness would have recorded, with a slow compile in the first block only."""
+    """Return the record that the harness would have made. Only the first block has a slow compilation."""
     on_cpython, on_pypy, row_microseconds = ENGINES[cell.engine]
     rows = WORKLOADS[cell.workload]
     started = {"cell": cell, "block": block, "started_at": NOW}
@@ -113,14 +113,14 @@ def record(cell, block):
 
 
 def crowd():
-    """The run and its records."""
+    """Return the run and its records."""
     cells = tuple(
         Cell(engine=engine, interpreter=interpreter, workload=workload)
         for workload in WORKLOADS
         for interpreter in (CPYTHON, PYPY)
         for engine in ENGINES
     )
-    # Variants are raced by name: a run's facts need not know them.
+    # Variants are chosen by name, so a run may have no facts about them.
     known = [name for name in ENGINES if name not in ("tcc-array", "clang-O1-p200")]
     run = Run(
         id="crowd",

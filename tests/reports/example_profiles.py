@@ -1,6 +1,6 @@
-"""A run that was profiled: five engines of the ladder, generated Python, two forms of Clang's, and what nobody saw.
+"""A profiled run: five engines of the ladder, generated Python, two forms of Clang's C, and missing profiles.
 
-Its figures are invented, but of the shapes that profiles have.
+Its figures are invented but have the shapes of real profiles.
 """
 
 from datetime import UTC, datetime
@@ -36,7 +36,7 @@ BUILDS_ON = {
     "clang-O1": "tuple",
 }
 NASTY = "</code><script>window.ran = 1</script> | `x` *y*"
-"""A line of source that a report must show and never run."""
+"""A hostile line of source, which a report must show but never execute."""
 
 
 def cell(engine, interpreter=NEW, workload=WORKLOAD):
@@ -44,13 +44,13 @@ def cell(engine, interpreter=NEW, workload=WORKLOAD):
 
 
 def line(source, cpu=0.0, allocated=0.0, *, number=1, file="engines/interpreted/baseline.py"):
-    """A line with half of its CPU time in Python and half below it."""
+    """Return a line with half of its CPU time in Python and half in native code."""
     halves = {"python": cpu / 2, "native": cpu / 2, "system": 0.0}
     return Line(file=file, line=number, source=source, allocated_bytes=allocated, **halves)
 
 
 def made(model, where, **fields):
-    """A measured profile."""
+    """Return a measured profile."""
     values = {"steps": 100, "seconds": 2.0, "tool": f"{model.model_fields['profiler'].default} 1.0", **fields}
     return model(cell=where, status="measured", started_at=NOW, **values)
 
@@ -64,7 +64,7 @@ def lines(where, *found, **fields):
 
 
 def symbols(where, groups, shares=(), **fields):
-    """groups: group -> share; shares: symbol -> share."""
+    """Return a symbol profile. groups: group -> share; shares: symbol -> share."""
     found = tuple(
         Symbol(name=name, object="libpython.so", group="garbage collector", share=share)
         for name, share in dict(shares).items()
@@ -83,7 +83,7 @@ def collector(where, share, left=2000.0, collected=500):
 
 
 def anatomy(where, *, plain=0.9, pauses=None, preparation=0.0, **seconds):
-    """seconds: part -> seconds of a step; those that are not named take none."""
+    """Return an anatomy profile. seconds: part -> seconds of a step; parts not named take none."""
     parts = {part: seconds.get(part, 0.0) for part in PARTS}
     return made(
         AnatomyProfile,
@@ -97,7 +97,7 @@ def anatomy(where, *, plain=0.9, pauses=None, preparation=0.0, **seconds):
 
 
 def dissected():
-    """The anatomy of the ladder's variants and of `replay`, on CPython and PyPy."""
+    """Yield anatomy profiles of the ladder's variants on CPython and PyPy, and of `replay` on CPython."""
     common = {"forward": 0.1, "backward": 0.05, "update": 0.01, "rest": 0.01}
     for index, engine in enumerate(LADDER):
         collecting = 0.6 - 0.17 * index
@@ -116,7 +116,7 @@ def dissected():
 
 
 def memory(where, *resident, warm_up=1.0, steps=20):
-    """resident: bytes, a reading each second."""
+    """Return a memory profile. resident: bytes, one reading per second."""
     points = tuple(MemoryPoint(seconds=n, resident_bytes=one) for n, one in enumerate(resident))
     return made(MemoryProfile, where, points=points, warm_up_seconds=warm_up, steps=steps)
 
@@ -155,7 +155,7 @@ GRADIENT = "self.grad += out.grad"
 
 
 def ladder(interpreter=NEW):
-    """Line profiles of the ladder's variants: the set is baseline's alone, the gradient stands twice in each."""
+    """Yield line profiles of the ladder's variants. Only baseline has the set; each has the gradient line twice."""
     for index, engine in enumerate(LADDER):
         file = f"engines/interpreted/{engine}.py"
         found = [
@@ -171,7 +171,7 @@ def ladder(interpreter=NEW):
 
 
 def sampled(interpreter=NEW):
-    """What perf saw of the ladder's variants."""
+    """Yield perf's symbol profiles of the ladder's variants."""
     for index, engine in enumerate(LADDER):
         share = 0.88 if not index else 0.47 - 0.06 * index
         groups = {"garbage collector": share, "evaluation loop": 0.3, "calls": 0.1, "dictionaries": 0.05}
@@ -188,7 +188,7 @@ def sampled(interpreter=NEW):
 
 
 def run():
-    """Its run: planned, but not timed."""
+    """Return the profiled run, which was planned but not timed."""
     engines = (*LADDER, "replay", "python-source", "clang-O1", "clang-O1-whole")
     return Run(
         id="profiled",
@@ -212,7 +212,7 @@ def run():
 
 
 def profiles():
-    """Everything that anybody saw, in no order."""
+    """Return all profiles of the run, in no particular order."""
     return [
         jit(cell("python-source", PYPY), aborts={"trace too long": 7}, preparations=3),
         jit(cell("baseline", PYPY), last=0.04),

@@ -1,4 +1,4 @@
-"""axe-core's rules over the whole page, in a real browser: names, roles, contrast, in light and in dark."""
+"""axe-core's rules for names, roles and contrast on the whole page in a real browser, in light and dark."""
 
 from importlib import resources
 
@@ -9,7 +9,7 @@ from tests.reports.browser import DARK, answer, dumped, in_browser
 AXE = resources.files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 ASK = """
 for (const details of document.querySelectorAll("details")) details.open = true;
-// Rows that differ only in text and numbers are one row to every rule; axe would take a minute for hundreds of them.
+// Rows that differ only in text and numbers are the same to every rule, and axe would take a minute for hundreds.
 const shape = row => row.outerHTML.replace(/>[^<]*</g, "><").replace(/\\d[\\d.,]*/g, "0");
 for (const body of document.querySelectorAll("tbody")) {
     const seen = {};
@@ -32,10 +32,10 @@ POLICY = 'http-equiv="Content-Security-Policy"'
 @in_browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("which", ["crowded_page", "profiled_page"])
-def test_no_rule_is_broken(which, scheme, request, tmp_path):
+def test_the_page_is_accessible(which, scheme, request, tmp_path):
     page = request.getfixturevalue(which)
     assert POLICY in page
-    # The page's own policy would stop any script but its own; `<body>` takes the answer.
+    # The page's policy would block every script except its own. `<body>` takes the answer.
     page = page.replace(POLICY, "").replace("<body>", '<body data-answer="">', 1)
     file = tmp_path / "page.html"
     file.write_text(page.replace("</body>", f"<script>{AXE}</script><script>{ASK}</script></body>"), encoding="utf-8")

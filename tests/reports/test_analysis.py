@@ -1,4 +1,4 @@
-"""Whether the published claims hold: each rule, on figures that decide it."""
+"""The published claims: each rule on figures for which it must hold, must not hold, or can't be decided."""
 
 import re
 
@@ -78,10 +78,10 @@ OTHERS = [(f"other {n}", 0.05) for n in range(5)]
     [
         ([(CREATION, 0.3), (CHILDREN, 0.2), (GRADIENT, 0.1)], "holds", "the set of children is 2nd, 20 %"),
         ([(CHILDREN, 0.3), ("def __init__(self, data):", 0.2)], "holds", "making a Value is 2nd, 20 %"),
-        ([(GRADIENT, 0.3), (CREATION, 0.2), (CHILDREN, 0.2)], "does not hold", f"another one: “{GRADIENT}”"),
+        ([(GRADIENT, 0.3), (CREATION, 0.2), (CHILDREN, 0.2)], "does not hold", f"a different one: “{GRADIENT}”"),
         ([(CREATION, 0.3), *OTHERS, (CHILDREN, 0.01)], "does not hold", "the set of children is not among the 5"),
         ([(CHILDREN, 0.3), (GRADIENT, 0.2)], "does not hold", "making a Value is not among the 5"),
-        ([("class Value(Derived):", 0.3), (CHILDREN, 0.2)], "does not hold", "another one: “class Value(Derived):”"),
+        ([("class Value(Derived):", 0.3), (CHILDREN, 0.2)], "does not hold", "different one: “class Value(Derived):”"),
         ([(CREATION, 0.0)], "not seen", "no sample of CPU time"),
     ],
 )
@@ -96,7 +96,7 @@ def test_allocation_is_hottest(lines, conclusion, said):
     [
         (0.88, "holds", ""),
         (0.83, "holds", ""),
-        (0.6, "does not hold", "27 points less than published; next to it stands sets with 10 %; a step leaves 2,000"),
+        (0.6, "does not hold", "27 points less than published; the largest other group is sets with 10 %; a step"),
         (0.93, "does not hold", "6 points more than published"),
     ],
 )
@@ -108,7 +108,7 @@ def test_the_collectors_share(share, conclusion, reason):
     assert finding.conclusion == conclusion
     assert reason in finding.reason
     assert bool(finding.reason) == (conclusion != "holds")
-    assert "by the interpreter's own account 50 % of wall time" in finding.figures
+    assert "the interpreter reports 50 % of wall time" in finding.figures
 
 
 THREE = {"gc_collect_main.lto_priv.0": 0.37, "deduce_unreachable": 0.28, "visit_reachable": 0.1}
@@ -127,27 +127,27 @@ THREE = {"gc_collect_main.lto_priv.0": 0.37, "deduce_unreachable": 0.28, "visit_
             "no samples in deduce_unreachable and visit_re",
         ),
         (collecting_function, {"gc_collect_young": 0.5}, "not seen", "largest function is gc_collect_young, 50 %"),
-        (collecting_function, {}, "not seen", "gc_collect_main has no samples to speak of"),
+        (collecting_function, {}, "not seen", "gc_collect_main has too few samples"),
         (collecting_functions, THREE, "holds", "visit_reachable 10 % = 75 %"),
         (
             collecting_functions,
             {"gc_collect_main": 0.6, "visit_reachable": 0.12, "visit_decref": 0.1},
             "holds",
-            "no samples in deduce_unreachable: some builds inline such functions into gc_collect_main; "
+            "no samples in deduce_unreachable, which some builds inline into gc_collect_main; "
             "not counted, because the published build had inlined it: visit_decref 10 %",
         ),
         (collecting_functions, {"gc_collect_main": 0.4}, "does not hold", "35 points less than published"),
-        (collecting_functions, {"visit_reachable": 0.1}, "not seen", "gc_collect_main has no samples to speak of"),
+        (collecting_functions, {"visit_reachable": 0.1}, "not seen", "gc_collect_main has too few samples"),
     ],
 )
 def test_symbols_are_compared_with_symbols(claim, shares, conclusion, said):
-    """However large our group of the collector is."""
+    """The share of our own collector group does not matter."""
     finding = finding_of(claim, perf("baseline", {"garbage collector": 0.9, "others": 0.1}, **shares))
     assert finding.conclusion == conclusion
     assert said in f"{finding.figures} {finding.reason}"
 
 
-def test_the_published_table_is_cut_where_it_says():
+def test_the_published_symbols_are_sorted_and_add_up():
     assert [symbol.share for symbol in PUBLISHED] == sorted((symbol.share for symbol in PUBLISHED), reverse=True)
     assert sum(symbol.share for symbol in PUBLISHED) == pytest.approx(0.9135)
 
@@ -172,8 +172,8 @@ def test_a_forward_pass_takes_a_second(seconds, conclusion, said):
 @pytest.mark.parametrize(
     ("seconds", "conclusion", "said"),
     [
-        ({"order": 0.1, "backward": 0.1}, "holds", "200 ms, 22 % of what the forward pass takes"),
-        ({"order": 0.01}, "does not hold", "nothing to speak of"),
+        ({"order": 0.1, "backward": 0.1}, "holds", "200 ms, 22 % of the forward pass's time"),
+        ({"order": 0.01}, "does not hold", "negligible"),
     ],
 )
 def test_a_backward_pass_comes_on_top(seconds, conclusion, said):
@@ -227,7 +227,7 @@ def test_pypy_takes_a_couple_of_images_per_second(profile, conclusion, said):
         ),
     ],
 )
-def test_hoisting_speeds_up_pypy_by_one_and_the_same_profiler(profiles, conclusion, said):
+def test_hoisting_speeds_up_pypy_according_to_one_profiler(profiles, conclusion, said):
     finding = finding_of(hoisting_speeds_up_pypy, *profiles, pair=ON_PYPY)
     assert finding.conclusion == conclusion
     assert said in f"{finding.figures} {finding.reason}"
@@ -257,7 +257,7 @@ def test_the_slowest_bits_of_hoisted(seconds, slowest, next_, said):
         ({"build": 0.2, "order": 0.2, "backward": 0.6}, "does not hold", "takes more than both"),
     ],
 )
-def test_the_hypothesis(seconds, conclusion, said):
+def test_graph_and_order_are_the_pain_points(seconds, conclusion, said):
     finding = finding_of(graph_and_order_are_the_pain_points, example_profiles.anatomy(cell("baseline"), **seconds))
     assert finding.conclusion == conclusion
     assert said in f"{finding.figures} {finding.reason}"
@@ -283,7 +283,7 @@ def test_the_hypothesis(seconds, conclusion, said):
     ],
 )
 def test_memory_goes_up(profile, conclusion, said):
-    """Only a rising floor is a leak: a saw-tooth goes up all the time, and down again."""
+    """Only a rising floor is a leak. A saw-tooth also rises all the time, but it falls again."""
     finding = finding_of(memory_goes_up, profile)
     assert finding.conclusion == conclusion
     assert said in f"{finding.figures} {finding.reason}"
@@ -314,7 +314,7 @@ PRODUCT = CREATION.replace("+", "*")
     ("sizes", "conclusion", "said"),
     [
         ({CREATION: 5.0, PRODUCT: 3.0, "x": 2.0}, "holds", "a + is 1st of all lines, 50 %; the Value of a * is 2nd"),
-        ({CREATION: 5.0, "x": 3.0}, "does not hold", "what makes the Value of * is not among the 5"),
+        ({CREATION: 5.0, "x": 3.0}, "does not hold", "no line that makes a Value of * is among the 5"),
         ({}, "not seen", "no allocation"),
     ],
 )
@@ -345,8 +345,8 @@ def test_tuples_spread_the_profile(before, after, conclusion, reason):
         ({"dict_traverse.lto_priv.0": 0.05}, {}, "holds", "dict_traverse: tuple 5.0 %, slots 0 %"),
         ({"PyObject_VisitManagedDict": 0.05}, {"PyObject_VisitManagedDict": 0.004}, "holds", "slots 0.4 %"),
         ({"dict_traverse": 0.04}, {"dict_traverse": 0.02}, "does not hold", "50 % of it is left in slots, 20 samples"),
-        ({}, {}, "not seen", "in none of the variants. Attributes lie in the object itself"),
-        ({}, {"dict_traverse": 0.02}, "not seen", "none in tuple, only in slots"),
+        ({}, {}, "not seen", "in every variant. This CPython stores attributes in the object itself"),
+        ({}, {"dict_traverse": 0.02}, "not seen", "in tuple, enough only in slots"),
     ],
 )
 def test_slots_remove_dictionaries(tuples, slots, conclusion, said):
@@ -355,7 +355,7 @@ def test_slots_remove_dictionaries(tuples, slots, conclusion, said):
     assert said in f"{finding.figures} {finding.reason}"
 
 
-def test_an_old_interpreter_keeps_dictionaries():
+def test_an_old_interpreter_still_has_dictionaries():
     profiles = (perf(engine, interpreter=OLD) for engine in LADDER)
     finding = finding_of(slots_remove_dictionaries, *profiles, pair=(OLD, WORKLOAD))
     assert finding.conclusion == "not seen"
@@ -394,7 +394,7 @@ def test_the_architecture_stays(last, conclusion, said):
     [
         ({}, "holds", "compiles python-source"),
         ({"aborts": {"trace too long": 44}}, "does not hold", "(trace too long 44)"),
-        ({"loops": 0}, "does not hold", "neither a loop nor a bridge"),
+        ({"loops": 0}, "does not hold", "no loop or bridge"),
     ],
 )
 def test_generated_python_is_compiled(profile, conclusion, said):
@@ -436,7 +436,7 @@ def compiled(engine, fused=None, **passes):
         (fusing_is_unlikely, compiled(FUSING), "not seen", "an older profile counted nothing"),
     ],
 )
-def test_what_a_compiler_does_with_the_published_form(claim, profile, conclusion, said):
+def test_compiling_the_published_form(claim, profile, conclusion, said):
     finding = finding_of(claim, profile)
     assert finding.conclusion == conclusion
     assert said in f"{finding.figures} {finding.reason}"
@@ -459,7 +459,7 @@ def test_counting_frees_the_graph(before, after, conclusion):
 @pytest.mark.parametrize(
     "claim", [claim for claim in CLAIMS if claim.rule is not of_skybison], ids=lambda claim: claim.rule.__name__
 )
-def test_what_was_not_seen_says_why(claim):
+def test_a_claim_without_profiles_gives_the_reason(claim):
     where = PYPY if claim.interpreters == "pypy" else NEW
     models = (LineProfile, SymbolProfile, CollectorProfile, JitProfile, AnatomyProfile, MemoryProfile, CompilerProfile)
     engines = (*example_profiles.run().engines, ARRAYS, GLOBALS, FUSING)
@@ -472,7 +472,7 @@ def test_what_was_not_seen_says_why(claim):
     assert "did not run on" in nobody.reason
 
 
-def test_each_claim_is_tested_on_the_interpreters_that_it_is_about(index):
+def test_each_claim_is_checked_on_its_own_interpreters(index):
     where = {one.claim.rule: [pair for pair, _ in one.findings] for one in check_claims(index)}
     assert where[allocation_is_hottest] == [(OLD, WORKLOAD), PAIR]
     assert where[generated_python_is_compiled] == [(PYPY, WORKLOAD)]
@@ -480,7 +480,7 @@ def test_each_claim_is_tested_on_the_interpreters_that_it_is_about(index):
     assert where[of_skybison] == [("Skybison", "mnist")]
 
 
-def test_a_published_figure_is_of_its_workload_only():
+def test_a_published_figure_applies_only_to_its_workload():
     where = example_profiles.cell("baseline", workload="xor")
     found = {
         one.claim.rule: one.findings
@@ -500,16 +500,16 @@ def test_the_summary_names_the_interpreters(index):
     assert summaries[graph_and_order_are_the_pain_points] == f"not seen on {OLD}; holds on {NEW}, {PYPY}"
     assert summaries[generated_python_is_compiled] == f"does not hold on {PYPY}"
     assert summaries[of_skybison] == "cannot be tested here"
-    assert text.count(f"\n- **{NEW}, {WORKLOAD}: holds**. Seen: ") == sum(f"holds on {NEW}" in one for _, one in rows)
+    assert text.count(f"\n- **{NEW}, {WORKLOAD}: holds**. Figures") == sum(f"holds on {NEW}" in one for _, one in rows)
 
 
-def test_every_finding_is_a_line_of_its_own(index):
+def test_every_finding_has_its_own_line(index):
     lines = analysis(index.run, index.profiles).splitlines()
     assert sum(line.startswith("- **") for line in lines) == sum(len(one.findings) for one in check_claims(index))
     assert all(line.endswith(".") for line in lines if line.startswith("- **"))
 
 
-def test_there_is_no_profile():
+def test_a_run_without_profiles():
     text = analysis(example_profiles.run(), [])
     of_others = [claim for claim in CLAIMS if claim.rule is of_skybison]
     assert text.count("No profile.") == len(CLAIMS) - len(of_others)

@@ -1,4 +1,4 @@
-"""Charts and exports that people drop in, broken: a report goes on without them, and says so."""
+"""Broken charts and exporters in the folders: the report leaves them out with a warning."""
 
 import importlib
 import warnings
@@ -14,7 +14,7 @@ from reports.story import story
 
 
 @pytest.fixture
-def told(example):
+def example_story(example):
     return story(example.run, example.records)
 
 
@@ -42,7 +42,7 @@ def test_a_broken_file_is_left_out_with_a_warning(tmp_path, monkeypatch, text, w
     assert list(found) == ["whole"]
 
 
-def test_a_chart_is_found_in_any_folder_and_a_broken_one_there_is_left_out(tmp_path, monkeypatch):
+def test_charts_are_found_in_any_folder_and_broken_ones_are_left_out(tmp_path, monkeypatch):
     folder = tmp_path / "dropped"
     folder.mkdir()
     (tmp_path / "alone.py").write_text(WHOLE)
@@ -56,23 +56,23 @@ def test_a_chart_is_found_in_any_folder_and_a_broken_one_there_is_left_out(tmp_p
     assert found.keys() - of_the_project.keys() == {"alone", "whole"}
 
 
-def test_none_of_the_project_is_left_out(told):
+def test_no_chart_or_exporter_of_the_project_is_left_out(example_story):
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         assert charts()
         assert exporters()
-        assert html.drawings(told)
+        assert html.drawings(example_story)
 
 
-def test_a_chart_that_can_not_be_drawn_leaves_the_others(told, monkeypatch):
-    whole = html.drawings(told)
+def test_a_chart_that_can_not_be_drawn_does_not_affect_the_others(example_story, monkeypatch):
+    whole = html.drawings(example_story)
     broken = charts()[whole[0].name]
     monkeypatch.setattr(broken, "draw", lambda table, axes: 1 / 0)
     with pytest.warns(UserWarning, match=f"chart {whole[0].name} is left out: ZeroDivisionError"):
-        drawn = html.drawings(told)
+        drawn = html.drawings(example_story)
     assert [drawing.name for drawing in drawn] == [drawing.name for drawing in whole[1:]]
 
 
-def test_an_interrupt_is_none_of_it():
+def test_an_interrupt_is_not_caught():
     with pytest.raises(KeyboardInterrupt), left_out("this"):
         raise KeyboardInterrupt

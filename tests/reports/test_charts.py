@@ -1,4 +1,4 @@
-"""Every chart draws every run, says what it found, and is the same bytes each time."""
+"""Every chart draws any run, states its finding in its title, and is byte-identical each time."""
 
 import itertools
 import re
@@ -40,7 +40,7 @@ def rows(example, workload="mnist"):
 
 
 def drawn(table, name):
-    """A chart of its own subject in a run's table."""
+    """Draw a chart of its own subject from a run's table."""
     subject = points(table) if name in GROWTH else table[table["workload"] == "mnist"]
     return drawing(name, charts()[name], subject)
 
@@ -53,18 +53,18 @@ LABEL = re.compile(
 
 @pytest.fixture(scope="module")
 def usual(example):
-    """`usual(name)`: the chart of the example's headline workload, drawn once."""
+    """`usual(name)` draws the chart of the example's headline workload once."""
     return cache(lambda name: drawing(name, charts()[name], rows(example)))
 
 
 @pytest.fixture(scope="module")
 def crowded_chart(crowded_table):
-    """`crowded_chart(name)`: the chart of a run with every engine, drawn once."""
+    """`crowded_chart(name)` draws the chart of a run with every engine once."""
     return cache(lambda name: drawn(crowded_table, name))
 
 
 def explicit(svg):
-    """The same drawing with each element's style on it, instead of its class."""
+    """Return the drawing with an explicit style on each element instead of its class."""
     styles = dict(re.findall(r"\.(s\d+)\{([^}]*)\}", str(svg)))
     return re.sub(
         r'<(\w+)([^>]*) class="(s\d+)"', lambda found: f'<{found[1]} style="{styles[found[3]]}"{found[2]}', svg
@@ -72,7 +72,7 @@ def explicit(svg):
 
 
 def labels(svg):
-    """The boxes of the names beside marks: text, left, right and baseline in points."""
+    """Yield the boxes of the labels beside marks: text, left, right and baseline, in points."""
     for found in LABEL.finditer(explicit(svg)):
         width = len(found["text"]) * 8.5 * 0.55
         left = float(found["x"]) - (width if found["anchor"] == "end" else 0.0)
@@ -104,7 +104,7 @@ def test_a_title_states_the_finding(example, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_chart_is_the_same_bytes_each_time(example, usual, name):
+def test_a_chart_is_byte_identical_each_time(example, usual, name):
     assert drawing(name, charts()[name], rows(example)).svg == usual(name).svg
 
 
@@ -119,7 +119,7 @@ def test_a_chart_is_accessible_text_in_the_pages_colours(usual, name):
     assert "currentColor" in svg
 
 
-def test_ids_of_charts_on_one_page_do_not_meet(usual):
+def test_ids_are_unique_over_all_charts_of_a_page(usual):
     ids = [re.findall(r'\bid="([^"]+)"', usual(name).svg) for name in NAMES]
     flat = [one for of_chart in ids for one in of_chart]
     assert len(flat) == len(set(flat))
@@ -134,7 +134,7 @@ def test_every_reference_in_a_chart_has_its_target(usual):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("state", ["nothing measured", "one cell", "xor"])
-def test_a_chart_draws_whatever_there_is(example, name, state):
+def test_a_chart_draws_any_data(example, name, state):
     table = {
         "nothing measured": lambda: rows(example.interrupted(0)),
         "one cell": lambda: rows(example.only(lambda cell: cell == example.run.cells[1])),
@@ -143,23 +143,23 @@ def test_a_chart_draws_whatever_there_is(example, name, state):
     assert "</svg>" in drawing(name, charts()[name], table).svg
 
 
-def test_published_points_stand_only_on_their_workload(example):
+def test_published_points_are_only_on_their_workload(example):
     chart = charts()["compile_against_epoch"]
     assert "another machine" in chart.caption(rows(example))
     assert "another machine" not in chart.caption(rows(example, "xor"))
 
 
-def test_the_heatmap_names_what_is_missing(usual):
+def test_the_heatmap_marks_missing_cells(usual):
     svg = usual("heatmap").svg
     assert svg.count(">skipped<") == 5
     assert svg.count(">failed<") == 1
 
 
-def test_an_engine_keeps_its_colour_from_table_to_table(example):
+def test_an_engine_has_the_same_colour_in_every_table(example):
     assert style.engine_colour(rows(example), "tuple") == style.engine_colour(rows(example, "xor"), "tuple")
 
 
-def test_a_name_is_never_a_formula_or_a_tag(example):
+def test_names_are_not_parsed_as_formulas_or_tags(example):
     odd = "a$b$<i>&"
     baseline, record = (
         next(record for record in example.records if record.cell.key == f"{engine}/cpython-3.13/mnist")
@@ -175,14 +175,14 @@ def test_a_name_is_never_a_formula_or_a_tag(example):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_chart_on_its_own_is_a_whole_svg_file_in_light_and_dark(usual, name):
+def test_a_standalone_chart_is_an_svg_file_for_light_and_dark(usual, name):
     root = ET.fromstring(standalone(usual(name)))
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert "prefers-color-scheme:dark" in root[0].text
 
 
 @pytest.mark.parametrize("name", ["compile_against_epoch", "total_time", *GROWTH])
-def test_no_name_covers_another_however_many_there_are(crowded_chart, name):
+def test_labels_do_not_overlap(crowded_chart, name):
     found = list(labels(crowded_chart(name).svg))
     assert len(found) >= 13
     for one, other in itertools.combinations(found, 2):
@@ -190,13 +190,13 @@ def test_no_name_covers_another_however_many_there_are(crowded_chart, name):
         assert apart, (one, other)
 
 
-def test_an_engine_that_is_slow_elsewhere_is_named_there_too(crowded_chart):
+def test_an_engine_that_differs_between_interpreters_is_labelled_twice(crowded_chart):
     names = [text for text, *_ in labels(crowded_chart("compile_against_epoch").svg)]
-    assert names.count("bytecode") == 2  # a fortieth of the time under PyPy
+    assert names.count("bytecode") == 2  # PyPy takes a fortieth of the time
     assert names.count("tcc") == 1
 
 
-def test_names_stay_on_their_side_of_the_strip(crowded_chart):
+def test_labels_stay_on_their_side_of_the_strip(crowded_chart):
     svg = explicit(crowded_chart("compile_against_epoch").svg)
     edge = float(re.search(r'stroke-dasharray[^>]*d="M([\d.]+) [^"]*"', svg)[1])
     compiled = [box for box in labels(svg) if box[0].startswith(("tcc", "TCC", "gcc", "Clang", "clang"))]
@@ -205,7 +205,7 @@ def test_names_stay_on_their_side_of_the_strip(crowded_chart):
 
 
 @pytest.mark.parametrize("name", [*NAMES, *GROWTH])
-def test_a_chart_of_every_engine_names_every_variant(crowded_chart, name):
+def test_a_chart_of_every_engine_labels_every_variant(crowded_chart, name):
     for engine in ("tcc-array", "clang-O1-p200", "clang-O1-whole"):
         assert re.search(rf">{engine}(, \d\.\d\d)?<", crowded_chart(name).svg)
 
@@ -235,7 +235,7 @@ def test_the_chart_of_total_time_names_the_winners_in_turn(crowded_chart):
     )
 
 
-def test_crossings_are_marked_and_engines_that_never_lead_step_back(crowded_chart):
+def test_crossings_are_marked_and_engines_that_never_lead_are_muted(crowded_chart):
     svg = explicit(crowded_chart("total_time").svg)
     texts = [text for text, *_ in labels(svg)]
     assert [text for text in texts if text.startswith("≈")] == ["≈ 570,000", "≈ 78,000", "≈ 8,800", "≈ 5,000", "≈ 11"]
@@ -244,32 +244,32 @@ def test_crossings_are_marked_and_engines_that_never_lead_step_back(crowded_char
     assert style.MUTED not in names["clang-O1"]
 
 
-def test_total_time_is_of_the_reference_or_of_what_there_is(example):
+def test_total_time_uses_the_reference_or_another_interpreter(example):
     chart = charts()["total_time"]
     assert "on cpython-3.11" in chart.title(rows(example.only(lambda cell: cell.interpreter != "cpython-3.13")))
     assert chart.title(rows(example.interrupted(0))) == "No total time was measured"
 
 
 def test_a_crossing_beyond_the_chart_is_not_in_its_title(example):
-    """Of xor's four samples an epoch a hundred epochs are too few for a compiler."""
+    """xor has four samples per epoch, so a hundred epochs are too few to repay a compiler."""
     assert charts()["total_time"].title(rows(example, "xor")) == (
         "tuple takes the least total time on cpython-3.13 from the first sample on"
     )
 
 
-def test_a_growth_curve_says_its_exponent(crowded_table):
-    """The same as the table's."""
+def test_a_growth_curve_is_labelled_with_its_exponent(crowded_table):
+    """The chart shows the same exponent as the table."""
     names = [text for text, *_ in labels(drawn(crowded_table, "growth").svg)]
     assert {"clang-O1-whole, 1.99", "tcc, 0.97"} <= set(names)
 
 
-def test_growth_in_proportion_is_said_to_be(crowded_table):
+def test_proportional_growth_is_stated_in_the_title(crowded_table):
     linear = crowded_table[crowded_table["engine"] == "tcc"]
     assert "No engine's compile time grows faster" in drawn(linear, "growth").title
 
 
 @pytest.mark.parametrize("name", GROWTH)
-def test_a_growth_chart_is_the_same_bytes_each_time(crowded_table, crowded_chart, name):
+def test_a_growth_chart_is_byte_identical_each_time(crowded_table, crowded_chart, name):
     assert drawn(crowded_table, name).svg == crowded_chart(name).svg
 
 
@@ -278,8 +278,8 @@ def test_a_growth_chart_of_nothing_says_so(example, name):
     assert "was measured." in drawn(cells(example.run, example.records), name).svg
 
 
-def test_an_unknown_compile_time_has_no_place_on_the_chart(example):
-    """Every block loaded what an interrupted one had compiled."""
+def test_an_engine_with_unknown_compile_time_is_not_on_the_chart(example):
+    """Every block loaded the object that an interrupted block had compiled."""
     loaded = example.mapped(
         lambda record: (
             record.model_copy(update={"phases": {}, "tape_rows": 9})
@@ -308,5 +308,5 @@ def test_labels_spread_to_both_sides_and_stay_in_their_frame(wished, heights):
     assert spread(wished, 10, low=0, high=100) == pytest.approx(heights)
 
 
-def test_more_labels_than_room_leave_at_the_bottom():
+def test_labels_that_do_not_fit_overflow_at_the_bottom():
     assert spread([5, 5, 5, 5], 10, low=0, high=20) == pytest.approx([20, 10, 0, -10])

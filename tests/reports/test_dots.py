@@ -1,4 +1,4 @@
-"""Speedups and memory as rows of dots: what is sure, what is missing, and who promises what."""
+"""Dot charts of speedups and memory: intervals, missing figures, and engines without identical bits."""
 
 import re
 
@@ -21,7 +21,7 @@ def drawn(name, table):
 
 
 def weighing(example, **peaks):
-    """The run with a compiler's peak for some engines."""
+    """Return the run with a compiler's peak memory for some engines."""
     return example.mapped(
         lambda record: (
             record.model_copy(update={"peak_compiler_bytes": peaks[record.cell.engine]})
@@ -32,20 +32,20 @@ def weighing(example, **peaks):
 
 
 def fillings(table, row, *, hollow):
-    """Of the shapes that a mark is made of."""
+    """Return the fill colours of the shapes that form a mark."""
     axes = Figure().subplots()
     dots.mark(axes, table, row, 1.0, 1.0, hollow=hollow)
     return [line.get_markerfacecolor() for line in axes.lines]
 
 
-def test_a_hollow_mark_shows_what_is_behind_it(example):
+def test_a_hollow_mark_is_transparent(example):
     table = rows(example)
     row = next(table.itertuples(index=False))
     assert set(fillings(table, row, hollow=True)) == {"none"}
     assert fillings(table, row, hollow=False) == [style.engine_colour(table, row.engine)]
 
 
-def test_speedups_without_enough_processes_are_hollow_and_say_so(example):
+def test_speedups_with_too_few_processes_are_labelled_no_interval(example):
     few = example.mapped(lambda record: record if record.block == 0 else None)
     assert ">no interval<" in drawn("speedups", rows(few)).svg
     assert "All 4 engines are faster than baseline" in drawn("speedups", rows(few)).title
@@ -72,13 +72,13 @@ def test_a_speedup_that_may_be_noise_is_not_counted(example):
         ((), "No engine was measured beside baseline on one interpreter"),
     ],
 )
-def test_a_title_fits_however_few_engines_there_are(example, engines, title):
+def test_a_title_fits_few_engines(example, engines, title):
     drawing = drawn("speedups", rows(example.only(lambda cell: cell.engine in engines)))
     assert drawing.title == title
     assert ("No engine was measured beside" in drawing.svg) == title.startswith("No engine")
 
 
-def test_slower_engines_are_no_finding(example):
+def test_slower_engines_do_not_count_as_faster(example):
     slow = example.mapped(
         lambda record: (
             record.model_copy(update={"step_seconds": (9.0, 9.1, 9.2)})
@@ -103,7 +103,7 @@ def test_one_faster_engine_of_several_is_named(example):
 
 
 @pytest.mark.parametrize("name", ["speedups", "memory"])
-def test_an_engine_that_promises_other_bits_says_what_it_promises(example, name):
+def test_an_engine_without_identical_bits_shows_its_bound(example, name):
     svg = drawn(name, rows(example)).svg
     assert svg.count(">within 1e-06<") == 1
     assert svg.count(">identical bits<") == 0
@@ -117,7 +117,7 @@ def test_every_interpreter_with_a_mark_has_its_shape_in_the_legend(example, name
     assert ">pypy-3.9<" not in svg  # skipped
 
 
-def test_memory_says_what_the_largest_compiler_takes(example):
+def test_the_memory_title_includes_the_largest_compiler(example):
     heavy = weighing(example, **{"clang-O1": 5_780_000_000, "rerolled-clang-fast": 120_000_000})
     assert drawn("memory", rows(heavy)).title == (
         "Training peaks at 92.0 MB (baseline on cpython-3.11), "
@@ -125,7 +125,7 @@ def test_memory_says_what_the_largest_compiler_takes(example):
     )
 
 
-def test_memory_spans_from_the_least_to_the_most(crowded_table, example):
+def test_the_memory_title_spans_least_to_most(crowded_table, example):
     light = example.mapped(
         lambda record: (
             record.model_copy(update={"peak_bytes": 30_000_000})
@@ -141,7 +141,7 @@ def test_memory_spans_from_the_least_to_the_most(crowded_table, example):
 
 
 def test_memory_that_was_not_recorded_is_not_drawn(example):
-    """A system that does not tell leaves peaks at 0."""
+    """If the system does not report memory, peaks are 0."""
     unknown = example.mapped(lambda record: record.model_copy(update={"peak_bytes": 0}))
     assert drawn("memory", rows(unknown)).title == "No memory was measured"
     assert "No memory was measured." in drawn("memory", rows(unknown)).svg
@@ -155,7 +155,7 @@ def test_rows_are_as_high_as_their_interpreters_need(example):
     assert dots.size(both[both["status"] == "measured"])[1] > dots.size(one)[1]
 
 
-def test_rows_are_in_the_order_of_the_ladder(example):
+def test_rows_follow_the_order_of_the_ladder(example):
     svg = drawn("memory", rows(example)).svg
     names = [name for name in re.findall(r">([a-zA-Z0-9-]+)</text>", svg) if name in example.run.engines]
     assert names == list(example.run.engines)

@@ -1,4 +1,4 @@
-"""Flame graphs: frames merged, widths that add up, names that stay names."""
+"""Flame graphs: frames are merged, widths add up, and names are escaped."""
 
 import xml.etree.ElementTree as ET
 from collections import defaultdict
@@ -15,7 +15,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def frames(svg):
-    """Tooltip and rectangle of each frame."""
+    """Yield the tooltip and rectangle of each frame."""
     root = ET.fromstring(svg)
     for group in root.iter(f"{SVG}g"):
         rect = group.find(f"{SVG}rect")
@@ -27,12 +27,12 @@ def test_stacks_are_read_line_by_line():
 
 
 @pytest.mark.parametrize("text", ["a;b", "a x", "a nan", "a inf", "a -1", "3;"])
-def test_a_line_without_a_count_is_shown(text):
+def test_a_line_without_a_count_is_refused(text):
     with pytest.raises(ValueError, match="no count at the end"):
         folded(text)
 
 
-def test_frames_of_a_name_below_one_caller_are_one():
+def test_frames_of_the_same_name_and_caller_are_merged():
     found = {(box.name, box.depth): (box.left, box.share) for box in boxes({"a;b": 1.0, "a;c": 2.0, "a;b;d": 1.0})}
     assert found == {
         ("all", 0): (0.0, 1.0),
@@ -43,7 +43,7 @@ def test_frames_of_a_name_below_one_caller_are_one():
     }
 
 
-def test_what_is_too_narrow_is_left_to_its_caller():
+def test_a_frame_that_is_too_narrow_is_left_out():
     found = {box.name: box.share for box in boxes({"a;narrow": NARROWEST / 2, "a": 1 - NARROWEST / 2})}
     assert found == {"all": 1.0, "a": pytest.approx(1.0)}
 
@@ -52,7 +52,7 @@ def test_a_stack_may_be_deep():
     assert len(boxes({";".join(f"f{n}" for n in range(5_000)): 1.0})) == 5_001
 
 
-def test_a_flame_graph_is_a_file_of_its_own():
+def test_a_flame_graph_is_a_standalone_file():
     root = ET.fromstring(flame(folded(STACKS), "baseline <on> & more"))
     assert root.get("role") == "img"
     assert root.get("aria-label") == "baseline <on> & more"
@@ -63,7 +63,7 @@ def test_a_flame_graph_is_a_file_of_its_own():
     }
 
 
-def test_names_stay_names():
+def test_hostile_names_are_escaped():
     svg = flame(folded(STACKS), "<script>")
     assert "<script" not in svg
     assert any(title.startswith("<script>alert(1)</script>: 15.7 %") for title, *_ in frames(svg))
@@ -75,11 +75,11 @@ def test_any_name_can_be_drawn(name):
 
 
 @pytest.mark.parametrize("stacks", [{}, {"a": 0.0}])
-def test_no_samples_are_said(stacks):
+def test_an_empty_flame_graph_says_no_samples(stacks):
     assert "No samples." in flame(stacks, "empty")
 
 
-def test_the_same_stacks_are_the_same_bytes_in_any_order():
+def test_the_order_of_stacks_does_not_change_a_byte():
     stacks = folded(STACKS)
     assert flame(stacks, "x") == flame(dict(reversed(stacks.items())), "x")
 
@@ -96,7 +96,7 @@ def test_the_same_stacks_are_the_same_bytes_in_any_order():
         ("C", "native"),
     ],
 )
-def test_whose_code_a_frame_is(name, whose):
+def test_the_kind_of_a_frame(name, whose):
     assert kind(name) == whose
 
 
@@ -117,7 +117,7 @@ def test_widths_add_up(stacks):
         assert rows[min(rows)] == [(0.0, WIDTH)]
 
 
-def test_samples_beyond_all_bounds_are_refused():
-    """Their sum would be infinite, and every share of it no number."""
+def test_infinite_counts_are_refused():
+    """The sum would be infinite, and every share of it NaN."""
     with pytest.raises(ValueError, match="no count"):
         folded("main 1e999")

@@ -1,4 +1,4 @@
-"""One offline page, in every state a run can be in, opened in a real browser."""
+"""The offline HTML page, for every state of a run, also in a real browser."""
 
 import html as stdlib_html
 import re
@@ -36,14 +36,14 @@ PAGE = ("headline", "trade-off", "losses", "sequences")
 
 
 def visible(page):
-    """The text of a page, roughly: charts, the script and tags dropped."""
+    """Return roughly the visible text of a page, without charts, script and tags."""
     page = re.sub(r"<style.*?</style>|<script>.*?</script>|<svg.*?</svg>", "", page, flags=re.DOTALL)
     return " ".join(stdlib_html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
 
 
 @pytest.fixture(scope="module")
 def text_of(example):
-    """`text_of(state)`: the text of the page of a run in that state, rendered once."""
+    """`text_of(state)` returns the text of the page of a run in that state, rendered once."""
 
     @cache
     def render(state):
@@ -78,11 +78,11 @@ def test_every_state_of_a_run_renders(example, text_of, state):
         ("without baseline", "no engine was measured beside baseline"),
     ],
 )
-def test_the_verdict_is_made_from_the_data(text_of, state, sentence):
+def test_the_verdict_follows_from_the_data(text_of, state, sentence):
     assert sentence in text_of(state)
 
 
-def test_the_page_says_what_a_reader_must_know(whole_page):
+def test_the_page_states_the_facts_of_the_run(whole_page):
     text = visible(whole_page)
     for said in (
         "≈ marks an epoch that was not run whole",
@@ -106,7 +106,7 @@ def test_a_failed_cell_shows_no_time(whole_page):
     assert visible(line.group()) == "clang-O1 cpython-3.11 failed: NonFiniteLoss: inf at step 31"
 
 
-def test_a_reason_that_holds_html_is_shown_not_run(example, whole_page):
+def test_html_in_a_reason_is_escaped(example, whole_page):
     assert example.nasty in visible(whole_page)
     assert whole_page.count("<script") == 1
     assert "<script" not in markdown.render(example.run, example.records)
@@ -134,10 +134,10 @@ def test_build_writes_pages_and_charts_beside_the_records(example, whole_page, t
     assert {path.stem for path in (store.folder / "charts").glob("*.svg")} == headline
 
 
-SECTIONS = ("The published table again", "Break-even", "Compile time by phase", "Growth with the graph")
+SECTIONS = ("The published table, measured again", "Break-even", "Compile time by phase", "Growth with the graph")
 
 
-def test_a_section_stands_where_its_data_are(example, whole_page, crowded_page):
+def test_a_section_is_shown_if_it_has_data(example, whole_page, crowded_page):
     def sections(page):
         return [section for section in SECTIONS if section in visible(page)]
 
@@ -147,13 +147,13 @@ def test_a_section_stands_where_its_data_are(example, whole_page, crowded_page):
     assert sections(html.render(plain.run, plain.records)) == []
 
 
-def test_no_id_stands_twice_on_the_page(crowded_page):
+def test_ids_on_the_page_are_unique(crowded_page):
     ids = re.findall(r'\bid="([^"]+)"', crowded_page)
     assert len(ids) == len(set(ids))
     assert {"published", "break-even", "total_time", "phases", "growth", "growth_memory"} <= set(ids)
 
 
-def test_what_is_steep_is_set_apart(crowded_page):
+def test_steep_growth_is_marked(crowded_page):
     assert len(re.findall(r'<td class="number steep">1.99<', crowded_page)) == 2
 
 
@@ -177,7 +177,7 @@ document.body.dataset.answer = JSON.stringify({
 
 
 def opened(page: str, folder: Path, width: int) -> dict:
-    """What a browser says of a copy of the page that is allowed to run our probe."""
+    """Open a copy of the page that may run our probe, and return the probe's answer."""
     page = re.sub(r"<meta http-equiv[^>]*>", lambda _: PROBE, page, count=1).replace("</body>", f"{ANSWER}</body>")
     return framed(page, folder, width)
 

@@ -1,4 +1,4 @@
-"""The short story, as text."""
+"""The short report in Markdown."""
 
 from itertools import pairwise
 
@@ -26,14 +26,14 @@ def test_escape(text, escaped):
     assert escape(text) == escaped
 
 
-def test_of_the_phases_only_the_headlines_are_told(crowded):
+def test_only_the_headlines_phases_are_included(crowded):
     text = render(crowded.run, crowded.records)
     assert text.count("Compile time by phase: mnist\n") == text.count("Compile time by phase") == 1
-    assert "#### The published table again: mnist-b1000\n" in text
+    assert "#### The published table, measured again: mnist-b1000\n" in text
     assert "1.99 (faster than the graph)" in text
 
 
-def test_of_break_even_only_the_headlines_winners_are_told(crowded):
+def test_only_the_headlines_break_even_winners_are_included(crowded):
     text = render(crowded.run, crowded.records)
     assert text.count("#### Break-even: mnist\n") == text.count("Break-even") == 1
     assert "| cpython-3.14 | clang-O1 | ≈ 78,000 | 12.9 s | 161 µs |" in text
@@ -41,7 +41,7 @@ def test_of_break_even_only_the_headlines_winners_are_told(crowded):
 
 
 @pytest.mark.parametrize("name", ["example", "crowded"])
-def test_every_row_of_a_table_has_the_cells_of_its_head(request, name):
+def test_every_row_has_as_many_cells_as_its_header(request, name):
     example = request.getfixturevalue(name)
     lines = render(example.run, example.records).splitlines()
     for above, line in pairwise(lines):

@@ -1,4 +1,4 @@
-"""A valid run, changed in any one place: it is refused with one clear error, or its report renders."""
+"""A valid run changed in one random place: it is refused with one clear error, or its report renders."""
 
 import contextlib
 import json
@@ -40,7 +40,7 @@ WRONG = st.sampled_from((*NUMBERS, *TEXTS, *OTHERS))
 
 
 def places(value, path=()):
-    """Where a change can be made: the paths of all values in a JSON document."""
+    """Yield the paths of all values in a JSON document."""
     yield path
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
@@ -48,7 +48,7 @@ def places(value, path=()):
 
 
 def changed(value, path, change):
-    """The document with `change` applied to the container and the key at the end of the path."""
+    """Return a copy of the document with `change` applied to the container and key at the end of the path."""
     copy = json.loads(json.dumps(value))
     inner = copy
     for key in path[:-1]:
@@ -80,7 +80,7 @@ CHANGES = st.one_of(st.just(removed), st.just(repeated), st.builds(replaced, WRO
 
 @pytest.fixture(scope="module")
 def small(example, tmp_path_factory):
-    """Documents of a small run with everything a folder may hold, by the path of their files."""
+    """The JSON documents of a small run, by file path. The run has every kind of file that a folder may hold."""
     run = example.only(lambda cell: cell.workload == "mnist" and cell.interpreter != "cpython-3.11")
     store = Store.create(run.run, under=tmp_path_factory.mktemp("small"))
     for record in run.records:
@@ -92,8 +92,8 @@ def small(example, tmp_path_factory):
     return {path.relative_to(store.folder): json.loads(path.read_text()) for path in found}
 
 
-def told(folder):
-    """Make all that is made of a run's folder, except charts."""
+def make_everything(folder):
+    """Make everything that the project makes from a run's folder, except charts."""
     store = Store(folder)
     story = build.tell(store)
     html.page(story, ())
@@ -105,13 +105,13 @@ def told(folder):
         if name != "parquet":
             with contextlib.suppress(NoExport):
                 exporter.export(material)
-    with contextlib.suppress(ValueError):  # of runs that differ, or have nothing in common
+    with contextlib.suppress(ValueError):  # the runs differ, or have nothing in common
         noise([(store.run, store.records()), (store.run.model_copy(update={"id": "another"}), store.records())])
 
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
-def test_a_changed_run_is_refused_or_told(small, tmp_path_factory, data):
+def test_a_changed_run_is_refused_or_rendered(small, tmp_path_factory, data):
     path = data.draw(st.sampled_from(sorted(small)))
     place = data.draw(st.sampled_from([place for place in places(small[path]) if place]))
     document = changed(small[path], place, data.draw(CHANGES))
@@ -120,25 +120,25 @@ def test_a_changed_run_is_refused_or_told(small, tmp_path_factory, data):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(json.dumps(content))
     try:
-        told(folder)
+        make_everything(folder)
     except Unreadable as error:
         assert str(error).startswith(str(folder))
         assert len(str(error)) < 2_000
 
 
-def test_engines_that_build_on_each_other_in_a_circle_are_told(small, tmp_path):
-    """Of a stranger's run; engines of ours can't."""
+def test_engines_that_build_on_each_other_in_a_cycle_are_rendered(small, tmp_path):
+    """A run from elsewhere may have such a cycle; discovery prevents it for our own engines."""
     for name, content in small.items():
         if name.name == "run.json":
             facts = {engine: {**fact, "builds_on": "tuple"} for engine, fact in content["engines"].items()}
             content = {**content, "engines": facts}
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(json.dumps(content))
-    told(tmp_path)
+    make_everything(tmp_path)
 
 
-def test_figures_at_the_bounds_of_the_schema_are_drawn(small, tmp_path):
-    """Each record at another end of what the schema accepts: no ratio or logarithm of them breaks a chart."""
+def test_figures_at_the_schemas_limits_are_drawn(small, tmp_path):
+    """Each record is at a different extreme of the schema. No ratio or logarithm of them may break a chart."""
     ends = {
         "step_seconds": ([1e-10, 1e6, 1e6], [1e6] * 3, [1e-10] * 3),
         "warmup_step_seconds": ([1e-10] * 3, [1e6], []),
@@ -157,12 +157,12 @@ def test_figures_at_the_bounds_of_the_schema_are_drawn(small, tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(json.dumps(content))
     assert Store(tmp_path).records()
-    told(tmp_path)
+    make_everything(tmp_path)
     build.build(Store(tmp_path))
 
 
-def test_ratios_of_the_largest_and_the_least_times_are_compared(example):
-    """A speedup at one end in one run, and at the other end in the next: what changed, by 10^60 and more, is told."""
+def test_ratios_of_the_largest_and_smallest_times_are_compared(example):
+    """A speedup goes from one extreme to the other between two runs, which is a change by 10^60 and more."""
 
     def race_of(name, seconds):
         run = example.run.model_copy(update={"id": name, "seed": len(name)})

@@ -1,4 +1,4 @@
-"""Tables with engines of both kinds say who was compiled for this very processor."""
+"""Notes below tables that mix engines compiled with and without -march=native."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from reports.text.figures import Figure, Section, Sheet
 from reports.text.native_notes import native_note, noted
 from results.record import EngineFacts
 
-NOTE = "Compiled for this very processor (-march=native): rerolled-clang. The other engines are not."
+NOTE = "Compiled for this machine's processor (-march=native): rerolled-clang. The other engines are not."
 
 
 def facts(**native):
@@ -26,12 +26,12 @@ def facts(**native):
         ({}, ()),
     ],
 )
-def test_a_note_where_there_are_both_and_all_is_known(native, note):
+def test_there_is_a_note_if_both_kinds_are_present_and_all_are_known(native, note):
     known = facts(**native)
     assert native_note(known, known) == note
 
 
-def test_an_engine_is_found_in_headings_and_figures():
+def test_engines_are_found_in_headings_and_figures():
     known = facts(tcc=False, rerolled_clang=True)
     rows = ((Figure("tcc (within 1e-9)"), Figure("1 s")),)
     sheets = (
@@ -42,7 +42,7 @@ def test_an_engine_is_found_in_headings_and_figures():
     assert [sheet.notes for sheet in found.sheets] == [("Another note.", NOTE), ()]
 
 
-def test_every_table_of_a_report_that_compares_them_says_so(example):
+def test_every_table_that_mixes_both_kinds_has_the_note(example):
     natives = {"baseline": False, "tuple": False, "local-grads": False, "clang-O1": False, "rerolled-clang-fast": True}
     engines = {name: known.model_copy(update={"native": natives[name]}) for name, known in example.run.engines.items()}
     told = story(example.run.model_copy(update={"engines": engines}), example.records)
@@ -52,5 +52,5 @@ def test_every_table_of_a_report_that_compares_them_says_so(example):
         assert any(note in sheet.notes for sheet in section.sheets), section.name
     assert all(note in listing.notes for listing in told.listings)
     assert markdown.page(told).count(note.replace("_", "\\_")) >= 4
-    # An old run tells nothing of it.
+    # An old run does not record it.
     assert story(example.run, example.records).view.headline.notes == ()

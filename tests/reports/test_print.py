@@ -1,4 +1,4 @@
-"""A page on paper: nothing is cut, and nothing is behind a scroll bar that paper does not have."""
+"""Printed pages: nothing is cut off or hidden in a scrolling area."""
 
 import re
 
@@ -7,7 +7,7 @@ import pytest
 from tests.reports.browser import framed, in_browser, printed
 
 WIDTH, HEIGHT = 710, 971
-"""Pixels on the narrower and on the shorter of A4 and US letter, without the margins of `@page`."""
+"""The smaller width and height of A4 and US letter in pixels, without the margins of `@page`."""
 
 ANSWER = """
 <script>
@@ -34,9 +34,9 @@ document.body.dataset.answer = JSON.stringify({
 
 @in_browser
 @pytest.mark.parametrize("which", ["whole_page", "crowded_page", "profiled_page"])
-def test_paper_hides_nothing(which, request, tmp_path):
+def test_print_hides_nothing(which, request, tmp_path):
     page = request.getfixturevalue(which)
-    # The rules for paper hold for all media; a script may answer.
+    # Apply the print rules to all media, and drop the policy so that a script may answer.
     assert page.count("@media print {") == 1
     page = re.sub(r"<meta http-equiv[^>]*>", "", page.replace("@media print {", "@media all {"), count=1)
     found = framed(page.replace("</body>", f"{ANSWER}</body>"), tmp_path, WIDTH)
@@ -47,7 +47,7 @@ def test_paper_hides_nothing(which, request, tmp_path):
     assert found["page"] <= WIDTH
     assert found["controls"] == 0
     assert found["folded"]
-    assert all(found["folded"]), "what paper leaves out must say so"
+    assert all(found["folded"]), "a folded part has no hint that it is left out in print"
 
 
 @in_browser

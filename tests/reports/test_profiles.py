@@ -1,4 +1,4 @@
-"""Profiles as a report tells them: lines, ladders, collections, PyPy's compiler, C compilers, and what is missing."""
+"""Profiles in the report: lines, ladders, collections, PyPy's JIT, C compilers, and missing profiles."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -47,7 +47,7 @@ def sheet(section, title=""):
     return found
 
 
-def test_profiles_stand_in_the_runs_order(index):
+def test_profiles_are_in_the_runs_order(index):
     places = [(profile.cell.interpreter, profile.cell.engine) for profile in index.of(SymbolProfile)]
     assert places == [*((NEW, engine) for engine in LADDER), (NEW, "clang-O1")]
 
@@ -61,7 +61,7 @@ def test_share(value, text):
 
 
 @pytest.mark.parametrize(("part", "width"), [(0.5, "50.0"), (7.0, "100.0"), (-1.0, "0.0"), (float("nan"), "0.0")])
-def test_a_bar_is_as_wide_as_there_is_room_at_most(part, width):
+def test_a_bars_width_is_clamped(part, width):
     assert Bar("cpu", part).width == width
 
 
@@ -72,7 +72,7 @@ def test_ordinal(number, text):
     assert ordinal(number) == text
 
 
-def test_the_conclusions_stand_first_in_a_column_an_interpreter(index):
+def test_the_conclusions_come_first_with_a_column_per_interpreter(index):
     (only,) = profiled(index).steps[0].sheets
     headings = [f"{name}, {WORKLOAD}" for name in (OLD, NEW, PYPY, "Skybison")]
     assert only.headings == ("claim", *headings)
@@ -89,7 +89,7 @@ def test_the_conclusions_stand_first_in_a_column_an_interpreter(index):
 
 
 @pytest.mark.parametrize("source", ["x = 1", "y" * 60, "z" * 61])
-def test_a_long_line_is_cut_within_a_sentence(source):
+def test_a_long_line_is_shortened_in_a_sentence(source):
     text = quoted(source)
     assert len(text) <= 62
     assert text.endswith("…”") == (len(source) > 60)
@@ -98,7 +98,7 @@ def test_a_long_line_is_cut_within_a_sentence(source):
 # --- lines -------------------------------------------------------------------------------------------------------
 
 
-def test_the_hottest_lines_by_either_measure_beside_their_source():
+def test_the_hottest_lines_by_either_measure_have_their_source():
     by_cpu = [example_profiles.line(f"hot{n}", 0.1 - 0.01 * n, number=n) for n in range(7)]
     by_size = [example_profiles.line(f"large{n}", 0.0, 1e6 - n, number=10 + n) for n in range(7)]
     section = hottest(index_of(example_profiles.lines(cell("baseline"), *by_size, *by_cpu)))
@@ -113,14 +113,14 @@ def test_the_hottest_lines_by_either_measure_beside_their_source():
     assert sum(bar.part for bar in first.bars) == pytest.approx(1.0)
 
 
-def test_a_cell_without_any_sample_of_one_kind_has_lines_of_the_other():
+def test_a_cell_without_cpu_samples_has_lines_by_memory():
     section = hottest(
         index_of(example_profiles.lines(cell("baseline"), example_profiles.line("only memory", 0.0, 5.0)))
     )
     assert texts(section.sheets[0].rows[0])[1:] == ["only memory", "0 %", "5 B"]
 
 
-def test_links_lead_to_what_lies_there_and_to_nothing_else(index):
+def test_links_lead_only_to_existing_files(index):
     links = sheet(hottest(index), f"baseline on {NEW}").links
     folder = f"profiles/baseline--{NEW}--{WORKLOAD}"
     assert [link.path for link in links] == [
@@ -146,7 +146,7 @@ def test_a_links_path_is_quoted():
 # --- the ladder --------------------------------------------------------------------------------------------------
 
 
-def test_a_lines_cost_is_followed_across_the_variants(index):
+def test_a_lines_cost_is_shown_for_each_variant(index):
     (only,) = ladders(index).sheets
     assert only.headings == ("source", *LADDER)
     rows = {row[0].text: texts(row)[1:] for row in only.rows}
@@ -156,7 +156,7 @@ def test_a_lines_cost_is_followed_across_the_variants(index):
     assert f"“{CREATION}” takes 30 % of baseline and 15 % of hoisted" in only.title
 
 
-def test_a_line_that_vanishes_makes_the_title():
+def test_a_line_that_vanishes_is_in_the_title():
     profiles = (
         example_profiles.lines(
             cell("baseline"), example_profiles.line(CHILDREN, 0.4), example_profiles.line(CREATION, 0.1)
@@ -167,7 +167,7 @@ def test_a_line_that_vanishes_makes_the_title():
     assert f"40 % of baseline is in “{CHILDREN}”, where no sample of tuple fell" in only.title
 
 
-def test_lines_are_matched_by_their_text_however_it_is_spaced():
+def test_lines_are_matched_regardless_of_spacing():
     found = rungs(
         {
             "a": example_profiles.lines(cell("a"), example_profiles.line("x  =  1", 0.1)),
@@ -177,7 +177,7 @@ def test_lines_are_matched_by_their_text_however_it_is_spaced():
     assert [(rung.source, rung.shares) for rung in found] == [("x = 1", {"a": 0.1, "b": 0.2})]
 
 
-def test_a_ladder_takes_two_variants_and_no_engine_that_compiles():
+def test_a_ladder_needs_two_variants_and_excludes_compiled_engines():
     one = example_profiles.lines(cell("baseline"), example_profiles.line("x", 0.1))
     compiling = example_profiles.lines(cell("clang-O1"), example_profiles.line("x", 0.1), preparations=2)
     assert ladders(index_of(one, compiling)) is None
@@ -194,19 +194,19 @@ def test_a_ladder_keeps_its_largest_lines():
 # --- accounts ----------------------------------------------------------------------------------------------------
 
 
-def test_collections_stand_beside_perfs_samples(index):
+def test_collections_are_beside_perfs_samples(index):
     rows = [texts(row) for row in sheet(collectors(index), WORKLOAD).rows]
     assert rows[0] == [NEW, "baseline", "40 %", "88 %", "1,000 / 100 / 10", "15", "2,000", "100,000"]
     assert rows[-1] == [PYPY, "baseline", "10 %", "–", "1,000 / 100", "–", "–", "–"]
     assert sheet(collectors(index)).rows[0][4].below == "generations 0 / 1 / 2"
 
 
-def test_no_collection_at_all_is_said():
+def test_a_run_without_collections_says_none():
     quiet = example_profiles.made(CollectorProfile, cell("hoisted"), blocks_left=0.0)
     assert texts(sheet(collectors(index_of(quiet))).rows[0])[2:] == ["0 %", "–", "none", "0", "0", "–"]
 
 
-def test_where_perf_knows_no_evaluation_loop_it_knows_no_collector():
+def test_without_an_evaluation_loop_perf_gives_no_collector_share():
     where = cell("baseline", PYPY)
     index = index_of(
         example_profiles.collector(where, 0.1, None), example_profiles.symbols(where, {"PyPy's runtime": 1.0})
@@ -214,7 +214,7 @@ def test_where_perf_knows_no_evaluation_loop_it_knows_no_collector():
     assert sheet(collectors(index)).rows[0][3].text == "–"
 
 
-def test_pypys_account_tells_what_was_given_up(index):
+def test_pypys_account_includes_aborted_traces(index):
     section = sheet(jits(index))
     rows = {row[0].text: row for row in section.rows}
     assert rows["python-source"][8].text == "7"
@@ -229,18 +229,18 @@ def test_pypys_account_tells_what_was_given_up(index):
 @pytest.mark.parametrize(
     ("profile", "said"),
     [
-        ({"loops": 10}, "compiles python-source on mnist: 10 loops and 5 bridges, no trace at the limit"),
+        ({"loops": 10}, "compiles python-source on mnist: 10 loops and 5 bridges, and no trace reached the"),
         ({"loops": 0}, "compiled nothing of python-source"),
         ({"aborts": {"cut into segments": 1}}, "blows the trace limit on python-source (mnist) 1 time"),
         ({"aborts": {"the frame escaped": 9}}, "compiles python-source"),
     ],
 )
-def test_does_pypy_compile_it(profile, said):
+def test_whether_pypy_compiles_an_engine(profile, said):
     found = example_profiles.jit(cell("python-source", PYPY), **profile)
     assert said in compiled("python-source", (PYPY, WORKLOAD), {"python-source": found})
 
 
-def test_a_compilers_whole_form_stands_beside_its_split_form(index):
+def test_a_compilers_whole_form_is_beside_its_split_form(index):
     (only,) = compilers(index).sheets
     assert [row[0].text for row in only.rows] == ["clang-O1", "clang-O1-whole"]
     assert [(figure.text, figure.below) for figure in only.rows[1][6:]] == [
@@ -252,7 +252,7 @@ def test_a_compilers_whole_form_stands_beside_its_split_form(index):
         *[("–", "")] * 3,
     ]
     assert only.notes == (
-        f"On {NEW}, clang-O1-whole takes its compiler 15.0× the time of clang-O1: 60.0 s against 4.00 s. "
+        f"On {NEW}, compiling clang-O1-whole takes 15.0× as long as clang-O1: 60.0 s against 4.00 s. "
         "Greedy Register Allocator alone is 60 % of it, and 20 % of the split form.",
     )
 
@@ -267,7 +267,7 @@ def test_a_compilers_whole_form_stands_beside_its_split_form(index):
         ("rerolled-clang", "rerolled-clang"),
     ],
 )
-def test_the_split_form_of_an_engine_has_all_its_other_suffixes(engine, split):
+def test_the_split_form_of_an_engine_keeps_its_other_suffixes(engine, split):
     assert split_form(engine) == split
 
 
@@ -278,7 +278,7 @@ def fusing(engine, instructions, reason=""):
     return made.model_copy(update={"flags": ("-O1", "-ffp-contract=fast"), **counts, **taken})
 
 
-def test_what_may_be_fused_and_what_is(index):
+def test_fusable_and_fused_sums_are_counted(index):
     (only,) = compilers(index_of(fusing("clang-O1-fma", 1700), fusing("clang-O1-published-fma", 0))).sheets
     row = dict(zip(only.headings, only.rows[0], strict=True))
     assert (row["fusable"].text, row["fusable"].below) == ("3,500", "2,000 forward, 1,500 backward")
@@ -291,7 +291,7 @@ def test_what_may_be_fused_and_what_is(index):
     )
 
 
-def test_an_older_profile_knows_nothing_of_it():
+def test_an_older_profile_has_no_counts_of_fusing():
     unknown = dict.fromkeys((*example_profiles.FUSABLE, "fused_instructions"))
     (only,) = compilers(index_of(fusing("clang-O1-fma", 0).model_copy(update=unknown))).sheets
     row = dict(zip(only.headings, only.rows[0], strict=True))
@@ -299,20 +299,17 @@ def test_an_older_profile_knows_nothing_of_it():
     assert only.notes == ()
 
 
-def test_where_nobody_counted_there_is_a_reason():
+def test_missing_counts_of_fusing_have_a_reason():
     (only,) = compilers(index_of(fusing("clang-O1-fma", None, "there is no objdump on PATH"))).sheets
     assert dict(zip(only.headings, only.rows[0], strict=True))["fused"].text == "–"
-    assert only.notes[-2].endswith("alone; how many it fuses was not counted.")
+    assert only.notes[-2].endswith("alone; fused instructions were not counted.")
     assert only.notes[-1] == "Fused instructions were not counted: there is no objdump on PATH."
-
-
-# --- the chart ---------------------------------------------------------------------------------------------------
 
 
 # --- steps, memory, symbols --------------------------------------------------------------------------------------
 
 
-def test_a_step_is_told_by_its_parts_in_seconds_and_shares(index):
+def test_a_step_is_divided_into_parts_in_seconds_and_shares(index):
     only = sheet(anatomies(index), WORKLOAD)
     assert only.headings[:2] == ("interpreter", "engine")
     row = only.rows[0]
@@ -326,10 +323,10 @@ def test_a_step_is_told_by_its_parts_in_seconds_and_shares(index):
     assert prepared.startswith(f"replay builds and orders its graph once, before the first step: 1.50 s on {NEW}.")
 
 
-def test_the_lead_says_what_forward_and_building_are(index):
+def test_the_lead_defines_forward_and_build(index):
     lead = anatomies(index).lead
-    assert "“Forward” is what the same model and loss take over bare numbers" in lead
-    assert "“build” is the remainder" in lead
+    assert "“Forward” is the time of the same model and loss over bare numbers" in lead
+    assert "“build” is the rest" in lead
 
 
 def test_an_unknown_plain_step_leaves_the_cost_of_timing_unknown():
@@ -337,31 +334,33 @@ def test_an_unknown_plain_step_leaves_the_cost_of_timing_unknown():
     assert row[-1].text == "–"
 
 
-def test_memory_is_told_by_its_start_its_peak_and_its_floors(index):
+def test_memory_has_a_start_a_peak_and_floors(index):
     rows = sheet(memories(index), WORKLOAD).rows
     assert texts(rows[0]) == [NEW, "baseline", "50.0 MB", "150 MB", "70.0 MB", "130 MB", "20"]
     assert rows[0][5].below == "+85.7 %"
     assert texts(rows[1])[2:] == ["50.0 MB", "70.0 MB", "50.0 MB", "50.0 MB", "20"]
 
 
-def test_memory_that_was_hardly_sampled_has_no_floor():
+def test_memory_with_too_few_samples_has_no_floor():
     row = sheet(memories(index_of(example_profiles.memory(cell("tuple"), 7, warm_up=2.0)))).rows[0]
     assert (texts(row)[4:6], row[5].below) == (["–", "–"], "")
 
 
-def test_symbols_stand_beside_the_published_ones_rung_by_rung(index):
+def test_symbols_are_beside_the_published_ones_for_each_variant(index):
     only = sheet(symbol_ladder(index), f"{WORKLOAD} on {NEW}")
     assert only.folded
     assert only.title.endswith(": gc_collect_main takes 38 % of baseline")
     assert only.headings == ("function", "published, baseline", *LADDER)
     rows = {row[0].text: texts(row)[1:] for row in only.rows}
     assert list(rows)[:3] == ["gc_collect_main", "deduce_unreachable", "visit_reachable"]
-    assert rows["gc_collect_main"] == ["37.41 %", "38 %", "", "", ""], "copies are added up"
+    assert rows["gc_collect_main"] == ["37.41 %", "38 %", "", "", ""], (
+        "the shares of a symbol's copies are not added up"
+    )
     assert rows["func_traverse"] == ["2.04 %", "3.0 %", "3.0 %", "3.0 %", "0.1 %"]
     assert rows["PyObject_VisitManagedDict"] == ["", "2.0 %", "2.0 %", "", ""]
     assert rows["visit_decref"] == ["", "10 %", "10 %", "10 %", "10 %"]
     assert only.notes == (
-        "What is left out adds up to 9.0 % of baseline, 85 % of tuple, 87 % of slots, 90 % of hoisted.",
+        "Functions left out add up to 9.0 % of baseline, 85 % of tuple, 87 % of slots, 90 % of hoisted.",
     )
 
 
@@ -371,10 +370,10 @@ def test_a_symbol_below_the_cut_everywhere_is_left_out():
     rows = {row[0].text: texts(row)[2] for row in sheet(symbol_ladder(index_of(profile))).rows}
     assert rows["large"] == "0.6 %"
     assert "small" not in rows
-    assert rows["gc_collect_main"] == "20 %", "by its newest name"
+    assert rows["gc_collect_main"] == "20 %", "the symbol is not listed under its newest name"
 
 
-def test_symbols_of_a_runtime_that_perf_does_not_know_are_no_ladder():
+def test_a_runtime_unknown_to_perf_has_no_symbol_ladder():
     where = cell("baseline", PYPY)
     assert symbol_ladder(index_of(example_profiles.symbols(where, {"PyPy's runtime": 1.0}, {"[unknown]": 1.0}))) is None
 
@@ -387,7 +386,7 @@ def drawn_texts(drawn):
     return [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
-def test_the_chart_of_a_step_parts_each_bar_and_tells_its_length(index):
+def test_the_chart_of_a_step_divides_and_labels_each_bar(index):
     drawn = drawing("anatomy", charts()["anatomy"], parts(index))
     assert drawn.title == (
         f"Most of a step of baseline on {NEW} goes to: garbage collector (54 %), then ordering it (18 %)"
@@ -396,7 +395,7 @@ def test_the_chart_of_a_step_parts_each_bar_and_tells_its_length(index):
     assert {NEW, PYPY, "replay", "building the graph", "garbage collector", "1.12 s", "55.0 ms"} <= set(found)
 
 
-def test_the_chart_of_memory_has_a_panel_an_interpreter(index):
+def test_the_chart_of_memory_has_a_panel_per_interpreter(index):
     drawn = drawing("memory_over_time", charts()["memory_over_time"], points(index))
     assert drawn.title == f"Memory is highest in baseline on {NEW}, with 150 MB"
     found = drawn_texts(drawn)
@@ -404,7 +403,7 @@ def test_the_chart_of_memory_has_a_panel_an_interpreter(index):
 
 
 @pytest.mark.parametrize(("name", "rows"), [("anatomy", parts), ("memory_over_time", points)])
-def test_a_chart_of_nothing_says_so_and_is_the_same_bytes_each_time(index, name, rows):
+def test_a_chart_of_nothing_says_so_and_charts_are_byte_identical(index, name, rows):
     nothing = rows(index_of())
     assert "No " in charts()[name].title(nothing)
     assert "</svg>" in drawing(name, charts()[name], nothing).svg
@@ -415,14 +414,14 @@ def chart_of(index):
     return drawing("samples", charts()["samples"], samples(index))
 
 
-def test_a_count_stands_beside_what_it_was_counted_by(index):
+def test_a_count_is_beside_its_compiler_target_and_tool(index):
     (sheet,) = instructions(index).sheets
     (row,) = sheet.rows
     told = ["clang-O1", "198,400", "clang 14.0.6", "x86-64-v3", "callgrind 3.19.0", "50"]
     assert [figure.text for figure in row] == told
 
 
-def test_counts_are_compared_where_they_were_made_alike():
+def test_counts_are_compared_if_they_were_made_in_the_same_way():
     old = example_profiles.counted(example_profiles.cell("clang-O1"), 2000.0)
     assert change(old.model_copy(update={"step_instructions": 2200.0}), old) == 1.1
     newer = change(old.model_copy(update={"compiler": "clang 19.1", "flags": ("-O1",)}), old)
@@ -431,7 +430,7 @@ def test_counts_are_compared_where_they_were_made_alike():
     assert change(absent, old).endswith("was not counted: valgrind is not installed")
 
 
-def test_the_charts_title_is_the_finding(index):
+def test_the_chart_of_samples_states_its_finding(index):
     assert (
         chart_of(index).title == f"The garbage collector takes 88 % of baseline's samples on {NEW}, 29 % of hoisted's"
     )
@@ -446,10 +445,10 @@ def test_the_chart_draws_one_bar_and_any_group():
     assert {"tuple", NEW, "<b>$x$", "others"} <= set(found)
 
 
-# --- the whole ---------------------------------------------------------------------------------------------------
+# --- the whole report --------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_said_where_there_is_no_profile(example, whole_page):
+def test_without_profiles_the_report_is_unchanged(example, whole_page):
     nobody = profile_index(example.run, [])
     assert profiled(nobody) is None
     assert html.render(example.run, example.records, nobody) == whole_page
@@ -459,14 +458,14 @@ def test_nothing_is_said_where_there_is_no_profile(example, whole_page):
 @pytest.mark.parametrize(
     "profile", example_profiles.profiles(), ids=lambda one: f"{one.profiler} of {one.cell} {one.status}"
 )
-def test_one_profile_is_a_report(profile):
+def test_a_single_profile_makes_a_report(profile):
     index = index_of(profile)
     page = html.render(index.run, [], index)
     assert 'id="profiles"' in page
     assert markdown.render(index.run, [], index)
 
 
-def test_a_run_made_for_its_profiles_misses_no_timing(index):
+def test_a_run_made_for_profiles_lists_no_missing_timings(index):
     run = index.run.model_copy(update={"blocks": 0})
     for text in (html.render(run, [], index), markdown.render(run, [], index)):
         assert "This run timed nothing" in text
@@ -474,7 +473,7 @@ def test_a_run_made_for_its_profiles_misses_no_timing(index):
         assert "Garbage collection" in text
 
 
-def test_what_is_missing_is_told_with_reason_and_remedy():
+def test_missing_profiles_have_a_reason_and_a_remedy():
     index = index_of(
         *(example_profiles.missing(model, cell("tuple")) for model in (LineProfile, SymbolProfile, JitProfile))
     )
@@ -488,7 +487,7 @@ def test_what_is_missing_is_told_with_reason_and_remedy():
     assert "3 profiles saw nothing (skipped: perf is not installed)" in markdown.render(index.run, [], index)
 
 
-def test_a_hostile_line_is_shown_not_run(index, profiled_page):
+def test_a_hostile_line_is_escaped(index, profiled_page):
     assert "<script" not in profiled_page
     assert "&lt;/code&gt;&lt;script&gt;window.ran = 1&lt;/script&gt; | `x` *y*" in profiled_page
     short = markdown.render(index.run, [], index)
@@ -496,7 +495,7 @@ def test_a_hostile_line_is_shown_not_run(index, profiled_page):
     assert NASTY not in short
 
 
-def test_the_page_holds_no_id_twice_and_fetches_nothing(profiled_page):
+def test_ids_are_unique_and_the_page_fetches_nothing(profiled_page):
     ids = re.findall(r'\bid="([^"]+)"', profiled_page)
     assert len(ids) == len(set(ids))
     assert {
@@ -548,13 +547,13 @@ def test_build_draws_flame_graphs_and_writes_the_analysis(tmp_path):
     assert (store.folder / "analysis.md").read_text(encoding="utf-8").startswith("# Do the published claims hold?")
 
 
-def test_stacks_that_are_cut_short_are_named(tmp_path):
+def test_truncated_stacks_are_named(tmp_path):
     store = stored(tmp_path, example_profiles.profiles(), "a;b 3\na;c")
     with pytest.raises(Unreadable, match=r"scalene\.folded: no count at the end of 'a;c'\n  Remove"):
         build(store)
 
 
-def test_build_writes_no_analysis_where_there_is_no_profile(tmp_path):
+def test_build_writes_no_analysis_without_profiles(tmp_path):
     store = Store.create(example_profiles.run(), under=tmp_path)
     build(store)
     assert not (store.folder / "analysis.md").exists()

@@ -1,4 +1,4 @@
-"""What a page looks like, in light, in dark and on a phone: kept in `.zoomgrad/screenshots/` for people to look at."""
+"""Screenshots of the pages in light, dark and phone width, saved to `.zoomgrad/screenshots/` for people to look at."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from matplotlib.image import imread
 from tests.reports.browser import DARK, in_browser, photographed
 
 FOLDER = Path(__file__).parents[2] / ".zoomgrad" / "screenshots"
-"""CI keeps it as an artefact."""
+"""CI uploads this folder as an artefact."""
 OTHERS = ("crowded_page", "profiled_page")
 LOOKS = {"light": (1280, ()), "dark": (1280, (DARK,)), "phone": (390, ())}
 
@@ -16,14 +16,14 @@ LOOKS = {"light": (1280, ()), "dark": (1280, (DARK,)), "phone": (390, ())}
 LATER = pytest.mark.exhaustive
 PAGES = [
     *(pytest.param("whole_page", look) for look in LOOKS),
-    # Colours and widths of these are checked by axe and by test_html.
+    # axe and test_html check the colours and widths of these.
     *(pytest.param(which, look, marks=[LATER] * (look != "light")) for which in OTHERS for look in LOOKS),
 ]
 
 
 @in_browser
 @pytest.mark.parametrize(("which", "look"), PAGES)
-def test_a_page_is_kept_as_it_looks(which, look, request, tmp_path):
+def test_a_screenshot_shows_the_whole_page(which, look, request, tmp_path):
     width, flags = LOOKS[look]
     png = FOLDER / f"{which.removesuffix('_page')}-{look}.png"
     height = photographed(request.getfixturevalue(which), tmp_path, png, width, *flags)
@@ -31,6 +31,6 @@ def test_a_page_is_kept_as_it_looks(which, look, request, tmp_path):
     assert picture.shape[0] == height > 2000
     background = picture[2, 2].mean()
     assert background < 0.2 if look == "dark" else background > 0.9
-    # Ink all over it: no part of the page is an empty frame.
+    # Every part of the page must have content, so that no part is an empty frame.
     for part in range(0, height - 1000, 1000):
-        assert picture[part : part + 1000].std() > 0.02, f"nothing from pixel {part} on"
+        assert picture[part : part + 1000].std() > 0.02, f"the picture is empty from pixel {part} on"

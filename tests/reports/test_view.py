@@ -1,4 +1,4 @@
-"""What a run says is worked out once, and is the same wherever it is shown."""
+"""The view of a run: each result is computed once, so it is the same wherever it is shown."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ from reports.view import view
 REPORTS = Path(__file__).parents[2] / "reports"
 
 
-def test_a_view_holds_the_outcomes_the_table_and_the_headline(example):
+def test_a_view_has_the_outcomes_the_table_and_the_headline(example):
     found = view(example.run, example.records)
     assert list(found.outcomes) == list(example.run.cells)
     assert {one.status for one in found.outcomes.values()} == set(found.table["status"])
@@ -20,17 +20,17 @@ def test_a_view_holds_the_outcomes_the_table_and_the_headline(example):
     assert set(found.headline_rows["workload"]) == {"mnist"}
 
 
-def test_a_trade_off_of_no_published_workload_is_the_headlines(example):
+def test_without_a_published_workload_the_trade_off_uses_the_headlines(example):
     small = example.only(lambda cell: cell.workload == "xor")
     assert view(small.run, small.records).trade_off_workload == "xor"
 
 
-def test_a_run_without_blocks_timed_nothing(example):
+def test_a_run_without_blocks_has_no_outcomes(example):
     found = view(example.run.model_copy(update={"blocks": 0}), ())
     assert (found.outcomes, len(found.table), found.headline) == ({}, 0, None)
 
 
-def test_nothing_but_the_view_works_out_a_headline():
+def test_only_the_view_computes_a_headline():
     call = re.compile(r"(?<!def )\b(headline|headline_workload|trade_off_workload)\(")
     callers = {path.name for path in REPORTS.rglob("*.py") if call.search(path.read_text(encoding="utf-8"))}
     assert callers == {"view.py"}

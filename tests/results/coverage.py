@@ -1,7 +1,8 @@
-"""How often a 95 % interval holds the truth: `python -m tests.results.coverage` prints docs/statistics.md's tables.
+"""Coverage of the 95 % intervals: `python -m tests.results.coverage` prints the tables of docs/statistics.md.
 
-Simulated cells whose true speedup is 3. A process is as fast as its scenario says, each of its three values is another
-1 % away, and everything multiplies. Seeded: the same figures each time, in two to three minutes.
+It simulates cells whose true speedup is 3. A scenario gives the slowdown of each process, each of a process's three
+values deviates by another 1 %, and all factors multiply. The seed is fixed, so every run prints the same figures. A run
+takes two to three minutes.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ RESAMPLES = 500
 
 
 def factors(rng, processes, spread=SPREAD, disturbed=0.0):
-    """How much slower than the truth each process is; one that was disturbed takes half as long again."""
+    """Slowdown of each process relative to the truth; a disturbed process takes 1.5 times as long."""
     return np.exp(rng.normal(0, spread, processes)) * np.where(rng.random(processes) < disturbed, 1.5, 1.0)
 
 
 def skewed(rng, processes):
-    """A fastest possible time, and a log-normal delay on top, about a tenth of it: most are small."""
+    """Slowdown of each process: a fastest possible time plus a log-normal delay of about a tenth; most are small."""
     return (1 + 0.1 * np.exp(rng.normal(0, 0.75, processes))) / 1.1
 
 
 def drift(rng, processes):
-    """Of whole blocks: a machine that gets slower by a tenth, and is in a mood for each."""
+    """Slowdown of each block: the machine gets slower by a tenth over the run, and each block deviates by 5 %."""
     return np.linspace(1, 1.1, processes) * np.exp(rng.normal(0, 0.05, processes))
 
 
@@ -59,7 +60,7 @@ SCENARIOS = {
     "log-normal delays in one engine": lambda rng, n: (factors(rng, n), skewed(rng, n)),
     "1 in 10 disturbed in one engine": lambda rng, n: (factors(rng, n), factors(rng, n, disturbed=0.1)),
 }
-"""Processes -> the factors of the baseline's and of the engine's; the n-th of both are of one block."""
+"""Number of processes -> slowdowns of the baseline's and of the engine's; the n-th of both are in one block."""
 
 
 def samples(rng, of_processes, seconds=1.0):
@@ -67,16 +68,16 @@ def samples(rng, of_processes, seconds=1.0):
 
 
 def cell(rng, scenario, processes):
-    """A baseline's and an engine's samples."""
+    """Return the samples of a baseline and of an engine."""
     base, engine = SCENARIOS[scenario](rng, processes)
     return samples(rng, base, TRUTH), samples(rng, engine)
 
 
-# What `speedup` could have been
+# Alternatives to `speedup`
 
 
 def percentile_bootstrap(base, engine, rng):
-    """Processes resampled on either side, then values within each; the middle 95 % of the ratios of medians."""
+    """Resample each side's processes, then values within each; return the middle 95 % of the ratios of medians."""
 
     def medians(side):
         side = np.asarray(side)
@@ -108,14 +109,14 @@ def ours(base, engine, _):
 
 
 def covered(method, scenario, processes):
-    """Share of the trials whose interval holds the truth, and the intervals' median width, both in per cent."""
+    """Return the share of trials whose interval holds the truth, and the median width, both in per cent."""
     rng = np.random.default_rng(7)
     found = [method(*cell(rng, scenario, processes), rng) for _ in range(TRIALS)]
     held = sum(bool(low <= TRUTH <= high) for low, high in found)
     return 100 * held / TRIALS, 100 * median((high - low) / TRUTH for low, high in found)
 
 
-# What else has an interval
+# Other figures with intervals
 
 
 def of_time(rng, scenario, processes):
@@ -136,14 +137,14 @@ def of_change_of_means(rng, scenario, processes):
 
 
 def scaled(interval):
-    """A change is 1 where nothing changed; here every truth is `TRUTH`."""
+    """Scale a change, whose truth is 1, so that its truth is `TRUTH`, like that of every other figure."""
     return type(interval)(*(TRUTH * bound for bound in (interval.value, interval.low, interval.high)))
 
 
 STEADY_MACHINE = ("equal spread, 3 %", "1 process in 10 disturbed")
 ANY_MACHINE = (*STEADY_MACHINE, "blocks drift")
 OTHERS = {
-    "a step's time": (of_time, STEADY_MACHINE),  # what drifts has no one time
+    "a step's time": (of_time, STEADY_MACHINE),  # a drifting machine has no single true time
     "change of a speedup": (of_change, ANY_MACHINE),
     "geometric mean of 4 speedups": (of_mean, ANY_MACHINE),
     "change of such a mean": (of_change_of_means, ANY_MACHINE),

@@ -1,4 +1,4 @@
-"""What two runs may have in common."""
+"""Whether two runs have the same machine, settings and tools."""
 
 from datetime import UTC, datetime
 
@@ -39,20 +39,20 @@ def run(*, machine=HERE, interpreters=(), **settings):
         ({"cores": "4"}, False),
     ],
 )
-def test_a_machine_stays_itself_under_another_kernel(other, same):
+def test_another_kernel_does_not_make_another_machine(other, same):
     assert same_machine(HERE, HERE | other) is same
 
 
-def test_of_a_machine_without_facts_nothing_is_known():
+def test_machines_without_facts_are_not_the_same():
     assert not same_machine({}, {})
 
 
-def test_settings_that_make_another_figure_are_named():
+def test_settings_that_change_figures_are_named():
     assert unlike_settings(run(values=3), run(values=3, timeout_seconds=9.0)) == []
     assert unlike_settings(run(values=3), run(values=8)) == ["values 3, not 8"]
 
 
-def test_tools_that_both_runs_had_in_two_versions_are_named():
+def test_tools_whose_versions_differ_are_named():
     ours = run(machine=HERE | {"gcc": "12.2.0", "tcc": "0.9.27"}, interpreters=[("cpython-3.13", "3.13.1")])
     theirs = run(machine=HERE | {"gcc": "13.1.0", "clang": "19"}, interpreters=[("cpython-3.13", "3.13.2")])
     assert unlike_tools(ours, theirs) == ["cpython-3.13 3.13.1, not 3.13.2", "gcc 12.2.0, not 13.1.0"]

@@ -1,4 +1,4 @@
-"""Files that anybody may have put there: no link is followed out of the folder, nothing hangs, nothing is torn."""
+"""Untrusted files: no link is followed out of the folder, no read hangs, and no write is torn."""
 
 import contextlib
 import errno
@@ -15,7 +15,7 @@ from results.record import Record, Run
 
 @pytest.fixture
 def root(tmp_path):
-    """A folder; beside it lies a file that is none of its business."""
+    """A folder, with a secret file next to it that must not be read."""
     (tmp_path / "secret").write_text("mine")
     (tmp_path / "root" / "records").mkdir(parents=True)
     return tmp_path / "root"
@@ -51,13 +51,13 @@ def test_links_within_the_folder_and_to_the_folder_are_followed(root, tmp_path):
     assert read_text(inside(tmp_path / "elsewhere", "b.json")) == "text"
 
 
-def test_a_link_in_a_circle_is_no_traceback(root):
+def test_a_circular_link_is_an_error(root):
     (root / "a.json").symlink_to("a.json")
     with pytest.raises((Unreadable, OSError)):
         read_text(inside(root, "a.json"))
 
 
-def test_a_folder_that_others_write_into_holds_no_link_that_leads_out(root):
+def test_a_folder_with_a_link_that_leads_out_is_refused(root):
     folder_inside(root, "evidence", "absent")
     (root / "evidence").mkdir()
     (root / "evidence" / "32.doubles").symlink_to("../../secret")
@@ -79,7 +79,7 @@ def special(path, kind):
 
 
 @pytest.mark.parametrize("kind", ["folder", "FIFO", "device", "socket"])
-def test_what_is_no_file_is_neither_waited_for_nor_read(root, kind):
+def test_a_special_file_is_neither_waited_for_nor_read(root, kind):
     path = root / "run.json"
     special(path, kind)
     with pytest.raises((Unreadable, OSError)) as caught:
@@ -90,7 +90,7 @@ def test_what_is_no_file_is_neither_waited_for_nor_read(root, kind):
             inside(root, "run.json")
 
 
-def test_a_file_that_nobody_could_have_written_is_refused_by_its_size(root):
+def test_an_oversized_file_is_refused(root):
     with (root / "run.json").open("wb") as file:
         file.truncate(MOST_BYTES * 1000)  # sparse: it takes no space
     with pytest.raises(Unreadable, match="longer than 16,777,216 bytes"):
@@ -111,7 +111,7 @@ def test_a_file_that_nobody_could_have_written_is_refused_by_its_size(root):
     ids=["lists", "objects", "digits", "surrogate", "long text", "long key", "zeros"],
 )
 @pytest.mark.parametrize("model", [Run, Record])
-def test_json_of_any_shape_is_one_short_error(root, text, model):
+def test_malformed_json_is_one_short_error(root, text, model):
     (root / "run.json").write_text(text)
     with pytest.raises(Unreadable) as caught:
         read(root / "run.json", model)
@@ -129,7 +129,7 @@ def test_the_error_shows_no_escape_sequence(root):
 
 
 def test_a_planted_draft_is_not_followed(root, tmp_path, monkeypatch):
-    """Even one whose name was guessed."""
+    """Not even if its name was guessed."""
     monkeypatch.setattr(files.secrets, "token_hex", lambda _: "guessed")
     (root / ".guessed.draft").symlink_to(tmp_path / "secret")
     with pytest.raises(OSError, match="File exists"):
@@ -146,7 +146,7 @@ def test_a_file_is_written_with_the_users_own_mask(root):
     assert stat.S_IMODE((root / "run.json").stat().st_mode) == 0o640
 
 
-def test_a_disk_that_fills_up_keeps_the_old_file_and_no_draft(root, monkeypatch):
+def test_a_full_disk_keeps_the_old_file_and_no_draft(root, monkeypatch):
     write_atomically(root / "run.json", "old")
 
     def full(_):

@@ -1,4 +1,4 @@
-"""Folders that zoomgrad made have its marker; nobody else's folder passes for one."""
+"""Only folders with zoomgrad's own marker count as folders that zoomgrad made."""
 
 import pytest
 
@@ -11,7 +11,7 @@ def test_a_marked_folder_is_ours(tmp_path):
 
 
 @pytest.mark.parametrize("disguise", ["none", "empty", "another's", "link", "marker elsewhere"])
-def test_a_folder_that_somebody_else_made_is_not(tmp_path, disguise):
+def test_a_folder_that_someone_else_made_is_not_ours(tmp_path, disguise):
     folder, mine = tmp_path / "folder", tmp_path / "mine"
     mine.mkdir()
     owned.mark(mine, "run")

@@ -22,12 +22,12 @@ def engines(cells):
     return {cell.engine for cell in cells}
 
 
-def test_a_wide_interval_asks_for_more_of_its_cell_and_of_its_baseline():
+def test_a_wide_interval_needs_more_blocks_of_its_cell_and_its_baseline():
     found = imprecise([*records("baseline", *STEADY), *records("tcc", *SHAKY), *records("slots", *STEADY)], 0.05)
     assert engines(found) == {"baseline", "tcc"}
 
 
-def test_precise_speedups_ask_for_nothing():
+def test_precise_speedups_need_no_more_blocks():
     assert not imprecise([*records("baseline", *STEADY), *records("tcc", *STEADY)], 0.05)
 
 
@@ -35,11 +35,11 @@ def test_too_few_processes_are_not_precise():
     assert engines(imprecise([*records("baseline", *STEADY), *records("tcc", 1.0)], 0.05)) == {"baseline", "tcc"}
 
 
-def test_without_a_baseline_there_is_no_speedup_to_wait_for():
+def test_a_cell_without_a_baseline_needs_no_more_blocks():
     assert not imprecise(records("tcc", *SHAKY), 0.05)
     assert not imprecise([*records("tcc", *SHAKY), *records("baseline", *STEADY, workload="digits")], 0.05)
 
 
-def test_what_failed_once_is_not_waited_for():
+def test_a_cell_that_failed_needs_no_more_blocks():
     gone = records("tcc", *SHAKY)[0].model_copy(update={"block": 9, "status": "timed-out", "step_seconds": ()})
     assert not imprecise([*records("baseline", *STEADY), *records("tcc", *SHAKY), gone], 0.05)

@@ -1,4 +1,4 @@
-"""What an earlier release left on the disk is read, reported and judged by this one: results/record.py has the rule."""
+"""This release reads, reports and checks the runs of an earlier one, as results/record.py promises."""
 
 import json
 import subprocess
@@ -35,7 +35,7 @@ def release(tmp_path_factory):
         ("full", {"anatomy", "memory", "scalene", "perf", "collector", "jit", "compiler"}, {"digits"}),
     ],
 )
-def test_a_run_of_it_is_read_whole(release, name, profilers, vouched_for):
+def test_its_runs_are_read_in_full(release, name, profilers, vouched_for):
     store = Store(release / name)
     there = len(list((store.folder / "records").iterdir()))
     assert there == len(store.records()) == 12
@@ -46,8 +46,8 @@ def test_a_run_of_it_is_read_whole(release, name, profilers, vouched_for):
 
 
 @pytest.mark.parametrize("name", ["smoke", "full"])
-def test_every_figure_of_it_is_kept(release, tmp_path, name):
-    """Whatever has become of a field's name or place, the number is still there."""
+def test_every_figure_of_its_runs_is_kept(release, tmp_path, name):
+    """The number is still there, even if its field was renamed or moved."""
     store = Store(release / name)
     kept = store.keep_as(tmp_path / "kept.jsonl.xz")
     assert kept.snapshot() == store.snapshot()
@@ -61,7 +61,7 @@ def test_every_figure_of_it_is_kept(release, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["smoke", "full"])
-def test_a_report_of_it_renders(release, tmp_path, name):
+def test_a_report_of_its_runs_renders(release, tmp_path, name):
     store = Store(release / name)
     build.write(store, build.tell(store, elsewhere=True), tmp_path)
     assert store.run.id in (tmp_path / "report.md").read_text(encoding="utf-8")
@@ -69,7 +69,7 @@ def test_a_report_of_it_renders(release, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["smoke", "full"])
-def test_the_gate_judges_it(release, tmp_path, name):
+def test_the_gate_accepts_its_runs(release, tmp_path, name):
     asked = [sys.executable, "-m", "harness", "check", release / name, "--against", release / name]
     ended = subprocess.run(asked, capture_output=True, text=True, timeout=300, **kept_in(tmp_path))
     assert ended.returncode == 0, ended.stdout + ended.stderr
@@ -90,9 +90,9 @@ def required():
     }
 
 
-def test_a_field_that_was_added_since_has_a_default():
-    """No record of that release has it. A model that is new may require what it likes: nobody wrote one before."""
+def test_a_field_added_since_then_has_a_default():
+    """No record of that release has the field. A new model may require fields, because no file contains it yet."""
     before = json.loads(REQUIRED.read_text(encoding="utf-8"))
     added = {name: set(fields) - set(before[name]) for name, fields in required().items() if name in before}
     assert {name: fields for name, fields in added.items() if fields} == {}
-    assert before.keys() <= required().keys(), "a model that is renamed needs its old name here"
+    assert before.keys() <= required().keys(), "a model was renamed: list it under its old name here"

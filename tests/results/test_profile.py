@@ -1,4 +1,4 @@
-"""What a profile must hold, and that it comes back from its text as it was."""
+"""Profiles are validated and survive a round trip through JSON."""
 
 from datetime import UTC, datetime
 
@@ -27,20 +27,20 @@ def memory(*points, warm_up_seconds=1.0):
 
 
 @pytest.mark.parametrize("profile", [anatomy(), memory((0.0, 5), (4.0, 7))], ids=lambda one: one.profiler)
-def test_a_profile_comes_back_as_it_was(profile):
+def test_a_profile_survives_a_round_trip(profile):
     assert PROFILE.validate_json(profile.model_dump_json()) == profile
 
 
-def test_an_anatomy_tells_shares_and_what_measuring_adds():
+def test_an_anatomy_gives_shares_and_the_overhead_of_measuring():
     assert anatomy().part("build", "forward") == pytest.approx(0.4)
     assert anatomy().overhead == pytest.approx(0.25)
-    assert anatomy(plain_step_seconds=0.0).overhead != anatomy(plain_step_seconds=0.0).overhead, "not a number"
+    assert anatomy(plain_step_seconds=0.0).overhead != anatomy(plain_step_seconds=0.0).overhead, "it must be NaN"
 
 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"step_seconds": 10.1}, "parts add up to 10 s of a step of 10.1 s"),
+        ({"step_seconds": 10.1}, "parts add up to 10 s, but the step takes 10.1 s"),
         ({"parts": {"build": 10.0}}, "parts must be build, forward, order"),
         ({"parts": {}, "step_seconds": 0.0}, "not none"),
         ({"parts": dict.fromkeys(PARTS, 0.0), "step_seconds": 0.0}, "parts add up to 0 s"),
@@ -56,7 +56,7 @@ def test_an_anatomy_that_was_not_measured_has_no_parts():
     assert skipped.parts == {}
 
 
-def test_memorys_floor_is_of_a_third_of_the_time_after_the_warm_up():
+def test_a_memory_floor_covers_a_third_of_the_time_after_the_warm_up():
     saw = memory((0.0, 1), (1.0, 30), (1.5, 20), (2.5, 90), (4.5, 40), (6.5, 35), (7.0, 80))
     assert saw.peak_bytes == 90
     assert [saw.floor_bytes(third) for third in range(3)] == [20, 40, 35]

@@ -1,4 +1,4 @@
-"""The schema: exact about floats, strict about fields, and no result without its reason or the other way round."""
+"""The schema keeps floats exact, refuses unknown fields, and requires times or a reason for their absence."""
 
 import math
 from datetime import UTC, datetime
@@ -58,7 +58,7 @@ def test_a_record_survives_a_round_trip():
         "measured without times",
         "failed with times",
         "skipped without a reason",
-        "no time at all",
+        "a time of zero",
         "a pace too many",
         "unknown field",
     ],
@@ -68,6 +68,6 @@ def test_a_contradiction_is_refused(fields):
         record(**fields)
 
 
-def test_a_record_does_not_change():
+def test_a_record_is_immutable():
     with pytest.raises(ValidationError):
         record().block = 1

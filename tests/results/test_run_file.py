@@ -1,4 +1,4 @@
-"""A run as one file: the same bytes each time, and a stranger's file costs neither time, memory nor a traceback."""
+"""A run packed into one file: packing is deterministic, and a hostile file is refused quickly in bounded memory."""
 
 import itertools
 import json
@@ -45,14 +45,14 @@ def test_the_same_run_gives_the_same_bytes():
     assert pack(snapshot()) == pack(snapshot())
 
 
-def test_a_file_gives_its_run_back(tmp_path):
+def test_a_run_survives_a_round_trip(tmp_path):
     (tmp_path / "a.jsonl.xz").write_bytes(pack(snapshot()))
     assert unpack(tmp_path / "a.jsonl.xz") == snapshot()
 
 
-def test_too_much_for_one_file_is_not_packed(monkeypatch):
+def test_a_run_too_large_for_one_file_is_refused(monkeypatch):
     monkeypatch.setattr(run_file, "MOST_UNPACKED_BYTES", 100)
-    with pytest.raises(Unreadable, match="too many for one file"):
+    with pytest.raises(Unreadable, match="too large for a file"):
         pack(snapshot())
 
 
@@ -71,15 +71,15 @@ def of(engine):
     return altered(cell={**RECORD["record"]["cell"], "engine": engine})
 
 
-STRANGE = {
+MALFORMED = {
     "empty": (b"", "is cut short"),
-    "text": (b"years of work", "is not an xz file"),
+    "text": (b"years of work", "not an xz file"),
     "cut short": (packed(RUN, RECORD)[:-9], "is cut short"),
-    "two streams": (packed(RUN) + packed(RECORD), "goes on after its end"),
-    "the old container": (lzma.compress(b"{}", lzma.FORMAT_ALONE), "is not an xz file"),
+    "two streams": (packed(RUN) + packed(RECORD), "has data after the end of its stream"),
+    "the old container": (lzma.compress(b"{}", lzma.FORMAT_ALONE), "not an xz file"),
     "a dictionary of a gigabyte": (
         lzma.compress(b"{}", filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 2**30}]),
-        "is not an xz file",
+        "not an xz file",
     ),
     "no JSON": (lzma.compress(b"{"), "line 1: the file as a whole"),
     "no text": (lzma.compress(b"\xff\xfe"), "line 1: the file as a whole"),
@@ -89,15 +89,15 @@ STRANGE = {
     "text for a time": (packed(RUN, RECORD, altered(step_seconds=["fast"])), "line 3: record.step_seconds.0: "),
     "a path for a name": (packed(RUN, of("../x")), "line 2: record.cell"),
     "a record twice": (packed(RUN, RECORD, RECORD), "the same record twice"),
-    "a record of another run": (packed(RUN, of("slots")), "the run has no cell slots"),
+    "a record of another run": (packed(RUN, of("slots")), "a record belongs to slots"),
     "an unknown line": (packed(RUN, {"more": 1}), "line 2: more: "),
-    "a line of two": (packed({**RUN, **RECORD}), "a line holds one of run, looker, record"),
+    "a line of two": (packed({**RUN, **RECORD}), "a line must hold exactly one of run, looker, record"),
 }
 
 
-@pytest.mark.parametrize("what", STRANGE)
-def test_a_strange_file_is_refused_with_its_name_and_what_is_wrong(tmp_path, what):
-    content, said = STRANGE[what]
+@pytest.mark.parametrize("what", MALFORMED)
+def test_a_malformed_file_is_refused_with_its_name_and_the_cause(tmp_path, what):
+    content, said = MALFORMED[what]
     file = tmp_path / "strange.jsonl.xz"
     file.write_bytes(content)
     with pytest.raises(Unreadable) as caught:
@@ -109,7 +109,7 @@ def test_a_strange_file_is_refused_with_its_name_and_what_is_wrong(tmp_path, wha
     assert [path.name for path in tmp_path.iterdir()] == [file.name], "nothing is unpacked to the disk"
 
 
-def test_what_is_no_file_is_refused(tmp_path):
+def test_a_folder_or_a_fifo_is_refused(tmp_path):
     for place, make in (("folder", os.mkdir), ("fifo", os.mkfifo)):
         make(tmp_path / place)
         with pytest.raises(Unreadable, match="not a file"):
@@ -127,7 +127,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
-def test_a_bomb_takes_bounded_memory(tmp_path, bomb):
+def test_a_decompression_bomb_takes_bounded_memory(tmp_path, bomb):
     file = tmp_path / "bomb.jsonl.xz"
     file.write_bytes(lzma.compress(BOMBS[bomb](), preset=1))
     code = f"""
@@ -150,7 +150,7 @@ CHANGES = {"os.rename", "os.remove", "os.mkdir", "open"}
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a process to kill")
 def test_a_process_killed_at_any_step_keeps_the_old_file_or_the_new(tmp_path):
-    """Killed before the n-th change to the disk, for every n until the file is written."""
+    """Kill a process before its n-th change to the disk, for every n until the file is written."""
     old, new = tmp_path / "old.jsonl.xz", tmp_path / "new.jsonl.xz"
     old.write_bytes(pack(snapshot()))
     new.write_bytes(pack(snapshot(records=())))
@@ -184,15 +184,15 @@ def test_nothing_is_written_into_a_folder_that_zoomgrad_did_not_make(tmp_path):
     theirs = tmp_path / "thesis"
     theirs.mkdir()
     for ask in (kept.pages_folder, lambda: kept.file("check.md"), lambda: kept.export_file("run.csv")):
-        with pytest.raises(Unreadable, match="zoomgrad did not make it"):
+        with pytest.raises(Unreadable, match="zoomgrad did not make this folder"):
             ask()
     theirs.rename(tmp_path / "elsewhere")
     assert kept.file("check.md").parent == kept.pages_folder() == theirs
 
 
-def test_a_line_that_could_not_be_read_again_is_not_packed(monkeypatch):
+def test_a_line_too_long_to_be_read_back_is_not_packed(monkeypatch):
     monkeypatch.setattr(run_file, "MOST_LINE_BYTES", 100)
-    with pytest.raises(Unreadable, match="too many for one file"):
+    with pytest.raises(Unreadable, match="too large for a file"):
         pack(snapshot())
 
 

@@ -1,4 +1,4 @@
-"""Statistics by their properties: nothing here times anything."""
+"""Properties of the statistics, on generated samples: no test here times anything."""
 
 import math
 import random
@@ -40,28 +40,28 @@ def test_the_process_is_the_unit_not_the_value():
     assert median_of_processes([[1.0] * 100, [2.0], [3.0]]) == 2.0
 
 
-def test_a_pause_every_fifth_step_is_part_of_the_price():
-    """What an epoch costs is the mean of its steps: a median would hide four fifths of the collector's work."""
+def test_a_pause_every_fifth_step_counts():
+    """An epoch costs the mean of its steps; a median would hide four fifths of the collector's work."""
     assert median_of_processes([[20.0, 20.0, 20.0, 20.0, 170.0]] * 3) == 50.0
 
 
 @given(samples)
 @few
-def test_a_time_lies_within_its_interval(runs):
+def test_a_time_is_within_its_interval(runs):
     interval = step_time(runs)
     assert 0 < interval.low <= interval.value <= interval.high
 
 
 @given(pairs)
 @few
-def test_a_speedup_lies_within_its_interval(blocks):
+def test_a_speedup_is_within_its_interval(blocks):
     interval = speedup(*zip(*blocks, strict=True))
     assert 0 < interval.low <= interval.value <= interval.high
 
 
 @given(st.lists(st.lists(seconds, min_size=1, max_size=6), min_size=6, max_size=12))
 @few
-def test_from_six_processes_on_an_interval_does_not_leave_the_values(runs):
+def test_from_six_processes_on_an_interval_stays_within_the_values(runs):
     interval = step_time(runs)
     values = [value for process in runs for value in process]
     assert min(values) * (1 - 1e-12) <= interval.low <= interval.high <= max(values) * (1 + 1e-12)
@@ -78,7 +78,7 @@ def test_a_change_of_unit_scales_a_time_and_its_interval(runs, factor):
 
 @given(pairs, st.sampled_from([2.0**-10, 2.0, 2.0**10]))
 @few
-def test_a_change_of_unit_leaves_a_speedup_alone(blocks, factor):
+def test_a_change_of_unit_does_not_change_a_speedup(blocks, factor):
     base, engine = zip(*blocks, strict=True)
     plain, other = speedup(base, engine), speedup(scaled(base, factor), scaled(engine, factor))
     assert other.value == pytest.approx(plain.value)
@@ -88,7 +88,7 @@ def test_a_change_of_unit_leaves_a_speedup_alone(blocks, factor):
 
 @given(pairs)
 @few
-def test_turning_a_speedup_round_inverts_it_and_mirrors_its_bounds(blocks):
+def test_swapping_the_sides_inverts_a_speedup_and_its_bounds(blocks):
     base, engine = zip(*blocks, strict=True)
     there, back = speedup(base, engine), speedup(engine, base)
     assert there.value * back.value == pytest.approx(1)
@@ -112,13 +112,13 @@ def test_the_order_of_blocks_and_values_does_not_matter_to_a_speedup(blocks, ran
 
 @given(pairs, st.lists(seconds, min_size=8, max_size=8))
 @few
-def test_what_slows_a_whole_block_leaves_its_interval_alone(blocks, drift):
+def test_slowing_whole_blocks_does_not_change_the_interval(blocks, drift):
     base, engine = zip(*blocks, strict=True)
     slowed = speedup(
         *([[drift[at] * value for value in run] for at, run in enumerate(side)] for side in (base, engine))
     )
     plain = speedup(base, engine)
-    # Both are the blocks' interval, widened to hold the value, a ratio of medians that need not be of one block.
+    # An interval is widened to include the value, a ratio of medians that may come from different blocks.
     if plain.low < plain.value < plain.high and slowed.low < slowed.value < slowed.high:
         assert (slowed.low, slowed.high) == pytest.approx((plain.low, plain.high))
 
@@ -129,7 +129,7 @@ def test_the_same_samples_give_the_same_interval(runs):
     assert step_time(runs) == step_time(runs)
 
 
-def test_more_processes_are_a_narrower_interval():
+def test_more_processes_give_a_narrower_interval():
     def of(count):
         rng = random.Random(5)
         return speedup(*([[math.exp(rng.gauss(0, 0.05))] for _ in range(count)] for _ in range(2))).relative_width
@@ -153,14 +153,14 @@ def test_a_median_needs_values(runs):
         median_of_processes(runs)
 
 
-def test_identical_samples_have_an_interval_of_no_width():
+def test_identical_samples_have_an_interval_of_zero_width():
     interval = speedup([[2.0] * 3] * 3, [[1.0] * 3] * 3)
     assert (interval.low, interval.value, interval.high) == (2.0, 2.0, 2.0)
     assert math.isclose(interval.relative_width, 0.0)
 
 
 def test_below_five_processes_the_interval_is_students():
-    """exp(±t s/√n) with t = 4.303, the 97.5 % quantile for two degrees of freedom, by any table."""
+    """exp(±t s/√n) with t = 4.303, the tabulated 97.5 % quantile for two degrees of freedom."""
     step = math.log(1.05)
     interval = step_time([[math.exp(-step)], [1.0], [math.exp(step)]])
     assert interval.value == pytest.approx(1.0)
@@ -168,13 +168,13 @@ def test_below_five_processes_the_interval_is_students():
     assert interval.low == pytest.approx(1 / interval.high)
 
 
-def test_students_quantile_is_any_tables():
+def test_students_quantile_matches_the_tables():
     table = {2: 12.7062, 3: 4.3027, 4: 3.1824, 5: 2.7764, 10: 2.2622, 11: 2.2281, 31: 2.0423}
     assert {count: round(student(count), 4) for count in table} == table
 
 
 @pytest.mark.parametrize(("processes", "pays"), [(5, False), (3, True)])
-def test_only_an_interval_of_few_processes_pays_for_scipy(processes, pays):
+def test_only_an_interval_of_few_processes_imports_scipy(processes, pays):
     code = (
         "import sys; import results.samples; from results.stats.intervals import step_time; "
         f"step_time([[1.0]] * {processes}); print('scipy' in sys.modules)"
@@ -183,15 +183,15 @@ def test_only_an_interval_of_few_processes_pays_for_scipy(processes, pays):
     assert said.stdout.strip() == str(pays)
 
 
-def test_of_five_processes_the_interval_is_a_little_more_than_their_range():
-    """By hand: 0.9375 between the extremes, 0.625 between the next: I = -0.04, and 4 I / (1 + 3 I) = -2/11."""
+def test_the_interval_of_five_processes_is_slightly_wider_than_their_range():
+    """By hand: the extremes cover 0.9375 and the next pair 0.625, so I = -0.04 and 4 I / (1 + 3 I) = -2/11."""
     interval = step_time([[math.exp(step)] for step in (-2, -1, 0, 1, 2)])
     assert math.log(interval.low) == pytest.approx(-2 - 2 / 11)
     assert math.log(interval.high) == pytest.approx(2 + 2 / 11)
 
 
-def test_of_ten_processes_it_lies_between_order_statistics():
-    """Between the second and third from either end, by Hettmansperger and Sheather's formula."""
+def test_the_bounds_of_ten_processes_are_between_order_statistics():
+    """Bounds are between the second and third value from either end (Hettmansperger and Sheather's formula)."""
     interval = step_time([[math.exp(step)] for step in range(10)])
     assert 1 < math.log(interval.low) == pytest.approx(1.6577, abs=1e-4)
     assert 8 > math.log(interval.high) == pytest.approx(7.3423, abs=1e-4)
@@ -200,12 +200,12 @@ def test_of_ten_processes_it_lies_between_order_statistics():
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("processes", [5, 10, 20])
 def test_intervals_cover_the_truth(scenario, processes):
-    """docs/statistics.md: 93 to 97 of 100 simulated intervals hold the true speedup, whatever the machine did."""
+    """docs/statistics.md: 93 to 97 of 100 simulated intervals hold the true speedup in every scenario."""
     share, _ = covered(ours, scenario, processes)
     assert 93 <= share <= 97
 
 
-# What became of a figure
+# Changes and geometric means
 
 positive = st.floats(min_value=1e-3, max_value=1e3)
 intervals = st.tuples(positive, st.floats(1.0, 3.0), st.floats(1.0, 3.0)).map(
@@ -224,7 +224,7 @@ def test_a_change_back_is_the_inverse(new, old):
 
 @given(intervals, intervals, st.sampled_from([0.5, 2.0, 1024.0]))
 @few
-def test_a_change_of_unit_leaves_a_change_alone(new, old, factor):
+def test_a_change_of_unit_does_not_change_a_change(new, old, factor):
     def scaled_interval(one):
         return Interval(*(factor * bound for bound in (one.value, one.low, one.high)))
 
@@ -234,14 +234,14 @@ def test_a_change_of_unit_leaves_a_change_alone(new, old, factor):
 
 @given(intervals, intervals)
 @few
-def test_a_change_is_less_sure_than_what_changed(new, old):
+def test_a_change_is_less_certain_than_its_figures(new, old):
     found = change(new, old)
     assert found.low <= found.value <= found.high
     widest = max(math.log(one.high / one.low) for one in (new, old))
     assert math.log(found.high / found.low) >= widest / math.sqrt(2) - 1e-9
 
 
-def test_a_change_of_something_exact_has_the_others_interval():
+def test_a_change_from_an_exact_figure_keeps_the_other_interval():
     assert change(Interval(4.0, 2.0, 6.0), Interval(2.0, 2.0, 2.0)) == Interval(
         2.0, pytest.approx(1.0), pytest.approx(3.0)
     )
@@ -256,7 +256,7 @@ def test_a_change_without_intervals_has_none():
 
 @given(st.lists(intervals, min_size=1, max_size=5), st.randoms(use_true_random=False))
 @few
-def test_a_geometric_mean_lies_within_its_interval_in_any_order(found, random):
+def test_a_geometric_mean_is_within_its_interval_in_any_order(found, random):
     mean = geometric_mean(found)
     assert mean.low <= mean.value <= mean.high
     again = geometric_mean(random.sample(found, len(found)))
@@ -276,7 +276,7 @@ def test_a_geometric_mean_by_hand():
         pytest.approx(4.0), pytest.approx(3.0), pytest.approx(5.0)
     )
     four = geometric_mean([Interval(2.0, 1.0, 4.0), Interval(8.0, 4.0, 16.0)] * 2)
-    # Four equal errors of a factor of 2: their mean has half of that, on logarithms.
+    # Four equal errors of a factor of 2: on logarithms, their mean has half that error.
     assert (four.value, four.low, four.high) == pytest.approx((4.0, 4 / math.sqrt(2), 4 * math.sqrt(2)))
 
 
@@ -291,7 +291,7 @@ def test_a_geometric_mean_needs_intervals():
 
 @given(pairs, st.sampled_from([0.5, 2.0, 1024.0]))
 @few
-def test_a_machine_twice_as_fast_changes_no_speedup(blocks, factor):
+def test_a_faster_machine_does_not_change_a_speedup(blocks, factor):
     base, engine = zip(*blocks, strict=True)
     found = speedup_change(scaled(base, factor), scaled(engine, factor), base, engine)
     assert found.value == pytest.approx(1)

@@ -1,4 +1,4 @@
-"""Run sequences made by hand, and what became of them."""
+"""Classification of hand-made run sequences."""
 
 import math
 import random
@@ -53,7 +53,7 @@ def test_a_sequence_that_settles(name, spread):
 
 @pytest.mark.parametrize("name", UNSETTLED)
 @pytest.mark.parametrize("spread", [0.0, 0.01])
-def test_a_sequence_that_does_not(name, spread):
+def test_a_sequence_that_does_not_settle(name, spread):
     levels, kind = UNSETTLED[name]
     found = classify(noisy(levels, spread))
     assert found == Steady(kind)
@@ -61,32 +61,32 @@ def test_a_sequence_that_does_not(name, spread):
 
 
 @pytest.mark.parametrize("values", [[], [1.0], [2.0, 1.0], [5.0, 3.0, 1.0, 1.0, 1.0], [1.0] * (MIN_VALUES - 1)])
-def test_few_values_say_nothing(values):
+def test_few_values_are_too_short(values):
     assert classify(values) == Steady("too short")
 
 
-def test_a_change_below_one_in_a_hundred_is_none():
+def test_a_change_below_one_per_cent_does_not_count():
     assert classify([1.0] * 10 + [1.005] * 10) == Steady("flat", 0)
 
 
 @pytest.mark.parametrize("spread", [0.003, 0.03, 0.1])
 @pytest.mark.parametrize("count", [MIN_VALUES, 20])
 def test_noise_is_flat(spread, count):
-    """Seeded: of flat sequences at most a few seem to change."""
+    """Seeded: at most 3 of 50 flat sequences seem to change."""
     sequences = (noisy([1.0] * count, spread, seed) for seed in range(50))
     assert sum(classify(values).kind == "flat" for values in sequences) >= 47
 
 
 @given(st.sampled_from([*SETTLED, *UNSETTLED]), st.sampled_from([2.0**-20, 0.5, 1024.0]))
 @few
-def test_a_change_of_unit_changes_nothing(name, factor):
+def test_a_change_of_unit_does_not_change_the_kind(name, factor):
     values = noisy({**SETTLED, **UNSETTLED}[name][0])
     assert classify([factor * value for value in values]) == classify(values)
 
 
 @given(st.lists(st.floats(min_value=1e-7, max_value=1e3), max_size=40))
 @few
-def test_whatever_the_values_the_start_is_one_of_them(values):
+def test_the_start_is_always_the_index_of_a_value(values):
     found = classify(values)
     assert found.settled == (found.kind in ("flat", "warm-up", "slow-down"))
     if found.start is not None:
@@ -98,7 +98,7 @@ def test_a_cell_settles_when_its_last_process_does():
     assert of_processes([Steady("flat", 0)] * 3) == Steady("flat", 0)
 
 
-def test_a_cell_most_of_whose_processes_never_settle_does_not_either():
+def test_a_cell_does_not_settle_if_most_of_its_processes_do_not():
     flat, restless = Steady("flat", 0), Steady("no steady state")
     assert of_processes([flat] * 2 + [restless] * 3) == restless
     assert of_processes([flat] * 3 + [restless] * 2) == flat
@@ -106,7 +106,7 @@ def test_a_cell_most_of_whose_processes_never_settle_does_not_either():
     assert of_processes([]) == Steady("too short")
 
 
-def test_who_asks_nothing_pays_nothing():
+def test_a_short_sequence_does_not_import_scipy():
     """SciPy takes most of a second to import."""
     code = "import sys, results.stats.steady as s; s.classify([1.0, 2.0]); print('scipy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Records on disk: whole or absent, back in the plan's order, and an unreadable one names its file and field."""
+"""Records on disk are whole or absent and in the plan's order; an error names the unreadable file and field."""
 
 import errno
 import os
@@ -54,7 +54,7 @@ def test_a_record_written_twice_is_one_record(store):
     assert len(store.records()) == 1
 
 
-def test_a_draft_left_by_a_crash_is_no_record(store):
+def test_a_draft_left_by_a_crash_is_not_a_record(store):
     (store.folder / "records" / ".tuple--cpython-3.13--xor--0.json.123").write_text("{")
     assert store.records() == []
 
@@ -89,7 +89,7 @@ def test_an_unreadable_record_names_its_file_and_field(store, text, field):
     assert f"{path}: {field}: " in str(caught.value)
 
 
-def test_bytes_that_are_no_text_are_unreadable(store):
+def test_bytes_that_are_not_text_are_unreadable(store):
     path = store.write(record(CELLS[0], 0))
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(Unreadable, match="not UTF-8"):
@@ -107,12 +107,12 @@ def test_the_latest_run_is_the_last_by_name(store, tmp_path):
     assert latest(tmp_path).run.id == "2025-01-02"
 
 
-def test_no_run_yet_says_how_to_make_one(tmp_path):
+def test_without_runs_the_error_says_how_to_make_one(tmp_path):
     with pytest.raises(Unreadable, match="zoomgrad run"):
         latest(tmp_path)
 
 
-def test_profiles_come_back_with_the_facts_of_all_who_looked(store):
+def test_profiles_come_back_with_the_facts_of_all_profiled_engines(store):
     cell = Cell(engine="slots", interpreter="cpython-3.13", workload="xor")
     profile = CollectorProfile(cell=cell, status="measured", started_at=NOW, share=0.5, steps=3)
     assert store.looker is None
@@ -122,11 +122,11 @@ def test_profiles_come_back_with_the_facts_of_all_who_looked(store):
     store.write_profile(profile)
     assert store.profiles() == [profile]
     assert list(store.looker.engines) == ["slots", "hoisted"]
-    assert store.run.engines == {}, "the race's own plan stays as it was"
+    assert store.run.engines == {}, "the run's own plan does not change"
 
 
-def test_objects_lie_apart_from_the_run_folder(store, tmp_path, monkeypatch):
-    """A run folder may be a stranger's, and so may the id in it; code from it would be anybody's."""
+def test_objects_are_kept_outside_the_run_folder(store, tmp_path, monkeypatch):
+    """A run folder and the id in it may be a stranger's, so code must not be loaded from there."""
     monkeypatch.setattr(stores, "OBJECTS", tmp_path / "ours")
     folders = [store.objects_folder(cell) for cell in CELLS]
     assert len(set(folders)) == len(CELLS)
@@ -136,7 +136,7 @@ def test_objects_lie_apart_from_the_run_folder(store, tmp_path, monkeypatch):
     assert same_id.objects_folder(CELLS[0]) not in folders
     link = tmp_path / "link"
     link.symlink_to(store.folder)
-    assert Store(link).objects_folder(CELLS[0]) == folders[0], "the same run by another name"
+    assert Store(link).objects_folder(CELLS[0]) == folders[0], "it is the same run under another path"
     for folder in (*folders, same_id.objects_folder(CELLS[0])):
         folder.mkdir(parents=True)
     store.remove_objects()
@@ -144,7 +144,7 @@ def test_objects_lie_apart_from_the_run_folder(store, tmp_path, monkeypatch):
     assert same_id.objects_folder(CELLS[0]).exists()
 
 
-# Strangers' runs
+# Runs from strangers
 
 
 def vouching():
@@ -157,14 +157,14 @@ def looked():
     return CollectorProfile(cell=CELLS[0], status="measured", started_at=NOW)
 
 
-def test_a_second_run_of_the_same_name_says_so_and_leaves_the_first(store, tmp_path):
+def test_a_second_run_of_the_same_name_is_refused(store, tmp_path):
     store.write(record(CELLS[0], 0))
-    with pytest.raises(Unreadable, match="a run of this name already"):
+    with pytest.raises(Unreadable, match="a run of this name exists already"):
         Store.create(store.run, under=tmp_path)
     assert len(store.records()) == 1
 
 
-def test_a_run_that_could_not_begin_leaves_nothing(store, tmp_path, monkeypatch):
+def test_a_run_that_could_not_start_leaves_nothing(store, tmp_path, monkeypatch):
     def full(_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -181,13 +181,13 @@ def test_a_run_that_could_not_begin_leaves_nothing(store, tmp_path, monkeypatch)
 def test_a_record_under_another_name_is_refused(store, name):
     path = store.write(record(CELLS[0], 0))
     path.with_name(name).write_bytes(path.read_bytes())
-    with pytest.raises(Unreadable, match=r"holds what tuple--cpython-3\.13--xor--0\.json should hold"):
+    with pytest.raises(Unreadable, match=r"has the content of tuple--cpython-3\.13--xor--0\.json"):
         store.records()
 
 
-def test_a_record_of_a_cell_that_is_not_in_the_plan_is_refused(store):
+def test_a_record_of_a_cell_outside_the_plan_is_refused(store):
     store.write(record(CELLS[0].model_copy(update={"engine": "slots"}), 0))
-    with pytest.raises(Unreadable, match=r"the run has no cell slots/cpython-3\.13/xor"):
+    with pytest.raises(Unreadable, match=r"slots/cpython-3\.13/xor is not a cell of this run"):
         store.records()
 
 
@@ -195,11 +195,11 @@ def test_a_vouching_or_a_profile_under_another_name_is_refused(store):
     path = store.write_vouching(vouching())
     path.rename(path.with_name("mnist.json"))
     for read in (store.vouchings, lambda: store.vouching("mnist")):
-        with pytest.raises(Unreadable, match=r"holds what xor\.json should hold"):
+        with pytest.raises(Unreadable, match=r"has the content of xor\.json"):
             read()
     path = store.write_profile(looked())
     path.rename(path.with_name("a.json"))
-    with pytest.raises(Unreadable, match="should hold"):
+    with pytest.raises(Unreadable, match="has the content of"):
         store.profiles()
 
 
@@ -276,7 +276,7 @@ def test_nothing_outside_the_run_is_removed(store, tmp_path):
 # Kept as one file
 
 
-def test_a_run_that_is_kept_keeps_all_that_is_read_of_it(store, tmp_path):
+def test_a_kept_run_reads_the_same_as_the_run_itself(store, tmp_path):
     file = tmp_path / "kept" / "smoke.jsonl.xz"
     store.write_vouching(vouching())
     store.write_profile(looked())

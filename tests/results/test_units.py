@@ -45,7 +45,7 @@ def test_size(count, text):
     assert units.size(count) == text
 
 
-def test_the_suffix_of_a_name_is_its_unit():
+def test_the_suffix_of_a_name_gives_its_unit():
     assert units.by_name("worker_seconds", 0.5) == "500 ms"
     assert units.by_name("peak_bytes", 2e6) == "2.00 MB"
     assert units.by_name("nodes", 79_510) == "79,500"

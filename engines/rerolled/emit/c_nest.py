@@ -39,9 +39,9 @@ from engines.rerolled.step.language import Due, Run
 from engines.rerolled.step.step import Step
 
 _BLANKS = {slot.name: (f"{{{slot.name}}}", ATOM_PRECEDENCE) for slot in SLOTS}
-"""A leaf -> a placeholder for its text, in which alone the sums of a block differ."""
+"""A leaf -> a placeholder for its text. The sums of a block differ only in these texts."""
 OTHERS = 4
-"""Registers that are left for other uses than sums, if rows are taken together."""
+"""Registers reserved for purposes other than sums, if rows are taken together."""
 
 
 class Lanes(NamedTuple):
@@ -106,7 +106,7 @@ class Nests:
         widest = form.width if lies_in_vectors(loop) and not called else 1
         widths = vector_widths(loop.counts[-1], loop.room, widest)
         summed = any(segment.counts for segment in loop.segments)
-        # Each addition of a sum waits for the one before, and other sums fill the time. Loops without sums don't wait.
+        # Each addition of a sum waits for the previous one, so other sums fill the time. Without sums there is no wait.
         most = 1 if called else form.accumulators if summed else min(4, form.accumulators)
         if run.in_place and widths[0] > 1:
             most = form.accumulators

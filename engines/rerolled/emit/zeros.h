@@ -1,4 +1,4 @@
-/* Skip inputs that are 0.0 where that changes no bit. See rearrange/zeros.py for the argument.
+/* Skip inputs that are 0.0 if that changes no bit. rearrange/zeros.py explains when it is safe.
 
    FIRST is the place of the first input that may be skipped, and LISTED the number of such inputs. The generated code
    defines squares_of_weights and squares_of_factors. Functions with several callers are not inlined, which would only

@@ -101,7 +101,7 @@ def take_rows_together(step: Step, form: Form) -> Step:
         EndTurn(),
     )
     condition: Condition = Fit(count)
-    if step.skips:  # a row with zeros goes alone, because skipping them gains more
+    if step.skips:  # a row with zeros is processed alone, because skipping them gains more
         condition = Both(condition, EveryInput())
         together = (If(NoZeros(count, rows.inputs), together),)
     return step.with_programs(turn=(If(condition, (TakeRows(count, rows.inputs), *together)), *turn))

@@ -79,7 +79,7 @@ def pair(loops: Loops) -> Optional[Pair]:
                 and sink.target.lanes == (*weights.terms, *weights.lanes)
                 and loop.segments[index].template == PRODUCT
                 and loop.segments[index].operands[1 - slot] == Access(x.base, (0,), (1,))
-                and sink.room >= loop.room  # else the loop's last vector would write to the next row of weights
+                and sink.room >= loop.room  # else the loop's last vector would overwrite the next row of weights
             ):
                 inputs = (x.base, x.base + sink.counts[0])
                 factor = Access(factor.base, factor.lanes[1:], (0,))

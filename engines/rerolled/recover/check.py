@@ -34,7 +34,7 @@ class BrokenLoops(Exception):
 
 
 def _refuse(wrong: Any, say: Callable[[int], str]) -> None:
-    """Raise BrokenLoops for the first position (or row) where a mask is set, if any."""
+    """Raise BrokenLoops for the first position (or row) at which a mask is set, if any."""
     if wrong.any():
         raise BrokenLoops(say(int(wrong.reshape(len(wrong), -1).any(axis=1).argmax())))
 

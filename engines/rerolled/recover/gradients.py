@@ -238,7 +238,7 @@ class _Builder:
             owners.append(self.gradient[[loss]])
             keys.append(np.zeros(1, np.int64))
         node = jump_pointers(node, np.concatenate(aliases))
-        node = np.append(node, np.arange(len(node), self.nodes, dtype=np.int32))  # coefficients added meanwhile
+        node = np.append(node, np.arange(len(node), self.nodes, dtype=np.int32))  # coefficients from the loop above
         order = np.argsort(np.concatenate(keys))
         taken = np.concatenate(slots)[order]
         return (

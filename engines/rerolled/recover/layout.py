@@ -1,6 +1,6 @@
 """Groups -> Loops: choose a place for every node, and write the groups as loops over these places.
 
-All nodes lie in one workspace of doubles, which is divided into areas:
+All nodes have places in one workspace of doubles, which is divided into areas:
 
 - `x`: inputs, in the caller's order.
 - `k`: constants. Equal ones share a place.
@@ -22,8 +22,8 @@ Example, continued from `groups`. The sums of the group %8, %16 are
     p0 + p1 * x0 + p2 * x1
     p3 + p4 * x0 + p5 * x1
 
-It is the only forward group that reads parameters. They lie in the order p0 p3, p1 p4, p2 p5, starting at place 16. A
-copy maps these places to the caller's parameters:
+It is the only forward group that reads parameters. Their order is p0 p3, p1 p4, p2 p5, starting at place 16. A copy
+maps these places to the caller's parameters:
 
     >>> loops = lay_out(fuse(chain(pull(tape))), group(fuse(chain(pull(tape)))))
     >>> for area in loops.areas:
@@ -255,7 +255,7 @@ class _Layout:
         changes = (lanes.template[1:] != lanes.template[:-1]) | (area[:, 1:] != area[:, :-1]).any(axis=0)
         steps = lanes.places[:, 1:] - lanes.places[:, :-1]
         uneven = (steps != steps[:, :, :1]).any(axis=(0, 2)) & ~changes
-        # A segment also ends where lanes differ in their steps, if that is rare among regular terms.
+        # A segment also ends at a term where lanes differ in their steps, if that is rare among regular terms.
         return changes | uneven if uneven.sum() <= FEW else changes
 
     def _of_lanes(self, phase: Phase, lanes: _Lanes, changes: Any) -> Iterator[Loop]:

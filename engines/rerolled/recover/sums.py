@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from engines.graph.expr import ATOM_PRECEDENCE, INFIX, PYTHON, Apply, Expr, Leaf
 
-if TYPE_CHECKING:  # listing engines imports no third party
+if TYPE_CHECKING:  # listing engines imports no third-party package
     import numpy as np
     from numpy.typing import NDArray
 
@@ -35,7 +35,8 @@ SLOTS = tuple(Leaf(str(slot)) for slot in range(3))
 """The operands of a template."""
 IDENTITY = SLOTS[0]
 NONE = -1
-"""Stands for no node: in a slot that a template does not read, and in `mirrors` if a node is not a gradient."""
+"""Marks the absence of a node: in a slot that a template does not read, and in `mirrors` if a node is not a
+gradient."""
 
 
 @dataclass(frozen=True)

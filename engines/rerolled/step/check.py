@@ -109,7 +109,7 @@ def _check_buffers(step: Step) -> None:
 
 
 def _check_runs(step: Step) -> None:
-    """Check that a run's loop is the listing's, unless it serves several rows or the previous row."""
+    """Check that a run's loop is the one in the listing, unless it serves several rows or the previous row."""
     if any(run.in_place for runs in step.routines.values() for run in runs) and not allows_updates_in_place(step.loops):
         raise BrokenStep("an update in place changes a parameter that another gradient still needs")
     for name, runs in step.routines.items():

@@ -271,7 +271,7 @@ class Ways:
             yield Place(state.taken.base + start + (state.rows - 1) * state.taken.per_row)
 
     def _sums_of_row(self, state: State, span: Span) -> Iterator[Place]:
-        """The place where a loop that ran for all rows left the current row's sums."""
+        """The place at which a loop that ran for all rows stored the current row's sums."""
         for number in state.together:
             if span == self._target(number):
                 run = next(r for runs in self.step.routines.values() for r in runs if r.number == number and r.rows > 1)
@@ -307,7 +307,7 @@ class Ways:
         return replace(state, due=True, sinks=(*state.sinks, (self.waiting, "waits")))
 
     def _each_row(self, statement: EachRow, state: State) -> Iterator[State]:
-        """Follow the body once. One row stands for all of them."""
+        """Follow the body once, because all rows run the same statements."""
         if statement.rows != state.rows or state.rows == 1:
             raise BrokenStep(f"turn: it took {state.rows} rows, but runs over {statement.rows}")
         if statement.before:

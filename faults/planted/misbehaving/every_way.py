@@ -3,8 +3,8 @@
 An engine's name says what it does: `bad-segv-prepare` crashes in `prepare`, `bad-segv-train` after the first steps.
 Each must end in one record that says so. None may disturb the cell beside it or leave a process behind.
 
-Some attacks are left out, because nothing contains them: an engine runs with the user's rights. It could replace the
-clock, write pyperf's file, or remove the user's files.
+Some attacks are left out, because workers can't contain them. An engine runs with the user's rights, so it could
+replace the clock, write pyperf's file, or remove the user's files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`zoomgrad check`: the gate on speedups."""
+"""`zoomgrad check`: compare a new or finished run with the baseline run, and fail on regressions."""
 
 from __future__ import annotations
 
@@ -40,29 +40,38 @@ from results.store import BASELINE_RUNS, RunFile, Store, stored
 def check(
     run_: Annotated[
         Optional[str],
-        typer.Argument(metavar="RUN", callback=some_name, help="Check this run as it is; else a new one is made."),
+        typer.Argument(
+            metavar="RUN",
+            callback=some_name,
+            help="Finished run to check: id, folder or file. Default: measure a new one.",
+        ),
     ] = None,
     against: Annotated[
         Optional[str],
-        typer.Option(callback=some_name, help="A run's id, folder or file, or a folder with a run a preset."),
+        typer.Option(
+            callback=some_name,
+            help="Baseline run: id, folder or file, or a folder with one run per preset. Default: the committed run.",
+        ),
     ] = None,
     preset: Annotated[
         Optional[str],
-        typer.Option(
-            callback=some_name, help=f"What a new run measures: {', '.join(presets.PRESETS)}; smoke by default."
-        ),
+        typer.Option(callback=some_name, help=f"Cells of a new run: {', '.join(presets.PRESETS)}. Default: smoke."),
     ] = None,
     engines_: Engines = None,
     workloads_: Workloads = None,
     interpreters_: Interpreters = None,
     instructions: Annotated[
-        bool, typer.Option("--instructions", help="Count instructions too: slow, but no noise moves them.")
+        bool, typer.Option("--instructions", help="Also count instructions, which is slow but free of noise.")
     ] = False,
     until: Annotated[
         Optional[float],
-        typer.Option(parser=share, metavar="SHARE", help="Add blocks until every speedup is known to ±5%, say."),
+        typer.Option(
+            parser=share, metavar="SHARE", help="Add blocks until every speedup is known to within this share, e.g. 5%."
+        ),
     ] = None,
-    update: Annotated[bool, typer.Option("--update", help="Make the run its preset's baseline run.")] = False,
+    update: Annotated[
+        bool, typer.Option("--update", help="Store the run as its preset's baseline run instead of checking it.")
+    ] = False,
     wait: Wait = False,
 ) -> None:
     """Fail if a speedup regressed against the baseline run, a result is wrong or missing, or compiling takes longer."""
@@ -90,26 +99,26 @@ def check(
     if update:
         _refuse_failed(store)
         kept = _keep(store)
-        say_next(f"{store.run.id} is the baseline run of {store.run.preset} now: commit {short(kept.path)}")
+        say_next(f"{store.run.id} is now the baseline run of preset {store.run.preset}. Commit {short(kept.path)}")
     elif baseline_run:
         _print(store, baseline_run, gate.verdicts(store), rerun)
 
 
 def _print(store: Store, baseline_run: Store, found: Sequence[Verdict], rerun: str) -> None:
-    """Print the verdicts and keep them beside the run. Exits with 1 where one fails."""
+    """Print the verdicts and store them beside the run. Exits with 1 if one fails."""
     table = verdict_table(store.run, baseline_run.run, found, rerun)
     file = store.file("check.md")
     write_atomically(file, page(table))
     out.print(display.table(f"gate: {table.run.id}", HEADINGS, table.rows), "")
     out.print(table.sentence, table.note, "", sep="\n", markup=False)
     if not table.passed:
-        say_next(f"Read {short(file)}. If the change is meant: zoomgrad check {_name(store)} --update")
+        say_next(f"Read {short(file)}. If the change is intended: zoomgrad check {_name(store)} --update")
         raise typer.Exit(FAILED)
-    say_next(f"The evidence: {short(file)}")
+    say_next(f"Passed. For details read {short(file)}")
 
 
 def _name(store: Store) -> str:
-    """What a user calls the run on the command line."""
+    """The run's name on the command line."""
     return short(store.place) if isinstance(store, RunFile) else store.run.id
 
 
@@ -118,21 +127,22 @@ def _given(options: Mapping[str, object]) -> list[str]:
 
 
 def _refuse_contradictions(run: Optional[str], only: Sequence[str], how: Sequence[str], update: bool) -> None:
-    """Raise for given options that have no effect. only: those that choose cells; how: those that say how to time."""
+    """Raise Unreadable for options without effect. only: those that choose cells; how: those about measuring."""
     if run and (only or how):
         raise Unreadable(
-            f"{run} is checked as it is, without {', '.join([*only, *how])}\n  Leave out the run to make a new one."
+            f"{run} is a finished run, so {', '.join([*only, *how])} can't apply\n"
+            "  Leave out these options, or leave out the run to measure a new one."
         )
     if update and only:
-        raise Unreadable(f"a baseline run has all of its preset's cells\n  Leave out {', '.join(only)}.")
+        raise Unreadable(f"a baseline run must have all cells of its preset\n  Leave out {', '.join(only)}.")
 
 
 def _measured(plan: Plan, gate: Gate, instructions: bool, wait: bool) -> tuple[Store, str]:
-    """A new run, suspects measured again; and what became of them."""
+    """Measure a new run, and suspects again. Return its store, and a sentence about the suspects."""
     if gate.baseline_run:
         rules.refuse_incomparable(plan.run, gate.baseline_run.run)
     out.print(display.plan_table(plan))
-    out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, without suspects", "")
+    out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, plus measuring suspects again", "")
     with measuring(plan, then=f"zoomgrad check {plan.run.id}", wait=wait) as schedule:
         schedule.execute()
         rerun = settle(schedule, gate)
@@ -144,7 +154,7 @@ def _measured(plan: Plan, gate: Gate, instructions: bool, wait: bool) -> tuple[S
 
 @dataclass(frozen=True)
 class Gate:
-    """Compares runs with one baseline run; without one, it has no verdicts."""
+    """Compares runs with one baseline run. Without one it gives no verdicts."""
 
     baseline_run: Store | None
     limits: Limits
@@ -156,7 +166,7 @@ class Gate:
 
     @cached_property
     def _there(self) -> MeasuredRun:
-        """Read once: the baseline run does not change while suspects are measured again."""
+        """The baseline run, read once: it does not change while suspects are measured again."""
         assert self.baseline_run is not None
         return _measured_run(self.baseline_run)
 
@@ -167,9 +177,9 @@ def _measured_run(store: Store) -> MeasuredRun:
 
 
 def settle(schedule: Schedule, gate: Gate) -> str:
-    """Double the blocks of suspects until none is left, or all were measured again as often as the limits allow.
+    """Double the blocks of suspects until none is left, or until the limit on reruns.
 
-    Returns what was done, in words.
+    Returns a sentence about it; empty if nothing was measured again.
     """
     added = 0
     for turn in range(gate.limits.reruns):
@@ -179,11 +189,11 @@ def settle(schedule: Schedule, gate: Gate) -> str:
             added += schedule.add_block(suspects)
         if added == before:
             break
-    return f"Suspects were measured again, in {units.count(added, 'more block')}." if added else ""
+    return f"Suspects were measured again in {units.count(added, 'more block')}." if added else ""
 
 
 def _refuse_failed(store: Store) -> None:
-    """A cell that failed in the baseline run would never be compared again."""
+    """Raise Unreadable if a cell failed: in a baseline run, it would never be compared again."""
     failed = [
         cell.key
         for cell, found in outcomes(store.run, store.records()).items()
@@ -193,12 +203,12 @@ def _refuse_failed(store: Store) -> None:
         raise Unreadable(
             f"{store.run.id} can't be a baseline run: "
             f"{units.count(len(failed), 'cell')} without a result ({failed[0]} …)\n"
-            "  Mend it, or take the engine out of the preset."
+            "  Fix the engine, or remove it from the preset."
         )
 
 
 def _keep(store: Store) -> RunFile:
-    """Make the run its preset's baseline run; say which file it replaces."""
+    """Store the run as its preset's baseline run, and print which file it replaces."""
     file = inside(BASELINE_RUNS, f"{store.run.preset}{SUFFIX}")
     if file.exists():
         out.print(f"replacing {short(file)}", markup=False, soft_wrap=True)
@@ -206,7 +216,7 @@ def _keep(store: Store) -> RunFile:
 
 
 def _baseline_run(against: Optional[str], preset: str) -> Store:
-    """The run to compare with. Raises UnknownName, and Unreadable where the preset has no baseline run."""
+    """Find the run to compare with. Raises UnknownName, and Unreadable if the preset has no baseline run."""
     folder = Path(against) if against else BASELINE_RUNS
     if folder.name == "run.json":
         folder = folder.parent

@@ -1,4 +1,4 @@
-"""`zoomgrad doctor`."""
+"""`zoomgrad doctor`: ask every interpreter, engine, profiler and dataset whether it is ready, and show the machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Row = tuple[str, str, str]
 
 @app.command()
 def doctor() -> None:
-    """What is installed, what is missing, and how to get it."""
+    """Show what is installed, what is missing, and how to get it."""
     found, no_pythons = interpreters.survey()
     rows = [(f"interpreter {i.name}", "ready", str(i.path)) for i in found]
     rows += [(f"interpreter {m.name}", "missing", m.remedy) for m in interpreters.missing(found)]
@@ -33,13 +33,15 @@ def doctor() -> None:
     rows += [state(f"data of {name}", workload.data) for name, workload in workloads.WORKLOADS.items()]
     lacking = sum(row[1] != "ready" for row in rows)
     rows += _skipped([*no_pythons, *toolchains.skipped()])
-    out.print(display.table("zoomgrad doctor", ("what", "state", "where, or how to get it"), rows), "")
+    out.print(display.table("zoomgrad doctor", ("what", "state", "path, or how to get it"), rows), "")
     out.print(display.table("machine", ("fact", "value"), facts.gather().items()), "")
-    say_next(f"{lacking} not ready: a run skips them, with the reason." if lacking else "All there: `zoomgrad run`.")
+    say_next(
+        f"{lacking} not ready; a run skips them and records the reason." if lacking else "All ready: `zoomgrad run`."
+    )
 
 
 def state(what: str, look: Callable[[], object]) -> Row:
-    """A row of the table: the text that the look gives, or what it raises, whatever that is."""
+    """Row of the table: the text that `look` returns, or the reason from whatever it raises."""
     try:
         found = look()
         return what, "ready", found if isinstance(found, str) else ""
@@ -52,5 +54,5 @@ def state(what: str, look: Callable[[], object]) -> Row:
 
 
 def _skipped(programs: Iterable[Skipped]) -> list[Row]:
-    """Programs that something on this machine is named after, and that are not used."""
+    """Rows for programs that are named like an interpreter or a compiler but can't be used."""
     return [(f"program {one_line(program.path)}", "skipped", program.reason) for program in dict.fromkeys(programs)]

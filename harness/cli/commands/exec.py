@@ -1,4 +1,4 @@
-"""`zoomgrad exec`."""
+"""`zoomgrad exec`: run a micrograd program in a worker that provides `micrograd` from an engine."""
 
 from __future__ import annotations
 
@@ -15,17 +15,21 @@ from harness.cli.preparing import python_of, with_project
 
 @app.command("exec", context_settings={"allow_interspersed_args": False})
 def exec_(
-    script: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Anybody's micrograd program.")],
-    arguments: Annotated[Optional[list[str]], typer.Argument(metavar="ARG", help="Its arguments.")] = None,
+    script: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Any micrograd program.")],
+    arguments: Annotated[Optional[list[str]], typer.Argument(metavar="ARG", help="Arguments of the program.")] = None,
     engine: Engine = "replay",
+    replace: Annotated[
+        str, typer.Option(metavar="CLASS", help="Put the engine's Value in place of this class of the program.")
+    ] = "",
     interpreter: OnInterpreter = None,
 ) -> None:
-    """Run a micrograd program, unchanged, on an engine: its `micrograd` is that engine."""
+    """Run an unchanged micrograd program on an engine, which takes the place of its `micrograd`."""
     engines.load(engine)
-    command = [str(python_of(interpreter)), "-m", "harness.worker.execute", engine, str(script), *(arguments or [])]
+    command = [str(python_of(interpreter)), "-m", "harness.worker.execute", engine, replace]
+    command += [str(script), *(arguments or [])]
     try:
         code = subprocess.run(command, env=with_project(), check=False).returncode  # noqa: S603  (a list)
     except KeyboardInterrupt:
         code = INTERRUPTED
-    # A shell reports the death by a signal in this way too.
+    # A shell also reports death by a signal as 128 + signal.
     raise typer.Exit(128 - code if code < 0 else code)

@@ -1,4 +1,4 @@
-"""`zoomgrad export`."""
+"""`zoomgrad export`: write a run's records in the format of another tool. The formats are in `reports.exports`."""
 
 from __future__ import annotations
 
@@ -25,14 +25,19 @@ EXPORTERS = exporters()
 def export(
     form: Annotated[str, typer.Option("--format", "-f", help=f"One of {', '.join(EXPORTERS)}.")],
     run_: Annotated[
-        Optional[str], typer.Argument(metavar="RUN", callback=some_name, help="Id, folder or file; the newest.")
+        Optional[str],
+        typer.Argument(
+            metavar="RUN", callback=some_name, help="Run to export: id, folder or file. Default: the newest."
+        ),
     ] = None,
     output: Annotated[
         Optional[str],
-        typer.Option("--output", "-o", callback=some_name, help="File, or - to print it; beside the run by default."),
+        typer.Option(
+            "--output", "-o", callback=some_name, help="File to write, or - to print. Default: a file beside the run."
+        ),
     ] = None,
 ) -> None:
-    """Write a run in another tool's format, from its records alone."""
+    """Write a run in another tool's format."""
     if form not in EXPORTERS:
         raise UnknownName("export format", form, EXPORTERS)
     exporter = EXPORTERS[form]
@@ -45,24 +50,24 @@ def export(
         raise typer.Exit(WRONG_USE) from None
     said = err if path is None else out
     if made.left_out:
-        without = f"{units.count(made.left_out, 'cell')} of the plan left out: without a result, there is no figure"
-        said.print(f"{without}; `zoomgrad report` tells why", markup=False, soft_wrap=True)
+        without = f"{units.count(made.left_out, 'cell')} of the plan left out, because a cell without a result"
+        said.print(f"{without} has no figure; `zoomgrad report` gives the reason", markup=False, soft_wrap=True)
     said.print(exporter.USE.format(path=short(path) if path else "FILE"), markup=False, soft_wrap=True)
 
 
 def material(store: Store) -> Material:
-    """What exports are made from, as it lies on disk."""
+    """Collect an exporter's input from the run's files."""
     files = {cell: store.pyperf_file(cell) for cell in store.run.cells}
     suites = {cell: read_text(file) for cell, file in files.items() if file.exists()}
     return Material(view(store.run, store.records()), suites)
 
 
 def _write(made: Export, output: str | None, beside: Path) -> Path | None:
-    """Where the file went; None after it was printed. Raises NoExport where it can't be."""
+    """Write or print the export. Return the file's path, or None if it was printed. Raises NoExport."""
     if output == "-":
         if isinstance(made.content, bytes):
-            raise NoExport("this format is binary, and no text to print", "Name a file with --output.")
-        # As it is: a console would end lines in its own way.
+            raise NoExport("this format is binary and can't be printed", "Name a file with --output.")
+        # As bytes, because text output would translate line endings.
         sys.stdout.buffer.write(made.content.encode())
         return None
     path = Path(output) if output else beside

@@ -1,4 +1,4 @@
-"""`zoomgrad history`."""
+"""`zoomgrad history`: write the page of speedups over a folder of runs. `reports.sections.history` analyses them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from results.store import RUNS
 @app.command()
 def history(
     folder: Annotated[
-        Path, typer.Argument(file_okay=False, show_default="results/runs", help="A folder of runs, of any machines.")
+        Path, typer.Argument(file_okay=False, show_default="results/runs", help="Folder of runs, from any machines.")
     ] = RUNS,
 ) -> None:
-    """Show how speedups went from run to run, with their changes marked, machine by machine."""
+    """Show each machine's speedups from run to run, with their changes marked."""
     if not folder.is_dir() or (folder / "run.json").exists():
-        what = "is a run, and no folder of runs" if folder.is_dir() else "no such folder"
+        what = "is a single run, not a folder of runs" if folder.is_dir() else "no such folder"
         complain(f"{short(folder)}: {what}\n  Name a folder that holds runs, or make some with `zoomgrad run`.")
         raise typer.Exit(WRONG_USE)
     with out.status(escape(f"reading {printable(short(folder))}")):
@@ -35,8 +35,8 @@ def history(
     for line in left_out:
         complain(line)
     if found is None:
-        what = f"{units.count(len(races), 'run')} with speedups, and no cell measured twice on one machine"
-        needs = "A history needs two runs: make another with `zoomgrad run`, or name their folder."
+        what = f"{units.count(len(races), 'run')} with speedups, and no cell was measured twice on one machine"
+        needs = "A history needs two runs of a cell: make another with `zoomgrad run`, or name their folder."
         complain(f"{short(folder)}: {what}\n  {needs}")
         raise typer.Exit(WRONG_USE)
     page = build.write_history(folder, found)

@@ -1,4 +1,4 @@
-"""`zoomgrad list`."""
+"""`zoomgrad list`: print the names that other commands take."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.plan import presets
 
 @app.command("list")
 def list_() -> None:
-    """The engines, workloads, interpreters and presets there are."""
+    """List engines, workloads, interpreters and presets."""
     ladder = [engines.load(name) for name in engines.names()]
     for part in (
         display.table(
@@ -22,7 +22,7 @@ def list_() -> None:
         ),
         display.table(
             "workloads",
-            ("name", "model and loss", "steps an epoch"),
+            ("name", "model and loss", "steps per epoch"),
             [(w.name, w.description, f"{w.steps_per_epoch:,}") for w in workloads.WORKLOADS.values()]
             + [("mlp-IxHxO", "an MLP of any shape, squared error, synthetic rows", "1,000")],
         ),
@@ -40,4 +40,4 @@ def list_() -> None:
         out.print(part, "")
     if engines.problems():
         out.print(display.table("left out of the engines", ("file", "why"), engines.problems()), "")
-    say_next("Race them: `zoomgrad run --preset smoke`.")
+    say_next("Measure some of them: `zoomgrad run --preset smoke`.")

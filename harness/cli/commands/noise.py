@@ -1,4 +1,4 @@
-"""`zoomgrad noise`: by how much speedups differ here although nothing changed."""
+"""`zoomgrad noise`: how much speedups differ on this machine between runs of unchanged code."""
 
 from __future__ import annotations
 
@@ -21,25 +21,26 @@ from results.store import Store
 @app.command("noise")
 def noise_(
     runs_: Annotated[
-        Optional[list[str]], typer.Argument(metavar="RUN", help="Runs of one preset; else new ones are made.")
+        Optional[list[str]],
+        typer.Argument(metavar="RUN", help="Finished runs of one preset to use. Default: measure new ones."),
     ] = None,
-    preset: Annotated[str, typer.Option(help=f"What new runs measure: {', '.join(presets.PRESETS)}.")] = "smoke",
-    runs: Annotated[int, typer.Option(min=2, help="How many runs to make.")] = 4,
+    preset: Annotated[str, typer.Option(help=f"Cells of new runs: {', '.join(presets.PRESETS)}.")] = "smoke",
+    runs: Annotated[int, typer.Option(min=2, help="Number of new runs.")] = 4,
     wait: Wait = False,
 ) -> None:
-    """Measure this machine's noise floor: the same run several times, for the gate to know what a change is worth."""
+    """Measure this machine's noise floor: how much speedups vary when the same run is repeated."""
     stores = [store_of(name) for name in runs_ or ()]
     if not stores:
         stores = [_measured(preset, f"{number} of {runs}", wait) for number in range(1, runs + 1)]
     try:
         floors = noise([(store.run, store.records()) for store in stores])
     except ValueError as error:
-        raise Unreadable(f"{error}\n  Make new runs: `zoomgrad noise`.") from error
+        raise Unreadable(f"{error}\n  Make new runs with `zoomgrad noise`.") from error
     path = keep_noise(stores[0].run.preset, floors)
     rows = [(key, f"{100 * floor:.1f} %") for key, floor in sorted(floors.floors.items(), key=lambda item: -item[1])]
-    title = f"change of a speedup that two runs exceed by chance once in twenty times, from {len(stores)} runs"
+    title = f"noise floor: two runs differ by more in 5 % of cases, from {len(stores)} runs"
     out.print(display.table(title, ("cell", "noise floor"), rows), "")
-    say_next(f"The gate knows it from {short(path)}: `zoomgrad check`.")
+    say_next(f"Stored in {short(path)}, where `zoomgrad check` reads it.")
 
 
 def _measured(preset: str, which: str, wait: bool) -> Store:

@@ -1,4 +1,4 @@
-"""`zoomgrad profile`."""
+"""`zoomgrad profile`: run profilers on cells and add their profiles to a run's report."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from results.files import Unreadable
 from results.store import Store, latest
 
 LOOK_SECONDS = 6.0
-"""What a profile takes beside its session: start, preparation, reading what the profiler wrote."""
+"""Estimated time of a profile besides its session: start, preparation, and reading the profiler's files."""
 
 
 @app.command()
@@ -47,11 +47,13 @@ def profile(
     profilers: Annotated[
         Optional[str],
         typer.Option(
-            callback=some_names, help=f"Only these of {', '.join(PROFILERS)}; all but {', '.join(ON_DEMAND)}."
+            callback=some_names,
+            help=f"Only these of {', '.join(PROFILERS)}. Default: all except {', '.join(ON_DEMAND)}.",
         ),
     ] = None,
     seconds: Annotated[
-        float, typer.Option(min=0.5, help="How long each profiler looks at a cell; memory longer if steps are slow.")
+        float,
+        typer.Option(min=0.5, help="Duration of each profile. The memory profiler runs longer if steps are slow."),
     ] = 6.0,
     timeout: Timeout = None,
     memory: Memory = None,
@@ -59,13 +61,16 @@ def profile(
     processes: Processes = None,
     join: Annotated[
         Optional[str],
-        typer.Option("--run", callback=some_name, help="The run whose report shows it: id or folder; the newest."),
+        typer.Option(
+            "--run", callback=some_name, help="Run whose report shows the profiles: id or folder. Default: the newest."
+        ),
     ] = None,
     wait: Wait = False,
 ) -> None:
     """Show where time and memory go: by stage of a step, by line (Scalene), by function (perf), over time.
 
-    Also what the collector, PyPy's JIT and the compilers tell of themselves. Never beside a timing.
+    Also shows what the garbage collector, PyPy's JIT and the compilers report about themselves. Never runs beside a
+    timing.
     """
     chosen = names(profilers) or [name for name in PROFILERS if name not in ON_DEMAND]
     for name in chosen:
@@ -88,7 +93,7 @@ def profile(
     out.print(
         f"{units.count(len(todo), 'profile')} of {units.count(len(plan.run.cells), 'cell')}, about {estimate}", ""
     )
-    # Pandas and matplotlib take a second, which `--help` and a wrong name need not wait for.
+    # Imports pandas and matplotlib, which takes a second that `--help` and a wrong name need not wait for.
     from reports import build
 
     with alone(wait=wait):
@@ -102,7 +107,7 @@ def profile(
                     progress.show(cell, name, seen)
                     failed = failed or (seen is not None and seen.status in ("failed", "timed-out"))
         except KeyboardInterrupt:
-            say_next("Interrupted; finished profiles are on disk. The same command makes all of them again.")
+            say_next("Interrupted. Finished profiles are on disk, but the same command makes all of them again.")
             raise typer.Exit(INTERRUPTED) from None
     page = build.build(store)
     say_next(f"Open {short(page)}#profiles, and read {short(store.folder / 'analysis.md')}")
@@ -111,7 +116,7 @@ def profile(
 
 
 def newest_or(plan: Plan) -> Store:
-    """The newest run's store, or a new one where nothing was ever measured."""
+    """Store of the newest run, or a new one if there is no run yet."""
     try:
         return latest()
     except Unreadable:

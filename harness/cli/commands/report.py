@@ -1,4 +1,4 @@
-"""`zoomgrad report`, and the report that ends every run."""
+"""`zoomgrad report`, and `conclude`, which ends every run with its report and headline."""
 
 from __future__ import annotations
 
@@ -19,22 +19,24 @@ from results.record import BASELINE
 from results.store import Store, latest
 
 ENGINE_COLUMNS, CELL_COLUMNS = 24, 18
-"""Characters of a terminal that the headline takes for names, and for a time with its speedup."""
+"""Widths in the headline table, in characters: engine names, and one time with its speedup."""
 
 
 @app.command()
 def report(
     runs: Annotated[
-        Optional[list[str]], typer.Argument(metavar="RUN", help="Ids, folders or files, of any machine; the newest.")
+        Optional[list[str]],
+        typer.Argument(metavar="RUN", help="Runs from any machine: ids, folders or files. Default: the newest."),
     ] = None,
     compare: Annotated[
-        Optional[str], typer.Option(callback=some_name, help="Another run, to set its speedups against.")
+        Optional[str],
+        typer.Option(callback=some_name, help="Earlier run to compare speedups with: id, folder or file."),
     ] = None,
     into: Annotated[
-        Optional[Path], typer.Option(file_okay=False, help="Write index.html there, for a web server to show.")
+        Optional[Path], typer.Option(file_okay=False, help="Folder for index.html, for example of a web server.")
     ] = None,
 ) -> None:
-    """Build the first run's report again, from records alone; other runs' speedups stand beside its own."""
+    """Rebuild a run's report from its records; speedups of further runs appear beside its own."""
     store, *others = [store_of(name) for name in runs or ()] or [latest()]
     against = store_of(compare) if compare else None
     _each_once([store, *others])
@@ -43,19 +45,19 @@ def report(
 
 
 def _each_once(stores: Sequence[Store]) -> None:
-    """A run beside itself would always agree. Two folders may hold the same run."""
+    """Refuse a run that is given twice: it would always agree with itself. Two folders may hold the same run."""
     for index, store in enumerate(stores):
         before = next((one for one in stores[:index] if same_run(one.run, store.run)), None)
         if before:
             places = " and ".join(short(one.place) for one in (before, store))
-            complain(f"{places} are the same run\n  Name each run once: beside itself it would only agree.")
+            complain(f"{places} are the same run\n  Name each run once: a run always agrees with itself.")
             raise typer.Exit(WRONG_USE)
 
 
 def conclude(
     store: Store, against: Store | None = None, others: Sequence[Store] = (), into: Path | None = None
 ) -> None:
-    """Write the report, print the headline, and say where to look."""
+    """Write the report, and print the headline table, the findings and the page's path."""
     story = build.tell(store, against, others, elsewhere=into is not None)
     page = build.write(store, story, into)
     if against and not story.comparison:
@@ -64,7 +66,7 @@ def conclude(
         _nothing_in_common(f"no two of these {len(others) + 1} runs have a speedup in common")
     top = story.view.headline
     if top:
-        # Where there is no room for a time and its speedup side by side, they stand below each other.
+        # Stack a time and its speedup if the terminal is too narrow for both on one line.
         apart = " " if out.width > ENGINE_COLUMNS + CELL_COLUMNS * len(top.interpreters) else "\n"
         rows = [
             (
@@ -74,7 +76,7 @@ def conclude(
             for rung in top.rows
         ]
         names = [name if apart == " " else name.replace("-", apart, 1) for name in top.interpreters]
-        title = f"{top.workload}: time a step, and speedup over baseline on the same interpreter"
+        title = f"{top.workload}: time per step, and speedup over baseline on the same interpreter"
         out.print("", display.table(title, ("engine", *names), rows), "")
     for sentence in story.findings:
         out.print(sentence, markup=False)
@@ -84,4 +86,4 @@ def conclude(
 
 
 def _nothing_in_common(what: str) -> None:
-    complain(f"{what}\n  Both need {BASELINE} beside other engines, on the same interpreter and workload.")
+    complain(f"{what}\n  Each run needs {BASELINE} and another engine on the same interpreter and workload.")

@@ -1,4 +1,4 @@
-"""`zoomgrad run`."""
+"""`zoomgrad run`: plan, measure and report a new run, or resume an interrupted one."""
 
 from __future__ import annotations
 
@@ -32,14 +32,16 @@ from harness.plan import planning, presets
 @app.command()
 def run(
     preset: Annotated[
-        str, typer.Option(callback=some_name, help=f"Which cells: {', '.join(presets.PRESETS)}.")
+        str, typer.Option(callback=some_name, help=f"Cells to measure: {', '.join(presets.PRESETS)}.")
     ] = "quick",
     engines_: Engines = None,
     workloads_: Workloads = None,
     interpreters_: Interpreters = None,
-    blocks: Annotated[Optional[int], typer.Option(min=1, help="Processes a cell; three make an interval.")] = None,
+    blocks: Annotated[
+        Optional[int], typer.Option(min=1, help="Processes per cell. An interval needs at least three.")
+    ] = None,
     seed: Annotated[
-        Optional[int], typer.Option(help="Seed of the shuffled order; drawn and recorded if absent.")
+        Optional[int], typer.Option(help="Seed of the shuffled order. Default: random. It is recorded either way.")
     ] = None,
     timeout: Timeout = None,
     memory: Memory = None,
@@ -47,18 +49,22 @@ def run(
     processes: Processes = None,
     until: Annotated[
         Optional[float],
-        typer.Option(parser=share, metavar="SHARE", help="Add blocks until every speedup is known to ±5%, say."),
+        typer.Option(
+            parser=share, metavar="SHARE", help="Add blocks until every speedup is known to within this share, e.g. 5%."
+        ),
     ] = None,
     budget: Annotated[
         Optional[float],
-        typer.Option(parser=duration, metavar="TIME", help="Leave out the dearest cells, to fit into 10m, say."),
+        typer.Option(
+            parser=duration, metavar="TIME", help="Leave out the slowest cells to fit into this time, for example 10m."
+        ),
     ] = None,
     resume: Annotated[
-        Optional[str], typer.Option(callback=some_name, help="Go on with this run: its id or its folder.")
+        Optional[str], typer.Option(callback=some_name, help="Interrupted run to continue: its id or folder.")
     ] = None,
     wait: Wait = False,
 ) -> None:
-    """Measure cells in fresh processes; ends with the headline table and the report."""
+    """Measure cells in fresh processes, then print the headline table and build the report."""
     if resume:
         plan = planning.resume(folder_of(resume).run)
     else:
@@ -77,8 +83,8 @@ def run(
             budget_seconds=budget or 0.0,
         )
     out.print(display.plan_table(plan))
-    out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, without making environments", "")
-    # Pandas and matplotlib take a second, which `--help` and a wrong name need not wait for.
+    out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, not counting new environments", "")
+    # Imports pandas and matplotlib, which takes a second that `--help` and a wrong name need not wait for.
     from harness.cli.commands.report import conclude
 
     with measuring(plan, folder_of(resume) if resume else None, wait=wait) as schedule:

@@ -1,4 +1,4 @@
-"""`zoomgrad show`."""
+"""`zoomgrad show`: print the intermediate forms of a step. `harness.stages` makes their text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.stages import Stage
 
 
 class Form(StrEnum):
-    """How `show` prints a graph."""
+    """Output formats of the graph."""
 
     text = "text"
     dot = "dot"
@@ -25,12 +25,14 @@ class Form(StrEnum):
 
 @app.command()
 def show(
-    workload: Annotated[str, typer.Argument(help="Name of a workload.")],
+    workload: Annotated[str, typer.Argument(help="Workload; see `zoomgrad list`.")],
     engine: Engine = "tuple",
-    stage: Annotated[Stage, typer.Option(help="What to print.")] = Stage.graph,
-    form: Annotated[Form, typer.Option("--format", help="Rows of text, Graphviz DOT, or the picture.")] = Form.text,
+    stage: Annotated[Stage, typer.Option(help="Stage to print.")] = Stage.graph,
+    form: Annotated[
+        Form, typer.Option("--format", help="Format of the graph: rows of text, Graphviz DOT, or an SVG picture.")
+    ] = Form.text,
 ) -> None:
-    """Print one step of a workload as the engine sees it, after a stage."""
+    """Print one step of a workload after a stage of the engine's pipeline."""
     chosen, task = engines.load(engine), workloads.load(workload)
     if stage is Stage.graph and form is not Form.text:
         drawing = draw_dot(stages.trace(chosen, task).loss)

@@ -1,4 +1,4 @@
-"""`zoomgrad train`."""
+"""`zoomgrad train`: run `harness.worker.train` on one engine and display its events."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from harness.workloads.changes import LOSSES
 from results.printable import printable
 
 LINE_CHARACTERS = 1 << 20
-"""Of a worker's line that are read at once; an event has a few thousand."""
+"""Longest line that is read from a worker. An event has a few thousand characters."""
 
 
 @app.command()
 def train(
-    workload: Annotated[str, typer.Argument(help="Name of a workload.")],
+    workload: Annotated[str, typer.Argument(help="Workload; see `zoomgrad list`.")],
     engine: Engine = "replay",
-    epochs: Annotated[Optional[int], typer.Option(min=1, help="At most so many; the workload's own number.")] = None,
+    epochs: Annotated[Optional[int], typer.Option(min=1, help="Most epochs. Default: the workload's number.")] = None,
     tolerance: Annotated[
         Optional[float],
-        typer.Option(help="Stop once an epoch's mean loss is below; for a tour, once its metric is not above."),
+        typer.Option(help="Stop when an epoch's mean loss is below this; a tour, when its metric is not above it."),
     ] = None,
     rate: Annotated[Optional[float], typer.Option(help="Learning rate of every update.")] = None,
     batch: Annotated[Optional[int], typer.Option(help="Steps between two updates.")] = None,
@@ -44,7 +44,10 @@ def train(
     shape: Annotated[
         Optional[str], typer.Option(metavar="SIZES", help="Layers of an MLP, inputs first: 784x50x10, say.")
     ] = None,
-    repeats: Annotated[int, typer.Option(min=1, help="Trainings, each from other starting parameters.")] = 1,
+    repeats: Annotated[
+        int,
+        typer.Option(min=1, help="Trainings from different starting parameters; with more than one, prints quartiles."),
+    ] = 1,
     fresh_data: Annotated[
         bool, typer.Option("--fresh-data", help="New data for each training, if they are drawn at random.")
     ] = False,
@@ -58,7 +61,7 @@ def train(
     ] = None,
     interpreter: OnInterpreter = None,
 ) -> None:
-    """Train by hand: live loss and accuracy, until a tolerance, repeated over seeds for a distribution."""
+    """Train interactively with live loss and accuracy, over one seed or several."""
     settings: Settings = {
         "engine": engine,
         "workload": workload,
@@ -93,7 +96,7 @@ def train(
     if progress.failures or code:
         raise typer.Exit(FAILED)
     it = "it" if chosen.description == workloads.load(workload).description else "the unchanged workload"
-    say_next(f"Race the engines on {it}: `zoomgrad run --workloads {workload}`.")
+    say_next(f"Compare the engines on {it}: `zoomgrad run --workloads {workload}`.")
 
 
 def _work(settings: Settings, python: Path, progress: display.TrainingProgress) -> int | None:
@@ -110,7 +113,7 @@ def _work(settings: Settings, python: Path, progress: display.TrainingProgress) 
                 event = _event(line)
                 try:
                     progress.show(event or {})
-                except (LookupError, AttributeError, TypeError, ValueError, ArithmeticError):  # an engine's own words
+                except (LookupError, AttributeError, TypeError, ValueError, ArithmeticError):  # an engine's own output
                     err.print(printable(line.rstrip()), markup=False, soft_wrap=True)
             worker.wait()
         except KeyboardInterrupt:
@@ -118,13 +121,13 @@ def _work(settings: Settings, python: Path, progress: display.TrainingProgress) 
         finally:
             with uninterrupted():
                 code = worker.poll()
-                end(worker, known)  # a compiler that it started has a group of its own
+                end(worker, known)  # also ends compilers, which have their own process groups
                 progress.close()
     return code
 
 
 def _event(line: str) -> Event | None:
-    """The event in that line; None where the worker or its engine printed something else."""
+    """Parse the event in a line; None if the worker or its engine printed something else."""
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):

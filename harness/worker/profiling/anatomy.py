@@ -1,7 +1,7 @@
-"""The anatomy of a step: how long an interpreted engine builds its graph, orders it, computes, updates and frees.
+"""Anatomy of a step: how long an interpreted engine builds its graph, orders it, computes, updates and frees.
 
-The trainer's stages are methods, which are wrapped here while they are timed; `Value.topo` is wrapped at its class,
-which separates ordering from the rest of the backward pass. A clock attributes every moment to one part only:
+The trainer's stages are methods, which this module wraps while it times them. It wraps `Value.topo` in the class, to
+separate ordering from the rest of the backward pass. A clock attributes every moment to exactly one part:
 
     train     ------------------------------------------------    rest 2 = 12 - 10
       build     -----------                                       5
@@ -9,12 +9,11 @@ which separates ordering from the rest of the backward pass. A clock attributes 
         order                 ------                              2
           (pause)               ---                               collector 1
 
-A collection interrupts whatever allocates. Its pause is taken out of that part and counted as the collector's, and it
-is noted in which part it fell.
+A garbage collection interrupts the part that allocates. Its pause counts as `collector` instead of that part, and
+`pauses` records the interrupted part.
 
-An engine that builds a graph for every step computes while it builds. What it takes for computing alone is measured
-apart, as the same model and loss over bare numbers (`engines/interpreted/bare.py`): `forward`; what remains of that
-stage is `build`.
+An engine that builds a graph for every step computes while it builds. Its `forward` is measured separately, as the same
+model and loss over bare numbers (`engines/interpreted/bare.py`). The remainder of that stage is `build`.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from harness.workloads import Workload
 PARTS = ("build", "forward", "order", "backward", "update", "free", "collector", "rest")
 HAS_JIT = hasattr(gc, "hooks")
 WARM_UP = 0.5 if HAS_JIT else 0.0
-"""Of the time that is measured after it; at least one step."""
+"""Warm-up as a share of the time measured after it; at least one step."""
 ENOUGH_STEPS = 1024
 
 
@@ -44,30 +43,30 @@ class Open(NamedTuple):
     name: str
     start: float
     counted: float
-    """What the clock had attributed by then, to whatever part."""
+    """Seconds that the clock had attributed to all parts by then."""
 
 
 NONE = Open("", 0.0, 0.0)
 
 
 class Clock:
-    """Seconds by part, none of them counted twice."""
+    """Seconds by part, without counting any moment twice."""
 
     def __init__(self) -> None:
         self.seconds = dict.fromkeys(PARTS, 0.0)
         self.pauses = dict.fromkeys(PARTS, 0.0)
-        """The collector's seconds by the part in which they fell."""
+        """Collector seconds by the part that they interrupted."""
         self._counted = 0.0
         self._open = NONE
         self._ended = "rest"
 
     def reset(self) -> None:
-        """Begin anew, between two steps."""
+        """Set all parts to zero. Call it between two steps."""
         for part in PARTS:
             self.seconds[part] = self.pauses[part] = 0.0
 
     def timed(self, part: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        """The method, whose own time counts as that part's."""
+        """Wrap the method, so that its own time counts as that part's."""
 
         def stage(*arguments: Any) -> Any:
             outer = self._open
@@ -83,33 +82,33 @@ class Clock:
         return stage
 
     def pause(self, seconds: float) -> None:
-        """The collector took so long, just now."""
+        """Record a garbage collection that has just ended."""
         if self._open is NONE:
             return
         part = self._open.name
         if seconds <= self._own():
             self._counted += seconds
         else:
-            # PyPy reports a collection a little late: if it is longer than this part so far, it fell into the last one.
+            # PyPy reports collections slightly late: one longer than this part so far interrupted the previous part.
             part = self._ended
             self.seconds[part] -= seconds
         self.seconds["collector"] += seconds
         self.pauses[part] += seconds
 
     def attributed(self) -> dict[str, float]:
-        """Seconds by part. A part that lost more to a late pause than it took gets that back from the collector."""
+        """Seconds by part. A part that a late pause made negative becomes 0, at the expense of the collector's."""
         owed = sum(min(0.0, seconds) for seconds in self.seconds.values())
         parts = {part: max(0.0, seconds) for part, seconds in self.seconds.items()}
         return {**parts, "collector": max(0.0, parts["collector"] + owed)}
 
     def _own(self) -> float:
-        """Of the part that is running, so far, without what is nested in it."""
+        """Seconds of the running part so far, without nested parts."""
         return perf_counter() - self._open.start - (self._counted - self._open.counted)
 
 
 @contextmanager
 def anatomy(readings: Readings, subject: Subject) -> Iterator[None]:
-    """Train with nothing wrapped, then have the work trained with every stage timed, then compute without a graph."""
+    """Train unwrapped first; then time every stage while the caller trains; then compute without a graph."""
     trainer: Any = subject.trainer
     readings["preparation_seconds"] = sum(trainer.phases.values())
     _train(trainer, WARM_UP * subject.seconds)
@@ -133,7 +132,7 @@ def anatomy(readings: Readings, subject: Subject) -> Iterator[None]:
 
 
 def _train(trainer: Any, seconds: float) -> tuple[int, float]:
-    """Train for so long, at least one step; gives steps and seconds."""
+    """Train for about `seconds`, at least one step. Return the steps and the seconds taken."""
     done, steps, start = 0, 1, perf_counter()
     while True:
         trainer.train(steps)
@@ -141,13 +140,13 @@ def _train(trainer: Any, seconds: float) -> tuple[int, float]:
         taken = perf_counter() - start
         if taken >= seconds:
             return done, taken
-        # As many again as were done, unless that were too long.
+        # Double the steps, unless that would take too long.
         steps = max(1, min(done, ENOUGH_STEPS, int((seconds - taken) * done / taken)))
 
 
 @contextmanager
 def _wrapped(trainer: Any, clock: Clock) -> Iterator[None]:
-    """Time every stage, and the ordering within one; what training takes beside them is `rest`."""
+    """Time every stage, and the ordering inside one. The remaining training time is `rest`."""
     names = {"train": "rest", **{stage: stage for stage in trainer.STAGES}}
     for name, part in names.items():
         setattr(trainer, name, clock.timed(part, getattr(trainer, name)))
@@ -163,7 +162,7 @@ def _wrapped(trainer: Any, clock: Clock) -> Iterator[None]:
 
 @contextmanager
 def pauses(clock: Clock) -> Iterator[None]:
-    """Tell the clock of every collection: `gc.hooks` on PyPy, `gc.callbacks` on CPython."""
+    """Report every collection to the clock: through `gc.hooks` on PyPy, `gc.callbacks` on CPython."""
     with _pauses_of_pypy(clock) if HAS_JIT else _pauses_of_cpython(clock):
         yield
 
@@ -188,7 +187,7 @@ def _pauses_of_cpython(clock: Clock) -> Iterator[None]:
 
 @contextmanager
 def _pauses_of_pypy(clock: Clock) -> Iterator[None]:
-    hooks: Any = gc.hooks  # type: ignore[attr-defined]  # PyPy's own
+    hooks: Any = gc.hooks  # type: ignore[attr-defined]  # only PyPy has it
 
     def told(stats: Any) -> None:
         clock.pause(stats.duration)
@@ -202,7 +201,7 @@ def _pauses_of_pypy(clock: Clock) -> Iterator[None]:
 
 
 def forward_seconds(workload: Workload, seconds: float) -> float:
-    """What computing a step's loss takes over bare numbers, without collections; measured for about so long."""
+    """Seconds to compute a step's loss over bare numbers, without garbage collections. Measures for about `seconds`."""
     model = workload.model(nn.bind(Bare))
 
     def evaluate(row: array[float]) -> Any:

@@ -1,8 +1,8 @@
-"""Counts the instructions of training: the evidence that a noisy machine can't move.
+"""Count the instructions of training, a figure that machine noise does not change.
 
-`python -m harness.worker.profiling.count JOB`, alone where the processor counts, else under callgrind. Each portion
-starts anew from step 0, so that a longer one takes all steps of a shorter one, and their difference is that of the
-steps beyond.
+`python -m harness.worker.profiling.count JOB` runs alone if the processor counts, else under callgrind. It trains two
+portions of steps, both from step 0. The longer one includes all steps of the shorter one, so the difference of their
+counts is that of the additional steps.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from harness.worker.job import CountJob, CountReply, do_job, ready
 
 NATIVE = "-march=native"
 PORTABLE = "x86-64-v3"
-"""The newest vectors that valgrind knows: AVX2. The same on every machine, and so is the count."""
+"""AVX2, the newest vectors that valgrind supports. One target for all machines makes their counts equal."""
 
 
 class Counter(Protocol):
-    """Counts what runs between the two."""
+    """Counts the instructions between `start` and `stop`."""
 
     def start(self) -> None: ...
     def stop(self) -> float: ...
 
 
 def count(job: CountJob) -> CountReply:
-    """Prepare, and train each portion of steps under the counter."""
+    """Prepare the engine, and train each portion of steps under the counter."""
     engine, workload, refusal = ready(job["engine"], job["workload"])
     if refusal:
         return {"status": "skipped", "reason": refusal, "remedy": "Choose another engine."}
@@ -49,7 +49,7 @@ def count(job: CountJob) -> CountReply:
     portions = [steps_of(portion, workload.batch) for portion in (0, job["steps"])]
     counts = []
     with COUNTERS[job["counter"]](job) as counter:
-        trainer.train(1)  # names are resolved at the first call
+        trainer.train(1)  # the first call resolves symbols
         for steps in portions:
             trainer.restart(batch=workload.batch)
             counter.start()
@@ -65,12 +65,12 @@ def count(job: CountJob) -> CountReply:
 
 
 def steps_of(steps: int, batch: int) -> int:
-    """A batch, and about so many steps more, so that each has its share of the update."""
+    """One batch plus `steps` rounded up to whole batches, so that each step has its share of an update."""
     return batch + -(-steps // batch) * batch
 
 
 def retargeted(flags: tuple[str, ...], target: str) -> tuple[str, ...]:
-    """The flags for a machine that is the same everywhere, in place of this one."""
+    """Replace the host's architecture in the flags by one that is the same everywhere."""
     return tuple(f"-march={target}" if flag == NATIVE else flag for flag in flags)
 
 
@@ -84,7 +84,7 @@ void stop(void) { CALLGRIND_DUMP_STATS; CALLGRIND_STOP_INSTRUMENTATION; }
 
 
 class Callgrind:
-    """The process that runs this is callgrind's, and waits to be told when to count."""
+    """Counter of a process that already runs under callgrind. It switches counting on and off by client requests."""
 
     def __init__(self, requests: Any, dump: str) -> None:
         self._requests = requests
@@ -101,10 +101,11 @@ class Callgrind:
 
 
 def inside(dump: str, compiled: str = building.FOLDER_PREFIX) -> float:
-    """Instructions of all calls from elsewhere into objects with that in their paths, and all that those call.
+    """Inclusive instructions of all calls from other objects into objects with `compiled` in their paths.
 
-    Only these: what Python does around them moves by a percent of a short step, with the addresses of its objects. The
-    format is valgrind's cl-format.html: a name is told once, then goes by its number, and `cob` is `ob`, if absent.
+    Excludes the Python around them, whose count varies by a percent of a short step with the addresses of its objects.
+    The format is valgrind's cl-format.html: a name is given once, then abbreviated by its number, and a missing `cob`
+    means the same object as `ob`.
     """
     names: dict[str, str] = {}
     found = 0.0
@@ -129,7 +130,7 @@ _OBJECT = re.compile(r"(?P<callee>c)?ob=(?P<number>\(\d+\))(?: (?P<name>.*))?")
 
 @contextmanager
 def callgrind(job: CountJob) -> Iterator[Counter]:
-    """Raises Unavailable where valgrind's header is missing."""
+    """Yield callgrind's counter. Raises Unavailable if valgrind's header is missing."""
     tool = _a_compiler_with_assembler()
     try:
         with building.build(tool, [REQUESTS], ["-O1"]) as built:
@@ -157,10 +158,10 @@ SYSCALLS = {"x86_64": 298, "aarch64": 241}
 DISABLED, EXCLUDE_KERNEL, EXCLUDE_HYPERVISOR = 1 << 0, 1 << 5, 1 << 6
 ENABLE, DISABLE, RESET = 0x2400, 0x2401, 0x2403
 WHY = {
-    errno.EACCES: ("the system lets nobody count", "As root: `sysctl kernel.perf_event_paranoid=2`."),
-    errno.EPERM: ("the system lets nobody count", "As root: `sysctl kernel.perf_event_paranoid=2`."),
+    errno.EACCES: ("the system does not permit counting", "As root: `sysctl kernel.perf_event_paranoid=2`."),
+    errno.EPERM: ("the system does not permit counting", "As root: `sysctl kernel.perf_event_paranoid=2`."),
 }
-NO_COUNTERS = ("the processor offers no counter of instructions, as in most virtual machines", "Count with callgrind.")
+NO_COUNTERS = ("the processor offers no instruction counter, as in most virtual machines", "Count with callgrind.")
 
 
 class Processor:
@@ -171,7 +172,7 @@ class Processor:
         if number is None:
             raise Unavailable(f"no counters are known on {sys.platform}, {platform.machine()}", "Count with callgrind.")
         kind, config = event
-        # struct perf_event_attr, version 0: type, size, config, period, sample_type, read_format, flags, and no more.
+        # struct perf_event_attr, version 0: type, size, config, period, sample_type, read_format, flags; the rest is 0.
         flags = DISABLED | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR
         attributes = struct.pack("=IIQQQQQ", kind, 64, config, 0, 0, 0, flags).ljust(64, b"\0")
         libc = ctypes.CDLL(None, use_errno=True)
@@ -193,14 +194,14 @@ class Processor:
         os.close(self._file)
 
     def _control(self, request: int) -> None:
-        import fcntl  # Linux's
+        import fcntl  # not on Windows
 
         fcntl.ioctl(self._file, request, 0)
 
 
 @contextmanager
 def processor(job: CountJob) -> Iterator[Counter]:
-    """Raises Unavailable where there are no counters, or nobody may read them."""
+    """Yield the processor's counter. Raises Unavailable if there is none, or if the system does not permit its use."""
     counter = Processor()
     try:
         yield counter
@@ -209,7 +210,7 @@ def processor(job: CountJob) -> Iterator[Counter]:
 
 
 COUNTERS: dict[str, Callable[[CountJob], Any]] = {"callgrind": callgrind, "processor": processor}
-"""What a job may ask to count with."""
+"""Value of a job's `counter` -> context manager of the counter."""
 
 if __name__ == "__main__":
     do_job(count)

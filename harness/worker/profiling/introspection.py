@@ -1,7 +1,7 @@
-"""What an interpreter knows of itself while an engine trains: its garbage collector, its just-in-time compiler.
+"""Probes of the interpreter while an engine trains: its garbage collector and its just-in-time compiler.
 
-Each probe is a context manager over the work, and leaves its readings in a plain dictionary. Others have a module of
-their own: `anatomy`, `memory`. `profile.PROBES` lists them all.
+A probe is a context manager around the training, and writes its readings into a plain dictionary. The probes `anatomy`
+and `memory` have separate modules. `profile.PROBES` lists all of them.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ Readings = dict[str, Any]
 
 
 class Subject(NamedTuple):
-    """What a probe observes."""
+    """The training that a probe observes."""
 
     trainer: Trainer
-    """The one that will train."""
+    """The trainer that the caller trains."""
     workload: Workload
     seconds: float
-    """About how long it will train."""
+    """Approximate training time."""
     folder: Path
-    """For files that the probe leaves."""
+    """Folder for the probe's files."""
 
 
 Probe = Callable[[Readings, Subject], AbstractContextManager[None]]
-"""Fills the readings, over the subject."""
+"""(readings to fill, subject) -> context manager around the training."""
 
 
 def nothing(readings: Readings, subject: Subject) -> AbstractContextManager[None]:
-    """No probe: a profiler outside the process observes it."""
+    """No probe, for a profiler outside the process."""
     return nullcontext()
 
 
@@ -85,7 +85,7 @@ def _collector_of_cpython(readings: Readings, trainer: Trainer) -> Iterator[None
 
 
 def _blocks_left(trainer: Trainer) -> int:
-    """Blocks of memory that a step leaves to the collector. The step before it has made what is made once."""
+    """Memory blocks that a step leaves to the collector. The step before it makes one-off allocations."""
     trainer.train(1)
     gc.collect()
     gc.disable()
@@ -100,7 +100,7 @@ def _blocks_left(trainer: Trainer) -> int:
 
 @contextmanager
 def _collector_of_pypy(readings: Readings) -> Iterator[None]:
-    hooks: Any = gc.hooks  # type: ignore[attr-defined]  # PyPy's own
+    hooks: Any = gc.hooks  # type: ignore[attr-defined]  # only PyPy has it
     found: dict[str, list[float]] = {}
 
     def telling(name: str) -> Any:
@@ -124,7 +124,7 @@ def _collector_of_pypy(readings: Readings) -> Iterator[None]:
 
 @contextmanager
 def jit(readings: Readings, subject: Subject) -> Iterator[None]:
-    """Ask PyPy how long it traced and compiled meanwhile, and sample where it is."""
+    """Read how long PyPy traced and compiled during the training, and sample Python stacks."""
     _compile_something()
     before = _jit_figures()
     samples: Counter[str] = Counter()
@@ -137,7 +137,7 @@ def jit(readings: Readings, subject: Subject) -> Iterator[None]:
 
 
 def _jit_figures() -> dict[str, float]:
-    """PyPy's counters and times so far, flat."""
+    """PyPy's counters and times so far, in one flat dictionary."""
     pypyjit = importlib.import_module("pypyjit")
     snapshot = pypyjit.get_stats_snapshot()
     figures = {**snapshot.counters, **{f"{name}_seconds": value for name, value in snapshot.counter_times.items()}}
@@ -146,7 +146,7 @@ def _jit_figures() -> dict[str, float]:
 
 
 def _compile_something() -> int:
-    """PyPy 7.3.11 dies when it is asked for its figures before it has compiled anything."""
+    """Trigger a compilation, because PyPy 7.3.11 crashes when its figures are read before it has compiled anything."""
     total = 0
     for number in range(10_000):
         total += number & 3
@@ -155,7 +155,7 @@ def _compile_something() -> int:
 
 @contextmanager
 def _sampler(samples: Counter[str]) -> Iterator[None]:
-    """Count stacks of Python functions, by a timer of CPU time."""
+    """Count stacks of Python functions, sampled by a CPU-time timer."""
 
     def sample(number: int, frame: Any) -> None:
         samples[stack_of(frame)] += 1
@@ -170,7 +170,7 @@ def _sampler(samples: Counter[str]) -> Iterator[None]:
 
 
 def stack_of(frame: Optional[FrameType]) -> str:
-    """Outermost first, `function (file)` each, from the work on."""
+    """Stack as text: frames as `function (file)`, outermost first, without `exercise` and its callers."""
     names: list[str] = []
     while frame and frame.f_code.co_name != "exercise":
         names.append(f"{frame.f_code.co_name} ({Path(frame.f_code.co_filename).name})")

@@ -1,7 +1,6 @@
 """Resident memory over time: a thread reads `/proc/self/statm` every few milliseconds while an engine trains.
 
-A saw-tooth is the collector at work. To keep its teeth, points are thinned by intervals: the lowest and the highest of
-each stay.
+The garbage collector makes a sawtooth. To keep it visible, thinning keeps the extreme points of each interval.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from harness.worker.profiling.introspection import Readings, Subject
 SAMPLE_SECONDS = 0.01
 INTERVALS = 150
 ENOUGH_STEPS, LONGEST = 24, 4.0
-"""Where steps are slow, training goes on until there are so many, or for at most so many times as long: in its first
-steps a heap has not yet grown to the size that it works with.
+"""Least number of steps, and limit on extending the training for them, as a multiple of its time. In the first steps
+the heap has not yet grown to its working size.
 """
 STATM = Path("/proc/self/statm")
 
@@ -62,7 +61,7 @@ def memory(readings: Readings, subject: Subject) -> Iterator[None]:
 
 
 def extremes(points: Sequence[Point], intervals: int) -> list[Point]:
-    """The lowest and the highest point of each of so many intervals of time, the first point and the last one."""
+    """Keep the lowest and highest point of each time interval, and the first and last point."""
     if not points:
         return []
     length = points[-1][0] / intervals or 1.0

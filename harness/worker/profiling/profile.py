@@ -1,7 +1,7 @@
-"""A cell to be profiled: prepares its engine, trains for a while, and tells what the interpreter itself knows of it.
+"""Profile one cell: prepare its engine, train for a while, and read what the interpreter reports about itself.
 
-`python -m harness.worker.profiling.profile JOB`, alone or under a profiler. Nothing here is timed for a record:
-a profiler slows down what it observes.
+`python -m harness.worker.profiling.profile JOB` runs alone or under a profiler. Its times never go into a record,
+because profiling slows the training down.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from harness.worker.profiling import anatomy, introspection, memory
 from harness.worker.profiling.introspection import Probe, Subject
 
 PORTION_SECONDS = 0.05
-"""Steps are taken in portions of about this time: a call each would be most of what a fast engine does."""
+"""Approximate time of a portion of steps. With one call per step, calls would dominate the time of a fast engine."""
 STEP_POINTS = 200
 
 PROBES: dict[str, Probe] = {
@@ -33,15 +33,15 @@ PROBES: dict[str, Probe] = {
     "anatomy": anatomy.anatomy,
     "memory": memory.memory,
 }
-"""What a job may ask for."""
+"""Value of a job's `probe` -> the probe."""
 
 
 class Work(NamedTuple):
-    """What was done under the profiler."""
+    """Work done under the profiler."""
 
     preparations: int
     portions: list[tuple[int, float]]
-    """Steps and seconds, in order; the first one is a single step."""
+    """Steps and seconds of each portion, in order. The first portion is a single step."""
 
     @property
     def steps(self) -> int:
@@ -53,7 +53,7 @@ class Work(NamedTuple):
 
 
 def profile(job: ProfileJob) -> ProfileReply:
-    """Prepare, and train for so long, under that probe; a profiler from outside is told when to begin."""
+    """Prepare the engine, and train for the job's time under its probe. Tells an outside profiler when to begin."""
     engine, workload, refusal = ready(job["engine"], job["workload"])
     if refusal:
         return {"status": "skipped", "reason": refusal, "remedy": "Choose another engine."}
@@ -61,7 +61,7 @@ def profile(job: ProfileJob) -> ProfileReply:
     readings: dict[str, Any] = {}
     subject = Subject(trainer, workload, job["seconds"], Path(job["folder"]))
     with PROBES[job["probe"]](readings, subject), _observed():
-        # A probe is about training alone: a JIT would also tell of traces through our own compilers.
+        # Probes observe training only. Otherwise a JIT's figures would include traces through our own compilers.
         prepares = job["probe"] == "nothing"
         done = exercise(engine, workload, trainer, job["seconds"], prepares=prepares)
     return {
@@ -78,7 +78,7 @@ def profile(job: ProfileJob) -> ProfileReply:
 def exercise(
     engine: engines.Engine, workload: workloads.Workload, trainer: Trainer, seconds: float, *, prepares: bool
 ) -> Work:
-    """Train for so long; where something is compiled, prepare again and again for the first half, if `prepares`."""
+    """Train for about `seconds`. With `prepares`, an engine that compiles prepares repeatedly for the first half."""
     preparations, end = 0, perf_counter() + seconds
     while prepares and trainer.phases and perf_counter() < end - seconds / 2:
         trainer = engine.prepare(workload)
@@ -97,7 +97,7 @@ def exercise(
 
 @contextmanager
 def _observed() -> Iterator[None]:
-    """Tell a profiler that waits to be told: imports are as long as a short training."""
+    """Switch an outside profiler on for the block, so that it does not see imports, as long as a short training."""
     scalene: Any = importlib.import_module("scalene.scalene_profiler") if "scalene" in sys.modules else None
     control = os.environ.get("ZOOMGRAD_PERF_CONTROL")
     with open(control, "w", encoding="ascii") if control else nullcontext() as perf:  # noqa: PTH123  (a pipe)

@@ -1,1 +1,1 @@
-"""Charts of what compiling costs, and when it pays."""
+"""Charts of the cost of compiling, and when it pays off. Comparisons of engines are in `reports.charts.engines`."""

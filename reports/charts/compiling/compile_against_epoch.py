@@ -1,4 +1,4 @@
-"""Compile time against epoch time: what a faster epoch costs. The chart the project exists for."""
+"""Compile time against epoch time: what a faster epoch costs. This is the project's main chart."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ ORDER = 1
 SUBJECT = "trade-off"
 
 _STRIP_SHARE = 0.3
-"""Width of the strip for engines that compile nothing: logarithms have no zero, so it stands apart."""
+"""Share of the chart's width for engines that compile nothing: a logarithmic axis has no zero."""
 _FAR = 3.0
-"""An engine's slowest mark has its name too from this factor on: nobody would find it by its colour."""
+"""An engine's slowest mark, if slower than its fastest by this factor, is labelled too: colour alone is not enough."""
 _DOTTED = (0, (1, 2))
 
 
 def title(table: pd.DataFrame) -> str:
-    """The engine with the shortest epoch, and what it pays for it."""
+    """The engine with the shortest epoch, and its compile time."""
     rows = traded(table)
     if rows.empty:
         return "No epoch was measured"
@@ -46,14 +46,14 @@ def title(table: pd.DataFrame) -> str:
 def caption(table: pd.DataFrame) -> str:
     """How to read it."""
     text = (
-        "Lower is a faster epoch, further left is less time spent compiling; both axes are logarithmic. "
-        "A colour is an engine, a shape an interpreter; an engine's name stands at its fastest mark, "
-        "and at its slowest where that is far from it. "
-        "Engines on the strip at the left compile nothing. Bars are 95 % intervals, upright of the epoch, level of "
-        "compile time, where there are any and the mark does not hide them. "
-        "The solid line is the Pareto front: below and left of it there is no mark. Along a dotted line the total of "
-        "compiling and training so many epochs is the same, and the least there is: the mark that it touches is the "
-        "one to choose for so long a training."
+        "Lower is a faster epoch, further left is less compile time; both axes are logarithmic. "
+        "A colour is an engine, a shape an interpreter. An engine's name is at its fastest mark, "
+        "and also at its slowest if that is far away. "
+        "Engines in the strip on the left compile nothing. Bars are 95 % intervals, vertical for the epoch and "
+        "horizontal for compile time, if there are any and the mark does not hide them. "
+        "The solid line is the Pareto front: no mark is below and left of it. Along a dotted line, the total time to "
+        "compile and then train the number of epochs on its label is constant, and no engine has a lower total: for a "
+        "training of that length, choose the mark that the line touches."
     )
     if _published(table):
         text += ' Hollow diamonds: published in "Compiling ML models to C for fun", measured on another machine.'
@@ -85,7 +85,7 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
     labels = [(at(row.compile_seconds), row.epoch_seconds, str(row.engine)) for row in _named(rows)]
     for known in published:
         x, y = at(known.compile_seconds), known.epoch_seconds
-        # In front: where it meets measured marks, they show through.
+        # In front of measured marks, which show through the hollow diamond.
         axes.plot(x, y, "D", markersize=7, markerfacecolor="none", markeredgecolor=style.TEXT, zorder=3)
         marks.append((x, y))
         labels.append((x, y, f"{known.name}, published"))
@@ -94,7 +94,7 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
     _legend(axes, table, rows, published=bool(published))
     column = nothing * (edge / nothing) ** 0.25
     label_column(axes, [label for label in labels if label[0] == nothing], column)
-    # The longer a training, the lower its line: the first is named above it, the last below.
+    # A longer training has a lower line: label the first above and the last below.
     for rise, epochs in zip((5, -5), EPOCHS, strict=True):
         best = least(rows, epochs)
         lines += _equal_totals(axes, best, edge, edge if best.row.compile_seconds == 0 else column, rise)
@@ -102,7 +102,7 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
 
 
 def _named(rows: pd.DataFrame) -> Iterator[Any]:
-    """The marks that carry their engine's name: its fastest, and its slowest where that stands far away."""
+    """Yield the marks to label with the engine's name: its fastest, and its slowest if that is far away."""
     for engine in in_order(rows, "engine"):
         of_engine = rows[rows["engine"] == engine]
         fastest, slowest = smallest(of_engine, "epoch_seconds"), largest(of_engine, "epoch_seconds")
@@ -116,7 +116,7 @@ def _published(table: pd.DataFrame) -> bool:
 
 
 def _scales(axes: Axes, rows: pd.DataFrame, published: list[tuple[float, float]]) -> tuple[float, float]:
-    """Set both axes; returns where on x an engine stands that compiles nothing, and where the strip ends."""
+    """Set both axes; return the x of engines that compile nothing, and the x at which their strip ends."""
     compiles = [*rows["compile_seconds"], *(point[0] for point in published)]
     epochs = [*rows["epoch_seconds"], *(point[1] for point in published)]
     positive = [seconds for seconds in compiles if seconds > 0] or [1.0]
@@ -150,7 +150,7 @@ def _mark(axes: Axes, table: pd.DataFrame, row: Any, x: float, y: float) -> None
 
 
 def _front(axes: Axes, rows: pd.DataFrame, edge: float) -> list[tuple[float, float]]:
-    """A staircase from the strip's edge on; returns points along its steps."""
+    """Draw a staircase that starts at the strip's edge; return points along its steps."""
     top, right = axes.get_ylim()[1], axes.get_xlim()[1]
     corners = [(max(row.compile_seconds, edge), row.epoch_seconds) for row in each(rows)]
     if corners[0][0] > edge:
@@ -164,9 +164,9 @@ def _front(axes: Axes, rows: pd.DataFrame, edge: float) -> list[tuple[float, flo
 
 
 def _equal_totals(axes: Axes, best: Least, edge: float, named: float, rise: int) -> list[tuple[float, float]]:
-    """The line of the least total of so many epochs, with its name from x = `named` on; returns points along both."""
+    """Draw the line of the least total, with its label starting at x = `named`; return points along both."""
     left, total = axes.get_xlim()[0], best.total_seconds
-    # Level where nothing is compiled, on the strip; then it falls, the nearer to the total the more steeply.
+    # The line is horizontal on the strip, where nothing is compiled; then it falls ever more steeply towards the total.
     line = [(left, best.epoch_seconds(0.0)), (edge, best.epoch_seconds(0.0))]
     if total > edge:
         half = max(edge / total, 0.5)

@@ -1,4 +1,4 @@
-"""Where compile time goes: how each engine's is parted into phases, and what it comes to."""
+"""Where compile time goes: the share of each phase and the total, by engine."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ SUBJECT = "headline"
 
 _COLOURS = {phase: style.series_colour(index) for index, phase in enumerate(PHASES)}
 _LEAST = 0.08
-"""Share of a part that has room for its figure."""
+"""Least share with room for its figure."""
 
 
 def title(table: pd.DataFrame) -> str:
-    """The phase that takes most of most engines' compile time, on the reference CPython where it was measured."""
+    """The phase that is the longest for most engines, on the reference CPython if it was measured."""
     rows = _rows(table)
     if rows.empty:
         return "Nothing was compiled"
@@ -39,10 +39,10 @@ def title(table: pd.DataFrame) -> str:
 def caption(table: pd.DataFrame) -> str:
     """How to read it."""
     return (
-        "A bar is all of an engine's compile time, parted into its phases in the order in which they run; right of it "
-        "the time that it stands for, and its 95 % interval, where there is one. Bars are equally long so that short "
-        "compiles can be read too: compare parts here, times by their figures. Of interpreters the reference CPython "
-        "and every PyPy; the others are in the table of phases."
+        "A bar is an engine's whole compile time, divided into phases in the order in which they run. To its right is "
+        "the time, with its 95 % interval if it has one. All bars have the same length, so that short compiles are "
+        "readable too: compare shares by the bars and times by the figures. The chart shows the reference CPython and "
+        "every PyPy; the table of phases has the other interpreters."
     )
 
 
@@ -73,7 +73,7 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
     axes.set_yticks(list(heights), list(heights.values()))
     axes.tick_params(axis="y", length=0)
     axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])
-    axes.set_xlabel("of an engine's compile time", x=0.5 / 1.45)
+    axes.set_xlabel("share of an engine's compile time", x=0.5 / 1.45)
     style.bare(axes, "left", "bottom")
     axes.spines["bottom"].set_bounds(0, 1)
     handles = [
@@ -100,13 +100,13 @@ def _total(row: Any) -> str:
 
 
 def _parts(row: Any) -> dict[str, float]:
-    """The share of each phase, in order; of their sum, which need not be the median of the totals."""
+    """Return the share of each phase, in order, of the phases' sum, which may differ from the median total."""
     seconds = {phase: float(getattr(row, phase_column(phase))) for phase in PHASES}
     known = {phase: value for phase, value in seconds.items() if value > 0}
     return {phase: value / sum(known.values()) for phase, value in known.items()}
 
 
 def _rows(table: pd.DataFrame) -> pd.DataFrame:
-    """Cells that compiled, on the reference CPython, then on every PyPy; on all interpreters where neither did."""
+    """Return the cells that compiled, on the reference CPython and every PyPy; on any interpreter if none did there."""
     rows = measured(table)
     return at_home(rows[rows["compile_seconds"] > 0])

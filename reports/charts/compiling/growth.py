@@ -1,4 +1,4 @@
-"""Compile time against the size of the graph: whether an engine can have a graph ten times as large."""
+"""Compile time against the size of the graph: shows whether an engine can handle a graph ten times as large."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SUBJECT = "growth"
 
 
 def title(table: pd.DataFrame) -> str:
-    """The steepest curve, or that there is none."""
+    """The steepest curve, or that no curve is steep."""
     fitted = [one for one in growths(table) if not math.isnan(one.exponent)]
     if not fitted:
         return "Compile time against the size of the graph"
@@ -31,10 +31,10 @@ def title(table: pd.DataFrame) -> str:
 def caption(table: pd.DataFrame) -> str:
     """How to read it."""
     return (
-        f"{CAPTION} A curve steeper than the grey line compiles each row of a larger graph more slowly. After an "
-        f"engine's name, its fitted exponent: 1.00 is in proportion to the graph. It is fitted over graphs of "
-        f"{LARGE_ROWS:,} rows or more, where there are {MIN_POINTS}; of several interpreters it is that of the curve "
-        "at whose end the name stands."
+        f"{CAPTION} If a curve is steeper than the grey line, each row takes longer to compile in a larger graph. The "
+        "number after an engine's name is its fitted exponent; 1.00 is in proportion to the graph. The fit uses graphs "
+        f"of {LARGE_ROWS:,} rows or more, if there are at least {MIN_POINTS}. With several interpreters, the exponent "
+        "is that of the curve that ends at the name."
     )
 
 

@@ -1,4 +1,4 @@
-"""Memory against the size of the graph: the other price of compiling."""
+"""Memory against the size of the graph: the other cost of compiling."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SUBJECT = "growth"
 
 
 def title(table: pd.DataFrame) -> str:
-    """The span of memory a row."""
+    """The range of memory a row."""
     fitted = [one for one in growths(table) if not math.isnan(one.row_bytes) and one.row_bytes > 0]
     if not fitted:
         return "Memory against the size of the graph"
@@ -34,8 +34,8 @@ def title(table: pd.DataFrame) -> str:
 def caption(table: pd.DataFrame) -> str:
     """How to read it."""
     return (
-        f"{CAPTION} Memory is the peak resident set of the worker or its largest compiler: curves start flat, at "
-        "what an interpreter and a compiler weigh by themselves."
+        f"{CAPTION} Memory is the peak resident set of the worker or its largest compiler, whichever is larger. Curves "
+        "start flat, at the memory that an interpreter and a compiler take by themselves."
     )
 
 

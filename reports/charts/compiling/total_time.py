@@ -1,4 +1,4 @@
-"""Total time against images trained: which engine to choose for how long a training."""
+"""Total time against images trained: which engine to choose for a training of a given length."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ ORDER = 2
 SUBJECT = "headline"
 
 EPOCHS = 100
-"""How far the lines go."""
+"""Length of the lines, in epochs."""
 
 _NAMES_SHARE = 0.2
-"""Of the chart's width, for the engines' names right of their lines."""
+"""Share of the chart's width for the engines' names right of their lines."""
 
 
 def title(table: pd.DataFrame) -> str:
-    """The engines to choose from, and from when on."""
+    """The engines with the least total time, and from how many images on."""
     leads = _winners(table)
     if not leads:
         return "No total time was measured"
@@ -40,10 +40,10 @@ def caption(table: pd.DataFrame) -> str:
     """How to read it."""
     one = noun(_workload(table))
     return (
-        f"A line is compile time and the time of every {one} trained since, from medians; both axes are logarithmic, "
-        f"and the lines end at {EPOCHS} epochs. A line is flat while compiling is most of it. At any number of {one}s "
-        "the lowest line is the engine to choose: it is thick there, and a dot marks where another one takes over. "
-        "Engines that never lead are grey. One interpreter: the reference CPython, where it was measured."
+        f"A line is compile time plus the time of every {one} trained since, from medians. Both axes are logarithmic; "
+        f"lines end at {EPOCHS} epochs. A line is flat while compile time dominates. For any number of {one}s, choose "
+        "the engine with the lowest line: the line is thick there, and a dot marks where another engine takes over. "
+        "Engines that never lead are grey. The chart shows one interpreter, the reference CPython if it was measured."
     )
 
 
@@ -81,7 +81,7 @@ def _workload(table: pd.DataFrame) -> str:
 
 
 def _interpreter(table: pd.DataFrame) -> str:
-    """The reference CPython where it has a result, else the interpreter with the most."""
+    """Return the reference CPython if it has results, else the interpreter with the most."""
     rows = measured(table)
     at_home = rows[rows["on_reference"].astype(bool)]
     names = in_order(rows if at_home.empty else at_home, "interpreter")
@@ -93,7 +93,7 @@ def _end(table: pd.DataFrame) -> float:
 
 
 def _winners(table: pd.DataFrame) -> list[Winner]:
-    """Those within the chart; none where no epoch was measured."""
+    """Return the winners within the chart; none if no epoch was measured."""
     end = _end(table)
     return [winner for winner in winners(costs(table, _interpreter(table))) if winner.images < end]
 
@@ -103,7 +103,7 @@ def _spaced(start: float, stop: float) -> list[float]:
 
 
 def _line(axes: Axes, cost: Cost, start: float, stop: float, **options: Any) -> None:
-    """A straight line bends on logarithmic axes."""
+    """Draw the line through many points, because a straight line bends on logarithmic axes."""
     images = _spaced(start, stop)
     axes.plot(images, [cost.total_seconds(count) for count in images], **options)
 

@@ -1,1 +1,1 @@
-"""What charts share: style, names beside marks, dots, bars, tiles, and the way to SVG."""
+"""Drawing code that charts share: style, labels, dots, bars, tiles, SVG output. The charts are in the other folders."""

@@ -1,8 +1,8 @@
-"""Matplotlib's SVG -> the same picture in a third of the bytes, since charts are committed.
+"""Matplotlib's SVG -> the same picture in a third of the bytes, because charts are committed.
 
-Matplotlib names every group, writes coordinates to a millionth of a point, and repeats a style on every mark. Here a
-style is a class of the chart's own, coordinates are hundredths of a point, a path goes on from where it is
-(`M0 0L10 0L10 5` is `M0 0h10v5`), and groups that say nothing go.
+Matplotlib names every group, writes coordinates to a millionth of a point, and repeats the style on every mark. This
+module turns styles into classes, rounds coordinates to hundredths of a point, makes paths relative (`M0 0L10 0L10 5`
+becomes `M0 0h10v5`), and removes groups without attributes.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ _POINTER = re.compile(r"(?<=#)[\w.:-]+")
 
 
 def compact(svg: str, name: str) -> str:
-    """The drawing, with a style sheet that is limited to it. svg: its title first, no namespaces."""
+    """Return the compact drawing, with a style sheet that applies to it alone.
+
+    svg: must have no namespaces, and the title as its first element.
+    """
     root = ET.fromstring(svg)  # noqa: S314  (Matplotlib wrote it)
-    root.set("id", f"{name}-chart")  # a page has a figure of that name
+    root.set("id", f"{name}-chart")  # the page's <figure> already has the bare name as its id
     ids = _ids(root, name)
     classes: dict[str, str] = {}
     for element in root.iter():
@@ -32,12 +35,12 @@ def compact(svg: str, name: str) -> str:
     sheet = ET.Element("style")
     sheet.text = "".join(f"#{name}-chart .{class_}{{{style}}}" for style, class_ in classes.items())
     root.insert(1, sheet)
-    # An element a line, so that a diff shows what moved.
+    # One element per line keeps diffs readable.
     return ET.tostring(root, encoding="unicode").replace(" />", "/>").replace("><", ">\n<")
 
 
 def _ids(root: ET.Element, name: str) -> dict[str, str]:
-    """What is pointed at by its id -> a short one."""
+    """Map each id that something refers to, to a short one."""
     pointed_at = {
         id_ for element in root.iter() for value in element.attrib.values() for id_ in _POINTER.findall(value)
     }
@@ -46,13 +49,13 @@ def _ids(root: ET.Element, name: str) -> dict[str, str]:
 
 
 def _shorten(given: dict[str, str], ids: dict[str, str], classes: dict[str, str]) -> None:
-    """Shorten an element's attributes in place; `classes` gains its style."""
+    """Shorten an element's attributes in place and add its style to `classes`."""
     id_ = given.pop("id", "")
     if id_ in ids:
         given["id"] = ids[id_]
     for key in given:
         given[key] = _POINTER.sub(lambda found: ids.get(found[0], found[0]), given[key])
-    # A clipping path is repeated as often as a style, and may be a part of it.
+    # A clipping path repeats as often as a style, and CSS allows it as part of one.
     clip = given.pop("clip-path", "")
     style = "; ".join(filter(None, (given.pop("style", ""), clip and f"clip-path: {clip}")))
     if style:
@@ -66,7 +69,7 @@ def _shorten(given: dict[str, str], ids: dict[str, str], classes: dict[str, str]
 
 
 def _path(absolute: str) -> str:
-    """Matplotlib's path, each of its coordinates rounded, with lines and curves relative to the point before."""
+    """Return Matplotlib's path with rounded coordinates, lines and curves relative to the previous point."""
     x = y = first_x = first_y = 0
     written = before = ""
     for command, numbers in re.findall(r"([A-Zz])([^A-Zz]*)", absolute):
@@ -82,7 +85,7 @@ def _path(absolute: str) -> str:
             moved = [(to_x - x, to_y - y) for to_x, to_y in points]
             x, y = points[-1]
             command, steps = _step(command, moved)
-            # A repeated command is left out, and a minus separates as well as a space.
+            # SVG allows omitting a repeated command, and a minus sign separates numbers as a space does.
             written += command if command != before else "" if steps[0] < 0 else " "
             written += " ".join(map(_decimal, steps)).replace(" -", "-")
         before = command
@@ -90,7 +93,7 @@ def _path(absolute: str) -> str:
 
 
 def _step(command: str, moved: list[tuple[int, int]]) -> tuple[str, list[int]]:
-    """A line or a curve as a relative command with its numbers."""
+    """Return a line or a curve as a relative command and its numbers."""
     if command == "L":
         ((right, down),) = moved
         if not down:
@@ -101,14 +104,14 @@ def _step(command: str, moved: list[tuple[int, int]]) -> tuple[str, list[int]]:
 
 
 def _decimal(hundredths: int) -> str:
-    """`-50` is -.5."""
+    """Format hundredths as a decimal: -50 as `-.5`."""
     whole, rest = divmod(abs(hundredths), 100)
     text = f"{whole or ''}.{rest:02}".rstrip("0").rstrip(".") or "0"
     return f"-{text}" if hundredths < 0 else text
 
 
 def _drop_groups(parent: ET.Element) -> None:
-    """Put what is in a group without attributes in the group's place."""
+    """Replace every group without attributes by its children, and remove empty `defs`."""
     kept: list[ET.Element] = []
     for child in parent:
         _drop_groups(child)

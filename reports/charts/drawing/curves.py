@@ -1,4 +1,4 @@
-"""Curves over the size of the graph, one for every engine and interpreter: what both growth charts share."""
+"""Curves over the size of the graph, one for each engine and interpreter: shared by both growth charts."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from reports.charts.drawing.labels import label_column
 from reports.measured.table import in_order
 
 _NAMES_SHARE = 0.24
-"""Of the chart's width, for the engines' names right of their curves."""
+"""Share of the chart's width for the engines' names right of their curves."""
 
 CAPTION = (
-    "Each mark is one mlp-… workload; both axes are logarithmic, and the grey line is growth in proportion to the "
-    "graph. A colour is an engine, a shape and a kind of line an interpreter."
+    "Each mark is one mlp-… workload. Both axes are logarithmic; the grey line is growth in proportion to the graph. "
+    "A colour is an engine; a shape and a line style are an interpreter."
 )
 
 
@@ -35,9 +35,9 @@ def draw_curves(
     text: Callable[[float], str],
     names: Mapping[tuple[str, str], str] | None = None,
 ) -> None:
-    """Draw a column of `reports.sections.growth.points` over the tape's rows.
+    """Draw a column of `reports.sections.growth.points` over the number of tape rows.
 
-    text: a tick of that column as people read it; names: of curves, by engine and interpreter, if not their engine's.
+    text: formats a tick of that column. names: names of curves by engine and interpreter, if not the engine's.
     """
     points = points[points[column].notna()]
     if points.empty:
@@ -74,7 +74,7 @@ def draw_curves(
 
 
 def _proportion(axes: Axes, points: pd.DataFrame, column: str) -> None:
-    """A line of slope 1 that ends at the middle of the largest graph's values."""
+    """Draw a line of slope 1 that ends at the median value of the largest graph."""
     largest = points["tape_rows"].max()
     middle = points.loc[points["tape_rows"] == largest, column].median()
     ends = [points["tape_rows"].min(), largest]
@@ -84,7 +84,7 @@ def _proportion(axes: Axes, points: pd.DataFrame, column: str) -> None:
 def _end(
     points: pd.DataFrame, column: str, engine: str, names: Mapping[tuple[str, str], str]
 ) -> tuple[float, float, str]:
-    """Where an engine's longest curve ends: its name stands there."""
+    """Return where an engine's longest curve ends, and the name to write there."""
     rows = points[points["engine"] == engine]
     last = rows[rows["tape_rows"] == rows["tape_rows"].max()].iloc[0]
     return float(last["tape_rows"]), float(last[column]), names.get((engine, str(last["interpreter"])), engine)

@@ -1,4 +1,4 @@
-"""Rows of dots, one row an engine and one dot an interpreter: what the charts of speedups and of memory share."""
+"""Rows of dots, one row for each engine and one dot for each interpreter: shared by the speedup and memory charts."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from reports.measured.outcome import IDENTICAL
 from reports.measured.table import each, in_order
 
 _ENGINE_INCHES, _LINE_INCHES = 0.18, 0.13
-"""Height of a row, and of the line that each interpreter has in it."""
+"""Height of a row without lines, and of the line that each interpreter has in it."""
 
 
 def size(rows: pd.DataFrame) -> tuple[float, float]:
-    """Width and height in inches: an engine's row has a line for each interpreter that has a mark in it."""
+    """Width and height in inches: an engine's row has one line for each interpreter with a mark in it."""
     return 8.4, max(2.4, 1.2 + sum(_row_inches(rows).values()))
 
 
 def frame_rows(axes: Axes, rows: pd.DataFrame) -> Callable[[Any], float]:
-    """Rule and name the rows; returns where on y a cell stands: in its engine's row its interpreter's line.
+    """Rule and name the rows; return a function from a cell to its y, its interpreter's line in its engine's row.
 
-    An engine that does not promise identical bits says below its name what it promises.
+    An engine that does not promise identical bits has its promise below its name.
     """
     caveats = {str(row.engine): "" if row.promise == IDENTICAL else f"\n{row.promise}" for row in each(rows)}
     places: dict[tuple[str, str], float] = {}
@@ -46,10 +46,10 @@ def frame_rows(axes: Axes, rows: pd.DataFrame) -> Callable[[Any], float]:
 
 
 def mark(axes: Axes, table: pd.DataFrame, row: Any, x: float, y: float, *, hollow: bool, points: float = 7) -> None:
-    """The mark of a cell: its engine's colour, its interpreter's shape."""
+    """Draw the mark of a cell in its engine's colour and its interpreter's shape."""
     colour, shape = style.engine_colour(table, row.engine), style.interpreter_marker(table, row.interpreter)
     if hollow:
-        # A pale ring on a white page needs an edge, as a dark one does on a dark page.
+        # Without an edge, a pale ring vanishes on a white page and a dark one on a dark page.
         axes.plot(x, y, shape, ms=points, mfc="none", mec=style.TEXT, mew=2.4)
         axes.plot(x, y, shape, ms=points, mfc="none", mec=colour, mew=1.5)
     else:
@@ -57,7 +57,7 @@ def mark(axes: Axes, table: pd.DataFrame, row: Any, x: float, y: float, *, hollo
 
 
 def legend(axes: Axes, table: pd.DataFrame, rows: pd.DataFrame, *, filled: str, hollow: str) -> None:
-    """Interpreters by shape, then what filled and hollow marks are; an empty text has no entry."""
+    """Draw the legend: interpreters by shape, then filled and hollow marks unless their text is empty."""
     handles = [
         _key(interpreter, style.interpreter_marker(table, interpreter), face=style.MUTED, edge=style.TEXT)
         for interpreter in in_order(rows, "interpreter")

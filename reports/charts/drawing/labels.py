@@ -1,7 +1,7 @@
-"""Names beside marks, kept clear of one another. Positions are found in pixels, so limits must be set before.
+"""Labels beside marks, placed so that they don't overlap. Positions are in pixels, so set the axes' limits first.
 
-A library would place less: adjustText leaves names on one another in a crowd, and textalloc, which does not, knows no
-edge within the axes, prints on standard output where no place is free, and has no columns.
+Libraries do less: in a crowd adjustText leaves labels on top of each other. textalloc does not, but it has no columns
+and can't keep to a boundary within the axes, and it prints to standard output if it finds no free place.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ Boxes = NDArray[np.float64]
 
 _OFFSETS = (0, 10, -10, 20, -20, 30, -30, 42, -42, 54, -54, 66, -66, 78, -78, 90, -90)
 _SIDES = ((8, -8), (36, -36), (72, -72))
-"""How far to the right and the left: farther off only where everything near is taken."""
+"""Distances to the right and the left, in points. Farther ones are used only if everything nearer is taken."""
 
 
 def label_column(axes: Axes, labels: Sequence[Label], x: float, *, muted: Collection[str] = ()) -> None:
-    """Write labels under one another at x, in the order of their marks, each as near its mark's height as it gets.
+    """Write labels as a column at x, in the order of their marks, each as near to its mark's height as possible.
 
-    muted: texts that step back.
+    muted: texts to write in grey.
     """
     scale = settle(axes)
     gap = POINTS * 1.3
@@ -46,13 +46,13 @@ def label_column(axes: Axes, labels: Sequence[Label], x: float, *, muted: Collec
 
 
 def spread(wished: Sequence[float], gap: float, *, low: float, high: float) -> list[float]:
-    """Falling heights at least `gap` apart, as near as they get to the wished ones, which must fall too.
+    """Return falling heights at least `gap` apart, as near as possible to the wished ones, which must fall too.
 
-    A heap of labels spreads to both sides of its middle: least squares by pooling adjacent violators (Barlow and
-    others, 1972), after what the gaps take is added back. Kept from low to high where that is room enough, else they
-    leave it at the bottom.
+    Labels that would overlap form a heap, which spreads to both sides of its middle. The heights are the least-squares
+    solution, by pooling adjacent violators (Barlow and others, 1972) after adding back the gaps. They stay between low
+    and high if there is room, and otherwise overflow at the bottom.
     """
-    # Heaps of labels a gap apart, as the mean height of their first labels and their count.
+    # Each heap: the mean height of its labels, gaps added back, and their count.
     heaps: list[tuple[float, int]] = []
     for index, height in enumerate(wished):
         heap, count = height + index * gap, 1
@@ -74,10 +74,10 @@ def label_marks(
     right_of: float | None = None,
     left_of: float | None = None,
 ) -> None:
-    """Write a label beside each mark, moved until it covers no other label and no mark, with a line back if moved.
+    """Write a label beside each mark, where it covers no other label and no mark, with a line to the mark if moved.
 
-    marks: every point to keep clear; lines: points to keep clear where there is room enough; right_of, left_of: the x
-    that no label may reach over.
+    marks: points that no label may cover. lines: points that labels avoid if there is room. right_of, left_of: the x
+    that no label may cross.
     """
     settle(axes)
     taken, crossed = (_around(axes, points) for points in (marks, lines))
@@ -95,7 +95,7 @@ def label_marks(
 
 
 def _around(axes: Axes, points: Sequence[tuple[float, float]]) -> Boxes:
-    """Boxes around marks: left, bottom, right and top of each in pixels."""
+    """Return boxes around marks: left, bottom, right and top of each, in pixels."""
     half = 4 * _pixels_per_point(axes)
     middles: Boxes = axes.transData.transform(np.asarray(points, dtype=float).reshape(-1, 2))
     return np.hstack([middles - half, middles + half])
@@ -111,9 +111,9 @@ def _pixel(axes: Axes, x: float) -> float:
 
 
 def write_along(axes: Axes, label: Label, rise: float) -> list[tuple[float, float]]:
-    """Write a label above or below a level line that starts at its mark; returns points for others to keep clear of.
+    """Write a label above or below a horizontal line that starts at its mark; return points that others must avoid.
 
-    The layout must be settled.
+    Call `settle` first.
     """
     x, y, text = label
     box = _box(axes, label, (_SIDES[0][0], round(rise + math.copysign(POINTS / 2, rise))))
@@ -134,7 +134,7 @@ def write_along(axes: Axes, label: Label, rise: float) -> list[tuple[float, floa
 
 
 def _box(axes: Axes, label: Label, place: tuple[int, int]) -> Bbox:
-    """Where a label would stand; its width is estimated, since the reader's font decides it."""
+    """Return the box of a label at a place. Its width is an estimate, because it depends on the reader's font."""
     scale = _pixels_per_point(axes)
     x, y, text = label
     side, rise = place
@@ -165,7 +165,7 @@ def _write(axes: Axes, label: Label, side: float, rise: float, *, lead: bool, co
 
 
 def settle(axes: Axes) -> float:
-    """Have the layout done, on which positions depend; returns pixels a point."""
+    """Run the figure's layout, on which positions depend; return pixels per point."""
     figure = axes.get_figure(root=True)
     assert figure is not None
     figure.draw_without_rendering()

@@ -1,4 +1,4 @@
-"""Stacked bars, one an engine, below the name of its interpreter: what the charts of samples and of steps share.
+"""Stacked bars, one for each engine, grouped by interpreter: shared by the charts of samples and of steps.
 
 Rows have `engine`, `interpreter`, `group` and `share`; the shares of a bar add up to 1.
 """
@@ -19,12 +19,12 @@ from reports.measured.table import in_order
 from reports.text.figures import share
 
 COLUMNS = 4
-"""Of the legend."""
+"""Columns of the legend."""
 _LEAST = 0.05
-"""Share of a part that has room for its figure."""
+"""Least share with room for its figure."""
 
 Parts = Mapping[str, list[str]]
-"""Part of a bar -> the groups that it stands for."""
+"""Part of a bar -> the groups that it sums up."""
 
 
 def size(table: pd.DataFrame, parts: Parts) -> tuple[float, float]:
@@ -43,7 +43,7 @@ def draw_bars(
     label: str,
     end: Callable[[pd.DataFrame], str] | None = None,
 ) -> None:
-    """Draw the bars and their legend. fixed: colours of some parts; end: from a bar's rows to the text behind it."""
+    """Draw the bars and their legend. fixed: colours of some parts. end: makes the text after a bar from its rows."""
     colours = _colours(parts, fixed)
     heights: dict[float, str] = {}
     height = 0.0
@@ -75,7 +75,7 @@ def draw_bars(
 
 
 def share_of(rows: pd.DataFrame, engine: str, *groups: str) -> float:
-    """What groups take of an engine, together."""
+    """Return the total share of some groups in an engine's bar."""
     return float(rows.loc[(rows["engine"] == engine) & rows["group"].isin(groups), "share"].sum())
 
 

@@ -1,4 +1,4 @@
-"""Chart -> inline SVG: text stays text, black becomes the page's colour, ids are the chart's own, bytes never vary."""
+"""Chart -> inline SVG: text stays text, black becomes the page's colour, ids are unique, and output is reproducible."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9.5,
-    # A name may hold a dollar sign, and is no formula.
+    # A name may contain dollar signs and must not be read as a formula.
     "text.parse_math": False,
     "hatch.linewidth": 0.6,
 }
@@ -29,7 +29,7 @@ STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Drawing:
-    """A chart as a page shows it."""
+    """A drawn chart with the texts that a page shows."""
 
     name: str
     subject: str
@@ -39,7 +39,7 @@ class Drawing:
 
 
 def drawing(name: str, chart: Chart, table: pd.DataFrame) -> Drawing:
-    """Draw one chart of its subject's rows. `name` prefixes its ids, so that charts can share a page."""
+    """Draw one chart from its subject's rows. `name` prefixes all ids, so that charts can share a page."""
     title = chart.title(table)
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
         figure = Figure(figsize=chart.size(table), layout="constrained")
@@ -57,27 +57,27 @@ def written(figure: Figure, name: str, title: str) -> Markup:
 
 
 def standalone(drawn: Drawing) -> str:
-    """The chart as a file of its own, for a README or a slide: it brings the page's colour, light or dark."""
+    """Return the chart as a separate SVG file, for a README or a slide, with text colours for light and dark pages."""
     return alone(drawn.svg, drawn.name)
 
 
 def alone(svg: str, name: str) -> str:
     """The same for the SVG alone."""
     colours = "<style>svg{color:#1a1a1a}@media(prefers-color-scheme:dark){svg{color:#e6e6e6}}</style>"
-    # Nothing beside it needs to be kept apart from its ids and its styles.
+    # A separate file needs no prefix on ids and styles.
     text = re.sub(rf'(?<=["#]){re.escape(name)}-', "", svg).replace("#chart .", ".")
     head, rest = text.split(">", 1)
     return f'{head} xmlns="http://www.w3.org/2000/svg">{colours}{rest}'
 
 
 def _inline(text: str, name: str, title: str) -> Markup:
-    # Matplotlib's own style sheet would reach the whole page, and its metadata is of no use inside one.
+    # Matplotlib's style sheet would apply to the whole page; its metadata is useless there.
     text = re.sub(r"<style.*?</style>|<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
     text = text.replace("stroke: #000000", "stroke: currentColor").replace("xlink:href", "href")
     width, height = (float(points) for points in re.findall(r'\b(?:width|height)="([\d.]+)pt"', text)[:2])
-    # At least a pixel a point, so that text stays readable on a phone, which scrolls; at most its size on paper.
+    # At least one pixel per point keeps text readable on a phone, which scrolls; at most the size on paper.
     limits = f"min-width: {width:.0f}px; max-width: {width * 4 / 3:.0f}px"
-    # What is black by default has no fill of its own in the file, so it takes the page's colour from here.
+    # Elements that are black by default have no fill attribute; they inherit the page's colour from here.
     head = (
         f'<svg viewBox="0 0 {width:g} {height:g}" style="{limits}" '
         f'role="img" aria-labelledby="{name}-title" fill="currentColor" stroke-linejoin="round">'

@@ -1,4 +1,4 @@
-"""The matrix as tiles, engines down and interpreters across: what both heat maps share."""
+"""The matrix as tiles, with engines as rows and interpreters as columns: shared by both heat maps."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from reports.measured.table import in_order
 Place = tuple[str, str]
 """An engine and an interpreter."""
 
-_MAP = colormaps["cividis"]  # even in lightness, and the same to colour-blind eyes (Nuñez and others, 2018)
+_MAP = colormaps["cividis"]  # uniform in lightness, and the same to colour-blind readers (Nuñez and others, 2018)
 _EDGE = 0.001
-"""So that the ends of the scale differ where all figures are the same."""
+"""Keeps the ends of the scale apart if all figures are the same."""
 
 
 def size(table: pd.DataFrame) -> tuple[float, float]:
@@ -29,9 +29,9 @@ def size(table: pd.DataFrame) -> tuple[float, float]:
 def draw_tiles(
     axes: Axes, table: pd.DataFrame, texts: Mapping[Place, tuple[str, str]], figures: Mapping[Place, float]
 ) -> None:
-    """Draw a tile for each of `texts`, a line and a smaller one below it.
+    """Draw a tile for each entry of `texts`: a line of text and a smaller one below it.
 
-    figures: what gives a tile its colour, on a logarithmic scale, the smallest darkest; without one it is hatched.
+    figures: give a tile its colour, on a logarithmic scale with the smallest darkest. A tile without one is hatched.
     """
     engines, interpreters = in_order(table, "engine"), in_order(table, "interpreter")
     if not engines:

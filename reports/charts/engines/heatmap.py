@@ -1,4 +1,4 @@
-"""The matrix at a glance: every engine on every interpreter, and every hole with its name."""
+"""Heat map of step times: every engine on every interpreter, and the reason for every missing result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SUBJECT = "headline"
 
 
 def title(table: pd.DataFrame) -> str:
-    """The span from the slowest cell to the fastest."""
+    """The range from the slowest cell to the fastest."""
     rows = measured(table)
     if rows.empty:
         return "No cell was measured"
@@ -30,8 +30,8 @@ def title(table: pd.DataFrame) -> str:
 def caption(table: pd.DataFrame) -> str:
     """How to read it."""
     return (
-        "Darker is faster, on a logarithmic scale. A cell says the time of a step and the speedup over baseline on the "
-        "same interpreter. Hatched cells have no result, for the reason they name."
+        "Darker is faster, on a logarithmic scale. A cell shows the time of a step and the speedup over baseline on "
+        "the same interpreter. Hatched cells have no result, for the reason shown."
     )
 
 

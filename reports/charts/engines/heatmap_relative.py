@@ -1,4 +1,4 @@
-"""The matrix against baseline: where an engine gains most, and what its interpreter adds to that."""
+"""Heat map of speedups over baseline: where an engine gains most, and what its interpreter adds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SUBJECT = "headline"
 
 
 def title(table: pd.DataFrame) -> str:
-    """The span of speedups, each on its own interpreter."""
+    """The range of speedups, each on its own interpreter."""
     rows = _rows(table)
     rows = rows[rows["engine"] != BASELINE]
     if rows.empty:
@@ -37,10 +37,10 @@ def title(table: pd.DataFrame) -> str:
 def caption(table: pd.DataFrame) -> str:
     """How to read it."""
     return (
-        f"Darker is a larger speedup over {BASELINE} on the same interpreter, which a cell says first, on a "
-        f"logarithmic scale. Below it, the speedup over {BASELINE} on the reference CPython, where that is another: "
-        "engine and interpreter together. Hatched cells have no speedup: no result, for the reason they name, or "
-        f"no {BASELINE} to compare with."
+        f"The first line of a cell is its speedup over {BASELINE} on the same interpreter; darker is larger, on a "
+        "logarithmic scale. The second line, on other interpreters than the reference CPython, is the speedup over "
+        f"{BASELINE} on the reference: the gain of engine and interpreter together. Hatched cells have no speedup: "
+        f"either no result, for the reason shown, or no {BASELINE} to compare with."
     )
 
 
@@ -51,7 +51,7 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
         cell: _texts(rows[cell]) if cell in rows else (f"no {BASELINE}" if entry.status == MEASURED else entry.text, "")
         for cell, entry in entries(table).items()
     }
-    # The smallest is the darkest.
+    # Tiles draw the smallest figure darkest.
     draw_tiles(axes, table, texts, {cell: 1 / float(row.speedup) for cell, row in rows.items()})
 
 

@@ -1,4 +1,4 @@
-"""The ladder: seconds a step, engine by engine, on each interpreter."""
+"""Time of a step by engine, in the order of the ladder, on each interpreter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SUBJECT = "headline"
 
 
 def title(table: pd.DataFrame) -> str:
-    """The speedup to speak of."""
+    """The best speedup."""
     winner = best(table)
     return f"No engine was measured beside {BASELINE} on one interpreter" if winner is None else faster(winner)
 
@@ -26,9 +26,9 @@ def title(table: pd.DataFrame) -> str:
 def caption(table: pd.DataFrame) -> str:
     """How to read it."""
     return (
-        "A bar is the time of one step, on a logarithmic scale: a shorter bar is a faster engine. Each group is one "
-        f"interpreter, engines in the ladder's order; × is the speedup over {BASELINE} on the same interpreter. "
-        "The line at a bar's end is its 95 % interval, where there is one."
+        "A bar is the time of one step, on a logarithmic scale: shorter is faster. Each group is one interpreter, "
+        f"with engines in the order of the ladder; × is the speedup over {BASELINE} on the same interpreter. "
+        "The line at the end of a bar is its 95 % interval, if it has one."
     )
 
 
@@ -45,7 +45,7 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
         return
     times = results["step_seconds"] if len(results) else pd.Series([1.0])
     low = 10.0 ** (math.floor(math.log10(times.min()) - 0.3))
-    # Room on the right for the text at the end of the longest bar.
+    # Leave room on the right for the text at the end of the longest bar.
     high = times.max() * (times.max() / low) ** 0.3
     shown = entries(table)
     heights: dict[float, str] = {}
@@ -72,7 +72,7 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
                     xerr=style.error_bars(row, "step_seconds"),
                     error_kw={"capsize": 2, "elinewidth": 0.9},
                 )
-                end = max(end, row.step_seconds_high)  # behind the interval's line; of a NaN, max keeps the first
+                end = max(end, row.step_seconds_high)  # past the interval's line; if it is NaN, max keeps `end`
             text = f"{entry.text}, {entry.speedup}" if entry.speedup else entry.text
             axes.annotate(text, (end, height), (7, 0), textcoords="offset points", va="center", fontsize=9)
         height += 1.4

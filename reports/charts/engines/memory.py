@@ -1,4 +1,4 @@
-"""Peak memory of training and of compiling, engine by engine: whether a machine is large enough."""
+"""Peak memory of training and of compiling, by engine: shows whether a machine is large enough."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ SUBJECT = "headline"
 COLUMNS = ("peak_bytes", "peak_compiler_bytes")
 
 _TOUCHING = 0.03
-"""Share of the axis within which two marks touch."""
+"""Two marks closer than this share of the axis touch."""
 
 
 def title(table: pd.DataFrame) -> str:
-    """The span of training's peaks, and the largest compiler."""
+    """The range of peaks while training, and the peak of the largest compiler."""
     rows = _rows(table)
     training, compiling = (rows[rows[column].notna()] for column in COLUMNS)
     if rows.empty:
@@ -43,11 +43,11 @@ def title(table: pd.DataFrame) -> str:
 def caption(table: pd.DataFrame) -> str:
     """How to read it."""
     return (
-        "Further left is less memory, on a logarithmic scale. A filled mark is the largest resident set of the worker, "
-        "which traces, loads and trains. A hollow one is that of the largest compiler it ran; it is no less than the "
-        "worker's own when it started that compiler, since Linux counts a process from before it loads its program. "
-        "The shape is the interpreter's. Engines that do not promise identical bits say below their name what they "
-        "promise."
+        "Further left is less memory, on a logarithmic scale. A filled mark is the peak resident set of the worker, "
+        "which traces, loads and trains. A hollow mark is the peak of the largest compiler that it ran. That is at "
+        "least what the worker had when it started the compiler, because Linux counts a process from the moment it "
+        "forks, before it loads its program. A shape is an interpreter. An engine that does not promise identical "
+        "bits has its promise below its name."
     )
 
 
@@ -68,11 +68,11 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
     height = dots.frame_rows(axes, rows)
     for row in each(rows):
         y = height(row)
-        # Not through the hollow mark, and none between marks that touch.
+        # The line must not cross the hollow mark; marks that touch need no line.
         if abs(math.log(row.peak_bytes / row.peak_compiler_bytes)) > _TOUCHING * math.log(high / low):
             line = {"arrowstyle": "-", "color": style.MUTED, "linewidth": 1.0, "shrinkA": 3.5, "shrinkB": 5}
             axes.annotate("", (row.peak_compiler_bytes, y), (row.peak_bytes, y), arrowprops=line)
-        # The hollow one in front and larger: of two equal peaks both are seen.
+        # The hollow mark is larger and in front, so that both are visible if the peaks are equal.
         dots.mark(axes, table, row, row.peak_bytes, y, hollow=False, points=6)
         dots.mark(axes, table, row, row.peak_compiler_bytes, y, hollow=True, points=9)
     dots.legend(axes, table, rows, filled="training", hollow="compiler")

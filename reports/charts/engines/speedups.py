@@ -1,4 +1,4 @@
-"""Speedups over baseline with their intervals, engine by engine: which are sure, and which may be noise."""
+"""Speedups over baseline with their intervals, by engine: which are significant, and which may be noise."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SUBJECT = "headline"
 
 
 def title(table: pd.DataFrame) -> str:
-    """How many engines are faster, and the span of their speedups, on the reference CPython where it was measured."""
+    """The number of faster engines and the range of their speedups, on the reference CPython if it was measured."""
     rows = _rows(table)
     at_home = rows[rows["on_reference"].astype(bool)]
     rows = rows if at_home.empty else at_home
@@ -24,7 +24,7 @@ def title(table: pd.DataFrame) -> str:
         return f"No engine was measured beside {BASELINE} on one interpreter"
     rows = rows[rows["interpreter"] == in_order(rows, "interpreter")[0]]
     interpreter, number = rows["interpreter"].iloc[0], len(rows)
-    # An interval that holds 1 may be noise; a speedup without one is taken at its word.
+    # A speedup whose interval contains 1 may be noise; one without an interval counts as it is.
     sure = rows[rows["speedup_low"].fillna(rows["speedup"]) > 1]
     if sure.empty:
         return f"No engine is measurably faster than {BASELINE} on {interpreter}"
@@ -41,11 +41,11 @@ def title(table: pd.DataFrame) -> str:
 def caption(table: pd.DataFrame) -> str:
     """How to read it."""
     return (
-        f"A mark is the speedup over {BASELINE} on the same interpreter, on a logarithmic scale, and the bar through "
-        "it its 95 % interval, hidden where the mark is wider; a hollow mark has none, for want of processes. Bars "
-        "that overlap leave open which of two engines is the faster; a bar across the dashed line leaves open whether "
-        f"it is faster than {BASELINE} at all. Engines that do not promise identical bits say below their name what "
-        "they promise."
+        f"A mark is the speedup over {BASELINE} on the same interpreter, on a logarithmic scale. The bar through it is "
+        "its 95 % interval, hidden if the mark is wider; a hollow mark has too few processes for an interval. If the "
+        "bars of two engines overlap, either may be the faster one; if a bar crosses the dashed line, the engine may "
+        f"not be faster than {BASELINE} at all. An engine that does not promise identical bits has its promise below "
+        "its name."
     )
 
 

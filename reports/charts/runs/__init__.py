@@ -1,1 +1,1 @@
-"""Charts of several runs."""
+"""Charts that compare several runs. All other charts show a single run."""

@@ -1,4 +1,4 @@
-"""Speedups of other runs over the first run's: by how much runs disagree, and whether intervals cover it."""
+"""Speedups of several runs relative to the first run's: how much runs disagree, and whether intervals explain it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ORDER = 14
 SUBJECT = "across"
 _ENGINE_INCHES, _LINE_INCHES = 0.18, 0.13
 _NARROWEST = 1.25
-"""The axis reaches at least so far to both sides, or the noise of runs that agree would fill it."""
+"""The axis reaches at least this factor to both sides; otherwise the noise of runs that agree would fill it."""
 
 
 def title(table: pd.DataFrame) -> str:
@@ -30,14 +30,14 @@ def title(table: pd.DataFrame) -> str:
 def caption(table: pd.DataFrame) -> str:
     """How to read it."""
     return (
-        "A mark is a run's speedup over the first run's, on a logarithmic scale, and the bar through it the interval "
-        "of its speedup; a hollow mark has none. Colours are runs, shapes are machines. Bars of one engine that do not "
-        f"overlap are runs that differ; where all engines shifted alike, {BASELINE} did."
+        "A mark is a run's speedup divided by the first run's, on a logarithmic scale. The bar through it is the "
+        "interval of the run's speedup; a hollow mark has none. Colours are runs, shapes are machines. If the bars of "
+        f"one engine do not overlap, its runs differ; if all engines shift by the same factor, {BASELINE} changed."
     )
 
 
 def size(table: pd.DataFrame) -> tuple[float, float]:
-    """Width and height in inches: an engine's row has a line for each run."""
+    """Width and height in inches: an engine's row has one line for each run."""
     return 8.4, max(2.4, 1.0 + 0.2 * len(_legend(table)) / 2 + sum(_heights(table).values()))
 
 
@@ -67,7 +67,7 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
     style.bare(axes, "left", "bottom")
     keys = [_mark(table, run, machine, label=label) for run, machine, label in _legend(table)]
     axes.legend(handles=keys, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
-    axes.set_xlabel("speedup, over the first run's speedup")
+    axes.set_xlabel("speedup divided by the first run's")
 
 
 def _heights(table: pd.DataFrame) -> dict[str, float]:
@@ -91,7 +91,7 @@ def _mark(
     label: str = "",
     hollow: bool = False,
 ) -> Line2D:
-    """A run's mark; its place counts only on the axes, not in a legend."""
+    """Return a run's mark. x and y matter only on the axes, not in a legend."""
     colour = style.series_colour(list(table["run"].cat.categories).index(run))
     shape = style.series_marker(list(dict.fromkeys(table["machine"])).index(machine))
     face, edge = ("none", colour) if hollow else (colour, style.TEXT)

@@ -1,4 +1,4 @@
-"""A speedup from run to run, a strip an engine: its level, what each run said, and where the level changed."""
+"""Speedups from run to run, with a strip for each engine: its level, every run's value, and where the level changed."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ ORDER = 15
 SUBJECT = "history"
 _STRIP_INCHES = 0.5
 _LEAST_REACH = math.log(1.15)
-"""Half the height of a strip is at least so large a factor, or noise would fill it."""
+"""Half the height of a strip is at least this factor, as a logarithm; otherwise noise would fill the strip."""
 _FILLED = 0.8
-"""Of a strip's height what marks may fill."""
+"""Share of a strip's height that marks may fill."""
 _MOST_TICKS = 6
 
 
 def title(table: pd.DataFrame) -> str:
-    """The largest of the newest changes."""
+    """The number of engines whose speedup changed, and the largest of their newest changes."""
     where = f"{table['workload'].iloc[0]} on {table['interpreter'].iloc[0]}"
     changed = table[table["change"].notna()]
     runs = units.count(table["run"].nunique(), "run")
@@ -39,8 +39,8 @@ def title(table: pd.DataFrame) -> str:
 def caption(table: pd.DataFrame) -> str:
     """How to read it."""
     return (
-        "Runs in the order of time, at equal distances. Each strip has a logarithmic scale of its own, on the right is "
-        "the newest level."
+        "Runs are in order of time, at equal distances. Each strip has its own logarithmic scale; the number on the "
+        "right is the newest level."
     )
 
 
@@ -103,12 +103,12 @@ def _mark_change(axes: Axes, x: float, middle: float, change: float) -> None:
 def _name_runs(axes: Axes, table: pd.DataFrame) -> None:
     runs = table.drop_duplicates("run").sort_values("place")
     every = -(-len(runs) // _MOST_TICKS)
-    # Counted from the newest, which is always named.
+    # Count from the newest run, so that it is always named.
     shown = runs.iloc[::-1].iloc[::every]
     axes.set_xticks(shown["place"].to_list(), [_moment(str(run)) for run in shown["run"]])
 
 
 def _moment(run: str) -> str:
-    """A run's name on two lines: its day, and the rest."""
+    """Return a run's name on two lines: the day, and the rest."""
     day, _, rest = run.partition("T")
     return f"{day}\n{rest}" if rest else run

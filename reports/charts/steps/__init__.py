@@ -1,1 +1,1 @@
-"""Charts of what happens within a training."""
+"""Charts of single trainings: losses, run sequences and profiles. Medians over processes are in `charts.engines`."""

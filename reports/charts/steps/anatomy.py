@@ -1,4 +1,4 @@
-"""Where the time of a step goes: building, ordering, forward, backward, update, freeing, collecting, by engine."""
+"""Where the time of a step goes, by engine: building, ordering, forward, backward, update, freeing, collecting."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COLOURS = {
 
 
 def title(table: pd.DataFrame) -> str:
-    """The largest parts of the first engine."""
+    """The two largest parts of the first engine's step."""
     if table.empty:
         return "No step was taken apart"
     at_home = table[table["on_reference"].astype(bool)]
@@ -40,8 +40,8 @@ def caption(table: pd.DataFrame) -> str:
     """How to read it."""
     workload = f" on {table['workload'].iloc[0]}" if len(table) else ""
     return (
-        f"A bar is a step of one engine{workload}, parted by what it does; behind it stands how long the whole step "
-        "takes. Collections are taken out of the parts that they interrupt."
+        f"A bar is one step of an engine{workload}, divided into its parts; to its right is the time of the whole "
+        "step. The time of a garbage collection is subtracted from the part that it interrupts."
     )
 
 
@@ -59,4 +59,4 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
     def whole(rows: pd.DataFrame) -> str:
         return units.duration(float(rows["step_seconds"].iloc[0]))
 
-    stacked.draw_bars(axes, table, _PARTS, _COLOURS, label="of a step", end=whole)
+    stacked.draw_bars(axes, table, _PARTS, _COLOURS, label="share of a step", end=whole)

@@ -1,4 +1,4 @@
-"""Loss against seconds, compiling included: what a person feels who trains."""
+"""Loss against seconds, compile time included: how long a user waits for the loss to fall."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ ORDER = 3
 SUBJECT = "losses"
 
 _LEAN = 45.0
-"""Degrees by which names lean, to stand side by side."""
+"""Slant of the names in degrees, so that they fit side by side."""
 _LETTER = 0.6
-"""Width of a letter over its height."""
+"""Ratio of a letter's width to its height."""
 
 
 def title(table: pd.DataFrame) -> str:
-    """Who is first to halve the loss."""
+    """The engine that is first to halve the loss."""
     rows = _rows(table)
     if rows.empty:
         return "No loss was recorded"
@@ -41,11 +41,12 @@ def caption(table: pd.DataFrame) -> str:
     """How to read it."""
     workload = f" of {table['workload'].iloc[0]}" if len(table) else ""
     return (
-        f"The training loss{workload} at so many seconds, on a logarithmic axis: compile time, then steps, from "
-        "medians. Further left is sooner; a curve starts when its engine has compiled, and ends with the training "
-        f"that was timed. A mark is the mean of {POINTS_A_MEAN} or more recorded losses; a curve of fewer is one mark. "
-        "Engines that compute identical bits have the same losses at the same step, and share what all of them "
-        "recorded. One curve an engine: on the reference CPython, or where it was not measured there, the fastest."
+        f"The training loss{workload} against time, on a logarithmic axis: compile time, then steps, from medians. "
+        "Further left is sooner. A curve starts when its engine has compiled, and ends with the training that was "
+        f"timed. A mark is the mean of {POINTS_A_MEAN} or more recorded losses; a curve with fewer is a single mark. "
+        "Engines that compute identical bits have the same loss at each step, so they share the losses that any of "
+        "them recorded. An engine has one curve: on the reference CPython or, if it was not measured there, on its "
+        "fastest interpreter."
     )
 
 
@@ -90,14 +91,14 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
 
 
 def _names(axes: Axes, starts: list[Label], height: float) -> None:
-    """Write each curve's name above its start, leaning, as near as its neighbours let it."""
+    """Write each curve's name slanted above its start, as near as its neighbours allow."""
     scale = settle(axes)
     starts = sorted(starts)
     gap = POINTS * 1.2 / math.sin(math.radians(_LEAN))
     frame = axes.get_window_extent()
     right = frame.x1 / scale - _inches(starts[-1][2]) * 72
     wished = [-float(axes.transData.transform(start[:2])[0]) / scale for start in starts]
-    # Falling, as heights are, so from right to left.
+    # `spread` takes falling heights; negated x positions of sorted starts fall too.
     places = spread(wished, gap, low=-max(right, -wished[-1]), high=-frame.x0 / scale)
     for (x, y, name), place, wish in zip(starts, places, wished, strict=True):
         _, mark = axes.transData.transform((x, y)) / scale
@@ -123,7 +124,7 @@ def _names(axes: Axes, starts: list[Label], height: float) -> None:
 
 
 def _inches(name: str) -> float:
-    """Height, and width, of a leaning name."""
+    """Return the height of a slanted name, which is also its width."""
     return len(name) * POINTS * _LETTER * math.sin(math.radians(_LEAN)) / 72
 
 

@@ -1,4 +1,4 @@
-"""Memory over time: a panel an interpreter, a line an engine."""
+"""Memory over time, with a panel for each interpreter and a line for each engine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SUBJECT = "memory-over-time"
 
 _PANEL_INCHES = 2.3
 _COLUMNS = 6
-"""Of the legend."""
+"""Columns of the legend."""
 
 
 def title(table: pd.DataFrame) -> str:
@@ -31,9 +31,9 @@ def caption(table: pd.DataFrame) -> str:
     """How to read it."""
     workload = f" on {table['workload'].iloc[0]}" if len(table) else ""
     return (
-        f"Resident memory of the process while it trains{workload}. A saw-tooth is the garbage collector: memory goes "
-        "up until it runs. A leak would raise the floor, the lowest points, from left to right. A long straight line "
-        "has no reading in it: on CPython a collection lets no other thread run."
+        f"Resident memory of the process while it trains{workload}. A sawtooth is the garbage collector: memory grows "
+        "until it runs. A leak would raise the lowest points from left to right. A long straight line has no readings "
+        "in it: on CPython, no other thread runs during a collection."
     )
 
 

@@ -1,4 +1,4 @@
-"""Where perf's samples fall: by group of functions, engine by engine, on each interpreter."""
+"""Shares of perf's samples by group of functions, for each engine and interpreter."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ SUBJECT = "samples"
 
 REST = "others"
 _NAMED = 9
-"""Groups with a colour of their own, beside the collector."""
+"""Number of groups with their own colour, besides the collector."""
 
 
 def title(table: pd.DataFrame) -> str:
-    """What the collector takes of the first engine, and of the last variant of it that was seen."""
+    """The garbage collector's share in the first engine, and in the last variant of it that was profiled."""
     if table.empty:
         return "perf saw nothing"
     at_home = table[table["on_reference"].astype(bool)]
@@ -37,8 +37,9 @@ def caption(table: pd.DataFrame) -> str:
     """How to read it."""
     workload = f" on {table['workload'].iloc[0]}" if len(table) else ""
     return (
-        f"A bar is all of perf's samples of one engine{workload}, parted by what the interrupted function does; groups "
-        f"stand in one order, the collector first, then the largest over all bars; small ones are among the {REST}."
+        f"A bar is all of perf's samples of one engine{workload}, divided by what the interrupted function does. All "
+        "bars have the groups in the same order: the collector first, then the others, largest over all bars first. "
+        f"Small groups are among the {REST}."
     )
 
 
@@ -53,12 +54,12 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
         style.nothing_to_draw(axes, "perf saw nothing.")
         return
     stacked.draw_bars(
-        axes, table, _parts(table), {COLLECTOR: style.COLLECTOR, REST: style.MUTED}, label="of all samples"
+        axes, table, _parts(table), {COLLECTOR: style.COLLECTOR, REST: style.MUTED}, label="share of all samples"
     )
 
 
 def _parts(table: pd.DataFrame) -> dict[str, list[str]]:
-    """Groups that a part of a bar stands for: the collector, the largest of the others, and the rest in one."""
+    """Return the groups in each part of a bar: the collector, the largest others, and all the rest as one part."""
     totals = table.groupby("group", sort=False)["share"].sum()
     totals = totals[totals > 0].sort_values(ascending=False, kind="stable")
     named = [str(group) for group in totals.index if group not in (COLLECTOR, REST)]

@@ -1,4 +1,4 @@
-"""Run sequences: whether the values of a process had settled when they began to count."""
+"""Run sequences: shows whether a process had settled before its values were timed."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ ORDER = 10
 SUBJECT = "sequences"
 
 _NOTABLE = 1.1
-"""A value farther than this factor from the cell's time of a step is worth a remark."""
+"""A curve with a value farther than this factor from the cell's time of a step has a colour and a name."""
 _WIDE = 3.0
-"""From this factor between the smallest and the largest value on, the axis is logarithmic."""
+"""The axis is logarithmic if the largest value exceeds the smallest by this factor."""
 _RING: dict[str, Any] = {
     "linestyle": "none",
     "marker": "o",
@@ -48,12 +48,12 @@ def caption(table: pd.DataFrame) -> str:
     """How to read it."""
     workload = f" of {table['workload'].iloc[0]}" if len(table) else ""
     return (
-        f"The values{workload} that a process took, one after another, over the cell's time of a step; medians over "
-        "processes. Dashed: warm-up, which is left out of that time. A solid part that still falls may have been timed "
-        "too soon. Even value 1 is not a process's first step: those that count how many steps make a value come "
-        "before it. A colour is an engine, a shape an interpreter; an engine's name stands where it is farthest from "
-        f"1, and cells that stay within a factor of {_NOTABLE} are grey. Just-in-time interpreters, and one CPython to "
-        "compare them with. A ring stands where every process of a cell has settled, by changepoints: see "
+        f"Successive values{workload} of a process, divided by the cell's time of a step; medians over processes. The "
+        "dashed part is warm-up, which that time excludes. If the solid part still falls, it may have been timed too "
+        "soon. Value 1 is not a process's first step: it follows the steps that find out how many steps make up a "
+        "value. A colour is an engine, a shape an interpreter. An engine's name is where its curve is farthest from 1; "
+        f"cells that stay within a factor of {_NOTABLE} are grey. The chart shows just-in-time interpreters, and one "
+        "CPython for comparison. A ring marks where every process of a cell has settled, by changepoint analysis: see "
         f"docs/statistics.md. {settling(table)}"
     ).rstrip()
 
@@ -86,7 +86,7 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
 
 
 def _distance(row: Any) -> float:
-    """From the cell's time of a step, either way."""
+    """Return the distance from the cell's time of a step in either direction, as a logarithm."""
     return abs(math.log(row.relative))
 
 
@@ -123,7 +123,7 @@ def _line(axes: Axes, table: pd.DataFrame, curve: pd.DataFrame, *, notable: bool
         **({"path_effects": style.EDGE, "zorder": 2.5} if notable else {"alpha": 0.6}),
     }
     warming = int(curve["warm_up"].sum())
-    # Up to the first value that counts, so that the line has no gap.
+    # The dashed part reaches to the first timed value, so that the line has no gap.
     parts = ((curve.iloc[: warming + 1], (0, (3, 2))), (curve.iloc[warming:], "-")) if warming else ((curve, "-"),)
     for part, linestyle in parts:
         axes.plot(part["number"], part["relative"], linestyle=linestyle, **options)

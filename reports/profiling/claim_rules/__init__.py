@@ -1,5 +1,6 @@
-"""Rules that decide whether a published claim holds: profiles of one interpreter and workload -> a finding.
+"""Rules that decide whether a published claim holds, one file per kind of profile: each maps the profiles of one
+interpreter and workload to a finding. The claims themselves, with the rule for each, are in
+reports/profiling/published_claims.py.
 
-A rule decides by figures of the profiles alone; knowledge of an interpreter's insides only explains a figure. Each file
-holds the rules about one kind of profile: lines, symbols, the interpreters' own accounts, compilers, steps, memory.
+A rule decides by the profiles' figures alone; knowledge of an interpreter's internals only explains a figure.
 """

@@ -1,4 +1,4 @@
-"""Rules about what interpreters tell of themselves: CPython's collector, PyPy's compiler."""
+"""Rules about what interpreters report themselves: CPython on its collector, PyPy on its compiler."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from results.profile import CollectorProfile, JitProfile
 
 
 def counting_frees_the_graph(index: ProfileIndex, pair: Pair) -> Finding:
-    """The interpreter's own account, of `baseline` and `hoisted`."""
+    """Compare what `baseline` and `hoisted` leave to the collector, as the interpreter reports it."""
     profiles = {engine: find(index, pair, engine, CollectorProfile) for engine in (LADDER[0], LADDER[-1])}
     collected = {}
     for engine, profile in profiles.items():
@@ -21,17 +21,17 @@ def counting_frees_the_graph(index: ProfileIndex, pair: Pair) -> Finding:
     shares = {engine: share(profile.share) for engine, profile in profiles.items() if profile}
     figures = (
         f"a step leaves {before:,.0f} objects that only the collector can free in {first}, {after:,.0f} in {last}; "
-        f"it takes {shares[first]} of wall time in {first}, {shares[last]} in {last}"
+        f"the collector takes {shares[first]} of wall time in {first}, {shares[last]} in {last}"
     )
     if before < 1:
         return Finding(NOT_SEEN, figures, f"{first} leaves nothing to the collector")
     if after <= REMAINS * before:
         return Finding(HOLDS, figures)
-    return Finding(DOES_NOT, figures, f"{share(after / before)} of it is left")
+    return Finding(DOES_NOT, figures, f"{share(after / before)} of them are left")
 
 
 def generated_python_is_compiled(index: ProfileIndex, pair: Pair) -> Finding:
-    """PyPy's own account of generated Python."""
+    """Check PyPy's JIT profiles of the engines that run generated Python."""
     profiles = index.by_pair(JitProfile).get(pair, {})
     generated = {engine: profile for engine, profile in profiles.items() if is_generated(engine)}
     if not generated:
@@ -44,7 +44,7 @@ def generated_python_is_compiled(index: ProfileIndex, pair: Pair) -> Finding:
     for profile in refused:
         if too_long(profile):
             aborts = ", ".join(f"{reason} {count:,}" for reason, count in profile.aborts.items())
-            reasons.append(f"{profile.cell.engine} meets the limit of a trace's length ({aborts})")
+            reasons.append(f"{profile.cell.engine} reaches the length limit of a trace ({aborts})")
         else:
-            reasons.append(f"of {profile.cell.engine} neither a loop nor a bridge was compiled")
+            reasons.append(f"no loop or bridge of {profile.cell.engine} was compiled")
     return Finding(DOES_NOT, figures, "; ".join(reasons))

@@ -1,4 +1,4 @@
-"""Rules about what C compilers tell of their own work."""
+"""Rules about what C compilers report: the time of their passes, and the instructions they fused."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from results.profile import CompilerProfile
 ARRAYS, GLOBALS = "clang-O1-published", "clang-O1-whole-globals"
 FUSING = "clang-O1-published-fma"
 FEW = 0.5
-"""Of the sums that could be fused: fewer is "not often"."""
+"""Fraction of the fusable sums; fusing fewer counts as "not often"."""
 LONG = 0.25
-"""Of a compiler's time: a pass with more of it takes long."""
+"""Share of a compiler's time from which a pass counts as slow."""
 
 _SROA = re.compile(r"^SROA", re.IGNORECASE)
 _REGISTERS = re.compile(r"register alloc|regalloc", re.IGNORECASE)
 
 
 def arrays_are_slow_by_sroa(index: ProfileIndex, pair: Pair) -> Finding:
-    """Clang's own account of the published form."""
+    """Clang's passes on the published form."""
     return _takes_long(index, pair, ARRAYS, _SROA, "SROA")
 
 
 def globals_are_slow_by_registers(index: ProfileIndex, pair: Pair) -> Finding:
-    """Clang's own account of one function a pass, with a global for each value."""
+    """Clang's passes on one function per pass, with a global for each value."""
     return _takes_long(index, pair, GLOBALS, _REGISTERS, "register allocation")
 
 
 def fusing_is_unlikely(index: ProfileIndex, pair: Pair) -> Finding:
-    """What the published form offers for fusing, and what Clang fuses."""
+    """Compare the sums that Clang could fuse in the published form with those it fuses."""
     profile = find(index, pair, FUSING, CompilerProfile)
     if profile is None:
         return missing(index, pair, "compiler", FUSING)

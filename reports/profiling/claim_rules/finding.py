@@ -1,4 +1,4 @@
-"""What every rule uses: a finding and its conclusion, the search for a profile, and the thresholds."""
+"""Shared by all rules: a finding with its conclusion, the search for a profile, and common thresholds."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from results.record import BASELINE, Cell
 LADDER = (BASELINE, "tuple", "slots", "hoisted")
 """The published variants."""
 TOLERANCE = 0.05
-"""Between a published share and ours: it was another machine, another interpreter."""
+"""Allowed difference between a published share and ours, because machine and interpreter differ."""
 ABOUT = 2.0
-"""Factor within which a time or a rate is "about" the published one: it was another machine."""
+"""Factor within which a time or a rate is "about" the published one, because the machine differs."""
 MARGIN = 0.01
-"""Between two shares below which neither is the larger one."""
+"""Least difference between two shares for one to count as larger."""
 LEAST = 0.002
-"""A symbol with a smaller share is not there."""
+"""A symbol with a smaller share counts as absent."""
 REMAINS = 0.1
-"""Of a symbol's share before; with more than that left it was not removed."""
+"""Fraction of a symbol's previous share; with more left, the symbol was not removed."""
 
 Conclusion = Literal["holds", "does not hold", "not seen", "cannot be tested here"]
 HOLDS: Final = "holds"
 DOES_NOT: Final = "does not hold"
 NOT_SEEN: Final = "not seen"
 CANNOT: Final = "cannot be tested here"
-"""Only where no profiler can run: on an interpreter that can't be installed."""
+"""Only for an interpreter that cannot be installed, so no profiler can run."""
 
 Kind = TypeVar("Kind", bound=Profile)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What becomes of a claim on one interpreter and workload."""
+    """The conclusion about a claim on one interpreter and workload, with the figures behind it."""
 
     conclusion: Conclusion
     figures: str = ""
     reason: str = ""
-    """Why it does not hold, was not seen, or cannot be tested."""
+    """Why the claim does not hold, was not seen, or cannot be tested."""
 
 
 def find(index: ProfileIndex, pair: Pair, engine: str, kind: type[Kind]) -> Kind | None:
-    """The measured profile of that kind."""
+    """Return the engine's measured profile of that kind; None if there is none."""
     return index.by_pair(kind).get(pair, {}).get(engine)
 
 
 def missing(index: ProfileIndex, pair: Pair, profiler: str, engine: str) -> Finding:
-    """Why there is none."""
+    """Finding for an engine without a measured profile, with the reason."""
     return Finding(NOT_SEEN, reason=index.why_not(Cell(engine=engine, interpreter=pair[0], workload=pair[1]), profiler))
 
 
 def of_skybison(index: ProfileIndex, pair: Pair) -> Finding:
-    """Nothing can be said of it."""
+    """Finding for every claim about Skybison: it cannot be tested."""
     return Finding(CANNOT, reason="Skybison is no longer maintained and cannot be installed")

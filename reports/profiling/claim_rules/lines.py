@@ -19,7 +19,7 @@ _ZIP = re.compile(r"\bzip\(self\.w, x\)")
 
 
 def allocation_is_hottest(index: ProfileIndex, pair: Pair) -> Finding:
-    """Scalene on `baseline`."""
+    """Scalene on `baseline`: the ranks of the lines that make a Value and the set of children."""
     profile = find(index, pair, BASELINE, LineProfile)
     if profile is None:
         return missing(index, pair, "scalene", BASELINE)
@@ -33,12 +33,12 @@ def allocation_is_hottest(index: ProfileIndex, pair: Pair) -> Finding:
     if large:
         total = sum(line.allocated_bytes for line in large)
         figures.append(
-            f"{quoted(large[0].source)} allocates most, {share(large[0].allocated_bytes / total)} of all bytes"
+            f"{quoted(large[0].source)} allocates the most, {share(large[0].allocated_bytes / total)} of all bytes"
         )
     if 0 in (creation, children) and max(creation, children) < HOTTEST and min(creation, children) >= 0:
         return Finding(HOLDS, "; ".join(figures))
     if creation and children:
-        reason = f"the hottest line is another one: {quoted(hot[0].source)}"
+        reason = f"the hottest line is a different one: {quoted(hot[0].source)}"
     else:
         cold = "the set of children" if creation == 0 else "making a Value"
         reason = f"{cold} is not among the {HOTTEST} hottest lines"
@@ -46,7 +46,7 @@ def allocation_is_hottest(index: ProfileIndex, pair: Pair) -> Finding:
 
 
 def adding_and_multiplying_allocate(index: ProfileIndex, pair: Pair) -> Finding:
-    """Scalene on `baseline`: bytes by line."""
+    """Scalene on `baseline`: the ranks, by allocated bytes, of the lines that make the Values of + and *."""
     profile = find(index, pair, BASELINE, LineProfile)
     if profile is None:
         return missing(index, pair, "scalene", BASELINE)
@@ -68,11 +68,13 @@ def adding_and_multiplying_allocate(index: ProfileIndex, pair: Pair) -> Finding:
     if not low:
         return Finding(HOLDS, figures)
     lines = " and ".join(low)
-    return Finding(DOES_NOT, figures, f"what makes the Value of {lines} is not among the {HOTTEST} that allocate most")
+    return Finding(
+        DOES_NOT, figures, f"no line that makes a Value of {lines} is among the {HOTTEST} that allocate most"
+    )
 
 
 def zip_in_the_neuron_is_hot(index: ProfileIndex, pair: Pair) -> Finding:
-    """Scalene on `baseline`: the line of `Neuron.__call__`."""
+    """Scalene on `baseline`: the rank of the line with the zip in `Neuron.__call__`."""
     profile = find(index, pair, BASELINE, LineProfile)
     if profile is None:
         return missing(index, pair, "scalene", BASELINE)
@@ -87,7 +89,7 @@ def zip_in_the_neuron_is_hot(index: ProfileIndex, pair: Pair) -> Finding:
 
 
 def tuples_spread_the_profile(index: ProfileIndex, pair: Pair) -> Finding:
-    """Scalene on `baseline` and `tuple`."""
+    """Scalene on `baseline` and `tuple`: the shares of their largest lines."""
     tops = []
     for engine in LADDER[:2]:
         profile = find(index, pair, engine, LineProfile)
@@ -104,14 +106,14 @@ def tuples_spread_the_profile(index: ProfileIndex, pair: Pair) -> Finding:
     same = "the same line leads both" if before.source == after.source else "another line takes the lead"
     native = share(after.native / after.cpu)
     reason = (
-        f"{same}, and its share has not gone down by a point; {native} of that line's time is native code, with the "
-        "collections that happened on it"
+        f"{same}, and its share has not fallen by a point; {native} of that line's time is native code, including "
+        "collections that ran during it"
     )
     return Finding(DOES_NOT, figures, reason)
 
 
 def _first(lines: list[Line], fits: Callable[[Line], bool]) -> int:
-    """Rank of the first line that fits, from 0; -1 where none does."""
+    """Return the rank of the first line that fits, from 0; -1 if none does."""
     return next((rank for rank, line in enumerate(lines) if fits(line)), -1)
 
 

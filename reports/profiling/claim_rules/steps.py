@@ -1,4 +1,4 @@
-"""Rules about the anatomy of a step: how long its parts take, and how long the whole of it takes on PyPy."""
+"""Rules about the anatomy of a step: the time of its parts, and the time of a whole step on PyPy."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from results.profile import AnatomyProfile, JitProfile, SymbolProfile
 from results.record import BASELINE
 
 SECOND = 1.0
-"""A forward pass of one image, as published."""
+"""Published seconds for a forward pass of one image."""
 COUPLE = 2.0
-"""Images per second on PyPy, as published."""
+"""Published images per second on PyPy."""
 MASSIVE = 2.0
-"""Factor from which on a speedup counts as massive."""
+"""Factor from which a speedup counts as massive."""
 ON_TOP = 0.1
-"""Of the forward pass: a backward pass that takes less is nothing to speak of."""
+"""Share of the forward pass below which a backward pass is negligible."""
 PAINFUL = 0.1
-"""Share of a step from which on a part is a pain point."""
+"""Share of a step from which a part is a pain point."""
 MOST = 0.5
-"""Share of a step that all pain points take together, at least."""
+"""Least share of a step for all pain points together."""
 
 _SETS = "sets"
 """A group of perf's symbols."""
 _FREEING = ("collector", "free")
-"""What takes Values away again: by tracing and by counting references."""
+"""Parts that free Values: by tracing and by reference counting."""
 
 
 def forward_pass_takes_a_second(index: ProfileIndex, pair: Pair) -> Finding:
-    """The anatomy of `baseline`."""
+    """The anatomy of `baseline`: building and computing."""
     profile = find(index, pair, BASELINE, AnatomyProfile)
     if profile is None:
         return missing(index, pair, "anatomy", BASELINE)
@@ -40,22 +40,22 @@ def forward_pass_takes_a_second(index: ProfileIndex, pair: Pair) -> Finding:
 
 
 def backward_pass_comes_on_top(index: ProfileIndex, pair: Pair) -> Finding:
-    """The anatomy of `baseline`."""
+    """The anatomy of `baseline`: ordering and backward, beside the forward pass."""
     profile = find(index, pair, BASELINE, AnatomyProfile)
     if profile is None:
         return missing(index, pair, "anatomy", BASELINE)
     forward, backward = forward_pass(profile), backward_pass(profile)
     figures = (
-        f"a backward pass takes {units.duration(backward)}, {share(backward / forward) if forward else 'all'} of what "
-        f"the forward pass takes: {parts_of_pass(profile, 'order', 'backward')}"
+        f"a backward pass takes {units.duration(backward)}, {share(backward / forward) if forward else 'all'} of the "
+        f"forward pass's time: {parts_of_pass(profile, 'order', 'backward')}"
     )
     if backward >= ON_TOP * forward:
         return Finding(HOLDS, figures)
-    return Finding(DOES_NOT, figures, "it is nothing to speak of beside the forward pass")
+    return Finding(DOES_NOT, figures, "it is negligible beside the forward pass")
 
 
 def pypy_takes_a_couple_per_second(index: ProfileIndex, pair: Pair) -> Finding:
-    """The time of a step of `baseline`, warmed up."""
+    """The time of a warmed-up step of `baseline`."""
     found, profiler = _steady(index, pair, BASELINE)
     if BASELINE not in found:
         return missing(index, pair, "anatomy", BASELINE)
@@ -65,7 +65,7 @@ def pypy_takes_a_couple_per_second(index: ProfileIndex, pair: Pair) -> Finding:
 
 
 def hoisting_speeds_up_pypy(index: ProfileIndex, pair: Pair) -> Finding:
-    """The time of a step of `baseline` and of `hoisted`, warmed up, by the same profiler."""
+    """The times of a warmed-up step of `baseline` and of `hoisted`, by the same profiler."""
     first, last = LADDER[0], LADDER[-1]
     found, profiler = _steady(index, pair, first, last)
     if not found:
@@ -81,7 +81,7 @@ def hoisting_speeds_up_pypy(index: ProfileIndex, pair: Pair) -> Finding:
 
 
 def ordering_is_slowest_once_hoisted(index: ProfileIndex, pair: Pair) -> Finding:
-    """The anatomy of `hoisted`; perf's samples in sets beside it."""
+    """The anatomy of `hoisted`, with perf's share of functions of sets beside it."""
     profile = find(index, pair, LADDER[-1], AnatomyProfile)
     if profile is None:
         return missing(index, pair, "anatomy", LADDER[-1])
@@ -96,14 +96,14 @@ def ordering_is_slowest_once_hoisted(index: ProfileIndex, pair: Pair) -> Finding
 
 
 def collecting_values_comes_next(index: ProfileIndex, pair: Pair) -> Finding:
-    """The anatomy of `hoisted`, ordering left out."""
+    """The anatomy of `hoisted`, without ordering."""
     profile = find(index, pair, LADDER[-1], AnatomyProfile)
     if profile is None:
         return missing(index, pair, "anatomy", LADDER[-1])
     freeing = profile.part(*_FREEING)
     figures = (
-        f"the collector takes {share(profile.part('collector'))} of a step of {LADDER[-1]}, and counting references "
-        f"frees the graph in {share(profile.part('free'))}"
+        f"the collector takes {share(profile.part('collector'))} of a step of {LADDER[-1]}, and freeing the graph by "
+        f"reference counting {share(profile.part('free'))}"
     )
     others = _largest(profile, *_FREEING, "order")
     if freeing >= profile.part(others):
@@ -112,7 +112,7 @@ def collecting_values_comes_next(index: ProfileIndex, pair: Pair) -> Finding:
 
 
 def graph_and_order_are_the_pain_points(index: ProfileIndex, pair: Pair) -> Finding:
-    """The anatomy of `baseline`: the graph is built, collected and freed; the rest is an interpreter's own work."""
+    """The anatomy of `baseline`: building, collecting and freeing the graph, and ordering it; the rest is computing."""
     profile = find(index, pair, BASELINE, AnatomyProfile)
     if profile is None:
         return missing(index, pair, "anatomy", BASELINE)
@@ -131,14 +131,14 @@ def graph_and_order_are_the_pain_points(index: ProfileIndex, pair: Pair) -> Find
 
 
 def _about(found: float, published: float, figures: str, unit: str) -> Finding:
-    """Holds within a factor."""
+    """Finding that holds if the figure is within a factor of the published one."""
     if published / ABOUT <= found <= published * ABOUT:
         return Finding(HOLDS, figures)
     return Finding(DOES_NOT, figures, f"that is {units.times(found / published)} as {unit} as published")
 
 
 def _steady(index: ProfileIndex, pair: Pair, *engines: str) -> tuple[dict[str, float], str]:
-    """Seconds of a warmed-up step by engine, all by one profiler, and its name; empty where none saw all of them."""
+    """Return seconds per warmed-up step by engine, and the one profiler that saw all of them; empty if none did."""
     anatomies = {engine: find(index, pair, engine, AnatomyProfile) for engine in engines}
     seconds = {engine: one.plain_step_seconds for engine, one in anatomies.items() if one and one.plain_step_seconds}
     if len(seconds) == len(engines):
@@ -149,6 +149,6 @@ def _steady(index: ProfileIndex, pair: Pair, *engines: str) -> tuple[dict[str, f
 
 
 def _largest(profile: AnatomyProfile, *without: str) -> str:
-    """The largest part that has a name: `rest` is none."""
+    """Return the largest part of a step, except `rest` and those in `without`."""
     parts = [part for part in profile.parts if part not in (*without, "rest")]
     return max(parts, key=lambda part: profile.parts[part])

@@ -1,4 +1,4 @@
-"""Rules about perf's symbols: symbols are compared with symbols, and groups with groups."""
+"""Rules about perf's symbols. They compare symbols with symbols and groups with groups."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from results.record import BASELINE
 _DICTIONARY = re.compile(r"^dict_traverse$|Visit(ManagedDict|InstanceAttributes)$")
 _FUNCTION = re.compile(r"^func_traverse$")
 _INLINE_SINCE = (3, 11)
-"""From this CPython on attributes lie in the object until somebody asks for its dictionary."""
+"""First CPython that stores attributes in the object until code asks for its dictionary."""
 
 
 def collecting_function(index: ProfileIndex, pair: Pair) -> Finding:
-    """perf on `baseline`: `gc_collect_main` by itself."""
+    """perf on `baseline`: `gc_collect_main` alone."""
     return _of_published_symbols(index, pair, COLLECTING[:1])
 
 
 def collecting_functions(index: ProfileIndex, pair: Pair) -> Finding:
-    """perf on `baseline`: the three functions that lead the published table."""
+    """perf on `baseline`: the first three functions of the published table."""
     return _of_published_symbols(index, pair, COLLECTING)
 
 
@@ -54,7 +54,7 @@ def _of_published_symbols(index: ProfileIndex, pair: Pair, names: Sequence[str])
     shares = {name: _of_function(profile, name) for name in COLLECTING}
     absent = [name for name, part in shares.items() if part < LEAST]
     if names[0] in absent:
-        reason = f"{names[0]} has no samples to speak of"
+        reason = f"{names[0]} has too few samples"
         collecting = [one for one in profile.symbols if one.group == COLLECTOR]
         if collecting:
             reason += f"; the collector's largest function is {plain(collecting[0].name)}, {share(collecting[0].share)}"
@@ -65,7 +65,7 @@ def _of_published_symbols(index: ProfileIndex, pair: Pair, names: Sequence[str])
     if len(there) > 1:
         figures += f" = {share(total)}"
     if absent:
-        figures += f"; no samples in {' and '.join(absent)}: some builds inline such functions into {names[0]}"
+        figures += f"; no samples in {' and '.join(absent)}, which some builds inline into {names[0]}"
     apart = {name: part for name in INLINED if (part := _of_function(profile, name)) >= LEAST}
     if apart and len(names) > 1:
         told = ", ".join(f"{name} {share(part)}" for name, part in apart.items())
@@ -74,7 +74,7 @@ def _of_published_symbols(index: ProfileIndex, pair: Pair, names: Sequence[str])
 
 
 def collector_takes_its_share(index: ProfileIndex, pair: Pair) -> Finding:
-    """perf on `baseline`: our group of the collector, beside the interpreter's own account."""
+    """perf on `baseline`: our group of the collector's symbols, beside the share that the interpreter reports."""
     profile = find(index, pair, BASELINE, SymbolProfile)
     if profile is None:
         return missing(index, pair, "perf", BASELINE)
@@ -82,7 +82,7 @@ def collector_takes_its_share(index: ProfileIndex, pair: Pair) -> Finding:
     figures = f"{share(found)} of {units.count(profile.samples, 'sample')}"
     own = find(index, pair, BASELINE, CollectorProfile)
     if own is not None:
-        figures += f"; by the interpreter's own account {share(own.share)} of wall time"
+        figures += f"; the interpreter reports {share(own.share)} of wall time"
     finding = _near(found, COLLECTOR_TOTAL, figures)
     if finding.conclusion == HOLDS:
         return finding
@@ -90,14 +90,14 @@ def collector_takes_its_share(index: ProfileIndex, pair: Pair) -> Finding:
     others = {group: part for group, part in profile.groups.items() if group != COLLECTOR}
     if others:
         largest = max(others, key=lambda group: others[group])
-        reason += f"; next to it stands {largest} with {share(others[largest])}"
+        reason += f"; the largest other group is {largest} with {share(others[largest])}"
     if own is not None and own.blocks_left is not None:
         reason += f"; a step leaves {own.blocks_left:,.0f} blocks that only the collector can free"
     return Finding(DOES_NOT, figures, reason)
 
 
 def _near(found: float, published: float, figures: str) -> Finding:
-    """Holds within the tolerance."""
+    """Finding that holds if the share is within the tolerance of the published one."""
     if abs(found - published) <= TOLERANCE:
         return Finding(HOLDS, figures)
     more = "more" if found > published else "less"
@@ -105,7 +105,7 @@ def _near(found: float, published: float, figures: str) -> Finding:
 
 
 def slots_remove_dictionaries(index: ProfileIndex, pair: Pair) -> Finding:
-    """perf on `tuple` and `slots`."""
+    """perf on `tuple` and `slots`: functions that walk attribute dictionaries."""
     finding = _removed(index, pair, "tuple", "slots", _DICTIONARY, "dict_traverse")
     groups = [
         f"{engine} {share(profile.groups.get(DICTIONARIES, 0.0))}"
@@ -121,17 +121,17 @@ def slots_remove_dictionaries(index: ProfileIndex, pair: Pair) -> Finding:
     version = re.match(r"cpython-(\d+)\.(\d+)", pair[0])
     inline = version is not None and (int(version[1]), int(version[2])) >= _INLINE_SINCE
     if finding.conclusion == NOT_SEEN and groups and inline:
-        reason += ". Attributes lie in the object itself here, so that a Value has no dictionary to walk"
+        reason += ". This CPython stores attributes in the object itself, so a Value has no dictionary to walk"
     return Finding(finding.conclusion, figures, reason)
 
 
 def hoisting_removes_functions(index: ProfileIndex, pair: Pair) -> Finding:
-    """perf on `slots` and `hoisted`."""
+    """perf on `slots` and `hoisted`: the function that walks functions."""
     return _removed(index, pair, "slots", "hoisted", _FUNCTION, "func_traverse")
 
 
 def architecture_stays(index: ProfileIndex, pair: Pair) -> Finding:
-    """perf on every variant that it saw."""
+    """perf on every variant it saw: the collector and the evaluation loop against the other groups."""
     found = {engine: profile for engine in LADDER if (profile := find(index, pair, engine, SymbolProfile))}
     if BASELINE not in found:
         return missing(index, pair, "perf", BASELINE)
@@ -164,8 +164,8 @@ def _removed(index: ProfileIndex, pair: Pair, before: str, after: str, pattern: 
     )
     if shares[before] < LEAST:
         with_samples = [engine for engine, part in shares.items() if part >= LEAST]
-        where = f"none in {before}, only in {', '.join(with_samples)}" if with_samples else "in none of the variants"
-        return Finding(NOT_SEEN, figures, f"{what} has no samples to speak of: {where}")
+        where = f"in {before}, enough only in {', '.join(with_samples)}" if with_samples else "in every variant"
+        return Finding(NOT_SEEN, figures, f"{what} has too few samples {where}")
     if shares[after] <= REMAINS * shares[before]:
         return Finding(HOLDS, figures)
     left, seen_after = _names(profiles[after], pattern), profiles[after]
@@ -175,13 +175,13 @@ def _removed(index: ProfileIndex, pair: Pair, before: str, after: str, pattern: 
 
 
 def _of_function(profile: SymbolProfile, name: str) -> float:
-    """Share of one function, whatever it was called before, its copies by the compiler included."""
+    """Return the share of one function, under any of its names, including the compiler's copies."""
     names = {name, *FORMER_NAMES.get(name, ())}
     return sum(symbol.share for symbol in profile.symbols if plain(symbol.name) in names)
 
 
 def _name_here(profile: SymbolProfile, name: str) -> str:
-    """As this interpreter calls it."""
+    """Return the function's name in this interpreter."""
     here = {plain(symbol.name) for symbol in profile.symbols}
     return next((former for former in FORMER_NAMES.get(name, ()) if former in here and name not in here), name)
 

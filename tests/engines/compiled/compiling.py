@@ -1,4 +1,4 @@
-"""What the tests of compiled engines share: which engines there are, and how they are held against the reference."""
+"""Shared by the tests of compiled engines: the lists of engines, and the comparison with the reference."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.engines.graphs import REFERENCE, bits
 
 COMPILED = [name for name in engines.names() if engines.load(name).strict and hasattr(engines.load(name), "compile")]
 ONE_OF_EACH_KIND = list({type(engines.load(name)): name for name in reversed(COMPILED)}.values())
-"""The first engine of each class: what holds for one of them holds for the others that share its kernel."""
+"""The first engine of each class. Engines of one class share a kernel, so one of them is enough for many tests."""
 
 
 def usable(engine):
-    """The engine of that name, or a skip that tells why it can't run here."""
+    """Return the engine (given itself or by name), or skip the test with the reason why it can't run here."""
     if isinstance(engine, str):
         engine = engines.load(engine)
     try:
@@ -31,14 +31,15 @@ def usable(engine):
 
 
 def is_slow(name):
-    """Whether a compilation takes long enough for tests to be sparing: gcc's and Clang's do."""
+    """Whether compiling is so slow that tests must limit it, which is true of gcc and Clang."""
     return getattr(engines.load(name), "compiler", "tcc") != "tcc"
 
 
 def by_kernel(names):
-    """Parameters: what Python or NumPy runs is tested on every interpreter, what a compiler made on the host.
+    """Return pytest parameters that mark engines with interpreter-independent C as host-only.
 
-    An extension module is made for one interpreter, from its Python.h.
+    Engines that run in Python or NumPy are tested on every interpreter. So are extension modules, because they are
+    compiled against one interpreter's Python.h.
     """
 
     def marks(engine):
@@ -49,12 +50,12 @@ def by_kernel(names):
 
 
 def examples(name):
-    """How many random graphs its compiler has time for; an extension module's includes Python.h each time."""
+    """Return how many random graphs the compiler has time for. An extension module parses Python.h for each."""
     return 3 if is_slow(name) else 15 if "extension" in name else 80
 
 
 def engine_of(compiler, form, *flags):
-    """An engine for C of that form."""
+    """Return an engine for C of that form."""
     name = f"{compiler} {' '.join(flags)} {form}"
     return StraightC(name, compiler, flags, form, idea="", builds_on="", typical_row_seconds=0.0)
 
@@ -63,17 +64,17 @@ def engine_of(compiler, form, *flags):
 
 
 class Outcome(NamedTuple):
-    """What the reference makes of a graph over some numbers."""
+    """The reference's results for a graph over some numbers."""
 
     loss: float
     data: list[float]
-    """Of all Values that the graph names."""
+    """Data of all Values that `Graph.build` returns."""
     gradients: list[float]
-    """Of its leaves."""
+    """Gradients of the leaves."""
 
 
 def reference(graph, numbers):
-    """The Outcome; None where the reference raises, which ends all promises."""
+    """Return the reference's Outcome, or None if it raises: equality is guaranteed only up to a domain error."""
     Value = engines.load(REFERENCE).Value
     leaves = [Value(x) for x in numbers]
     try:
@@ -85,20 +86,20 @@ def reference(graph, numbers):
 
 
 class Trained(NamedTuple):
-    """What the reference's training gave, by hand, before it ended."""
+    """Results of training by hand with the reference, up to the step that failed."""
 
     losses: list[float]
     parameters: list[float]
     gradients: list[float]
-    """Of the partial batch."""
+    """Gradients of the partial batch."""
     failed: Any
-    """The loss that is no finite number, or the exception; None where all steps were taken."""
+    """The loss that is not finite, or the exception; None if all steps succeeded."""
 
 
 def train_by_hand(graph, kinds, numbers, rows, rates, batch, steps):
-    """As anybody would with micrograd: the graph built anew for each row, over parameters that stay.
+    """Train as one would with micrograd: rebuild the graph for each row over the same parameters.
 
-    rates: one for each update.
+    rates: one per update.
     """
     Value = engines.load(REFERENCE).Value
     parameters = [Value(x) for x, kind in zip(numbers, kinds) if kind == "parameter"]
@@ -129,19 +130,19 @@ def train_by_hand(graph, kinds, numbers, rows, rates, batch, steps):
 
 
 class Compiled(NamedTuple):
-    """A Program, and what stands where in it."""
+    """A Program, with the kind of each leaf and the indices of its outputs."""
 
     program: Any
     kinds: list[str]
     outputs: list[int]
 
     def chosen(self, kind, numbers):
-        """The numbers of the leaves of that kind."""
+        """Return the numbers of the leaves of that kind."""
         return [x for x, k in zip(numbers, self.kinds) if k == kind]
 
 
 def compiled(engine, graph, kinds, numbers, outputs=()):
-    """The graph compiled, traced over those numbers. outputs: indices among the Values that it names."""
+    """Trace the graph over those numbers and compile it. outputs: indices into the Values of `Graph.build`."""
     leaves = [engine.Value(x) for x in numbers]
     values = graph.build(engine.Value, leaves)
     chosen = {kind: [v for v, k in zip(leaves, kinds) if k == kind] for kind in ("input", "parameter")}
@@ -153,7 +154,7 @@ def compiled(engine, graph, kinds, numbers, outputs=()):
 
 
 def set_leaves(found, numbers):
-    """Hand the program other inputs and parameters."""
+    """Set the program's inputs and parameters."""
     inputs = found.chosen("input", numbers)
     if inputs:
         found.program.set_input(array("d", inputs))
@@ -161,7 +162,7 @@ def set_leaves(found, numbers):
 
 
 def difference(found, numbers, expected):
-    """What the program computes otherwise than the Outcome that is expected; empty where nothing."""
+    """Return text on where the program's results differ from the expected Outcome; empty if nowhere."""
     program = found.program
     set_leaves(found, numbers)
     program.zero_grad()
@@ -178,7 +179,7 @@ def difference(found, numbers, expected):
 
 
 def training_difference(found, numbers, rows, expected, rates, batch):
-    """The same after training, for as long as the reference's went."""
+    """Return text on where the results of training differ, over as many steps as the reference took."""
     program = found.program
     set_leaves(found, numbers)
     program.reset()
@@ -199,7 +200,7 @@ CLASSIFIER_ROWS = [[0.1 * i, -0.3, 0.2 * i, *(float(i % 3 == c) for c in range(3
 
 
 def trains_alike(engine, graph, kinds, rows, batch, steps):
-    """After some steps and updates: the losses, the parameters, and the gradients of the batch that is not full."""
+    """Assert that the losses, the parameters and the partial batch's gradients equal the reference's after training."""
     rates = [0.1 / (update + 1) for update in range(steps)]
     expected = train_by_hand(graph, kinds, graph.numbers, rows, rates, batch, steps)
     found = compiled(engine, graph, kinds, graph.numbers)

@@ -1,4 +1,4 @@
-"""Buffers that a caller resizes, releases or hands over twice: an error, and never a read or write past the end."""
+"""Buffers that a caller resizes, releases or passes twice: an error, and never a read or write past the end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engines.kernel.buffers import FixedArray
 from tests.engines.compiled.compiling import ONE_OF_EACH_KIND, usable
 
 PINS = sys.implementation.name == "cpython"
-only_where_exports_pin = pytest.mark.skipif(not PINS, reason="only CPython's exports pin")
+only_where_exports_pin = pytest.mark.skipif(not PINS, reason="only CPython pins the memory of an exported buffer")
 
 
 @pytest.fixture(params=ONE_OF_EACH_KIND)
@@ -25,7 +25,7 @@ def engine(request):
 
 @pytest.fixture
 def program(engine):
-    """Loss x * v + w."""
+    """A program with the loss x * v + w."""
     x, v, w = Value(2.0), Value(0.5), Value(-1.0)
     return engine.compile(x * v + w, inputs=[x], parameters=[v, w], outputs=[x * v])
 
@@ -35,7 +35,7 @@ def doubles(*numbers):
 
 
 def computes(program):
-    """Whether the program still gives the right numbers, whose parameters are set here."""
+    """Set the parameters and assert that training still gives the right numbers."""
     program.parameters[0], program.parameters[1] = 0.5, -1.0
     program.reset()
     assert list(program.train(doubles(2.0, 4.0), rate=0.5, batch=2)) == [0.0, 1.0]
@@ -83,8 +83,8 @@ def test_a_programs_buffer_keeps_its_length(program, name, how):
 
 
 @pytest.mark.parametrize("name", ["inputs", "outputs", "parameters", "gradients"])
-def test_even_by_a_method_of_its_base(program, name):
-    """PyPy's exports do not pin an array: the next call that would use it says so."""
+def test_a_base_class_method_can_not_resize_it_unnoticed(program, name):
+    """On PyPy an export does not pin the array, so the next call that uses it raises."""
     buffer = getattr(program, name)
     if PINS:
         with pytest.raises(BufferError, match="cannot resize an array that is exporting buffers"):
@@ -96,7 +96,7 @@ def test_even_by_a_method_of_its_base(program, name):
             program.train(doubles(1.0), rate=0.1)
 
 
-def test_a_programs_buffer_is_an_array_otherwise(program):
+def test_a_programs_buffer_is_otherwise_an_array(program):
     buffer = program.parameters
     assert isinstance(buffer, FixedArray)
     assert (buffer[0], buffer[-1], list(buffer[:1]), list(buffer), len(buffer)) == (0.5, -1.0, [0.5], [0.5, -1.0], 2)
@@ -112,7 +112,7 @@ def test_a_programs_buffer_is_an_array_otherwise(program):
     assert program.forward() == 2.0 * 7.0 + 5.0
 
 
-# --- the caller's ------------------------------------------------------------------------------------------------
+# --- the caller's buffers ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("use", USES)
@@ -135,7 +135,7 @@ def test_an_array_that_is_emptied_after_it_was_assigned(program, name, use):
 
 
 @only_where_exports_pin
-def test_what_is_assigned_no_longer_is_free_again(program):
+def test_a_replaced_buffer_is_released(program):
     mine = doubles(0.5, -1.0)
     program.parameters = mine
     program.parameters = doubles(0.5, -1.0)
@@ -145,7 +145,7 @@ def test_what_is_assigned_no_longer_is_free_again(program):
 
 @only_where_exports_pin
 @pytest.mark.parametrize("name", ["parameters", "gradients"])
-def test_whatever_holds_the_memory_can_not_let_it_go(program, name):
+def test_the_owner_of_the_memory_can_not_release_it(program, name):
     raw, mapped = bytearray(16), mmap.mmap(-1, mmap.PAGESIZE)
     view = memoryview(raw).cast("d")
     with memoryview(mapped) as whole:
@@ -187,8 +187,8 @@ def test_a_released_view_is_refused(program):
     assert computes(program)
 
 
-def test_what_ctypes_resizes_is_measured_again(program):
-    """It heeds no export."""
+def test_a_ctypes_array_is_refused(program):
+    """ctypes could resize the array even while it is exported."""
     mine = (ctypes.c_double * 2)(0.5, -1.0)
     with pytest.raises(TypeError, match=r"its format is '<d'"):
         program.parameters = mine
@@ -251,7 +251,7 @@ def test_buffers_that_overlap_are_refused(program):
     for mine, other in ((first, "parameters"), (second, "parameters"), (memoryview(raw)[:16].cast("d"), "parameters")):
         with pytest.raises(ValueError, match=f"gradients must not share memory with {other}\n  "):
             program.gradients = mine
-    program.parameters = second  # which shares memory with the one that it replaces
+    program.parameters = second  # may share memory with the buffer that it replaces
     assert computes(program)
 
 
@@ -272,8 +272,8 @@ def test_rows_keep_their_length_during_a_call(program):
     assert computes(program)
 
 
-@pytest.mark.skipif(PINS, reason="CPython's exports pin")
-def test_rows_that_lose_their_length_during_a_call(program):
+@pytest.mark.skipif(PINS, reason="CPython pins the memory of an exported buffer")
+def test_rows_that_are_emptied_during_a_call(program):
     rows = doubles(1.0, 2.0)
 
     def rate(update):
@@ -286,7 +286,7 @@ def test_rows_that_lose_their_length_during_a_call(program):
 
 
 class Resizing:
-    """A number that resizes a NumPy array when it is asked for its value, whatever the array is exported to."""
+    """A number whose conversion resizes a NumPy array, even an exported one."""
 
     def __init__(self, rows, value):
         self.rows, self.value = rows, value
@@ -310,7 +310,7 @@ def test_rows_that_are_resized_while_arguments_are_read(program, which):
         asked[which] = Resizing(rows, 1)
     with pytest.raises((ValueError, BufferError)):
         program.train(rows, **asked)
-        if which == "first_row":  # it is one of the two rows that are left
+        if which == "first_row":  # row 1 is one of the two that are left, so the call succeeds
             raise ValueError
     assert computes(program)
 
@@ -326,7 +326,9 @@ def test_an_object_that_claims_to_be_an_int(program):
     assert computes(program)
 
 
-@pytest.mark.skipif(sys.version_info < (3, 12) or not PINS, reason="a class can't export a buffer")
+@pytest.mark.skipif(
+    sys.version_info < (3, 12) or not PINS, reason="a class can export a buffer only from CPython 3.12 on"
+)
 def test_a_buffer_that_python_code_exports_is_refused(program):
     class Exporting:
         def __buffer__(self, flags):
@@ -356,7 +358,7 @@ WRONG_COLUMNS = {
 
 
 @pytest.mark.parametrize("why", WRONG_COLUMNS)
-def test_columns_that_can_not_be(program, why):
+def test_invalid_columns_are_refused(program, why):
     rows, kind, message = WRONG_COLUMNS[why]
     for use in (program.set_input, lambda rows: program.train(rows, rate=0.1)):
         with pytest.raises(kind, match=message):
@@ -364,8 +366,8 @@ def test_columns_that_can_not_be(program, why):
     assert computes(program)
 
 
-def test_as_many_columns_as_there_may_be(engine):
-    """Recovered loops keep a table of two kilobytes for each on their stack."""
+def test_the_maximum_number_of_columns(engine):
+    """Recovered loops keep a table of two kilobytes for each column on their stack."""
     xs = [Value(1.0) for _ in range(MOST_COLUMNS)]
     program = engine.compile(sum(xs[1:], xs[0]), inputs=xs, parameters=[])
     assert list(program.train([Column(bytes([n]), 1) for n in range(MOST_COLUMNS)], rate=0.1)) == [120.0]

@@ -1,4 +1,4 @@
-"""The C itself: every file of it is used, no compiler warns of it, and it stays within its buffers."""
+"""The generated C: every C file is used, no compiler warns, and the code stays within its buffers."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ FORMS = {
 
 
 def source_of(tape, form):
-    """The C in that form."""
+    """Return the C in that form."""
     return published_source(tape) if form == PUBLISHED else c_source(lower(tape), form)
 
 
 def tape_of(graph, kinds, outputs=()):
-    """What is compiled."""
+    """Return the graph's tape."""
     engine = engine_of("tcc", Form())
     leaves = [Value(x) for x in graph.numbers]
     values = graph.build(Value, leaves)
@@ -62,7 +62,7 @@ TAPES = {
 @pytest.mark.parametrize("tape", TAPES)
 @pytest.mark.parametrize("compiler", ["gcc", "clang", "tcc"])
 def test_no_compiler_warns(tmp_path, compiler, tape):
-    """Each form is a file of its own, or two; one run of the compiler takes them all."""
+    """Each form gives one or two files. gcc and Clang compile them all in one run, TCC one at a time."""
     tool = toolchains.find(usable(engine_of(compiler, Form())).compiler)
     warnings = ["-Wall", "-Werror"] if compiler == "tcc" else ["-Wall", "-Wextra", "-Werror", "-pedantic"]
     for name, form in FORMS.items():
@@ -76,7 +76,7 @@ def test_no_compiler_warns(tmp_path, compiler, tape):
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_it_is_ascii_and_includes_nothing(form):
+def test_the_source_is_ascii_and_includes_nothing(form):
     for unit in source_of(TAPES["every program"](), form).units:
         assert unit.isascii()
         assert "#include" not in unit
@@ -91,8 +91,8 @@ BY_HAND = [
 
 @pytest.mark.parametrize(("name", "workload"), BY_HAND, ids=["-".join(case) for case in BY_HAND])
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_no_compiler_warns_of_what_is_written_by_hand(tmp_path, compiler, name, workload):
-    """TCC knows no vectors."""
+def test_no_compiler_warns_about_handwritten_c(tmp_path, compiler, name, workload):
+    """TCC is left out because it does not support vectors."""
     engine = usable(name)
     tool = toolchains.find(usable(engine_of(compiler, Form())).compiler)
     (tmp_path / "unit.c").write_text(engine.source(workloads.load(workload)), encoding="ascii")
@@ -104,12 +104,12 @@ def test_no_compiler_warns_of_what_is_written_by_hand(tmp_path, compiler, name, 
 
 
 FILES = sorted(str(file.relative_to(FOLDER)) for file in FOLDER.rglob("*.[ch]"))
-"""The C that is the same for every graph."""
+"""C files that are the same for every graph."""
 
 
 @pytest.fixture(scope="module")
 def every_text():
-    """C of every kind: of a network that is large enough for recovered loops to be rearranged."""
+    """C of every kind, for a network that is large enough for the rearranging passes."""
     tape = tape_of_workload("digits")
     names = ("tcc", "tcc-published", "tcc-extension", "rerolled-tcc", "rerolled-clang", "rerolled-clang-sparse")
     texts = [engines.load(name).source(engines.load(name).lower(tape)) for name in names]
@@ -125,17 +125,17 @@ def tape_of_workload(name):
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_every_file_of_c_is_part_of_some_unit(every_text, file):
+def test_every_c_file_is_part_of_some_unit(every_text, file):
     assert (FOLDER / file).read_bytes().isascii()
     assert any(read(file) in text for text in every_text)
 
 
-def test_there_are_files_of_c():
+def test_the_c_files_are_found():
     assert {"kernel/kernel.h", "kernel/train.c", "straight/turn.c", "handwritten/mlp.c"} <= set(FILES)
 
 
-def test_an_object_exports_what_is_called_and_no_more(tmp_path):
-    """Pieces are hidden: two objects in one process must not take one another's."""
+def test_an_object_exports_only_the_functions_that_are_called(tmp_path):
+    """Pieces are hidden, because two objects in one process must not call each other's."""
     if shutil.which("nm") is None:
         pytest.skip("nm is not installed: apt install binutils")
     tool = toolchains.find(usable(engine_of("gcc", Form())).compiler)
@@ -209,11 +209,11 @@ int main(void)
     return 0;
 }
 """.replace("%(interface)s", read("kernel/kernel.h").replace("%", "%%"))
-"""Over the sizes and the start of a graph: what a Program is asked to do in `expected_of_main`."""
+"""Template of a C program that makes the same calls as `expected_of_main`, given a graph's sizes and start."""
 
 
 def expected_of_main():
-    """What a Program gives for the same."""
+    """Return what a Program computes for the same calls."""
     graph, kinds = classifier()
     program = compiled(usable(engine_of("tcc", Form())), graph, kinds, graph.numbers).program
     columns = [
@@ -229,7 +229,7 @@ def expected_of_main():
 
 @pytest.fixture
 def sanitizing(tmp_path):
-    """gcc with its sanitizers, where a program that uses them compiles, links and runs."""
+    """gcc's command with sanitizers, if a program that uses them compiles, links and runs."""
     tool = toolchains.find(usable(engine_of("gcc", Form())).compiler)
     command = [*tool.command, "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"]
     (tmp_path / "empty.c").write_text("int main(void) { return 0; }\n")
@@ -242,7 +242,7 @@ def sanitizing(tmp_path):
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_it_stays_within_its_buffers(tmp_path, sanitizing, form):
+def test_the_code_stays_within_its_buffers(tmp_path, sanitizing, form):
     graph, kinds = classifier()
     source = source_of(tape_of(graph, kinds, [0, 1, 2]), form)
     start = [x for x, kind in zip(graph.numbers, kinds) if kind == "parameter"]
@@ -271,7 +271,7 @@ NUMBERS = (0.1, -0.1, 1e300, 5e-324, 2.2250738585072014e-308, 1.7976931348623157
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang", "tcc"])
 def test_constants_keep_their_digits(compiler):
-    """A compiler reads a decimal as Python wrote it, the smallest and the largest included."""
+    """Compilers read back the doubles that Python wrote as decimals, including the smallest and the largest."""
     engine = usable(engine_of(compiler, Form()))
     one = Value(1.0)
     products = [one * number for number in NUMBERS]
@@ -282,7 +282,7 @@ def test_constants_keep_their_digits(compiler):
 
 @pytest.mark.parametrize("form", [Form(), PUBLISHED], ids=["split", PUBLISHED])
 def test_every_op_of_the_table_is_declared(form):
-    """All but C's own operators are functions of libm, which the text declares."""
+    """Every op that is not a C operator is a libm function, which the text declares."""
     text = "".join(source_of(TAPES["every program"](), form).units)
     for name in ("pow", "tanh", "exp", "log"):
         assert hasattr(math, name)

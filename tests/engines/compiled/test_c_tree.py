@@ -1,4 +1,4 @@
-"""C as a tree: how each part of it is printed."""
+"""Printing of the C tree, node by node."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from engines.kernel.c_tree import (
 
 
 def statements(*given):
-    """Their lines, without the indentation of a function's body."""
+    """Return the printed statements without the indentation of a function's body."""
     return textwrap.dedent("\n".join(print_statements(given)) + "\n")
 
 
@@ -60,7 +60,7 @@ def test_a_statement(statement, expected):
     assert statements(statement) == expected
 
 
-def test_no_text_is_no_line():
+def test_empty_text_prints_no_line():
     assert list(print_statements([Text([]), ONE])) == ["    a = 1.0;"]
 
 
@@ -83,12 +83,12 @@ def test_a_loop_has_braces_where_its_body_needs_them():
     """)
 
 
-def test_a_choice_without_an_else():
+def test_an_if_without_an_else():
     assert statements(If("a < b", [ONE])) == "if (a < b)\n    a = 1.0;\n"
     assert statements(If("a < b", [ONE, TWO])) == "if (a < b) {\n    a = 1.0;\n    b += a;\n}\n"
 
 
-def test_a_choice_has_braces_on_both_branches_or_on_none():
+def test_an_if_has_braces_on_both_branches_or_on_neither():
     assert statements(If("a < b", [ONE], [TWO])) == dedented("""
         if (a < b)
             a = 1.0;
@@ -102,7 +102,7 @@ def test_a_choice_has_braces_on_both_branches_or_on_none():
 
 
 def test_an_else_belongs_to_its_own_if():
-    """Without braces C would give it to the inner one."""
+    """Without braces, C would attach the else to the inner if."""
     assert statements(If("a", [If("b", [ONE])], [TWO])) == dedented("""
         if (a) {
             if (b)
@@ -113,7 +113,7 @@ def test_an_else_belongs_to_its_own_if():
     """)
 
 
-def test_a_long_list_of_parameters_is_cut_below_its_first():
+def test_a_long_parameter_list_is_wrapped_and_aligned():
     parameters = tuple(f"const double *restrict parameter_{number}" for number in range(7))
     text = print_c([Function("static void", "f", parameters, [Return()])])
     head = text[: text.index("{")].splitlines()
@@ -123,19 +123,19 @@ def test_a_long_list_of_parameters_is_cut_below_its_first():
     assert " ".join(line.strip() for line in head) == f"static void f({', '.join(parameters)})"
 
 
-def test_one_parameter_that_is_too_long_stays_where_it_is():
+def test_a_single_long_parameter_is_not_wrapped():
     parameter = f"double {'x' * COLUMNS}"
     assert Function("void", "f", (parameter,), []).prototype == f"void f({parameter});"
 
 
-def test_a_long_call_is_cut_too():
+def test_a_long_call_is_wrapped():
     lines = statements(Call("f", tuple(f"argument_{number}" for number in range(20)))).splitlines()
     assert len(lines) == 3
     assert all(len(line) <= COLUMNS for line in lines)
     assert lines[1].startswith("  argument_")
 
 
-def test_a_long_comment_is_cut_between_words():
+def test_a_long_comment_is_wrapped_between_words():
     comment = Comment(" ".join(f"word{number}" for number in range(40)))
     lines = print_c([comment]).splitlines()
     assert len(lines) == 3
@@ -145,7 +145,7 @@ def test_a_long_comment_is_cut_between_words():
     assert " ".join(" ".join(lines).split()) == f"/* {comment.text} */"
 
 
-def test_a_function_without_parameters_says_void():
+def test_a_function_without_parameters_prints_void():
     function = Function("static int", "f", (), [Return("1")], comment="Always.")
     assert function.prototype == "static int f(void);"
     assert print_c([function]) == dedented("""
@@ -169,7 +169,7 @@ def test_a_structure():
 
 
 def test_blank_lines_in_a_unit():
-    """Between all items, except among macros, among declarations, and below a comment that is about lines."""
+    """A blank line separates all items, except macros, declarations, and a comment from the lines it describes."""
     items = [
         Comment("Title."),
         Declarations(["double exp(double);"]),
@@ -213,7 +213,7 @@ def test_blank_lines_in_a_unit():
     """)
 
 
-def test_a_unit_has_the_text_of_what_it_includes():
+def test_a_unit_contains_the_text_of_included_files():
     text = unit([Define("A", 1), Include("kernel/kernel.h"), Define("B", 2)])
     assert text == f"#define A 1\n\n{read('kernel/kernel.h')}\n#define B 2\n"
 

@@ -1,4 +1,4 @@
-"""A compiled graph may be faster than the interpreter, never different from it: every engine against the reference."""
+"""Every compiled engine compared with the reference: it may be faster than the interpreter, never different from it."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ KINDS = ("input", "parameter", "constant")
 
 
 def spread(numbers, order):
-    """A kind for each leaf, in turn."""
+    """Return a kind for each leaf, cycling through `order`."""
     return [kind for kind, _ in zip(itertools.cycle(order), numbers)]
 
 
 def agrees(engine, graph, kinds, rows, outputs=()):
-    """Traced over the first row that the reference can compute, the program computes them all as it does.
+    """Trace over the first row that the reference can compute; assert equal results on all rows that it can compute.
 
-    False where there is none.
+    Returns False if the reference can compute none.
     """
     expected = [(row, outcome) for row in rows if (outcome := reference(graph, row))]
     if expected:
@@ -54,7 +54,7 @@ def agrees(engine, graph, kinds, rows, outputs=()):
 @pytest.mark.parametrize("graph", NAMED, ids=lambda graph: graph.name)
 @pytest.mark.parametrize("name", by_kernel(name for name in COMPILED if not is_slow(name)))
 def test_a_program_keeps_the_reference_bits(name, graph):
-    """Each leaf is a parameter in one of the two runs."""
+    """In one of the two runs every leaf is a parameter."""
     engine = usable(name)
     for order in (["parameter"], ["input", "parameter"]):
         assert agrees(engine, graph, spread(graph.numbers, order), [graph.numbers], [0])
@@ -73,7 +73,7 @@ def test_all_programs_side_by_side_keep_the_reference_bits(name, order):
 
 @st.composite
 def cases(draw, values=leaf_values, most_rows=3):
-    """A graph, what its leaves are, some rows of numbers for them, and which Values are outputs."""
+    """Draw a graph, the kinds of its leaves, some rows of numbers for them, and the indices of outputs."""
     graph = draw(random_graphs(values))
     count = len(graph.numbers)
     kinds = draw(st.lists(st.sampled_from(KINDS), min_size=count, max_size=count))
@@ -96,7 +96,7 @@ def test_random_graphs_keep_the_reference_bits(name):
 
 
 def together(several):
-    """Cases as one, without the rows at which the reference raises."""
+    """Join several cases into one, without the rows at which the reference raises."""
     several = [
         (graph, kinds, [row for row in rows if reference(graph, row)], outputs)
         for graph, kinds, rows, outputs in several
@@ -133,7 +133,7 @@ forms = st.builds(
 @pytest.mark.host
 @settings(max_examples=100, deadline=None)
 @given(form=forms, case=cases())
-def test_random_graphs_keep_them_in_any_form(form, case):
+def test_random_graphs_keep_the_bits_in_any_form(form, case):
     assume(agrees(usable(engine_of("tcc", form)), *case))
 
 
@@ -151,18 +151,18 @@ def test_the_form_changes_no_bit(piece, expression, storage, units):
 @pytest.mark.host
 @pytest.mark.parametrize("storage", list(Storage), ids=lambda storage: storage.name)
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_the_form_changes_no_bit_of_an_optimiser_either(compiler, storage):
+def test_the_form_changes_no_bit_under_an_optimising_compiler(compiler, storage):
     graph, kinds = classifier()
     engine = usable(engine_of(compiler, Form(7, 3, storage, 3), "-O2"))
     assert agrees(engine, graph, kinds, [graph.numbers], [0, 1, 2])
 
 
-# --- graphs that are hardly there --------------------------------------------------------------------------------
+# --- degenerate graphs -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
 def test_leaves_that_nothing_uses(name):
-    """They keep their places: a row has all inputs, and their gradients are zero."""
+    """Unused leaves keep their places: a row holds all inputs, and the gradients of unused parameters are zero."""
     Value = (engine := usable(name)).Value
     a, b, unused, p, other = (Value(x) for x in (2.0, 3.0, 5.0, 7.0, 11.0))
     program = engine.compile(b * p, inputs=[unused, a, b], parameters=[other, p], outputs=[unused, other])
@@ -190,7 +190,7 @@ def test_a_loss_that_is_a_leaf(name):
 
 @pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
 def test_no_inputs_and_no_parameters(name):
-    """A function of parameters alone can be minimised, step by step; one of inputs alone can be evaluated."""
+    """A function of parameters only can be minimised step by step; one of inputs only can be evaluated."""
     Value = (engine := usable(name)).Value
     p = Value(3.0)
     program = engine.compile((p - 1.0) ** 2, inputs=[], parameters=[p])
@@ -215,7 +215,7 @@ def test_no_inputs_and_no_parameters(name):
 @pytest.mark.parametrize("name", by_kernel(COMPILED))
 def test_a_network_trains_as_by_hand(name, batch):
     _, expected = trains_alike(usable(name), *classifier(), CLASSIFIER_ROWS, batch, 11)
-    assert expected.failed is None, "the rows wrap around, and the schedule is used"
+    assert expected.failed is None, "the reference failed, so fewer steps were compared"
 
 
 @pytest.mark.parametrize("name", by_kernel(COMPILED))
@@ -230,7 +230,7 @@ def test_random_graphs_train_as_by_hand(name):
         assume(width)
         row = st.lists(tame_values, min_size=width, max_size=width)
         rows = data.draw(st.lists(row, min_size=1, max_size=4))
-        assume(reference(graph, graph.numbers))  # or it could not be traced
+        assume(reference(graph, graph.numbers))  # otherwise it can't be traced
         found, expected = trains_alike(engine, graph, kinds, rows, batch, steps)
         if isinstance(expected.failed, float):
             parameters = list(found.program.parameters)

@@ -1,4 +1,4 @@
-"""The extension module's own checks: it is called directly here, past Program, and must never crash."""
+"""The extension module's own checks. The tests call it directly, without Program, and it must never crash."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def doubles(*numbers):
 
 
 def product():
-    """The engine, and x * p as a graph with its leaves."""
+    """Return the engine, the graph of x * p, x, and p."""
     engine = usable("tcc-extension")
     x, p = engine.Value(2.0), engine.Value(3.0)
     return engine, x * p, x, p
@@ -42,7 +42,7 @@ def replaced(arguments, index, value):
     return (*arguments[:index], value, *arguments[index + 1 :])
 
 
-def test_it_computes(module):
+def test_the_module_computes(module):
     assert module.forward(X, P, W, Y) == 6.0
     gradients = doubles(0)
     module.backward(X, P, W, gradients)
@@ -80,7 +80,7 @@ def test_it_computes(module):
         ("train", replaced(TRAIN, 10, doubles(0.1)), ValueError, "rates must hold 2 doubles; it holds 1"),
         ("train", replaced(TRAIN, 11, doubles(0)), ValueError, "losses must hold 2 doubles; it holds 1"),
         ("train", replaced(TRAIN, 7, 2**70), OverflowError, "too large"),
-        # What a product or a sum of 64 bits wraps around to would be small.
+        # These products and sums would wrap around to small numbers in 64 bits.
         ("train", replaced(TRAIN, 7, 2**61), ValueError, f"rates must hold {2**61} doubles; it holds 2"),
         ("train", replaced(replaced(TRAIN, 7, 2**61), 8, 2**62), ValueError, f"losses must hold {2**61} doubles"),
         ("train", (*TRAIN[:7], 2**63 - 1, 4, 3, *TRAIN[10:]), ValueError, "steps must not be negative"),
@@ -92,13 +92,13 @@ def test_it_computes(module):
         ("set_input", (X, (Column(memoryview(bytes(24))[1:9].cast("d"), 1),), 0), ValueError, "a multiple of 8 bytes"),
     ],
 )
-def test_a_wrong_argument_is_an_exception(module, method, arguments, error, message):
+def test_a_wrong_argument_raises(module, method, arguments, error, message):
     with pytest.raises(error, match=message):
         getattr(module, method)(*arguments)
 
 
 def test_wrong_arguments_leave_no_buffer_locked(module):
-    """An array that is still exported can't grow."""
+    """An array can't grow while it is exported."""
     inputs, losses = doubles(2), doubles(0)
     for wrong in (replaced(TRAIN, 5, ()), replaced(TRAIN, 11, losses)):
         with pytest.raises(ValueError, match="must"):
@@ -114,8 +114,8 @@ def test_two_programs_are_two_modules():
     assert (first.forward(), second.forward()) == (6.0, 7.0)
 
 
-def test_it_compiles_without_a_warning(tmp_path):
-    """By gcc, whose warnings are more than TCC's."""
+def test_the_module_compiles_without_warnings(tmp_path):
+    """The test uses gcc, which has more warnings than TCC."""
     engine = usable("tcc-extension")
     tool = toolchains.find(usable("gcc-O0").compiler)
     graph, kinds = classifier()
@@ -131,14 +131,14 @@ def test_it_compiles_without_a_warning(tmp_path):
     assert result.returncode == 0, result.stderr[-2000:]
 
 
-@pytest.mark.skipif(sys.implementation.name == "cpython", reason="about other interpreters")
-def test_other_interpreters_are_told_why_not():
+@pytest.mark.skipif(sys.implementation.name == "cpython", reason="tests interpreters other than CPython")
+def test_other_interpreters_refuse_the_engine():
     with pytest.raises(engines.Unavailable, match="extension modules are for CPython"):
         engines.load("tcc-extension").check()
 
 
-def test_the_module_has_no_state_to_share():
-    """Multi-phase initialisation: importing it twice gives two modules."""
+def test_modules_share_no_state():
+    """With multi-phase initialisation, importing the module twice gives two modules."""
     engine, loss, x, p = product()
     kernels = [engine.compile(loss, inputs=[x], parameters=[p])._kernel for _ in range(2)]
     assert kernels[0]._module is not kernels[1]._module

@@ -1,4 +1,4 @@
-"""Sums that could be fused with a product, counted where a reader can count them too."""
+"""Counts of sums that could be fused with a product, on graphs small enough to count by hand."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def test_the_example_of_the_docstring():
     assert fusable(lower(tape_of(q * t, inputs))) == Fusable(2, 0, forward_alone=1, backward_alone=0)
 
 
-def test_a_product_that_something_else_reads_is_not_alone():
-    """The square's adjoint is a product: it is added to q's gradient, and multiplied into p's."""
+def test_a_product_with_another_reader_is_not_alone():
+    """The square's adjoint is a product, which is added to q's gradient and also multiplied into p's."""
     x, p, q = Value(1.0), Value(2.0), Value(3.0)
     assert fusable(lower(tape_of((x * p + q) ** 2, [x], [p, q]))) == Fusable(1, 2, 1, 1)
-    # tanh's derivative has a product in a difference, over its result.
+    # tanh's derivative, 1 - out * out, subtracts a product.
     assert fusable(lower(tape_of((x * p).tanh() + q, [x], [p, q]))).backward == 2
 
 
@@ -37,14 +37,14 @@ def network(hidden=3):
     return tape_of(squared_error([model(inputs[:2])], inputs[2:]), inputs, model.parameters())
 
 
-def test_a_networks_weights_are_a_sum_each_way():
-    """Forward each of 9 weights' products joins a sum, and so does the target's. Backward each weight's adjoint does,
-    and each of 4 biases', which other adjoints read as well."""
+def test_a_network_has_a_sum_per_weight_each_way():
+    """Forward, the products of 9 weights and the target's each join a sum. Backward, the adjoints of the 9 weights do,
+    and those of the 4 biases, which other adjoints also read."""
     assert fusable(lower(network())) == Fusable(10, 13, forward_alone=10, backward_alone=9)
 
 
 def test_the_published_form_keeps_every_product_and_adds_every_adjoint():
-    """Of the adjoints 9 go to weights, 3 to hidden values, 3 through a ReLU and 1 through the square."""
+    """Of the 16 adjoints, 9 go to weights, 3 to hidden values, 3 through a ReLU and 1 through the square."""
     assert fusable_as_published(network()) == Fusable(10, 16, forward_alone=0, backward_alone=16)
 
 
@@ -52,11 +52,13 @@ def test_the_published_form_keeps_every_product_and_adds_every_adjoint():
 def test_the_published_engine_counts_its_own_form(name):
     tape = network()
     assert engines.load(name).fusable(tape) == fusable_as_published(tape)
-    assert engines.load("rerolled-clang").fusable(tape) == fusable(lower(tape)), "what its loops stand for"
+    assert engines.load("rerolled-clang").fusable(tape) == fusable(lower(tape)), (
+        "recovered loops count as the straight-line code they replace"
+    )
 
 
-def test_what_nobody_reads_backward_counts_forward_only():
-    """A row that only an output needs has no adjoints."""
+def test_a_row_without_adjoint_counts_forward_only():
+    """A row that only an output needs has no adjoint."""
     x, p = Value(1.0), Value(2.0)
     output = x * p + 1.0
     assert fusable_as_published(tape_of(p * 3.0, [x], [p], [output])) == Fusable(1, 1, 0, 1)

@@ -1,4 +1,4 @@
-"""Names that follow a rule: a compiler, its optimisation, and what departs from the usual form."""
+"""Engine names that follow a rule: a compiler, its optimisation level, and suffixes for departures from the default."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_name_says_it_all(name):
+def test_a_name_determines_the_engine(name):
     compiler, flags, changes = NAMES[name]
     engine = engines.load(name)
     assert (engine.name, engine.compiler) == (name, compiler)
@@ -52,11 +52,11 @@ def test_a_name_says_it_all(name):
     assert engine.native == ("native" in name)
     assert engine.strict == ("fma" not in name) == (engine.error_bound is None)
     assert engine.idea
-    assert engines.load(engine.builds_on), "what it builds on exists"
+    assert engines.load(engine.builds_on), "the engine builds on one that does not exist"
 
 
 @pytest.mark.parametrize("plain", ["tcc", "gcc-O1", "clang-O0", "clang-14-O1"])
-def test_the_published_form_takes_its_compilers_flags(plain):
+def test_the_published_form_keeps_the_compilers_flags(plain):
     engine = engines.load(f"{plain}-published")
     assert isinstance(engine, c_engines.PublishedEngine)
     assert (engine.flags, engine.builds_on) == (engines.load(plain).flags, plain)
@@ -71,7 +71,7 @@ def test_the_published_form_takes_its_compilers_flags(plain):
         *("clang++-O1", "gcc-O1 ", " tcc", "tcc\n", "", "gcc-O1;ls", "rerolled", "native", "-native"),
     ],
 )
-def test_nonsense_is_unknown(name):
+def test_a_malformed_name_is_unknown(name):
     with pytest.raises(UnknownName) as error:
         engines.load(name)
     assert repr(name) in str(error.value)
@@ -117,7 +117,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_suffix_is_told_in_one_line(name):
+def test_a_wrong_suffix_is_refused_in_one_line(name):
     with pytest.raises(WrongSuffix) as error:
         engines.load(name)
     assert str(error.value) == WRONG[name]
@@ -126,7 +126,7 @@ def test_a_wrong_suffix_is_told_in_one_line(name):
 @pytest.mark.parametrize(
     "name", [*WRONG, *(f"{name}-{s}" for name in ("hoisted", "tcc-extension") for s in ("p5", "x"))]
 )
-def test_the_remedy_for_a_wrong_suffix_is_an_engine(name):
+def test_the_remedy_for_a_wrong_suffix_names_real_engines(name):
     with pytest.raises(WrongSuffix) as error:
         engines.load(name)
     remedy = str(error.value).rpartition("; ")[2]
@@ -137,27 +137,27 @@ def test_the_remedy_for_a_wrong_suffix_is_an_engine(name):
 @pytest.mark.parametrize(
     "name", ["tcc-p-1", "gcc-O1-p", "gcc-O1-p12345678", "gcc-O1-heap", "gcc-O1-array-static", "gcc-O1-whole-p0"]
 )
-def test_other_suffixes_are_wrong(name):
+def test_malformed_suffixes_are_refused(name):
     with pytest.raises(WrongSuffix):
         engines.load(name)
 
 
-def test_a_slip_of_the_pen_names_the_nearest():
+def test_a_typo_suggests_the_nearest():
     with pytest.raises(UnknownName, match=r"there is no engine 'clang-O9'\n  Did you mean .*clang-O1"):
         engines.load("clang-O9")
 
 
-def test_what_a_name_stands_for_is_not_listed():
-    """Only the ladder is: the rest is without end."""
+def test_resolved_names_are_not_listed():
+    """`names()` lists only the ladder, because there are endlessly many other names."""
     assert "clang-14-O1" not in engines.names()
     assert {"tcc", "clang-O1-whole"} <= set(engines.names())
 
 
-# --- builds that are kept ----------------------------------------------------------------------------------------
+# --- cached builds -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["tcc", "tcc-extension"])
-def test_a_slow_build_is_kept_and_taken_again(name, tmp_path, monkeypatch):
+def test_a_slow_build_is_cached_and_reused(name, tmp_path, monkeypatch):
     engine, objects = usable(name), tmp_path / "objects"
     codes = []
     for scale in (2.0, 3.0):
@@ -170,13 +170,13 @@ def test_a_slow_build_is_kept_and_taken_again(name, tmp_path, monkeypatch):
 
     first, quick = Clock(), Clock()
     assert forward(codes[0], quick) == 10.0
-    assert not objects.exists(), "it was quick"
+    assert not objects.exists(), "a quick build was cached"
     monkeypatch.setattr(c_engine, "KEPT_FROM_SECONDS", 0.0)
     assert forward(codes[0], first) == 10.0
     assert {phase for phase, seconds in first.phases.items() if seconds} == {"generate", "compile", "load"}
     assert len(list(objects.iterdir())) == 1
 
-    assert forward(codes[1], Clock()) == 15.0, "another program has another object"
+    assert forward(codes[1], Clock()) == 15.0, "another program got the cached object"
     assert len(list(objects.iterdir())) == 2
 
     monkeypatch.setattr(building, "build", None)

@@ -1,4 +1,7 @@
-"""Objects that are kept between blocks: only what was kept is ever loaded, whatever lies in its place."""
+"""The cache of compiled objects between blocks: only the object that was kept is ever loaded.
+
+The tests replace it with truncated, changed, planted and foreign files.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ from engines.straight.lower import lower
 from tests.engines.compiled.compiling import usable
 
 if os.name != "posix":
-    pytest.skip("owners and modes are POSIX's", allow_module_level=True)
+    pytest.skip("owners and modes exist only on POSIX", allow_module_level=True)
 
 
 @pytest.fixture
@@ -43,13 +46,13 @@ def folder(tmp_path):
 
 
 def content(folder, name="key"):
-    """What is kept under that name; None where nothing is, or nothing sound."""
+    """Return the bytes kept under that name, or None if there is no intact object."""
     with objects.kept(folder, name) as found:
         return found and found.path.read_bytes()
 
 
 def refused(folder, why):
-    """It is not used, with a warning, and it is gone: the next look finds nothing, in silence."""
+    """Assert that the object is refused with a warning and deleted, and that the next lookup silently finds nothing."""
     with pytest.warns(UserWarning, match=rf"(?s)key\.object is not the object that was kept \(.*{why}"):
         assert content(folder) is None
     assert not os.path.lexists(folder / "key.object")
@@ -64,7 +67,7 @@ def test_an_object_is_kept_and_found(folder, built):
     built.path.unlink()
     with objects.kept(folder, "key") as found:
         assert (found.path.read_bytes(), found.size) == (b"an object", 9)
-        assert folder not in found.path.parents, "what is loaded is a private copy"
+        assert folder not in found.path.parents, "the object is loaded from the folder itself, not from a private copy"
         assert stat.S_IMODE(found.path.parent.stat().st_mode) == 0o700
     assert not found.path.exists()
     assert content(folder, "another") is None
@@ -74,24 +77,24 @@ def test_an_object_is_kept_and_found(folder, built):
     assert file.read_bytes() == hashlib.sha256(b"an object").hexdigest().encode() + b"\nan object"
 
 
-def test_it_is_replaced_as_a_whole(folder, built):
+def test_an_object_is_replaced_atomically(folder, built):
     keep(built, folder, "key")
     before = (folder / "key.object").open("rb")
     built.path.write_bytes(b"another")
     keep(built, folder, "key")
     with before:
-        assert before.read().endswith(b"\nan object"), "who has it open keeps it"
+        assert before.read().endswith(b"\nan object"), "an open file changed"
     assert content(folder) == b"another"
 
 
-def test_it_is_on_the_disk_before_it_has_its_name(folder, built, monkeypatch):
+def test_an_object_is_synced_before_it_is_renamed(folder, built, monkeypatch):
     synced = []
     fsync = os.fsync
     monkeypatch.setattr(os, "fsync", lambda descriptor: (synced.append(names(folder)), fsync(descriptor)))
     keep(built, folder, "key")
     file, whole = synced
     assert "key.object" not in file
-    assert whole == ["key.object"], "the rename too"
+    assert whole == ["key.object"], "the rename was not synced"
 
 
 def names(folder):
@@ -109,10 +112,10 @@ def test_a_folder_that_others_may_write_is_refused(folder, built, mode):
         assert f"`chmod 700 {folder}`" in error.value.remedy
     assert names(folder) == ["key.object"]
     folder.chmod(0o755)
-    assert content(folder), "others may read"
+    assert content(folder), "a folder that others may only read was refused"
 
 
-def test_a_folder_of_somebody_else_is_refused(folder, built, monkeypatch):
+def test_a_folder_of_another_user_is_refused(folder, built, monkeypatch):
     keep(built, folder, "key")
     monkeypatch.setattr(objects.os, "getuid", lambda: folder.stat().st_uid + 1)
     with pytest.raises(Unavailable, match="belongs to another user"):
@@ -128,7 +131,7 @@ def test_a_folder_that_is_a_link_is_refused(tmp_path, folder, built):
             use()
 
 
-def test_a_file_in_the_place_of_the_folder_keeps_nothing(folder, built):
+def test_a_file_in_place_of_the_folder_disables_the_cache(folder, built):
     folder.parent.mkdir()
     folder.touch()
     assert content(folder) is None
@@ -136,12 +139,12 @@ def test_a_file_in_the_place_of_the_folder_keeps_nothing(folder, built):
         keep(built, folder, "key")
 
 
-# --- what may lie in its place -----------------------------------------------------------------------------------
+# --- wrong files in its place ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("length", [0, 1, 64, 65, 66, 73])
-def test_a_truncated_one(folder, built, length):
-    """Its hash torn, or its bytes."""
+def test_a_truncated_object(folder, built, length):
+    """The cut is in the hash or in the object's bytes."""
     keep(built, folder, "key")
     os.truncate(folder / "key.object", length)
     refused(folder, "its bytes do not match its hash")
@@ -163,7 +166,7 @@ def test_a_plain_object_without_a_hash(folder, built):
     refused(folder, "its bytes do not match its hash")
 
 
-def test_one_that_grew(folder, built):
+def test_an_object_that_grew(folder, built):
     keep(built, folder, "key")
     with (folder / "key.object").open("ab") as file:
         file.write(b"x")
@@ -176,7 +179,7 @@ def test_a_link(tmp_path, folder, built):
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")
     refused(folder, "")
-    assert (tmp_path / "elsewhere").exists(), "the link went, not what it led to"
+    assert (tmp_path / "elsewhere").exists(), "the link's target was deleted instead of the link"
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666, 0o777])
@@ -186,27 +189,27 @@ def test_one_that_others_may_write(folder, built, mode):
     refused(folder, "another user owns it or may write to it")
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")
-def test_one_of_somebody_else(folder, built):
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can change a file's owner")
+def test_an_object_of_another_user(folder, built):
     keep(built, folder, "key")
     os.chown(folder / "key.object", 12345, -1)
     refused(folder, "another user owns it")
 
 
-def test_a_fifo_holds_nobody_up(folder, built):
+def test_a_fifo_does_not_block(folder, built):
     keep(built, folder, "key")
     (folder / "key.object").unlink()
     os.mkfifo(folder / "key.object", 0o600)
     refused(folder, "not a regular file")
 
 
-def test_one_too_large(folder, built, monkeypatch):
+def test_an_object_that_is_too_large(folder, built, monkeypatch):
     keep(built, folder, "key")
     monkeypatch.setattr(objects, "LARGEST_BYTES", 8)
     refused(folder, "74 bytes")
 
 
-def test_a_folder_in_its_place_stays_and_is_not_used(folder, built):
+def test_a_folder_in_place_of_the_object_stays_unused(folder, built):
     folder.mkdir(mode=0o700, parents=True)
     (folder / "key.object").mkdir()
     with pytest.warns(UserWarning, match="not a regular file"):
@@ -217,7 +220,7 @@ def test_a_folder_in_its_place_stays_and_is_not_used(folder, built):
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EDQUOT])
-def test_a_disk_that_refuses_it_keeps_nothing(folder, built, monkeypatch, code):
+def test_a_failed_sync_keeps_no_object(folder, built, monkeypatch, code):
     def refuse(descriptor):
         raise OSError(code, os.strerror(code))
 
@@ -231,7 +234,7 @@ def test_a_disk_that_refuses_it_keeps_nothing(folder, built, monkeypatch, code):
 
 
 class Kept:
-    """An engine with a program that is kept, and what a block of it does."""
+    """An engine with one program whose object is cached."""
 
     def __init__(self, name, folder):
         self.engine, self.folder = usable(name), folder
@@ -239,7 +242,7 @@ class Kept:
         self.code = lower(self.engine.tape(x * 2.0, inputs=[x], parameters=[]))
 
     def block(self):
-        """Build or load, and run: the result, and whether it was compiled."""
+        """Build or load the program, run it, and return the result and whether it was compiled."""
         clock = Clock()
         kernel = self.engine.build(self.code, clock, self.folder)
         loss = kernel.forward(array("d", [5.0]), array("d"), kernel.workspace(), array("d"))
@@ -259,17 +262,21 @@ def program(request, folder, monkeypatch):
     return program
 
 
-def test_a_truncated_object_is_compiled_anew(program):
-    """It would have ended the process by SIGBUS."""
+def test_a_truncated_object_is_compiled_again(program):
+    """Loading it would end the process by SIGBUS."""
     path = program.object()
     os.truncate(path, path.stat().st_size // 2)
     with pytest.warns(UserWarning, match="compiling it again"):
         assert program.block() == (10.0, True)
-    assert program.block() == (10.0, False), "and kept again"
+    assert program.block() == (10.0, False), "the new object was not cached"
 
 
 def test_the_constructor_of_a_planted_object_does_not_run(program, tmp_path):
-    tool = find("gcc") if shutil.which("gcc") else pytest.skip("gcc has constructors")
+    tool = (
+        find("gcc")
+        if shutil.which("gcc")
+        else pytest.skip("needs gcc for __attribute__((constructor)): apt install gcc")
+    )
     ran = tmp_path / "ran"
     source = f"""
     #include <stdio.h>
@@ -283,8 +290,8 @@ def test_the_constructor_of_a_planted_object_does_not_run(program, tmp_path):
     assert not ran.exists()
 
 
-def test_what_is_loaded_is_what_was_hashed(program, monkeypatch):
-    """Whoever changes the file after it was read changes nothing."""
+def test_the_loaded_object_is_the_hashed_one(program, monkeypatch):
+    """Changing the file after it was read has no effect."""
     copy = objects.write
 
     def change_then_copy(path, content):
@@ -296,7 +303,7 @@ def test_what_is_loaded_is_what_was_hashed(program, monkeypatch):
 
 
 def test_a_process_survives_a_truncated_object(folder):
-    """The same from outside, where SIGBUS would show as a signal."""
+    """The same in a subprocess, where SIGBUS would show as a signal."""
     usable("tcc")
     code = f"""
 import os, warnings
@@ -317,7 +324,7 @@ print(program.block(), program.block())
     assert result.stdout == "(10.0, True)\n(10.0, True) (10.0, False)\n"
 
 
-def test_a_key_covers_all_that_an_object_is_made_of(monkeypatch):
+def test_a_key_covers_everything_that_determines_an_object(monkeypatch):
     engine = usable("gcc-O0")
     x = Value(5.0)
     source, other = (engine.generate(lower(engine.tape(x * k, inputs=[x], parameters=[]))) for k in (2.0, 3.0))

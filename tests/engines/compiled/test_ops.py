@@ -1,4 +1,4 @@
-"""The op table is the one place: an op more is a row more, and an op that is wrong does not pass."""
+"""The op table: one row adds an op to every compiled engine, and the suite notices a wrong row."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.engines.graphs import NAMED, Graph, classifier
 
 EXPONENT = 3
 STARTS = (1.3, 0.6)
-"""Where every op of the table is smooth."""
+"""A point at which every op of the table is smooth."""
 
 
 def apply(op, operands):
-    """An op of the table over Values, whatever it is called on them."""
+    """Apply an op of the table to Values, without needing the method's name."""
     if op.takes_constant:
         out = Value(op.compute(operands[0].data, None, EXPONENT), tuple(operands), op.name)
         out._constant = EXPONENT
@@ -29,7 +29,7 @@ def apply(op, operands):
 
 
 def gradient_errors(program):
-    """For each parameter, the relative difference between backward's gradient and a central difference."""
+    """Return each parameter's relative difference between backward's gradient and a central difference."""
     program.zero_grad()
     program.forward()
     program.backward()
@@ -48,7 +48,7 @@ def gradient_errors(program):
 
 @cache
 def all_ops(name):
-    """One program for all ops, each over leaves of its own: op -> the largest error of its operands' gradients."""
+    """Return op -> largest error of its operands' gradients, from one program in which each op has its own leaves."""
     engine, leaves, total = usable(name), {}, None
     for op in OPS.values():
         leaves[op.name] = [Value(x) for x in STARTS[: op.arity]]
@@ -65,12 +65,12 @@ def test_gradients_by_finite_differences(name, op):
     assert all_ops(name)[op] < 1e-6
 
 
-# --- an op more --------------------------------------------------------------------------------------------------
+# --- an added op -------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def sine(monkeypatch):
-    """All that it takes."""
+    """Add an op: these two lines are enough."""
     monkeypatch.setitem(OPS, "sin", Op("sin", call("sin", A), (call("cos", A) * G,)))
     monkeypatch.setattr(Value, "sin", lambda self: value._unary("sin", self), raising=False)
 
@@ -96,7 +96,7 @@ def test_an_added_op_runs_on_every_engine(sine, name):
     assert max(gradient_errors(program)) < 1e-6
 
 
-# --- an op that is wrong -----------------------------------------------------------------------------------------
+# --- a wrong op --------------------------------------------------------------------------------------------------
 
 WRONG = {
     "swapped": Op("*", A * B, (A * G, B * G)),
@@ -109,19 +109,19 @@ WRONG = {
 @pytest.mark.parametrize("wrong", WRONG)
 @pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
 def test_the_suite_sees_a_wrong_product(monkeypatch, name, wrong):
-    """Mutation: neither the comparison with the reference nor finite differences may pass it."""
+    """Mutation: both the comparison with the reference and finite differences must notice."""
     engine = usable(name)
     monkeypatch.setitem(OPS, "*", WRONG[wrong])
     graph, kinds = classifier()
     found = compiled(engine, graph, kinds, graph.numbers)
     assert difference(found, graph.numbers, reference(graph, graph.numbers))
-    if wrong != "another forward":  # of which these are the right gradients
+    if wrong != "another forward":  # its gradients are right for its forward pass
         assert max(gradient_errors(found.program)) > 1e-3
 
 
 @pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
-def test_the_suite_sees_a_gradient_in_another_order(monkeypatch, name):
-    """Mutation: g - out * (out * g) is the same on paper, so that finite differences pass, and not to the last bit."""
+def test_the_suite_sees_a_gradient_computed_in_another_order(monkeypatch, name):
+    """Mutation: g - out * (out * g) is equal on paper, so finite differences pass, but the last bits differ."""
     engine = usable(name)
     out = call("tanh", A)
     monkeypatch.setitem(OPS, "tanh", Op("tanh", out, (G - out * (out * G),)))
@@ -132,8 +132,8 @@ def test_the_suite_sees_a_gradient_in_another_order(monkeypatch, name):
     assert max(gradient_errors(found.program)) < 1e-6
 
 
-def test_the_programs_tell_a_swap_from_the_table(monkeypatch):
-    """Each of the named programs that multiplies two different leaves notices."""
+def test_the_programs_notice_swapped_partials(monkeypatch):
+    """Every program listed here multiplies two different leaves, so it must notice."""
     engine = usable(COMPILED[0])
     monkeypatch.setitem(OPS, "*", WRONG["swapped"])
     noticed = set()

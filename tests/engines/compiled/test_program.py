@@ -1,4 +1,4 @@
-"""A Program's door: what it takes, what it refuses and in which words, and what training does to its buffers."""
+"""The interface of Program: accepted arguments, refusals and their messages, and what training does to the buffers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def engine(request):
 
 @pytest.fixture
 def program(engine):
-    """A weighted sum of two inputs and its distance from the third, squared: all numbers stay exact."""
+    """A program with the squared distance between a weighted sum of two inputs and the third. Its numbers are exact."""
     x, y, t, v, w = (Value(n) for n in (1.0, 2.0, 3.0, 0.5, -1.0))
     out = x * v + y * w
     return engine.compile((out - t) ** 2, inputs=[x, y, t], parameters=[v, w], outputs=[out])
@@ -37,7 +37,7 @@ def state(program):
 # --- a step ------------------------------------------------------------------------------------------------------
 
 
-def test_it_starts_with_the_numbers_of_its_graph(program):
+def test_a_program_starts_with_the_numbers_of_its_graph(program):
     assert (list(program.inputs), list(program.parameters)) == ([1.0, 2.0, 3.0], [0.5, -1.0])
     assert list(program.gradients) == [0.0, 0.0]
     assert program.forward() == 20.25
@@ -78,13 +78,13 @@ def test_zero_grad(program):
     ],
     ids=lambda row: type(row).__name__,
 )
-def test_a_row_may_be_any_of_these(program, row):
+def test_a_row_may_have_any_of_these_types(program, row):
     program.set_input(row)
     assert list(program.inputs) == [2.0, 4.0, 1.0]
     assert program.forward() == 16.0
 
 
-def test_the_graph_is_not_needed_any_more(engine):
+def test_the_graph_is_no_longer_needed(engine):
     x, p = Value(2.0), Value(3.0)
     program = engine.compile(x * p, inputs=[x], parameters=[p])
     x.data = p.data = 99.0
@@ -94,7 +94,7 @@ def test_the_graph_is_not_needed_any_more(engine):
 
 
 def test_two_programs_do_not_share_numbers(engine):
-    """Objects of one name in one process: neither sees the other's functions nor its values."""
+    """Two objects in one process export the same names, but must not see each other's functions or values."""
     programs = []
     for scale in (2.0, 3.0):
         x, p = Value(1.0), Value(1.0)
@@ -110,7 +110,7 @@ def test_two_programs_do_not_share_numbers(engine):
     assert first.forward() == alone[0]
 
 
-# --- what it refuses ---------------------------------------------------------------------------------------------
+# --- refusals ----------------------------------------------------------------------------------------------------
 
 REFUSED_ROWS = {
     "too short": ([1.0, 2.0], ValueError, "not a whole number of rows of 3"),
@@ -144,7 +144,7 @@ def test_a_row_that_does_not_fit_is_refused(program, why):
 
 
 @pytest.mark.parametrize("why", [why for why in REFUSED_ROWS if why not in ("two rows", "strings")])
-def test_so_are_rows_to_train_on(program, why):
+def test_training_rows_that_do_not_fit_are_refused(program, why):
     rows, kind, message = REFUSED_ROWS[why]
     rows = doubles(*rows) if type(rows) is list and not any(isinstance(row, Column) for row in rows) else rows
     with pytest.raises(kind, match=message):
@@ -202,7 +202,7 @@ def test_a_batch_is_a_whole_number(program, batch):
     assert state(program) == ([0.5, -1.0], [0.0, 0.0])
 
 
-def test_steps_lie_within_reason(program):
+def test_steps_and_first_row_are_limited(program):
     rows = doubles(*range(6))
     for name, most, wrong in (
         ("steps", "9,007,199,254,740,992", [-1, 2.0, "2", 2**53 + 1, 2**63, -(2**63), 10**400]),
@@ -245,16 +245,16 @@ def test_the_callers_buffers_are_written_in_place(program, kind):
     program.update(0.5)
     assert (list(parameters), list(gradients)) == ([5.0, 8.0], [0.0, 0.0])
     program.train(doubles(2.0, 4.0, 1.0), rate=0.125)
-    assert list(parameters) == [-15.5, -33.0], "the loss was (42 - 1) ** 2"
+    assert list(parameters) == [-15.5, -33.0], "the loss should be (42 - 1) ** 2"
     if kind != "array":
         assert raw == doubles(-15.5, -33.0, 0.0, 0.0).tobytes()
     parameters[0] = 1.0
     program.set_input([1.0, 0.0, 0.0])
-    assert program.forward() == 1.0, "what the caller writes is seen"
+    assert program.forward() == 1.0, "the caller's writes have no effect"
 
 
 def test_a_slice_of_a_cast_is_written_or_refused(program):
-    """PyPy's cffi can't address one, and would hand a copy to C without a word."""
+    """PyPy's cffi can't take the address of such a slice, and would silently pass a copy to C."""
     raw = bytearray(doubles(0.5, -1.0, 0.0, 0.0).tobytes())
     program.gradients = memoryview(raw).cast("d")[2:]
     program.forward()
@@ -268,7 +268,7 @@ def test_a_slice_of_a_cast_is_written_or_refused(program):
 
 
 def test_two_programs_over_the_same_parameters(engine):
-    """As a model has one loss for training and another for what it says of a row."""
+    """A model may have one program for its training loss and another for its outputs."""
     shared = doubles(2.0)
     programs = []
     for exponent in (1, 2):
@@ -287,7 +287,7 @@ def test_two_programs_over_the_same_parameters(engine):
 
 @pytest.fixture
 def echo(engine):
-    """Its outputs are its inputs, its loss tells which row it saw."""
+    """A program whose outputs are its inputs and whose loss identifies the row."""
     xs = [Value(1.0) for _ in range(6)]
     total = xs[0]
     for i, x in enumerate(xs[1:]):
@@ -320,7 +320,7 @@ def test_bytes_are_divided_and_not_multiplied_by_a_reciprocal(echo):
         assert list(echo.inputs) == [byte / 255.0 for byte in row]
 
 
-def test_bare_bytes_are_whole_numbers(echo):
+def test_bytes_without_a_column_are_whole_numbers(echo):
     echo.train(bytes(range(250, 256)), rate=0.1)
     assert list(echo.inputs) == [250.0, 251.0, 252.0, 253.0, 254.0, 255.0]
 
@@ -348,7 +348,7 @@ def test_a_column_may_be_a_view_of_a_larger_buffer(echo):
 
 
 def sum_of(engine):
-    """Loss x * p: its gradient is the row's only number, and its loss tells p."""
+    """Compile the loss x * p. Its gradient is the row's only number, and over a row of 1 the loss equals p."""
     x, p = Value(1.0), Value(1.0)
     return engine.compile(x * p, inputs=[x], parameters=[p])
 
@@ -370,10 +370,10 @@ def test_a_partial_batch_waits_for_the_rest(engine):
     program.reset()
     assert state(program) == ([0.0], [0.0])
     program.train(rows, rate=0.5, batch=4)
-    assert state(program) == ([0.0], [7.0]), "reset forgot the partial batch"
+    assert state(program) == ([0.0], [7.0]), "reset kept the partial batch"
 
 
-def test_a_schedule_is_asked_once_an_update(engine):
+def test_a_schedule_is_called_once_per_update(engine):
     program = sum_of(engine)
     asked = []
 
@@ -397,14 +397,14 @@ def test_a_rate_may_be_an_int(engine):
 
 
 @pytest.mark.parametrize("bad", [float("inf"), float("-inf"), float("nan")])
-def test_training_ends_where_a_loss_is_not_finite(engine, bad):
+def test_training_ends_at_a_non_finite_loss(engine, bad):
     program = sum_of(engine)
     rows = doubles(1.0, 2.0, bad, 4.0)
     with pytest.raises(NonFiniteLoss, match="the loss of step 2 is not a finite number") as error:
         program.train(rows, rate=0.25)
     assert error.value.step == 2
     assert error.value.value == bad or (error.value.value != error.value.value and bad != bad)
-    assert state(program) == ([0.25], [0.0]), "two updates, and not a third"
+    assert state(program) == ([0.25], [0.0]), "there should be two updates, not a third"
 
 
 def test_the_failing_step_adds_nothing_to_its_batch(engine):
@@ -415,8 +415,8 @@ def test_the_failing_step_adds_nothing_to_its_batch(engine):
     assert state(program) == ([1.0], [3.0])
 
 
-def test_a_domain_error_on_the_way_ends_it_too(engine):
-    """C goes on with infinity, Python raises: a training ends the same."""
+def test_a_domain_error_in_the_forward_pass_ends_training(engine):
+    """C continues with infinity and Python raises, but training must end in the same way."""
     x, p = Value(1.0), Value(1.0)
     program = engine.compile((x * p).log() + p, inputs=[x], parameters=[p])
     with pytest.raises(NonFiniteLoss) as error:
@@ -432,7 +432,7 @@ def test_an_update_that_overflows_shows_in_the_next_loss(engine):
     assert error.value.step == 1
 
 
-def test_it_says_what_its_making_took(program):
+def test_a_program_records_its_compile_phases_and_sizes(program):
     assert set(program.phases) == {"trace", "lower", "generate", "compile", "load"}
     assert all(seconds >= 0.0 for seconds in program.phases.values())
     assert program.sizes["tape_rows"] == 12

@@ -1,4 +1,4 @@
-"""The training loop in Python: what a turn that raises leaves behind, and what a subclass may override."""
+"""The training loop in Python: the state that a failed turn leaves behind, and the hooks for subclasses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engines.kernel.python_kernel import PythonKernel, Training, read_row
 
 
 def stretch_of(rows=3, first_row=0, steps=5, batch=1, taken=0, rate=0.5):
-    """Rows 1.0, 2.0, 3.0, …"""
+    """Return a Stretch over the rows 1.0, 2.0, 3.0, …"""
     cells = array("d", [1.0 + row for row in range(rows)])
     rates, losses = array("d", [rate] * ((taken + steps) // batch)), array("d", [0.0] * steps)
     return Stretch((Column(cells, 1),), first_row, steps, batch, taken, rates, losses)
@@ -24,7 +24,7 @@ def buffers_of(parameter=10.0, gradient=0.0):
 
 
 class Product(PythonKernel):
-    """The loss is x * p. It raises in one of its passes over the row of that input."""
+    """A kernel with the loss x * p, which raises in the forward or backward pass over the row with the given input."""
 
     def __init__(self, forward_raises_at=None, backward_raises_at=None, error=ZeroDivisionError):
         super().__init__(0)
@@ -42,14 +42,14 @@ class Product(PythonKernel):
             raise self.error("backward")
 
 
-def test_it_trains_over_rows_that_wrap_around():
+def test_training_wraps_around_the_rows():
     (x, p, w, y, q), stretch = buffers_of(), stretch_of(first_row=2, steps=4, batch=2)
     assert Product().train((x, p, w, y, q), stretch) == 4
     assert list(stretch.losses) == [30.0, 10.0, 18.0, 27.0]
     assert (x[0], p[0], y[0], q[0]) == (3.0, 9.0 - 0.5 * (2.0 + 3.0) / 2, -3.0, 0.0)
 
 
-def test_a_batch_that_another_call_began():
+def test_a_batch_begun_by_another_call():
     (x, p, w, y, q), stretch = buffers_of(gradient=4.0), stretch_of(steps=3, batch=4, taken=2)
     assert Product().train((x, p, w, y, q), stretch) == 3
     assert (p[0], q[0]) == (10.0 - 0.5 * (4.0 + 1.0 + 2.0) / 4, 3.0)
@@ -57,8 +57,8 @@ def test_a_batch_that_another_call_began():
 
 @pytest.mark.parametrize("error", [ZeroDivisionError, OverflowError, ValueError])
 @pytest.mark.parametrize("where", ["forward_raises_at", "backward_raises_at"])
-def test_a_turn_that_raises_ends_the_training_with_nan(where, error):
-    """A loss that was recorded before the backward pass raised does not count."""
+def test_a_turn_that_raises_ends_training_with_nan(where, error):
+    """If the backward pass raises, the loss that was already recorded does not count."""
     (x, p, w, y, q), stretch = buffers_of(), stretch_of()
     assert Product(**{where: 2.0}, error=error).train((x, p, w, y, q), stretch) == 1
     assert stretch.losses[0] == 10.0
@@ -67,22 +67,22 @@ def test_a_turn_that_raises_ends_the_training_with_nan(where, error):
     assert (x[0], p[0]) == (2.0, 9.5)
 
 
-def test_any_other_error_leaves_the_buffers_as_they_were_reached():
+def test_any_other_error_leaves_the_buffers_at_the_failing_step():
     (x, p, w, y, q), stretch = buffers_of(), stretch_of()
     with pytest.raises(KeyError):
         Product(backward_raises_at=3.0, error=KeyError).train((x, p, w, y, q), stretch)
     assert (x[0], p[0], q[0]) == (3.0, 10.0 - 0.5 - 1.0, 3.0)
 
 
-def test_a_loss_that_is_not_finite_ends_the_training_before_its_backward_pass():
+def test_a_non_finite_loss_ends_training_before_its_backward_pass():
     (x, p, w, y, q), stretch = buffers_of(parameter=math.inf), stretch_of()
     assert Product().train((x, p, w, y, q), stretch) == 0
     assert (stretch.losses[0], x[0], p[0], q[0]) == (math.inf, 1.0, math.inf, 0.0)
 
 
-def test_a_subclass_may_keep_its_numbers_elsewhere():
+def test_a_subclass_may_store_parameters_elsewhere():
     class Elsewhere(PythonKernel):
-        """Two rows a turn."""
+        """Takes two rows per turn."""
 
         def enter(self, t):
             self.parameter = t.p[0]

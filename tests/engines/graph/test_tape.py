@@ -1,4 +1,4 @@
-"""Value graph -> tape: the order, what is refused, and what is left behind."""
+"""Value graph -> tape: the row order, refusals, marks left on Values, and the checker."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def test_text(golden, name):
 
 @pytest.mark.parametrize("name", TAPES)
 def test_c(golden, name):
-    """In small functions, so that it shows how values cross them."""
+    """The functions are small, so the text shows how values pass between them."""
     source = c_source(lower(optimize(TAPES[name]())), Form(piece=12, expression=4))
     golden(f"{name}.c", "".join(source.units))
 
 
 def test_c_in_several_units(golden):
-    """The first has the passes, and declares what the others define."""
+    """The first unit has the passes, and declares the functions that the others define."""
     source = c_source(lower(optimize(mlp_tape())), Form(piece=12, expression=4, units=2))
     assert len(source.units) == 2
     golden("mlp-units.c", "\n/* --- the next unit --- */\n\n".join(source.units))
@@ -66,14 +66,14 @@ def test_c_in_several_units(golden):
 
 @pytest.mark.parametrize("name", TAPES)
 def test_c_as_first_published(golden, name):
-    """A statement for each row and for each adjoint, so that it reads as the tape does."""
+    """The published form has one statement per row and per adjoint, in the tape's order."""
     golden(f"{name}-published.c", "".join(published_source(optimize(TAPES[name]())).units))
 
 
 # --- canonical order ---------------------------------------------------------------------------------------------
 
 
-def test_operands_come_first_left_before_right():
+def test_operands_come_first_from_left_to_right():
     a, b, c = Value(1.0), Value(2.0), Value(3.0)
     loss = (b * a) + (a.max(c)) ** 2
     tape = linearize(loss, inputs=[a, b], parameters=[c])
@@ -91,7 +91,7 @@ def test_operands_come_first_left_before_right():
 
 @pytest.mark.parametrize("graph", NAMED, ids=lambda graph: graph.name)
 def test_the_order_is_that_of_backward(graph):
-    """It is what makes a compiled gradient the reference's, bit for bit."""
+    """The same order as in `backward` gives compiled gradients the reference's bits."""
     leaves = [Value(x) for x in graph.numbers]
     (root,) = graph.build(Value, leaves)
     tape = linearize(root, inputs=leaves)
@@ -103,7 +103,7 @@ def test_a_square_has_its_operand_twice():
     assert text(linearize(a * a, parameters=[a])) == "%0 = parameter 0\n%1 = * %0 %0\nloss %1\n"
 
 
-def test_what_only_outputs_need_comes_after_the_loss():
+def test_rows_that_only_outputs_need_come_after_the_loss():
     a, b, unused = Value(1.0), Value(2.0), Value(3.0)
     loss = a + 1.0
     tape = linearize(loss, inputs=[unused, a, b], outputs=[b * a, loss, a])
@@ -116,7 +116,7 @@ def test_what_only_outputs_need_comes_after_the_loss():
         "loss %2",
         "outputs %4 %2 %0",
     ]
-    assert (tape.inputs, tape.parameters) == (3, 0), "one that is not used is counted, and has no row"
+    assert (tape.inputs, tape.parameters) == (3, 0), "an unused input counts, but has no row"
 
 
 def test_a_chain_of_100_000_rows():
@@ -148,8 +148,8 @@ def test_a_graph_of_200_000_rows():
     assert tape.ops.count("parameter") == 400
 
 
-def test_twice_gives_the_same():
-    """A Value keeps its row while the walk is on, and forgets it."""
+def test_linearizing_twice_gives_the_same_tape():
+    """A Value stores its row during the walk only."""
     graph, _ = classifier()
     leaves = [Value(x) for x in graph.numbers]
     values = graph.build(Value, leaves)
@@ -160,11 +160,11 @@ def test_twice_gives_the_same():
     assert clean(*leaves, *values)
 
 
-# --- what is refused ---------------------------------------------------------------------------------------------
+# --- refusals ----------------------------------------------------------------------------------------------------
 
 
 def clean(*roots):
-    """Whether no Value below these is marked."""
+    """Whether no Value below these roots still stores a row."""
     return all(v._row == -1 for root in roots for v in _below(root))
 
 
@@ -178,7 +178,7 @@ def _below(root):
     return found
 
 
-def test_a_stranger_is_told():
+def test_a_value_of_another_engine_is_refused():
     a = Value(1.0)
     loss = a * 2.0
     stranger = engines.load("tuple").Value(3.0)
@@ -197,7 +197,7 @@ def test_a_stranger_is_told():
         linearize(2.0)
 
 
-def test_only_a_leaf_can_be_named():
+def test_only_a_leaf_can_be_an_input_or_parameter():
     a = Value(1.0)
     b = a**2
     loss = b + a
@@ -207,7 +207,7 @@ def test_only_a_leaf_can_be_named():
     assert clean(loss)
 
 
-def test_a_leaf_has_one_name():
+def test_a_leaf_can_be_named_only_once():
     a, b = Value(1.0), Value(2.0)
     loss = a * b
     with pytest.raises(ValueError, match=r"inputs\[2\] is already inputs\[0\]\n  Name each leaf once"):
@@ -218,7 +218,7 @@ def test_a_leaf_has_one_name():
 
 
 @pytest.mark.parametrize("outputs", [False, True], ids=["below the loss", "below an output"])
-def test_a_cycle_is_told(outputs):
+def test_a_cycle_is_refused(outputs):
     a, other = Value(1.0), Value(2.0)
     b = a + 1.0
     c = b * 2.0
@@ -242,7 +242,7 @@ def test_a_value_that_is_its_own_operand():
 
 
 def tape(*rows, loss=None, outputs=(), inputs=1, parameters=1):
-    """Rows of (op, left, right, number)."""
+    """Return a Tape of rows (op, left, right, number)."""
     ops, left, right, numbers = zip(*rows)
     numbers = {row: number for row, number in enumerate(numbers) if number is not None}
     return Tape(
@@ -259,7 +259,7 @@ BROKEN = {
     "the left one is missing": ([X, ("ReLU", -1, 0, None)], r"%1 .*'ReLU' takes 1 operands"),
     "one too many": ([X, ("ReLU", 0, 0, None)], r"%1 .*'ReLU' takes 1 operands"),
     "a leaf with an operand": ([X, ("input", 0, -1, 0)], r"%1 .*'input' takes 0 operands"),
-    "no such op": ([X, ("sigmoid", 0, -1, None)], r"%1 .*there is no op 'sigmoid'"),
+    "no such op": ([X, ("sine", 0, -1, None)], r"%1 .*there is no op 'sine'"),
     "a power without a number": ([X, ("**", 0, -1, None)], r"%1 .*'\*\*' takes a number"),
     "a sum with a number": ([X, ("+", 0, 0, 2.0)], r"%1 .*'\+' takes no number"),
     "an input without a number": ([("input", -1, -1, None)], r"%0 .*'input' takes a number"),
@@ -281,13 +281,13 @@ def test_a_broken_tape_names_its_row(why):
 
 @pytest.mark.parametrize("row", [-1, 2, 9])
 def test_the_roots_are_rows(row):
-    with pytest.raises(BrokenTape, match=rf"the loss is %{row}, of 2 rows"):
+    with pytest.raises(BrokenTape, match=rf"the loss is %{row}, but the tape ends after 2 rows"):
         check(tape(X, ("+", 0, 0, None), loss=row))
-    with pytest.raises(BrokenTape, match=rf"outputs\[1\] is %{row}, of 2 rows"):
+    with pytest.raises(BrokenTape, match=rf"outputs\[1\] is %{row}, but the tape ends after 2 rows"):
         check(tape(X, ("+", 0, 0, None), outputs=(0, row)))
 
 
-def test_a_whole_tape_passes_and_comes_back():
+def test_check_returns_a_valid_tape():
     for make in TAPES.values():
         whole = make()
         assert check(whole) is whole
@@ -299,7 +299,7 @@ def test_optimize_checks_before_the_first_pass():
         optimize(replace(readme_tape(), loss=0))
 
 
-def test_the_table_says_what_an_op_is(monkeypatch):
+def test_an_op_that_is_not_in_the_table_is_refused(monkeypatch):
     whole = readme_tape()
     monkeypatch.delitem(OPS, "*")
     with pytest.raises(BrokenTape, match=r"there is no op '\*'"):

@@ -1,4 +1,4 @@
-"""The C by hand may be faster than the interpreter, never different from it."""
+"""The handwritten C compared with the reference: it may be faster than the interpreter, never different from it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LOSSES = {"cross_entropy": cross_entropy, "squared_error": squared_error}
 
 @dataclass(frozen=True)
 class Task:
-    """A workload over rows and starting parameters that a test supplies."""
+    """A workload whose rows and starting parameters the test supplies."""
 
     shape: tuple[int, ...]
     loss_name: str
@@ -72,13 +72,13 @@ class Task:
 
 @cache
 def program(name, shape, loss):
-    """Compiled once for all tasks of that shape."""
+    """Return a program, compiled once for all tasks of that shape and loss."""
     nothing = [0.0] * (shape[0] + shape[-1])
     return usable(name).prepare(Task(shape, loss, [nothing]))._program
 
 
 def trainers(name, task):
-    """The reference's, and the engine's."""
+    """Return the reference's trainer and the engine's, with the same starting parameters."""
     reference = engines.load(REFERENCE).prepare(task)
     made = program(name, task.shape, task.loss_name)
     made.reset()
@@ -87,7 +87,7 @@ def trainers(name, task):
 
 
 def outcome(trainer, stretches):
-    """All that training leaves behind, as bits; and the step at which it ended, if it did."""
+    """Train, and return the bits of all results and the step that failed, if one did."""
     failed = None
     try:
         for steps in stretches:
@@ -97,14 +97,14 @@ def outcome(trainer, stretches):
     return {
         "losses": bits(trainer.losses),
         "parameters": bits(trainer.parameters()),
-        # Where it ended the reference has gone backward once more.
+        # At a failing step the reference has already run the backward pass.
         "gradients": bits(trainer.gradients()) if failed is None else None,
         "failed": failed,
     }
 
 
 def agree(name, task, stretches):
-    """The engine does as the reference does; gives the step at which both ended, and the parameters."""
+    """Assert equal outcomes of engine and reference; return the step that failed, if any, and the parameters."""
     reference, trainer = trainers(name, task)
     expected = outcome(reference, stretches)
     assert outcome(trainer, stretches) == expected
@@ -116,7 +116,7 @@ def agree(name, task, stretches):
 
 @cache
 def of_reference(workload, stretches, batch):
-    """The reference's outcome, computed once for all engines: it takes seconds; and what it predicts then."""
+    """Return the reference's outcome and its prediction afterwards. They take seconds, so all engines share them."""
     task = workloads.load(workload)
     trainer = engines.load(REFERENCE).prepare(task)
     trainer.restart(batch=batch)
@@ -130,17 +130,17 @@ def of_reference(workload, stretches, batch):
 )
 @pytest.mark.parametrize("name", ENGINES)
 def test_it_trains_as_the_reference_does(name, workload, stretches, batch):
-    """Partial batches wait between the stretches; widths are below, at and above what a block of neurons holds."""
+    """Batches continue across stretches. Layer widths are below, at and above a block of neurons."""
     task, trainer = workloads.load(workload), usable(name).prepare(workloads.load(workload))
     expected, prediction = of_reference(workload, stretches, batch)
-    for _ in range(2):  # the second time from the start again
+    for _ in range(2):  # the second time after a restart
         trainer.restart(batch=batch)
         assert outcome(trainer, stretches) == expected
         assert bits(trainer.predict(task.row(3))) == prediction
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_it_says_what_its_making_took(name):
+def test_a_trainer_records_its_compile_phases_and_sizes(name):
     trainer = usable(name).prepare(workloads.load("xor"))
     phases = dict(trainer.phases)
     assert (phases.pop("trace"), phases.pop("lower")) == (0.0, 0.0)
@@ -156,7 +156,7 @@ def test_it_says_what_its_making_took(name):
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("name", ENGINES)
-def test_passes_by_hand_do_what_training_does(name, loss):
+def test_single_passes_do_the_same_as_training(name, loss):
     rows = [[0.5, 0.0, -1.5, 1.0, 0.0], [0.0, 0.0, 2.0, 0.0, 1.0]]
     reference, trainer = trainers(name, Task((3, 4, 2), loss, rows, batch=2))
     made = trainer._program
@@ -175,8 +175,8 @@ def test_passes_by_hand_do_what_training_does(name, loss):
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_gradients_that_are_there_belong_to_the_first_update(name):
-    """Training with an update after every step has no need to keep gradients, but for those."""
+def test_existing_gradients_join_the_first_update(name):
+    """With an update after every step, training need not store gradients, except those that exist when it begins."""
     rows = [[0.5, 0.0, -1.5, 1.0, 0.0], [0.0, 0.0, 2.0, 0.0, 1.0]]
     found = []
     for by_hand in (True, False):
@@ -209,7 +209,7 @@ def test_training_leaves_the_last_row_and_its_outputs(name):
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_columns_of_all_kinds(name):
-    """Bytes of two columns are divided by numbers of their own; the last one reaches into the targets."""
+    """Two columns of bytes have different divisors, and the second one reaches into the targets."""
     rows = 3
     columns = (
         Column(bytes([0, 255, 3, 0, 51, 0]), 2, 255.0),
@@ -227,27 +227,27 @@ def test_columns_of_all_kinds(name):
     assert agree(name, task, (4, 4))[0] is None
 
 
-# --- where numbers end -----------------------------------------------------------------------------------------------
+# --- infinities and NaN ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("bad", [math.inf, -math.inf, math.nan])
 @pytest.mark.parametrize("name", ENGINES)
-def test_training_ends_where_a_loss_is_not_finite(name, bad, batch, loss):
+def test_training_ends_at_a_non_finite_loss(name, bad, batch, loss):
     rows = [[0.5, 0.0, -1.5, 1.0, 0.0], [1.0, 0.0, 2.0, 0.0, 1.0], [1.0, 1.0, 1.0, bad, 0.0]]
     assert agree(name, Task((3, 4, 2), loss, rows, batch=batch), (1, 7))[0] == 2
 
 
 SECOND_NEURON = [0.5, 0.25, 0.0]
-"""Of two hidden neurons the second one has nothing to do with it; micrograd's layers do not take a single one."""
+"""Parameters of the second hidden neuron, which does not matter: micrograd's layers can't have just one neuron."""
 
 
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("bad", [math.inf, -math.inf, math.nan])
 @pytest.mark.parametrize("name", ENGINES)
 def test_a_weight_that_is_not_finite_meets_an_input_of_zero(name, bad, batch):
-    """0 times infinity is NaN: the input may not be skipped."""
+    """0 times infinity is NaN, so the input must not be skipped."""
     rows = [[0.0, 1.0, 0.5]]
     assert (
         agree(
@@ -259,11 +259,11 @@ def test_a_weight_that_is_not_finite_meets_an_input_of_zero(name, bad, batch):
 
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("name", ENGINES)
-def test_a_weight_becomes_infinite_and_meets_an_input_of_zero_later(name, batch):
-    """At minus infinity its neuron is dead, and the loss is finite, as long as the input is not 0."""
+def test_a_weight_that_becomes_infinite_meets_an_input_of_zero(name, batch):
+    """With a weight of minus infinity the neuron is dead and the loss finite, as long as the input is not 0."""
     rows = [[1e300, 0.0, 0.0]] * 3 + [[0.0, 1.0, 0.0]]
     task = Task((2, 2, 1), "squared_error", rows, [1e-300, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0], batch, 1e10)
-    failed, parameters = agree(name, task, (6,))  # in one call, which measures weights only where it begins
+    failed, parameters = agree(name, task, (6,))  # in one call, because only the beginning of a call measures weights
     assert failed == 3
     assert parameters[0] == -math.inf
 
@@ -271,7 +271,7 @@ def test_a_weight_becomes_infinite_and_meets_an_input_of_zero_later(name, batch)
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("name", ENGINES)
 def test_an_infinite_gradient_meets_an_input_of_zero(name, batch):
-    """The neuron is dead, and 0 times its infinite gradient is NaN: so are updates of all its weights."""
+    """The neuron is dead, and 0 times its infinite gradient is NaN, so the updates of all its weights are NaN."""
     rows = [[0.0, 1.0, 20.0]]
     task = Task((2, 2, 1), "squared_error", rows, [1.0, -1.0, 0.0, 1.0, 1.0, 0.0, 1e308, 1.0, 0.0], batch, 1e-3)
     failed, parameters = agree(name, task, (batch, 1))
@@ -282,7 +282,7 @@ def test_an_infinite_gradient_meets_an_input_of_zero(name, batch):
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("name", ENGINES)
 def test_an_infinite_input_of_a_dead_neuron(name, batch):
-    """Its loss is finite, its update is not: infinity times the neuron's gradient of 0."""
+    """The loss is finite, but the update is not: it is infinity times the neuron's gradient of 0."""
     rows = [[math.inf, 1.0, 0.5], [0.0, 1.0, 0.5]]
     task = Task((2, 2, 1), "squared_error", rows, [-1.0, 1.0, 0.0, -0.5, 1.0, 0.0, 1.0, 1.0, 0.0], batch)
     failed, parameters = agree(name, task, (1, 3))
@@ -352,7 +352,7 @@ def test_random_networks(name, loss):
 
 @dataclass
 class Unlike:
-    """A workload of some other network."""
+    """A workload with another network, which the engine may not support."""
 
     network: Optional[Network]
     name = "unlike"
@@ -380,7 +380,7 @@ PLAIN = Network((2, 3, 1), "relu", True, "squared_error", 1)
     ],
 )
 @pytest.mark.parametrize("name", ENGINES)
-def test_what_it_does_not_support(name, network, reason):
+def test_unsupported_networks_are_refused(name, network, reason):
     engine = engines.load(name)
     assert engine.supports(Unlike(PLAIN)) is None
     assert engine.supports(Unlike(network)) == reason
@@ -389,7 +389,7 @@ def test_what_it_does_not_support(name, network, reason):
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_it_takes_gcc_where_clang_is_missing_and_is_unavailable_without_both(name, monkeypatch):
+def test_gcc_replaces_a_missing_clang_and_one_of_them_is_needed(name, monkeypatch):
     gcc = toolchains.Toolchain("gcc", ("gcc",), "12.2.0")
     there = {"clang": (gcc._replace(family="clang", version="19.1.7"),), "gcc": (gcc,)}
     monkeypatch.setattr(toolchains, "_candidates", lambda family: there.get(family, ()))

@@ -1,4 +1,4 @@
-"""What the tests of recovered loops share: tapes to recover them from, and engines that run them."""
+"""Shared by the tests of recovered loops: tapes to recover loops from, and engines that run them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def text(lines):
 
 
 def tape_of(graph, kinds, outputs=()):
-    """The tape of a graph. outputs: indices among the Values that it names."""
+    """Return the tape of a graph. outputs: indices into the Values of `Graph.build`."""
     engine = engines.load("rerolled-numpy")
     leaves = [engine.Value(x) for x in graph.numbers]
     values = graph.build(engine.Value, leaves)
@@ -38,7 +38,7 @@ def tape_of(graph, kinds, outputs=()):
 
 
 def tape_of_workload(workload):
-    """The tape of one step."""
+    """Return the tape of one step of the workload."""
     engine = engines.load("rerolled-numpy")
     model = workload.model(engine.nn)
     inputs = [engine.Value(x) for x in workload.row(0)]
@@ -48,7 +48,7 @@ def tape_of_workload(workload):
 
 
 class Exactly(RerolledC):
-    """C of that very form, whatever vectors the machine has: compilers split those that are too wide."""
+    """C of exactly the given form on every machine. Compilers split vectors that are too wide for it."""
 
     @property
     def fitted(self):
@@ -56,17 +56,17 @@ class Exactly(RerolledC):
 
 
 def form(rows=1, *, sparse=False, **sizes):
-    """A Form that takes that many rows together; 1: none, but updates wait; 0: nor do these."""
+    """Return a Form. rows: how many rows it takes together; 1 defers updates only, 0 does neither."""
     names = ["in place", *["zeros skipped"] * sparse, *["deferred"] * (rows > 0), *["rows together"] * (rows > 1)]
     return Form(rearrangements=tuple(names), rows=max(rows, 1), **sizes)
 
 
 def step_of(tape, form):
-    """The step of a tape, rearranged as the form says."""
+    """Return the step of a tape, rearranged for the form."""
     return rearrange(plain(reroll(tape)), form)
 
 
 def of_form(compiler, form, *flags):
-    """An engine for C of that form, by a compiler that is told to be quick."""
+    """Return an engine for C of that form, at -O0 unless flags are given."""
     flags = flags or ("-O0",) * (compiler != "tcc")
     return Exactly(f"{compiler} {form}", compiler, flags, form, idea="", builds_on="", typical_row_seconds=0.0)

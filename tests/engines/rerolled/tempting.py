@@ -1,7 +1,7 @@
-"""Graphs built to tempt the recovery of loops into a wrong order, the numbers they run on, and how they are trained.
+"""Random graphs that tempt the recovery of loops into a wrong order, with their numbers and training schedules.
 
-Hypothesis draws how large they are, and a seed for all else: it varies drawn structure by repeating parts of what it
-had before, and five of six such graphs were nearly the same.
+Hypothesis draws only their sizes and a seed for everything else. When it drew the structure itself, it repeated parts
+of earlier examples, and five of six graphs were nearly the same.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from tests.engines.graphs import Graph
 
 SIZES = (1, 2, 3, 4, 5, 8, 9)
-"""Around the widths of vectors."""
+"""Sizes near the widths of vectors."""
 SPECIAL = (0.0, -0.0, 1.0, 5e-324, -1e-310)
 WILD = (*SPECIAL, math.inf, -math.inf, math.nan, 1e300, -1e200)
 
 
 class Schedule(NamedTuple):
-    """Steps call by call: updates that wait meet the end of a call, and batches stay half full."""
+    """Numbers of steps, call by call, so that calls end while updates wait and batches are partial."""
 
     batch: int
     rates: tuple[float, ...]
@@ -31,7 +31,7 @@ class Schedule(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A graph, what its leaves are, which Values are outputs; rows of inputs; and one for all leaves that is wild."""
+    """A graph, the kinds of its leaves, output indices, rows of inputs, extreme numbers for all leaves, a schedule."""
 
     graph: Graph
     kinds: tuple[str, ...]
@@ -55,7 +55,7 @@ def case(rng, name, kinds, build, outputs):
 
 
 def numbers(rng, count, special=SPECIAL):
-    """So many, with all their digits, so that sums round; a few special ones; sometimes most are zero."""
+    """Draw `count` numbers with all their digits, so that sums round. A few are special; sometimes most are zero."""
     drawn = [rng.gauss(0.0, 0.7) for _ in range(count)]
     if rng.random() < 0.2:
         drawn = [x if at % 3 == 0 else 0.0 for at, x in enumerate(drawn)]
@@ -66,7 +66,7 @@ def numbers(rng, count, special=SPECIAL):
 
 
 def added(terms, association):
-    """Their sum: from the left, as `sum` does, from the right, or in pairs."""
+    """Return the sum of the terms: from the left, as `sum` does it, from the right, or in pairs."""
     terms = list(terms)
     if association == "left":
         return functools.reduce(lambda a, b: a + b, terms)
@@ -85,7 +85,7 @@ ASSOCIATIONS = ("left", "left", "left", "sum", "right", "pairs")
 
 
 class Neuron(NamedTuple):
-    """Which weight meets which input, term by term."""
+    """A neuron: which weight multiplies which input, term by term."""
 
     weights: tuple[int, ...]
     heard: tuple[int, ...]
@@ -110,9 +110,10 @@ ACTIVATIONS = ("relu", "relu", "tanh", "linear", "square")
 
 
 def layer(rng, inputs, units, made, plain):
-    """Neurons that are alike, but for one of them perhaps; and how many weights there are now.
+    """Return neurons of the same structure, except perhaps one, and the number of weights so far.
 
-    made: weights that layers before have, which this one may use again. plain: it does not, and all are alike.
+    made: number of weights in earlier layers, which this one may reuse.
+    plain: reuse none, and make all neurons the same.
     """
     count = inputs * units
     order = rng.choice(["by neuron", "by input", *["shuffled", "tied"] * (not plain)])
@@ -155,7 +156,7 @@ PENALTIES: dict[str, Callable[[Any], Any]] = {
     "plain": sum,
     "bounded": lambda p: sum((v * 0.5).tanh() for v in p),
 }
-"""What is added to the loss for the parameters themselves: updates that read them."""
+"""Terms of the loss over the parameters themselves, whose updates therefore read parameters."""
 
 
 def shares(outputs, targets):
@@ -176,7 +177,7 @@ LOSSES = {
 
 
 def network(rng, depth, largest, plain):
-    """Layers with weights in all orders, tied or not, over some samples in one graph."""
+    """Return a case with layers whose weights are in any order, tied or not, over several samples in one graph."""
     inputs, samples = rng.randint(1, 5), 1 if plain else rng.choice([1, 1, 2, 3])
     layers, made, width = [], 0, inputs
     for _ in range(depth):
@@ -191,12 +192,12 @@ def network(rng, depth, largest, plain):
 
     def build(Value, leaves):
         x, targets, p = leaves[:features], leaves[features:columns], leaves[columns:]
-        # Values that are made first come from parameters alone: as lanes there are more of them than of any layer.
+        # These first Values depend on parameters only. As lanes, there are more of them than of any layer.
         seen = [v * 2.0 for v in p] if also == "parameters" else []
         total = Value(0.0)
         for sample in range(samples):
             state = row = x[sample * inputs : (sample + 1) * inputs]
-            if inputs_too == "shifted":  # by parameters whose gradients are sums that they alone take
+            if inputs_too == "shifted":  # by parameters with gradient sums of their own
                 state = [v + by for v, by in zip(row, p[made:])]
             for neurons in layers:
                 state = [neuron(p, state) for neuron in neurons]
@@ -235,7 +236,7 @@ WHOLE = ("scan", "product scan", "spread", "outer", "sum", "sum")
 
 
 class Step(NamedTuple):
-    """One operation on whole registers: lane by lane, with the second operand's lanes moved, or across lanes."""
+    """One operation on whole registers: lane by lane with the second operand's lanes shifted, or across lanes."""
 
     op: str
     first: int
@@ -252,7 +253,7 @@ class Step(NamedTuple):
             return [UNARY[self.op](v) for v in a]
         if self.op in BINARY:
             return [BINARY[self.op](v, w) for v, w in zip(a, b)]
-        if self.op == "scan":  # each lane needs the one before it
+        if self.op == "scan":  # each lane needs the previous one
             return list(itertools.accumulate(a, lambda v, w: v + w))
         if self.op == "product scan":
             return list(itertools.accumulate(zip(a, b), lambda v, w: v * w[0] + w[1], initial=a[0]))[1:]
@@ -266,7 +267,7 @@ class Step(NamedTuple):
 
 
 def vector(rng, count, lanes):
-    """Registers of some lanes each, worked on as wholes: chains that cross, and sums that feed sums."""
+    """Return a case over whole registers, with chains that cross and sums that feed sums."""
     leaves = ["parameter", *rng.choices(["input", "parameter", "constant"], k=rng.randint(0, 3))]
     steps = []
     for made in range(len(leaves), len(leaves) + count):

@@ -1,4 +1,4 @@
-"""The C of recovered loops stays within its buffers, in every form and on every way through training."""
+"""The C of recovered loops stays within its buffers, in every form and on every path through training."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FORMS = {
 
 
 def expected_of_main(batch):
-    """What a Program of straight-line C gives for what `MAIN` does."""
+    """Return what a Program of straight-line C computes for the calls of `MAIN`."""
     graph, kinds = classifier()
     program = compiled(usable("tcc"), graph, kinds, graph.numbers).program
     columns = [
@@ -48,7 +48,7 @@ def expected_of_main(batch):
 
 @pytest.mark.parametrize("batch", [1, 5])
 @pytest.mark.parametrize("name", FORMS)
-def test_it_stays_within_its_buffers(tmp_path, monkeypatch, sanitizing, name, batch):  # noqa: F811
+def test_the_c_stays_within_its_buffers(tmp_path, monkeypatch, sanitizing, name, batch):  # noqa: F811
     monkeypatch.setattr(pairs, "MANY", 1)
     monkeypatch.setattr(c, "ENOUGH", 1)
     graph, kinds = classifier()

@@ -1,4 +1,4 @@
-"""Every rule of the checkers, broken once on purpose: the first broken thing is named, and how it is broken."""
+"""Every rule of the checkers, violated once on purpose: the error names the first violation and its place."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def sums():
 
 
 def changed(column, at, value):
-    """A copy of a column with one other entry."""
+    """Return a copy of a column with one entry changed."""
     column = column.copy()
     column[at] = value
     return column
@@ -49,7 +49,7 @@ def swapped(sequence, a, b):
 
 
 @pytest.mark.parametrize("name", TAPES)
-def test_what_is_whole_passes_and_comes_back(name):
+def test_the_checkers_return_valid_stages(name):
     found = pull(TAPES[name]())
     assert check_sums(found) is found
     found = chain(found)
@@ -71,7 +71,7 @@ SPOILED = {
 
 @pytest.mark.parametrize("stage", SPOILED)
 def test_every_stage_is_checked(monkeypatch, stage):
-    """In tests, and wherever else ZOOMGRAD_CHECK is set."""
+    """The checks run in tests, and wherever else ZOOMGRAD_CHECK is set."""
     assert CHECKED
     monkeypatch.setattr(engine, stage, SPOILED[stage])
     with pytest.raises(BrokenLoops):
@@ -82,14 +82,14 @@ def test_every_stage_is_checked(monkeypatch, stage):
 
 
 def of_kind(found, kind):
-    """The first sum of that kind, and its first term."""
+    """Return the first sum of that kind, and its first term."""
     owners = found.owner
     at = int(np.flatnonzero(found.kind[owners] == kind)[0])
     return int(owners[at]), at
 
 
 def reading(found, wanted):
-    """The first term with an operand of that kind, and the slot."""
+    """Return the first term with an operand of that kind, and the slot."""
     term, slot = np.argwhere((found.slots != NONE) & (found.kind[found.slots] == wanted))[0].tolist()
     return term, slot
 
@@ -115,13 +115,13 @@ def value_reads_a_gradient(found):
 
 
 def has_no_terms(found):
-    """The first value goes, which others read."""
+    """Remove the terms of the first value, which others read."""
     kept = found.owner != of_kind(found, VALUE)[0]
     return replace(found, owner=found.owner[kept], template=found.template[kept], slots=found.slots[kept])
 
 
 def sink_is_read(found):
-    """The first sink is read by the last."""
+    """Make the last sink read the first one."""
     sink, _ = of_kind(found, SINK)
     return with_slot(
         found, int(np.flatnonzero(found.owner == found.owner[found.kind[found.owner] == SINK].max())[-1]), 0, sink
@@ -203,14 +203,14 @@ def last_of(groups, phase):
 
 
 def joined(groups, at):
-    """Two groups as one: its later lanes read its earlier ones."""
+    """Join two groups into one whose later lanes read its earlier ones."""
     a, b = groups[at : at + 2]
     both = replace(a, nodes=np.append(a.nodes, b.nodes), first=np.append(a.first, b.first))
     return [*groups[:at], both, *groups[at + 2 :]]
 
 
 def chain_of_max():
-    """Groups of one sum and one template, each of which reads the one before it."""
+    """Return sums, their groups, and the index of a one-sum group whose successor has its template and reads it."""
     found = sums()
     groups = group(found)
     single = [at for at, g in enumerate(groups[:-1]) if g.terms == groups[at + 1].terms == 1 and len(g.nodes) == 1]
@@ -301,12 +301,12 @@ def with_operand(whole, at, operand, *, segment=0, slot=0):
 
 
 def first_of(whole, phase, lanes=2):
-    """The number of the first loop of that phase with at least this many lanes."""
+    """Return the index of the first loop of that phase with at least this many lanes."""
     return next(at for at, loop in enumerate(whole.loops) if loop.phase == phase and loop.lanes >= lanes)
 
 
 def sink(whole):
-    """The sink with the most lanes: rows of them, none of which has room."""
+    """Return the index of the sink with the most lanes: rows of lanes, without padding."""
     return max((loop.lanes, at) for at, loop in enumerate(whole.loops) if loop.phase == Phase.SINK)[1]
 
 
@@ -315,7 +315,7 @@ def reads_its_own_target(whole):
 
 
 def reads_a_kept_gradient(whole):
-    """A sink reads what another one adds up."""
+    """Make a sink read its own target, a gradient that sinks add up."""
     at = sink(whole)
     return with_operand(whole, at, whole.loops[at].target)
 

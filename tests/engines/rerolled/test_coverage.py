@@ -1,4 +1,4 @@
-"""How much of a graph comes back as loops, MLP or not; and the C is clean."""
+"""The share of a graph that is recovered as loops, for MLPs and other models; and the C compiles without warnings."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ def loops_of(name):
         ("mlp-784x50x10", 0.999, 20),
     ],
 )
-def test_regular_graphs_are_loops(name, share, most):
+def test_regular_graphs_become_loops(name, share, most):
     loops = loops_of(name)
     assert loops.coverage >= share
     assert len(loops.loops) <= most
 
 
-def test_neurons_in_any_order_are_the_same_loops():
+def test_neurons_in_any_order_give_the_same_loops():
     assert len(loops_of("shuffled").loops) == len(loops_of("digits").loops)
 
 
-def test_a_graph_without_structure_says_so():
+def test_a_graph_without_structure_has_low_coverage():
     assert loops_of("random-dag").coverage < 0.5
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("engine", ["rerolled-tcc", "rerolled-gcc", "rerolled-clang-sparse"])
-def test_the_c_is_clean(engine, compiler, tmp_path):
+def test_the_c_compiles_without_warnings(engine, compiler, tmp_path):
     try:
         tool = toolchains.find(compiler)
         engines.load(engine).check()

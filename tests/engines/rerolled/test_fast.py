@@ -1,4 +1,4 @@
-"""The one engine that does not promise bits: it stays within its bound, and leaves the process as it was."""
+"""`rerolled-clang-fast`, which does not guarantee bits: it stays within its bound and leaves the process unchanged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def trained(name):
     return [*trainer.parameters(), *trainer.losses]
 
 
-def test_it_stays_within_its_bound_and_has_other_bits():
+def test_the_engine_stays_within_its_bound_and_changes_bits():
     engine = usable("rerolled-clang-fast")
     found, expected = trained(engine.name), trained("rerolled-tcc")
     error = max(abs(a - b) / max(1.0, abs(b)) for a, b in zip(found, expected))
@@ -28,8 +28,8 @@ def test_it_stays_within_its_bound_and_has_other_bits():
     assert 0.0 < error <= engine.error_bound
 
 
-def test_small_numbers_survive():
-    """-ffast-math would have the whole process flush them to zero."""
+def test_subnormal_numbers_survive():
+    """-ffast-math would make the whole process flush subnormal numbers to zero."""
     trained("rerolled-clang-fast")
     smallest = 5e-324
     assert smallest * 1.0 > 0.0

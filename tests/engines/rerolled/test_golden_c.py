@@ -1,4 +1,4 @@
-"""The C of recovered loops in each of its forms, with an `#include` for each file that is the same for every graph."""
+"""Golden C of recovered loops in each form. An `#include` replaces each file that is the same for every graph."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORMS = {
 
 @pytest.mark.parametrize("name", FORMS)
 def test_c(golden, monkeypatch, name):
-    """A network of 3, 4 and 3 neurons. Its weights are few: they are rearranged because the test says so."""
+    """A network of 3, 4 and 3 neurons has too few weights to be rearranged, so the test lowers the threshold."""
     monkeypatch.setattr(pairs, "MANY", 1)
     monkeypatch.setattr(c_text, "read", '#include "{}"'.format)
     graph, kinds = classifier()

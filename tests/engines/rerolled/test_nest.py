@@ -1,4 +1,4 @@
-"""Numbers -> loop nests: they give every number back, and are what a reader would have written."""
+"""Numbers -> loop nests: a nest gives back every number, and has the loops that a person would write."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def digits(counts):
 
 
 def spelled(nest, sequences):
-    """What a nest stands for, sequence by sequence."""
+    """Return the numbers of a nest, sequence by sequence."""
     return [
         [int(row[nest.start]) + sum(d * s[at] for d, s in zip(step, nest.strides)) for step in digits(nest.counts)]
         for at, row in enumerate(sequences)
@@ -28,12 +28,12 @@ def spelled(nest, sequences):
 
 
 def affine(base, *loops):
-    """The places of a nest of (count, stride), outermost first."""
+    """Return the places of a nest given as (count, stride), outermost first."""
     counts, steps = zip(*loops)
     return [base + sum(d * s for d, s in zip(step, steps)) for step in digits(counts)]
 
 
-# --- what a reader would have written ----------------------------------------------------------------------------
+# --- expected loops ----------------------------------------------------------------------------------------------
 
 FOUND = {
     "one number": ([7], [Nest(0, (), ())]),
@@ -54,20 +54,20 @@ FOUND = {
 
 
 @pytest.mark.parametrize("name", FOUND)
-def test_it_finds(name):
+def test_expected_nests_are_found(name):
     sequence, expected = FOUND[name]
     assert nests(np.array([sequence])) == expected
 
 
-def test_several_sequences_are_cut_where_any_of_them_needs_it():
-    """A convolution's inputs slide by one, its weights start again, and the place that it adds to stays."""
+def test_all_sequences_are_cut_where_any_of_them_needs_it():
+    """A convolution's inputs slide by one, its weights start over, and the place that it adds to stays."""
     x = affine(0, (5, 1), (3, 1))
     w = affine(100, (5, 0), (3, 1))
     assert nests(np.array([x, w])) == [Nest(0, (5, 3), ((1, 0), (1, 1)))]
     assert nests(np.array([x, w, range(15)])) == [Nest(0, (5, 3), ((1, 0, 3), (1, 1, 1)))]
 
 
-def test_a_break_is_kept_where_the_numbers_run_on():
+def test_a_break_is_kept_inside_a_regular_run():
     breaks = np.zeros(8, bool)
     breaks[2] = True
     assert nests(np.arange(9)[None], breaks) == [Nest(0, (3,), ((1,),)), Nest(3, (6,), ((1,),))]
@@ -83,7 +83,7 @@ runs = st.tuples(small, st.lists(st.tuples(st.integers(1, 4), small), min_size=1
 
 @st.composite
 def tables(draw):
-    """Some sequences of one length: pieces with regular parts, noise, and breaks."""
+    """Draw sequences of one length, made of pieces with regular parts and noise; and breaks."""
     rows = draw(st.integers(1, 3))
     pieces = []
     for _ in range(draw(st.integers(1, 4))):
@@ -113,7 +113,7 @@ def test_nests_give_every_number_back(case, with_breaks):
 @settings(max_examples=200, deadline=None)
 @given(small, st.lists(st.tuples(st.integers(2, 4), st.integers(1, 9)), min_size=1, max_size=4))
 def test_a_whole_nest_is_one_piece(base, loops):
-    """Where the way to the next row is longer than any step inside a row, there is nothing to mistake."""
+    """If the stride between rows exceeds the extent of a row, the nest is unambiguous."""
     extent, nest = 1, []
     for count, gap in reversed(loops):
         nest.insert(0, (count, 2 * extent + gap))
@@ -122,7 +122,7 @@ def test_a_whole_nest_is_one_piece(base, loops):
     assert nests(np.array([affine(base, *nest)])) == [Nest(0, counts, tuple((step,) for step in steps))]
 
 
-# --- strides, each by itself -------------------------------------------------------------------------------------
+# --- strides of one operand --------------------------------------------------------------------------------------
 
 
 def test_offsets_are_listed_where_steps_differ():

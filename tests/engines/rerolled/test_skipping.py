@@ -1,6 +1,6 @@
-"""No zero is skipped where that would show: a network whose loss stays finite while all that it is made of does not.
+"""Zeros are skipped only where that changes no bit, on a network whose loss stays finite while its weights do not.
 
-Elsewhere the first loss that is not finite ends the training, and with it all that could show a skipped `0.0 * inf`.
+In other networks the first non-finite loss ends the training before a skipped `0.0 * inf` can show.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ PARAMETERS = WEIGHTS + 2 * HIDDEN
 
 
 def masked(Value, leaves):
-    """NaN is not above -0.5, and tanh is bounded."""
+    """Build a network with a finite loss: `max` drops NaN, which is not above -0.5, and tanh is bounded."""
     given = iter(leaves)
     x, (target,) = (list(itertools.islice(given, count)) for count in (FEATURES, 1))
     weights, biases, last = (list(itertools.islice(given, count)) for count in (WEIGHTS, HIDDEN, HIDDEN))
     rows = [weights[at : at + FEATURES] for at in range(0, WEIGHTS, FEATURES)]
     hidden = [sum((w * v for w, v in zip(row, x)), b).max(-0.5).tanh() for row, b in zip(rows, biases)]
-    # Twice the same sum: the gradient of a hidden unit is twice a weight, which may be infinite where the sum is none.
+    # The sum occurs twice, so a hidden unit's gradient is twice a weight, which may overflow when the sum does not.
     output = sum(v * h for v, h in zip(last, hidden)) + sum(v * h for v, h in zip(last, hidden))
     return [*hidden, (output - target).max(-3.0).tanh()]
 
 
 def start(others=()):
-    """Numbers for all leaves, and some parameters otherwise."""
+    """Return numbers for all leaves. others: parameter index -> number in place of the drawn one."""
     rng = random.Random(1337)
     drawn = [rng.gauss(0.0, 0.5) for _ in range(FEATURES + 1 + PARAMETERS)]
     for index, number in dict(others).items():
@@ -76,7 +76,7 @@ FORMS = {
 
 @pytest.fixture(scope="module", params=["rerolled-clang-sparse", *FORMS])
 def found(request):
-    """The network compiled once, with zeros skipped: by the engine, by TCC without vectors, and in vectors by gcc."""
+    """The network, compiled once with zeros skipped: by the engine, by TCC without vectors, and by gcc with vectors."""
     chosen = FORMS.get(request.param)
     engine = usable(of_form(request.param.split(",")[0], chosen) if chosen else request.param)
     with pytest.MonkeyPatch.context() as patch:
@@ -114,7 +114,7 @@ STARTS = {
 
 
 def agrees(found, numbers, rows, rates, batch):
-    """All losses, then parameters and gradients; and the same end, where the reference's loss is not finite."""
+    """Assert equal losses, parameters and gradients, and the same failure if the reference's loss is not finite."""
     expected = train_by_hand(GRAPH, KINDS, numbers, rows, rates, batch, len(rates))
     assert training_difference(found, numbers, rows, expected, rates, batch) == ""
     if isinstance(expected.failed, float):
@@ -132,7 +132,7 @@ def test_a_pass_keeps_the_bits(found, weights):
 
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("weights", STARTS)
-def test_training_from_there_keeps_the_bits(found, weights, batch):
+def test_training_keeps_the_bits(found, weights, batch):
     for row in ROWS.values():
         agrees(found, STARTS[weights], [row, ROWS["no zeros"], ROWS["zeros"]], [0.1] * 7, batch)
         agrees(found, STARTS[weights], [ROWS["no zeros"], row, ROWS["zeros"]], [0.1] * 7, batch)
@@ -149,8 +149,8 @@ def test_rates_that_make_weights_infinite(found, rate, batch):
 
 
 @pytest.mark.parametrize("batch", [2, 3, 4, 6])
-def test_rows_that_go_together_make_weights_infinite(found, batch):
-    """The next row's zeros meet them, while biases stay finite."""
+def test_rows_taken_together_make_weights_infinite(found, batch):
+    """Zeros of the next row meet the infinite weights, while the biases stay finite."""
     large = [0.5, -0.25, 1e10, 1.0, -1.5, 0.1, 0.3]
     numbers = start(dict.fromkeys(range(2, WEIGHTS, FEATURES), 0.0))
     for count in (batch, 2 * batch):
@@ -159,7 +159,7 @@ def test_rows_that_go_together_make_weights_infinite(found, batch):
         assert not all(map(math.isfinite, trained.parameters[:WEIGHTS]))
 
 
-def test_the_network_is_what_it_says():
+def test_the_network_keeps_its_loss_finite():
     for rate, weights, row in (
         (1.7e308, "as usual", "the largest"),
         (0.1, "an infinite weight", "zeros"),
@@ -182,8 +182,8 @@ def row_of(numbers):
     return st.lists(numbers, min_size=FEATURES, max_size=FEATURES)
 
 
-def test_any_of_these_at_any_time(found):
-    """The program stays as it is, only numbers change."""
+def test_random_rows_weights_and_rates(found):
+    """The program stays the same; only the numbers change."""
 
     @settings(max_examples=200, deadline=None)
     @given(
@@ -201,8 +201,8 @@ def test_any_of_these_at_any_time(found):
     agree()
 
 
-def test_a_call_begins_with_the_weights_that_there_are(found):
-    """Set to infinity between two calls, they are known by the next."""
+def test_a_call_begins_with_the_current_weights(found):
+    """The next call notices a weight that was set to infinity between calls."""
     program, rows = found.program, array("d", ROWS["zeros"])
     set_leaves(found, GRAPH.numbers)
     program.reset()
@@ -214,13 +214,13 @@ def test_a_call_begins_with_the_weights_that_there_are(found):
     assert list(program.train(rows, rate=0.1, steps=3)) == expected.losses
 
 
-# --- what is skipped ---------------------------------------------------------------------------------------------
+# --- loops that skip zeros ---------------------------------------------------------------------------------------
 
 
-def test_the_first_layer_of_a_network():
+def test_the_first_layer_of_a_network_skips():
     loops = reroll(tape_of_workload(workloads.load("digits")))
     found = live(loops)
-    assert found.skipping.inputs == (0, 64), "not the label, which no weight meets"
+    assert found.skipping.inputs == (0, 64), "the label must not be included, because no weight multiplies it"
     ((forward, segment),) = found.sums.items()
     ((sink, lane),) = found.sinks.items()
     assert (loops.loops[forward].phase, loops.loops[forward].lanes) == (Phase.FORWARD, 50)
@@ -237,9 +237,9 @@ def test_the_first_layer_of_a_network():
 
 
 def with_more(more, extra=0):
-    """The loops of a network, and something else added to its loss.
+    """Return the loops of a network with a further term in its loss.
 
-    more: of the inputs, the first layer's parameters, and so many parameters that it has of its own.
+    more: function of the inputs, the first layer's parameters, and `extra` additional parameters.
     """
     graph, kinds = classifier(FEATURES, HIDDEN, 3)
     count, first = len(graph.numbers), FEATURES + 3
@@ -253,7 +253,7 @@ def with_more(more, extra=0):
 
 
 def test_two_layers_over_the_same_inputs():
-    """The second adds its biases last, so that it is another loop: both skip."""
+    """The second layer adds its biases last, so it becomes a separate loop. Both skip zeros."""
 
     def more(x, p, own):
         rows = [own[at : at + FEATURES + 1] for at in range(0, len(own), FEATURES + 1)]
@@ -274,17 +274,17 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("what", OTHERS)
-def test_nothing_is_skipped_where_something_else_updates_a_weight(what):
-    """A bound on weights must know what updates them."""
+def test_nothing_is_skipped_if_something_else_updates_a_weight(what):
+    """The bound on weights assumes that only the layer's own sink updates them."""
     assert live(with_more(OTHERS[what])) is None
 
 
 @pytest.mark.parametrize("name", ["moons", "conv-1d", "recurrent", "polynomial"])
-def test_nothing_is_skipped_where_inputs_differ_from_lane_to_lane(name):
+def test_nothing_is_skipped_if_inputs_differ_between_lanes(name):
     assert live(reroll(tape_of_workload(workloads.load(name)))) is None
 
 
-def test_without_anything_to_skip_it_runs_all_the_same():
+def test_a_program_with_nothing_to_skip_still_runs():
     engine = usable("rerolled-clang-sparse")
     x, p = engine.Value(0.0), engine.Value(3.0)
     program = engine.compile((x - p) ** 2, inputs=[x], parameters=[p])

@@ -1,4 +1,4 @@
-"""The text of each stage for small graphs, and of the loops for what a reader would draw as layers."""
+"""Golden text of each stage for small graphs, and of the loops for networks with layers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def numbers(count):
 
 
 def recurrent(inputs=2, units=4, steps=3):
-    """An Elman net over a few steps, its last state added up."""
+    """Return the graph of an Elman network over a few steps, with the sum of its last state as loss."""
     weights = units * (inputs + units + 1)
 
     def build(Value, leaves):
@@ -55,7 +55,7 @@ def recurrent(inputs=2, units=4, steps=3):
 
 
 def convolution(length=10, filters=3, width=4):
-    """Filters slide over a signal; what is positive adds up."""
+    """Return the graph of filters that slide over a signal, with the sum of their ReLUs as loss."""
 
     def build(Value, leaves):
         x, p = leaves[:length], leaves[length:]
@@ -105,8 +105,8 @@ def test_loops(golden, name):
 
 
 @pytest.mark.parametrize("name", ["recurrent", "convolution", "digits"])
-def test_twice_gives_the_same(name):
-    """Nothing depends on an address or a hash that changes from run to run."""
+def test_recovering_twice_gives_the_same_loops(name):
+    """The loops must not depend on an address or on a hash that changes between runs."""
     first, second = (text(reroll(TAPES[name]()).lines()) for _ in range(2))
     assert first == second
 
@@ -117,7 +117,7 @@ STAGES = [recover, gradients, chains, fuse_module, groups, nest, layout]
 
 
 def two_units():
-    """The graph of the package's docstring."""
+    """Return the graph of the package's docstring."""
 
     def build(Value, leaves):
         x, p = leaves[:2], leaves[2:]
@@ -127,7 +127,7 @@ def two_units():
 
 
 @pytest.mark.parametrize("module", STAGES, ids=lambda module: module.__name__.rpartition(".")[2])
-def test_the_examples_are_true(module):
+def test_the_docstring_examples_are_correct(module):
     names = {
         "tape": built(two_units()),
         "show": lambda stage: print(*stage.lines(), sep="\n"),
@@ -148,7 +148,7 @@ COLLIDING = {
 
 
 def plain(loops):
-    """All of the loops as text: their lines leave out the places in tables, and padding."""
+    """Return everything in the loops as text. `Loops.lines` leaves out the places in tables, and padding."""
 
     def plain_segment(segment):
         operands = [o.places.tolist() if isinstance(o, Table) else o for o in segment.operands]
@@ -159,7 +159,7 @@ def plain(loops):
 
 
 def with_hash(monkeypatch, hash_, tape):
-    """All of the loops under another hash."""
+    """Return the loops as text, recovered with another hash."""
     with monkeypatch.context() as patch:
         patch.setattr(groups, "_mix", hash_)
         return plain(reroll(tape))
@@ -167,7 +167,7 @@ def with_hash(monkeypatch, hash_, tape):
 
 @pytest.mark.parametrize("which", COLLIDING)
 @pytest.mark.parametrize("name", [*TAPES, "moons", "attention", "random-dag", "mlp-784x50x10"])
-def test_a_hash_that_collides_costs_time_alone(monkeypatch, name, which):
+def test_a_colliding_hash_changes_no_loop(monkeypatch, name, which):
     tape = TAPES[name]() if name in TAPES else tape_of_workload(workloads.load(name))
     assert with_hash(monkeypatch, COLLIDING[which], tape) == plain(reroll(tape))
 
@@ -175,7 +175,7 @@ def test_a_hash_that_collides_costs_time_alone(monkeypatch, name, which):
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_shapes_are_compared_whole(data):
-    """Two sums may differ in one number only: how many terms, the last slot of the last one."""
+    """Two sums may differ in a single number, such as the number of terms or the last slot of the last term."""
     few = st.integers(0, 1)
     sums = st.tuples(few, st.lists(st.tuples(few, few, few, few), min_size=1, max_size=2))
     drawn = data.draw(st.lists(sums, min_size=1, max_size=6))
@@ -191,7 +191,7 @@ def test_shapes_are_compared_whole(data):
 
 
 @pytest.mark.parametrize("graphs", GRAPHS)
-def test_it_does_on_tempting_graphs(graphs):
+def test_a_colliding_hash_changes_no_loop_of_tempting_graphs(graphs):
     @settings(max_examples=30, deadline=None)
     @given(GRAPHS[graphs])
     def agrees(case):

@@ -1,4 +1,4 @@
-"""The step form: its text, what the checker refuses, and that every back end runs every step with the same bits."""
+"""The step form: its golden text, the checker's refusals, and equal bits from every back end."""
 
 from __future__ import annotations
 
@@ -63,15 +63,15 @@ def numpy_engine(name):
 
 @pytest.mark.parametrize("batch", [1, 2, 3, 5])
 @pytest.mark.parametrize("name", FORMS)
-def test_numpy_trains_as_straight_line_code(name, batch):
-    """Also with rearrangements that its engine does not ask for: a step means the same to every back end."""
+def test_numpy_trains_like_straight_line_code(name, batch):
+    """This includes rearrangements that the NumPy engine does not use: a step means the same to every back end."""
     graph, kinds = classifier()
     inputs = kinds.count("input")
     rows = array("d", [(7 * at % 11 - 5) / 4 * (at % 3 != 0) for at in range(inputs * 7)])
     trained = []
     for engine in (usable("tcc"), numpy_engine(name)):
         program = compiled(engine, graph, kinds, graph.numbers, [0, 1, 2]).program
-        # Twice, so that a partial batch is taken up again.
+        # The second call continues a partial batch.
         losses = [program.train(rows, rate=0.1, batch=batch, steps=steps, first_row=2) for steps in (8, 11)]
         ends = (*losses, program.parameters, program.gradients, program.inputs, program.outputs)
         trained.append([bits(numbers) for numbers in ends])
@@ -88,7 +88,7 @@ def test_steps_of_workloads_pass(name, workload):
 
 
 def without(step, statement):
-    """The step without such statements in its turn."""
+    """Return the step without that statement in its turn."""
     turn = rewrite(step.programs["turn"], lambda s: () if s == statement else (s,))
     assert turn != step.programs["turn"], f"there is no {statement}"
     return step.with_programs(turn=turn)
@@ -104,13 +104,13 @@ def never_settled(step):
 
 
 def swapped(step):
-    """The second statement of the turn before the first."""
+    """Swap the first two statements of the turn."""
     first, second, *rest = step.programs["turn"]
     return step.with_programs(turn=(second, first, *rest))
 
 
 def in_every_row(step):
-    """Updates in place where the row is not alone."""
+    """Make updates in place for rows that are not alone in their batch."""
     turn = rewrite(
         step.programs["turn"],
         lambda s: (
@@ -188,7 +188,7 @@ def without_routine(step, name):
 
 
 def unsettled(step):
-    """Weights are measured while their update waits."""
+    """Make weights measured while their update waits."""
     turn = rewrite(step.programs["turn"], lambda s: () if s == Perform("settle") else (s,))
     return step.with_programs(turn=turn)
 
@@ -202,8 +202,8 @@ def test_a_broken_step_is_refused(what):
         check_step(broken(step))
 
 
-def test_the_text_is_the_grammar_s():
-    """Each statement of the text begins as the docstring of the module says."""
+def test_the_text_follows_the_grammar():
+    """Each statement of the text begins with a word that the module's docstring lists."""
     words = {"take", "give", "run", "guard", "guard,", "next", "update", "copy", "set", "clear", "measure", "list"}
     words |= {"check", "if", "else:", "for", "end"}
     lines = itertools.chain.from_iterable(classified(name).lines() for name in FORMS)
@@ -211,16 +211,16 @@ def test_the_text_is_the_grammar_s():
     assert set(bodies) <= words | {"loop", "loops"}
 
 
-def test_the_turn_in_the_documents_is_this_one():
-    """Of digits, in vectors of 8."""
+def test_the_turn_in_the_documentation_is_current():
+    """docs/loops.md shows the turn for `digits`, in vectors of 8."""
     loops = tape_of_workload(workloads.load("digits"))
     printed = text(step_of(loops, form(rows=4, width=8)).lines())
     turn = printed[printed.index("turn:\n") : printed.index("leave:\n")]
     assert f"```\n{turn}```" in (Path(__file__).parents[3] / "docs" / "loops.md").read_text(encoding="utf-8")
 
 
-def test_the_example_of_the_docstring_is_true():
-    """Two columns: the plain turn, and the one with updates in place."""
+def test_the_docstring_example_is_correct():
+    """The example has two columns: the plain turn, and the one with updates in place."""
     engine = engines.load("rerolled-numpy")
     w, x = engine.Value(2.0), engine.Value(3.0)
     tape = engine.tape(w * x, inputs=[x], parameters=[w])

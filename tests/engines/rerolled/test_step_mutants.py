@@ -1,4 +1,4 @@
-"""Every mistake of one statement in a step: the checker refuses it, or it changes no bit."""
+"""Mutations of single statements in a step: the checker must refuse each one that changes a bit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORMS = {
     "deferred": form(),
     "together": form(rows=2),
 }
-"""Without zeros skipped: NumPy skips none, so that it would not see those mistakes."""
+"""Forms that do not skip zeros. NumPy skips none, so it would not notice mistakes in skipping."""
 
 
 def rows(fails):
@@ -36,7 +36,7 @@ def rows(fails):
 
 
 def behaviour(step):
-    """All that a caller can see of two stretches in a row, of several batches."""
+    """Return everything that a caller can observe, over two consecutive stretches for each of several batch sizes."""
     seen = []
     program = Program(NumpyKernel(step), inputs=[0.0] * 6, parameters=START, outputs=3, phases={}, sizes={})
     for fails in (False, True):
@@ -65,7 +65,7 @@ INNER = {steps.If: ("then", "otherwise"), steps.EachRow: ("body",), steps.Guard:
 
 
 def changed(program):
-    """(what, program) with one statement changed, here or further in."""
+    """Yield (description, program) with one statement changed, here or in a nested body."""
     for at, statement in enumerate(program):
         before, after = program[:at], program[at + 1 :]
         yield f"no {statement}", (*before, *after)
@@ -80,7 +80,7 @@ def changed(program):
 
 
 def others(statement):
-    """What may stand in the place of a statement by mistake."""
+    """Yield plausible mistaken replacements for a statement."""
     if isinstance(statement, steps.If):
         yield statement.then
         yield statement.otherwise
@@ -96,7 +96,7 @@ def others(statement):
 
 
 def mutants(step):
-    """(what, step)."""
+    """Yield (description, step) for every mutation of the step."""
     for section, program in step.programs.items():
         for what, mutant in changed(program):
             yield f"{section}: {what}", step.with_programs(**{section: mutant})

@@ -1,4 +1,4 @@
-"""The hunt for wrong bits: graphs that tempt the grouping, trained as the reference trains them."""
+"""Random tempting graphs: engines with recovered loops must compute and train them with the reference's bits."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FORMS = {
 
 @pytest.fixture(autouse=True, scope="module")
 def nothing_is_too_small():
-    """Weights travel together wherever they can, and C is divided, not only where it pays."""
+    """Lower the thresholds, so that small graphs also share weight loads between rows and divide their C."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pairs, "MANY", 1)
         patch.setattr(c, "ENOUGH", 1)
@@ -43,7 +43,7 @@ def nothing_is_too_small():
 
 
 def trained_difference(found, case):
-    """What training in several calls gives otherwise than the reference; empty where nothing."""
+    """Return text on where training in several calls differs from the reference; empty if nowhere."""
     (graph, kinds, _, rows, _, (batch, rates, calls)), program = case, found.program
     expected = train_by_hand(graph, kinds, graph.numbers, rows, rates, batch, sum(calls))
     set_leaves(found, graph.numbers)
@@ -106,12 +106,12 @@ def test_they_keep_them_where_all_hashes_collide(monkeypatch, graphs):
 @pytest.mark.host
 @pytest.mark.parametrize("graphs", GRAPHS)
 @pytest.mark.parametrize("name", FORMS)
-def test_they_keep_them_in_any_form(name, graphs):
+def test_tempting_graphs_keep_the_bits_in_any_form(name, graphs):
     compiler, exactly = FORMS[name]
     hunt(of_form(compiler, exactly), GRAPHS[graphs], 40 if compiler == "tcc" else 15)
 
 
 @pytest.mark.host
 @pytest.mark.parametrize("name", SLOW)
-def test_optimisers_keep_them(name):
+def test_tempting_graphs_keep_the_bits_under_optimising_compilers(name):
     hunt(usable(name), GRAPHS["networks"] | GRAPHS["plain networks"] | GRAPHS["vectors"], 6)

@@ -1,4 +1,4 @@
-"""Graphs on which loops once went wrong, or easily would, each as small as it can be."""
+"""Minimal graphs on which recovered loops once gave wrong results, or easily could."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def nothing_is_too_small(monkeypatch):
 
 
 def made(name, inputs, parameters, build):
-    """A graph over numbers with all their digits: multiples of one small number would add up exactly, in any order."""
+    """Return a graph over numbers with all their digits, because small multiples would add up exactly in any order."""
     rng = random.Random(1337)
     graph = Graph(name, tuple(rng.gauss(0.0, 0.7) for _ in range(inputs + parameters)), build)
     return graph, ["input"] * inputs + ["parameter"] * parameters
@@ -51,7 +51,7 @@ def rows_for(kinds, count=7):
 
 
 def layer(given, x, units, *, transposed=False):
-    """Sums of a layer, whose weights come row by row, or input by input."""
+    """Return the sums of a layer whose weights are stored row by row or, if transposed, input by input."""
     weights = list(itertools.islice(given, len(x) * units))
     rows = [weights[n::units] if transposed else weights[n * len(x) : (n + 1) * len(x)] for n in range(units)]
     return [sum(w * v for w, v in zip(row, x)) for row in rows]
@@ -62,7 +62,7 @@ def squares(outputs):
 
 
 def shifted(Value, leaves):
-    """What reaches p is a sum of two terms, and must reach it as one: (q + a) + b is not q + (a + b)."""
+    """The gradient that reaches p is a sum of two terms and must be added as one: (q + a) + b is not q + (a + b)."""
     x, y, p = leaves
     moved = p + 1.0
     return [moved * x + moved * y]
@@ -74,27 +74,27 @@ def shifted_inputs(Value, leaves):
 
 
 def outputs_of_parameters(Value, leaves):
-    """More lanes read the weights than those of their layer: rows of five lie side by side, without padding."""
+    """Lanes outside the layer also read its weights, so its rows of five are adjacent, without padding."""
     x, p = leaves[:3], leaves[3:]
     doubled = [w * 2.0 for w in p]
     return [*doubled, squares(o.relu() for o in layer(iter(p), x, 5, transposed=True))]
 
 
 def gated(Value, leaves):
-    """Inputs meet weights, and others besides."""
+    """The inputs meet the layer's weights, and further weights outside it."""
     x, given = leaves[:4], iter(leaves[4:])
     hidden = layer(given, x, 5)
     return [squares(o.tanh() for o in hidden) + sum((w * v).tanh() for w, v in zip(given, x))]
 
 
 def skipping_a_layer(Value, leaves):
-    """An input comes back behind the layer."""
+    """An input is used again after the layer."""
     x, given = leaves[:4], iter(leaves[4:])
     return [squares(o.tanh() * x[2] for o in layer(given, x, 5))]
 
 
 def neighbours(Value, leaves):
-    """The gradient of each parameter is its neighbours: none may be updated before all gradients are there."""
+    """The gradient of each parameter is its neighbours, so none may be updated before all gradients are computed."""
     x, p = leaves[:2], leaves[2:]
     return [sum(a * b for a, b in zip(p, p[1:])) * x[0] + x[1]]
 
@@ -105,7 +105,7 @@ def mirrored(Value, leaves):
 
 
 def decayed(Value, leaves):
-    """The gradient of each parameter has itself in it."""
+    """The gradient of each parameter contains the parameter itself."""
     x, p = leaves[:3], leaves[3:]
     return [squares(o.tanh() for o in layer(iter(p), x, 4)) + sum(w * w for w in p) * 0.01]
 
@@ -152,8 +152,8 @@ NETWORKS = {"one layer": made("one_layer", 4, 20, one_layer), "two layers": made
 
 
 @pytest.mark.parametrize("engine", ["tcc, three rows", "vectors"])
-def test_rows_of_two_layers_go_together(engine):
-    """Or the test below would say nothing of them."""
+def test_rows_of_two_layers_are_taken_together(engine):
+    """Otherwise the test below would not cover rows that are taken together."""
     chosen = ENGINES[engine]()
     turn = chosen.lower(tape_of(*NETWORKS["two layers"])).programs["turn"]
     assert any(isinstance(statement, TakeRows) for statement in walk(turn))
@@ -163,7 +163,7 @@ def test_rows_of_two_layers_go_together(engine):
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_loss_that_is_not_finite_leaves_what_was_there(engine, network, batch):
-    """Updates that wait are made, that of the failing step is not; rows that went well together still count."""
+    """Deferred updates are applied, but not the failing step's. Rows taken together with a failing one still count."""
     graph, kinds = NETWORKS[network]
     rows, rates = rows_for(kinds), [0.01] * 14
     found = compiled(ENGINES[engine](), graph, kinds, graph.numbers)
@@ -186,7 +186,7 @@ def test_a_loss_that_is_not_finite_leaves_what_was_there(engine, network, batch)
 
 
 def places(operand, lanes, terms=()):
-    """Where an operand lies: for each lane, all places that its terms reach."""
+    """Return, for each lane, the set of places that the operand's terms reach."""
     if isinstance(operand, float):
         return [set() for _ in itertools.product(*map(range, lanes))]
     if isinstance(operand, Table):
@@ -201,7 +201,7 @@ def places(operand, lanes, terms=()):
 
 
 def reads_what_another_updates(loops):
-    """Whether a lane of a sink reads a parameter that another one has as its target: said lane by lane."""
+    """Whether a lane of a sink reads a parameter that another lane updates, checked lane by lane."""
     away = loops.area("q").start - loops.area("p").start
     reads, owners = [], {}
     for at, loop in enumerate(loops.loops):
@@ -219,7 +219,7 @@ IN_PLACE = {"neighbours": False, "mirrored": False}
 
 
 @pytest.mark.parametrize("trap", TRAPS)
-def test_updates_are_in_place_where_none_reads_what_another_updates(trap):
+def test_updates_are_in_place_if_none_reads_what_another_updates(trap):
     graph, kinds = TRAPS[trap]
     loops = reroll(tape_of(graph, kinds))
     assert allows_updates_in_place(loops) == IN_PLACE.get(trap, True) == (not reads_what_another_updates(loops))
@@ -232,7 +232,7 @@ def test_workloads_are_updated_in_place(name):
     assert not reads_what_another_updates(loops)
 
 
-# --- weights that travel once ------------------------------------------------------------------------------------
+# --- weight reuse ------------------------------------------------------------------------------------------------
 
 
 def pairs_of(trap, outputs=()):
@@ -242,7 +242,7 @@ def pairs_of(trap, outputs=()):
     return loops, found
 
 
-def test_a_layer_is_a_pair():
+def test_a_layer_gives_a_pair():
     loops, found = pairs_of("skipping_a_layer")
     forward, sink = loops.loops[found.forward], loops.loops[found.sink]
     assert (forward.phase, sink.phase) == (Phase.FORWARD, Phase.SINK)
@@ -258,7 +258,7 @@ def test_no_pair_where_vectors_would_reach_into_the_next_row():
 
 
 @pytest.mark.parametrize("trap", ["gated", "skipping_a_layer"])
-def test_rows_one_by_one_where_something_else_reads_their_inputs(trap):
+def test_rows_are_not_taken_together_if_others_read_their_inputs(trap):
     loops, found = pairs_of(trap)
     assert found is not None
     assert lay_out(plain(loops), found, 3) is None
@@ -269,7 +269,7 @@ def test_rows_one_by_one_where_something_else_reads_their_inputs(trap):
 
 @pytest.mark.parametrize("engine", ["rerolled-tcc", "rerolled-numpy"])
 def test_outputs_after_training_are_those_of_the_last_forward_pass(engine):
-    """As of all other engines: the parameter as the last pass saw it."""
+    """As in all other engines, an output that is a parameter is the one that the last forward pass read."""
     engine = usable(engine)
     x, p = engine.Value(3.0), engine.Value(2.0)
     program = engine.compile(p * x, inputs=[x], parameters=[p], outputs=[p, x])
@@ -280,7 +280,7 @@ def test_outputs_after_training_are_those_of_the_last_forward_pass(engine):
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("batch", [1, 3, 4])
 def test_outputs_of_a_parameter_and_of_inputs_after_rows_together(engine, batch):
-    """Also where the last row fails: straight-line code gives what its forward pass saw."""
+    """This holds even if a row fails: straight-line code gives the values that its forward pass read."""
     graph, kinds = NETWORKS["two layers"]
     for special in (0.3, math.inf):
         rows = array("d", [x for row in rows_for(kinds, 8) for x in row])
@@ -303,7 +303,7 @@ def test_outputs_of_a_parameter_and_of_inputs_after_rows_together(engine, batch)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("batch", [1, 2])
 def test_a_parameter_that_the_graph_does_not_use_is_updated_too(engine, batch):
-    """Its gradient is what a caller puts there."""
+    """Its gradient is whatever the caller puts there."""
     chosen = ENGINES[engine]()
     x, p, unused = (chosen.Value(v) for v in (1.0, 2.0, 3.0))
     program = chosen.compile(p * x, inputs=[x], parameters=[unused, p])

@@ -1,4 +1,4 @@
-"""Inputs that are 0.0 are skipped, and no bit changes: not with -0.0, and not where a factor is infinite or NaN."""
+"""Skipping inputs of 0.0 changes no bit, even with -0.0 and with infinite or NaN factors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INF = math.inf
 
 
 def network(Value, weights):
-    """Squared error of a small net: its loss, inputs and parameters."""
+    """Return the squared error of a small network, its inputs and its parameters."""
     inputs = [Value(1.0) for _ in range(INPUTS + 1)]
     given = [Value(w) for w in weights]
     it = iter(given)
@@ -40,7 +40,7 @@ def weights(seed):
 
 
 def train(name, start, rows, rates, batch):
-    """Losses, parameters and gradients after one pass over the rows, and the step that was not finite."""
+    """Train over the rows once; return the bits of losses and parameters, and the step that was not finite, if any."""
     engine = usable(name)
     loss, inputs, parameters = network(engine.Value, weights(1))
     program = engine.compile(loss, inputs=inputs, parameters=parameters)
@@ -75,7 +75,7 @@ def test_skipping_changes_no_bit(share, batch):
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("bad", [INF, -INF, math.nan, 1e308, -1e308])
 def test_weights_that_are_not_finite_are_not_skipped(bad, batch):
-    """A row of zeros meets an infinite weight: their product is NaN, and the loss is."""
+    """If a zero meets an infinite weight, the product is NaN, and so is the loss."""
     for at in (0, 5, 3 * (INPUTS + 1) + 2):
         start = weights(2)
         start[at] = bad
@@ -88,7 +88,7 @@ def test_weights_that_are_not_finite_are_not_skipped(bad, batch):
 def test_weights_become_infinite_at_the_same_step(rate, batch):
     rates = [0.05] * 2 + [rate] + [0.05] * 17
     same = [train(name, weights(2), rows(3, 0.8), rates, batch) for name in ("tcc", "rerolled-clang-sparse")]
-    assert same[0][::2] == same[1][::2], "losses, and the step that fails"
+    assert same[0][::2] == same[1][::2], "the losses or the failing step differ"
 
 
 @pytest.mark.parametrize("special", [(INF,), (math.nan,), (1e200, -1e200), (5e-324, 1e-310)])
@@ -97,8 +97,8 @@ def test_inputs_of_any_size(special):
     assert same[0][::2] == same[1][::2]
 
 
-def test_what_skips():
-    """The first layer's sum, and the sink of its weights."""
+def test_the_loops_that_skip():
+    """Only the first layer's sum and the sink of its weights skip zeros."""
     engine = engines.load("rerolled-tcc")
     loss, inputs, parameters = network(engine.Value, weights(1))
     loops = reroll(engine.tape(loss, inputs=inputs, parameters=parameters))

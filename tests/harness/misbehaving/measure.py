@@ -1,6 +1,6 @@
 """`harness.worker.measure` with an engine that misbehaves: the job's `misbehaviour` is Python, run before the worker.
 
-It finds `engine`, `job` and `prepared(change)`, which has `change(trainer)` called after the engine has prepared.
+The code can use `engine`, `job` and `prepared(change)`, which calls `change(trainer)` after the engine has prepared.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""What the tests of profilers share: a session with a cell, on the interpreter that runs them."""
+"""Fixtures for tests of profilers: the session of a cell on the interpreter that runs the tests."""
 
 import shutil
 import subprocess
@@ -25,7 +25,7 @@ def running():
 
 
 class MakeSession:
-    """`session(engine, workload)`: what a profiler is given."""
+    """`session(engine, workload)`: the Session that a profiler gets."""
 
     def __init__(self, folder, running):
         self.folder = folder
@@ -46,7 +46,7 @@ class MakeSession:
 
     @property
     def has_symbols(self):
-        """Whether the interpreter's functions have names: distributions strip them."""
+        """Whether the interpreter still has the names of its functions, which distributions strip."""
         nm = shutil.which("nm")
         if not nm:
             return False

@@ -1,4 +1,4 @@
-"""Compilers' own accounts: what is read out of them, and real compilers that give them."""
+"""Compilers' own accounts of their time: parsing of recorded ones, and real compilers."""
 
 import json
 import stat
@@ -21,7 +21,7 @@ from results.record import Cell
 
 @pytest.fixture
 def session(tmp_path, monkeypatch):
-    """`session(engine, workload)`: what the profiler is given; the folder for temporary files must stay empty."""
+    """`session(engine, workload)`: the Session that the profiler gets. It must leave no temporary file."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
@@ -82,20 +82,20 @@ Time variable                                   usr           sys          wall 
  remove unused locals               :   0.01 (  6%)   0.00 (  0%)   0.00 (  0%)     0  (  0%)
  TOTAL                              :   0.17          0.02          0.20         6611k
 """
-"""What gcc 12.2 -O1 said of a unit of `rerolled-gcc` on `digits`, whole."""
+"""Complete output of gcc 12.2 -O1 for a unit of `rerolled-gcc` on `digits`."""
 
 
 def test_gccs_table():
     account = gcc_account(GCC_12)
     assert account.seconds == 0.20
-    assert account.passes["integrated RA"] == 0.04, "of four columns the one of the wall"
+    assert account.passes["integrated RA"] == 0.04, "the third of four columns is wall time"
     assert account.passes["forward prop"] == 0.03
-    assert account.passes["df live regs"] == 0.0, "it has the processor's seconds only"
+    assert account.passes["df live regs"] == 0.0, "this row has processor time only"
     assert account.passes["parser function body"] == 0.01
     assert "TOTAL" not in account.passes
 
 
-def test_gccs_rows_that_overlap_others_are_left_out():
+def test_rows_of_gcc_that_overlap_others_are_left_out():
     account = gcc_account(GCC_12)
     assert not [name for name in account.passes if name.startswith(("phase", "callgraph functions", "callgraph ipa"))]
     assert sum(account.passes.values()) == pytest.approx(account.seconds)
@@ -133,7 +133,7 @@ def event(name, start, duration, *, detail=None, thread=1, phase="X"):
     return {"ph": phase, "name": name, "ts": start, "dur": duration, "tid": thread, "pid": 1, **arguments}
 
 
-TRACE = [  # as Clang writes it: in the order of ends
+TRACE = [  # Clang writes events in the order of their ends
     event("ParseFunctionDefinition", 20, 100, detail="forward_0"),
     event("Frontend", 10, 200),
     event("SROAPass", 300, 40, detail="forward_0"),
@@ -153,7 +153,7 @@ TRACE = [  # as Clang writes it: in the order of ends
 ]
 
 
-def test_a_pass_gets_what_is_its_own():
+def test_a_pass_gets_its_own_time_without_inner_passes():
     account = clang_account({"traceEvents": TRACE, "beginningOfTime": 1})
     assert account.seconds == pytest.approx(1000e-6)
     assert {name: round(seconds * 1e6) for name, seconds in account.passes.items()} == {
@@ -176,13 +176,13 @@ def test_an_event_within_one_of_its_own_name():
     assert account.seconds == pytest.approx(150e-6), "threads add up, as translation units do"
 
 
-def test_an_event_that_ends_a_microsecond_after_what_it_is_in():
+def test_an_event_may_end_a_microsecond_after_its_parent():
     account = clang_account({"traceEvents": [event("inner", 0, 11), event("outer", 0, 11), event("late", 5, 7)]})
     assert account.seconds == pytest.approx(11e-6)
     assert min(account.passes.values()) >= 0.0
 
 
-def test_a_trace_of_nothing():
+def test_a_trace_without_passes():
     with pytest.raises(NoAccount):
         clang_account({"traceEvents": [event("Total A", 0, 10)]})
 
@@ -190,7 +190,7 @@ def test_a_trace_of_nothing():
 # --- shares ------------------------------------------------------------------------------------------------------
 
 
-def test_units_add_up_and_small_passes_are_one():
+def test_units_are_added_and_small_passes_are_merged():
     accounts = [Account(6.0, {"a": 1.0, "b": 3.0, "small": 0.03}), Account(4.0, {"a": 3.5, "tiny": 0.01})]
     assert shares(accounts) == [
         {"name": "a", "share": pytest.approx(0.45)},
@@ -269,7 +269,7 @@ def test_a_real_compiler(session, engine, workload, well_known):
 
 @pytest.mark.parametrize("engine", ["clang-O1-fma", "clang-O1-published-fma", "gcc-O2-fma", "rerolled-clang-fma"])
 def test_what_a_real_compiler_fuses(session, engine):
-    """At most what it may, where an instruction does one operation; and nothing unless it is told to."""
+    """At most the allowed number, where an instruction does one operation; and nothing without the flag."""
     workload = "mlp-20x9x4"
     found = {}
     for name in (engine, engine.replace("-fma", "")):
@@ -284,13 +284,13 @@ def test_what_a_real_compiler_fuses(session, engine):
     assert plain.fused_instructions == 0 < fused.fused_instructions
     assert fused.fusable_forward == plain.fusable_forward == 220, "a product for each weight"
     assert fused.fusable_forward_alone <= fused.fusable_forward
-    # The update's own sums are not the step's.
+    # The step's sums do not include those of the update.
     updates = fused.fusable_backward if "published" in engine else 2
     assert fused.fused_instructions <= fused.fusable_forward + fused.fusable_backward + updates
 
 
 def valid(session, fields):
-    """The profile, whose passes are what its reader expects."""
+    """Check that the fields make a profile with well-formed passes, and return it."""
     cell = {"profiler": "compiler", "cell": session.cell, "status": "measured", "started_at": datetime.now(UTC)}
     found = PROFILE.validate_python({**cell, **fields})
     names = [row.name for row in found.passes]
@@ -308,14 +308,14 @@ def test_engines_without_such_a_compiler_are_skipped(session, engine):
     assert refusal(session(engine)).status == "skipped"
 
 
-def test_a_compiler_that_is_not_there(session):
+def test_a_missing_compiler(session):
     missing = refusal(session("clang-5-O1"))
     assert missing.status == "skipped"
     assert "clang 5" in missing.reason
 
 
 @pytest.mark.parametrize("engine", ["gcc-O1", "clang-O1"])
-def test_a_limit_of_time(session, engine):
+def test_a_time_limit(session, engine):
     try:
         engines.load(engine).check()
     except Unavailable as missing:
@@ -324,12 +324,12 @@ def test_a_limit_of_time(session, engine):
     assert (late.status, late.reason) == ("timed-out", "took longer than 0.05 s")
 
 
-# --- compilers that do something else ----------------------------------------------------------------------------
+# --- compilers that misbehave ------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def compiler(tmp_path, monkeypatch):
-    """`compiler(script)`: that script is every compiler; it is told by `-o` where its object goes."""
+    """`compiler(script)`: replace every compiler by the script, which finds its object's path after `-o`."""
 
     def make(text):
         program = tmp_path / "fakecc"
@@ -360,7 +360,7 @@ def test_one_that_does_not_know_the_flag(session, compiler):
     """Clang before version 9."""
     compiler("echo \"clang: error: unknown argument: '-ftime-trace'\"; exit 1")
     unknown = refusal(session("clang-O1"))
-    assert (unknown.status, unknown.reason) == ("skipped", "clang 1.2.3 knows no -ftime-trace")
+    assert (unknown.status, unknown.reason) == ("skipped", "clang 1.2.3 does not support -ftime-trace")
 
 
 @pytest.mark.parametrize("engine", ["gcc-O1", "clang-O1"])
@@ -379,7 +379,7 @@ def test_one_that_is_faster_than_its_clock(session, compiler):
 SAYS_TABLE = "cat <<'END'\nTime variable  usr  wall\n CSE  :  0.0 ( 0%)  0.3 ( 30%)\n TOTAL  :  0.0  1.0\nEND"
 
 
-def test_what_it_is_told(session, compiler):
+def test_the_compiler_gets_the_engines_flags(session, compiler):
     calls = compiler(SAYS_TABLE)
     found = valid(session("gcc-O1"), profile(session("gcc-O1")))
     assert len(calls()) == found.units
@@ -389,16 +389,16 @@ def test_what_it_is_told(session, compiler):
     assert [(row.name, row.share) for row in found.passes] == [("others", 0.7), ("CSE", 0.3)][::-1]
 
 
-def test_it_compiles_again_for_as_long_as_it_may(session, compiler):
-    """A compiler of a small workload is done within a few ticks of its clock."""
+def test_it_compiles_again_until_the_time_is_up(session, compiler):
+    """A small workload compiles within a few ticks of the compiler's clock."""
     calls = compiler(SAYS_TABLE)
     found = profile(session("gcc-O1", seconds=0.5))
     assert found["preparations"] > 1
     assert len(calls()) == found["preparations"] * found["units"]
-    assert found["seconds"] == pytest.approx(found["units"]), "of one preparation"
+    assert found["seconds"] == pytest.approx(found["units"]), "the seconds are of one preparation"
 
 
-def test_clangs_trace_lies_next_to_its_object(session, compiler, tmp_path):
+def test_clangs_trace_is_found_next_to_its_object(session, compiler, tmp_path):
     (tmp_path / "trace.json").write_text(json.dumps({"traceEvents": TRACE}))
     script = f"""while [ "$1" != -o ]; do shift; done; cp '{tmp_path}/trace.json' "${{2%.o}}.json" """
     compiler(script)

@@ -1,4 +1,4 @@
-"""Fused multiply-adds in an object, and why nobody counted them."""
+"""Counts of fused multiply-adds in an object, and the reason if they can't be counted."""
 
 import shutil
 
@@ -25,7 +25,7 @@ LINES = """\
 C = "double f(double a, double b, double c) { return a * b + c; }\n"
 
 
-def test_a_disassembly_of_each_processor():
+def test_disassemblies_of_several_processors_are_counted():
     assert count(LINES.splitlines()) == 5
 
 
@@ -48,7 +48,7 @@ def test_without_a_disassembler_there_is_a_reason(tmp_path, monkeypatch):
         fused(tmp_path / "unit.o")
 
 
-def test_what_is_no_object_has_no_count(tmp_path):
+def test_a_file_that_is_not_an_object_has_no_count(tmp_path):
     if shutil.which("objdump") is None:
         pytest.skip("there is no objdump: apt install binutils")
     (tmp_path / "unit.o").write_text("nothing of the kind")

@@ -1,4 +1,4 @@
-"""Instructions of a step: how they are counted, what is stored, and that a count is the same again."""
+"""Instructions of a step: how they are counted and stored, and that a count is reproducible."""
 
 import json
 import shutil
@@ -22,7 +22,7 @@ def no_counter(*_):
 
 
 class Answers:
-    """In place of a worker: a reply, whatever the command."""
+    """Fake worker that gives the same reply to every command."""
 
     def __init__(self, **reply):
         self.reply = {
@@ -44,13 +44,13 @@ class Answers:
 
 @pytest.fixture
 def callgrind(monkeypatch):
-    """A machine whose processor counts nothing."""
+    """A machine without processor counters, which has to use callgrind."""
     monkeypatch.setattr(count, "Processor", no_counter)
     if not shutil.which("valgrind"):
         pytest.skip("valgrind is not installed: `apt install valgrind`")
 
 
-def test_what_two_portions_differ_by_is_a_steps(session, callgrind):
+def test_a_steps_count_comes_from_the_difference_of_two_portions(session, callgrind):
     answers = Answers()
     counted = instructions.profile(session("tcc", run=answers))
     assert (counted["step_instructions"], counted["steps"]) == (100.0, 50)
@@ -60,7 +60,7 @@ def test_what_two_portions_differ_by_is_a_steps(session, callgrind):
     assert counted["tool"].startswith("callgrind ")
 
 
-def test_where_the_processor_counts_nothing_stands_between(session, monkeypatch):
+def test_a_processor_with_counters_needs_no_callgrind(session, monkeypatch):
     class Counting:
         def close(self):
             pass
@@ -73,7 +73,7 @@ def test_where_the_processor_counts_nothing_stands_between(session, monkeypatch)
     assert counted["tool"].startswith("instructions:u")
 
 
-def test_where_nothing_counts_it_says_how_to_get_it(session, monkeypatch):
+def test_without_any_counter_the_remedy_says_how_to_get_one(session, monkeypatch):
     monkeypatch.setattr(count, "Processor", no_counter)
     monkeypatch.setattr(instructions, "which", lambda _: None)
     with pytest.raises(NoProfile, match="no counters, and valgrind is not installed") as none:
@@ -86,7 +86,7 @@ def test_a_counter_that_saw_nothing_is_a_failure(session, callgrind):
         instructions.profile(session("tcc", run=Answers(counts=[0.0, 0.0])))
 
 
-def test_a_worker_that_dies_is_told(session, callgrind):
+def test_a_worker_that_dies_is_reported(session, callgrind):
     def dies(command, environment, folder, limits):
         return Finished(-4, "Illegal instruction")
 
@@ -96,8 +96,8 @@ def test_a_worker_that_dies_is_told(session, callgrind):
 
 
 @pytest.mark.parametrize("engine", ["tcc", "rerolled-gcc"])
-def test_a_count_is_the_same_again(engine, session, callgrind):
-    """Real workers under real callgrind; vectors too, which valgrind knows only in part."""
+def test_a_count_is_reproducible(engine, session, callgrind):
+    """Real workers under real callgrind, one of them with vectors, which valgrind supports only in part."""
     try:
         engines.load(engine).check()
     except Unavailable as missing:

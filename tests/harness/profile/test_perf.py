@@ -1,4 +1,4 @@
-"""perf's text, read; and perf itself, where it may profile."""
+"""Parsing of perf's output, and perf itself where it is allowed to profile."""
 
 import sys
 from pathlib import Path
@@ -32,7 +32,7 @@ def stacks():
     return list(perf.samples(SCRIPT.splitlines()))
 
 
-def test_a_stack_a_sample_innermost_first():
+def test_each_sample_is_a_stack_with_the_innermost_frame_first():
     first, second, third = stacks()
     assert [frame.symbol for frame in first][:2] == ["gc_collect_main", "_Py_HandlePending"]
     assert first[3] == Frame("py::Value.__init__", "baseline.py")
@@ -67,7 +67,7 @@ def test_without_perf_there_is_a_remedy(monkeypatch):
     assert "linux-perf" in none.value.remedy
 
 
-def test_a_perf_that_may_not_look_says_so(tmp_path, monkeypatch):
+def test_a_perf_without_permission_says_so(tmp_path, monkeypatch):
     program = tmp_path / "perf"
     program.write_text("#!/bin/sh\necho 'Access to performance monitoring is limited.' >&2\nexit 255\n")
     program.chmod(0o755)
@@ -87,7 +87,7 @@ def usable():
 
 
 @pytest.mark.alone
-def test_a_real_one(session, usable):
+def test_a_real_perf(session, usable):
     before = set(Path("/tmp").glob("jit*-*"))
     found = perf.profile(session("tuple", "digits", seconds=2.0))
     profile = SymbolProfile.model_validate({**session.common, **found})
@@ -101,7 +101,7 @@ def test_a_real_one(session, usable):
     assert ";" in text
     if sys.version_info >= (3, 13):
         assert "Value.__init__ (tuple.py)" in text
-    assert set(Path("/tmp").glob("jit*-*")) <= before, "what Python and perf leave there is gone"
+    assert set(Path("/tmp").glob("jit*-*")) <= before, "files that Python and perf left there must be removed"
 
 
 @pytest.mark.alone
@@ -116,12 +116,12 @@ def test_pypy_is_profiled_too(session, usable):
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("echo 'no \033[2J access' >&2; exit 1", "perf may not profile: it ended with exit code 1: no"),
-        ("exec sleep 1000", "perf may not profile: it gave no answer within 0.5 s"),
-        ("exec yes", "perf may not profile: it wrote more than"),
+        ("echo 'no \033[2J access' >&2; exit 1", "perf is not permitted to profile: it ended with exit code 1: no"),
+        ("exec sleep 1000", "perf is not permitted to profile: it gave no answer within 0.5 s"),
+        ("exec yes", "perf is not permitted to profile: it wrote more than"),
     ],
 )
-@pytest.mark.skipif(sys.platform != "linux", reason="perf is Linux's own")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has perf")
 def test_a_perf_that_misbehaves_is_skipped_with_the_reason(tmp_path, monkeypatch, text, what):
     program = tmp_path / "perf"
     program.write_text(f"#!/bin/sh\n{text}\n")

@@ -1,4 +1,4 @@
-"""Which profiler fits which cell, and what is stored of it: a profile, or why there is none."""
+"""Which profilers fit a cell, and what is stored for each: a profile, or the reason that there is none."""
 
 import json
 from pathlib import Path
@@ -41,7 +41,7 @@ def store(plan, tmp_path):
 
 
 class Fake:
-    """Stands for every worker: answers with that reply, and keeps what it was asked."""
+    """Fake worker that gives the same reply to every command, and keeps the commands and jobs."""
 
     def __init__(self, **reply):
         self.reply = {"steps": 4, "seconds": 2.0, "preparations": 0, "pid": 1, "step_seconds": [0.5], **reply}
@@ -62,7 +62,7 @@ def test_profilers_by_cell(found, running):
     assert by_engine["gcc-O1"] == by_engine["tcc"] == ["scalene", "perf", "compiler", "instructions"]
 
 
-def test_pypy_has_a_jit_and_no_scalene_and_what_is_compiled_is_profiled_once(found, running):
+def test_pypy_has_jit_but_no_scalene_and_compiled_code_is_profiled_once(found, running):
     pypy = next((i.name for i in found if i.has_jit), None)
     if not pypy:
         pytest.skip("no PyPy on this machine")
@@ -75,7 +75,7 @@ def test_pypy_has_a_jit_and_no_scalene_and_what_is_compiled_is_profiled_once(fou
     assert [p for _, p in planned].count("compiler") == [p for _, p in planned].count("instructions") == 1
 
 
-def test_the_plan_by_itself_is_the_published_ladder_on_the_published_interpreter_the_newest_and_pypy(found):
+def test_the_default_plan_is_the_ladder_on_the_interpreters_worth_profiling(found):
     names = planning.worth_profiling(found)
     assert interpreters.reference(found).name in names
     chosen = plan_of(found, everywhere=names)
@@ -83,7 +83,7 @@ def test_the_plan_by_itself_is_the_published_ladder_on_the_published_interpreter
     assert {cell.interpreter for cell in chosen.run.cells} == set(names)
 
 
-def test_what_a_worker_saw_is_stored(plan, store):
+def test_a_workers_readings_are_stored(plan, store):
     generations = [{"name": "generation 0", "collections": 3, "seconds": 0.5, "collected": 7}]
     fake = Fake(status="measured", readings={"generations": generations, "blocks_left": 12, "peak_blocks": 99})
     ((_, _, nothing), (_, name, kept)) = profile.run_profilers(plan, store, ["collector"], 2.0, run=fake)
@@ -141,7 +141,7 @@ def test_a_profiler_that_breaks_does_not_stop_the_others(plan, store, monkeypatc
     assert kept[0].reason == "ZeroDivisionError: no samples"
 
 
-def test_a_later_look_takes_the_place_of_an_earlier_one(plan, store):
+def test_a_later_profile_replaces_an_earlier_one(plan, store):
     for blocks in (1, 2):
         readings = {"generations": [], "blocks_left": blocks, "peak_blocks": 0}
         list(profile.run_profilers(plan, store, ["collector"], 2.0, run=Fake(status="measured", readings=readings)))
@@ -156,7 +156,7 @@ def test_a_real_collector(plan, store):
 
 @pytest.fixture(params=["this CPython", "the oldest CPython", "PyPy"])
 def on(request, found, running):
-    """The name of an interpreter, for what each of them tells otherwise."""
+    """Name of an interpreter; each kind reports its figures in another way."""
     cpythons = [i.name for i in found if i.implementation == "cpython" and i.canonical]
     names = {
         "this CPython": running.name,
@@ -174,7 +174,7 @@ def test_a_real_anatomy_and_real_memory(found, tmp_path, on):
     anatomy, memory = (kept for *_, kept in profile.run_profilers(chosen, store, ["anatomy", "memory"], 0.6) if kept)
     assert (anatomy.status, anatomy.reason, memory.status, memory.reason) == ("measured", "", "measured", "")
     assert anatomy.part(*PARTS) == pytest.approx(1.0)
-    # The record's own measure of how much its two ways of timing a step differ.
+    # `overhead` says how much the profile's two timings of a step differ.
     assert anatomy.step_seconds * anatomy.steps == pytest.approx(anatomy.seconds, rel=0.01 + abs(anatomy.overhead))
     assert anatomy.parts["build"] + anatomy.parts["forward"] > 0
     assert anatomy.parts["order"] > 0
@@ -182,14 +182,14 @@ def test_a_real_anatomy_and_real_memory(found, tmp_path, on):
     assert sorted(kept.profiler for kept in store.profiles()) == ["anatomy", "memory"]
 
 
-def test_memory_is_not_profiled_where_the_system_does_not_tell_it(plan, store, monkeypatch):
+def test_memory_is_not_profiled_where_the_system_does_not_report_it(plan, store, monkeypatch):
     monkeypatch.setattr(worker_memory, "STATM", Path("/nowhere/statm"))
     *_, (_, _, kept) = profile.run_profilers(plan, store, ["memory"], 0.3)
     assert (kept.status, kept.remedy) == ("skipped", "Profile on Linux.")
     assert "/nowhere/statm" in kept.reason
 
 
-def test_what_lies_between_the_clocks_is_the_rest():
+def test_time_outside_all_parts_is_the_rest():
     parts = dict.fromkeys(PARTS, 1.0)
     assert anatomy_profiler.fill(parts, 8.5) == {**parts, "rest": 1.5}
     assert anatomy_profiler.fill(parts, 6.5) == {**parts, "rest": 0.0}

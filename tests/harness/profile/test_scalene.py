@@ -1,4 +1,4 @@
-"""Scalene's profile, read; and Scalene itself."""
+"""Parsing of Scalene's profile, and Scalene itself."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ from results.profile import LineProfile
 WORK = f"{ROOT}/harness/worker/profile.py exercise:86;"
 
 
-def test_stacks_begin_with_the_work_and_end_in_c_where_it_was():
+def test_stacks_begin_with_the_work_and_mark_time_in_c():
     found = {
         "stacks": [
             [["<frozen runpy> _run_code:88;", WORK, "/a/b.py Value.f:12;"], {"python_time": 0.5, "c_time": 0.25}],
@@ -29,7 +29,7 @@ def test_stacks_begin_with_the_work_and_end_in_c_where_it_was():
 
 
 @pytest.mark.alone
-def test_a_real_one(session):
+def test_a_real_scalene(session):
     found = scalene.profile(session("tuple", "digits", seconds=3.0))
     profile = LineProfile.model_validate({**session.common, **found})
     assert profile.tool.startswith("Scalene 2")
@@ -46,7 +46,7 @@ def test_a_real_one(session):
 
 
 class Fake:
-    """Stands for a process: writes a reply, and nothing else."""
+    """Fake process that writes a reply and nothing else."""
 
     def __init__(self, output=""):
         self.output = output
@@ -57,9 +57,9 @@ class Fake:
         return Finished(0, self.output)
 
 
-def test_too_short_a_run_writes_no_file_and_exits_with_0(session):
-    """Scalene's own behaviour, scripted here: a longer real run may or may not be long enough."""
-    with pytest.raises(NoProfile, match=r"kept nothing of 0\.2 s: did not run for long enough") as none:
+def test_a_run_that_is_too_short_writes_no_file_and_exits_with_0(session):
+    """Scalene's behaviour is scripted here, because a real run may or may not be long enough."""
+    with pytest.raises(NoProfile, match=r"wrote nothing after 0\.2 s: did not run for long enough") as none:
         scalene.profile(session("tuple", run=Fake("did not run for long enough")))
     assert none.value.status == "failed"
     assert "--seconds" in none.value.remedy

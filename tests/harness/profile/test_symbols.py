@@ -1,4 +1,4 @@
-"""From a sampled stack to the group of work it belongs to."""
+"""Sampled stack -> the group of work that it belongs to."""
 
 import pytest
 
@@ -59,7 +59,7 @@ def test_the_innermost_function_decides(symbol, expected):
     assert group(symbol, "_PyEval_EvalFrameDefault") == expected
 
 
-def test_all_that_a_collection_does_is_the_collector():
+def test_everything_below_a_collection_counts_for_the_collector():
     assert group("set_dealloc", "_PyObject_ClearInstanceAttributes", "gc_collect_main", "_PyObject_GC_Link") == (
         "garbage collector"
     )
@@ -71,7 +71,7 @@ def test_a_function_on_behalf_of_its_caller_counts_for_the_caller():
     assert group("__tls_get_addr@plt", "__tls_get_addr") == OTHERS
 
 
-def test_some_groups_go_by_the_file():
+def test_some_groups_depend_on_the_file():
     assert group("exc_page_fault", lies_in="[kernel.kallsyms]") == "system"
     assert group("[unknown]", lies_in="program.so") == "compiled code"
     assert group("[unknown]", lies_in="libpypy3.9-c.so") == "PyPy's runtime"

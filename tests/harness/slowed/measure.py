@@ -9,7 +9,7 @@ MODULE = "tests.harness.slowed.measure"
 
 
 def slow_down(factor):
-    """Make every timed stretch take `factor` times as long, by doing nothing for the rest."""
+    """Make every timed stretch take `factor` times as long, by waiting at its end."""
     time = measure.Stretch.time
 
     def longer(stretch):

@@ -1,4 +1,4 @@
-"""Seeded mutants: each form of kernel with one mistake in it that no timing would show, and the proof it has to fail.
+"""Seeded mutants: forms of kernels with one mistake each, which no timing would show and the proof must catch.
 
 `python -m tests.harness.worker.mutants` prints the table form × mistake, with the drill or stretch that found each.
 """
@@ -29,7 +29,7 @@ from harness.worker.proof import prepare_proof
 from harness.worker.vouch import vouch
 
 STEPS = 64
-"""Of the stretch that is compared after the drills."""
+"""Steps of the stretch that is compared after the drills."""
 
 MISTAKES = (
     "a lost gradient",
@@ -40,7 +40,7 @@ MISTAKES = (
 )
 
 DENSE, WITH_ZEROS = "mlp-64x48x10", "digits"
-"""Large enough that weights are worth rearranging for; the second one's inputs have zeros, which can be skipped."""
+"""Models large enough to be rearranged; inputs of the second one have zeros, which can be skipped."""
 
 
 class Form(NamedTuple):
@@ -51,7 +51,7 @@ class Form(NamedTuple):
     mistakes: dict[str, tuple[str, str]]
     workload: str = DENSE
     methods: tuple = ()
-    """(class, name) of each method whose source may be changed; empty: the C is."""
+    """(class, name) of each method whose source may be changed. If there is none, the C is changed."""
 
 
 IN_TRAINING = {
@@ -62,7 +62,7 @@ IN_TRAINING = {
     "a skipped row": (r"(long long row = [^;]*): t->row;", r"\1: (t->row + (t->step > 2)) % s->rows;"),
     "a wrong row after wrap-around": (r"t->row = 0;", "t->row = t->stretch->rows > 1;"),
 }
-"""In `training.h`, which every kernel in C has."""
+"""Mistakes in `training.h`, which every kernel in C includes."""
 
 STRAIGHT_LINE = {
     "a lost gradient": (r"\n    q\[\d+\] \+= [^;]*;", ""),
@@ -77,7 +77,7 @@ PUBLISHED = {
 }
 
 IN_TURN = r"(static int turn.*?)"
-"""Everything from the beginning of `turn` to what follows."""
+"""Matches everything from the beginning of `turn` to the rest of a pattern."""
 
 REROLLED = {
     "a lost gradient": (rf"{IN_TURN}\n +sinks\(w[^;]*;", r"\1\n;"),
@@ -136,7 +136,7 @@ PYTHON = {
     "a skipped row": (r"\(self\.row \+ ahead\)", "(self.row + ahead + (self.step > 2))"),
     "a wrong row after wrap-around": (r"self\._rows else 0", "self._rows else self._rows > 1"),
 }
-"""In the one training loop in Python."""
+"""Mistakes in the training loop that all kernels in Python share."""
 
 NUMPY = {
     "a lost gradient": (r"adds = loop\.phase == Phase\.SINK and not run\.in_place", "adds = False"),
@@ -196,7 +196,7 @@ def mutants():
 
 @contextlib.contextmanager
 def mistaken(form, mistake):
-    """While the block runs, kernels of the form are made with that mistake. Raises ValueError where it has no place."""
+    """Inside the block, build kernels of the form with that mistake. Raises ValueError if its pattern never matches."""
     pattern, replacement = form.mistakes[mistake]
 
     def change(text):
@@ -232,7 +232,7 @@ def mistaken(form, mistake):
 
 
 def witness_of(workload, folder):
-    """Evidence of the workload, by an engine that needs no compiler; gives its folder."""
+    """Write the workload's evidence by an engine that needs no compiler, and return its folder."""
     job = {
         "engine": "python-source",
         "workload": workload,
@@ -249,7 +249,7 @@ def witness_of(workload, folder):
 
 
 def prove(engine, workload, folder):
-    """As a measuring worker does: the drills, then the stretch. Raises Mismatch."""
+    """Prove the engine as a measuring worker does: the drills, then the stretch. Raises Mismatch."""
     engine, workload = engines.load(engine), workloads.load(workload)
     trainer = engine.prepare(workload)
     job = {

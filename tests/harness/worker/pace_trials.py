@@ -1,8 +1,9 @@
-"""Which fixed work feels a neighbour as the engines do: `python -m tests.harness.worker.pace_trials` prints a table.
+"""Which fixed work slows down as the engines do: `python -m tests.harness.worker.pace_trials` prints a table.
 
-In one process, for a minute, engines and candidates for a pace take turns. For each candidate it gives the standard
-deviation of its time's logarithm, over rounds of some tenths of a second, and that of each engine's time over it; and
-how much of its ups and downs the engine shares: a slope of 1 is all. Runs on every worker's interpreter.
+For a minute, engines and candidate paces take turns in one process. For each candidate, the table has the standard
+deviation of the logarithm of its time, over rounds of some tenths of a second, and that of each engine's time divided
+by it. The slope is the part of the candidate's variation that the engine shares: 1 means all of it. The script runs on
+every worker interpreter.
 """
 
 import math
@@ -17,19 +18,19 @@ from harness.worker.pace import HAS_JIT, pace
 
 SECONDS = 60
 TURNS = 4
-"""Of each in a round."""
+"""Turns of each in a round."""
 ENGINES = (("tcc", "xor"), ("rerolled-tcc", "tour"), ("baseline", "xor"))
 
 
 def one_after_another():
-    """A chain of multiplications, each waiting for the one before: what a pace was once."""
+    """A chain of dependent multiplications, which was the pace in an earlier version."""
     x = 1.0
     for _ in range(4_000_000 if HAS_JIT else 200_000):
         x = x * 0.9999999 + 1e-7
 
 
 def ten_milliseconds(engine, workload):
-    """So many steps of an engine's as took ten milliseconds when it was warm."""
+    """Return work that takes the warm engine ten milliseconds: as many steps as fit."""
     loaded, model, refusal = ready(engine, workload)
     assert not refusal, refusal
     trainer = loaded.prepare(model, objects=Path(tempfile.mkdtemp()))

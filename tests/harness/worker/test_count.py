@@ -1,4 +1,4 @@
-"""What a worker counts, on every interpreter: portions, flags, callgrind's files, and the processor's own counter."""
+"""Counting in a worker, on every interpreter: portions, flags, callgrind's files and the processor's own counter."""
 
 import json
 import mmap
@@ -16,7 +16,7 @@ SOFTWARE_FAULTS = (1, 2)
 
 
 class Fake:
-    """Counts ten for the first portion, and ten more for the second."""
+    """A counter that gives 10 for the first portion and 20 for the second."""
 
     def __init__(self, job):
         self.counted = 0
@@ -67,13 +67,13 @@ def test_a_portion_is_whole_batches(steps, batch, wanted):
     assert count.steps_of(steps, batch) == wanted
 
 
-def test_both_portions_are_counted_and_only_they(tcc, job):
+def test_only_the_two_portions_are_counted(tcc, job):
     reply = count.count(job)
     assert (reply["status"], reply["counts"], reply["steps"]) == ("measured", [10.0, 20.0], 52)
     assert reply["compiler"].startswith("tcc ")
 
 
-def test_portions_start_anew_so_that_one_holds_the_other(tcc, job, monkeypatch):
+def test_each_portion_restarts_the_training(tcc, job, monkeypatch):
     trainer = engines.load("tcc").prepare(workloads.load("xor"))
     seen = []
 
@@ -142,14 +142,14 @@ totals: 9967
 """
 
 
-def test_calls_into_compiled_code_count_with_all_that_they_call():
-    """Python's own, libffi's, and what the compiled functions call of each other do not count again."""
+def test_calls_into_compiled_code_count_with_everything_that_they_call():
+    """Calls within Python and libffi do not count, and calls between compiled functions do not count twice."""
     assert count.inside(DUMP) == 560
     assert count.inside("events: Ir\n\ntotals: 34\n") == 0
 
 
-def test_the_requests_do_nothing_where_nobody_listens(tcc, job):
-    """The same object, outside of valgrind."""
+def test_requests_do_nothing_outside_of_valgrind(tcc, job):
+    """The same object is loaded, but not under valgrind."""
     try:
         with count.callgrind(job) as counter, pytest.raises(FileNotFoundError):
             counter.start()
@@ -173,7 +173,7 @@ def test_the_processor_counts_or_says_why_not():
 
 
 def test_the_systems_counters_are_read():
-    """The same path with an event of the kernel's: it counts pages that are touched first, and starts anew at 0."""
+    """Take the same path with a kernel event, first touches of pages; each count starts again at 0."""
     try:
         counter = count.Processor(SOFTWARE_FAULTS)
     except Unavailable as missing:

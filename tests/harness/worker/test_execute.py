@@ -1,5 +1,6 @@
 """A stranger's micrograd program runs unchanged on every engine."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.worker import script
 from harness.worker.lifeline import HARNESS, identity
 from tests.engines.ladder import of_each_value
 from tests.engines.programs import MICROGRAD_README
@@ -39,11 +41,11 @@ sys.exit(len(sys.argv))
 """
 
 
-def execute(engine, tmp_path, text, *arguments):
+def execute(engine, tmp_path, text, *arguments, replaced=""):
     script = tmp_path / "program.py"
     script.write_text(text)
     return subprocess.run(
-        [sys.executable, "-m", "harness.worker.execute", engine, str(script), *arguments],
+        [sys.executable, "-m", "harness.worker.execute", engine, replaced, str(script), *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -66,7 +68,192 @@ def test_a_training_program_with_arguments_and_an_exit_code(tmp_path):
 
 def test_a_program_finds_the_modules_beside_it(tmp_path):
     (tmp_path / "mine.py").write_text("answer = 42")
-    assert execute("tuple", tmp_path, "import mine; print(mine.answer)").stdout == "42\n"
+    assert execute("tuple", tmp_path, "import micrograd, mine; print(mine.answer)").stdout == "42\n"
+
+
+OWN = """
+class Value:
+    def __init__(self, data):
+        self.data = data
+
+    def __repr__(self):
+        return f"<{self.data:g}>"
+
+    def __mul__(self, other):
+        return Value(self.data * other.data)
+
+    def backward(self):
+        print("own")
+
+class Other:
+    pass
+
+product = Value(2.0) * Value(3.0)
+product.backward()
+print(product, type(product).__module__)
+"""
+
+
+def test_a_program_with_its_own_value_is_warned_that_the_engine_did_nothing(tmp_path):
+    ran = execute("tuple", tmp_path, OWN)
+    assert (ran.returncode, ran.stdout) == (0, "own\n<6> __main__\n")
+    assert "program.py ended without importing micrograd, so tuple had no effect" in ran.stderr
+    assert "`--replace Value`" in ran.stderr
+
+
+def test_the_warning_is_there_even_if_the_program_fails(tmp_path):
+    ran = execute("tuple", tmp_path, "raise SystemExit(3)")
+    assert ran.returncode == 3
+    assert "without importing micrograd" in ran.stderr
+
+
+def test_the_engines_value_replaces_a_class_and_keeps_its_repr(tmp_path):
+    ran = execute("hoisted", tmp_path, OWN, replaced="Value")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "<6> __main__\n", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem", "remedy"),
+    [
+        ("Scalar", OWN, "defines no class 'Scalar'", "Its classes: Value, Other."),
+        ("Scalar", "def f():\n  class Scalar: pass", "defines no class 'Scalar'", "Its classes: none."),
+        ("Value", OWN.replace("__mul__", "sine"), "because it lacks sine", "without --replace"),
+        ("Value", OWN.replace("__mul__", "__lt__"), "because it lacks __lt__", "without --replace"),
+        ("Value", OWN.replace("class Value", "@decorated\nclass Value"), "the decorator decorated", "without"),
+        ("Value", OWN.replace("class Value", "class Value(Base)"), "the base Base", "without --replace"),
+        ("Value", OWN.replace("class Value:", "class Value:\n    kinds = []"), "lacks kinds", "without --replace"),
+    ],
+)
+def test_a_class_that_cannot_be_replaced_is_refused(tmp_path, name, text, problem, remedy):
+    ran = execute("tuple", tmp_path, text, replaced=name)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    first, second = ran.stderr.splitlines()
+    assert problem in first
+    assert remedy in second
+
+
+def test_a_module_beside_the_program_may_ask_for_ids(tmp_path):
+    (tmp_path / "mine.py").write_text("def text(v):\n    return v.compile()\n")
+    text = "from micrograd.engine import Value\nimport mine\nprint(mine.text(Value(1.5)))"
+    assert execute("tuple", tmp_path, text).stdout == "data[0] = 1.5;\n"
+
+
+POST = """
+class Value:
+    def __init__(self, data, _children=(), _op=""):
+        self.data, self._prev, self._op, self._id = data, _children, _op, 0
+
+    def __mul__(self, other):
+        return Value(self.data * other.data, (self, other), "*")
+
+    def var(self):
+        return f"data[{self._id}]"
+
+    def compile(self):
+        return "own"
+
+print((Value(2) * Value(3)).compile())
+"""
+
+
+def test_the_posts_own_value_is_replaced_by_one_with_ids(tmp_path):
+    ran = execute("tuple", tmp_path, POST, replaced="Value")
+    assert (ran.stdout, ran.stderr) == ("data[2] = data[0]*data[1];\n", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "uses"),
+    [
+        ("v._id", True),
+        ("v.compile()", True),
+        ("re.compile('a')", False),
+        ("np.var(x)", False),
+        ("self.counter += 1", False),
+        ("import micrograd.engine as e\ne.counter", True),
+        ("import micrograd\nmicrograd.engine.counter", True),
+        ("from micrograd import engine\nengine.counter", True),
+        ("from micrograd.engine import counter", True),
+        ("from package import lines", True),
+        ("import package.lines", True),
+        ("import broken", False),
+    ],
+)
+def test_ids_are_made_only_for_programs_that_use_them(tmp_path, text, uses):
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("")
+    (tmp_path / "package" / "lines.py").write_text("def lines(v):\n    return v.backward_compile()")
+    (tmp_path / "broken.py").write_text("print 'Python 2'")
+    assert script.uses_ids(ast.parse(text), tmp_path / "program.py") == uses
+
+
+@pytest.mark.parametrize("text", ["", "v.compile() if False else None"])
+def test_values_can_be_pickled(tmp_path, text):
+    program = "import pickle\nfrom micrograd.engine import Value\nv = Value(1.5)\n"
+    program += f"{text}\nprint(pickle.loads(pickle.dumps(v)))"
+    assert execute("hoisted", tmp_path, program).stdout == "Value(data=1.5, grad=0)\n"
+
+
+def test_a_program_does_not_inherit_our_future_imports(tmp_path):
+    text = "import micrograd\ndef f(x: int): pass\nprint(f.__annotations__)"
+    assert execute("tuple", tmp_path, text).stdout == "{'x': <class 'int'>}\n"
+
+
+def test_threads_and_exit_handlers_still_have_the_engine(tmp_path):
+    text = """
+import atexit, threading, time
+
+def late():
+    from micrograd.engine import Value
+    print(Value(2.0) * 3)
+
+def slow():
+    time.sleep(0.2)
+    late()
+
+atexit.register(late)
+threading.Thread(target=slow).start()
+"""
+    ran = execute("tuple", tmp_path, text)
+    assert (ran.stdout, ran.stderr) == ("Value(data=6.0, grad=0)\n" * 2, "")
+
+
+def test_a_program_that_closes_its_streams_ends_in_peace(tmp_path):
+    assert execute("tuple", tmp_path, "import sys\nsys.stdout.close()").returncode == 0
+
+
+def test_a_syntax_error_prints_the_programs_line_alone(tmp_path):
+    ran = execute("tuple", tmp_path, "x = = 1")
+    assert ran.returncode == 1
+    assert "x = = 1" in ran.stderr
+    assert "harness" not in ran.stderr
+
+
+def test_the_result_of_max_is_one(tmp_path):
+    text = "from micrograd.engine import Max, Value\nm = Max(Value(1), Value(2))\nprint(m, isinstance(m, Max), "
+    assert execute("tuple", tmp_path, f"{text}isinstance(m + 1, Max))").stdout == "Value(data=2, grad=0) True False\n"
+
+
+def test_a_constant_that_c_cannot_spell_is_refused(tmp_path):
+    text = "from micrograd.engine import Value\nprint(Value(True).compile())\nValue(float('inf')).compile()"
+    ran = execute("tuple", tmp_path, text)
+    assert ran.stdout == "data[0] = 1;\n"
+    assert "there is no C for the constant" in ran.stderr
+
+
+def test_without_ids_a_program_pays_nothing_for_them(tmp_path):
+    text = "from micrograd.engine import Value\nprint(Value.__module__, hasattr(Value(1), '_id'))"
+    assert execute("tuple", tmp_path, text.replace("_id", "x")).stdout == "engines.interpreted.tuple False\n"
+
+
+def test_a_programs_own_modules_come_before_the_tours(tmp_path):
+    (tmp_path / "nn.py").write_text("own = True")
+    ran = execute("tuple", tmp_path, "import nn, autograd; print(nn.own, autograd.Value.__module__)")
+    assert (ran.stdout, ran.stderr) == ("True engines.interpreted.tuple\n", "")
+
+
+def test_a_name_that_micrograd_lacks_is_an_import_error(tmp_path):
+    ran = execute("tuple", tmp_path, "from micrograd.engine import Tensor")
+    assert "ImportError: cannot import name 'Tensor'" in ran.stderr
 
 
 def test_an_engine_without_a_value_is_refused(tmp_path):
@@ -76,18 +263,18 @@ def test_an_engine_without_a_value_is_refused(tmp_path):
     assert "--engine tuple" in result.stderr
 
 
-def test_an_exception_ends_it_as_python_would(tmp_path):
+def test_an_exception_ends_the_program_as_in_python(tmp_path):
     result = execute("tuple", tmp_path, "1 / 0")
     assert result.returncode == 1
     assert "ZeroDivisionError" in result.stderr
 
 
-def test_what_a_program_starts_is_not_marked_as_a_worker(tmp_path):
-    """The next run ends what a worker left behind; an editor that a program started is its user's."""
-    text = "import os, subprocess; subprocess.run('echo marked: $ZOOMGRAD_HARNESS', shell=True)"
+def test_a_process_that_a_program_starts_is_not_marked_as_a_worker(tmp_path):
+    """The next run ends processes that a worker left behind; an editor that a program started must stay."""
+    text = "import os, subprocess, micrograd; subprocess.run('echo marked: $ZOOMGRAD_HARNESS', shell=True)"
     (tmp_path / "program.py").write_text(text)
     result = subprocess.run(
-        [sys.executable, "-m", "harness.worker.execute", "tuple", str(tmp_path / "program.py")],
+        [sys.executable, "-m", "harness.worker.execute", "tuple", "", str(tmp_path / "program.py")],
         cwd=ROOT,
         env={**os.environ, HARNESS: identity()},
         capture_output=True,

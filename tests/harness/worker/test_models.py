@@ -1,4 +1,4 @@
-"""Models other than the MLP: what they compute, written out in plain numbers from their parameters' order."""
+"""Models other than the MLP: their outputs, recomputed in plain numbers from their parameters in order."""
 
 import math
 import random
@@ -20,14 +20,14 @@ def numbers(count, seed):
 
 
 def outputs(model, x):
-    """The model's outputs with parameters in general position: zeros, as biases start, would hide a mistake."""
+    """Return the model's outputs with random parameters; biases that start at zero would hide a mistake."""
     for p, number in zip(model.parameters(), numbers(len(model.parameters()), 2)):
         p.data = number
     return [o.data for o in as_list(model([NN.Neuron.Value(number) for number in x]))]
 
 
 def taker(count):
-    """Takes so many of the parameters after the other: weights, then a bias for each neuron."""
+    """Return a function that takes the next parameters: the weights of a neuron, then its bias."""
     rest = numbers(count, 2)
 
     def take(number):
@@ -81,7 +81,7 @@ def test_convolution_2d_slides_over_rows_and_columns():
     assert outputs(model, x) == pytest.approx([weighted(output, seen) for output in read_out])
 
 
-def test_attention_weighs_values_by_how_keys_answer_queries():
+def test_attention_weights_values_by_keys_and_queries():
     model = Attention(NN, random.Random(1), tokens=3, width=4)
     x = numbers(12, 3)
     tokens = [x[0:4], x[4:8], x[8:12]]
@@ -108,14 +108,14 @@ def test_a_polynomial_has_every_term_up_to_its_degree():
     assert outputs(model, [x, y]) == pytest.approx([sum(c * x**i * y**j for c, (i, j) in zip(coefficients, exponents))])
 
 
-def test_a_polynomial_makes_each_power_once():
+def test_a_polynomial_computes_each_power_once():
     point = [NN.Neuron.Value(0.5), NN.Neuron.Value(-1.5)]
     made = [v._op for v in Polynomial(NN, random.Random(1), degree=4)(point).topo() if v._op.startswith("**")]
     assert sorted(made) == ["**2", "**2", "**3", "**3", "**4", "**4"]
 
 
 def test_shuffled_is_an_mlp_in_another_order():
-    """Put back in order, its neurons are an MLP's that gives the same outputs."""
+    """An MLP of its neurons, put back in order, gives the same outputs."""
     shuffled = Shuffled(NN, random.Random(1), shape=(6, 8, 3))
     x = numbers(6, 3)
     found = outputs(shuffled, x)

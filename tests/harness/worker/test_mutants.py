@@ -1,4 +1,4 @@
-"""No mistake that is seeded into a kernel gets past the proof, and the kernels without one do."""
+"""The proof catches every mistake seeded into a kernel, and accepts kernels without one."""
 
 from functools import cache
 
@@ -27,7 +27,7 @@ def usable(engine):
 
 
 def seeded():
-    """Every mutant. On a push, each form's first engine stands for the others."""
+    """Yield every mutant; a push runs only those of each form's first engine."""
     for form, engine, mistake in mutants():
         marks = [pytest.mark.exhaustive] if engine != form.engines[0] else []
         yield pytest.param(form, engine, mistake, id=f"{engine}-{form.name}-{mistake}", marks=marks)
@@ -36,7 +36,7 @@ def seeded():
 @pytest.mark.parametrize(("form", "engine", "mistake"), list(seeded()))
 def test_a_mistake_in_a_kernel_fails_the_proof(witnesses, form, engine, mistake):
     usable(engine)
-    witness = witnesses(form.workload)  # made without the mistake, which may be in the code of its own engine
+    witness = witnesses(form.workload)  # made before the mistake, which may be in the witness's own code
     with mistaken(form, mistake), pytest.raises(Mismatch, match="differs from python-source"):
         prove(engine, form.workload, witness)
 
@@ -50,8 +50,8 @@ def test_a_kernel_without_a_mistake_passes(witnesses, engine, workload):
     assert proof.identical or not engines.load(engine).strict
 
 
-def test_every_mistake_is_seeded_into_every_way_that_a_kernel_takes_its_rows():
-    """An update in place or deferred has no loss and no row of its own: those of the plain one are seeded."""
+def test_every_mistake_is_seeded_into_every_form_that_takes_rows():
+    """Updates in place or deferred share the loss and the rows of the plain form, which has those mistakes."""
     whole = {form.name for form, _, _ in mutants() if set(form.mistakes) == set(MISTAKES)}
     parts = {form.name for form, _, _ in mutants()} - whole
     assert parts == {

@@ -1,4 +1,4 @@
-"""What a worker does under a profiler: on every interpreter."""
+"""A worker under a profiler, on every interpreter."""
 
 import gc
 import json
@@ -32,7 +32,7 @@ def job(tmp_path):
     }
 
 
-def test_it_trains_for_a_while_and_tells_how_far_it_came(job):
+def test_it_trains_for_a_while_and_reports_its_steps(job):
     reply = worker.profile(job)
     assert reply["status"] == "measured"
     assert reply["steps"] >= 1
@@ -42,12 +42,12 @@ def test_it_trains_for_a_while_and_tells_how_far_it_came(job):
     assert all(seconds > 0 for seconds in reply["step_seconds"])
 
 
-def test_what_compiles_is_prepared_again_for_half_of_the_time(job):
+def test_a_compiled_engine_is_prepared_again_for_half_of_the_time(job):
     reply = worker.profile({**job, "engine": "bytecode"})
     assert reply["preparations"] >= 1
     assert reply["steps"] >= 1
     readings = worker.profile({**job, "engine": "bytecode", "probe": "collector"})
-    assert readings["preparations"] == 0, "its own figures are of training alone"
+    assert readings["preparations"] == 0, "this probe's figures are of training alone"
 
 
 def test_the_first_portion_is_one_step():
@@ -62,7 +62,7 @@ def test_an_engine_that_refuses_is_a_skip(job):
     assert reply["reason"]
 
 
-def test_the_collector_tells_its_generations(job):
+def test_the_collector_reports_its_generations(job):
     reply = worker.profile({**job, "probe": "collector", "workload": "digits", "seconds": 0.3})
     readings = reply["readings"]
     assert sum(generation["collections"] for generation in readings["generations"]) > 0
@@ -82,7 +82,7 @@ def test_the_parts_of_a_step_add_up(job, name):
     parts = readings["parts"]
     assert tuple(parts) == anatomy.PARTS
     assert all(seconds >= 0 for seconds in parts.values())
-    # Between two readings of the steps' clock lies only what the parts' own clock reads, and the loop around them.
+    # A step's time contains only its parts, timed by their own clock, and the loop around them.
     assert sum(parts.values()) == pytest.approx(step_seconds, rel=0.05)
     assert sum(readings["pauses"].values()) == pytest.approx(parts["collector"], abs=step_seconds / 20)
     assert readings["plain_step_seconds"] > 0
@@ -94,7 +94,7 @@ def test_the_parts_of_a_step_add_up(job, name):
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock of its own time, which only `passes` moves."""
+    """A clock, and the function `passes(seconds)` that alone advances it."""
     now = [0.0]
     monkeypatch.setattr(anatomy, "perf_counter", lambda: now[0])
     made = anatomy.Clock()
@@ -129,7 +129,7 @@ def test_a_moment_belongs_to_one_part(clock):
 
 
 @pytest.mark.parametrize(("late", "found"), [(2.0, {"order": 1.0}), (3.5, {})])
-def test_a_pause_that_is_told_late_fell_into_the_part_before(clock, late, found):
+def test_a_pause_that_is_reported_late_counts_for_the_part_before(clock, late, found):
     clock, passes = clock
 
     def train():
@@ -142,7 +142,7 @@ def test_a_pause_that_is_told_late_fell_into_the_part_before(clock, late, found)
     assert sum(attributed.values()) == pytest.approx(3.0)
 
 
-def test_what_is_wrapped_is_unwrapped_if_training_fails(job):
+def test_wrapped_methods_are_restored_if_training_fails(job):
     engine, workload = engines.load("tuple"), workloads.load("xor")
     trainer = engine.prepare(workload)
     subject = Subject(trainer, workload, 0.0, Path(job["folder"]))
@@ -152,7 +152,7 @@ def test_what_is_wrapped_is_unwrapped_if_training_fails(job):
     assert not set(trainer.STAGES) & set(vars(trainer))
 
 
-@pytest.mark.skipif(not memory.STATM.exists(), reason="the system does not tell resident memory")
+@pytest.mark.skipif(not memory.STATM.exists(), reason="the system does not report resident memory")
 def test_memory_is_sampled_while_it_trains(job):
     reply = worker.profile({**job, "probe": "memory", "workload": "digits", "seconds": 0.3})
     points = reply["readings"]["points"]
@@ -161,7 +161,7 @@ def test_memory_is_sampled_while_it_trains(job):
     assert all(resident > 0 for _, resident in points)
 
 
-@pytest.mark.skipif(not memory.STATM.exists(), reason="the system does not tell resident memory")
+@pytest.mark.skipif(not memory.STATM.exists(), reason="the system does not report resident memory")
 def test_slow_steps_are_sampled_for_longer(job):
     for seconds, steps in ((60.0, memory.ENOUGH_STEPS), (0.0, 1)):
         engine, workload, readings = engines.load("tuple"), workloads.load("xor"), {}
@@ -182,7 +182,7 @@ def test_thinned_points_keep_the_teeth_of_a_saw():
 
 
 @pytest.mark.skipif(ON_PYPY, reason="PyPy does not count blocks of memory")
-def test_closures_leave_their_graph_to_the_collector_and_functions_of_the_module_do_not(job):
+def test_closures_leave_their_graph_to_the_collector_and_module_functions_do_not(job):
     left = {
         name: worker.profile({**job, "engine": name, "workload": "digits", "probe": "collector"})["readings"][
             "blocks_left"
@@ -201,8 +201,8 @@ def workloads_graph(name):
 
 
 @pytest.mark.skipif(not ON_PYPY, reason="only PyPy has a just-in-time compiler to ask")
-def test_pypy_tells_what_it_traced_and_where_it_is(job, tmp_path):
-    # In a process of its own: other tests may have had the same loops compiled in this one.
+def test_pypy_reports_what_it_traced_and_its_stacks(job, tmp_path):
+    # Use a separate process, because other tests may have compiled the same loops in this one.
     readings = as_a_process({**job, "probe": "jit", "workload": "digits", "seconds": 1.0}, tmp_path)["readings"]
     assert readings["TRACING"] > 0
     assert readings["TOTAL_COMPILED_LOOPS"] > 0
@@ -221,7 +221,7 @@ def test_a_stack_begins_with_the_work():
     assert exercise() == "inner (test_profile.py)"
 
 
-def test_nothing_stays_switched_on(tmp_path):
+def test_probes_leave_nothing_switched_on(tmp_path):
     before = list(getattr(gc, "callbacks", []))
     engine, workload = engines.load("tuple"), workloads.load("xor")
     trainer = engine.prepare(workload)
@@ -234,7 +234,7 @@ def test_nothing_stays_switched_on(tmp_path):
         assert threading.active_count() == 1
 
 
-def test_generated_python_lies_in_a_file_where_that_is_asked(job, tmp_path, monkeypatch):
+def test_generated_python_is_written_to_a_file_on_request(job, tmp_path, monkeypatch):
     monkeypatch.setenv("ZOOMGRAD_GENERATED", str(tmp_path / "generated"))
     engine, workload = engines.load("python-source"), workloads.load("xor")
     trainer = engine.prepare(workload)
@@ -246,7 +246,7 @@ def test_generated_python_lies_in_a_file_where_that_is_asked(job, tmp_path, monk
 
 
 def as_a_process(job, folder, *, code=0):
-    """The reply of a worker; code: what it exits with."""
+    """Run a worker and return its reply; code: the expected exit code."""
     job_file = folder / "job.json"
     job_file.write_text(json.dumps(job))
     root = str(Path(__file__).parent.parent.parent.parent)
@@ -256,11 +256,11 @@ def as_a_process(job, folder, *, code=0):
     return json.loads(Path(job["reply_file"]).read_text())
 
 
-def test_as_a_process(job, tmp_path):
+def test_a_worker_as_a_process(job, tmp_path):
     assert as_a_process(job, tmp_path)["status"] == "measured"
 
 
-def test_what_goes_wrong_is_an_reply(job, tmp_path):
+def test_an_error_is_a_reply(job, tmp_path):
     reply = as_a_process({**job, "engine": "no-such-engine"}, tmp_path, code=1)
     assert reply["status"] == "failed"
     assert "no-such-engine" in reply["reason"]

@@ -1,4 +1,4 @@
-"""The gate of correctness: what counts as the same bits, who vouches, and that every engine passes."""
+"""The correctness proof: what counts as identical bits, which engines vouch, and that every engine passes."""
 
 import hashlib
 import json
@@ -36,7 +36,7 @@ def test_the_last_bit_counts():
     assert digest([0.1 + 0.2]) != digest([0.3])
 
 
-def test_one_finite_number_beside_one_that_is_not_is_an_infinite_error():
+def test_a_finite_number_against_a_non_finite_one_is_an_infinite_error():
     assert compare(doubles(math.nan), doubles(1.0))[0] == math.inf
     assert compare(doubles(1.0), doubles(math.inf))[0] == math.inf
 
@@ -59,7 +59,7 @@ def job_for(folder, engine, workload, *, witnesses=(), seconds=2.0, steps=MOST_S
 
 @pytest.fixture(scope="session")
 def witness(tmp_path_factory):
-    """`witness(workload, steps)`: the folder of `tuple`'s evidence, every drill and all stretches, made once."""
+    """`witness(workload, steps)`: folder of `tuple`'s evidence, with all drills and stretches; made once."""
 
     @cache
     def make(workload, steps=4):
@@ -73,7 +73,7 @@ def witness(tmp_path_factory):
 
 
 def proof_job(folder, workload):
-    """What a measuring worker is told of the engine that vouches."""
+    """Return the part of a measuring worker's job that describes the engine that vouches."""
     return {
         "reference_folder": str(folder),
         "reference_cell": f"tuple/here/{workload}",
@@ -83,7 +83,7 @@ def proof_job(folder, workload):
 
 
 def prove(engine, workload, folder, steps):
-    """As a measuring worker does it: what comes first, then a stretch."""
+    """Prove the engine as a measuring worker does: the preparation, then a stretch."""
     engine, workload = engines.load(engine), workloads.load(workload)
     trainer = willing(engine.name, workload).prepare(workload)
     proof = prepare_proof(engine, trainer, workload, proof_job(folder, workload.name))
@@ -95,7 +95,7 @@ def prove(engine, workload, folder, steps):
 
 
 def gates():
-    """(engine, workload). A step of a large workload takes seconds where Python interprets it."""
+    """Yield (engine, workload). A step of a large workload takes seconds on an interpreted engine."""
     for engine in runnable(most_compile_row_seconds=FAST_TO_COMPILE):
         (name,), marks = engine.values, list(engine.marks)
         for workload in ("xor", "tour", "mlp-5x4x3"):
@@ -126,7 +126,7 @@ def test_a_thousand_steps_keep_the_bits(witness, engine, workload):
 
 
 def changed(folder, name, part, into, *, index=None):
-    """A copy of that evidence in the folder `into` with the last bit of one number changed; gives its index."""
+    """Copy the evidence to the folder `into` with the last bit of one number changed; return the number's index."""
     source = Witness(folder)
     names = json.loads((folder / "index.json").read_text())
     found = {one: source.evidence(one) for one in names}
@@ -147,8 +147,8 @@ def test_one_last_bit_is_a_mismatch(witness, tmp_path, name, part):
         prove("bytecode", "xor", tmp_path, 2)
 
 
-def test_what_is_interpreted_is_proven_over_the_steps_that_are_timed(witness, tmp_path):
-    """Its drills would take longer than what is timed: a second a step on the largest workload."""
+def test_an_interpreted_engine_is_proven_over_the_timed_steps(witness, tmp_path):
+    """Drills would take longer than the timed steps: a step of the largest workload takes a second."""
     changed(witness("xor"), "short", "losses", tmp_path)
     assert prove("slots", "xor", tmp_path, 4).identical
     changed(witness("xor"), "4", "losses", tmp_path)
@@ -156,7 +156,7 @@ def test_what_is_interpreted_is_proven_over_the_steps_that_are_timed(witness, tm
         prove("slots", "xor", tmp_path, 4)
 
 
-def test_each_pass_of_a_stretch_is_compared_anew(witness):
+def test_each_pass_of_a_stretch_is_compared(witness):
     workload = workloads.load("xor")
     engine = engines.load("slots")
     trainer = engine.prepare(workload)
@@ -176,7 +176,7 @@ def test_an_error_within_its_bound_passes_and_one_beyond_does_not(witness, tmp_p
     source = Witness(witness("xor"))
     for factor, passes in ((1e-12, True), (1e-6, False)):
         found = source.evidence("4")
-        found.losses[1] *= 1 + factor  # the first row of xor has no loss to speak of
+        found.losses[1] *= 1 + factor  # the loss of xor's first row is too small
         write_evidence(tmp_path, [("4", found)])
         trainer = engine.prepare(workload)
         proof = prepare_proof(engine, trainer, workload, proof_job(tmp_path, "xor"))
@@ -214,7 +214,7 @@ def test_a_drills_rows_wrap_around():
 
 
 def test_drills_meet_whole_and_ragged_groups_and_wrap_around_within_one():
-    """Of four rows, which is how many are taken together."""
+    """Groups have four rows, the number of rows that a kernel takes together."""
     by_name = {one.name: one for one in DRILLS}
     whole, ragged = by_name["whole"], by_name["ragged"]
     assert whole.batch % 4 == 0
@@ -225,7 +225,7 @@ def test_drills_meet_whole_and_ragged_groups_and_wrap_around_within_one():
 
 
 @pytest.mark.parametrize("engine", ["slots", "bytecode"])
-def test_a_stretch_is_each_power_of_two(engine):
+def test_stretches_are_powers_of_two(engine):
     workload = workloads.load("xor")
     found = dict(stretches(engines.load(engine).prepare(workload), batch=workload.batch, seconds=1e9, steps=16))
     assert list(found) == ["1", "2", "4", "8", "16"]
@@ -234,7 +234,7 @@ def test_a_stretch_is_each_power_of_two(engine):
     assert not any(found["4"].gradients)
 
 
-def test_stretches_end_with_their_time():
+def test_stretches_stop_at_their_time_limit():
     workload = workloads.load("xor")
     assert len(dict(stretches(engines.load("slots").prepare(workload), batch=4, seconds=1e-9))) == 1
 
@@ -267,10 +267,10 @@ def test_a_training_that_diverges_is_evidence_too():
     assert list(dict(stretches(Diverging(0), batch=1, seconds=1e9))) == [DIVERGES]
 
 
-# Who vouches
+# Vouching
 
 
-def test_who_agrees_vouches(witness, tmp_path):
+def test_an_engine_that_agrees_vouches(witness, tmp_path):
     reply = vouch(job_for(tmp_path / "bytecode", "bytecode", "xor", witnesses=[witness("xor")], steps=32))
     assert (reply["status"], reply["steps"]) == ("measured", 32)
     assert reply["drills"] == [one.name for one in DRILLS]
@@ -278,7 +278,7 @@ def test_who_agrees_vouches(witness, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["single", "4"])
-def test_who_disagrees_does_not(witness, tmp_path, name):
+def test_an_engine_that_disagrees_does_not_vouch(witness, tmp_path, name):
     changed(witness("xor"), name, "parameters", tmp_path / "tuple")
     reply = vouch(job_for(tmp_path / "bytecode", "bytecode", "xor", witnesses=[tmp_path / "tuple"], steps=32))
     assert reply["status"] == "failed"
@@ -289,7 +289,7 @@ def test_who_disagrees_does_not(witness, tmp_path, name):
 
 
 def diverging(folder, steps, at=None):
-    """Evidence of a training of ones that takes so many steps, or diverges at a step."""
+    """Write evidence of a training whose losses are 1, for `steps` steps or until it diverges at step `at`."""
     write_evidence(folder, stretches(Diverging(1 << 30 if at is None else at), batch=1, seconds=1e9, steps=steps))
     return Witness(folder)
 
@@ -299,7 +299,7 @@ def diverging(folder, steps, at=None):
     [
         ((16, None), (8, None), True),
         ((16, 11), (16, 11), True),
-        ((16, 11), (8, None), True),  # the witness did not get that far
+        ((16, 11), (8, None), True),  # the witness did not reach that step
         ((4, None), (16, 11), True),
         ((16, 11), (16, None), False),
         ((16, None), (16, 11), False),
@@ -307,7 +307,7 @@ def diverging(folder, steps, at=None):
         ((16, 0), (1, None), False),
     ],
 )
-def test_who_diverges_alone_disagrees(tmp_path, ours, theirs, agree):
+def test_an_engine_that_diverges_alone_disagrees(tmp_path, ours, theirs, agree):
     found = dict(stretches(Diverging(1 << 30 if ours[1] is None else ours[1]), batch=1, seconds=1e9, steps=ours[0]))
     difference = _difference(found, diverging(tmp_path, *theirs))
     assert bool(difference) != agree
@@ -328,7 +328,7 @@ def test_drills_that_take_too_long_are_left_out(tmp_path):
     assert reply["drills"] == ["short"]
 
 
-def test_a_folder_that_nobody_finished_is_no_witness(tmp_path):
+def test_an_unfinished_folder_is_not_a_witness(tmp_path):
     with pytest.raises(FileNotFoundError):
         Witness(tmp_path)
 
@@ -336,7 +336,7 @@ def test_a_folder_that_nobody_finished_is_no_witness(tmp_path):
 # Replies
 
 
-def test_a_workers_failure_is_an_reply(tmp_path):
+def test_a_workers_failure_is_a_reply(tmp_path):
     file = str(tmp_path / "reply.json")
 
     def broken():
@@ -348,7 +348,7 @@ def test_a_workers_failure_is_an_reply(tmp_path):
     assert reply["reason"].startswith("KeyError: 'weights' (test_proof.py:")
 
 
-def test_what_is_missing_is_a_skip_with_its_remedy(tmp_path):
+def test_a_missing_program_is_a_skip_with_its_remedy(tmp_path):
     file = str(tmp_path / "reply.json")
 
     def missing():
@@ -379,7 +379,7 @@ NUMBERS = Evidence(array("d", [1.0, 2.0]), array("d", [3.0]), array("d", [4.0]))
         " " * (2 << 20),
     ],
 )
-def test_an_index_that_is_none_is_told(tmp_path, index):
+def test_an_invalid_index_is_reported(tmp_path, index):
     write_evidence(tmp_path, [("4", NUMBERS)])
     (tmp_path / "index.json").write_text(index)
     with pytest.raises(DamagedEvidence, match=r"index\.json is not an index of evidence\n  Remove"):
@@ -387,7 +387,7 @@ def test_an_index_that_is_none_is_told(tmp_path, index):
 
 
 @pytest.mark.parametrize("content", [b"", b"x" * 31, b"x" * 32, b"x" * 33, None])
-def test_evidence_that_is_not_what_was_written_is_told(tmp_path, content):
+def test_changed_evidence_is_reported(tmp_path, content):
     write_evidence(tmp_path, [("4", NUMBERS)])
     witness = Witness(tmp_path)
     witness.check()
@@ -398,13 +398,13 @@ def test_evidence_that_is_not_what_was_written_is_told(tmp_path, content):
         witness.check()
 
 
-def test_evidence_that_nobody_wrote_is_told(tmp_path):
+def test_missing_evidence_is_reported(tmp_path):
     write_evidence(tmp_path, [("4", NUMBERS)])
     with pytest.raises(DamagedEvidence, match="has no entry for '8'"):
         Witness(tmp_path).evidence("8")
 
 
-def test_evidence_of_another_length_is_told_even_if_its_hash_is_right(tmp_path):
+def test_evidence_of_another_length_is_reported_even_if_its_hash_is_right(tmp_path):
     write_evidence(tmp_path, [("4", NUMBERS)])
     (tmp_path / "4.doubles").write_bytes(b"x" * 7)
     index = json.loads((tmp_path / "index.json").read_text())

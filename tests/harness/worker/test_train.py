@@ -1,4 +1,4 @@
-"""Training by hand, as events."""
+"""Trainings of `zoomgrad train`, as the events that its worker yields."""
 
 import math
 from array import array
@@ -34,7 +34,7 @@ def test_repeats_start_from_other_parameters_and_give_a_distribution():
     assert len({end["loss"] for end in ends}) == 3
 
 
-def test_a_tolerance_that_is_not_reached_is_told():
+def test_a_tolerance_that_is_not_reached_is_reported():
     *_, end = train(settings(epochs=3))
     assert (end["converged"], end["epochs"]) == (False, 3)
 

@@ -1,4 +1,4 @@
-"""Workloads: their rows, their contract of training, and that they can be learnt."""
+"""Workloads: their rows, the training contract, and that they can be learnt."""
 
 import random
 from array import array
@@ -39,7 +39,7 @@ def test_a_row_has_the_features_and_targets_of_its_samples(name):
     assert workload.row(workload.steps_per_epoch) == row, "rows wrap around"
 
 
-def test_unknown_names_and_shapes_are_told():
+def test_unknown_names_and_shapes_are_refused():
     with pytest.raises(UnknownName, match="there is no workload 'mnits'\n  Did you mean mnist"):
         workloads.load("mnits")
     for shape in ("mlp", "mlp-3", "mlp-0x1", "mlp-3x", "mlp-3x2x0"):
@@ -58,11 +58,11 @@ def test_unknown_names_and_shapes_are_told():
         ("mlp-5x4x3", Network((5, 4, 3), "relu", True, "squared_error", 1)),
     ],
 )
-def test_a_plain_mlp_is_told_to_engines_that_know_no_other_model(name, network):
+def test_a_plain_mlp_is_described_as_a_network(name, network):
     assert workloads.load(name).network == network
 
 
-def test_no_network_is_told_of_another_model_or_a_loss_without_a_name():
+def test_other_models_and_unnamed_losses_have_no_network():
     assert len(SHAPES) == 7
     assert replace(workloads.load("xor"), loss_of=lambda model, outputs, targets: outputs[0] ** 2).network is None
 
@@ -98,7 +98,7 @@ def test_graphs_of_other_shapes_give_the_reference_bits(name, engine):
     ],
 )
 def test_a_shape_keeps_its_size(name, parameters, rows):
-    """Times of two runs can be compared only where the graph is the same."""
+    """Times of two runs can be compared only if the graph is the same."""
     trainer = engines.load("bytecode").prepare(workloads.load(name))
     assert (len(trainer.parameters()), trainer.sizes["tape_rows"]) == (parameters, rows)
 
@@ -122,7 +122,7 @@ def test_other_starting_parameters_keep_the_graph(name):
 
 
 def parameters_and_shape(workload):
-    """A model's parameters, and a graph without its numbers: each node's operation, operands, or number as a leaf."""
+    """Return a model's parameters and its graph without numbers: each node's operation, leaf index and operands."""
     nn = engines.load("tuple").nn
     model, inputs = workload.model(nn), [nn.Neuron.Value(x) for x in workload.row(0)]
     loss = workload.loss(model, inputs, workload.outputs(model, inputs))
@@ -135,7 +135,7 @@ def parameters_and_shape(workload):
 
 @cache
 def trained_by_hand(name):
-    """(steps, losses, parameters): the contract of training spelled out once more, independent of the trainers."""
+    """Return (steps, losses, parameters) of the training contract, written out again without the trainers."""
     workload = workloads.load(name)
     Value, nn = engines.load("tuple").Value, engines.load("tuple").nn
     width, *layers = workload.network.shape
@@ -169,7 +169,7 @@ def trained_by_hand(name):
         *(pytest.param(*engine.values, "moons", marks=(*engine.marks, pytest.mark.host)) for engine in FAST),
     ],
 )
-def test_training_is_the_loop_that_a_person_writes(engine, name):
+def test_training_equals_the_loop_written_by_hand(engine, name):
     steps, losses, parameters = trained_by_hand(name)
     trainer = prepare(engine, workloads.load(name))
     trainer.train(steps)
@@ -191,7 +191,7 @@ def test_a_partial_batch_persists_across_calls(engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_restart_goes_back_to_the_start(engine):
+def test_restart_restores_the_starting_parameters(engine):
     trainer = prepare(engine, workloads.load("tour"))
     start = trainer.parameters()
     trainer.train(3)
@@ -203,8 +203,8 @@ def test_restart_goes_back_to_the_start(engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_loss_that_leaves_the_numbers_is_told_and_not_applied(engine):
-    """A rate far too high: the step is named, its update left out."""
+def test_a_non_finite_loss_is_reported_and_not_applied(engine):
+    """The rate is far too high: the error names the step, and its update is not applied."""
     trainer = prepare(engine, replace(workloads.load("xor"), rate=lambda update: 1e200))
     with pytest.raises(NonFiniteLoss) as error:
         trainer.train(100)
@@ -257,7 +257,7 @@ def test_xor_and_tour_are_learnt():
 
 @pytest.mark.host
 def test_digits_is_learnt_by_a_quarter_of_its_training_set():
-    """The whole of it takes 8 epochs, to 0.90; this much of the first tells a broken gradient from a right one."""
+    """Reaching 0.90 takes 8 epochs of the whole set; a quarter of the first is enough to detect a broken gradient."""
     workload = workloads.load("digits")
     trainer = engines.load("replay").prepare(workload)
     assert workload.accuracy(trainer.predict) < 0.3
@@ -296,7 +296,7 @@ def test_a_mistake_in_a_loss_is_not_taken_for_divergence(engine):
     ],
     ids=["log(0)", "0**-1", "complex", "overflow", "relu(complex)"],
 )
-def test_a_domain_error_is_the_step_it_came_in(engine, loss):
+def test_a_domain_error_names_its_step(engine, loss):
     changed = replace(workloads.load("xor"), loss_of=loss)
     with pytest.raises(NonFiniteLoss, match="the loss of step 0 is not a finite number"):
         prepare(engine, changed).train(1)

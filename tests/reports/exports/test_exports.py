@@ -1,4 +1,4 @@
-"""A run in other tools' formats, each read back by its own tool, or held against its published description."""
+"""Exports to other tools' formats. The tool itself reads each file back, or its published schema validates it."""
 
 import csv
 import io
@@ -42,7 +42,7 @@ BENCHER = {
         },
     },
 }
-"""Benchmark -> measure (a slug) -> metric. After https://bencher.dev/docs/reference/bencher-metric-format, stricter."""
+"""Benchmark -> measure (a slug) -> metric, stricter than https://bencher.dev/docs/reference/bencher-metric-format."""
 
 CUSTOM = {
     "type": "array",
@@ -57,14 +57,14 @@ CUSTOM = {
         "additionalProperties": False,
     },
 }
-"""`customBiggerIsBetter` and `customSmallerIsBetter` of github.com/benchmark-action/github-action-benchmark, after its
-README and src/extract.ts, which takes these five fields and no others."""
+"""`customBiggerIsBetter` and `customSmallerIsBetter` of github.com/benchmark-action/github-action-benchmark, from its
+README and src/extract.ts, which reads only these five fields."""
 
 FORMATS = ["bencher", "csv", "github-action-benchmark", "github-action-benchmark-seconds", "parquet", "pyperf"]
 
 
 def suite(records):
-    """The pyperf file that these records came from."""
+    """Return the pyperf file that a worker would have written for these records."""
     runs = [
         pyperf.Run(
             record.step_seconds,
@@ -79,7 +79,7 @@ def suite(records):
 
 
 def material_of(example):
-    """With a pyperf file for each cell that has a timed block, whatever became of its others."""
+    """Return the run's Material, with a pyperf file for each cell that has at least one timed block."""
     timed = {}
     for record in example.records:
         if record.step_seconds:
@@ -92,7 +92,7 @@ def exported(name, example):
 
 
 def with_result(example):
-    """Keys of the cells whose figures may be shown."""
+    """Return the keys of the cells whose figures may be shown."""
     return {f"{row.engine}/{row.interpreter}/{row.workload}" for row in each(measured(table_of(example)))}
 
 
@@ -109,19 +109,19 @@ def no_constant(name):
 
 
 def parsed(text):
-    """JSON by the letter: no NaN, no infinity."""
+    """Parse strict JSON, without NaN or infinity."""
     return json.loads(text, parse_constant=no_constant)
 
 
 @pytest.fixture
 def flaky(example):
-    """The example with a cell that failed after two good blocks: its timed blocks are on disk, and no result."""
+    """The example with a cell that failed after two good blocks, so it has timed blocks on disk but no result."""
     cell = Cell(engine="tuple", interpreter="cpython-3.13", workload="mnist")
     failed = example.stopped(cell, 2, "failed", "=differs")
     return example.with_records(cell, example.measured(cell, 0), example.measured(cell, 1), failed)
 
 
-def test_every_file_of_the_folder_that_exports_is_found():
+def test_every_exporter_in_the_folder_is_found():
     assert list(exporters()) == FORMATS
     assert len({exporter.FILE for exporter in exporters().values()}) == len(FORMATS)
     assert all("{path}" in exporter.USE for exporter in exporters().values())
@@ -149,7 +149,7 @@ def read_csv(text):
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
-def test_csv_is_every_record_with_the_reports_columns(flaky):
+def test_csv_has_every_record_and_the_reports_columns(flaky):
     rows = read_csv(exported("csv", flaky).content)
     table = every_record(view(flaky.run, flaky.records))
     assert list(rows[0]) == ["run", *(column.name for column in table.columns)]
@@ -166,11 +166,11 @@ def test_csv_has_the_reason_of_a_cell_without_a_result_and_no_number(flaky):
     rows = [row for row in rows if (row["interpreter"], row["workload"]) == ("cpython-3.13", "mnist")]
     assert [row["status"] for row in rows] == ["measured", "measured", "failed"]
     assert [row["step_seconds"] for row in rows] == ["", "", ""]
-    assert rows[2]["reason"] == "'=differs", "no spreadsheet runs it"
+    assert rows[2]["reason"] == "'=differs", "a spreadsheet would run the reason as a formula"
     assert rows[0]["reason"] == "not shown: =differs (in 1 of 3 blocks)"
 
 
-def test_pandas_reads_the_csv_s_numbers_unrounded(example):
+def test_pandas_reads_unrounded_numbers_from_the_csv(example):
     frame = pd.read_csv(io.StringIO(exported("csv", example).content))
     means = {
         (*record.cell.key.split("/"), record.block): math.fsum(record.step_seconds) / len(record.step_seconds)
@@ -184,7 +184,7 @@ def test_pandas_reads_the_csv_s_numbers_unrounded(example):
         assert row.step_seconds == pytest.approx(wanted, rel=1e-15)
 
 
-def test_parquet_is_the_csv_with_types(flaky):
+def test_parquet_is_a_typed_csv(flaky):
     pytest.importorskip("pyarrow")
     frame = pd.read_parquet(io.BytesIO(exported("parquet", flaky).content))
     rows = read_csv(exported("csv", flaky).content)
@@ -201,8 +201,8 @@ def test_parquet_is_the_csv_with_types(flaky):
                 assert value == (text if pd.api.types.is_string_dtype(frame[name]) else float(text)), name
 
 
-def test_parquet_has_the_same_types_where_nothing_was_measured(example):
-    """Files of several runs must fit together."""
+def test_parquet_has_the_same_types_if_nothing_was_measured(example):
+    """It must be possible to concatenate the files of several runs."""
     pytest.importorskip("pyarrow")
     skipped = example.mapped(lambda record: None if record.step_seconds else record)
     first, second = (pd.read_parquet(io.BytesIO(exported("parquet", one).content)) for one in (example, skipped))
@@ -271,7 +271,7 @@ def test_a_measured_cell_without_pyperfs_file_is_left_out(example):
 # Services
 
 
-def test_bencher_s_file_is_as_published(example):
+def test_the_bencher_file_follows_the_published_format(example):
     found = parsed(exported("bencher", example).content)
     jsonschema.validate(found, BENCHER)
     assert found.keys() == with_result(example)
@@ -287,7 +287,7 @@ def test_bencher_s_file_is_as_published(example):
         assert measures["peak-bytes"] == {"value": row.peak_bytes}
 
 
-def test_bencher_s_measures_are_the_table_s_columns(example):
+def test_the_bencher_measures_are_columns_of_the_table(example):
     found = parsed(exported("bencher", example).content)
     measures = {name for of_cell in found.values() for name in of_cell} - {"latency"}
     columns = set(table_of(example).columns)
@@ -298,10 +298,10 @@ def test_bencher_s_measures_are_the_table_s_columns(example):
 @pytest.mark.parametrize(
     ("column", "name"), [("speedup", ""), ("step_seconds", "-seconds"), ("compile_seconds", "-seconds")]
 )
-def test_github_action_benchmark_s_file_is_as_published(example, column, name):
+def test_the_github_action_file_follows_the_published_format(example, column, name):
     found = parsed(exported(f"github-action-benchmark{name}", example).content)
     jsonschema.validate(found, CUSTOM)
-    assert len({entry["name"] for entry in found}) == len(found), "the action knows an entry by its name"
+    assert len({entry["name"] for entry in found}) == len(found), "the action identifies entries by name"
     rows = by_key(example)
     entries = {key: entry for entry in found for key, _, of in [entry["name"].partition(" ")] if of == column}
     assert {key: entry["value"] for key, entry in entries.items()} == {
@@ -326,7 +326,7 @@ def test_a_run_without_a_baseline_has_no_speedup(example):
 
 
 def fill(folder, example):
-    """Make the example the folder's only run."""
+    """Write the example as the folder's only run."""
     made = material_of(example)
     store = Store.create(example.run, under=folder / "runs")
     for record in example.records:
@@ -341,7 +341,7 @@ def environment(folder):
 
 @pytest.fixture
 def zoomgrad(example, tmp_path):
-    """`zoomgrad(*arguments)`: run `zoomgrad export` in a new process, with the example as the only run."""
+    """`zoomgrad(*arguments)` runs `zoomgrad export` in a new process, with the example as the only run."""
     fill(tmp_path, example)
 
     def run(*arguments):
@@ -358,7 +358,7 @@ def zoomgrad(example, tmp_path):
 
 @pytest.fixture(scope="module")
 def export(example, tmp_path_factory):
-    """`export(*arguments)`: `zoomgrad export` in a folder whose only run is the example; one process answers all."""
+    """`export(*arguments)` runs `zoomgrad export` on the example as the only run; one process serves all calls."""
     folder = tmp_path_factory.mktemp("exports")
     fill(folder, example)
     with Answering(env=environment(folder), cwd=folder) as zoomgrad:
@@ -368,7 +368,7 @@ def export(example, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_the_command_writes_beside_the_run_and_says_what_to_do_with_it(name, example, export):
+def test_the_command_writes_into_the_run_and_explains_the_file(name, example, export):
     if name == "parquet":
         pytest.importorskip("pyarrow")
     result = export("--format", name)
@@ -381,10 +381,10 @@ def test_the_command_writes_beside_the_run_and_says_what_to_do_with_it(name, exa
     assert str(file.relative_to(export.folder)) in last
     assert (f"{made.left_out} cells of the plan left out" in result.stdout) == bool(made.left_out)
     if name == "csv":
-        assert export(example.run.id, "--format", name).returncode == 0, "again, over its own file"
+        assert export(example.run.id, "--format", name).returncode == 0, "a second export over its own file failed"
 
 
-def test_the_command_prints_text_and_nothing_beside_it(example, zoomgrad, tmp_path):
+def test_the_command_prints_only_the_export_to_stdout(example, zoomgrad, tmp_path):
     result = zoomgrad("--format", "csv", "--output", "-")
     assert result.stdout == exported("csv", example).content.encode()
     assert b"pandas" in result.stderr
@@ -401,7 +401,7 @@ def test_the_command_prints_text_and_nothing_beside_it(example, zoomgrad, tmp_pa
         (["2001-01-01", "--format", "csv"], "no run '2001-01-01'"),
     ],
 )
-def test_wrong_use_is_told(arguments, message, export):
+def test_wrong_arguments_are_refused(arguments, message, export):
     if "parquet" in arguments:
         pytest.importorskip("pyarrow")
     result = export(*arguments)

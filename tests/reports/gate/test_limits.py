@@ -1,4 +1,4 @@
-"""[tool.zoomgrad.gate] -> limits."""
+"""Reading the gate's limits from [tool.zoomgrad.gate]."""
 
 from pathlib import Path
 
@@ -17,12 +17,12 @@ def limits(tmp_path, text):
     return read_limits(file)
 
 
-def test_what_is_not_set_has_a_default(tmp_path):
+def test_missing_settings_have_defaults(tmp_path):
     assert limits(tmp_path, "") == limits(tmp_path, "[tool.zoomgrad.gate]\n") == Limits()
     assert read_limits(tmp_path / "none.toml") == Limits()
 
 
-def test_the_last_cell_that_matches_counts(tmp_path):
+def test_the_last_matching_exemption_wins(tmp_path):
     found = limits(
         tmp_path,
         """
@@ -56,7 +56,7 @@ def test_the_last_cell_that_matches_counts(tmp_path):
         ("[tool", "pyproject.toml"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path, text, said):
+def test_a_wrong_setting_is_named(tmp_path, text, said):
     with pytest.raises(Unreadable, match=said):
         limits(tmp_path, text)
 

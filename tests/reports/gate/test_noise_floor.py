@@ -1,4 +1,4 @@
-"""Runs of the same sources -> a noise floor."""
+"""The noise floor from runs of the same sources."""
 
 import math
 import random
@@ -46,8 +46,8 @@ RACES = [
 ]
 
 
-def test_the_floor_is_what_two_runs_exceed_by_chance_once_in_twenty_times():
-    """Simulated: the floor of eight runs, and how often two more differ by more than that."""
+def test_two_runs_exceed_the_floor_by_chance_one_time_in_twenty():
+    """A simulation computes the floor from eight runs, then counts how often two further runs differ by more."""
     chance, beyond, trials = random.Random(4), 0, 400
     for _ in range(trials):
         drawn = [race(number, baseline=1.0, tcc=0.01 * math.exp(chance.gauss(0, 0.03))) for number in range(10)]
@@ -56,7 +56,7 @@ def test_the_floor_is_what_two_runs_exceed_by_chance_once_in_twenty_times():
     assert 0.02 < beyond / trials < 0.09
 
 
-def test_runs_that_differ_in_more_than_their_moment_tell_no_noise():
+def test_noise_needs_runs_that_differ_only_in_time():
     first, second = RACES[:2]
     for fields, said in (
         ({"commit": "0123abc"}, "two commits or machines"),
@@ -69,13 +69,13 @@ def test_runs_that_differ_in_more_than_their_moment_tell_no_noise():
         noise([first, first])
 
 
-def test_what_one_run_measured_alone_has_no_floor():
+def test_a_cell_measured_in_only_one_run_has_no_floor():
     assert noise(RACES).floor(cell("slots")) is None
     with pytest.raises(ValueError, match="two at least"):
         noise(RACES[:1])
 
 
-def test_a_floor_is_kept_for_its_preset_and_its_machine(tmp_path):
+def test_a_floor_is_stored_per_preset_and_machine(tmp_path):
     run = RACES[0][0]
     assert noise_of(run, tmp_path) is None
     keep_noise("smoke", noise(RACES), tmp_path)

@@ -1,4 +1,4 @@
-"""Two runs -> verdicts. Samples are scripted: nothing here is timed."""
+"""Two runs -> verdicts. Samples are scripted; nothing is timed."""
 
 import random
 from dataclasses import replace
@@ -29,7 +29,7 @@ def cell(engine):
 def race(
     slower=None, *, spread=0.01, blocks=5, compile_seconds=0.2, machine=None, seed=1, engines=tuple(SECONDS), **run
 ):
-    """A run in which each engine's step takes `slower[engine]` times its seconds, give or take."""
+    """Return a run in which each engine's step takes about `slower[engine]` times its usual seconds."""
     chance, slower = random.Random(seed), slower or {}
     records = [
         Record(
@@ -69,7 +69,7 @@ def words(found, subject=SPEEDUP):
 BASELINE_RUN = race(seed=2)
 
 
-def test_the_same_again_passes():
+def test_an_unchanged_run_passes():
     found = verdicts(race(), BASELINE_RUN, LIMITS)
     assert words(found) == {"hoisted": "same", "tcc": "same"}
     assert words(found, COMPILE_TIME) == {"tcc": "same"}
@@ -83,20 +83,20 @@ def test_a_slower_engine_fails_and_a_faster_one_does_not():
     assert found[0].change.value == pytest.approx(1 / 1.25, rel=0.03)
 
 
-def test_what_lies_about_the_limit_is_unsure_and_does_not_fail():
+def test_a_change_near_the_limit_is_unsure_and_does_not_fail():
     found = verdicts(race({"tcc": 1.10}), BASELINE_RUN, LIMITS)
     assert words(found)["tcc"] == "unsure"
     assert not any(verdict.fails for verdict in found)
 
 
-def test_noise_alone_never_fails_a_run_but_makes_suspects():
+def test_noise_makes_suspects_but_never_fails_a_run():
     found = verdicts(race({"tcc": 1.3}, spread=0.4), BASELINE_RUN, LIMITS)
     assert words(found)["tcc"] == "unsure"
     assert {one.engine for one in suspects(found)} >= {"tcc", "baseline"}
 
 
-def test_a_whole_machine_that_is_slower_passes():
-    """Speedups are compared, never seconds; compile times in steps of the baseline."""
+def test_a_run_on_a_slower_machine_passes():
+    """The gate compares speedups, never seconds, and compile times in units of a baseline step."""
     slower = dict.fromkeys(SECONDS, 3.0)
     found = verdicts(race(slower, compile_seconds=0.6), BASELINE_RUN, LIMITS)
     assert {verdict.word for verdict in found} == {"same"}
@@ -114,7 +114,7 @@ def test_a_slower_block_slows_both_sides_and_cancels():
 
 
 def drifting(measured, factor):
-    """The same on a machine that takes `factor(block)` times as long for everything, and for the pace it records."""
+    """Return the run from a machine that takes `factor(block)` times as long, including for its recorded pace."""
     records = [
         record.model_copy(
             update={
@@ -148,8 +148,8 @@ def test_a_machine_that_drifts_gives_no_verdict_on_compile_time(factor):
         assert not suspects(found)
 
 
-def test_suspects_measured_again_in_a_slow_hour_did_not_get_slower_to_compile():
-    """Five blocks of every cell, then twenty of two cells only: the usual pace is that of the first five."""
+def test_suspects_measured_again_in_a_slow_hour_keep_their_compile_time():
+    """The run has five blocks of every cell, then twenty of two cells only. The first five set the usual pace."""
     others = ("tuple", "slots", "local-grads", "replay", "bytecode", "native")
     whole = drifting(race(blocks=25, engines=(*SECONDS, *others)), lambda block: 1.0 if block < 5 else 2.0)
     kept = [record for record in whole.records if record.block < 5 or record.cell.engine in ("baseline", "tcc")]
@@ -183,7 +183,7 @@ def test_limits_are_wider_on_another_machine():
     assert words(verdicts(race({"tcc": 2.5}, machine=ELSEWHERE), BASELINE_RUN, LIMITS))["tcc"] == "worse"
 
 
-def test_a_cell_may_have_limits_of_its_own():
+def test_a_cell_may_have_its_own_limits():
     limits = LIMITS.model_copy(update={"cells": (Exemption(match="tcc/*", slowdown=0.4),)})
     assert words(verdicts(race({"tcc": 1.25, "hoisted": 1.25}), BASELINE_RUN, limits)) == {
         "tcc": "same",
@@ -209,7 +209,7 @@ def test_a_cell_whose_bits_differ_is_wrong():
     assert verdicts(stopped("failed", proof=wrong), BASELINE_RUN, LIMITS)[0].word == "wrong"
 
 
-def test_a_lost_baseline_is_lost_itself():
+def test_a_lost_baseline_fails_only_itself():
     whole = race()
     gone = Record(cell=cell("baseline"), block=0, status="failed", started_at=NOW, reason="gone")
     found = verdicts(
@@ -218,7 +218,7 @@ def test_a_lost_baseline_is_lost_itself():
     assert [(verdict.word, verdict.cell.engine) for verdict in found if verdict.fails] == [("lost", "baseline")]
 
 
-def test_what_was_not_asked_for_is_not_lost_and_what_is_new_is_not_compared():
+def test_unrequested_cells_are_not_lost_and_new_cells_are_not_compared():
     few = race(engines=("baseline", "tcc"))
     assert words(verdicts(few, BASELINE_RUN, LIMITS)) == {"tcc": "same"}
     found = verdicts(race(), race(engines=("baseline", "tcc")), LIMITS)
@@ -240,13 +240,13 @@ def counted(race_, instructions, **fields):
     return replace(race_, counts=[profile])
 
 
-def test_a_count_of_instructions_is_gated_tightly():
+def test_an_instruction_count_has_a_tight_limit():
     then = counted(BASELINE_RUN, 1000.0)
     assert words(verdicts(counted(race(), 1000.0), then, LIMITS), INSTRUCTIONS) == {"tcc": "same"}
     assert words(verdicts(counted(race(), 900.0), then, LIMITS), INSTRUCTIONS) == {"tcc": "better"}
     found = verdicts(counted(race(), 1020.0), then, LIMITS)
     assert words(found, INSTRUCTIONS) == {"tcc": "worse"}
-    assert not suspects(found)  # counting again would count the same
+    assert not suspects(found)  # another count would give the same number
     assert verdict_table(race().run, BASELINE_RUN.run, found).rows[0][2:6] == (
         "instructions",
         "1,000",
@@ -255,26 +255,26 @@ def test_a_count_of_instructions_is_gated_tightly():
     )
 
 
-def test_counts_of_two_compilers_are_not_compared():
+def test_counts_for_different_targets_are_not_compared():
     found = verdicts(counted(race(), 2000.0), counted(BASELINE_RUN, 1000.0, target="other"), LIMITS)
     assert words(found, INSTRUCTIONS) == {"tcc": "unsure"}
     assert not any(verdict.fails for verdict in found)
 
 
-def test_counts_beside_two_c_libraries_are_not_compared():
+def test_counts_with_different_c_libraries_are_not_compared():
     other = {**HERE, "libc": "another"}
     found = verdicts(counted(race(machine=other), 2000.0), counted(BASELINE_RUN, 1000.0), LIMITS)
     assert words(found, INSTRUCTIONS) == {"tcc": "unsure"}
 
 
-def test_a_processors_count_is_compared_on_one_machine_only_and_not_tightly():
+def test_a_processors_count_is_compared_on_one_machine_with_a_wide_limit():
     by_processor = counted(BASELINE_RUN, 1000.0, target="")
     assert words(verdicts(counted(race(), 1020.0, target=""), by_processor, LIMITS), INSTRUCTIONS) == {"tcc": "same"}
     elsewhere = counted(race(machine=ELSEWHERE), 2000.0, target="")
     assert words(verdicts(elsewhere, by_processor, LIMITS), INSTRUCTIONS) == {"tcc": "unsure"}
 
 
-def test_too_few_processes_are_unsure_and_a_baseline_run_of_so_few_is_refused():
+def test_too_few_processes_are_unsure_and_refused_as_a_baseline_run():
     found = verdicts(race({"tcc": 2.0}, blocks=2), BASELINE_RUN, LIMITS)
     assert words(found)["tcc"] == "unsure"
     assert "no interval" in verdict_table(race().run, BASELINE_RUN.run, found).rows[0][5]
@@ -283,7 +283,7 @@ def test_too_few_processes_are_unsure_and_a_baseline_run_of_so_few_is_refused():
         verdicts(race(), race(blocks=2), LIMITS)
 
 
-def test_runs_of_other_settings_are_not_compared():
+def test_runs_with_different_settings_are_not_compared():
     with pytest.raises(Unreadable, match=r"value_seconds 0\.05, not 0\.4"):
         verdicts(race(settings=Settings(value_seconds=0.05)), BASELINE_RUN, LIMITS)
 
@@ -293,7 +293,7 @@ def test_runs_without_a_common_cell_are_not_compared():
         verdicts(race(engines=("hoisted",)), race(engines=("baseline", "tcc")), LIMITS)
 
 
-def test_without_a_baseline_on_both_sides_nothing_is_sure():
+def test_without_a_baseline_on_both_sides_every_verdict_is_unsure():
     found = verdicts(race(engines=("hoisted", "tcc")), BASELINE_RUN, LIMITS)
     assert words(found) == {"hoisted": "unsure", "tcc": "unsure"}
     assert "no baseline" in found[0].reason
@@ -307,9 +307,9 @@ def test_a_cell_that_never_settled_is_unsure():
     assert [(v.subject, v.word) for v in found if v.cell == cell("tcc")] == [("result", "unsure")]
 
 
-def test_the_table_reads_as_a_sentence_and_rows():
+def test_the_table_has_a_sentence_and_rows():
     found = verdicts(race({"tcc": 1.25}), BASELINE_RUN, LIMITS)
-    table = verdict_table(race().run, BASELINE_RUN.run, found, "Suspects were measured again, in 5 more blocks.")
+    table = verdict_table(race().run, BASELINE_RUN.run, found, "Suspects were measured again in 5 more blocks.")
     assert not table.passed
     assert table.sentence.startswith("FAILED against run-2: 1 worse, 2 same.")
     (row,) = table.rows
@@ -318,13 +318,13 @@ def test_the_table_reads_as_a_sentence_and_rows():
     assert row[6] == "+10 %"
 
 
-def test_the_table_tells_of_other_tools():
+def test_the_table_mentions_changed_tools():
     updated = race(machine=HERE | {"gcc": "13.1.0"}).run
     table = verdict_table(updated, race(machine=HERE | {"gcc": "12.2.0"}).run, [])
     assert table.sentence.endswith("which alone may change speedups: gcc 13.1.0, not 12.2.0.")
 
 
-def test_the_page_shows_a_reason_and_never_runs_it():
+def test_the_page_escapes_a_reason():
     found = verdicts(stopped("failed"), BASELINE_RUN, LIMITS)
     nasty = [verdict.__class__(verdict.cell, "result", "lost", reason="<b>x</b> | y") for verdict in found[:1]]
     text = page(verdict_table(race().run, BASELINE_RUN.run, nasty))

@@ -1,4 +1,4 @@
-"""What happened within the processes: loss curves by the clock, and values one after another."""
+"""Sequences within processes: losses against seconds, and values in the order in which they were taken."""
 
 import math
 
@@ -14,12 +14,12 @@ STEPS = 400
 
 
 def falling(steps, start=4.0, every=1):
-    """A loss that halves a hundred steps in, thinned."""
+    """Return losses that halve every hundred steps, with one point per `every` steps."""
     return tuple(LossPoint(step=step, loss=start * 0.5 ** (step / 100)) for step in range(0, steps, every))
 
 
 def trained(example, steps=STEPS, every=1, **fields):
-    """The run with whole loss curves; fields: of its measured records."""
+    """Return the run with complete loss curves. fields: changes to its measured records."""
     return example.mapped(
         lambda record: (
             record.model_copy(update={"losses": falling(steps, every=every), **fields})
@@ -59,7 +59,7 @@ def drawn(name, found):
 
 
 def jit(example):
-    """The run with a PyPy that works, and needs four values to warm up, and one value on CPython."""
+    """Return the run with a working PyPy, and warm-up values: four on PyPy and one on CPython."""
 
     def change(record):
         if record.cell.interpreter != "pypy-3.9":
@@ -78,7 +78,7 @@ def test_a_curve_starts_when_its_engine_has_compiled(example):
     assert of(found, "tuple").iloc[0]["seconds"] < 60
 
 
-def test_a_mark_is_the_mean_of_enough_losses(example):
+def test_each_mark_is_the_mean_of_enough_losses(example):
     found = of(curves(trained(example)), "tuple")
     assert len(found) > 2
     assert (found["points"] >= POINTS_A_MEAN).all()
@@ -86,33 +86,33 @@ def test_a_mark_is_the_mean_of_enough_losses(example):
     assert found["loss"].is_monotonic_decreasing
 
 
-def test_a_short_curve_is_one_mark(example):
+def test_a_short_curve_has_one_mark(example):
     found = of(curves(example), "tuple")
     assert list(found["points"]) == [2]
     assert found["loss"].iloc[0] == pytest.approx((2.31 + 0.412) / 2)
 
 
-def test_identical_engines_share_their_losses_each_as_far_as_it_came(example):
-    """A fast engine keeps every hundredth loss of many steps: those it left out, a slow one has."""
+def test_identical_engines_share_losses_up_to_their_own_last_step(example):
+    """A fast engine keeps every hundredth loss of many steps; a slow one has those it left out."""
     mixed = changed(trained(example, 4000, every=100), "tuple", losses=falling(200))
     mixed = changed(mixed, "local-grads", losses=falling(500, every=2))
     found = curves(mixed)
     assert of(found, "clang-O1")["points"].sum() == len({*range(0, 4000, 100), *range(200), *range(0, 500, 2)})
     assert of(found, "tuple")["points"].sum() == 200
-    assert of(found, "rerolled-clang-fast")["points"].sum() == 40  # promises no identical bits
+    assert of(found, "rerolled-clang-fast")["points"].sum() == 40  # does not promise identical bits
 
 
-def test_a_curve_is_of_the_reference_or_of_the_fastest(example):
+def test_a_curve_uses_the_reference_or_the_fastest_interpreter(example):
     at_home = curves(trained(example))
     assert set(at_home["interpreter"]) == {"cpython-3.13"}
     away = curves(trained(example.only(lambda cell: cell.interpreter != "cpython-3.13")))
     assert set(away["interpreter"]) == {"cpython-3.11"}
 
 
-def test_the_first_to_halve_its_loss_counts_compiling(example):
+def test_the_time_to_halve_the_loss_includes_compiling(example):
     found = curves(trained(example))
     first = first_to_halve(found)
-    # A hundred steps of 4.1 µs, and 0.21 s to compile; the steps of the next best take 40 s.
+    # A hundred steps take 4.1 µs each, after 0.21 s to compile; the steps of the next best take 40 s.
     assert first.engine == "rerolled-clang-fast"
     assert first.seconds == pytest.approx(0.21, abs=0.01)
     assert first_to_halve(found[found["step"] < 100]) is None
@@ -128,12 +128,12 @@ def test_a_loss_chart_states_its_finding(example):
     assert drawn("loss_against_seconds", curves(example)).title == "No training was long enough to see its loss fall"
 
 
-def test_every_curve_has_its_name(example):
+def test_every_curve_is_labelled(example):
     svg = drawn("loss_against_seconds", curves(trained(example))).svg
     assert all(svg.count(f">{engine}<") == 1 for engine in example.run.engines)
 
 
-def test_a_loss_below_nothing_has_no_half(example):
+def test_a_negative_loss_is_never_halved(example):
     below = trained(example).mapped(
         lambda record: record.model_copy(
             update={"losses": tuple(LossPoint(step=point.step, loss=-point.loss) for point in record.losses)}
@@ -143,14 +143,14 @@ def test_a_loss_below_nothing_has_no_half(example):
     assert "</svg>" in drawn("loss_against_seconds", curves(below)).svg
 
 
-def test_infinities_of_both_signs_are_no_loss(example):
+def test_infinities_of_both_signs_leave_a_gap(example):
     points = (*falling(200), LossPoint(step=200, loss=math.inf), LossPoint(step=201, loss=-math.inf))
     found = of(curves(changed(example, "baseline", losses=points)), "baseline")
     assert found["loss"].isna().sum() == 1
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
-def test_a_loss_that_is_no_number_leaves_a_gap(example, loss):
+def test_a_loss_that_is_not_finite_leaves_a_gap(example, loss):
     points = (*falling(200), LossPoint(step=200, loss=loss), *falling(STEPS)[201:])
     broken = changed(trained(example), "baseline", losses=points)
     found = of(curves(broken), "baseline")
@@ -158,7 +158,7 @@ def test_a_loss_that_is_no_number_leaves_a_gap(example, loss):
     assert "</svg>" in drawn("loss_against_seconds", curves(broken)).svg
 
 
-def test_a_loss_that_was_never_a_number_has_no_curve(example):
+def test_a_loss_that_was_never_finite_has_no_curve(example):
     lost = trained(example).mapped(lambda record: record.model_copy(update={"losses": ()}))
     assert curves(lost).empty
     found = curves(changed(example, "tuple", losses=(LossPoint(step=0, loss=math.nan),)))
@@ -177,13 +177,13 @@ def test_a_sequence_is_relative_to_the_time_of_a_step(example):
     assert list(found["relative"]) == pytest.approx([1 / 1.01, 1 / 1.01, 1.0, 1.02 / 1.01])
 
 
-def test_of_interpreters_without_a_jit_there_is_one(example):
+def test_only_one_interpreter_without_a_jit_is_shown(example):
     assert set(runs(jit(example))["interpreter"]) == {"cpython-3.13", "pypy-3.9"}
     away = jit(example.only(lambda cell: cell.interpreter != "cpython-3.13"))
     assert set(runs(away)["interpreter"]) == {"cpython-3.11", "pypy-3.9"}
 
 
-def test_processes_that_took_fewer_values_are_left_out(example):
+def test_processes_with_fewer_values_are_left_out(example):
     slow = jit(example).mapped(
         lambda record: (
             record.model_copy(update={"warmup_step_seconds": (), "step_seconds": record.step_seconds[:1]})
@@ -199,14 +199,14 @@ def test_processes_that_took_fewer_values_are_left_out(example):
 
 def test_a_warm_up_chart_names_the_slowest_start(example):
     title = drawn("warm_up", runs(jit(example))).title
-    # Of four values that took as long in every engine, the fastest one's are the worst.
+    # All engines have the same four warm-up values, so they are worst relative to the fastest engine.
     assert title.startswith("rerolled-clang-fast on pypy-3.9 starts slowest: its first value takes ")
     assert drawn("warm_up", runs(example)).title == (
         "No cell starts slowly: values are 0.990× to 1.01× the cell's time of a step"
     )
 
 
-def test_warm_up_is_dashed_and_steady_cells_step_back(example):
+def test_warm_up_is_marked_and_steady_cells_have_no_label(example):
     svg = drawn("warm_up", runs(jit(example))).svg
     assert ">warm-up<" in svg
     assert ">tuple<" in svg
@@ -217,7 +217,7 @@ def test_warm_up_is_dashed_and_steady_cells_step_back(example):
 
 @pytest.mark.parametrize(("name", "subject"), [("loss_against_seconds", losses), ("warm_up", values)])
 @pytest.mark.parametrize("state", ["nothing measured", "one cell", "xor", "all failed"])
-def test_a_chart_draws_whatever_there_is(example, name, subject, state):
+def test_a_chart_draws_any_data(example, name, subject, state):
     def failed(record):
         return example.stopped(record.cell, record.block, "failed", "broken")
 
@@ -234,7 +234,7 @@ def test_a_chart_draws_whatever_there_is(example, name, subject, state):
 
 
 @pytest.mark.parametrize("name", ["loss_against_seconds", "warm_up"])
-def test_a_chart_is_the_same_bytes_each_time(example, name):
+def test_a_chart_is_byte_identical_each_time(example, name):
     found = {"loss_against_seconds": curves, "warm_up": runs}[name](jit(trained(example)))
     assert drawn(name, found).svg == drawn(name, found).svg
 
@@ -246,7 +246,7 @@ def test_a_table_without_rows_has_no_curves(example):
 
 
 def long(example, warm=(2.5, 1.5, 1.2), **of_engines):
-    """The run with a PyPy that works; values of a process by engine, `warm` and twelve more by default."""
+    """Return the run with a working PyPy. of_engines: factors for a process's values, else `warm` and twelve 1s."""
 
     def change(record):
         if record.cell.interpreter != "pypy-3.9":
@@ -260,7 +260,7 @@ def long(example, warm=(2.5, 1.5, 1.2), **of_engines):
     return example.mapped(change)
 
 
-def test_a_cell_is_steady_from_where_all_its_processes_are(example):
+def test_a_cell_is_steady_once_all_its_processes_are(example):
     found = of(runs(long(example)), "tuple", "pypy-3.9")
     assert set(found["steady"]) == {"warm-up"}
     assert set(found["steady_from"]) == {4.0}
@@ -274,7 +274,7 @@ def test_a_cell_is_steady_from_where_all_its_processes_are(example):
     assert set(of(runs(long(example).mapped(later)), "tuple", "pypy-3.9")["steady_from"]) == {7.0}
 
 
-def test_few_values_have_no_steady_state_to_show(example):
+def test_few_values_show_no_steady_state(example):
     found = runs(jit(example))
     assert set(found["steady"]) == {"too short"}
     assert found["steady_from"].isna().all()
@@ -295,7 +295,7 @@ def test_a_cell_that_never_settles_is_named(example):
     assert ">steady from here<" in chart.svg
 
 
-def test_a_cell_most_of_whose_processes_never_settle_shows_its_sequence_and_no_time(example):
+def test_a_cell_that_mostly_never_settles_has_a_sequence_but_no_time(example):
     restless = long(example, local_grads=tuple(4 * 0.9**index for index in range(40)))
     table = cells(restless.run, restless.records)
     (row,) = each(table[(table["engine"] == "local-grads") & (table["interpreter"] == "pypy-3.9")][:1])
@@ -305,5 +305,5 @@ def test_a_cell_most_of_whose_processes_never_settle_shows_its_sequence_and_no_t
     assert not of(runs(restless), "local-grads", "pypy-3.9").empty
 
 
-def test_nothing_measured_has_nothing_to_settle(example):
+def test_without_measurements_nothing_is_said_about_settling(example):
     assert settling(runs(example.interrupted(0))) == ""

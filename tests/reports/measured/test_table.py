@@ -1,4 +1,4 @@
-"""One row a cell: which cells have a result, and what its figures are."""
+"""The table of figures, one row per cell: which cells have a result, and its figures."""
 
 import math
 
@@ -20,7 +20,7 @@ def row(example, key):
 CELL = Cell(engine="tuple", interpreter="cpython-3.13", workload="mnist")
 
 
-def test_rows_are_the_plan_in_its_order(example):
+def test_rows_follow_the_order_of_the_plan(example):
     table = cells(example.run, example.records)
     keys = [f"{one.engine}/{one.interpreter}/{one.workload}" for one in table.itertuples()]
     assert keys == [cell.key for cell in example.run.cells]
@@ -42,7 +42,7 @@ def test_figures_of_a_measured_cell(example):
     assert found.bits == "identical"
 
 
-def test_speedup_is_within_an_interpreter_and_against_the_reference(example):
+def test_a_speedup_is_relative_to_the_same_interpreter_and_to_the_reference(example):
     found = row(example, "tuple/cpython-3.11/mnist")
     assert found.speedup == pytest.approx(1.4 / 1.1)
     assert found.speedup_reference == pytest.approx(1.4 / (1.1 * 1.25))
@@ -53,7 +53,7 @@ def test_an_epoch_that_was_run_whole_is_not_extrapolated(example):
     assert not row(example, "tuple/cpython-3.13/xor").extrapolated
 
 
-def test_two_processes_have_a_time_and_no_interval(example):
+def test_two_processes_give_a_time_but_no_interval(example):
     found = row(example, "tuple/cpython-3.11/xor")
     assert (found.status, found.blocks) == ("measured", 2)
     assert math.isfinite(found.step_seconds)
@@ -62,7 +62,7 @@ def test_two_processes_have_a_time_and_no_interval(example):
     assert math.isnan(found.speedup_low)
 
 
-def test_compile_time_is_of_the_blocks_that_compiled(example):
+def test_compile_time_comes_from_the_blocks_that_compiled(example):
     loaded = [example.measured(CELL, block, phases={"compile": 12.0} if block == 0 else {}) for block in range(3)]
     assert row(example.with_records(CELL, *loaded), CELL.key).compile_seconds == 12.0
 
@@ -71,7 +71,7 @@ def test_an_engine_that_compiles_nothing_has_compile_time_zero(example):
     assert row(example, CELL.key).compile_seconds == 0.0
 
 
-def test_one_failed_block_makes_the_cell_failed(example):
+def test_one_failed_block_fails_the_cell(example):
     mixed = (example.measured(CELL, 0), example.stopped(CELL, 1, "failed", "worker died"), example.measured(CELL, 2))
     found = row(example.with_records(CELL, *mixed), CELL.key)
     assert found.status == "failed"
@@ -80,7 +80,7 @@ def test_one_failed_block_makes_the_cell_failed(example):
     assert math.isnan(found.speedup)
 
 
-def test_survivors_of_a_timeout_are_no_result(example):
+def test_blocks_that_survive_a_timeout_are_not_a_result(example):
     mixed = (example.measured(CELL, 0), example.stopped(CELL, 1, "timed-out", "over 60 s"))
     assert row(example.with_records(CELL, *mixed), CELL.key).status == "timed-out"
 
@@ -96,8 +96,8 @@ def test_survivors_of_a_timeout_are_no_result(example):
         ("baseline", False, math.inf, "failed", "different"),
     ],
 )
-def test_a_broken_promise_has_no_time(example, engine, identical, error, status, bits):
-    """Whatever the record's own status says."""
+def test_a_cell_beyond_its_error_bound_has_no_time(example, engine, identical, error, status, bits):
+    """This holds regardless of the record's own status."""
     cell = CELL.model_copy(update={"engine": engine})
     proof = Proof(reference="tuple/cpython-3.13/mnist", steps=2, identical=identical, worst_error=error)
     found = row(
@@ -107,11 +107,11 @@ def test_a_broken_promise_has_no_time(example, engine, identical, error, status,
     assert math.isnan(found.step_seconds) == (status == "failed")
 
 
-def test_a_cell_without_a_proof_says_so(example):
+def test_a_cell_without_a_proof_is_unchecked(example):
     assert row(example.with_records(CELL, example.measured(CELL, 0, proof=None)), CELL.key).bits == "unchecked"
 
 
-def test_a_failed_baseline_takes_its_speedups_with_it(example):
+def test_a_failed_baseline_leaves_no_speedups(example):
     baseline = CELL.model_copy(update={"engine": "baseline"})
     broken = example.with_records(baseline, example.stopped(baseline, 0, "failed", "differs"))
     assert math.isnan(row(broken, CELL.key).speedup)
@@ -124,7 +124,7 @@ def test_a_cell_without_records_is_missing_with_a_reason(example):
     assert "interrupted" in found.reason
 
 
-def test_an_empty_plan_is_an_empty_table(example):
+def test_an_empty_plan_gives_an_empty_table(example):
     table = cells(example.only(lambda cell: False).run, example.records)
     assert table.empty
     assert list(table.columns) == list(COLUMNS)
@@ -133,7 +133,7 @@ def test_an_empty_plan_is_an_empty_table(example):
     assert found.headline_rows.empty
 
 
-def test_the_headline_is_the_largest_workload_that_was_covered(example):
+def test_the_headline_is_the_largest_covered_workload(example):
     assert view(example.run, example.records).headline_workload == "mnist"
     few = example.mapped(
         lambda record: record if record.cell.workload == "xor" or record.cell.engine == "clang-O1" else None
@@ -149,7 +149,7 @@ def test_no_entry_of_the_headline_is_blank(example):
     assert {"not planned", "skipped", "1.43 s"} <= texts
 
 
-def test_an_engine_without_identical_bits_carries_its_caveat(example):
+def test_an_engine_without_identical_bits_has_a_caveat(example):
     caveats = {rung.engine: rung.caveat for rung in view(example.run, example.records).headline.rows}
     assert caveats["tuple"] == ""
     assert caveats["rerolled-clang-fast"] == "within 1e-06"

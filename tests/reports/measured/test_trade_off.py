@@ -1,4 +1,4 @@
-"""Compile time against epoch time: the front, the least totals, and how the chart draws them."""
+"""Compile time against epoch time: the Pareto front, the smallest totals, and their chart."""
 
 import re
 
@@ -11,7 +11,7 @@ from reports.measured.table import cells
 from reports.measured.trade_off import front, least, traded
 
 RACE = {"none": (0.0, 100.0), "slower": (0.0, 120.0), "tcc": (1.0, 5.0), "late": (2.0, 5.0), "clang": (30.0, 1.0)}
-"""Seconds to compile, and of an epoch."""
+"""Engine -> compile seconds and epoch seconds."""
 
 
 @pytest.fixture
@@ -26,23 +26,23 @@ def rows(example, workload="mnist"):
     return table[table["workload"] == workload]
 
 
-def test_the_front_holds_whom_no_other_beats(race):
+def test_the_front_holds_the_engines_that_no_other_beats(race):
     assert list(front(race)["engine"]) == ["none", "tcc", "clang"]
     assert list(front(race.iloc[::-1])["engine"]) == ["none", "tcc", "clang"]
 
 
-def test_one_row_is_a_front(race):
+def test_a_single_row_is_the_front(race):
     assert list(front(race.iloc[:1])["engine"]) == ["none"]
 
 
 @pytest.mark.parametrize(("epochs", "engine", "total"), [(1, "tcc", 6.0), (7, "tcc", 36.0), (8, "clang", 38.0)])
-def test_the_least_total_is_of_someone_on_the_front(race, epochs, engine, total):
+def test_the_engine_with_the_least_total_is_on_the_front(race, epochs, engine, total):
     found = least(race, epochs)
     assert (found.row.engine, found.total_seconds) == (engine, total)
     assert engine in set(front(race)["engine"])
 
 
-def test_a_line_of_equal_totals_goes_through_its_winner_and_below_all_others(race):
+def test_a_line_of_equal_totals_goes_through_its_winner_below_the_others(race):
     for epochs in (1, 3, 8, 100):
         found = least(race, epochs)
         assert found.epoch_seconds(found.row.compile_seconds) == pytest.approx(found.row.epoch_seconds)
@@ -54,15 +54,15 @@ def test_only_known_times_are_traded(example):
     assert traded(rows(example.interrupted(0))).empty
 
 
-def test_the_chart_says_what_its_lines_are(example):
+def test_the_chart_labels_its_lines(example):
     svg = drawing("chart", charts()["compile_against_epoch"], rows(example)).svg
     assert ">Pareto front<" in svg
     assert ">equal totals<" in svg
     assert re.findall(r">(\d+ epochs?) in ([\d.]+ m?s)<", svg) == [("1 epoch", "461 ms"), ("100 epochs", "25.3 s")]
 
 
-def test_the_chart_draws_lines_where_nothing_is_compiled(example):
-    """Whoever compiles nothing wins after any number of epochs: its line never leaves the strip."""
+def test_the_chart_draws_lines_if_nothing_is_compiled(example):
+    """An engine that compiles nothing wins after any number of epochs, so its line stays inside the strip."""
     plain = example.only(lambda cell: cell.engine in ("baseline", "tuple"))
     svg = drawing("chart", charts()["compile_against_epoch"], rows(plain)).svg
     assert ">1 epoch in 18.7 h<" in svg
@@ -88,7 +88,7 @@ def test_compile_time_has_an_interval_from_three_blocks_on(example):
     assert nothing.compile_seconds_low != nothing.compile_seconds_low
 
 
-def test_bars_stand_for_compile_time_and_its_parts(example):
+def test_bars_show_compile_time_and_its_phases(example):
     chart = charts()["compile_phases"]
     svg = drawing("chart", chart, rows(example)).svg
     texts = re.findall(r"<text[^>]*>([^<]+)</text>", svg)
@@ -97,13 +97,13 @@ def test_bars_stand_for_compile_time_and_its_parts(example):
     assert "16.3 s (16.3 s to 16.3 s)" in texts
 
 
-def test_there_are_no_bars_where_nothing_was_compiled(example):
+def test_there_are_no_bars_if_nothing_was_compiled(example):
     plain = example.only(lambda cell: cell.engine in ("baseline", "tuple"))
     drawn = drawing("chart", charts()["compile_phases"], rows(plain))
     assert (drawn.title, "Nothing was compiled." in drawn.svg) == ("Nothing was compiled", True)
 
 
-def test_a_relative_cell_without_a_baseline_says_so(example):
+def test_a_relative_heatmap_marks_a_missing_baseline(example):
     alone = example.only(lambda cell: not (cell.engine == "baseline" and cell.interpreter == "cpython-3.11"))
     svg = drawing("chart", charts()["heatmap_relative"], rows(alone)).svg
     assert ">no baseline<" in svg

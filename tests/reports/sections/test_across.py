@@ -1,4 +1,4 @@
-"""Several runs side by side: whether those of one machine agree, and that no second leaves its run."""
+"""Several runs side by side: runs of one machine are checked for agreement, and only speedups are compared."""
 
 import re
 
@@ -28,7 +28,7 @@ def side_by_side(first, *others):
 
 
 def rows_of(*examples):
-    """`(workload, engine, interpreter)` -> heading -> text."""
+    """Return `(workload, engine, interpreter)` -> heading -> text."""
     return {
         (sheet.title, row[0].text, row[1].text): dict(
             zip(sheet.headings, [(one.text, one.below) for one in row], strict=True)
@@ -38,17 +38,17 @@ def rows_of(*examples):
     }
 
 
-def told(first, *others):
+def story_of(first, *others):
     return story(first.run, first.records, None, None, [(one.run, one.records) for one in others])
 
 
 @pytest.fixture
 def small(example):
-    """A run whose report is soon made."""
+    """A run whose report is quick to make."""
     return example.only(lambda cell: cell.engine in ("baseline", "tuple") and cell.interpreter == "cpython-3.13")
 
 
-def test_a_run_a_column_with_its_own_speedup(example):
+def test_each_run_has_a_column_of_its_own_speedups(example):
     one, other = another(example, 1), another(example, 2, tuple=0.5)
     row = rows_of(one, other)[CELL]
     assert row[one.run.id][0] == "1.27×"
@@ -69,18 +69,18 @@ NONE = (float("nan"), float("nan"))
         ([NONE, (3.0, 4.0), (1.0, 1.2)], ["machine 1"]),
     ],
 )
-def test_runs_of_one_machine_agree_where_their_intervals_overlap(bounds, different):
+def test_runs_of_one_machine_agree_if_their_intervals_overlap(bounds, different):
     rows = pd.DataFrame(bounds, columns=["speedup_low", "speedup_high"]).assign(machine="machine 1")
     assert apart(rows) == different
 
 
-def test_how_many_speedups_agree_is_said_first(example):
+def test_the_lead_begins_with_how_many_speedups_agree(example):
     one, other = another(example, 1), another(example, 2, tuple=0.5)
     assert side_by_side(one, other).section.lead.startswith("Runs of one machine agree on 10 of 13 speedups. ")
 
 
 def test_seconds_of_another_machine_do_not_matter(example):
-    """Everything there takes ten times as long: every speedup is the same."""
+    """Everything takes ten times as long on the other machine, but every speedup is the same."""
     rows = rows_of(another(example, 1), another(example, 2, SLOW_MACHINE, seconds=10.0))
     assert {row["largest / smallest"][0] for row in rows.values()} == {"1.00×"}
 
@@ -95,7 +95,7 @@ def test_a_disagreement_names_its_machine_among_several(example):
     assert rows_of(another(example, 1), *there)[CELL]["on one machine"] == ("differ", "machine 2")
 
 
-def test_what_one_run_lacks_is_said(example):
+def test_a_cell_that_failed_in_one_run_is_shown(example):
     one, other = another(example, 1), another(example, 2)
     failed = next(record.cell for record in other.records if record.cell.key == "tuple/cpython-3.13/mnist")
     other = other.with_records(failed, *(other.stopped(failed, block, "failed", "why not") for block in range(3)))
@@ -126,21 +126,21 @@ def test_a_run_without_baseline_is_named(example):
         lambda example: [example.interrupted(0)],
     ],
 )
-def test_runs_that_share_nothing(example, others):
+def test_runs_without_common_cells_have_no_section(example, others):
     assert side_by_side(example, *others(example)) is None
 
 
-def test_the_same_run_is_known_in_another_folder(example):
+def test_a_run_is_recognised_in_another_folder(example):
     assert same_run(example.run, example.run.model_copy(update={"commit": "x"}))
     assert not same_run(example.run, example.run.model_copy(update={"seed": 2}))
 
 
-def test_runs_that_began_in_one_second_have_names_of_their_own(example):
+def test_runs_that_began_in_the_same_second_have_different_names(example):
     twin = example.run.model_copy(update={"seed": 2})
     assert names([example.run, twin]) == [example.run.id, f"{example.run.id} (2)"]
 
 
-def test_a_machine_is_its_processor_its_cores_and_its_system(example):
+def test_processor_cores_and_system_identify_a_machine(example):
     first, again, other = (another(example, 1).run, another(example, 2).run, another(example, 3, SLOW_MACHINE).run)
     busy = again.model_copy(update={"machine": {**again.machine, "load at start": "9, 9, 9"}})
     silent = first.model_copy(update={"machine": {}})
@@ -148,14 +148,14 @@ def test_a_machine_is_its_processor_its_cores_and_its_system(example):
     assert machines([silent, silent]) == ["machine 1", "machine 2"]
 
 
-def test_the_chart_is_of_a_workload_that_another_run_has_too(example):
+def test_the_chart_shows_a_workload_that_another_run_also_has(example):
     runs = another(example, 1), another(example, 2).only(lambda cell: cell.workload == "xor")
     rows = side_by_side(*runs).rows
     assert set(rows["workload"]) == {"xor"}
     assert set(rows[rows["run"] == runs[0].run.id]["relative"]) == {1.0}
 
 
-def test_the_chart_says_by_how_much_runs_differ_and_is_the_same_bytes_each_time(example):
+def test_the_chart_states_the_difference_and_is_byte_identical_each_time(example):
     rows = side_by_side(another(example, 1), another(example, 2, SLOW_MACHINE, local_grads=0.25)).rows
     first, second = (drawing("across", charts()["across"], rows) for _ in range(2))
     assert first.title == "Speedups on mnist on cpython-3.13 differ by up to 4.0 times between runs (local-grads)"
@@ -163,7 +163,7 @@ def test_the_chart_says_by_how_much_runs_differ_and_is_the_same_bytes_each_time(
     assert ">2025-11-23T104500, machine 2<" in first.svg
 
 
-def test_it_stands_in_the_report_of_the_first_run(small, tmp_path):
+def test_the_section_is_in_the_report_of_the_first_run(small, tmp_path):
     first, second = (Store.create(another(small, day).run, under=tmp_path) for day in (1, 2))
     for store in (first, second):
         for record in small.records:
@@ -176,9 +176,9 @@ def test_it_stands_in_the_report_of_the_first_run(small, tmp_path):
     assert 'id="across' not in build(second).read_text(encoding="utf-8")
 
 
-def test_names_and_facts_are_shown_and_never_run(example, small):
+def test_hostile_names_and_facts_are_escaped(example, small):
     nasty = another(small, 2, {**SLOW_MACHINE, "processor": example.nasty})
-    story_ = told(another(small, 1), nasty)
+    story_ = story_of(another(small, 1), nasty)
     page = html.page(story_, html.drawings(story_))
     assert example.nasty in visible(page)
     assert page.count("<script") == 1
@@ -187,7 +187,7 @@ def test_names_and_facts_are_shown_and_never_run(example, small):
 
 @in_browser
 def test_a_browser_shows_runs_side_by_side(small, tmp_path):
-    story_ = told(*(another(small, day, machine) for day, machine in ((1, SLOW_MACHINE), (2, {}), (3, {}))))
+    story_ = story_of(*(another(small, day, machine) for day, machine in ((1, SLOW_MACHINE), (2, {}), (3, {}))))
     page = html.page(story_, html.drawings(story_))
     page = re.sub(r"<meta http-equiv[^>]*>", lambda _: PROBE, page, count=1).replace("</body>", f"{ANSWER}</body>")
     answer = framed(page, tmp_path, 390)
@@ -201,7 +201,7 @@ def test_a_browser_shows_runs_side_by_side(small, tmp_path):
 
 @pytest.fixture
 def report(monkeypatch):
-    """`report(*arguments)`: what the command printed, in a wide terminal."""
+    """`report(*arguments)` runs the command in a wide terminal and returns its result."""
     monkeypatch.setenv("COLUMNS", "200")
     return lambda *arguments: CliRunner().invoke(command_line, ["report", *map(str, arguments)])
 
@@ -216,7 +216,7 @@ def test_several_runs_make_the_first_ones_report(small, tmp_path, report):
 
 
 @pytest.mark.parametrize("before", [[], ["--compare"]])
-def test_a_run_beside_itself_is_refused(small, tmp_path, report, before):
+def test_comparing_a_run_with_itself_is_refused(small, tmp_path, report, before):
     folder = stored(small, tmp_path)
     copy = stored(small, tmp_path / "elsewhere", "copy")
     result = report(folder, *before, copy)
@@ -225,7 +225,7 @@ def test_a_run_beside_itself_is_refused(small, tmp_path, report, before):
     assert "copy" in result.output
 
 
-def test_runs_with_nothing_in_common_are_said_to_have_nothing(small, tmp_path, report):
+def test_runs_with_nothing_in_common_give_a_message(small, tmp_path, report):
     bare = another(small, 2).only(lambda cell: cell.engine != "baseline")
     result = report(*(stored(one, tmp_path) for one in (another(small, 1), bare, another(bare, 2))))
     assert result.exit_code == 0

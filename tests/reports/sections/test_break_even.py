@@ -1,4 +1,4 @@
-"""Who has the least total time after how many images: the arithmetic, and its place in the report."""
+"""Break-even: which engine has the least total time after how many images, as arithmetic and in the report."""
 
 import itertools
 import math
@@ -27,7 +27,7 @@ def cost(compile_seconds, image_seconds, engine="one"):
 
 
 def sequence(*found):
-    """Engines and counts of the winners among costs given as (compile, image) seconds, named a, b, c …"""
+    """Return (engine, images) of each winner among costs given as (compile, image) seconds and named a, b, c …"""
     named = [cost(*seconds, engine=name) for name, seconds in zip("abcdefgh", found, strict=False)]
     return [(winner.cost.engine, winner.images) for winner in winners(named)]
 
@@ -40,7 +40,7 @@ def sequence(*found):
     [
         ((10.0, 1.0), (0.0, 2.0), 11),  # after 10 both have taken 20 s
         ((10.5, 1.0), (0.0, 2.0), 11),
-        ((0.5, 1.0), (0.0, 2.0), 1),  # ahead before the first image is through
+        ((0.5, 1.0), (0.0, 2.0), 1),  # ahead before the first image is done
         ((0.0, 2.0), (10.0, 1.0), NEVER),
         ((1.0, 1.0), (2.0, 2.0), 1),
         ((2.0, 2.0), (1.0, 1.0), NEVER),
@@ -48,11 +48,11 @@ def sequence(*found):
         ((0.0, 2.0), (0.0, 1.0), NEVER),
         ((1.0, 1.0), (2.0, 1.0), 1),  # parallel lines
         ((2.0, 1.0), (1.0, 1.0), NEVER),
-        ((1.0, 1.0), (1.0, 1.0), NEVER),  # its equal
-        ((1e300, 1.0), (0.0, 1.0 + 1e-15), NEVER),  # no number of images that there is
+        ((1.0, 1.0), (1.0, 1.0), NEVER),  # equal
+        ((1e300, 1.0), (0.0, 1.0 + 1e-15), NEVER),  # more images than a number can count
     ],
 )
-def test_an_engine_overtakes_another_once_it_has_taken_less_time_for_good(one, other, images):
+def test_an_engine_overtakes_another_once_it_stays_ahead(one, other, images):
     assert overtakes(cost(*one), cost(*other)) == images
 
 
@@ -90,12 +90,12 @@ def test_at_any_number_of_images_the_last_winner_so_far_has_the_least_total(foun
     assert all(one.images < other.images for one, other in itertools.pairwise(won))
     last = [winner for winner in won if winner.images <= images][-1]
     least = min(one.total_seconds(images) for one in found)
-    # A crossing is rounded as a quotient, a total as a sum.
+    # A crossing is rounded as a quotient, but a total is rounded as a sum.
     assert last.cost.total_seconds(images) == pytest.approx(least, rel=1e-9)
 
 
 @given(COSTS, COSTS)
-def test_of_two_engines_exactly_one_overtakes_unless_they_are_equal(one, other):
+def test_exactly_one_of_two_unequal_engines_overtakes(one, other):
     first, second = overtakes(one, other), overtakes(other, one)
     if (one.compile_seconds, one.image_seconds) == (other.compile_seconds, other.image_seconds):
         assert first == second == NEVER
@@ -104,7 +104,7 @@ def test_of_two_engines_exactly_one_overtakes_unless_they_are_equal(one, other):
 
 
 @given(COSTS, COSTS)
-def test_an_overtaking_is_a_lead_from_there_on(one, other):
+def test_an_engine_that_overtakes_leads_from_there_on(one, other):
     images = overtakes(one, other)
     if images < NEVER:
         for later in (images, 10 * images):
@@ -116,7 +116,7 @@ def test_an_overtaking_is_a_lead_from_there_on(one, other):
     ("images", "text"),
     [(2, "≈ 2"), (9, "≈ 9"), (10, "≈ 10"), (57, "≈ 57"), (432, "≈ 430"), (41_234, "≈ 41,000"), (99_700, "≈ 100,000")],
 )
-def test_a_count_is_told_to_two_figures(images, text):
+def test_a_count_is_rounded_to_two_figures(images, text):
     assert about(images) == text
 
 
@@ -139,7 +139,7 @@ def found(example, interpreter="cpython-3.13", workload="mnist"):
     return {one.engine: one for one in costs(table[table["workload"] == workload], interpreter)}
 
 
-def test_a_cost_is_all_phases_and_the_median_time_of_a_sample(example):
+def test_a_cost_has_all_phases_and_the_median_time_of_a_sample(example):
     one = found(example)["clang-O1"]
     assert one.compile_seconds == pytest.approx(1.1 + 15.2)
     assert one.image_seconds == pytest.approx(1.6e-4 * 1.01 * 1.01)
@@ -171,7 +171,7 @@ def sheets(example):
     return {sheet.title: sheet for sheet in section.sheets}
 
 
-def test_the_winners_of_a_workload_stand_in_turn(crowded):
+def test_the_winners_of_a_workload_are_listed_in_turn(crowded):
     shown = sheets(crowded)["mnist"]
     assert shown.headings == ("interpreter", "engine", "from image", "compile", "an image")
     assert [tuple(figure.text for figure in row) for row in shown.rows if row[0].text == "pypy-3.11"] == [
@@ -185,9 +185,9 @@ def test_the_winners_of_a_workload_stand_in_turn(crowded):
     assert not shown.folded
 
 
-def test_engines_meet_engines_on_each_interpreter(example):
+def test_each_interpreter_has_a_matrix_of_engines(example):
     shown = sheets(example)
-    title = "{} on {}: when the engine of a row overtakes that of a column"
+    title = "{} on {}: when the row's engine overtakes the column's"
     assert list(shown) == [
         workload if interpreter is None else title.format(workload, interpreter)
         for workload in ("mnist", "xor")
@@ -205,14 +205,14 @@ def test_engines_meet_engines_on_each_interpreter(example):
     }
 
 
-def test_an_engine_that_is_not_strict_says_what_it_promises(example):
+def test_an_engine_that_is_not_strict_shows_its_bound(example):
     shown = sheets(example)
     assert [(row[1].text, row[1].below) for row in shown["mnist"].rows] == [("rerolled-clang-fast", "within 1e-06")] * 2
     matrix = next(sheet for title, sheet in shown.items() if title.startswith("xor on cpython-3.13"))
     assert [row[0].below for row in matrix.rows] == ["within 1e-09", "", "", "within 1e-06"]
 
 
-def test_samples_that_are_no_images_are_called_samples(example):
+def test_samples_that_are_not_images_are_called_samples(example):
     assert sheets(example)["xor"].headings[2:] == ("from sample", "compile", "a sample")
 
 
@@ -225,12 +225,12 @@ def test_samples_that_are_no_images_are_called_samples(example):
         lambda example: example.only(lambda cell: cell.engine == "clang-O1"),  # no rival
     ],
 )
-def test_there_is_no_section_where_nothing_is_to_be_chosen(example, cut):
+def test_there_is_no_section_without_a_choice(example, cut):
     short = cut(example)
     assert break_even(cells(short.run, short.records)) is None
 
 
-def test_a_page_folds_what_only_some_will_read(crowded_page):
+def test_a_page_folds_the_matrices(crowded_page):
     folded = crowded_page.split('id="break-even"')[1].split('id="phases"')[0]
     assert folded.count('<details class="folded"><summary>') == folded.count("</details>") == 8 * 2
     assert '<td class="number never">never</td>' in folded

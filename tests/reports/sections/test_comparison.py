@@ -1,4 +1,4 @@
-"""What became of each speedup in another run: never seconds, and only of what both measured."""
+"""Comparison of each speedup with another run's: never of seconds, and only for cells that both measured."""
 
 import re
 
@@ -10,7 +10,7 @@ from results.record import BASELINE
 
 
 def faster(example, engine, factor):
-    """The same run, but that engine takes so much less time."""
+    """Return the run with that engine `factor` times as fast."""
 
     def change(record):
         if record.cell.engine != engine or record.status != "measured":
@@ -29,7 +29,7 @@ def rows_of(here, there):
     }
 
 
-def test_the_same_run_has_not_changed(example):
+def test_an_identical_run_shows_no_change(example):
     rows = rows_of(example, example)
     assert rows
     for here, there, change in rows.values():
@@ -37,7 +37,7 @@ def test_the_same_run_has_not_changed(example):
         assert change[0] == "1.00×"
 
 
-def test_an_engine_that_became_faster_is_said_to_be(example):
+def test_an_engine_that_became_faster_is_marked(example):
     rows = rows_of(faster(example, "tuple", 2.0), example)
     change = {key[1:]: row[2] for key, row in rows.items() if key[0] == "mnist"}
     assert change["tuple", "cpython-3.13"][0] == "2.00× faster"
@@ -48,7 +48,7 @@ def test_an_engine_that_became_faster_is_said_to_be(example):
 
 
 def test_another_machines_seconds_do_not_matter(example):
-    """Everything there takes three times as long: no speedup changes."""
+    """Everything takes three times as long on the other machine, so no speedup changes."""
 
     def slower(record):
         return record.model_copy(update={"step_seconds": tuple(3 * x for x in record.step_seconds)})
@@ -57,17 +57,17 @@ def test_another_machines_seconds_do_not_matter(example):
     assert {change[0] for *_, change in rows.values()} == {"1.00×"}
 
 
-def test_baseline_is_what_speedups_are_against_and_has_no_row(example):
+def test_baseline_has_no_row(example):
     assert not any(engine == BASELINE for _, engine, _ in rows_of(example, example))
 
 
-def test_runs_that_share_nothing(example):
+def test_runs_without_common_cells_have_no_section(example):
     other = example.only(lambda cell: cell.engine == BASELINE)
     assert comparison(cells(example.run, example.records), cells(other.run, other.records), "another") is None
 
 
-def test_it_stands_in_the_report(example):
+def test_the_section_is_in_the_report(example):
     told = story(example.run, example.records, None, (example.run, example.records))
     page = html.page(told, [])
-    assert re.search(rf'<h2 id="comparison">Against {example.run.id}</h2>', page)
+    assert re.search(rf'<h2 id="comparison">Compared with {example.run.id}</h2>', page)
     assert "comparison" not in html.page(story(example.run, example.records), [])

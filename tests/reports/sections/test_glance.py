@@ -1,4 +1,4 @@
-"""The answers at a glance: true of the table, one column for each interpreter that had a choice."""
+"""The answers at a glance: correct for the table, with one column per interpreter that had a choice."""
 
 import pandas as pd
 
@@ -9,7 +9,7 @@ COLUMNS = ("engine", "speedup", "compile_seconds", "sample_seconds", "bits")
 
 
 def table_of(*rows, interpreter="cpython-3.13"):
-    """Measured rows of one workload: engine, speedup, compile seconds, seconds a sample, bits."""
+    """Return a table of one workload's measured rows: engine, speedup, compile seconds, seconds per sample, bits."""
     made = pd.DataFrame([dict(zip(COLUMNS, row, strict=True)) for row in rows])
     made = made.assign(interpreter=interpreter, workload="mnist", status="measured", promise="identical bits")
     made["step_seconds"] = made["sample_seconds"]
@@ -36,31 +36,31 @@ def test_the_answers():
     headings, rows = answers(table_of(*RACE))
     assert headings == ("on mnist", "cpython-3.13")
     assert rows == [
-        ("least total time, 1 epoch", ("rerolled", "1.80 s in all")),
-        ("least total time, 100 epochs", ("rerolled", "121 s in all")),
+        ("least total time, 1 epoch", ("rerolled", "1.80 s in total")),
+        ("least total time, 100 epochs", ("rerolled", "121 s in total")),
         ("least compile time for 1,000× or more", ("tcc", "500 ms, 2,000×")),
         ("least compile time for 10,000× or more", ("rerolled", "600 ms, 50,000×")),
-        ("the reference's bits, where promised", ("all 3 engines", "")),
+        ("the reference's bits, if promised", ("all 3 engines", "")),
     ]
 
 
-def test_who_leads_may_change_with_the_length_of_the_training():
+def test_the_winner_may_change_with_the_length_of_training():
     _, rows = answers(table_of(RACE[0], ("tcc", 2_000.0, 0.5, 500e-6, "identical"), RACE[2]))
-    assert rows[0][1] == ("tcc", "30.5 s in all")
-    assert rows[1][1] == ("clang", "11.7 min in all")
+    assert rows[0][1] == ("tcc", "30.5 s in total")
+    assert rows[1][1] == ("clang", "11.7 min in total")
     assert rows[3][1] == ("none", "")
 
 
-def test_other_bits_are_named():
+def test_engines_with_different_bits_are_named():
     wrong = table_of(*RACE[:3], ("rerolled", 50_000.0, 0.6, 20e-6, "different"))
-    assert answers(wrong)[1][-1] == ("the reference's bits, where promised", ("different: rerolled", ""))
+    assert answers(wrong)[1][-1] == ("the reference's bits, if promised", ("different: rerolled", ""))
 
 
-def test_one_engine_is_no_choice():
+def test_there_is_no_section_for_one_engine():
     assert at_a_glance(table_of(RACE[0])) is None
 
 
-def test_an_empty_plan_has_none(example):
+def test_an_empty_plan_has_no_section(example):
     empty = example.only(lambda cell: False)
     assert at_a_glance(view(empty.run, empty.records).headline_rows) is None
 

@@ -1,4 +1,4 @@
-"""How compile time and memory grow, from curves whose growth is known."""
+"""Growth of compile time and memory, fitted to curves with known growth."""
 
 import math
 
@@ -10,7 +10,7 @@ from results.record import Cell, WorkloadFacts
 
 
 def raced(example, seconds, *, engine="clang-O1", memory=lambda rows: 10**8, sizes=(10**2, 10**4, 10**5, 10**6)):
-    """The example with one engine on mlp workloads: `seconds(rows)` to compile each, `memory(rows)` its peak."""
+    """Return the example with one engine on mlp workloads, with compile times `seconds(rows)`, peaks `memory(rows)`."""
     names = {f"mlp-{index + 1}x2x1": rows for index, rows in enumerate(sizes)}
     one = [Cell(engine=engine, interpreter="cpython-3.13", workload=name) for name in names]
     facts = WorkloadFacts(description="synthetic", steps_per_epoch=1_000, samples_per_step=1, batch=1)
@@ -39,37 +39,37 @@ def fitted(example):
 
 
 @pytest.mark.parametrize("exponent", [0.8, 1.0, 1.09, 1.11, 2.0])
-def test_a_power_of_the_rows_is_found_and_marked_where_it_is_steep(example, exponent):
+def test_the_exponent_is_found_and_marked_if_steep(example, exponent):
     found = fitted(raced(example, lambda rows: 1e-6 * rows**exponent))
     assert found.exponent == pytest.approx(exponent)
     assert found.steep == (exponent > 1.1)
 
 
 def test_small_graphs_do_not_flatten_the_exponent(example):
-    """All of a small graph's time is constant: with it, the same points would read 0.86."""
+    """A small graph's time is all constant. A fit that included it would give an exponent of 0.86."""
     found = fitted(raced(example, lambda rows: max(1e-5 * rows, 0.01)))
     assert (found.fitted_points, found.points) == (3, 4)
     assert found.exponent == pytest.approx(1.0)
 
 
-def test_all_graphs_are_fitted_where_too_few_are_large(example):
+def test_all_graphs_are_fitted_if_too_few_are_large(example):
     found = fitted(raced(example, lambda rows: 1e-6 * rows**1.5, sizes=(10, 100, 1_000, 20_000, 30_000)))
     assert (found.fitted_points, found.points) == (5, 5)
     assert found.exponent == pytest.approx(1.5)
 
 
-def test_time_a_row_is_the_largest_graphs(example):
+def test_time_per_row_is_that_of_the_largest_graph(example):
     assert fitted(raced(example, lambda rows: 1e-6 * rows + 1.0)).row_seconds == pytest.approx(2e-6)
 
 
-def test_memory_a_row_is_a_slope_above_a_constant_and_the_larger_of_two_peaks(example):
+def test_memory_per_row_is_the_slope_of_the_larger_of_two_peaks(example):
     found = fitted(raced(example, lambda rows: 1e-6 * rows, memory=lambda rows: 10**8 + 5_900 * rows))
     assert found.row_bytes == pytest.approx(5_900)
     flat = fitted(raced(example, lambda rows: 1e-6 * rows, memory=lambda rows: rows))
     assert flat.row_bytes == pytest.approx(0.0, abs=1e-3)
 
 
-def test_two_graphs_of_an_engine_are_no_growth(example):
+def test_two_graphs_of_an_engine_show_no_growth(example):
     def change(record):
         return record if record.cell.workload in ("mlp-1x2x1", "mlp-2x2x1") else None
 
@@ -83,7 +83,7 @@ def test_two_graphs_of_an_engine_are_no_growth(example):
     assert found["rerolled-clang-fast"].exponent == pytest.approx(1.0)
 
 
-def test_graphs_of_one_size_are_no_growth(example):
+def test_graphs_of_one_size_show_no_growth(example):
     assert math.isnan(fitted(raced(example, lambda rows: 1.0, sizes=(20_000,) * 4)).exponent)
 
 
@@ -100,7 +100,7 @@ def test_there_is_no_section_without_three_graphs(example):
     assert growth(cells(two.run, two.records)) is None
 
 
-def test_the_sheet_marks_what_is_steep_and_says_where_a_curve_ends(crowded_table):
+def test_the_sheet_marks_steep_growth_and_the_end_of_a_curve(crowded_table):
     (sheet,) = growth(crowded_table).sheets
     lines = {(row[0].text, row[1].text): dict(zip(sheet.headings, row, strict=True)) for row in sheet.rows}
     steep = lines["clang-O1-whole", "pypy-3.11"]
@@ -113,7 +113,7 @@ def test_the_sheet_marks_what_is_steep_and_says_where_a_curve_ends(crowded_table
     plain = lines["tcc", "cpython-3.14"]
     assert (plain["exponent"].text, plain["exponent"].mark) == ("0.97", "")
     assert plain["graphs"].text == "4 of 6"
-    assert plain["compile a row"].text == "11.0 µs"
-    assert plain["memory a row"].text == "1.20 kB"
+    assert plain["compile per row"].text == "11.0 µs"
+    assert plain["memory per row"].text == "1.20 kB"
     assert [key for key in lines if key[0] == "tcc-extension"] == [("tcc-extension", "cpython-3.14")]
     assert not any(engine in ("baseline", "replay") for engine, _ in lines)

@@ -1,4 +1,4 @@
-"""Speedups from run to run: each machine by itself, changes where there are any, and nothing lost in between."""
+"""Speedups from run to run: one series per machine, with changes found in the right run and no cell lost."""
 
 import re
 
@@ -19,13 +19,13 @@ from tests.reports.test_html import ANSWER, PROBE, visible
 
 @pytest.fixture(scope="module")
 def small(example):
-    """A run whose table is soon made."""
+    """A run whose table is quick to make."""
     return example.only(lambda cell: cell.workload == "mnist" and cell.interpreter != "pypy-3.9")
 
 
 @pytest.fixture(scope="module")
 def twice(small):
-    """Five runs, `tuple` becoming twice as fast with the fourth, and beside them three of another machine."""
+    """A history of five runs, in which `tuple` becomes twice as fast with the fourth, and three of another machine."""
     here = [another(small, day, tuple=0.5 if day >= 4 else 1.0) for day in range(1, 6)]
     there = [another(small, day, SLOW_MACHINE, seconds=20.0) for day in range(6, 9)]
     return past(*here, *there)
@@ -42,7 +42,7 @@ def changes(told):
 DAY_4 = "2025-11-25T104500"
 
 
-def test_a_change_is_found_where_it_happened_and_nowhere_else(twice):
+def test_a_change_is_found_only_where_it_happened(twice):
     assert changes(twice) == [
         ("tuple", "cpython-3.11", "machine 1", DAY_4, "2.00"),
         ("tuple", "cpython-3.13", "machine 1", DAY_4, "2.00"),
@@ -50,8 +50,8 @@ def test_a_change_is_found_where_it_happened_and_nowhere_else(twice):
     assert [one.commit for one in twice.changes] == ["c4", "c4"]
 
 
-def test_another_machines_runs_are_a_series_of_their_own(small):
-    """There tuple is three times as fast as here: no run of either machine changed anything."""
+def test_another_machines_runs_are_a_separate_series(small):
+    """On the other machine `tuple` is three times as fast, but no run of either machine changed anything."""
     runs = [
         another(small, day, *((SLOW_MACHINE, 1.0) if day % 2 else ()), tuple=1 / 3 if day % 2 else 1)
         for day in range(1, 9)
@@ -70,7 +70,7 @@ def test_the_order_of_folders_does_not_matter(small):
 
 
 def test_only_runs_that_measured_a_cell_count_for_it(small):
-    """The change of tuple falls between runs that did not measure it."""
+    """The change of `tuple` falls between runs that did not measure it."""
     without = lambda cell: cell.engine != "tuple"  # noqa: E731
     runs = [another(small, day, tuple=0.5 if day >= 4 else 1.0) for day in range(1, 8)]
     told = past(*(one.only(without) if 3 <= day <= 5 else one for day, one in enumerate(runs, 1)))
@@ -81,19 +81,19 @@ def test_only_runs_that_measured_a_cell_count_for_it(small):
     assert [figure.text for figure in row[3:6]] == ["–"] * 3
 
 
-def test_a_cell_of_one_run_has_no_history(small):
+def test_a_cell_in_only_one_run_has_no_history(small):
     few = another(small, 2).only(lambda cell: cell.engine in ("baseline", "tuple"))
     assert {engine for part in past(another(small, 1), few).parts for engine in part.rows["engine"]} == {"tuple"}
 
 
 @pytest.mark.parametrize("machine", [SLOW_MACHINE, {}])
-def test_one_run_of_each_machine_is_no_history(small, machine):
+def test_one_run_per_machine_is_not_a_history(small, machine):
     assert past(another(small, 1), another(small, 2, machine)) is None
     assert past(another(small, 1)) is None
     assert past() is None
 
 
-def test_a_new_level_may_change_again_and_only_the_last_is_newest(small):
+def test_a_new_level_may_change_again_and_the_last_change_is_the_latest(small):
     factors = [1.0] * 4 + [0.5] * 4 + [0.25] * 4
     told = past(*(another(small, day, tuple=factor) for day, factor in enumerate(factors)))
     assert [one[4] for one in changes(told)] == ["2.00"] * 4
@@ -101,15 +101,15 @@ def test_a_new_level_may_change_again_and_only_the_last_is_newest(small):
 
 
 def test_the_findings_count_changes_and_name_the_largest(twice, small):
-    assert twice.findings[0] == f"2 of 14 speedups changed, the last of them in {DAY_4}."
+    assert twice.findings[0] == f"2 of 14 speedups changed, most recently in {DAY_4}."
     assert twice.findings[1].endswith(f"1.27× became 2.55× with {DAY_4}.")
     lost = past(*(another(small, day, tuple=4.0 if day >= 4 else 1.0) for day in range(1, 6)))
     assert lost.findings[1].startswith("The largest loss that still holds is tuple's on cpython-3.1")
     same = past(*(another(small, day) for day in range(1, 4)))
-    assert same.findings == ("None of 7 speedups changed by more than runs differ by chance.",)
+    assert same.findings == ("None of 7 speedups changed by more than chance.",)
 
 
-def test_the_chart_says_what_changed_and_is_the_same_bytes_each_time(twice):
+def test_the_chart_states_the_change_and_is_byte_identical_each_time(twice):
     rows = next(part.rows for part in twice.parts if part.title == "mnist on cpython-3.13, machine 1")
     first, second = (drawing("history", charts()["history"], rows) for _ in range(2))
     assert first.title == f"1 of 4 speedups on mnist on cpython-3.13 changed in 5 runs; tuple: 2.00× since {DAY_4}"
@@ -118,7 +118,7 @@ def test_the_chart_says_what_changed_and_is_the_same_bytes_each_time(twice):
     assert ">2.55×<" in first.svg
 
 
-def test_the_pages_say_what_a_reader_must_know(twice, small):
+def test_the_pages_state_the_facts_and_escape_hostile_text(twice, small):
     left_out = [f"broken is left out: {small.nasty}"]
     told = past(*(another(small, day) for day in (1, 2)), left_out=left_out)
     page = html.history_page(told)
@@ -132,7 +132,7 @@ def test_the_pages_say_what_a_reader_must_know(twice, small):
     assert f"| tuple | cpython-3.13 | mnist | 1 | {DAY_4} (c4) | 2.00× faster |" in markdown.history_page(twice)
 
 
-def test_no_id_stands_twice_on_the_page(twice):
+def test_ids_on_the_page_are_unique(twice):
     ids = re.findall(r'\bid="([^"]+)"', html.history_page(twice))
     assert len(ids) == len(set(ids))
 
@@ -148,7 +148,7 @@ def test_a_browser_shows_the_page_whole(twice, tmp_path):
 
 
 @in_browser
-def test_no_rule_of_accessibility_is_broken(twice, tmp_path):
+def test_the_page_is_accessible(twice, tmp_path):
     page = html.history_page(twice).replace(POLICY, "").replace("<body>", '<body data-answer="">', 1)
     file = tmp_path / "page.html"
     file.write_text(page.replace("</body>", f"<script>{AXE}</script><script>{ASK}</script></body>"), encoding="utf-8")
@@ -160,7 +160,7 @@ def test_no_rule_of_accessibility_is_broken(twice, tmp_path):
 
 @pytest.fixture
 def zoomgrad(monkeypatch):
-    """`zoomgrad(*arguments)`: what `history` printed, in a wide terminal."""
+    """`zoomgrad(*arguments)` runs `history` in a wide terminal and returns its result."""
     monkeypatch.setenv("COLUMNS", "200")
     return lambda *arguments: CliRunner().invoke(command_line, ["history", *map(str, arguments)])
 
@@ -174,10 +174,10 @@ def test_a_folder_of_runs_becomes_two_pages(small, tmp_path, zoomgrad):
     assert result.output.splitlines()[-1].startswith("Open ")
     assert result.output.splitlines()[-1].endswith("history.html")
     assert (tmp_path / "history.md").read_text(encoding="utf-8").startswith("### zoomgrad: history")
-    assert zoomgrad(tmp_path).exit_code == 0, "the pages in the folder are no runs"
+    assert zoomgrad(tmp_path).exit_code == 0, "the pages in the folder were taken for runs"
 
 
-def test_folders_that_are_no_use_are_named_and_skipped(small, tmp_path, zoomgrad):
+def test_unusable_folders_are_named_and_skipped(small, tmp_path, zoomgrad):
     runs = [another(small, day) for day in (1, 2)]
     for run in runs:
         stored(run, tmp_path)
@@ -200,7 +200,7 @@ def test_folders_that_are_no_use_are_named_and_skipped(small, tmp_path, zoomgrad
 
 
 @pytest.mark.parametrize(("days", "said"), [(0, "0 runs"), (1, "1 run")])
-def test_too_few_runs_are_said_to_be(small, tmp_path, zoomgrad, days, said):
+def test_too_few_runs_are_refused(small, tmp_path, zoomgrad, days, said):
     for day in range(days):
         stored(another(small, day), tmp_path)
     result = zoomgrad(tmp_path)
@@ -216,5 +216,5 @@ def test_the_folder_of_one_run_is_not_a_folder_of_runs(small, tmp_path, zoomgrad
     assert "is a run, and no folder of runs" in result.output
 
 
-def test_a_folder_that_is_not_there(tmp_path, zoomgrad):
+def test_a_missing_folder_is_refused(tmp_path, zoomgrad):
     assert zoomgrad(tmp_path / "nowhere").exit_code == 2

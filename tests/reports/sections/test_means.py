@@ -1,4 +1,4 @@
-"""Speedups over all workloads."""
+"""Mean speedups over all workloads."""
 
 import pytest
 
@@ -16,11 +16,11 @@ def texts(sheet):
 
 
 def test_an_engine_that_lacks_a_workload_has_no_mean(example):
-    """local-grads fails on xor under CPython 3.13."""
+    """`local-grads` fails on xor under CPython 3.13."""
     sheet = sheets(example)["cpython-3.13"]
     assert sheet.title == "cpython-3.13, over mnist, xor"
     assert "local-grads" not in texts(sheet)
-    assert sheet.notes == ("Not measured on all of them: local-grads.",)
+    assert sheet.notes == ("Not measured on every workload: local-grads.",)
 
 
 def test_a_mean_lies_between_the_least_and_the_most(example):
@@ -35,5 +35,5 @@ def test_one_workload_has_no_mean(example, workload):
     assert not sheets(example.only(lambda cell: cell.workload == workload))
 
 
-def test_without_a_result_there_is_none(example):
+def test_there_is_no_mean_without_a_result(example):
     assert not sheets(example.interrupted(0))

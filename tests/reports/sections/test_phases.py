@@ -1,4 +1,4 @@
-"""Compile time by phase, and the sizes of what was compiled."""
+"""Compile time by phase, and the sizes of compiled programs."""
 
 import math
 
@@ -10,13 +10,13 @@ CELL = Cell(engine="clang-O1", interpreter="cpython-3.13", workload="mnist")
 
 
 def changed(example, *records):
-    """The table of the example with other records of `CELL`."""
+    """Return the example's table with other records of `CELL`."""
     changed = example.with_records(CELL, *records)
     return cells(changed.run, changed.records)
 
 
 def lines(table, workload="mnist"):
-    """Lines of a workload's sheet by engine and interpreter."""
+    """Return the lines of a workload's sheet by engine and interpreter."""
     section = phases(table)
     sheet = next(sheet for sheet in section.sheets if sheet.title == workload)
     return {
@@ -25,7 +25,7 @@ def lines(table, workload="mnist"):
     }
 
 
-def test_a_line_holds_every_phase_their_total_and_the_sizes(crowded_table):
+def test_a_line_has_every_phase_their_total_and_the_sizes(crowded_table):
     shown = lines(crowded_table)["gcc-O2", "pypy-3.11"]
     assert list(shown) == [
         *("engine", "interpreter", "trace", "lower", "generate", "compile", "load", "total"),
@@ -44,7 +44,7 @@ def test_the_share_in_loops_is_a_percentage(example):
     assert lines(changed(example, *records))["clang-O1", "cpython-3.13"]["in loops"] == "99.88%"
 
 
-def test_a_line_says_how_many_compilers_worked_on_how_many_units(example):
+def test_a_line_has_the_numbers_of_units_and_compilers(example):
     figures = {"translation_units": 4, "parallel_compilers": 2}
     table = changed(example, *(example.measured(CELL, block, **figures) for block in range(3)))
     (units,) = (row[-1] for row in phases(table).sheets[0].rows if row[0].text == "clang-O1")
@@ -67,8 +67,8 @@ def test_phases_are_medians_over_the_blocks_that_compiled(example):
     assert shown["lower"] == "–"
 
 
-def test_a_cell_that_only_loaded_has_sizes_and_no_invented_time(example):
-    """Its first block compiled, was ended before its record, and was tried again."""
+def test_a_cell_that_only_loaded_has_sizes_but_no_compile_time(example):
+    """Its first block compiled, was stopped before it wrote a record, and was repeated."""
     loaded = [example.measured(CELL, block, phases={}, tape_rows=9, object_bytes=700) for block in range(3)]
     table = changed(example, *loaded)
     shown = lines(table)["clang-O1", "cpython-3.13"]
@@ -77,13 +77,13 @@ def test_a_cell_that_only_loaded_has_sizes_and_no_invented_time(example):
     assert math.isnan(found.iloc[0].compile_seconds)
 
 
-def test_a_compilers_peak_is_the_largest_of_the_blocks(example):
+def test_a_compilers_peak_is_the_largest_over_blocks(example):
     records = [example.measured(CELL, block, peak_compiler_bytes=peak) for block, peak in enumerate((0, 9000, 5000))]
     shown = lines(changed(example, *records))["clang-O1", "cpython-3.13"]
     assert shown["compiler's peak"] == "9.00 kB"
 
 
-def test_there_is_no_section_where_nothing_was_compiled(example):
+def test_there_is_no_section_if_nothing_was_compiled(example):
     plain = example.only(lambda cell: cell.engine in ("baseline", "tuple"))
     assert phases(cells(plain.run, plain.records)) is None
     assert phases(cells(example.run, ())) is None

@@ -1,4 +1,4 @@
-"""Every record of a run, and the table of them in a real browser: sorted, filtered, copied, and without its script."""
+"""The table of every record, in Python and in a real browser: sorted, filtered, copied, and without its script."""
 
 import base64
 import csv
@@ -21,18 +21,18 @@ from tests.reports.browser import answer, dumped, framed, in_browser
 
 HOSTILE = "=cmd()<script>window.ran=1<\\script>\"'|`"
 FORMULAS = ("=cmd()", "+1", "-1", "@SUM(A1)", "\t=1", " =1", 'a\nb,"c"; d', "it's")
-"""Reasons: what a spreadsheet would run, and what CSV must quote."""
+"""Reasons that a spreadsheet would run as formulas, or that CSV must quote."""
 
 
 def rows(example):
-    """The rows as dicts of their data by column."""
+    """Return the rows as dicts from column to datum."""
     table = every_record(view(example.run, example.records))
     names = [column.name for column in table.columns]
     return [dict(zip(names, row, strict=True)) for row in table.rows]
 
 
 def rendered(example):
-    """The page without its charts, which are not our subject and take a second."""
+    """Return the page without its charts, which these tests do not need and which take a second."""
     return html.page(story(example.run, example.records), ())
 
 
@@ -47,7 +47,7 @@ def cell_of(key):
     return Cell(engine=engine, interpreter=interpreter, workload=workload)
 
 
-def test_every_record_of_the_plan_is_a_row_in_its_order(example):
+def test_every_record_of_the_plan_is_a_row_in_the_plans_order(example):
     found = [
         (row["engine"].text, row["interpreter"].text, row["workload"].text, row["block"].text) for row in rows(example)
     ]
@@ -69,7 +69,7 @@ def test_a_run_without_records_has_no_table(example):
     assert "script-src 'none'" in page
 
 
-def test_a_row_has_the_record_s_figures_as_text_and_as_numbers(example):
+def test_a_row_has_the_records_figures_as_text_and_as_numbers(example):
     cell = cell_of("clang-O1/cpython-3.13/mnist")
     record = next(record for record in example.records if record.cell == cell and record.block == 1)
     row = row_of(example, cell, 1)
@@ -85,7 +85,7 @@ def test_a_row_has_the_record_s_figures_as_text_and_as_numbers(example):
     assert row["reason"].text == ""
 
 
-def test_nothing_to_compile_is_a_figure_and_a_loaded_object_is_none(example):
+def test_compile_time_is_zero_without_compiling_and_absent_if_loaded(example):
     assert row_of(example, cell_of("tuple/cpython-3.13/mnist"))["compile_seconds"].value == "0.0"
     cell = cell_of("clang-O1/cpython-3.13/mnist")
     loaded = example.with_records(cell, example.measured(cell, 0, phases={}, tape_rows=7))
@@ -100,7 +100,7 @@ def test_an_error_within_its_bound_is_not_called_different(example):
 
 
 def test_a_measured_block_of_a_cell_that_failed_shows_no_figure(example):
-    """A flaky engine has no speed, in this table as in the others."""
+    """A flaky engine has no speed in this table, as in the others."""
     cell = cell_of("tuple/cpython-3.13/mnist")
     blocks = (example.measured(cell, 0), example.stopped(cell, 1, "failed", "crashed"))
     row = row_of(example.with_records(cell, *blocks), cell)
@@ -108,7 +108,7 @@ def test_a_measured_block_of_a_cell_that_failed_shows_no_figure(example):
     assert row["reason"].text == "not shown: crashed (in 1 of 2 blocks)"
 
 
-def test_an_infinite_error_is_read_by_python_and_by_javascript(example):
+def test_python_and_javascript_can_read_an_infinite_error(example):
     cell = cell_of("baseline/cpython-3.13/mnist")
     record = example.measured(cell, 0)
     proof = record.proof.model_copy(update={"worst_error": float("inf")})
@@ -125,7 +125,7 @@ def test_the_only_script_allowed_is_ours(example):
     assert f"script-src '{digest(script)}';" in policy
 
 
-def test_a_header_that_sorts_has_a_name_for_a_file_of_its_own(example):
+def test_column_names_are_unique(example):
     names = [column.name for column in every_record(view(example.run, example.records)).columns]
     assert len(names) == len(set(names))
 
@@ -168,12 +168,15 @@ const copy = async format => {
 
 
 def digest(script):
-    """A script's name in a Content-Security-Policy."""
+    """Return a script's hash as a Content-Security-Policy names it."""
     return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
 
 
-def told(page, folder, act, width=None):
-    """What `act`, the body of an async function, returns of the page; its policy stays, and allows our probes too."""
+def answers(page, folder, act, width=None):
+    """Run `act`, the body of an async function, on the page and return its result.
+
+    The page keeps its policy, which additionally allows our probes.
+    """
     tools = TOOLS.replace("ACT", act)
     ours = " ".join(f"'{digest(script)}'" for script in (PROBE, tools))
     page = re.sub(r"script-src ([^;]*);", lambda found: f"script-src {found[1]} {ours};", page, count=1)
@@ -192,7 +195,7 @@ def page(example):
 
 @pytest.fixture(scope="module")
 def hostile(example):
-    """A run whose reasons are as bad as the schema lets them be, and with a name as bad as it would be without one."""
+    """A run with the worst reasons that the schema allows, and with an engine name that it would not allow."""
     cell = Cell.model_construct(engine=HOSTILE, interpreter="cpython-3.13", workload="mnist")
     run = example.run.model_copy(update={"cells": (cell, *example.run.cells[:3])})
     mean = [example.stopped(cell, block, "failed", reason) for block, reason in enumerate((*FORMULAS, example.nasty))]
@@ -200,8 +203,8 @@ def hostile(example):
 
 
 @in_browser
-def test_a_heading_sorts_by_the_number_behind_the_text(example, page, tmp_path):
-    found = told(
+def test_a_heading_sorts_by_number_not_by_text(example, page, tmp_path):
+    found = answers(
         page,
         tmp_path,
         """
@@ -234,8 +237,8 @@ def test_a_heading_sorts_by_the_number_behind_the_text(example, page, tmp_path):
 
 
 @in_browser
-def test_a_filter_hides_rows_and_says_how_many_are_left(example, page, tmp_path):
-    found = told(
+def test_a_filter_hides_rows_and_counts_the_rest(example, page, tmp_path):
+    found = answers(
         page,
         tmp_path,
         """
@@ -263,8 +266,8 @@ def test_a_filter_hides_rows_and_says_how_many_are_left(example, page, tmp_path)
 
 
 @in_browser
-def test_what_is_copied_are_the_rows_shown(example, page, tmp_path):
-    found = told(
+def test_copying_takes_the_rows_shown(example, page, tmp_path):
+    found = answers(
         page,
         tmp_path,
         """
@@ -298,7 +301,7 @@ def test_what_is_copied_are_the_rows_shown(example, page, tmp_path):
 @in_browser
 @pytest.mark.parametrize("no_clipboard", ["undefined", '{ writeText: async () => { throw new Error("denied"); } }'])
 def test_without_a_clipboard_the_text_is_selected(page, tmp_path, no_clipboard):
-    found = told(
+    found = answers(
         page,
         tmp_path,
         """
@@ -316,14 +319,14 @@ def test_without_a_clipboard_the_text_is_selected(page, tmp_path, no_clipboard):
         """.replace("NONE", no_clipboard),
     )
     assert found["problems"] == []
-    # A text area's lines end in a line feed alone.
+    # Lines of a text area end in a line feed only.
     assert found["selected"] == found["wanted"].replace("\r\n", "\n")
     assert (found["visible"], found["focused"], found["stale"]) == (True, True, 0)
 
 
 @in_browser
 def test_hostile_names_stay_text(hostile, tmp_path):
-    found = told(
+    found = answers(
         rendered(hostile),
         tmp_path,
         """
@@ -346,7 +349,7 @@ def test_hostile_names_stay_text(hostile, tmp_path):
 
 
 @in_browser
-def test_the_script_runs_under_the_page_s_own_policy_and_no_other_does(page, tmp_path):
+def test_the_pages_policy_allows_only_its_own_script(page, tmp_path):
     file = tmp_path / "page.html"
     file.write_text(page.replace("</main>", "<script>document.body.id = 'ran'</script></main>"), encoding="utf-8")
     document = dumped(file)
@@ -356,10 +359,10 @@ def test_the_script_runs_under_the_page_s_own_policy_and_no_other_does(page, tmp
 
 
 @in_browser
-def test_the_page_reads_whole_without_its_script(example, page, tmp_path):
-    # One byte more, and the script is not the one that the policy allows.
+def test_the_page_is_complete_without_its_script(example, page, tmp_path):
+    # One more byte changes the script's hash, so the policy no longer allows it.
     silent = page.replace('"use strict";', '"use strict"; ', 1)
-    found = told(
+    found = answers(
         silent,
         tmp_path,
         """
@@ -377,7 +380,7 @@ def test_the_page_reads_whole_without_its_script(example, page, tmp_path):
 @in_browser
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_overflows_with_every_record_open(hostile, tmp_path, width):
-    found = told(
+    found = answers(
         rendered(hostile),
         tmp_path,
         """
@@ -394,8 +397,8 @@ def test_nothing_overflows_with_every_record_open(hostile, tmp_path, width):
 
 
 @in_browser
-def test_what_the_keyboard_reaches_shows_that_it_has_the_focus(page, tmp_path):
-    found = told(
+def test_focusable_elements_show_their_focus(page, tmp_path):
+    found = answers(
         page,
         tmp_path,
         """

@@ -1,4 +1,4 @@
-"""What a report says of its proofs."""
+"""The report's text on vouchers and proofs."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def vouching():
     )
 
 
-def test_it_says_who_vouches_for_which_over_how_many_steps(vouching):
+def test_the_text_names_the_vouchers_and_their_steps(vouching):
     first, who = vouched([vouching], [])
     assert first == WHILE_TIMING
     assert who == (
@@ -34,7 +34,7 @@ def test_it_says_who_vouches_for_which_over_how_many_steps(vouching):
     )
 
 
-def test_it_says_what_was_compared_and_what_that_took(vouching, example):
+def test_the_text_states_the_comparisons_and_their_cost(vouching, example):
     records = [record for record in example.records if record.status == "measured"][:2]
     proofs = [record.proof.model_copy(update={"stretches": 8, "seconds": 1.0, "steps": 64}) for record in records]
     proven = [
@@ -42,15 +42,15 @@ def test_it_says_what_was_compared_and_what_that_took(vouching, example):
         for record, proof in zip(records, proofs, strict=True)
     ]
     assert vouched([vouching], proven)[-1] == (
-        "16 timed stretches were compared, of 64 to 64 steps. Vouching and comparing took 50 % of the run."
+        "16 timed stretches were compared, each of 64 to 64 steps. Vouching and comparing took 50 % of the run."
     )
 
 
-def test_an_older_run_says_what_it_did(example):
+def test_an_older_run_has_the_older_text(example):
     assert vouched((), example.records) == (BEFORE_TIMING,)
 
 
-def test_the_pages_say_it(vouching, example):
+def test_the_text_is_on_the_pages(vouching, example):
     told = story(example.run, example.records, vouchings=[vouching])
     for written in (page(told, []), text(told)):
         assert "tuple vouches for tcc and gcc-O0" in written

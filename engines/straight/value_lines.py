@@ -1,0 +1,91 @@
+"""Value -> its lines of C, as `compile()` and `backward_compile()` return them in "Compiling ML models to C for fun".
+
+A program that generates its own C asks each Value of a topological order for its lines. Example: `z = x * y`, where
+`x`, `y` and `z` have the identifiers 0, 1 and 2, and `x` and `y` are weights:
+
+    forward(z)     "data[2] = data[0]*data[1];"
+    backward(z)    ["grad[0] += data[1]*grad[2];", "grad[1] += data[0]*grad[2];"]
+
+No engine uses this module: `published.py` spells the same C for a whole tape.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional
+
+from engines.graph.expr import ATOM_PRECEDENCE, C, Expr
+from engines.graph.ops import OPS, Op
+
+CONSTANT, INPUT, WEIGHT, BIAS = "", "input", "weight", "bias"
+"""What the post writes into `_op` of a leaf."""
+
+
+def forward(v: Any) -> str:
+    """The assignment of a Value; empty for a weight, a bias and an input, which are set elsewhere.
+
+    Raises ValueError for an operation that is not in the op table, and for a constant that is not finite.
+    """
+    if v._op in (WEIGHT, BIAS, INPUT):
+        return ""
+    if v._op == CONSTANT:
+        if not math.isfinite(v.data):
+            raise ValueError(f"there is no C for the constant {v!r}\n  Give it _op='input', and set it in your C.")
+        return f"{data(v)} = {+v.data};"  # + turns True into 1
+    op, constant = _row(v)
+    return f"{data(v)} = {_spelled(op.forward, _leaves(v, _operands(v, op), constant))};"
+
+
+def backward(v: Any) -> list[str]:
+    """The Value's contributions to the gradients of its operands, except constants and inputs, which have none.
+
+    Raises ValueError for an operation that is not in the op table.
+    """
+    if not v._prev:
+        return []
+    op, constant = _row(v)
+    operands = _operands(v, op)
+    leaves = _leaves(v, operands, constant)
+    return [
+        f"{grad(operand)} += {_spelled(contribution, leaves)};"
+        for operand, contribution in zip(operands, op.contributions)
+        if operand._op not in (CONSTANT, INPUT)
+    ]
+
+
+def data(v: Any) -> str:
+    """The Value's place in `data`."""
+    return f"data[{v._id}]"
+
+
+def grad(v: Any) -> str:
+    """The Value's place in `grad`."""
+    return f"grad[{v._id}]"
+
+
+def _row(v: Any) -> tuple[Op, Optional[str]]:
+    """The Value's row of the op table, and the constant in its `_op`, such as 2 in `**2`."""
+    name, constant = v._op, None
+    if name.startswith("**"):
+        name, constant = "**", {"True": "1", "False": "0"}.get(name[2:], name[2:])
+    if name in OPS:
+        return OPS[name], constant
+    raise ValueError(f"there is no C for the operation {v._op!r}\n  Known: {', '.join(OPS)}.")
+
+
+def _operands(v: Any, op: Op) -> tuple[Any, ...]:
+    """The operands, in order if `_prev` is a tuple. A set has no order, and holds one `a` for `a * a`."""
+    operands = tuple(v._prev)
+    return operands * op.arity if len(operands) == 1 else operands
+
+
+def _leaves(v: Any, operands: Sequence[Any], constant: Optional[str]) -> Mapping[str, tuple[str, int]]:
+    texts = {"out": data(v), "g": grad(v), "k": constant or ""}
+    texts.update(zip("ab", map(data, operands)))
+    return {name: (text, ATOM_PRECEDENCE) for name, text in texts.items()}
+
+
+def _spelled(expr: Expr, leaves: Mapping[str, tuple[str, int]]) -> str:
+    """Without spaces, as in the post."""
+    return C.spell(expr, leaves)[0].replace(" ", "")
