@@ -1,4 +1,4 @@
-"""Run engines on workloads under interpreters and store the measurements.
+"""Run engines on workloads under interpreters: planning, the schedule, workers, profilers and the command line.
 
-Planning, workers, schedule, profilers and the command line are here. What the results mean is in `reports`.
+Records and statistics are in `results`; tables, charts, the report and the gate are in `reports`.
 """

@@ -19,8 +19,8 @@ def raise_on_interrupts() -> None:
 
 
 def _interrupt(number: int, frame: object) -> None:
-    # A second signal must not interrupt the clean-up. It may have arrived already. If its handler were SIG_IGN by then
-    # instead of a function, Python would print a traceback about the race.
+    # A second signal must not interrupt the clean-up. The new handler is a function because a second signal may have
+    # arrived already: if Python then found SIG_IGN, it would print a traceback about the race.
     for each in INTERRUPTS:
         if callable(signal.getsignal(each)):
             signal.signal(each, _ignore)

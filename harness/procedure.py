@@ -11,12 +11,12 @@ CANDIDATES = ("tcc", "clang-O0", "gcc-O0", "python-source", "bytecode")
 
 TRUSTED_SECONDS = 4.0
 TRUSTED_STEPS = 1024
-"""Limits on the time of `tuple`'s training, unless a candidate's time is shorter, and on its steps."""
+"""Limits on `tuple`'s training: in seconds, unless a candidate's time is shorter, and in steps."""
 
 JIT_SECONDS = 2.0
 """Training time on an interpreter with a JIT before the steps of a value are counted. On PyPy, a step of `baseline` on
-`xor` takes 1 ms at first and 36 µs after 1.5 s. With a count of cold steps, a value would last only milliseconds and
-still warm up."""
+`xor` takes 1 ms at first and 36 µs after 1.5 s. If the steps were counted while cold, a value would last only
+milliseconds and would still include warm-up."""
 
 
 class Drill(NamedTuple):
@@ -43,4 +43,4 @@ DRILLS = (
 )
 
 MOST_STEPS = 1 << 18
-"""Longest stretch. Engines that take less than a microsecond per step repeat it."""
+"""Longest stretch, in steps. Engines that take less than a microsecond per step repeat it."""

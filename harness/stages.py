@@ -37,7 +37,7 @@ def trace(engine: Engine, workload: Workload) -> Trace:
     """Graph of the workload's first step. Raises Unavailable if the engine records no graph."""
     if engine.Value is None:
         raise Unavailable(
-            f"{engine.name} runs whole models only, so it has no graph and no stage made from one",
+            f"{engine.name} runs whole models only, so it has no graph, nor a stage derived from one",
             "Use --stage source, or an engine with a Value, such as `--engine tcc`.",
         )
     model = workload.model(engine.nn)

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from results.record import Run
 
 MACHINE = ("processor", "cores", "architecture")
-"""Facts that identify a machine, together with the kind of system. Runs that share them all count as one machine's."""
+"""Facts that identify a machine, together with the kind of system. Runs that agree on all of them count as runs of one
+machine."""
 
 COMPILERS = ("tcc", "gcc", "clang")
 """Names of the machine facts that hold a C compiler's version."""

@@ -33,7 +33,7 @@ Limit = Annotated[float, Field(gt=0.0, le=1e7)]
 StepSeconds = Annotated[float, Field(ge=1e-10, le=1e6)]
 """From a fraction of a processor cycle to eleven days. Never 0, because statistics take logarithms of ratios."""
 PaceSeconds = Annotated[float, Field(ge=1e-5, le=1e3)]
-"""Time of a fixed piece of work that takes a few milliseconds."""
+"""Time of a fixed piece of work that takes about ten milliseconds."""
 Bytes = Annotated[int, Field(ge=0, le=2**60)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
 """A double represents every value exactly."""
@@ -41,4 +41,4 @@ Blocks = Annotated[int, Field(ge=0, le=10_000)]
 Share = Annotated[float, Field(ge=0.0, le=1.0 + 1e-9)]
 """Share of 1. Rounding may take a sum of shares slightly above it."""
 Moment = Annotated[AwareDatetime, Field(ge=datetime(1970, 1, 1, tzinfo=UTC), lt=datetime(2200, 1, 1, tzinfo=UTC))]
-"""Time zones and pandas work within these bounds. A machine that lost its clock starts in 1970."""
+"""Time zones and pandas work within these bounds. A machine whose clock was reset starts in 1970."""

@@ -1,4 +1,4 @@
-"""Records -> the cells whose speedup interval is wider than the requested precision."""
+"""Records -> the cells whose speedup intervals are wider than the requested precision, and their baselines."""
 
 from __future__ import annotations
 

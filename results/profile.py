@@ -208,9 +208,9 @@ class MemoryProfile(Profile):
 
     profiler: Literal["memory"] = "memory"
     warm_up_seconds: Seconds = 0.0
-    """Length of the first step or the first quarter, whichever is longer. Memory grows this long in any case."""
+    """Length of the first step or the first quarter, whichever is longer. Memory always grows during this time."""
     points: tuple[MemoryPoint, ...] = ()
-    """First and last point, and the lowest and highest of each interval, which keeps a sawtooth visible; by time."""
+    """By time: the first and last point, and each interval's lowest and highest, which keep a sawtooth visible."""
 
     @property
     def peak_bytes(self) -> int:

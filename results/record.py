@@ -2,9 +2,9 @@
 
 To record another figure, add one field to `Record`; the tables derive their columns from the fields.
 
-A record outlives the code that wrote it, so older records stay readable. A later field has a default that means
-"unknown" or "none", or a validator that converts what older releases wrote. Renaming a field or changing its unit
-requires a new `SCHEMA_VERSION`. tests/results/test_previous_release.py reads runs of earlier releases.
+A record outlives the code that wrote it, so older records stay readable. A field added later has a default
+that means "unknown" or "none", or a validator that converts what older releases wrote. Renaming a field or changing its
+unit requires a new `SCHEMA_VERSION`. tests/results/test_previous_release.py reads runs of earlier releases.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Vouching(Model):
 
     @property
     def steps(self) -> int:
-        """Longest stretch that the second and third voucher both completed, so the most that others may be compared."""
+        """Longest stretch that the second and third voucher both completed, and so the longest for comparing others."""
         return min(voucher.steps for voucher in self.vouchers[1:])
 
     @property
@@ -175,8 +175,8 @@ class Record(Model):
     """Seconds of a fixed piece of work around each timed value: the machine's speed at that moment. Empty in older
     runs."""
     stretch_steps: Count = 0
-    """Steps of a stretch. A value trains this many steps from the start and repeats them until its time is full. 0 in
-    older runs, where each value continued the training of the previous one."""
+    """Steps of a stretch. A value trains this many steps from the start and repeats them until its time is used up. 0
+    in older runs, where each value continued the training of the previous one."""
     steps_per_value: Count = 0
     """Steps of a value, over all its stretches."""
     peak_bytes: Bytes = 0

@@ -24,7 +24,7 @@ from results.record import Model, Record, Run, Vouching
 SUFFIX = ".jsonl.xz"
 
 MOST_UNPACKED_BYTES = 16 * 2**20
-"""A run of the preset `full` has 2.5 MB."""
+"""A run of the preset `full` takes 2.5 MB."""
 MOST_LINE_BYTES = 4 * 2**20
 """The largest record has 20 kB, the largest profile a megabyte. Parsing takes up to a hundred times as much memory."""
 MOST_LINES = 100_000
@@ -110,7 +110,7 @@ def unpack(path: Path) -> Snapshot:
         while content := text.readline(MOST_LINE_BYTES + 1):
             where = f"{path}: line {len(lines) + 1}"
             if len(content) > MOST_LINE_BYTES or len(lines) == MOST_LINES:
-                raise Unreadable(f"{where}: one line too many, or longer than any zoomgrad writes\n  Remove the file.")
+                raise Unreadable(f"{where}: more lines, or a longer one, than zoomgrad writes\n  Remove the file.")
             lines.append(Line.model_validate_json(content))
         where = str(path)
         if sum(line.run is not None for line in lines) > 1 or sum(line.looker is not None for line in lines) > 1:

@@ -1,4 +1,4 @@
-"""Records -> samples: the seconds that each cell's processes measured, by block, as `results.stats` takes them."""
+"""Records -> samples for `results.stats`: the seconds that each cell's processes measured, by block."""
 
 from __future__ import annotations
 

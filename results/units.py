@@ -1,4 +1,4 @@
-"""Figures as text for people: three significant digits and a unit. The only module that rounds."""
+"""Figure -> text for people: three significant digits and a unit. No other module rounds."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ BETWEEN = (
     "tests/datasets",
     "tests/harness/worker",
 )
-"""Tests that may give different results on a CPython between two others that run all worker-safe tests."""
+"""The tests for CPythons between the oldest and the newest: those that may fail there and pass on both of these."""
 REQUIRED_IN_CI = (r"cpython-3\.9", r"cpython-3\.13", r"pypy-.*")
 WORKERS = ("-n2", "--dist=worksteal")
 SLOWEST = 10
@@ -57,7 +57,7 @@ NO_TESTS = 5
 
 @dataclass(frozen=True)
 class Options:
-    """Options of the command line, sorted by the parts that need them."""
+    """Options of the command line, grouped by the parts that need them."""
 
     options: list[str]
     """Pytest's options for every part."""

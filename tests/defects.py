@@ -176,14 +176,14 @@ DEFECTS = (
         "engines/kernel/toolchains.py",
         'key=lambda tool: [int(part) for part in tool.version.split(".")]',
         "key=lambda tool: tool.version",
-        "engines/compiled/test_toolchains.py::test_the_newest_unless_one_is_named",
+        "engines/compiled/test_toolchains.py::test_the_newest_compiler_is_taken_unless_a_version_is_named",
     ),
     Defect(
         "compilers: the whole environment is inherited",
         "engines/asking.py",
         "for name in INHERITED if name in os.environ}",
         "for name in os.environ}",
-        "engines/compiled/test_toolchains.py::test_a_header_of_cpath_does_not_get_in",
+        "engines/compiled/test_toolchains.py::test_a_header_on_cpath_is_not_included",
     ),
     Defect(
         "kept objects: the bytes are not compared with their hash",
@@ -197,7 +197,7 @@ DEFECTS = (
         "engines/kernel/object_cache.py",
         "    if facts.st_uid != os.getuid() or facts.st_mode & _OTHERS_MAY_WRITE:\n        raise",
         "    if facts.st_uid != os.getuid():\n        raise",
-        "engines/compiled/test_objects.py::test_one_that_others_may_write",
+        "engines/compiled/test_objects.py::test_an_object_that_others_may_write",
     ),
     Defect(
         "discovery: an engine file that exits during its import ends the harness",
@@ -249,7 +249,7 @@ DEFECTS = (
         "engines/rerolled/recover/groups.py",
         "if shapes.differ(leader).any():",
         "if False:",
-        "engines/rerolled/test_tempting.py::test_they_keep_them_where_all_hashes_collide[vectors]",
+        "engines/rerolled/test_tempting.py::test_tempting_graphs_keep_the_bits_if_all_hashes_collide[vectors]",
     ),
     Defect(
         "pairs: vectors may reach into the next row of weights",
@@ -385,7 +385,7 @@ DEFECTS = (
         "harness/cli/app.py",
         "WRONG_USE = 2",
         "WRONG_USE = 1",
-        "harness/test_cli.py::test_wrong_use_names_the_mistake_and_the_remedy",
+        "harness/test_cli.py::test_a_usage_error_names_the_mistake_and_the_remedy",
     ),
     Defect(
         "store: the partial record of a killed process counts as a record",

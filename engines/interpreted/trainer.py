@@ -131,7 +131,7 @@ class ReplayingTrainer(ScalarTrainer):
         parameters = set(self._parameters)
         self._fresh = [v for v in order if v not in parameters]
         self._forward = [(v._forward, v) for v in order if v._prev]
-        self._backward = [(v._backward, v) for v in reversed(order) if v._prev]
+        self._backward = [(v._contribute, v) for v in reversed(order) if v._prev]
         self.phases = {"trace": perf_counter() - start}
 
     def predict(self, row: array[float]) -> array[float]:

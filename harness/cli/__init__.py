@@ -33,7 +33,7 @@ COMMANDS = {
     "history": "Show each machine's speedups from run to run, with their changes marked.",
     "export": "Write a run in another tool's format.",
     "train": "Train interactively with live loss and accuracy, over one seed or several.",
-    "exec": "Run an unchanged micrograd program on an engine, which takes the place of its `micrograd`.",
+    "exec": "Run an unchanged micrograd program on an engine that replaces its `micrograd`.",
     "show": "Print one step of a workload after a stage of the engine's pipeline.",
 }
 """Name -> first line of the function's docstring, in the order of `--help`."""

@@ -38,7 +38,7 @@ def discover(only: Collection[str] = ()) -> list[interpreters.Interpreter]:
 
 
 def get_ready(plan: Plan) -> None:
-    """Fetch data and make environments before measuring. What fails here becomes a record later, with the reason."""
+    """Fetch data and make environments before measuring. Ignores failures: the cells' records will give the reason."""
     fetch_data(plan.run.workloads)
     for name in dict.fromkeys(cell.interpreter for cell in plan.run.cells):
         if name in plan.interpreters:
@@ -48,10 +48,10 @@ def get_ready(plan: Plan) -> None:
 
 @contextlib.contextmanager
 def measuring(plan: Plan, store: Store | None = None, then: str = "", *, wait: bool = False) -> Iterator[Schedule]:
-    """Yield the plan's schedule, which holds the machine's lock and writes to the store or a new one.
+    """Hold the machine's lock, and yield the plan's schedule, which writes to `store` or to a new one.
 
-    Ctrl-C prints the commands that continue: resuming, and `then`, which uses the finished run. wait: wait for another
-    run to end.
+    On Ctrl-C, prints the commands that resume the run and then use it. then: the command that uses the finished run.
+    wait: as for `alone`.
     """
     tell_left_out()
     with alone(wait=wait):

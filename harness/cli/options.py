@@ -1,6 +1,6 @@
 """Parsers of times, sizes, shares and names, and the options that several commands share.
 
-Typer turns a BadParameter into an error of wrong use.
+Typer turns a BadParameter into a usage error.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def share(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0.0 < value < 1.0:
-        raise typer.BadParameter(f"{text!r} is not a share; write for example 5% or 0.05, above 0 and below 1")
+        raise typer.BadParameter(f"{text!r} is not a share between 0 and 1; write for example 5% or 0.05")
     return value
 
 
@@ -60,7 +60,7 @@ def some_name(text: Optional[str]) -> Optional[str]:
 
 
 def some_names(text: Optional[str]) -> Optional[str]:
-    """As `some_name`, for several names separated by commas."""
+    """Refuse an empty name in a list separated by commas."""
     if text is not None and not all(name.strip() for name in text.split(",")):
         raise typer.BadParameter(f"{text!r} has an empty name; write names like `a,b`, or leave the option out")
     return text
@@ -86,9 +86,9 @@ Memory = Annotated[
     Optional[int], typer.Option(parser=size, metavar="SIZE", help="Memory limit of a worker, for example 8G.")
 ]
 Output = Annotated[
-    Optional[int], typer.Option(parser=size, metavar="SIZE", help="Limit of a worker's output, for example 16M.")
+    Optional[int], typer.Option(parser=size, metavar="SIZE", help="Limit on a worker's output, for example 16M.")
 ]
-Processes = Annotated[Optional[int], typer.Option(min=2, help="Most processes that a worker may have at once.")]
+Processes = Annotated[Optional[int], typer.Option(min=2, help="Limit on a worker's simultaneous processes.")]
 Wait = Annotated[
     bool, typer.Option("--wait", help="If another run is measuring on this machine, wait for it instead of failing.")
 ]

@@ -1,4 +1,4 @@
-"""Prerequisites of a worker outside a run: its data, its Python, and the environment that finds this project."""
+"""Prerequisites of a worker outside a run: its data, its Python, and variables that put this project on its path."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.worker.lifeline import HARNESS, identity
 
 
 def fetch_data(names: Iterable[str]) -> None:
-    """Download MNIST to the cache if a workload needs it; no other data is downloaded. Workers report failures."""
+    """Download MNIST to the cache if a workload needs it; no other data is downloaded. Workers report any failure."""
     if any(workloads.load(name).reader is mnist.load for name in names):
         with out.status("looking for MNIST"), contextlib.suppress(datasets.Unavailable, CorruptData):
             fetch.fetch_mnist()

@@ -5,8 +5,8 @@ one write kills them all. With or without a group, the harness adopts orphans (`
 killed when the harness dies (`harness/worker/lifeline.py`). Each run starts by ending the processes that a killed
 harness left behind.
 
-On macOS the worker has its own process group and session, which are swept when it ends, and limits on time and output.
-macOS does not enforce memory limits and does not signal a worker when its parent dies: the next run ends it.
+On macOS the worker has a process group and session, whose members are killed when it ends, and limits on time and
+output. macOS does not enforce memory limits and does not signal a worker when its parent dies: the next run ends it.
 """
 
 from harness.containment import cgroup, descendants

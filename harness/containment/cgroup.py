@@ -32,7 +32,7 @@ _numbers = itertools.count()
 
 
 class Group:
-    """A leaf of the hierarchy. Nothing that a member does makes these methods raise."""
+    """One worker's control group. Its methods do not raise, whatever the members do."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -43,7 +43,7 @@ class Group:
             (self.folder / "cgroup.procs").write_text(str(pid))
 
     def limit(self, memory_bytes: int, most_processes: int) -> None:
-        """Limit all members together, as far as controllers are available."""
+        """Limit all members together. Skips a limit whose controller is not available."""
         self._set("memory.max", memory_bytes)
         self._set("memory.swap.max", 0)  # a worker that swaps would be slow instead of ending
         self._set("memory.oom.group", 1)

@@ -32,7 +32,7 @@ def adopt_orphans() -> None:
 
 
 def children() -> set[int]:
-    """Children of this process, zombies included. Scans all processes, so do not call it while a worker times."""
+    """Children of this process, zombies included. Scans all processes, so do not call it while a worker is timing."""
     return {child.pid for child in psutil.Process().children()}
 
 
@@ -57,7 +57,7 @@ def end_orphans(known: Collection[int]) -> None:
 
 
 def end_session(leader: int) -> None:
-    """Kill the session's members. A compiler, which has its own group, would otherwise disturb the next timing."""
+    """Kill the session's members. Otherwise a compiler, in a separate process group, could disturb a timing."""
     for pid in psutil.pids() if hasattr(os, "getsid") else ():
         with contextlib.suppress(OSError):
             if os.getsid(pid) == leader:

@@ -1,6 +1,6 @@
 """Run one command within limits, and end everything that it started, however the command ends.
 
-While a worker times, the harness sleeps. The system wakes it when the worker ends, writes, or runs out of time. The
+While a worker is timing, the harness sleeps. The system wakes it when the worker ends, writes or runs out of time. The
 harness counts processes only if nothing else limits their number, and rarely (`COUNTING_SECONDS`).
 """
 
@@ -64,8 +64,8 @@ def run(command: list[str], environment: dict[str, str], folder: str, limits: Li
             # A new process group: Ctrl-C reaches only us, and pyperf's worker ends with its manager.
             start_new_session=True,
         )
-        # Set limits from outside: code between fork and exec is unsafe in a process with threads. This comes in time,
-        # because an interpreter needs milliseconds before it can start anything.
+        # Set limits from outside: code between fork and exec is unsafe in a process with threads. This is early
+        # enough, because an interpreter needs milliseconds before it can start anything.
         if group:
             group.add(process.pid)
         # Limit the address space only if nothing else limits memory. Never dump a core.
@@ -98,7 +98,7 @@ class _Output:
         self._thread.start()
 
     def text(self) -> str:
-        """End of the output, after the process has ended."""
+        """Return the last part of the output. Call it after the process has ended."""
         self._thread.join(descendants.ENDING_SECONDS)  # the thread reads until every process has closed the pipe
         text = self._tail.decode(errors="replace").strip()
         return text if len(text) <= TAIL_CHARACTERS else f"…{text[-TAIL_CHARACTERS:]}"
@@ -134,7 +134,7 @@ def _wait(process: subprocess.Popen[bytes], group: cgroup.Group | None, limits: 
 def _ending(process: subprocess.Popen[bytes]) -> Iterator[Callable[[float], bool]]:
     """Yield `ends_within(seconds)`, which waits and returns whether the process ended.
 
-    On Linux it sleeps. Elsewhere `Popen.wait` polls 20 times a second, as it would on Linux.
+    On Linux it sleeps until a pidfd becomes readable. Elsewhere it is `Popen.wait`, which polls 20 times a second.
     """
     try:
         if sys.platform != "linux":

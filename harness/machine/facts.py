@@ -1,4 +1,4 @@
-"""Facts about this machine and checkout that a reader needs to judge a figure."""
+"""Facts about this machine and checkout that a reader needs to interpret a figure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMMIT = re.compile("[0-9a-f]{7,64}")
 
 
 def gather() -> dict[str, str]:
-    """Collect processor, memory, system, load and compilers as text, without facts that the system does not report."""
+    """Collect processor, memory, system, load and compilers as text. Omits facts that the system does not report."""
     found = {
         "system": f"{platform.system()} {platform.release()}",
         "architecture": platform.machine(),

@@ -3,9 +3,9 @@
 uv and tox see only what PATH resolves, and pyenv's shims hide versions that are not activated. So this module also
 searches the folders of version managers and asks every candidate what it is. All later code uses absolute paths.
 
-`findpython` searches such folders too, but does not fit. It leaves out programs that can't be started, so `doctor`
-could not say why. It searches relative folders of PATH, and pyenv's if PYENV_ROOT is relative, so it would start
-programs from the current folder. It follows the file system's order, so paths would differ between machines.
+`findpython` searches such folders too, but has three drawbacks. It leaves out programs that can't be started, so
+`doctor` could not say why. It searches relative folders of PATH, and pyenv's if PYENV_ROOT is relative, so it would
+start programs from the current folder. It follows the file system's order, so paths would differ between machines.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def discover(*, remembered: bool = False) -> list[Interpreter]:
     """All supported interpreters: CPython by version, then PyPy.
 
     The highest patch of a minor version has the short name; others carry the full version.
-    remembered: whether a program's earlier answer is good enough while its file is unchanged.
+    remembered: accept a program's cached answer if its file is unchanged.
     """
     return survey(remembered=remembered)[0]
 
@@ -110,7 +110,8 @@ def survey(*, remembered: bool = False) -> tuple[list[Interpreter], list[Skipped
 def _answers(candidates: Sequence[Path], *, remembered: bool) -> dict[Path, Answer]:
     """Ask each program what it is, once even if it has several names.
 
-    The Python of an environment is a link to its base, and answers that it is virtual. Then the next name is asked too.
+    The Python of a virtual environment is a link to its base interpreter. A program that answers under such a name that
+    it is virtual is asked again under its next name.
     """
     names: dict[Path, list[Path]] = {}
     for candidate in candidates:

@@ -59,4 +59,4 @@ def probe(path: Path) -> Facts | NoAnswer:
     except NoAnswer as none:
         return none
     except ValidationError as error:
-        return NoAnswer(f"does not answer as a Python does ({one_line(first_of(error, whole='its answer'))})")
+        return NoAnswer(f"does not answer like a Python ({one_line(first_of(error, whole='its answer'))})")

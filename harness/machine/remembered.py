@@ -66,7 +66,7 @@ def _read() -> dict[str, Facts]:
 
 
 def _identity(program: Path) -> str:
-    """Identity of the program's file; empty if it can't be read, and its answer is not cached then."""
+    """Identity of the program's file; empty if it can't be read, and then its answer is not cached."""
     try:
         file = program.stat()
     except (OSError, ValueError):

@@ -47,5 +47,5 @@ def _places(cells: Collection[Cell]) -> set[tuple[str, str]]:
 
 
 def _place(cell: Cell) -> tuple[str, str]:
-    """Interpreter and workload: the cells of one baseline have these in common."""
+    """Interpreter and workload, which a cell shares with its baseline."""
     return cell.interpreter, cell.workload

@@ -45,10 +45,9 @@ JIT_SPEEDUP = 5.0
 
 
 def choose_vouch_seconds(cells: Sequence[Cell], run_seconds: float) -> float:
-    """Approximate training time of an engine that vouches for the others of a workload.
+    """Return about how many seconds each of the two engines that vouch for a workload's others may train.
 
-    Two engines do, after their compilation and after a few interpreted steps of the reference. Together all this takes
-    SHARE_OF_PROOF of the run.
+    Their training and compilation, and the reference's few interpreted steps, together take SHARE_OF_PROOF of the run.
     """
     workloads_there = {cell.workload for cell in cells}
     share = SHARE_OF_PROOF * run_seconds / max(1, len(workloads_there))
@@ -65,8 +64,8 @@ def vouching_seconds(workload: str, settings: Settings) -> float:
 
 
 LEAST_VOUCH_SECONDS, MOST_VOUCH_SECONDS = 3.0, 20.0
-"""Bounds. In the least time, a stretch has so many steps that the fixed cost of a call of `train` does not matter; more
-than the most is never needed."""
+"""Bounds on the training time. The shorter is enough for stretches so long that the fixed cost of a call of `train` is
+negligible; more than the longer is never needed."""
 BEFORE_VOUCHING_SECONDS = 10.0
 SHARE_OF_PROOF = 0.15
 """Share of a run's time for vouching. Comparing the timed stretches takes additional time. Short runs exceed this share

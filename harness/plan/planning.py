@@ -1,6 +1,6 @@
 """Preset and options -> Plan: the run's cells, settings and facts, and the interpreters to run them on.
 
-The only place that creates a `Run`, and that decides whether an interrupted run may be resumed here.
+Only this module creates a `Run`, and only it decides whether an interrupted run may be resumed on this machine.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ PUBLISHED = "cpython-3.11"
 
 
 def worth_profiling(found: Sequence[Interpreter]) -> list[str]:
-    """Names of the interpreters to profile: the published analysis's, the newest CPython, and PyPy."""
+    """Names of the interpreters to profile: the one of the published analysis, the newest CPython, and PyPy."""
     names = {interpreter.name for interpreter in found}
     chosen = [PUBLISHED] if PUBLISHED in names else []
     return in_order([*chosen, *_main(found, interpreters.missing(found))])
@@ -156,7 +156,7 @@ def resume(run: Run) -> Plan:
     for fact in ("processor", "cores", "system", "libc", *comparability.COMPILERS):
         if run.machine.get(fact) != here.get(fact):
             raise Unreadable(
-                f"{run.id}: was measured on another machine ({fact}: {run.machine.get(fact)})\n"
+                f"{run.id}: this machine differs from the run's ({fact} was {run.machine.get(fact)})\n"
                 "  Resume it there, or start a new run here."
             )
     if run.reference_interpreter not in {interpreter.name for interpreter in found}:
@@ -175,7 +175,7 @@ def resume(run: Run) -> Plan:
 
 
 def in_order(names: Sequence[str]) -> list[str]:
-    """Sort interpreters by implementation and version."""
+    """Sort interpreter names by implementation and version, without duplicates."""
 
     def key(name: str) -> tuple[str, list[int]]:
         implementation, _, version = name.partition("-")

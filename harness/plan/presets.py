@@ -24,7 +24,7 @@ HANDWRITTEN = ("handwritten", "handwritten-sparse")
 """Handwritten C for the MLP, as a yardstick."""
 
 TRADE_OFF = ("baseline", "tcc", "clang-O0", "clang-O1", *REROLLED_C, "rerolled-clang-sparse", *HANDWRITTEN)
-"""The published trade-off of compile time against epoch time, and the engines that dominate it."""
+"""The engines of the published trade-off between compile time and epoch time, and those that win on both."""
 
 GROWTH_SHAPES = ("mlp-16x16x4", "mlp-64x45x10", "mlp-256x125x10", "mlp-784x420x10")
 """About 10³, 10⁴, 10⁵ and 10⁶ rows."""
@@ -35,7 +35,7 @@ GROWTH_ENGINES = (
 )
 
 SHAPES = ("recurrent", "conv-1d", "conv-2d", "attention", "polynomial", "random-dag", "shuffled")
-"""Workloads with loops unlike an MLP's, without loops, and an MLP in shuffled order."""
+"""Workloads with loops unlike an MLP's, one without loops, and an MLP in shuffled order."""
 
 
 def _variants(*suffixes: str) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ PUBLISHED = ("tcc-published", "clang-O0-published", "clang-O1-published")
 """The published trade-off, with exactly the C of the post."""
 
 STRAIGHT_LINE = ("gcc-O1", "gcc-O2", "clang-O2", "clang-O1-native")
-"""Straight-line engines besides those of TRADE_OFF, needed for a claim to beat all of them."""
+"""The other straight-line engines: to claim that an engine beats them all, a run must include them all."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ PRESETS = {
         "one engine of each kind on the newest CPython and PyPy; five blocks, a minute and a half; the gate's default",
         blocks=5,
         settings=Settings(values=8, jit_warmups=2, value_seconds=0.05, timeout_seconds=60.0, memory_bytes=8 << 30),
-        # Not digits: a value of baseline would be one step, with or without a garbage collection.
+        # Not digits: a value of baseline would be a single step, which may or may not include a garbage collection.
         parts=(Part(("xor",), ("baseline", "hoisted", "tcc")), Part(("tour",), ("baseline", "rerolled-tcc"))),
     ),
     "quick": Preset(
@@ -135,7 +135,7 @@ PRESETS = {
         ),
     ),
     "published": Preset(
-        "how the published C should store its values: for SROA, in registers, or neither; three blocks",
+        "the published C, and one function per pass with values in locals, arrays or globals; three blocks",
         blocks=3,
         settings=Settings(timeout_seconds=1800.0),
         parts=(

@@ -1,7 +1,7 @@
-"""Run every profiler that fits a cell, and store its profile or the reason for having none.
+"""Profilers, one module each, and the loop that runs those that fit a cell and stores their profiles.
 
-Timing is in `harness.run`, in other processes with other records; what a profiled worker runs is in
-`harness.worker.profiling`. A profiler is a module with an entry in `PROFILERS`.
+Timing is in `harness.run`, in separate processes with separate records; the code inside a profiled worker is in
+`harness.worker.profiling`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from harness.profile.profile_session import WORKER, Session, common
 
 
 def profile(session: Session) -> dict[str, Any]:
-    """Collections by generation, their share of the steps' time, and the blocks that a step leaves to them."""
+    """Collections by generation, their share of the steps' time, and the memory blocks that a step leaves for them."""
     reply = session.work(lambda job: [str(session.python("worker")), *WORKER, str(job)], probe="collector")
     readings = reply["readings"]
     collecting = sum(generation["seconds"] for generation in readings["generations"])

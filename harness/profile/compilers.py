@@ -1,4 +1,4 @@
-"""A C compiler's own timing of its passes (gcc's `-ftime-report`, Clang's `-ftime-trace`), and what it fused.
+"""A C compiler's own timing of its passes (gcc's `-ftime-report`, Clang's `-ftime-trace`), and its fused multiply-adds.
 
 This process generates the engine's C, whatever the cell's interpreter, and compiles it with the engine's own flags, one
 translation unit after the other; the profile is their sum. gcc's timing excludes its assembler, a separate program.
@@ -205,7 +205,7 @@ def gcc_account(table: str) -> Account:
     """Parse gcc's output under `-ftime-report`. Raises NoAccount.
 
     Its timers form a stack of which only the topmost runs, so a row excludes nested timers. The clock of version 12 has
-    ticks of 10 ms, so the table is a sample of a hundred points per second.
+    ticks of 10 ms, so the table is in effect sampled a hundred times per second.
     """
     header = re.search(r"^Time variable(?P<columns>.*)$", table, re.MULTILINE)
     if not header or "wall" not in header["columns"]:
@@ -271,7 +271,7 @@ def _clang_account(compiled: Compiled) -> Account:
 
 REPORTS: dict[str, tuple[tuple[str, ...], Callable[[Compiled], Account]]] = {
     "gcc": (("-ftime-report",), lambda compiled: gcc_account(compiled.output)),
-    # Without the second flag, events below 0.5 ms are missing, and their time counts for the events around them.
+    # Without the second flag, events below 0.5 ms are missing, and their time counts for those that enclose them.
     "clang": (("-ftime-trace", "-ftime-trace-granularity=0"), _clang_account),
 }
 """Compiler family -> flags that request the timing, and the function that parses it."""

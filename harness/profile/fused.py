@@ -28,7 +28,7 @@ def fused(path: Path) -> int:
     if tool is None:
         raise Uncounted(f"there is no {' or '.join(DISASSEMBLERS)} on PATH: install binutils")
     command = [tool, "-d", "--no-show-raw-insn", str(path)]
-    # Read line by line, because the disassembly of a large object has tens of megabytes.
+    # Read line by line, because the disassembly of a large object takes tens of megabytes.
     with subprocess.Popen(  # noqa: S603  (a list of arguments)
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace"
     ) as process:

@@ -3,8 +3,8 @@
 Callgrind simulates every instruction, about fifty times slower, and counts only while the worker trains. It does not
 support AVX-512, so the C is compiled for `count.PORTABLE`. The count is then the same on machines with other vector
 units, as long as the compiler and libm are the same. Callgrind also separates compiled code from the Python around it,
-whose count varies by a percent of a short step with the addresses of its objects. The processor's counter can't
-separate them. The two counters' figures are never compared with each other.
+whose count depends on the addresses of its objects and so varies, by a percent of a short step. The processor's counter
+can't separate them. The two counters' figures are never compared with each other.
 """
 
 from __future__ import annotations

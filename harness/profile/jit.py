@@ -1,4 +1,4 @@
-"""PyPy's just-in-time compiler in its own figures: `pypyjit`'s counters, read before and after the steps."""
+"""Figures that PyPy's just-in-time compiler keeps about itself: `pypyjit`'s counters, before and after the steps."""
 
 from __future__ import annotations
 

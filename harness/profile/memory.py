@@ -12,7 +12,7 @@ WARM_UP = 0.25
 
 
 def profile(session: Session) -> dict[str, Any]:
-    """Resident bytes over the seconds since training began. Raises NoProfile on a system without /proc."""
+    """Resident bytes against seconds since training began. Raises NoProfile on a system without /proc."""
     if not memory.STATM.exists():
         raise NoProfile("skipped", f"there is no {memory.STATM}, which reports memory", "Profile on Linux.")
     reply = session.work(lambda job: [str(session.python("worker")), *WORKER, str(job)], probe="memory")

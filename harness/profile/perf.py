@@ -63,7 +63,7 @@ def profile(session: Session) -> dict[str, Any]:
             text = _read([program, "script", "--no-inline", "--fields=ip,sym,dso", f"--input={data}"], folder)
     stacks = list(samples(text.splitlines()))
     if len(stacks) < FEWEST:
-        raise NoProfile("failed", f"perf took {len(stacks)} samples", "Give it longer with --seconds.")
+        raise NoProfile("failed", f"perf took only {len(stacks)} samples", "Give it longer with --seconds.")
     _keep_stacks(stacks, session.folder / "perf.folded")
     version = _read([program, "version"], session.folder).strip().replace(" version", "")
     return {**common(reply), "tool": version, **shares(stacks)}

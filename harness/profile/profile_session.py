@@ -29,7 +29,7 @@ GENERATED = ROOT / ".zoomgrad" / "generated"
 
 
 class NoProfile(Exception):
-    """A profiler is missing, refuses, or saw nothing. Holds a profile's status, reason and remedy."""
+    """The profiler is missing, refuses the cell, or saw nothing. Holds the profile's status, reason and remedy."""
 
     def __init__(self, status: str, reason: str, remedy: str = "") -> None:
         super().__init__(f"{reason}\n  {remedy}")

@@ -1,4 +1,4 @@
-"""Stack of a sample -> group of work, such as allocation or garbage collection, by rules on function names.
+"""Sampled stack -> kind of work, such as allocation or garbage collection, by rules on function names.
 
 The names are those of CPython 3.9 to 3.14. A rule with `anywhere` also covers everything that its functions call.
 Otherwise the innermost function decides.

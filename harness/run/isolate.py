@@ -1,4 +1,4 @@
-"""Job -> reply: start one worker in a fresh process within limits, and turn whatever happens into a reply.
+"""Job -> reply: start one worker in a fresh process within limits, and turn any outcome into a reply.
 
 This is the process boundary: tests replace `Isolate` with a fake that scripts a worker's answers. Real answers are
 checked by `harness/run/replies.py`. `harness/containment` enforces the limits.
@@ -63,11 +63,11 @@ class WorkerResult:
     seconds: float
     pyperf: bytes | None = None
     other_load: float = 0.0
-    """Average number of processors that other processes kept busy meanwhile, or that a hypervisor gave away."""
+    """Average number of processors that other processes kept busy meanwhile, including time stolen by a hypervisor."""
 
 
 class Isolate(Protocol):
-    """Run one job in a separate process. A worker's failure is a reply. Raises OSError for a full disk."""
+    """Run one job in a separate process. A worker's failure becomes a reply; a full disk raises OSError."""
 
     def __call__(
         self, task: Task, python: Path, job: Job | VouchJob, *, limits: Limits, draw: Draw
@@ -182,7 +182,7 @@ _NO_MEMORY = re.compile(r"\bMemoryError\b|(?i:out of memory)|virtual memory exha
 
 def _how_it_ended(code: int) -> str:
     if code >= 0:
-        # If a signal killed pyperf's worker, its manager exits with a code of its own, and the output names the signal.
+        # If a signal killed pyperf's worker, its manager exits with an ordinary code, and the output names the signal.
         return f"ended with exit code {code} and no reply"
     try:
         return f"was ended by {signal.Signals(-code).name}"

@@ -1,8 +1,8 @@
 """One timing run per machine: a lock that every checkout and every user shares.
 
-The lock is `flock` on a file outside all checkouts. The system releases it when its holder dies, however that happens,
+The lock is `flock` on a file outside all checkouts. The system releases it when its holder dies, for any reason,
 and the file is never removed: otherwise two runs could lock two files of the same name. The file says who holds the
-lock. Any user may have written that, so it is shortened and printed as plain text.
+lock. Any user may have written its text, so it is shortened and printed without markup.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ MODELS = {
     "profile": TypeAdapter[Any](Annotated[Profiled | NoResult, Field(discriminator="status")]),
     "count": TypeAdapter[Any](Annotated[Counted | NoResult, Field(discriminator="status")]),
 }
-"""Task, which is the name of the worker's module -> its reply."""
+"""Task (the name of the worker's module) -> model of its reply."""
 
 
 def read_reply(file: Path, task: str) -> dict[str, Any] | None:

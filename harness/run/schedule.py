@@ -1,7 +1,7 @@
 """Plan -> records: every cell once per block in shuffled order, one worker at a time.
 
-Each block is shuffled anew, so that a drift of the machine affects all cells equally. A record is on disk before the
-next worker starts. A cell without a result is not tried again in later blocks, and never stops the others.
+Each block is shuffled anew, so that drift in the machine's speed affects all cells equally. A record is on disk before
+the next worker starts. A cell without a result is not tried again in later blocks, and never stops the others.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Schedule:
     def add_block(self, cells: Sequence[Cell]) -> bool:
         """Measure one more block of some cells. Return whether anything was measured.
 
-        Nothing is if the block does not fit into the run's budget, or if all these cells were given up.
+        Nothing is measured if the block does not fit into the run's budget, or if all these cells were given up.
         """
         run, records = self.plan.run, self.store.records()
         block = _next_block(records)
@@ -124,7 +124,7 @@ class Schedule:
     def _measure_all(self, planned: Sequence[tuple[int, Cell]]) -> int:
         """Measure the planned points that are not on disk. Return the number of records written.
 
-        A resumed run tries a cell again if no worker ran for it, because what was missing may be there now.
+        A resumed run tries a cell again if no worker ran for it, because what was missing may now be available.
         """
         records = [record for record in self.store.records() if _is_final(record)]
         finished = {(record.block, record.cell) for record in records}
@@ -286,7 +286,7 @@ def _next_block(records: Sequence[Record]) -> int:
 
 
 def _is_final(record: Record) -> bool:
-    """Whether a worker ran for it. If not, vouching failed, or an interpreter, its environment or data was missing."""
+    """Whether a worker ran for it. If not, vouching failed, or its interpreter, environment or data was missing."""
     return record.status != "skipped" and (record.status == "measured" or record.worker_seconds > 0.0)
 
 

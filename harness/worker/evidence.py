@@ -107,7 +107,7 @@ _NAME = re.compile(r"[a-z0-9]{1,20}")
 
 
 def write_evidence(folder: Path, evidence: Iterable[tuple[str, Evidence]]) -> list[str]:
-    """Write each piece of evidence under its name, as doubles in this machine's byte order. Return the names."""
+    """Write each piece of evidence to `NAME.doubles`, in this machine's byte order. Return the names."""
     folder.mkdir(parents=True, exist_ok=True)
     index: dict[str, dict[str, Any]] = {}
     with contextlib.suppress(FileNotFoundError):

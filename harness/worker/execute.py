@@ -28,7 +28,7 @@ def able(engine_name: str) -> Engine:
     engine = engines.load(engine_name)
     if engine.Value is None:
         raise Unavailable(
-            f"{engine_name} runs whole models only: it has no Value to write a program in",
+            f"{engine_name} runs whole models only: it has no Value for a program to use",
             "Use an engine with a Value, such as `--engine tuple`.",
         )
     engine.check()
@@ -48,7 +48,7 @@ def execute(engine: Engine, path: Path, arguments: list[str], *, replaced: str =
         tree = script.replace(tree, replaced, value, path)
     code = compile(tree, str(path), "exec", dont_inherit=True)
     imported = offer(engine, value)
-    atexit.register(lambda: imported or _warn(warning))
+    atexit.register(_warn_unless, imported, warning)
     sys.argv = [str(path), *arguments]
     sys.path[0] = str(path.resolve().parent)
     program = ModuleType("__main__")
@@ -57,7 +57,9 @@ def execute(engine: Engine, path: Path, arguments: list[str], *, replaced: str =
     exec(code, program.__dict__)  # noqa: S102  (the program is the user's)
 
 
-def _warn(text: str) -> None:
+def _warn_unless(imported: set[str], text: str) -> None:
+    if imported:
+        return
     # The program may have closed either stream.
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stdout.flush()

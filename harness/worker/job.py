@@ -58,7 +58,7 @@ class VouchJob(TypedDict):
     folder: str
     """Folder for this engine's evidence."""
     seconds: float
-    """Approximate time limit of the stretches, and limit of each later drill."""
+    """Approximate time limit for the stretches, and for each drill after the first."""
     steps: int
     """Most steps of a stretch."""
 
@@ -85,7 +85,7 @@ class DamagedEvidence(Exception):
 
 
 def ready(engine_name: str, workload_name: str) -> tuple[Engine, Workload, Optional[str]]:
-    """Load an engine that runs here and a workload with its data, and ask why the engine can't run it (None: it can).
+    """Load an engine that runs here and a workload with its data. Third: why the engine can't run it; None if it can.
 
     Raises UnknownName, Unavailable for the engine or the data, and Misbehaved.
     """

@@ -4,8 +4,8 @@ The harness may be killed at any moment, and a surviving worker would disturb th
 can request a signal for its parent's death. Child processes do not inherit this setting, so pyperf's manager and its
 worker each set it: when the harness dies, the manager is killed, and then the worker.
 
-The system sends the signal when the *thread* that started the process ends. The harness starts workers from its main
-thread.
+The system sends the signal when the *thread* that started the process ends, so the harness starts workers from its
+main thread.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ def _counter_of(value: Any) -> Callable[[str], Any]:
 
 
 def _tour(networks: nn.Networks) -> Names:
-    """The tour's networks: every layer has the activation, and biases are random."""
+    """The tour's networks: all layers have the same activation, and biases are random."""
 
     class Neuron(networks.Neuron):  # type: ignore[misc, name-defined]
         def __init__(self, nin: int, activation: str) -> None:

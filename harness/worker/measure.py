@@ -49,7 +49,7 @@ def main(module: str = "harness.worker.measure") -> None:
 def measure(runner: pyperf.Runner, job: Job) -> MeasureReply:
     """Prepare, calibrate, time and prove the cell.
 
-    Raises Mismatch, because a time is reported only if every timed value was proven, and Misbehaved.
+    Raises Misbehaved, and Mismatch, because a time is reported only if every timed value was proven.
     """
     engine, workload, refusal = ready(job["engine"], job["workload"])
     if refusal:

@@ -22,9 +22,9 @@ _RING = [1.0] * 4096
 def pace() -> float:
     """Seconds that the work takes now. A JIT compiles it during the first call.
 
-    A neighbour on the same core uses its ports and its cache. That hardly slows a chain of dependent multiplications,
-    so the work loads and stores numbers, whose values stay at 1. It creates no object that the garbage collector
-    tracks, because a collection would time the engine's heap.
+    Another process on the same core competes for its execution ports and its cache. That hardly slows a chain of
+    dependent multiplications, so the work loads and stores numbers, whose values stay at 1. It creates no object that
+    the garbage collector tracks, because a collection's time would depend on the engine's heap.
     """
     ring = _RING
     start = perf_counter()

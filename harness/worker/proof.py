@@ -79,7 +79,7 @@ class Proof:
         if first and (engine.strict or not worst <= (engine.error_bound or 0.0)):
             promise = "identical bits" if engine.strict else f"an error of at most {engine.error_bound:g}"
             raise Mismatch(
-                f"promises {promise} and differs from {self._reference_cell} by {worst:.3g}: {first}, {where}\n"
+                f"promises {promise}, but differs from {self._reference_cell} by {worst:.3g}: {first}, {where}\n"
                 "  A wrong result has no speed: fix the engine."
             )
 
@@ -99,7 +99,7 @@ class Proof:
 
 
 def prepare_proof(engine: Engine, trainer: Trainer, workload: Workload, job: Job) -> Proof:
-    """Before any timing, check that the processor is in its default state, and drill compiled engines.
+    """Before any timing, check the processor's floating-point mode, and drill compiled engines.
 
     Interpreted engines are not drilled: a step may take a second, and they have no kernel with special paths. The timed
     steps prove them. Raises Mismatch and ChangedArithmetic.

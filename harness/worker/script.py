@@ -1,4 +1,4 @@
-"""A program's syntax tree: whether it uses the methods that generate C, and one of its classes replaced."""
+"""Analyse a program's syntax tree, and replace one of its classes with the engine's Value."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _imported_files(node: ast.AST, folder: Path) -> Iterator[Path]:
 
 
 def replace(tree: ast.Module, name: str, value: Any, path: Path) -> ast.Module:
-    """Let a class that the program defines be the engine's Value. Its `__repr__`, `__str__` and `__format__` stay.
+    """Replace a class of the program with the engine's Value. Its `__repr__`, `__str__` and `__format__` stay.
 
     Raises WrongScript if the program does not define the class, or if a Value can't stand in for it.
     """
@@ -109,15 +109,17 @@ def replace(tree: ast.Module, name: str, value: Any, path: Path) -> ast.Module:
         missing = sorted(_missing(node, value))
         if missing:
             raise WrongScript(
-                f"{path}:{node.lineno}: the engine's Value can't replace {name}, because it lacks {', '.join(missing)}\n"
+                f"{path}:{node.lineno}: a Value can't replace {name}, because it lacks {', '.join(missing)}\n"
                 "  Move these out of the class, or run the program without --replace."
             )
-    return ast.fix_missing_locations(_Replacing(name).visit(tree))
+    replaced: ast.Module = _Replacing(name).visit(tree)
+    return ast.fix_missing_locations(replaced)
 
 
 def replaceable(tree: ast.Module) -> list[ast.ClassDef]:
     """The classes that a program defines outside functions and other classes."""
-    found, todo = [], list(tree.body)
+    found: list[ast.ClassDef] = []
+    todo: list[ast.AST] = [*tree.body]
     while todo:
         node = todo.pop(0)
         if isinstance(node, ast.ClassDef):
@@ -174,9 +176,8 @@ class _Replacing(ast.NodeTransformer):
 
 def never_imported(tree: ast.Module, path: Path, engine_name: str) -> str:
     """A warning that the engine had no effect on the program, and the remedy."""
-    own = [
-        node.name for node in replaceable(tree) if any(getattr(item, "name", "") == "backward" for item in node.body)
-    ]
+    classes = replaceable(tree)
+    own = [node.name for node in classes if any(getattr(item, "name", "") == "backward" for item in node.body)]
     remedy = (
         f"It defines its own {own[0]}: `--replace {own[0]}` puts the engine's in its place."
         if own

@@ -1,7 +1,7 @@
-"""Workloads: data, model, loss and training schedule, written once against any engine's Value.
+"""Workloads: data, model, loss and training schedule, written once against any engine's Value, listed in `catalogue`.
 
-An entry in `catalogue.WORKLOADS` adds a workload; readers of data are in `datasets`. Worker-safe: a worker builds its
-workload from the name alone.
+Readers of data are in `datasets`, and the networks that an engine's Value forms are in `engines.nn`. Worker-safe: a
+worker builds its workload from the name alone.
 """
 
 from __future__ import annotations

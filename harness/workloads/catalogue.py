@@ -113,7 +113,7 @@ WORKLOADS = {
         ),
         Workload(
             "conv-1d",
-            "8 filters over 5 samples of 4 channels of 32, relu, linear, squared error",
+            "8 filters of width 5 over 4 channels of 32 samples, relu, linear, squared error",
             partial(synthetic.signal, channels=4, length=32),
             train_rows=synthetic.ROWS,
             build=partial(models.Convolution1d, channels=4, length=32, filters=8, width=5),
@@ -151,7 +151,7 @@ WORKLOADS = {
         ),
         Workload(
             "polynomial",
-            "of degree 8 in two inputs, powers shared by its terms, squared error, 100 points in one graph",
+            "degree 8 in two inputs, powers shared between terms, squared error, 100 points in one graph",
             partial(synthetic.surface, points=100),
             train_rows=100,
             build=partial(models.Polynomial, degree=8),
@@ -178,7 +178,7 @@ WORKLOADS = {
         ),
         Workload(
             "shuffled",
-            "64-[50,10], neurons made and inputs added up in shuffled orders, cross-entropy",
+            "64-[50,10], neurons made, and inputs summed, in shuffled order, cross-entropy",
             digits.load,
             train_rows=1437,
             build=partial(models.Shuffled, shape=(64, 50, 10)),

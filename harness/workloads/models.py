@@ -43,7 +43,7 @@ class Mlp:
 
 
 class Model:
-    """Neurons and layers. Their parameters come in the order in which the parts are given."""
+    """Model of neurons and layers. Its parameters are in the order of its parts."""
 
     def __init__(self, *parts: Any) -> None:
         self._parameters = [p for part in parts for p in part.parameters()]
@@ -57,7 +57,7 @@ class Recurrent(Model):
 
     def __init__(self, nn: Any, rng: random.Random, *, inputs: int, units: int) -> None:
         self.inputs = inputs
-        # Twice the usual scale, so that a state survives 20 steps.
+        # Twice the usual scale, so that a state does not fade within 20 steps.
         self.layer = scaled(2.0, nn.Layer(inputs + units, units, rng=rng, activation="tanh"))
         self.read_out = scaled(1.0, nn.Neuron(units, False, rng=rng))
         super().__init__(self.layer, self.read_out)
@@ -71,7 +71,7 @@ class Recurrent(Model):
 
 
 class Convolution1d(Model):
-    """Filters that slide over a signal with several channels, relu, and a linear read-out of all places."""
+    """Filters that slide over a signal with several channels, relu, and a linear read-out of all positions."""
 
     def __init__(self, nn: Any, rng: random.Random, *, channels: int, length: int, filters: int, width: int) -> None:
         self.length, self.width = length, width
@@ -89,7 +89,7 @@ class Convolution1d(Model):
 
 
 class Convolution2d(Model):
-    """Square filters that slide over a square image, relu, and a linear layer over all places."""
+    """Square filters that slide over a square image, relu, and a linear layer over all positions."""
 
     def __init__(self, nn: Any, rng: random.Random, *, side: int, filters: int, width: int, outputs: int) -> None:
         self.side, self.width = side, width
@@ -170,7 +170,7 @@ class Shuffled(Model):
 
 
 def scaled(factor: float, part: Any) -> Any:
-    """Scale down the weights of a neuron or layer. With many inputs, sums with micrograd's -1 to 1 get too large."""
+    """Scale the weights of a neuron or layer by factor / √inputs. Without this, sums over many inputs get too large."""
     for neuron in getattr(part, "neurons", [part]):
         for weight in neuron.w:
             # Unlike a power, a square root gives the same bits on every machine.

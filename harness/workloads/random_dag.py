@@ -32,7 +32,7 @@ _OPERATIONS = {
 
 
 class RandomDag:
-    """`operations` results over inputs and weights, and a linear read-out of those that no operation reads."""
+    """Graph of random operations over inputs and weights, and a linear read-out of the values that none reads."""
 
     def __init__(self, nn: Any, rng: random.Random, *, inputs: int, weights: int, operations: int) -> None:
         self.drawn, self.unread = _draw(inputs + weights, operations)
@@ -50,14 +50,14 @@ class RandomDag:
 
 
 def _draw(leaves: int, operations: int) -> tuple[list[tuple[str, int, int]], list[int]]:
-    """Draw (operation, left operand, right operand) for every result. Second: the leaves and results that none reads.
+    """Draw (operation, left operand, right operand) for every result. Return these, and the values that none reads.
 
-    Operands are numbered, leaves first. The left operand is always an unread one, so that every result is used. The
-    right operand is any one.
+    Values are numbered: leaves first, then results. The left operand is always an unread value, so that every result is
+    used. The right operand is any value that is within LIMIT.
     """
     rng = random.Random(GRAPH_SEED)
     names, shares = list(_OPERATIONS), [operation.share for operation in _OPERATIONS.values()]
-    # Bounds assume weights within 1, but training may exceed that a little. Only tanh is certain.
+    # Bounds assume weights within 1, but training may exceed that a little. Only tanh's bound is certain.
     bounds = [1.0] * leaves
     tame, unread = list(range(leaves)), list(range(leaves))
     drawn: list[tuple[str, int, int]] = []

@@ -1,4 +1,4 @@
-"""Type of a workload: data, model, loss and training schedule, written once against any engine's Value."""
+"""The `Workload` class: data, model, loss and training schedule, written once against any engine's Value."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Speedups of one cell on one machine, in time order -> the levels that the series of runs had.
 
-Speedups change by factors, so a level is the mean of their logarithms, plus noise. Changepoints minimise the squared
-error plus a penalty for each changepoint (PELT: Killick, Fearnhead and Eckley, "Optimal detection of changepoints with
-a linear computational cost", 2012).
+Speedups change by factors, so a level is a mean of logarithms, and single runs scatter around it. Changepoints minimise
+the squared error plus a penalty for each changepoint (PELT: Killick, Fearnhead and Eckley, "Optimal detection of
+changepoints with a linear computational cost", 2012).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Level:
 def levels(series: Sequence[Interval], deviation: float) -> list[Level]:
     """Cut a series where its level changed. A constant series has one level, an empty one has none.
 
-    deviation: standard deviation of the logarithms about their level, see `spread`. Bounds may be NaN, values not.
+    deviation: standard deviation of the logarithms about their level, see `spread`. Bounds may be NaN; values may not.
     """
     if not series:
         return []
@@ -68,7 +68,7 @@ def spread(series: Sequence[Interval]) -> float:
 
 
 def _changes(logs: Sequence[float], deviation: float) -> list[int]:
-    """Indices where new levels begin. Each must explain more than chance would anywhere in one series of a thousand."""
+    """Indices where new levels begin. Chance alone finds one in about one constant series of a thousand."""
     if len(logs) < 2:
         return []
     from ruptures.detection import Pelt  # imports SciPy, which only a history needs

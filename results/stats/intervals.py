@@ -29,11 +29,11 @@ MIN_PROCESSES = 3
 CONFIDENCE = 0.95
 
 FEW = 4
-"""Up to this many processes, intervals are Student's, because the extremes of three and four cover 75 and 87.5 %."""
+"""Up to this many processes, intervals are Student's, because the extremes of three or four cover only 75 or 87.5 %."""
 
 
 class TooFewProcesses(ValueError):
-    """An interval was asked of too few processes."""
+    """There are too few processes for the requested figure."""
 
 
 @dataclass(frozen=True)

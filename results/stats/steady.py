@@ -17,8 +17,8 @@ from typing import Literal
 import numpy as np
 
 Kind = Literal["flat", "warm-up", "slow-down", "no steady state", "cyclic", "too short"]
-"""Flat: settled from the first value on. Warm-up: slower before it settled. Slow-down: faster somewhere before. No
-steady state: the level still changed near the end. Cyclic: values alternate, so no single value holds."""
+"""Flat: settled from the first value on. Warm-up: slower before it settled. Slow-down: faster at some point before.
+No steady state: the level still changed near the end. Cyclic: values alternate, so no single value holds."""
 
 MIN_VALUES = 12
 """Least number of values. With fewer, the quarter that must be steady would be one or two values."""
@@ -78,8 +78,8 @@ def classify(values: Sequence[float]) -> Steady:
 def of_processes(found: Sequence[Steady]) -> Steady:
     """Classify a cell from its processes.
 
-    If more than half of the processes never settled, neither did the cell. Otherwise those few are ignored, the cell
-    settles with its last process, and its kind is the least steady one. (Barrett et al. call a cell with differing
+    If more than half of the processes never settled, neither did the cell. Otherwise those processes are ignored, the
+    cell settles with its last process, and its kind is the least steady one. (Barrett et al. call a cell with differing
     processes inconsistent.)
     """
     settling = [one for one in found if one.kind != "no steady state"]

@@ -40,7 +40,7 @@ def test_content_matches_the_pinned_hashes():
 
 
 def test_content_matches_ucis_description(dataset):
-    """The pinned hash proves that nothing changed; class counts from UCI's optdigits.names prove that it was right."""
+    """The pinned hash proves that nothing changed; UCI's class counts (optdigits.names) prove that it is right."""
     counts = [bytes(dataset.targets).count(label) for label in range(10)]
     assert counts == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
     assert bytes(dataset.features[:8]) == bytes([0, 0, 5, 13, 9, 1, 0, 0])
@@ -87,7 +87,7 @@ def test_a_wrong_row_is_refused(elsewhere, lines, capsys, damage, cause):
     assert not digits.IMAGES_PATH.exists()
 
 
-def test_right_rows_in_another_order_are_refused(elsewhere, lines):
+def test_correct_rows_in_the_wrong_order_are_refused(elsewhere, lines):
     (elsewhere / "optdigits.tes").write_text("\n".join(reversed(lines)))
     with pytest.raises(idx.CorruptData) as caught:
         rebuild_digits.rebuild(elsewhere / "optdigits.tes")

@@ -171,7 +171,7 @@ def test_a_mirror_that_takes_too_long_is_abandoned(small, answering, monkeypatch
 @pytest.mark.parametrize(
     "said", [b"", b"\xff\xfe", b"HTTP/9.9 x\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\nx"]
 )
-def test_a_mirror_that_speaks_no_http_is_abandoned(small, answering, said):
+def test_a_mirror_that_does_not_speak_http_is_abandoned(small, answering, said):
     with pytest.raises(Unavailable, match="no mirror sent"):
         fetch.fetch_mnist([answering(lambda: [said])])
 

@@ -1,9 +1,9 @@
 """Bounds on what generating Python bytecode instead of source can gain: `python -m tests.engines.python_bytecode`.
 
-Bytecode saves the parser: its cost is at least that of `marshal`, which turns bytes into code objects. It can save
-instructions only where source can't express them: a value that is used more than once stays on the stack, instead of
-being stored in a local variable and loaded again. Both bounds are printed for `python-source` on a workload, with the
-median of five builds. Works under every interpreter that zoomgrad supports.
+Bytecode saves the parser's time, but costs at least that of `marshal`, which turns bytes into code objects. The only
+instructions that it can save are those that store and load a value that is used more than once: source needs a local
+variable for it, and bytecode can keep it on the stack. Both bounds are printed for `python-source` on a workload, with
+the median of five builds. Works under every interpreter that zoomgrad supports.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BUILDS = 5
 def main(workload: str) -> None:
     engine = engines.load("python-source")
     code = lowered(engine, workloads.load(workload))
-    gc.disable()  # as while an engine compiles
+    gc.disable()  # engines also compile with the collector off
     builds = [build(engine, code) for _ in range(BUILDS)]
     print(f"{sys.implementation.name} {sys.version.split()[0]}, python-source on {workload}:")
     for phase in builds[0].seconds:
@@ -39,7 +39,7 @@ def main(workload: str) -> None:
 
 
 class Build(NamedTuple):
-    """Seconds by phase, and how many instructions store a local variable, of how many."""
+    """Seconds by phase, the number of instructions that store a local variable, and the number of all instructions."""
 
     seconds: dict[str, float]
     stores: int

@@ -12,8 +12,8 @@ The limits apply to times as measured. The table also shows step times divided b
 Compile time is the sum of the phases, and the median of several preparations; `first prepare` is the wall time of the
 first one.
 
-`--until` adds blocks to undecided cells. Stopping as soon as a cell passes favours passing a little. FILE.json keeps
-every block's figures as they arrive, and the same command resumes where it stopped. The exit code is 1 if a bound
+`--until` adds blocks to undecided cells. It stops as soon as a cell passes, so cells pass slightly too often. FILE.json
+keeps every block's figures as they arrive, and the same command resumes where it stopped. The exit code is 1 if a bound
 exceeds its limit, bits differ, or figures are missing.
 
 Callgrind counts the instructions of 50 steps (rounded up to whole batches) and of twice as many; the difference gives
@@ -148,7 +148,7 @@ class Comparison:
     def _save(self):
         """Save all figures. Raises SystemExit if a checkout changed meanwhile: figures of two sources must not mix."""
         if self._identity() != self.kept["of"]:
-            raise SystemExit("a checkout changed while it was measured\n  Measure a worktree that nobody edits.")
+            raise SystemExit("a checkout changed while it was measured\n  Measure worktrees that are not being edited.")
         if self.out:
             draft = self.out.with_suffix(".draft")
             draft.write_text(json.dumps(self.kept))

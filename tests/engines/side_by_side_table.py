@@ -49,7 +49,7 @@ def ratio(blocks, figure):
 
 
 def summary(cell, blocks, counts=None, problem=""):
-    """Return the row of a cell. counts: by side, instructions per step, or the reason why there are none."""
+    """Return the row of a cell. counts: side -> instructions per step, or the reason why there are none."""
     intervals = {column: ratio(blocks, figure) for column, figure in FIGURES.items()}
     not_counted = next((each for each in (counts or {}).values() if isinstance(each, str)), "")
     if counts and not not_counted:

@@ -85,7 +85,7 @@ def test_a_program_that_writes_without_end(tmp_path):
     assert refusal([script(tmp_path / "p", "exec yes")]) == "wrote more than 1,048,576 bytes"
 
 
-def test_a_program_that_can_not_be_started(tmp_path):
+def test_a_program_that_cannot_be_started(tmp_path):
     odd = tmp_path / "odd"
     odd.write_text("#!/no/such/shell\n")
     odd.chmod(0o755)

@@ -37,7 +37,7 @@ def test_engine_computes_the_reference_bits(engine, program):
 def test_a_loose_engine_stays_within_its_bound(engine, program):
     data, grads = run(engine, program)
     expected_data, expected_grads = run(REFERENCE, program)
-    assert data == expected_data, "the forward pass does not depend on the order of children"
+    assert data == expected_data, "the data differ, but must not depend on the order of children"
     bound = engines.load(engine).error_bound
     for x, y in zip(array("d", grads), array("d", expected_grads)):
         assert x == y or (x != x and y != y) or abs(x - y) <= bound * max(1.0, abs(y))
@@ -145,7 +145,7 @@ def test_gradients_by_finite_differences(engine, op):
         assert gradient_error(engines.load(engine).Value, SMOOTH[op], at) < 1e-6
 
 
-def test_the_suite_sees_swapped_partials():
+def test_the_suite_catches_swapped_partials():
     """Mutation: a `*` with swapped partials must not pass."""
     Right = engines.load(REFERENCE).Value
 

@@ -179,7 +179,7 @@ def test_a_resolve_that_fails_is_reported_where_it_was_called(found, body, what)
     assert discovery.resolve("other", left.resolvers, problems) is None
     assert problems[0].where.endswith("mine/zz.py")
     assert problems[0].what.startswith(what)
-    assert discovery.resolve("x1", left.resolvers, []).name == "x1", "other rules still hold"
+    assert discovery.resolve("x1", left.resolvers, []).name == "x1", "the failing resolve disabled the one after it"
 
 
 def test_an_unknown_name_lists_the_files_left_out(found, monkeypatch):

@@ -63,7 +63,7 @@ def test_generated_texts_are_the_same_under_any_hash_seed():
 
 @pytest.mark.parametrize("name", [*INTERPRETED, *ONE_OF_EACH_KIND, "handwritten"])
 def test_trained_parameters_are_the_hosts(name, host):
-    """Strict means the bits of the reference CPython, on every interpreter of the machine."""
+    """A strict engine must compute the reference CPython's bits on every interpreter of the machine."""
     from tests.engines.fingerprints import MORE_STEPS, STEPS, training
 
     engine = usable(name)

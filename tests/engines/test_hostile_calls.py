@@ -110,7 +110,7 @@ class Exporter:
 
 USUAL = st.sampled_from([1, 1, 1, 2, 3, 4])
 STEPS = USUAL | st.sampled_from([0, 5, 9, 17, -1, 2**53, 2**53 + 1, 2**61, 2**63 - 1, 2**63, -(2**63), 10**30])
-COUNTS = STEPS | st.sampled_from([2**31 - 1, 2**40])  # numbers of steps that C could count
+COUNTS = STEPS | st.sampled_from([2**31 - 1, 2**40])  # valid as steps too, but C would run for too long
 oddities = st.sampled_from([None, "1", b"1", 1.0, 2.5, math.nan, math.inf, True, 1j, [], (), {}, object()])
 
 

@@ -19,13 +19,13 @@ def done(index=0, *, kind="kills", seed=1, commit="abc", tally=None, skipped="")
     return Done(kind, index, seed, commit, "2026-11-22 20:00", 1.0, tally or Tally(tries=10), skipped)
 
 
-def test_a_batch_that_dies_is_a_crash_and_one_that_stays_is_a_hang(tmp_path, monkeypatch):
+def test_a_batch_that_dies_is_a_crash_and_one_that_never_ends_is_a_hang(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     found = [campaign.one(BROKEN, index, 1, "abc").tally for index in range(5)]
     counts = [{name: getattr(tally, name) for name in COUNTS if getattr(tally, name)} for tally in found]
     assert counts == [{}, {"crashes": 1}, {"hangs": 1}, {"crashes": 1}, {"torn": 1}]
     assert "the batch's own mistake" in found[3].notes[0]
-    assert found[3].tries == 1, "tries before the failure count"
+    assert found[3].tries == 1, "the tries made before the failure were not counted"
     victim = int((tmp_path / "victim").read_text())
     assert not psutil.pid_exists(victim) or psutil.Process(victim).status() == psutil.STATUS_ZOMBIE
 
@@ -47,12 +47,12 @@ def test_a_campaign_resumes_where_it_stopped(tmp_path, monkeypatch):
     with Kept("kills", tmp_path).path.open("a") as file:
         file.write('{"kind": "kills", "ind')  # cut short by a kill
     assert len(run(1.0)) == kinds.load("kills").BATCHES
-    assert sorted(ran) == list(range(kinds.load("kills").BATCHES)), "each batch runs once"
+    assert sorted(ran) == list(range(kinds.load("kills").BATCHES)), "a batch did not run exactly once"
     run(0.1, seed=2)
-    assert len(ran) == kinds.load("kills").BATCHES + 2, "another seed is another campaign"
+    assert len(ran) == kinds.load("kills").BATCHES + 2, "a new seed must start a new campaign"
     monkeypatch.setattr(campaign.facts, "commit", lambda folder: "def")
     run(0.1, seed=2)
-    assert len(ran) == kinds.load("kills").BATCHES + 4, "another commit is another campaign, too"
+    assert len(ran) == kinds.load("kills").BATCHES + 4, "a new commit must start a new campaign"
 
 
 def test_a_share_is_spread_over_all_batches():

@@ -87,7 +87,7 @@ def test_lost_and_torn_records_are_counted(store):
     check_kept(None, before, tally, "after")
     check_whole(store, tally, "after")
     assert tally.lost == 3
-    assert tally.torn == 2, "one record is cut short, and one has times but no result"
+    assert tally.torn == 2, "two records are torn: one is cut short, one failed but has times"
     assert "is gone" in tally.notes[0]
 
 

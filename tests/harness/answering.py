@@ -2,7 +2,7 @@
 
 `python -m tests.harness.answering` reads a JSON list of arguments per line and writes a JSON object per line:
 `returncode`, `stdout` and `stderr` of that command and of all processes that it started. Commands share the process, so
-use it only for those that keep nothing in memory: questions, usage errors, exports.
+use it only for those that keep nothing in memory: queries, usage errors, exports.
 """
 
 from __future__ import annotations

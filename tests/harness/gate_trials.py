@@ -1,10 +1,11 @@
 """Error rates of the gate: `python -m tests.harness.gate_trials FOLDER` prints a table.
 
 The script first makes a baseline run, as CONTRIBUTING.md describes. To count false alarms, it measures the same sources
-again and compares each run with the baseline run; then it compares the same run, as it is by then, with the previous
-one, without measuring suspects again. To count misses, it slows one engine down on purpose and compares the run with
-the baseline run. Everything except the slowdown is real: the plan, the workers, and the repeated measurement of
-suspects. Each trial is kept as a line of FOLDER/trials.jsonl and is not repeated.
+again and compares each run with the baseline run, measuring suspects again as the gate does. Then it compares the same
+run, additional blocks included, with the previous one, and measures nothing again. To count misses, it slows one engine
+down on purpose and compares the run with the baseline run. Everything except the slowdown is real: the plan, the
+workers, and the repeated measurement of suspects. Each trial is kept as a line of FOLDER/trials.jsonl and is not
+repeated.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Cells and a time -> the cells that fit."""
+"""Cells and a time budget -> the cells that fit into it."""
 
 from harness.plan.budget import fit
 from results.record import Cell

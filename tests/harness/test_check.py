@@ -54,7 +54,7 @@ def test_an_identical_run_passes_at_once(tmp_path, gate):
 
 def test_a_slow_engine_is_measured_again_with_its_baseline_and_fails(tmp_path, gate):
     schedule, workers = measured(tmp_path, "new", lambda e, b: usual(e, b) * (1.25 if e == "slots" else 1.0))
-    assert settle(schedule, gate) == "Suspects were measured again in 5 more blocks."
+    assert settle(schedule, gate) == "Suspected regressions were measured again in 5 more blocks."
     assert failing(gate, schedule) == ["slots"]
     assert {engine for engine, block in workers.measured if block >= 5} == {"slots", "baseline"}
     assert max(block for _, block in workers.measured) == 9
@@ -64,7 +64,7 @@ def test_an_undecided_cell_is_measured_again_up_to_the_limit(tmp_path, gate):
     schedule, workers = measured(
         tmp_path, "new", lambda e, b: usual(e, b) * (1.3 if e == "slots" and b % 2 == 0 else 1.0)
     )
-    assert settle(schedule, gate) == "Suspects were measured again in 35 more blocks."
+    assert settle(schedule, gate) == "Suspected regressions were measured again in 35 more blocks."
     assert not failing(gate, schedule)
     assert max(block for _, block in workers.measured) == 39
 

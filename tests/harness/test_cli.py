@@ -73,7 +73,7 @@ def zoomgrad(command):
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory):
-    """`asked(*arguments)`: the same, but in one shared process, for commands that leave nothing behind."""
+    """`asked(*arguments)`: like `zoomgrad`, but in one shared process, for commands that leave nothing behind."""
     folder = tmp_path_factory.mktemp("asked")
     with Answering(**kept_in(folder)) as answering:
         answering.runs = folder / "runs"
@@ -82,7 +82,7 @@ def asked(tmp_path_factory):
 
 @pytest.fixture
 def asked_there(tmp_path):
-    """`asked_there(*arguments)`: the same with the runs of `zoomgrad`, for a test that starts many commands."""
+    """`asked_there(*arguments)`: like `asked`, but sees the runs of `zoomgrad`; for tests that start many commands."""
     with Answering(**kept_in(tmp_path)) as answering:
         yield answering
 
@@ -96,7 +96,7 @@ def pypy():
     return next((found.name for found in interpreters.discover() if found.has_jit), None)
 
 
-# Listing, and wrong use
+# Listing, and usage errors
 
 
 def test_list_shows_everything_there_is(zoomgrad):
@@ -164,7 +164,7 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_wrong_use_names_the_mistake_and_the_remedy(arguments, message, asked):
+def test_a_usage_error_names_the_mistake_and_the_remedy(arguments, message, asked):
     result = asked(*arguments)
     assert result.returncode == 2, result.stdout
     assert message in result.stderr
@@ -696,15 +696,15 @@ def test_profile_makes_a_run_and_later_profiles_join_it(zoomgrad, runs):
     (folder,) = runs.iterdir()
     (seen,) = Store(folder).profiles()
     assert (seen.profiler, seen.status) == ("collector", "measured")
-    assert not Store(folder).records(), "nothing was timed"
+    assert not Store(folder).records(), "a profile must not time anything"
 
     again = zoomgrad("profile", *chosen, "--seconds", "2", "--profilers", "collector,perf")
-    assert [path.name for path in runs.iterdir()] == [folder.name], "the newest run is joined"
+    assert [path.name for path in runs.iterdir()] == [folder.name], "the profiles must join the newest run"
     assert {seen.profiler for seen in Store(folder).profiles()} == {"collector", "perf"}
     assert again.returncode == 0, again.stdout + again.stderr
 
 
-def test_profile_of_an_unknown_profiler_is_wrong_use(asked):
+def test_profile_of_an_unknown_profiler_is_a_usage_error(asked):
     result = asked("profile", "--profilers", "scalen")
     assert result.returncode == 2
     assert "Did you mean scalene" in result.stderr
@@ -755,7 +755,7 @@ def test_the_gate_makes_a_baseline_run_only_on_request_and_compares_runs_with_it
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("run", "--until", "5"), "'5' is not a share; write for example 5% or 0.05, above 0 and below 1"),
+        (("run", "--until", "5"), "'5' is not a share between 0 and 1; write for example 5% or 0.05"),
         (("run", "--until", "much"), "'much' is not a share"),
         (("run", "--budget", "soon"), "'soon' is not a time; write for example 90s, 10m or 1h30m"),
         (("run", "--budget", "1s", "--interpreters", RUNNING), "no cell fits into 1 s"),

@@ -67,7 +67,7 @@ def test_a_group_is_limited_if_it_has_the_controllers(tmp_path):
     assert (group.limits_memory, group.limits_processes) == (True, True)
     assert (tmp_path / "memory.max").read_text() == str(1 << 30)
     assert (tmp_path / "pids.max").read_text() == "99"
-    assert not (tmp_path / "memory.swap.max").exists(), "a kernel without swap has no such file"
+    assert not (tmp_path / "memory.swap.max").exists(), "the file must not be created: a kernel without swap has none"
     assert group.limit_hit == ""
     (tmp_path / "pids.events").write_text("max 3\n")
     assert group.limit_hit == "processes"
@@ -131,11 +131,11 @@ def test_an_identity_names_one_process_at_one_time():
         assert lives(mark)
         if sys.platform == "linux":
             namespace = mark.rpartition("-")[2]
-            assert not lives(f"{child.pid}-1-{namespace}"), "another process had that pid before"
+            assert not lives(f"{child.pid}-1-{namespace}"), "that mark is of an earlier process with the same pid"
             assert lives(f"{child.pid}-1-7"), "a process of another container can't be checked, so it counts as alive"
         child.kill()
         wait_for(lambda: psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE)
-        assert not lives(mark) or sys.platform != "linux", "a zombie is dead"
+        assert not lives(mark) or sys.platform != "linux", "a zombie must count as dead"
     finally:
         child.kill()
         child.wait()
@@ -191,7 +191,7 @@ def test_orphans_are_ended_and_known_children_are_not():
     try:
         wait_for(lambda: orphan in descendants.children())
         descendants.end_orphans(before)
-        assert not psutil.pid_exists(orphan), "it was killed and reaped"
+        assert not psutil.pid_exists(orphan), "the orphan was not killed and reaped"
         assert known.poll() is None
     finally:
         known.kill()

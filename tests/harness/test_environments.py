@@ -44,7 +44,7 @@ def test_a_lock_that_cannot_be_installed_fails_with_uvs_message_each_time(runnin
             environment(running)
 
 
-def test_another_lock_makes_another_environment(running, somewhere_else, monkeypatch):
+def test_a_different_lock_makes_a_different_environment(running, somewhere_else, monkeypatch):
     monkeypatch.setattr(environments, "REQUIREMENTS", somewhere_else)
     monkeypatch.setattr(environments, "_uv", lambda what, *rest: what == "venv" and Path(rest[-1]).mkdir())
     pythons = []

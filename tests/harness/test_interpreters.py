@@ -266,7 +266,7 @@ def test_interpreters_of_uv_are_found_in_uvs_folder(settings, tmp_path, monkeypa
 
 @pytest.fixture
 def counted(tmp_path):
-    """`counted(name)`: a Python that logs each of its starts, and a function that counts them."""
+    """`counted(name)`: the path of a Python that logs each start, and a function that counts the starts."""
 
     def make(name):
         path = program(tmp_path / name, f'#!/bin/sh\necho asked >> "$0.asked"\nexec "{base_python()}" "$@"\n')
@@ -287,7 +287,7 @@ def test_a_second_list_asks_only_programs_that_failed(counted, candidates):
     assert len(Path(f"{broken}.asked").read_text().split()) == 2
 
 
-def test_without_remembered_programs_are_asked_again(counted, candidates):
+def test_programs_are_asked_again_unless_answers_are_remembered(counted, candidates):
     python, times = counted("python3")
     candidates(python)
     assert discover() == discover() == discover(remembered=True)

@@ -107,7 +107,7 @@ def test_a_stretch_from_an_earlier_block_is_used_again(job, reference):
 
 @pytest.mark.parametrize("part", ["losses", "gradients", "parameters"])
 def test_a_result_that_differs_in_the_last_bit_has_no_speed(part, job, reference):
-    """The changed evidence is of two steps, between two updates; the job allows no longer stretch."""
+    """The changed evidence is that of two steps, between updates. The job allows no stretch longer than that."""
     found = Witness(reference).evidence("2")
     numbers = getattr(found, part)
     index = max(i for i, x in enumerate(numbers) if x)

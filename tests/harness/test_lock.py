@@ -29,7 +29,7 @@ def file(tmp_path, monkeypatch):
 
 @pytest.fixture
 def holder(file):
-    """Another process that has the lock."""
+    """Another process, which holds the lock."""
     process = subprocess.Popen([sys.executable, "-c", HOLDER], stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert process.stdout.readline() == "held\n"
     yield process

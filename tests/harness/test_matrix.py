@@ -63,7 +63,7 @@ def test_published_compares_where_values_are_stored_and_leaves_out_the_jit():
     assert triples(named) == product(names, ["pypy-3.11"], ["digits"])
 
 
-def test_everything_is_everything():
+def test_the_preset_everything_has_every_cell():
     assert triples(cells("everything")) == product(engines.names(), INTERPRETERS, workloads.names())
 
 
@@ -74,7 +74,7 @@ def test_an_engine_that_is_slow_to_compile_runs_if_it_is_named(name):
 
 
 @pytest.mark.parametrize("preset", presets.PRESETS)
-def test_no_cell_comes_twice(preset):
+def test_no_cell_occurs_twice(preset):
     found = cells(preset)
     assert len(found) == len(set(found))
 

@@ -119,7 +119,7 @@ def test_invalid_figures_are_a_failure_that_names_them(misbehaving, name, value,
 
 
 @pytest.mark.parametrize(("answer", "shown"), [("True", "True"), ("''", "''"), ("['no']", "['no']")])
-def test_a_refusal_is_a_reason_or_nothing(misbehaving, answer, shown):
+def test_a_refusal_without_a_reason_is_a_failure(misbehaving, answer, shown):
     reply = misbehaving(f"engine.supports = lambda workload: {answer}").reply
     assert (reply["status"], reply["reason"]) == ("failed", f"tuple: supports() returned {shown}")
 
@@ -139,7 +139,7 @@ def test_an_engine_that_ends_its_process_is_reported(misbehaving, text, said):
     assert said in reply["reason"]
 
 
-def test_an_engine_that_stops_itself_is_out_of_time(misbehaving):
+def test_an_engine_that_stops_itself_times_out(misbehaving):
     stop = "import os, signal; prepared(lambda trainer: os.kill(os.getpid(), signal.SIGSTOP))"
     reply = misbehaving(stop, seconds=4.0).reply
     assert (reply["status"], reply["limit"]) == ("timed-out", "time")
@@ -311,7 +311,7 @@ def test_a_timeout_counts_as_the_time_limit(misbehaving):
     assert (reply["status"], reply["limit"]) == ("timed-out", "time")
 
 
-# Processes that try to stay
+# Processes that try to outlive their worker
 
 
 def is_running(pid):

@@ -448,7 +448,7 @@ def test_a_vouching_that_failed_is_tried_again_when_the_run_is_resumed(tmp_path)
     why = {"status": "failed", "reason": "the worker was ended by SIGSEGV"}
     workers, store = vouched(tmp_path, {("vouch", "tuple"): why})
     assert statuses(store) == {("baseline", 0): "failed"}
-    assert len(workers.jobs) == 1, "vouching was tried once in the first session"
+    assert len(workers.jobs) == 1, "vouching must be tried only once in a session"
     _, store = vouched(tmp_path)
     assert statuses(store) == {("baseline", 0): "measured"}
 
@@ -617,7 +617,7 @@ def shaky(engine, block):
     return [1.0 + 29 * block % 61 / 61] if engine == "tuple" else [1.0]
 
 
-def test_a_cell_that_never_becomes_precise_stops_at_the_most_blocks(tmp_path):
+def test_a_cell_that_never_becomes_precise_stops_at_the_maximum_number_of_blocks(tmp_path):
     workers = Workers(tmp_path)
     workers.seconds = shaky
     _, observer = execute(asking(0.0001, cells=CELLS[:2]), workers, tmp_path)

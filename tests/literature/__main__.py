@@ -1,4 +1,4 @@
-"""Print which program of the literature prints what it must, on each Value class: `python -m tests.literature`.
+"""Print how each program's output compares with the expected one, by Value class: `python -m tests.literature`.
 
     same       the expected output, byte for byte
     doubles    the same numbers, but this engine stores ints as doubles, so 20 prints as 20.0

@@ -1,4 +1,4 @@
-"""The programs of the literature print what they must, on every Value class, and their C computes what Python does."""
+"""The programs of the literature print the expected output on every Value class; their C computes what Python does."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""Variants of a run for tests, with another time, machine or speed. Nothing is timed."""
+"""Variants of a run for tests, with a different time, machine or speed. Nothing is timed."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -64,7 +64,7 @@ def test_no_chart_or_exporter_of_the_project_is_left_out(example_story):
         assert html.drawings(example_story)
 
 
-def test_a_chart_that_can_not_be_drawn_does_not_affect_the_others(example_story, monkeypatch):
+def test_a_chart_that_cannot_be_drawn_does_not_affect_the_others(example_story, monkeypatch):
     whole = html.drawings(example_story)
     broken = charts()[whole[0].name]
     monkeypatch.setattr(broken, "draw", lambda table, axes: 1 / 0)

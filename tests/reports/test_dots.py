@@ -72,7 +72,7 @@ def test_a_speedup_that_may_be_noise_is_not_counted(example):
         ((), "No engine was measured beside baseline on one interpreter"),
     ],
 )
-def test_a_title_fits_few_engines(example, engines, title):
+def test_a_title_is_correct_for_few_engines(example, engines, title):
     drawing = drawn("speedups", rows(example.only(lambda cell: cell.engine in engines)))
     assert drawing.title == title
     assert ("No engine was measured beside" in drawing.svg) == title.startswith("No engine")

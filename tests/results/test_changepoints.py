@@ -61,5 +61,5 @@ def test_noise_of_few_runs_is_estimated_from_their_intervals():
     assert spread(bare(1.0, 9.0)) == UNKNOWN_NOISE
 
 
-def test_identical_runs_have_the_least_noise():
+def test_identical_runs_have_the_minimum_noise():
     assert spread(bare(*[2.0] * 8)) == LEAST_NOISE

@@ -39,7 +39,7 @@ def run(*, machine=HERE, interpreters=(), **settings):
         ({"cores": "4"}, False),
     ],
 )
-def test_another_kernel_does_not_make_another_machine(other, same):
+def test_a_different_kernel_does_not_make_a_different_machine(other, same):
     assert same_machine(HERE, HERE | other) is same
 
 

@@ -91,7 +91,7 @@ def test_no_text_of_a_record_reaches_a_terminal_raw(text):
     shown = TypeAdapter(Text).validate_python(text)
     assert all(character in "\n\t" or character.isprintable() or character.isspace() for character in shown)
     assert not set(shown) & set("\x1b\x9b\r\x08\x7f\u202e\u2028")
-    assert shown.encode() is not None, "it can be written to a file"
+    assert shown.encode() is not None, "the text can't be written to a file"
     assert printable(shown) == shown
     assert not set(TypeAdapter(OneLine).validate_python(text)) & set("\n\t")
 

@@ -129,7 +129,7 @@ def test_the_error_shows_no_escape_sequence(root):
 
 
 def test_a_planted_draft_is_not_followed(root, tmp_path, monkeypatch):
-    """Not even if its name was guessed."""
+    """The link is not followed even if its name was guessed correctly."""
     monkeypatch.setattr(files.secrets, "token_hex", lambda _: "guessed")
     (root / ".guessed.draft").symlink_to(tmp_path / "secret")
     with pytest.raises(OSError, match="File exists"):
@@ -137,7 +137,7 @@ def test_a_planted_draft_is_not_followed(root, tmp_path, monkeypatch):
     assert (tmp_path / "secret").read_text() == "mine"
 
 
-def test_a_file_is_written_with_the_users_own_mask(root):
+def test_a_file_is_written_with_the_users_umask(root):
     mask = os.umask(0o027)
     try:
         write_atomically(root / "run.json", "text")

@@ -95,4 +95,6 @@ def test_a_field_added_since_then_has_a_default():
     before = json.loads(REQUIRED.read_text(encoding="utf-8"))
     added = {name: set(fields) - set(before[name]) for name, fields in required().items() if name in before}
     assert {name: fields for name, fields in added.items() if fields} == {}
-    assert before.keys() <= required().keys(), "a model was renamed: list it under its old name here"
+    assert before.keys() <= required().keys(), (
+        "a model of that release is missing: if it was renamed, list it under its old name in required()"
+    )

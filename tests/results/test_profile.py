@@ -34,7 +34,9 @@ def test_a_profile_survives_a_round_trip(profile):
 def test_an_anatomy_gives_shares_and_the_overhead_of_measuring():
     assert anatomy().part("build", "forward") == pytest.approx(0.4)
     assert anatomy().overhead == pytest.approx(0.25)
-    assert anatomy(plain_step_seconds=0.0).overhead != anatomy(plain_step_seconds=0.0).overhead, "it must be NaN"
+    assert anatomy(plain_step_seconds=0.0).overhead != anatomy(plain_step_seconds=0.0).overhead, (
+        "the overhead must be NaN"
+    )
 
 
 @pytest.mark.parametrize(

@@ -81,17 +81,17 @@ MALFORMED = {
         lzma.compress(b"{}", filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 2**30}]),
         "not an xz file",
     ),
-    "no JSON": (lzma.compress(b"{"), "line 1: the file as a whole"),
-    "no text": (lzma.compress(b"\xff\xfe"), "line 1: the file as a whole"),
+    "not JSON": (lzma.compress(b"{"), "line 1: the file as a whole"),
+    "not text": (lzma.compress(b"\xff\xfe"), "line 1: the file as a whole"),
     "an empty line": (lzma.compress(b"\n"), "line 1: the file as a whole"),
     "nothing": (lzma.compress(b""), "run: "),
-    "no run": (packed(RECORD), "run: "),
+    "without a run": (packed(RECORD), "run: "),
     "text for a time": (packed(RUN, RECORD, altered(step_seconds=["fast"])), "line 3: record.step_seconds.0: "),
     "a path for a name": (packed(RUN, of("../x")), "line 2: record.cell"),
     "a record twice": (packed(RUN, RECORD, RECORD), "the same record twice"),
     "a record of another run": (packed(RUN, of("slots")), "a record belongs to slots"),
     "an unknown line": (packed(RUN, {"more": 1}), "line 2: more: "),
-    "a line of two": (packed({**RUN, **RECORD}), "a line must hold exactly one of run, looker, record"),
+    "two kinds in one line": (packed({**RUN, **RECORD}), "a line must hold exactly one of run, looker, record"),
 }
 
 
@@ -106,7 +106,7 @@ def test_a_malformed_file_is_refused_with_its_name_and_the_cause(tmp_path, what)
     assert first.startswith(f"{file}: ")
     assert said in first
     assert remedy.startswith("  ")
-    assert [path.name for path in tmp_path.iterdir()] == [file.name], "nothing is unpacked to the disk"
+    assert [path.name for path in tmp_path.iterdir()] == [file.name], "something was unpacked to the disk"
 
 
 def test_a_folder_or_a_fifo_is_refused(tmp_path):
@@ -174,7 +174,7 @@ def test_a_process_killed_at_any_step_keeps_the_old_file_or_the_new(tmp_path):
         if os.WIFEXITED(status):
             break
     assert os.WEXITSTATUS(status) == 0
-    assert step > 3, "the hook saw the changes"
+    assert step > 3, "the hook did not see the changes"
 
 
 def test_nothing_is_written_into_a_folder_that_zoomgrad_did_not_make(tmp_path):

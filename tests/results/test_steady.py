@@ -33,14 +33,14 @@ SETTLED = {
 }
 UNSETTLED = {
     "a late change": ([1.0] * 18 + [2.0] * 2, "no steady state"),
-    "never ends falling": ([3 * 0.9**i for i in range(40)], "no steady state"),
+    "keeps falling": ([3 * 0.9**i for i in range(40)], "no steady state"),
     "slower and slower": ([1.1**i for i in range(40)], "no steady state"),
     "back and forth, but slowly": (([1.0] * 5 + [1.5] * 5) * 2, "no steady state"),
-    "two in turn": ([1.0, 1.5] * 10, "cyclic"),
+    "alternating": ([1.0, 1.5] * 10, "cyclic"),
     "a pause every fifth value": ([1.0, 1.0, 1.0, 1.0, 8.0] * 4, "cyclic"),
     "waves": ([1 + 0.3 * math.sin(i * math.pi / 4) for i in range(40)], "cyclic"),
     "back and forth, often": (([1.0] * 5 + [1.5] * 5) * 4, "cyclic"),
-    "a warm-up, then two in turn": ([4.0] * 4 + [1.0, 1.5] * 12, "cyclic"),
+    "a warm-up, then alternating": ([4.0] * 4 + [1.0, 1.5] * 12, "cyclic"),
 }
 
 

@@ -122,7 +122,7 @@ def test_profiles_come_back_with_the_facts_of_all_profiled_engines(store):
     store.write_profile(profile)
     assert store.profiles() == [profile]
     assert list(store.looker.engines) == ["slots", "hoisted"]
-    assert store.run.engines == {}, "the run's own plan does not change"
+    assert store.run.engines == {}, "the run's own plan changed"
 
 
 def test_objects_are_kept_outside_the_run_folder(store, tmp_path, monkeypatch):
@@ -136,7 +136,7 @@ def test_objects_are_kept_outside_the_run_folder(store, tmp_path, monkeypatch):
     assert same_id.objects_folder(CELLS[0]) not in folders
     link = tmp_path / "link"
     link.symlink_to(store.folder)
-    assert Store(link).objects_folder(CELLS[0]) == folders[0], "it is the same run under another path"
+    assert Store(link).objects_folder(CELLS[0]) == folders[0], "the same run got another folder under another path"
     for folder in (*folders, same_id.objects_folder(CELLS[0])):
         folder.mkdir(parents=True)
     store.remove_objects()

@@ -55,7 +55,7 @@ def check(
     ] = None,
     preset: Annotated[
         Optional[str],
-        typer.Option(callback=some_name, help=f"Cells of a new run: {', '.join(presets.PRESETS)}. Default: smoke."),
+        typer.Option(callback=some_name, help=f"Preset of a new run: {', '.join(presets.PRESETS)}. Default: smoke."),
     ] = None,
     engines_: Engines = None,
     workloads_: Workloads = None,
@@ -127,10 +127,13 @@ def _given(options: Mapping[str, object]) -> list[str]:
 
 
 def _refuse_contradictions(run: Optional[str], only: Sequence[str], how: Sequence[str], update: bool) -> None:
-    """Raise Unreadable for options without effect. only: those that choose cells; how: those about measuring."""
+    """Raise Unreadable for options that would have no effect.
+
+    only: given options that choose cells. how: given options about measuring.
+    """
     if run and (only or how):
         raise Unreadable(
-            f"{run} is a finished run, so {', '.join([*only, *how])} can't apply\n"
+            f"{run} is a finished run, so {', '.join([*only, *how])} would have no effect\n"
             "  Leave out these options, or leave out the run to measure a new one."
         )
     if update and only:
@@ -138,11 +141,11 @@ def _refuse_contradictions(run: Optional[str], only: Sequence[str], how: Sequenc
 
 
 def _measured(plan: Plan, gate: Gate, instructions: bool, wait: bool) -> tuple[Store, str]:
-    """Measure a new run, and suspects again. Return its store, and a sentence about the suspects."""
+    """Measure a new run, then remeasure its suspects. Return its store, and a sentence about the suspects."""
     if gate.baseline_run:
         rules.refuse_incomparable(plan.run, gate.baseline_run.run)
     out.print(display.plan_table(plan))
-    out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, plus measuring suspects again", "")
+    out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, plus remeasuring suspected regressions", "")
     with measuring(plan, then=f"zoomgrad check {plan.run.id}", wait=wait) as schedule:
         schedule.execute()
         rerun = settle(schedule, gate)
@@ -177,7 +180,7 @@ def _measured_run(store: Store) -> MeasuredRun:
 
 
 def settle(schedule: Schedule, gate: Gate) -> str:
-    """Double the blocks of suspects until none is left, or until the limit on reruns.
+    """Double the blocks of suspects until none is left, or the limit on reruns is reached.
 
     Returns a sentence about it; empty if nothing was measured again.
     """
@@ -189,11 +192,11 @@ def settle(schedule: Schedule, gate: Gate) -> str:
             added += schedule.add_block(suspects)
         if added == before:
             break
-    return f"Suspects were measured again in {units.count(added, 'more block')}." if added else ""
+    return f"Suspected regressions were measured again in {units.count(added, 'more block')}." if added else ""
 
 
 def _refuse_failed(store: Store) -> None:
-    """Raise Unreadable if a cell failed: in a baseline run, it would never be compared again."""
+    """Raise Unreadable if a cell failed, because later runs of that cell would have nothing to be compared with."""
     failed = [
         cell.key
         for cell, found in outcomes(store.run, store.records()).items()

@@ -1,4 +1,4 @@
-"""`zoomgrad exec`: run a micrograd program in a worker that provides `micrograd` from an engine."""
+"""`zoomgrad exec`: run a micrograd program in a worker whose `micrograd` is an engine's."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from harness.cli.preparing import python_of, with_project
 
 @app.command("exec", context_settings={"allow_interspersed_args": False})
 def exec_(
-    script: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Any micrograd program.")],
+    script: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The micrograd program to run.")],
     arguments: Annotated[Optional[list[str]], typer.Argument(metavar="ARG", help="Arguments of the program.")] = None,
     engine: Engine = "replay",
     replace: Annotated[
-        str, typer.Option(metavar="CLASS", help="Put the engine's Value in place of this class of the program.")
+        str, typer.Option(metavar="CLASS", help="Replace this class of the program with the engine's Value.")
     ] = "",
     interpreter: OnInterpreter = None,
 ) -> None:
-    """Run an unchanged micrograd program on an engine, which takes the place of its `micrograd`."""
+    """Run an unchanged micrograd program on an engine that replaces its `micrograd`."""
     engines.load(engine)
     command = [str(python_of(interpreter)), "-m", "harness.worker.execute", engine, replace]
     command += [str(script), *(arguments or [])]

@@ -50,8 +50,8 @@ def export(
         raise typer.Exit(WRONG_USE) from None
     said = err if path is None else out
     if made.left_out:
-        without = f"{units.count(made.left_out, 'cell')} of the plan left out, because a cell without a result"
-        said.print(f"{without} has no figure; `zoomgrad report` gives the reason", markup=False, soft_wrap=True)
+        without = f"{units.count(made.left_out, 'cell')} of the plan left out: no result"
+        said.print(f"{without} to export; `zoomgrad report` gives the reason", markup=False, soft_wrap=True)
     said.print(exporter.USE.format(path=short(path) if path else "FILE"), markup=False, soft_wrap=True)
 
 

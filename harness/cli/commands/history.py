@@ -35,8 +35,8 @@ def history(
     for line in left_out:
         complain(line)
     if found is None:
-        what = f"{units.count(len(races), 'run')} with speedups, and no cell was measured twice on one machine"
-        needs = "A history needs two runs of a cell: make another with `zoomgrad run`, or name their folder."
+        what = f"{units.count(len(races), 'run')} with speedups, but no cell was measured twice on the same machine"
+        needs = "A history needs two runs of one cell: make another with `zoomgrad run`, or name another folder."
         complain(f"{short(folder)}: {what}\n  {needs}")
         raise typer.Exit(WRONG_USE)
     page = build.write_history(folder, found)

@@ -1,4 +1,4 @@
-"""`zoomgrad list`: print the names that other commands take."""
+"""`zoomgrad list`: print the engines, workloads, interpreters and presets that other commands accept by name."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def noise_(
         Optional[list[str]],
         typer.Argument(metavar="RUN", help="Finished runs of one preset to use. Default: measure new ones."),
     ] = None,
-    preset: Annotated[str, typer.Option(help=f"Cells of new runs: {', '.join(presets.PRESETS)}.")] = "smoke",
+    preset: Annotated[str, typer.Option(help=f"Preset of the new runs: {', '.join(presets.PRESETS)}.")] = "smoke",
     runs: Annotated[int, typer.Option(min=2, help="Number of new runs.")] = 4,
     wait: Wait = False,
 ) -> None:
@@ -38,7 +38,7 @@ def noise_(
         raise Unreadable(f"{error}\n  Make new runs with `zoomgrad noise`.") from error
     path = keep_noise(stores[0].run.preset, floors)
     rows = [(key, f"{100 * floor:.1f} %") for key, floor in sorted(floors.floors.items(), key=lambda item: -item[1])]
-    title = f"noise floor: two runs differ by more in 5 % of cases, from {len(stores)} runs"
+    title = f"noise floor from {len(stores)} runs: two runs of the same code differ by more than this in 5 % of cases"
     out.print(display.table(title, ("cell", "noise floor"), rows), "")
     say_next(f"Stored in {short(path)}, where `zoomgrad check` reads it.")
 

@@ -69,8 +69,8 @@ def profile(
 ) -> None:
     """Show where time and memory go: by stage of a step, by line (Scalene), by function (perf), over time.
 
-    Also shows what the garbage collector, PyPy's JIT and the compilers report about themselves. Never runs beside a
-    timing.
+    Also shows what the garbage collector, PyPy's JIT and the compilers report about themselves. Never runs at the
+    same time as a timed run.
     """
     chosen = names(profilers) or [name for name in PROFILERS if name not in ON_DEMAND]
     for name in chosen:
@@ -93,7 +93,7 @@ def profile(
     out.print(
         f"{units.count(len(todo), 'profile')} of {units.count(len(plan.run.cells), 'cell')}, about {estimate}", ""
     )
-    # Imports pandas and matplotlib, which takes a second that `--help` and a wrong name need not wait for.
+    # Imported late: pandas and matplotlib take a second, which would delay `--help` and the error about a wrong name.
     from reports import build
 
     with alone(wait=wait):
@@ -107,7 +107,7 @@ def profile(
                     progress.show(cell, name, seen)
                     failed = failed or (seen is not None and seen.status in ("failed", "timed-out"))
         except KeyboardInterrupt:
-            say_next("Interrupted. Finished profiles are on disk, but the same command makes all of them again.")
+            say_next("Interrupted. Finished profiles are on disk, but running the command again repeats all of them.")
             raise typer.Exit(INTERRUPTED) from None
     page = build.build(store)
     say_next(f"Open {short(page)}#profiles, and read {short(store.folder / 'analysis.md')}")

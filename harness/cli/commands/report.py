@@ -1,4 +1,4 @@
-"""`zoomgrad report`, and `conclude`, which ends every run with its report and headline."""
+"""`zoomgrad report`, and `conclude`, which writes a report and prints its headline, also for `zoomgrad run`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def report(
         typer.Option(callback=some_name, help="Earlier run to compare speedups with: id, folder or file."),
     ] = None,
     into: Annotated[
-        Optional[Path], typer.Option(file_okay=False, help="Folder for index.html, for example of a web server.")
+        Optional[Path], typer.Option(file_okay=False, help="Folder to write index.html to, e.g. a web server's.")
     ] = None,
 ) -> None:
     """Rebuild a run's report from its records; speedups of further runs appear beside its own."""

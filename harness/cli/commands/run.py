@@ -32,7 +32,7 @@ from harness.plan import planning, presets
 @app.command()
 def run(
     preset: Annotated[
-        str, typer.Option(callback=some_name, help=f"Cells to measure: {', '.join(presets.PRESETS)}.")
+        str, typer.Option(callback=some_name, help=f"Preset to measure: {', '.join(presets.PRESETS)}.")
     ] = "quick",
     engines_: Engines = None,
     workloads_: Workloads = None,
@@ -56,7 +56,7 @@ def run(
     budget: Annotated[
         Optional[float],
         typer.Option(
-            parser=duration, metavar="TIME", help="Leave out the slowest cells to fit into this time, for example 10m."
+            parser=duration, metavar="TIME", help="Leave out the slowest cells to stay within this time, e.g. 10m."
         ),
     ] = None,
     resume: Annotated[
@@ -84,7 +84,7 @@ def run(
         )
     out.print(display.plan_table(plan))
     out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, not counting new environments", "")
-    # Imports pandas and matplotlib, which takes a second that `--help` and a wrong name need not wait for.
+    # Imported late: pandas and matplotlib take a second, which would delay `--help` and the error about a wrong name.
     from harness.cli.commands.report import conclude
 
     with measuring(plan, folder_of(resume) if resume else None, wait=wait) as schedule:

@@ -1,4 +1,4 @@
-"""Anatomy of a step: how long an interpreted engine builds its graph, orders it, computes, updates and frees.
+"""Anatomy of a step: how long an interpreted engine takes to build its graph, order it, compute, update and free.
 
 The trainer's stages are methods, which this module wraps while it times them. It wraps `Value.topo` in the class, to
 separate ordering from the rest of the backward pass. A clock attributes every moment to exactly one part:
@@ -43,7 +43,7 @@ class Open(NamedTuple):
     name: str
     start: float
     counted: float
-    """Seconds that the clock had attributed to all parts by then."""
+    """Seconds that the clock had attributed to all parts by `start`."""
 
 
 NONE = Open("", 0.0, 0.0)
@@ -96,7 +96,7 @@ class Clock:
         self.pauses[part] += seconds
 
     def attributed(self) -> dict[str, float]:
-        """Seconds by part. A part that a late pause made negative becomes 0, at the expense of the collector's."""
+        """Seconds by part. A part that a late pause made negative becomes 0, and the collector's part pays for it."""
         owed = sum(min(0.0, seconds) for seconds in self.seconds.values())
         parts = {part: max(0.0, seconds) for part, seconds in self.seconds.items()}
         return {**parts, "collector": max(0.0, parts["collector"] + owed)}

@@ -2,7 +2,7 @@
 
 `python -m harness.worker.profiling.count JOB` runs alone if the processor counts, else under callgrind. It trains two
 portions of steps, both from step 0. The longer one includes all steps of the shorter one, so the difference of their
-counts is that of the additional steps.
+counts is the count of the additional steps.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ void stop(void) { CALLGRIND_DUMP_STATS; CALLGRIND_STOP_INSTRUMENTATION; }
 
 
 class Callgrind:
-    """Counter of a process that already runs under callgrind. It switches counting on and off by client requests."""
+    """Counter of a process that already runs under callgrind. It switches counting on and off with client requests."""
 
     def __init__(self, requests: Any, dump: str) -> None:
         self._requests = requests
@@ -103,7 +103,8 @@ class Callgrind:
 def inside(dump: str, compiled: str = building.FOLDER_PREFIX) -> float:
     """Inclusive instructions of all calls from other objects into objects with `compiled` in their paths.
 
-    Excludes the Python around them, whose count varies by a percent of a short step with the addresses of its objects.
+    Excludes the Python around them, whose count depends on the addresses of its objects: it varies by a percent of a
+    short step.
     The format is valgrind's cl-format.html: a name is given once, then abbreviated by its number, and a missing `cob`
     means the same object as `ob`.
     """

@@ -85,7 +85,7 @@ def _collector_of_cpython(readings: Readings, trainer: Trainer) -> Iterator[None
 
 
 def _blocks_left(trainer: Trainer) -> int:
-    """Memory blocks that a step leaves to the collector. The step before it makes one-off allocations."""
+    """Memory blocks that a step leaves to the collector. An uncounted step before it makes the one-off allocations."""
     trainer.train(1)
     gc.collect()
     gc.disable()

@@ -17,9 +17,8 @@ from harness.worker.profiling.introspection import Readings, Subject
 SAMPLE_SECONDS = 0.01
 INTERVALS = 150
 ENOUGH_STEPS, LONGEST = 24, 4.0
-"""Least number of steps, and limit on extending the training for them, as a multiple of its time. In the first steps
-the heap has not yet grown to its working size.
-"""
+"""Least number of steps, and how long the training may be extended to reach it, as a multiple of its planned time. In
+the first steps the heap has not yet grown to its working size."""
 STATM = Path("/proc/self/statm")
 
 Point = tuple[float, int]

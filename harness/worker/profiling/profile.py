@@ -53,7 +53,7 @@ class Work(NamedTuple):
 
 
 def profile(job: ProfileJob) -> ProfileReply:
-    """Prepare the engine, and train for the job's time under its probe. Tells an outside profiler when to begin."""
+    """Prepare the engine, and train for the job's time under its probe. Switches an outside profiler on and off."""
     engine, workload, refusal = ready(job["engine"], job["workload"])
     if refusal:
         return {"status": "skipped", "reason": refusal, "remedy": "Choose another engine."}
@@ -97,7 +97,7 @@ def exercise(
 
 @contextmanager
 def _observed() -> Iterator[None]:
-    """Switch an outside profiler on for the block, so that it does not see imports, as long as a short training."""
+    """Switch an outside profiler on for the block. It must not see imports, which take as long as a short training."""
     scalene: Any = importlib.import_module("scalene.scalene_profiler") if "scalene" in sys.modules else None
     control = os.environ.get("ZOOMGRAD_PERF_CONTROL")
     with open(control, "w", encoding="ascii") if control else nullcontext() as perf:  # noqa: PTH123  (a pipe)

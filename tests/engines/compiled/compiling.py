@@ -162,7 +162,7 @@ def set_leaves(found, numbers):
 
 
 def difference(found, numbers, expected):
-    """Return text on where the program's results differ from the expected Outcome; empty if nowhere."""
+    """Describe where the program's results differ from the expected Outcome; return an empty text if nowhere."""
     program = found.program
     set_leaves(found, numbers)
     program.zero_grad()
@@ -179,7 +179,7 @@ def difference(found, numbers, expected):
 
 
 def training_difference(found, numbers, rows, expected, rates, batch):
-    """Return text on where the results of training differ, over as many steps as the reference took."""
+    """Describe where the results of training differ, over as many steps as the reference took."""
     program = found.program
     set_leaves(found, numbers)
     program.reset()

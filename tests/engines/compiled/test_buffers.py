@@ -83,7 +83,7 @@ def test_a_programs_buffer_keeps_its_length(program, name, how):
 
 
 @pytest.mark.parametrize("name", ["inputs", "outputs", "parameters", "gradients"])
-def test_a_base_class_method_can_not_resize_it_unnoticed(program, name):
+def test_a_base_class_method_cannot_resize_it_unnoticed(program, name):
     """On PyPy an export does not pin the array, so the next call that uses it raises."""
     buffer = getattr(program, name)
     if PINS:
@@ -145,7 +145,7 @@ def test_a_replaced_buffer_is_released(program):
 
 @only_where_exports_pin
 @pytest.mark.parametrize("name", ["parameters", "gradients"])
-def test_the_owner_of_the_memory_can_not_release_it(program, name):
+def test_the_owner_of_the_memory_cannot_release_it(program, name):
     raw, mapped = bytearray(16), mmap.mmap(-1, mmap.PAGESIZE)
     view = memoryview(raw).cast("d")
     with memoryview(mapped) as whole:
@@ -195,7 +195,7 @@ def test_a_ctypes_array_is_refused(program):
     assert computes(program)
 
 
-def test_numpy(program):
+def test_numpy_arrays_are_used_in_place_or_refused(program):
     np = pytest.importorskip("numpy")
     refused = {
         "reversed": (np.zeros(2)[::-1], TypeError),

@@ -257,7 +257,7 @@ def test_the_code_stays_within_its_buffers(tmp_path, sanitizing, form):
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="ascii")
     subprocess.run([*sanitizing, *toolchains.STRICT, *files, "-lm", "-o", "main"], cwd=tmp_path, check=True)
-    environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0", "LC_ALL": "C"}  # leaks need ptrace
+    environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0", "LC_ALL": "C"}  # the leak detector needs ptrace
     result = subprocess.run([str(tmp_path / "main")], capture_output=True, text=True, check=False, env=environment)
     assert (result.returncode, result.stderr) == (0, "")
     done, *numbers = result.stdout.split()

@@ -37,9 +37,9 @@ def network(hidden=3):
     return tape_of(squared_error([model(inputs[:2])], inputs[2:]), inputs, model.parameters())
 
 
-def test_a_network_has_a_sum_per_weight_each_way():
-    """Forward, the products of 9 weights and the target's each join a sum. Backward, the adjoints of the 9 weights do,
-    and those of the 4 biases, which other adjoints also read."""
+def test_a_network_has_a_fusable_sum_per_weight_in_each_pass():
+    """Forward, a sum adds the product of each of 9 weights, and one the target's. Backward, a sum adds the adjoint of
+    each of the 9 weights and 4 biases; other adjoints also read those of the biases."""
     assert fusable(lower(network())) == Fusable(10, 13, forward_alone=10, backward_alone=9)
 
 
@@ -53,7 +53,7 @@ def test_the_published_engine_counts_its_own_form(name):
     tape = network()
     assert engines.load(name).fusable(tape) == fusable_as_published(tape)
     assert engines.load("rerolled-clang").fusable(tape) == fusable(lower(tape)), (
-        "recovered loops count as the straight-line code they replace"
+        "recovered loops must count as the straight-line code that they replace"
     )
 
 

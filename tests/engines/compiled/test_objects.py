@@ -139,7 +139,7 @@ def test_a_file_in_place_of_the_folder_disables_the_cache(folder, built):
         keep(built, folder, "key")
 
 
-# --- wrong files in its place ------------------------------------------------------------------------------------
+# --- wrong files in place of an object ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("length", [0, 1, 64, 65, 66, 73])
@@ -173,7 +173,7 @@ def test_an_object_that_grew(folder, built):
     refused(folder, "its bytes do not match its hash")
 
 
-def test_a_link(tmp_path, folder, built):
+def test_an_object_that_is_a_link(tmp_path, folder, built):
     keep(built, folder, "key")
     path = folder / "key.object"
     path.rename(tmp_path / "elsewhere")
@@ -183,7 +183,7 @@ def test_a_link(tmp_path, folder, built):
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666, 0o777])
-def test_one_that_others_may_write(folder, built, mode):
+def test_an_object_that_others_may_write(folder, built, mode):
     keep(built, folder, "key")
     (folder / "key.object").chmod(mode)
     refused(folder, "another user owns it or may write to it")
@@ -216,7 +216,7 @@ def test_a_folder_in_place_of_the_object_stays_unused(folder, built):
         assert content(folder) is None
     with pytest.warns(UserWarning, match="could not be kept"):
         keep(built, folder, "key")
-    assert names(folder) == ["key.object"], "no draft is left"
+    assert names(folder) == ["key.object"], "a draft was left behind"
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EDQUOT])

@@ -100,27 +100,27 @@ def test_an_added_op_runs_on_every_engine(sine, name):
 
 WRONG = {
     "swapped": Op("*", A * B, (A * G, B * G)),
-    "the left one is lost": Op("*", A * B, (G * 0.0, A * G)),
-    "the right one is lost": Op("*", A * B, (B * G, G * 0.0)),
-    "another forward": Op("*", A * B + 1e-12, (B * G, A * G)),
+    "the left gradient is lost": Op("*", A * B, (G * 0.0, A * G)),
+    "the right gradient is lost": Op("*", A * B, (B * G, G * 0.0)),
+    "a wrong forward pass": Op("*", A * B + 1e-12, (B * G, A * G)),
 }
 
 
 @pytest.mark.parametrize("wrong", WRONG)
 @pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
-def test_the_suite_sees_a_wrong_product(monkeypatch, name, wrong):
+def test_the_suite_catches_a_wrong_product(monkeypatch, name, wrong):
     """Mutation: both the comparison with the reference and finite differences must notice."""
     engine = usable(name)
     monkeypatch.setitem(OPS, "*", WRONG[wrong])
     graph, kinds = classifier()
     found = compiled(engine, graph, kinds, graph.numbers)
     assert difference(found, graph.numbers, reference(graph, graph.numbers))
-    if wrong != "another forward":  # its gradients are right for its forward pass
+    if wrong != "a wrong forward pass":  # its gradients are the derivatives of that pass
         assert max(gradient_errors(found.program)) > 1e-3
 
 
 @pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
-def test_the_suite_sees_a_gradient_computed_in_another_order(monkeypatch, name):
+def test_the_suite_catches_a_gradient_computed_in_a_different_order(monkeypatch, name):
     """Mutation: g - out * (out * g) is equal on paper, so finite differences pass, but the last bits differ."""
     engine = usable(name)
     out = call("tanh", A)

@@ -50,7 +50,7 @@ def test_a_step_by_hand(program):
     program.backward()
     assert list(program.gradients) == [-16.0, -32.0]
     program.backward()
-    assert list(program.gradients) == [-32.0, -64.0], "gradients add up"
+    assert list(program.gradients) == [-32.0, -64.0], "the second backward pass did not add to the gradients"
     program.update(0.25, 2)
     assert state(program) == ([4.5, 7.0], [0.0, 0.0])
 
@@ -386,7 +386,7 @@ def test_a_schedule_is_called_once_per_update(engine):
     assert list(losses) == [1.0, 1.0, 0.0, 0.0, -0.5, -0.5, -0.75]
     assert list(program.gradients) == [1.0]
     program.train(doubles(1.0), rate=rate, batch=2, steps=1)
-    assert asked == [0, 1, 2, 0], "each call counts its own updates"
+    assert asked == [0, 1, 2, 0], "the second call did not count its own updates"
     assert state(program) == ([-1.75], [0.0])
 
 
@@ -425,7 +425,7 @@ def test_a_domain_error_in_the_forward_pass_ends_training(engine):
     assert state(program) == ([1.0], [0.0])
 
 
-def test_an_update_that_overflows_shows_in_the_next_loss(engine):
+def test_an_update_that_overflows_makes_the_next_loss_non_finite(engine):
     program = sum_of(engine)
     with pytest.raises(NonFiniteLoss) as error:
         program.train(doubles(1e300), rate=1e300, steps=3)

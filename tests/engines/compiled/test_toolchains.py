@@ -69,10 +69,10 @@ def test_no_compiler_on_path(path, name):
     assert f"apt install {name}`" in error.value.remedy
 
 
-def test_the_newest_unless_one_is_named(path):
+def test_the_newest_compiler_is_taken_unless_a_version_is_named(path):
     for name, version in (("clang", "14.0.6"), ("clang-14", "14.0.6"), ("clang-9", "9.0.1"), ("clang-19", "19.1.7")):
         path(name, CLANG.format(version))
-    assert find("clang").version == "19.1.7", "as numbers: 19 is newer than 9"
+    assert find("clang").version == "19.1.7", "versions must be compared as numbers: 19 is newer than 9"
     assert find("clang-9").version == "9.0.1"
     assert Path(find("clang-14").command[0]).name == "clang", (
         "of two compilers with the same version, the first should be taken"
@@ -119,7 +119,7 @@ def test_a_compiler_without_a_version_is_ignored(path):
         find("clang")
 
 
-def test_tcc_is_asked_with_v(path):
+def test_tcc_is_asked_for_its_version_with_v(path):
     script(Path(os.environ["PATH"]) / "tcc", f'[ "$1" = -v ] && echo "{TCC.format("0.9.27")}"')
     assert find("tcc").version == "0.9.27"
     assert "-nostdlib" in find("tcc").link_flags
@@ -299,7 +299,7 @@ def test_a_compiler_that_needs_too_much_memory(tmp_path, compiler):
     assert "wrote no object" in failure(compiler(text), most_bytes=2 << 30)
 
 
-def test_a_compiler_that_can_not_be_started(tmp_path):
+def test_a_compiler_that_cannot_be_started(tmp_path):
     message = failure(Toolchain("gcc", (str(tmp_path / "nowhere"),), "1.0"))
     assert message.startswith("the compiler did not start: ")
     assert "zoomgrad doctor" in message
@@ -485,7 +485,7 @@ def test_a_compiler_inherits_no_variable_that_changes_its_output(compiler, monke
     assert f"TMPDIR={built.path.parent}" in lines
 
 
-def test_a_header_of_cpath_does_not_get_in(tmp_path, monkeypatch):
+def test_a_header_on_cpath_is_not_included(tmp_path, monkeypatch):
     tool = find(usable("gcc-O0").compiler)
     (tmp_path / "math.h").write_text("#error a stranger's header\n")
     monkeypatch.setenv("CPATH", str(tmp_path))
@@ -612,7 +612,7 @@ def test_control_characters_of_a_compiler_do_not_reach_the_terminal(compiler):
     assert "news" in message
 
 
-def test_an_object_that_can_not_be_loaded_is_a_failed_build(compiler):
+def test_an_object_that_cannot_be_loaded_is_a_failed_build(compiler):
     with pytest.raises(BuildFailed, match="the object can't be loaded"), building.loading():
         raise OSError("failed to map segment from shared object")
 

@@ -116,7 +116,7 @@ def test_rows_that_only_outputs_need_come_after_the_loss():
         "loss %2",
         "outputs %4 %2 %0",
     ]
-    assert (tape.inputs, tape.parameters) == (3, 0), "an unused input counts, but has no row"
+    assert (tape.inputs, tape.parameters) == (3, 0), "an unused input must count, but have no row"
 
 
 def test_a_chain_of_100_000_rows():
@@ -164,7 +164,7 @@ def test_linearizing_twice_gives_the_same_tape():
 
 
 def clean(*roots):
-    """Whether no Value below these roots still stores a row."""
+    """Whether all Values below these roots have dropped their row."""
     return all(v._row == -1 for root in roots for v in _below(root))
 
 
@@ -256,8 +256,8 @@ BROKEN = {
     "an operand comes later": ([X, ("+", 0, 2, None), P, ("*", 1, 2, None)], r"%1 \(\+.*does not come before it"),
     "its own operand": ([X, ("+", 0, 1, None)], r"%1 .*does not come before it"),
     "one operand too few": ([X, ("+", 0, -1, None)], r"%1 .*'\+' takes 2 operands"),
-    "the left one is missing": ([X, ("ReLU", -1, 0, None)], r"%1 .*'ReLU' takes 1 operands"),
-    "one too many": ([X, ("ReLU", 0, 0, None)], r"%1 .*'ReLU' takes 1 operands"),
+    "the left operand is missing": ([X, ("ReLU", -1, 0, None)], r"%1 .*'ReLU' takes 1 operands"),
+    "one operand too many": ([X, ("ReLU", 0, 0, None)], r"%1 .*'ReLU' takes 1 operands"),
     "a leaf with an operand": ([X, ("input", 0, -1, 0)], r"%1 .*'input' takes 0 operands"),
     "no such op": ([X, ("sine", 0, -1, None)], r"%1 .*there is no op 'sine'"),
     "a power without a number": ([X, ("**", 0, -1, None)], r"%1 .*'\*\*' takes a number"),
@@ -266,7 +266,7 @@ BROKEN = {
     "no such input": ([("input", -1, -1, 1)], r"%0 .*there are only 1"),
     "no such parameter": ([("parameter", -1, -1, -1)], r"%0 .*there are only 1"),
     "an infinite constant": ([X, ("constant", -1, -1, float("inf")), ("+", 0, 1, None)], r"%1 .*must be finite"),
-    "a constant that is no number": ([("constant", -1, -1, float("nan"))], r"%0 .*must be finite"),
+    "a constant that is NaN": ([("constant", -1, -1, float("nan"))], r"%0 .*must be finite"),
     "an infinite exponent": ([X, ("**", 0, -1, float("inf"))], r"%1 .*must be finite"),
     "a dangling row": ([X, TWO, ("*", 0, 0, None)], r"%1 \(constant.*nothing reads it"),
 }

@@ -240,7 +240,7 @@ def test_training_ends_at_a_non_finite_loss(name, bad, batch, loss):
 
 
 SECOND_NEURON = [0.5, 0.25, 0.0]
-"""Parameters of the second hidden neuron, which does not matter: micrograd's layers can't have just one neuron."""
+"""Parameters of a second hidden neuron, needed only because a layer of one neuron gives a Value, not a list."""
 
 
 @pytest.mark.parametrize("batch", [1, 2])
@@ -290,7 +290,7 @@ def test_an_infinite_input_of_a_dead_neuron(name, batch):
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_of_equal_outputs_the_last_one_is_the_peak(name):
+def test_the_last_of_equal_outputs_is_the_peak(name):
     biases = (0.3, 0.3, -1.7, 0.3)
     parameters = [*SECOND_NEURON * 2, *(x for bias in biases for x in (0.0, 0.0, bias))]
     for labels in itertools.permutations([1.0, 0.0, 0.0, 0.0]):
@@ -352,7 +352,7 @@ def test_random_networks(name, loss):
 
 @dataclass
 class Unlike:
-    """A workload with another network, which the engine may not support."""
+    """A workload with a different network, which the engine may not support."""
 
     network: Optional[Network]
     name = "unlike"

@@ -192,12 +192,12 @@ def network(rng, depth, largest, plain):
 
     def build(Value, leaves):
         x, targets, p = leaves[:features], leaves[features:columns], leaves[columns:]
-        # These first Values depend on parameters only. As lanes, there are more of them than of any layer.
+        # These outputs depend on parameters only. As lanes of one loop, they outnumber the neurons of any layer.
         seen = [v * 2.0 for v in p] if also == "parameters" else []
         total = Value(0.0)
         for sample in range(samples):
             state = row = x[sample * inputs : (sample + 1) * inputs]
-            if inputs_too == "shifted":  # by parameters with gradient sums of their own
+            if inputs_too == "shifted":  # by parameters that are in no layer, so their gradients are separate sums
                 state = [v + by for v, by in zip(row, p[made:])]
             for neurons in layers:
                 state = [neuron(p, state) for neuron in neurons]

@@ -67,7 +67,7 @@ def test_the_c_stays_within_its_buffers(tmp_path, monkeypatch, sanitizing, name,
         (tmp_path / name).write_text(text, encoding="ascii")
     command = [*sanitizing, *toolchains.STRICT, f"-I{FOLDER}", "-Wno-psabi", *files, "-lm", "-o", "main"]
     subprocess.run(command, cwd=tmp_path, check=True)
-    environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0", "LC_ALL": "C"}  # leaks need ptrace
+    environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0", "LC_ALL": "C"}  # the leak detector needs ptrace
     result = subprocess.run([str(tmp_path / "main")], capture_output=True, text=True, check=False, env=environment)
     assert (result.returncode, result.stderr) == (0, "")
     done, *numbers = result.stdout.split()

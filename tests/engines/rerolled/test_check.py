@@ -135,27 +135,30 @@ def second_sink(found):
 
 BROKEN_SUMS = {
     "a column too short": (lambda s: replace(s, template=s.template[1:]), "the columns of terms, or those of nodes"),
-    "an owner that is no node": (lambda s: replace(s, owner=changed(s.owner, -1, s.nodes)), r"term \d+ of %\d+: there"),
+    "an owner that is not a node": (
+        lambda s: replace(s, owner=changed(s.owner, -1, s.nodes)),
+        r"term \d+ of %\d+: there",
+    ),
     "terms out of order": (lambda s: replace(s, owner=s.owner[::-1]), r"^term 1 of %\d+ comes after one of %\d+$"),
-    "a slot that is no node": (lambda s: with_slot(s, 3, 0, s.nodes), r"^term 3 of %\d+: not all of \[\d+"),
+    "a slot that is not a node": (lambda s: with_slot(s, 3, 0, s.nodes), r"^term 3 of %\d+: not all of \[\d+"),
     "a leaf with terms": (
         lambda s: replace(s, kind=changed(s.kind, s.owner[0], PARAMETER)),
         r"^term 0 of %\d+, which is a leaf",
     ),
     "no such template": (lambda s: replace(s, template=changed(s.template, 5, 99)), r"^term 5 of %\d+ has no template"),
     "a slot that is empty": (lambda s: with_slot(s, 4, 0, NONE), r"^term 4 of %\d+: its template reads a slot that"),
-    "a slot too many": (lambda s: with_slot(s, 6, 2, 0), r"^term 6 of %\d+ fills a slot that its template does not"),
+    "one slot too many": (lambda s: with_slot(s, 6, 2, 0), r"^term 6 of %\d+ fills a slot that its template does not"),
     "a sum that reads itself": (reads_itself, r"^term \d+ of %(\d+) reads %\1, which does not come before it"),
     "a value that reads the loss": (reads_what_comes_later, r"reads %\d+, which does not come before it"),
     "a value that reads a gradient": (value_reads_a_gradient, r"reads %\d+, which does not come before it"),
     "an operand without terms": (has_no_terms, r"^%\d+ is read but has no terms"),
     "a sink that is read": (sink_is_read, r"^%\d+ is read but is a sink"),
-    "a loss that is no node": (lambda s: replace(s, loss=-1), r"^the loss is %-1, which is not a value"),
+    "a loss that is not a node": (lambda s: replace(s, loss=-1), r"^the loss is %-1, which is not a value"),
     "a loss that is a gradient": (
         lambda s: replace(s, loss=of_kind(s, GRADIENT)[0]),
         r"^the loss is %\d+, which is not a value",
     ),
-    "an output that is none": (
+    "an output that is not a value": (
         lambda s: replace(s, outputs=(s.loss, s.nodes)),
         r"^outputs\[1\] is %\d+, which is not a",
     ),
@@ -220,8 +223,8 @@ def chain_of_max():
 
 BROKEN_GROUPS = {
     "a group that is missing": (lambda groups: groups[1:], r"^%\d+ is in no group"),
-    "a group twice": (lambda groups: [groups[0], *groups], r"^%\d+ is in groups 2 times"),
-    "a lane twice": (
+    "a duplicate group": (lambda groups: [groups[0], *groups], r"^%\d+ is in groups 2 times"),
+    "a duplicate lane": (
         lambda groups: [lanes(groups[0], [0, 0, *range(1, len(groups[0].nodes))]), *groups[1:]],
         "2 times",
     ),
@@ -238,11 +241,11 @@ BROKEN_GROUPS = {
         lambda groups: with_group(groups, last_of(groups, Phase.FORWARD), phase=Phase.BACKWARD),
         r"^group \d+ \(backward\) has sums of another phase",
     ),
-    "other first terms": (
+    "the wrong first terms": (
         lambda groups: with_group(groups, 0, first=groups[0].first + 1),
         r"^group 0 \(forward\): its terms are not those of its sums",
     ),
-    "another number of terms": (
+    "the wrong number of terms": (
         lambda groups: with_group(groups, 0, terms=groups[0].terms - 1),
         r"^group 0 \(forward\): its terms are not those of its sums",
     ),
@@ -336,28 +339,28 @@ BROKEN_LOOPS = {
     ),
     "no terms": (lambda w: with_loop(w, 0, segments=()), r"^loop 0 \(forward\) has no lanes, or no terms"),
     "no lanes": (lambda w: with_loop(w, 0, counts=(0,)), r"^loop 0 \(forward\) has no lanes, or no terms"),
-    "a target of another shape": (
+    "a target of the wrong shape": (
         lambda w: with_loop(w, 0, target=Access(w.loops[0].target.base, (1, 1))),
         r"^loop 0 \(forward\): the strides of its target do not match",
     ),
-    "offsets of another number": (
+    "the wrong number of offsets": (
         lambda w: with_loop(w, 0, target=Access(w.loops[0].target.base, ((0, 1),))),
         r"^loop 0 \(forward\): the strides of its target do not match",
     ),
-    "an operand of another shape": (
+    "an operand of the wrong shape": (
         lambda w: with_operand(w, 0, Access(0, (0, 0))),
         r"^loop 0 \(forward\): segment 0 has an operand whose strides",
     ),
-    "a table of another shape": (with_table, r"^loop 0 \(forward\): segment 0 has an operand whose strides"),
-    "an operand too few": (
+    "a table of the wrong shape": (with_table, r"^loop 0 \(forward\): segment 0 has an operand whose strides"),
+    "one operand too few": (
         lambda w: with_loop(w, 0, segments=(w.loops[0].segments[0]._replace(operands=()),)),
         r"^loop 0 \(forward\): the operands of segment 0 do not match its template",
     ),
-    "an operand out of reach": (
+    "an operand beyond the workspace": (
         lambda w: with_operand(w, 0, Access(w.workspace - 1, (1,))),
         r"^loop 0 \(forward\): operand 0 of segment 0 reaches from \d+ to \d+, of \d+ places",
     ),
-    "an operand before all": (
+    "an operand before the workspace": (
         lambda w: with_operand(w, 0, Access(0, (-1,))),
         r"^loop 0 \(forward\): operand 0 of segment 0 reaches from -\d+ to 0",
     ),
@@ -365,7 +368,7 @@ BROKEN_LOOPS = {
         lambda w: with_operand(w, 0, Access(w.area("v").start - 1, (1,))),
         r"^loop 0 \(forward\): operand 0 of segment 0 reaches from p to v",
     ),
-    "a loss out of reach": (lambda w: replace(w, loss=Access(w.workspace, ())), r"^the loss reaches from"),
+    "a loss beyond the workspace": (lambda w: replace(w, loss=Access(w.workspace, ())), r"^the loss reaches from"),
     "a value among gradients": (
         lambda w: with_target(w, 0, w.area("g").start - w.area("v").start),
         r"^loop 0 \(forward\) writes to g",
@@ -378,7 +381,7 @@ BROKEN_LOOPS = {
         lambda w: with_target(w, sink(w), w.area("p").start - w.area("q").start),
         r"^loop \d+ \(sink\) writes to p",
     ),
-    "a target twice": (
+    "a target written twice": (
         lambda w: with_loop(w, 1, target=w.loops[0].target),
         r"^loop 1 \(forward\) writes a second time to v\[0\]",
     ),
@@ -386,7 +389,7 @@ BROKEN_LOOPS = {
         lambda w: with_loop(w, 0, target=w.loops[0].target._replace(lanes=(0,)), room=w.loops[0].counts[-1]),
         r"^loop 0 \(forward\) writes a second time to v\[0\]",
     ),
-    "a sink of nothing": (
+    "a sink of no parameter": (
         lambda w: with_loop(w, sink(w), target=moved(w.loops[sink(w)].target, 1)),
         r"^loop \d+ \(sink\) (adds to|writes a second time to) q\[\d+\]",
     ),
@@ -404,25 +407,28 @@ BROKEN_LOOPS = {
         lambda w: replace(w, loss=Access(w.area("u").stop - 1, ())),
         r"^the loss or an output reads u\[\d+\] before it is written",
     ),
-    "room for fewer": (lambda w: with_loop(w, 0, room=1), r"^loop 0 \(forward\) has room for 1 of 4 lanes"),
-    "room where others are": (
+    "room for too few lanes": (lambda w: with_loop(w, 0, room=1), r"^loop 0 \(forward\) has room for 1 of 4 lanes"),
+    "room that others use": (
         lambda w: with_loop(w, 0, room=64),
         r"^loop 0 \(forward\) has room in v\[\d+\], which is used",
     ),
-    "room beyond everything": (
+    "room beyond the workspace": (
         lambda w: with_loop(w, 0, room=w.workspace),
         r"^loop 0 \(forward\) has room beyond the workspace",
     ),
-    "room between the lanes": (
+    "room with gaps between the lanes": (
         lambda w: with_loop(w, 0, target=w.loops[0].target._replace(lanes=(2,)), room=8),
         r"^loop 0 \(forward\) has room, but its lanes are not contiguous",
     ),
-    "a parameter elsewhere": (
+    "a parameter outside p": (
         lambda w: with_copy(w, place=moved(w.copies[0].place, -w.area("p").start)),
         r"^parameter \d+ is at \d+, not in p",
     ),
     "no such parameter": (lambda w: replace(w, parameters=5), r"^there is no parameter \d+ to copy"),
-    "a parameter twice": (lambda w: replace(w, copies=[*w.copies, w.copies[0]]), r"^parameter \d+ has a second place"),
+    "a parameter in two places": (
+        lambda w: replace(w, copies=[*w.copies, w.copies[0]]),
+        r"^parameter \d+ has a second place",
+    ),
     "two parameters in one place": (
         lambda w: with_copy(w, place=w.copies[1].place, parameter=w.copies[0].parameter, counts=w.copies[1].counts),
         r"^parameter \d+ (shares its place with another one|has a second place)",

@@ -48,7 +48,7 @@ FOUND = {
         [Nest(0, (2, 3, 2, 4), ((7,), (1000,), (300,), (1,)))],
     ),
     "one before a run": ([90, 0, 1, 2, 3], [Nest(0, (), ()), Nest(1, (4,), ((1,),))]),
-    "one after it": ([0, 1, 2, 3, 90], [Nest(0, (4,), ((1,),)), Nest(4, (), ())]),
+    "one after a run": ([0, 1, 2, 3, 90], [Nest(0, (4,), ((1,),)), Nest(4, (), ())]),
     "two runs": ([0, 1, 2, 3, 10, 20, 30, 40], [Nest(0, (4,), ((1,),)), Nest(4, (4,), ((10,),))]),
 }
 
@@ -130,7 +130,9 @@ def test_offsets_are_listed_where_steps_differ():
     assert strides(np.array(affine(5, (3, 10), (2, 1))), counts) == (10, 1)
     places = [base + step for base in (0, 70, 30) for step in (0, 1)]
     assert strides(np.array(places), counts) == ((0, 70, 30), 1)
-    assert strides(np.array([0, 1, 70, 72, 30, 31]), counts) is None, "the inner step depends on the outer place"
+    assert strides(np.array([0, 1, 70, 72, 30, 31]), counts) is None, (
+        "the inner step depends on the outer place, so there are no strides"
+    )
 
 
 @settings(max_examples=200, deadline=None)

@@ -91,24 +91,24 @@ def found(request):
 
 ROWS = {
     "no zeros": [0.5, -0.25, 0.75, 1.0, -1.5, 0.1, 0.3],
-    "no zeros too": [1.5, 0.25, -0.5, -2.0, 0.125, -0.75, 0.3],
+    "other numbers, no zeros": [1.5, 0.25, -0.5, -2.0, 0.125, -0.75, 0.3],
     "zeros": [0.0, -0.25, 0.0, 0.0, -1.5, 0.0, 0.3],
     "zeros of both signs": [-0.0, -0.25, 0.0, -0.0, 1.5, 0.7, 0.3],
     "all zeros": [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.3],
-    "all but the last": [-0.0, 0.0, -0.0, 0.0, -0.0, 2.0, -0.3],
-    "the smallest": [5e-324, 0.0, -5e-324, 0.0, 1e-310, 0.0, 0.3],
-    "the largest": [1e308, 0.0, -1e308, 0.0, 0.0, 0.0, 0.3],
-    "infinite": [math.inf, 0.0, 1.0, 0.0, -math.inf, 0.0, 0.3],
-    "no number": [math.nan, 0.0, 1.0, 0.0, 0.5, 0.0, 0.3],
+    "zeros except the last": [-0.0, 0.0, -0.0, 0.0, -0.0, 2.0, -0.3],
+    "the smallest numbers": [5e-324, 0.0, -5e-324, 0.0, 1e-310, 0.0, 0.3],
+    "the largest numbers": [1e308, 0.0, -1e308, 0.0, 0.0, 0.0, 0.3],
+    "infinities": [math.inf, 0.0, 1.0, 0.0, -math.inf, 0.0, 0.3],
+    "NaN": [math.nan, 0.0, 1.0, 0.0, 0.5, 0.0, 0.3],
 }
 AT_REST = dict.fromkeys(range(WEIGHTS, WEIGHTS + HIDDEN), 0.0)
 STARTS = {
-    "as usual": start(),
+    "finite weights": start(),
     "an infinite weight": start({0: math.inf}),
     "an input's weights are infinite": start({at: math.inf if at % 4 else -math.inf for at in range(0, WEIGHTS, 6)}),
-    "a weight is no number": start({14: math.nan}),
+    "a weight is NaN": start({14: math.nan}),
     "a weight's square is infinite": start({9: 1e200, 10: -1e200}),
-    "an infinite weight behind": start({WEIGHTS + HIDDEN + 1: math.inf}),
+    "an infinite weight of the output": start({WEIGHTS + HIDDEN + 1: math.inf}),
     "an infinite gradient": start({**AT_REST, WEIGHTS + HIDDEN: 1.7e308}),
 }
 
@@ -136,7 +136,7 @@ def test_training_keeps_the_bits(found, weights, batch):
     for row in ROWS.values():
         agrees(found, STARTS[weights], [row, ROWS["no zeros"], ROWS["zeros"]], [0.1] * 7, batch)
         agrees(found, STARTS[weights], [ROWS["no zeros"], row, ROWS["zeros"]], [0.1] * 7, batch)
-        agrees(found, STARTS[weights], [ROWS["no zeros"], ROWS["no zeros too"], row], [0.1] * 10, batch)
+        agrees(found, STARTS[weights], [ROWS["no zeros"], ROWS["other numbers, no zeros"], row], [0.1] * 10, batch)
 
 
 @pytest.mark.parametrize("batch", [1, 3])
@@ -161,9 +161,9 @@ def test_rows_taken_together_make_weights_infinite(found, batch):
 
 def test_the_network_keeps_its_loss_finite():
     for rate, weights, row in (
-        (1.7e308, "as usual", "the largest"),
+        (1.7e308, "finite weights", "the largest numbers"),
         (0.1, "an infinite weight", "zeros"),
-        (0.1, "as usual", "no number"),
+        (0.1, "finite weights", "NaN"),
         (0.1, "an infinite gradient", "all zeros"),
     ):
         rows = [ROWS[row], ROWS["zeros"]]

@@ -164,9 +164,9 @@ BROKEN = {
     "a lost sink": ("in place", lambda s: without_run(s, "sinks in place"), "it ends without loops"),
     "no update": ("plain", lambda s: without(s, steps.Update()), "a batch ends without an update"),
     "no rate": ("in place", lambda s: without(s, steps.NextRate()), "without"),
-    "in place where a batch has rows": ("in place", in_every_row, "alone"),
+    "in place although a batch has several rows": ("in place", in_every_row, "alone"),
     "an update that waits is lost": ("deferred", never_settled, "leave: an update still waits"),
-    "an update that waits is made twice": (
+    "an update that waits is applied twice": (
         "deferred",
         made_twice,
         "the flag says that an update waits",
@@ -177,7 +177,11 @@ BROKEN = {
     "factors are not checked": ("zeros", lambda s: without(s, steps.CheckFactors()), "factors are not checked"),
     "sums of another row": ("together", without_copies_to("v"), r"reads v\[0\] of another row"),
     "inputs of another row": ("together", without_copies_to("x"), "of another row"),
-    "rows before one that fails": ("together", nothing_for_those_before, "rows before one that fails lose a sink"),
+    "rows before a failing one are lost": (
+        "together",
+        nothing_for_those_before,
+        "rows before one that fails lose a sink",
+    ),
     "no such routine": ("plain", lambda s: without_routine(s, "sinks"), "there is no routine 'sinks'"),
     "weights are measured too early": ("everything", lambda s: unsettled(s), "waits"),
 }

@@ -43,7 +43,7 @@ def nothing_is_too_small():
 
 
 def trained_difference(found, case):
-    """Return text on where training in several calls differs from the reference; empty if nowhere."""
+    """Describe where training in several calls differs from the reference; return an empty text if nowhere."""
     (graph, kinds, _, rows, _, (batch, rates, calls)), program = case, found.program
     expected = train_by_hand(graph, kinds, graph.numbers, rows, rates, batch, sum(calls))
     set_leaves(found, graph.numbers)
@@ -98,7 +98,7 @@ def test_tempting_graphs_keep_the_reference_bits(name, graphs):
 
 
 @pytest.mark.parametrize("graphs", GRAPHS)
-def test_they_keep_them_where_all_hashes_collide(monkeypatch, graphs):
+def test_tempting_graphs_keep_the_bits_if_all_hashes_collide(monkeypatch, graphs):
     monkeypatch.setattr(groups, "_mix", lambda np, key: key * np.uint64(0))
     hunt(usable("rerolled-numpy"), GRAPHS[graphs], 30)
 

@@ -81,7 +81,7 @@ def outputs_of_parameters(Value, leaves):
 
 
 def gated(Value, leaves):
-    """The inputs meet the layer's weights, and further weights outside it."""
+    """The inputs are multiplied by the layer's weights and, outside the layer, by further weights."""
     x, given = leaves[:4], iter(leaves[4:])
     hidden = layer(given, x, 5)
     return [squares(o.tanh() for o in hidden) + sum((w * v).tanh() for w, v in zip(given, x))]
@@ -94,7 +94,7 @@ def skipping_a_layer(Value, leaves):
 
 
 def neighbours(Value, leaves):
-    """The gradient of each parameter is its neighbours, so none may be updated before all gradients are computed."""
+    """The gradient of a parameter is the sum of its neighbours, so all gradients must be computed before any update."""
     x, p = leaves[:2], leaves[2:]
     return [sum(a * b for a, b in zip(p, p[1:])) * x[0] + x[1]]
 

@@ -1,4 +1,4 @@
-"""`harness.worker.measure` with an engine that misbehaves: the job's `misbehaviour` is Python, run before the worker.
+"""`harness.worker.measure` with an engine that misbehaves: the job's `misbehaviour` is Python code to run first.
 
 The code can use `engine`, `job` and `prepared(change)`, which calls `change(trainer)` after the engine has prepared.
 """

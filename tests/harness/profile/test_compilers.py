@@ -88,9 +88,9 @@ Time variable                                   usr           sys          wall 
 def test_gccs_table():
     account = gcc_account(GCC_12)
     assert account.seconds == 0.20
-    assert account.passes["integrated RA"] == 0.04, "the third of four columns is wall time"
+    assert account.passes["integrated RA"] == 0.04, "wall time is in the third of four columns"
     assert account.passes["forward prop"] == 0.03
-    assert account.passes["df live regs"] == 0.0, "this row has processor time only"
+    assert account.passes["df live regs"] == 0.0, "this row has processor time but no wall time"
     assert account.passes["parser function body"] == 0.01
     assert "TOTAL" not in account.passes
 
@@ -173,7 +173,9 @@ def test_an_event_within_one_of_its_own_name():
     events = [event("A", 10, 30), event("A", 0, 100), event("B", 0, 50, thread=2)]
     account = clang_account({"traceEvents": events})
     assert account.passes == {"A": pytest.approx(100e-6), "B": pytest.approx(50e-6)}
-    assert account.seconds == pytest.approx(150e-6), "threads add up, as translation units do"
+    assert account.seconds == pytest.approx(150e-6), (
+        "the times of threads must be added, as those of translation units are"
+    )
 
 
 def test_an_event_may_end_a_microsecond_after_its_parent():
@@ -199,11 +201,11 @@ def test_units_are_added_and_small_passes_are_merged():
     ]
 
 
-def test_nothing_is_left_for_others():
+def test_there_is_no_row_of_others_if_nothing_is_left():
     assert shares([Account(1.0, {"a": 1.0})]) == [{"name": "a", "share": 1.0}]
 
 
-def test_rows_that_were_rounded_up():
+def test_rows_that_were_rounded_up_still_add_up_to_one():
     found = shares([Account(0.02, {"a": 0.02, "b": 0.01})])
     assert sum(row["share"] for row in found) == pytest.approx(1.0)
 
@@ -269,7 +271,7 @@ def test_a_real_compiler(session, engine, workload, well_known):
 
 @pytest.mark.parametrize("engine", ["clang-O1-fma", "clang-O1-published-fma", "gcc-O2-fma", "rerolled-clang-fma"])
 def test_what_a_real_compiler_fuses(session, engine):
-    """At most the allowed number, where an instruction does one operation; and nothing without the flag."""
+    """At most one fused instruction per fusable sum or update, and none without the flag."""
     workload = "mlp-20x9x4"
     found = {}
     for name in (engine, engine.replace("-fma", "")):
@@ -282,7 +284,9 @@ def test_what_a_real_compiler_fuses(session, engine):
             pytest.skip(found[name].fused_reason)
     fused, plain = found.values()
     assert plain.fused_instructions == 0 < fused.fused_instructions
-    assert fused.fusable_forward == plain.fusable_forward == 220, "a product for each weight"
+    assert fused.fusable_forward == plain.fusable_forward == 220, (
+        "there should be one product for each of 216 weights and 4 targets"
+    )
     assert fused.fusable_forward_alone <= fused.fusable_forward
     # The step's sums do not include those of the update.
     updates = fused.fusable_backward if "published" in engine else 2
@@ -343,33 +347,33 @@ def compiler(tmp_path, monkeypatch):
     return make
 
 
-def test_one_that_hangs_is_timed_out(session, compiler):
+def test_a_compiler_that_hangs_is_timed_out(session, compiler):
     calls = compiler("sleep 1000")
     assert refusal(session("gcc-O1", timeout_seconds=0.5)).status == "timed-out"
     assert len(calls()) == 1
 
 
-def test_one_that_fails(session, compiler):
+def test_a_compiler_that_fails(session, compiler):
     compiler("echo no such thing; exit 1")
     failed = refusal(session("gcc-O1"))
     assert failed.status == "failed"
     assert "ended with exit code 1: no such thing" in failed.reason
 
 
-def test_one_that_does_not_know_the_flag(session, compiler):
-    """Clang before version 9."""
+def test_a_compiler_that_does_not_know_the_flag(session, compiler):
+    """Clang did not know it before version 9."""
     compiler("echo \"clang: error: unknown argument: '-ftime-trace'\"; exit 1")
     unknown = refusal(session("clang-O1"))
     assert (unknown.status, unknown.reason) == ("skipped", "clang 1.2.3 does not support -ftime-trace")
 
 
 @pytest.mark.parametrize("engine", ["gcc-O1", "clang-O1"])
-def test_one_that_says_nothing(session, compiler, engine):
+def test_a_compiler_that_prints_nothing(session, compiler, engine):
     compiler("exit 0")
     assert refusal(session(engine)).status == "skipped"
 
 
-def test_one_that_is_faster_than_its_clock(session, compiler):
+def test_a_compiler_that_is_faster_than_its_clock(session, compiler):
     compiler("cat <<'END'\nTime variable  usr  sys  wall  GGC\n TOTAL  :  0.00  0.00  0.00  1k\nEND")
     fast = refusal(session("gcc-O1"))
     assert fast.status == "skipped"
@@ -395,7 +399,7 @@ def test_it_compiles_again_until_the_time_is_up(session, compiler):
     found = profile(session("gcc-O1", seconds=0.5))
     assert found["preparations"] > 1
     assert len(calls()) == found["preparations"] * found["units"]
-    assert found["seconds"] == pytest.approx(found["units"]), "the seconds are of one preparation"
+    assert found["seconds"] == pytest.approx(found["units"]), "the seconds must be those of one preparation"
 
 
 def test_clangs_trace_is_found_next_to_its_object(session, compiler, tmp_path):

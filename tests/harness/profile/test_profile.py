@@ -110,7 +110,7 @@ def test_a_missing_interpreter_is_a_skip(plan, store, running):
     assert {(p.status, p.reason, p.remedy) for p in kept} == {("skipped", "it is not here", "uv python install it")}
 
 
-def test_an_environment_that_can_not_be_made_is_a_failure(plan, store, monkeypatch):
+def test_an_environment_that_cannot_be_made_is_a_failure(plan, store, monkeypatch):
     def refuse(*_, **__):
         raise NoEnvironment("uv pip failed: no network")
 
@@ -156,7 +156,7 @@ def test_a_real_collector(plan, store):
 
 @pytest.fixture(params=["this CPython", "the oldest CPython", "PyPy"])
 def on(request, found, running):
-    """Name of an interpreter; each kind reports its figures in another way."""
+    """Name of an interpreter, one of each kind, because each kind reports its figures differently."""
     cpythons = [i.name for i in found if i.implementation == "cpython" and i.canonical]
     names = {
         "this CPython": running.name,

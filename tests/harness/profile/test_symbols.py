@@ -8,7 +8,7 @@ PYTHON = "libpython3.13.so.1.0"
 
 
 def group(*symbols, lies_in=PYTHON):
-    """Innermost first."""
+    """Return the group of a stack. symbols: its functions, innermost first."""
     return group_of([Frame(symbol, lies_in) for symbol in symbols])
 
 

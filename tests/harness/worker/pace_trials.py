@@ -1,4 +1,4 @@
-"""Which fixed work slows down as the engines do: `python -m tests.harness.worker.pace_trials` prints a table.
+"""Which fixed work slows down in step with the engines: `python -m tests.harness.worker.pace_trials` prints a table.
 
 For a minute, engines and candidate paces take turns in one process. For each candidate, the table has the standard
 deviation of the logarithm of its time, over rounds of some tenths of a second, and that of each engine's time divided

@@ -94,14 +94,14 @@ print(product, type(product).__module__)
 """
 
 
-def test_a_program_with_its_own_value_is_warned_that_the_engine_did_nothing(tmp_path):
+def test_a_warning_says_that_a_program_with_its_own_value_ran_without_the_engine(tmp_path):
     ran = execute("tuple", tmp_path, OWN)
     assert (ran.returncode, ran.stdout) == (0, "own\n<6> __main__\n")
     assert "program.py ended without importing micrograd, so tuple had no effect" in ran.stderr
     assert "`--replace Value`" in ran.stderr
 
 
-def test_the_warning_is_there_even_if_the_program_fails(tmp_path):
+def test_the_warning_is_printed_even_if_the_program_fails(tmp_path):
     ran = execute("tuple", tmp_path, "raise SystemExit(3)")
     assert ran.returncode == 3
     assert "without importing micrograd" in ran.stderr
@@ -132,7 +132,7 @@ def test_a_class_that_cannot_be_replaced_is_refused(tmp_path, name, text, proble
     assert remedy in second
 
 
-def test_a_module_beside_the_program_may_ask_for_ids(tmp_path):
+def test_a_module_beside_the_program_may_use_ids(tmp_path):
     (tmp_path / "mine.py").write_text("def text(v):\n    return v.compile()\n")
     text = "from micrograd.engine import Value\nimport mine\nprint(mine.text(Value(1.5)))"
     assert execute("tuple", tmp_path, text).stdout == "data[0] = 1.5;\n"
@@ -240,7 +240,7 @@ def test_a_constant_that_c_cannot_spell_is_refused(tmp_path):
     assert "there is no C for the constant" in ran.stderr
 
 
-def test_without_ids_a_program_pays_nothing_for_them(tmp_path):
+def test_a_program_that_uses_no_ids_gets_values_without_them(tmp_path):
     text = "from micrograd.engine import Value\nprint(Value.__module__, hasattr(Value(1), '_id'))"
     assert execute("tuple", tmp_path, text.replace("_id", "x")).stdout == "engines.interpreted.tuple False\n"
 

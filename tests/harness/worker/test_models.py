@@ -114,7 +114,7 @@ def test_a_polynomial_computes_each_power_once():
     assert sorted(made) == ["**2", "**2", "**3", "**3", "**4", "**4"]
 
 
-def test_shuffled_is_an_mlp_in_another_order():
+def test_shuffled_is_an_mlp_in_a_different_order():
     """An MLP of its neurons, put back in order, gives the same outputs."""
     shuffled = Shuffled(NN, random.Random(1), shape=(6, 8, 3))
     x = numbers(6, 3)

@@ -37,7 +37,7 @@ def test_it_trains_for_a_while_and_reports_its_steps(job):
     assert reply["status"] == "measured"
     assert reply["steps"] >= 1
     assert reply["seconds"] > 0
-    assert reply["preparations"] == 0, "nothing is compiled"
+    assert reply["preparations"] == 0, "an engine that compiles nothing was prepared again"
     assert reply["pid"] == os.getpid()
     assert all(seconds > 0 for seconds in reply["step_seconds"])
 
@@ -47,7 +47,7 @@ def test_a_compiled_engine_is_prepared_again_for_half_of_the_time(job):
     assert reply["preparations"] >= 1
     assert reply["steps"] >= 1
     readings = worker.profile({**job, "engine": "bytecode", "probe": "collector"})
-    assert readings["preparations"] == 0, "this probe's figures are of training alone"
+    assert readings["preparations"] == 0, "this probe must see training only"
 
 
 def test_the_first_portion_is_one_step():
@@ -171,7 +171,7 @@ def test_slow_steps_are_sampled_for_longer(job):
         assert readings["steps"] == len(trainer.losses) == steps
 
 
-def test_thinned_points_keep_the_teeth_of_a_saw():
+def test_thinned_points_keep_the_peaks_of_a_sawtooth():
     teeth = [(n / 1000, 50 + 100 * (n % 50 == 49)) for n in range(1000)]
     kept = memory.extremes(teeth, 20)
     assert len(kept) <= 42
@@ -190,7 +190,9 @@ def test_closures_leave_their_graph_to_the_collector_and_module_functions_do_not
         for name in ("baseline", "hoisted")
     }
     rows = len(workloads_graph("digits"))
-    assert left["baseline"] > rows, "each Value is in a cycle with its closure"
+    assert left["baseline"] > rows, (
+        "each Value is in a cycle with its closure, so the collector must be left to free it"
+    )
     assert left["hoisted"] < left["baseline"] / 4
 
 

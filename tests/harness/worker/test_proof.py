@@ -41,7 +41,7 @@ def test_a_finite_number_against_a_non_finite_one_is_an_infinite_error():
     assert compare(doubles(1.0), doubles(math.inf))[0] == math.inf
 
 
-def test_another_number_of_losses_is_a_difference():
+def test_a_different_number_of_losses_is_a_difference():
     assert compare(doubles(1.0), doubles(1.0, 2.0)) == (math.inf, "1 losses instead of 2")
 
 
@@ -142,7 +142,7 @@ def changed(folder, name, part, into, *, index=None):
 def test_one_last_bit_is_a_mismatch(witness, tmp_path, name, part):
     index = changed(witness("xor"), name, part, tmp_path)
     with pytest.raises(
-        Mismatch, match=rf"promises identical bits and differs from tuple/here/xor by .*{part}\[{index}\] is "
+        Mismatch, match=rf"promises identical bits, but differs from tuple/here/xor by .*{part}\[{index}\] is "
     ):
         prove("bytecode", "xor", tmp_path, 2)
 
@@ -404,7 +404,7 @@ def test_missing_evidence_is_reported(tmp_path):
         Witness(tmp_path).evidence("8")
 
 
-def test_evidence_of_another_length_is_reported_even_if_its_hash_is_right(tmp_path):
+def test_evidence_of_the_wrong_length_is_reported_even_if_its_hash_is_right(tmp_path):
     write_evidence(tmp_path, [("4", NUMBERS)])
     (tmp_path / "4.doubles").write_bytes(b"x" * 7)
     index = json.loads((tmp_path / "index.json").read_text())

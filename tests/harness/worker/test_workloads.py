@@ -36,7 +36,7 @@ def test_a_row_has_the_features_and_targets_of_its_samples(name):
     if workload.network:
         assert sizes == {(workload.network.shape[0], workload.network.shape[-1])}
     assert workload.samples_per_step * workload.steps_per_epoch == workload.train_rows
-    assert workload.row(workload.steps_per_epoch) == row, "rows wrap around"
+    assert workload.row(workload.steps_per_epoch) == row, "rows do not wrap around"
 
 
 def test_unknown_names_and_shapes_are_refused():
@@ -186,7 +186,7 @@ def test_a_partial_batch_persists_across_calls(engine):
     assert any(parts.gradients())
     parts.train(0)
     parts.train(5)
-    assert not any(parts.gradients()), "an update returns the gradients to zero"
+    assert not any(parts.gradients()), "the update did not return the gradients to zero"
     assert list(parts.parameters()) == pytest.approx(list(whole.parameters()), rel=1e-12)
 
 
@@ -266,7 +266,7 @@ def test_digits_is_learnt_by_a_quarter_of_its_training_set():
 
 
 @pytest.mark.parametrize("name", OFFLINE)
-def test_evaluation_rows_are_held_out_where_there_are_any(name):
+def test_evaluation_rows_are_held_out_if_there_are_any(name):
     workload = workloads.load(name)
     where, rows = workload.evaluation_rows()
     of_digits = workload.reader is digits.load

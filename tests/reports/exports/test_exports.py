@@ -105,7 +105,7 @@ def by_key(example):
 
 
 def no_constant(name):
-    raise AssertionError(f"{name} is no JSON")
+    raise AssertionError(f"{name} is not JSON")
 
 
 def parsed(text):
@@ -166,7 +166,7 @@ def test_csv_has_the_reason_of_a_cell_without_a_result_and_no_number(flaky):
     rows = [row for row in rows if (row["interpreter"], row["workload"]) == ("cpython-3.13", "mnist")]
     assert [row["status"] for row in rows] == ["measured", "measured", "failed"]
     assert [row["step_seconds"] for row in rows] == ["", "", ""]
-    assert rows[2]["reason"] == "'=differs", "a spreadsheet would run the reason as a formula"
+    assert rows[2]["reason"] == "'=differs", "a spreadsheet would run this reason as a formula"
     assert rows[0]["reason"] == "not shown: =differs (in 1 of 3 blocks)"
 
 
@@ -301,7 +301,9 @@ def test_the_bencher_measures_are_columns_of_the_table(example):
 def test_the_github_action_file_follows_the_published_format(example, column, name):
     found = parsed(exported(f"github-action-benchmark{name}", example).content)
     jsonschema.validate(found, CUSTOM)
-    assert len({entry["name"] for entry in found}) == len(found), "the action identifies entries by name"
+    assert len({entry["name"] for entry in found}) == len(found), (
+        "two entries share a name, and the action identifies entries by name"
+    )
     rows = by_key(example)
     entries = {key: entry for entry in found for key, _, of in [entry["name"].partition(" ")] if of == column}
     assert {key: entry["value"] for key, entry in entries.items()} == {

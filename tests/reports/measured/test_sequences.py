@@ -165,7 +165,7 @@ def test_a_loss_that_was_never_finite_has_no_curve(example):
     assert drawn("loss_against_seconds", found[found["engine"] == "tuple"]).title == "No loss was recorded"
 
 
-def test_an_unknown_compile_time_has_no_curve(example):
+def test_an_engine_with_an_unknown_compile_time_has_no_curve(example):
     loaded = changed(trained(example), "clang-O1", phases={}, tape_rows=9)
     assert of(curves(loaded), "clang-O1").empty
 

@@ -49,7 +49,7 @@ def test_a_line_of_equal_totals_goes_through_its_winner_below_the_others(race):
         assert all(row.epoch_seconds >= found.epoch_seconds(row.compile_seconds) for row in race.itertuples())
 
 
-def test_only_known_times_are_traded(example):
+def test_only_rows_with_known_times_are_in_the_trade_off(example):
     assert set(traded(rows(example))["interpreter"]) == {"cpython-3.11", "cpython-3.13"}
     assert traded(rows(example.interrupted(0))).empty
 

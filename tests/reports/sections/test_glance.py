@@ -68,5 +68,5 @@ def test_an_empty_plan_has_no_section(example):
 def test_a_whole_run_has_a_column_for_each_interpreter_with_a_result(example):
     headings, rows = answers(view(example.run, example.records).headline_rows)
     assert headings[0] == "on mnist"
-    assert "pypy-3.9" not in headings, "everything was skipped there"
+    assert "pypy-3.9" not in headings, "there is a column for an interpreter on which everything was skipped"
     assert all(len(row) == len(headings) for row in rows)

@@ -23,7 +23,7 @@ def test_an_engine_that_lacks_a_workload_has_no_mean(example):
     assert sheet.notes == ("Not measured on every workload: local-grads.",)
 
 
-def test_a_mean_lies_between_the_least_and_the_most(example):
+def test_a_mean_is_between_the_smallest_and_the_largest_speedup(example):
     for row in sheets(example)["cpython-3.13"].rows:
         mean, least, most = (float(figure.text.rstrip("×").replace(",", "")) for figure in row[1:])
         assert least <= mean <= most
