@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 from rich.text import Text
 
+from harness.cli.training_plots import Curves, curves_of, lines
 from results import units
 
 if TYPE_CHECKING:  # importing these would more than double the start-up time of `list` and `train`
@@ -22,6 +23,9 @@ if TYPE_CHECKING:  # importing these would more than double the start-up time of
     from results.record import Cell, Record
 
 BARS = "▁▂▃▄▅▆▇█"
+
+SPARKS = 32
+"""Most bars of a training's sparkline."""
 
 PLAIN_SECONDS = 10.0
 """Time between two progress lines of a training without a terminal."""
@@ -155,6 +159,7 @@ class TrainingProgress:
         self._status = console.status("preparing") if console.is_terminal else None
         self._start: dict[str, Any] = {}
         self.ends: list[dict[str, Any]] = []
+        self.curves: list[Curves] = []
         self.failures: list[str] = []
         self._printed_at = time.monotonic()
         if self._status:
@@ -167,8 +172,10 @@ class TrainingProgress:
         elif kind == "failed":
             self.failures.append(event["reason"])
         elif kind == "end":
+            line, curves = end_line(event), curves_of(event)
             self.ends.append(event)
-            self._print(end_line(event))
+            self.curves.append(curves)
+            self._print(line)
         elif kind == "progress":
             steps = event["steps"] - (event["epoch"] - 1) * self._start["steps_per_epoch"]
             line = (
@@ -190,6 +197,12 @@ class TrainingProgress:
     def _print(self, line: str) -> None:
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
+    def plot(self) -> None:
+        """Loss and accuracy over epochs, on a terminal that knows the characters."""
+        if self._console.is_terminal and self._console.encoding.startswith("utf"):
+            for line in lines(self.curves, self._console.width):
+                self._print(line)
+
     def close(self) -> None:
         if self._status:
             self._status.stop()
@@ -199,11 +212,13 @@ def end_line(end: dict[str, Any]) -> str:
     """One line about a finished training: epochs, loss, accuracy, times and loss curve."""
     parts = [f"seed {end['seed']}: {end['epochs']:,} epochs, loss {end['loss']:.4g}"]
     if end["converged"] is not None:
-        parts.append("within the tolerance" if end["converged"] else "tolerance not reached")
+        figure, value = end["figure"]
+        named = f"{figure} {value:.4g}, " if value != end["loss"] else ""
+        parts.append(named + ("within the tolerance" if end["converged"] else "tolerance not reached"))
     parts.append(f"accuracy {end['accuracy']:.2%} on {end['evaluated_on']}")
     seconds = end["train_seconds"]
     parts.append(f"{units.duration(seconds)}, {units.duration(seconds / end['steps'])} per step")
-    return ", ".join(parts) + f"  {sparkline([loss for _, loss in end['curve']])}"
+    return ", ".join(parts) + f"  {sparkline(means([loss for _, loss in end['curve']], SPARKS))}"
 
 
 def distribution_lines(ends: Sequence[dict[str, Any]]) -> list[str]:
@@ -219,6 +234,12 @@ def distribution_lines(ends: Sequence[dict[str, Any]]) -> list[str]:
         low, middle, high = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
         lines.append(f"{name}: median {middle:.4g}, quartiles {low:.4g} to {high:.4g}, n = {len(values)}")
     return lines
+
+
+def means(values: Sequence[float], most: int) -> list[float]:
+    """At most that many means of neighbours, in order."""
+    ends = sorted({round(len(values) * (index + 1) / most) for index in range(most)} - {0})
+    return [statistics.fmean(values[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def sparkline(values: Sequence[float]) -> str:

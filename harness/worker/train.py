@@ -18,11 +18,15 @@ from typing import Any, Optional, TypedDict
 import datasets
 import engines
 from datasets.idx import CorruptData
-from engines import NonFiniteLoss, Unavailable
+from engines import NonFiniteLoss, Unavailable, UnknownName
 from engines.api import Trainer
-from harness.worker.job import ready
+from engines.domain import DOMAIN_ERRORS, tell_domain_error
+from harness import workloads
+from harness.worker.figures import refusal
 from harness.worker.lifeline import end_with_the_harness
 from harness.workloads import Workload
+from harness.workloads.changes import WrongChange, changed, fresh
+from harness.workloads.workload import forget_data
 
 REPORT_SECONDS = 0.2
 """Approximate interval of progress events, which come only between steps."""
@@ -33,47 +37,82 @@ LIVE_ROWS = 100
 LIVE_SHARE = 0.1
 """Approximate limit of the live accuracy's time, as a share of the training time, which excludes it."""
 
-CURVE_POINTS = 32
+FREE_SECONDS = 1.0
+"""The accuracies between epochs may take this time beyond that share, so that a short training has a curve too."""
+
+LOSS_POINTS, ACCURACY_POINTS = 256, 64
+"""Most points of the curves."""
+
+SHORT_POINTS = 16
+"""About as many points has the loss of a training of fewer epochs: several for each epoch."""
 
 
-class Settings(TypedDict):
-    """Settings of a training."""
+class Settings(TypedDict, total=False):
+    """Settings of a training. What is absent or None is as the workload has it."""
 
     engine: str
     workload: str
     epochs: Optional[int]
-    """Most epochs; None for the workload's number."""
+    """Most epochs."""
     tolerance: Optional[float]
-    """Stop when an epoch's mean loss is below this; None for the workload's tolerance, if it has one."""
+    """Stop once the figure of the workload's stopping rule reaches this."""
+    rate: Optional[float]
+    batch: Optional[int]
+    loss: Optional[str]
+    activation: Optional[str]
+    shape: Optional[str]
+    """Sizes of the layers, as in `784x50x10`."""
     repeats: int
-    """Number of trainings from different starting parameters: seeds count up from the workload's."""
+    """Number of trainings from different starting parameters: seeds count up from the workload's. One if absent."""
+    fresh_data: bool
+    """Whether each training draws its data from its seed."""
 
 
 Event = dict[str, Any]
 
 
+def task(settings: Settings, repeat: int = 0) -> Workload:
+    """The workload of that repeat. Raises UnknownName and WrongChange."""
+    workload = changed(workloads.load(settings["workload"]), settings)
+    workload = replace(workload, seed=workload.seed + repeat)
+    return fresh(workload) if settings.get("fresh_data") else workload
+
+
 def train(settings: Settings) -> Iterator[Event]:
-    """Yield the events of all repeats. Raises UnknownName, Unavailable and datasets.Unavailable before the first."""
-    engine, workload, refusal = ready(settings["engine"], settings["workload"])
-    workload.evaluation_rows()  # raise for missing data now, not after an epoch
-    if refusal:
-        raise Unavailable(refusal, "Choose another engine from `zoomgrad list`.")
-    for repeat in range(settings["repeats"]):
-        yield from _train_once(engine, replace(workload, seed=workload.seed + repeat), settings)
+    """Yield the events of all repeats.
+
+    Raises UnknownName, WrongChange, Unavailable and datasets.Unavailable before the first.
+    """
+    first = task(settings)
+    engine = runnable(settings["engine"], first)
+    first.evaluation_rows()  # raise for missing data now, not after an epoch
+    for repeat in range(settings.get("repeats", 1)):
+        yield from _train_once(engine, task(settings, repeat))
+        if settings.get("fresh_data"):
+            forget_data()
 
 
-def _train_once(engine: engines.Engine, workload: Workload, settings: Settings) -> Iterator[Event]:
-    tolerance = workload.tolerance if settings["tolerance"] is None else settings["tolerance"]
-    epochs = workload.epochs if settings["epochs"] is None else settings["epochs"]
-    steps_per_epoch = workload.steps_per_epoch
+def runnable(name: str, workload: Workload) -> engines.Engine:
+    """The engine of that name, which can run that workload. Raises UnknownName, Unavailable and Misbehaved."""
+    engine = engines.load(name)
+    engine.check()
+    reason = refusal(engine, workload)
+    if reason:
+        raise Unavailable(f"{name} can't run this: {reason}", "Choose another engine from `zoomgrad list`.")
+    return engine
+
+
+def _train_once(engine: engines.Engine, workload: Workload) -> Iterator[Event]:
+    tolerance, epochs, steps_per_epoch = workload.tolerance, workload.epochs, workload.steps_per_epoch
+    stopping = workload.stopping
     yield {"event": "start", "seed": workload.seed, "epochs": epochs, "steps_per_epoch": steps_per_epoch}
     start = perf_counter()
     trainer = engine.prepare(workload)
     prepare_seconds = perf_counter() - start
     live = _Live(trainer, workload)
-    converged, epoch, loss, accuracy = False, 0, math.nan, None
+    converged, ended, epoch, loss, figure = False, False, 0, math.nan, math.nan
     try:
-        while epoch < epochs and not converged:
+        while not ended:
             epoch += 1
             for seconds in _portions(trainer, steps_per_epoch):
                 live.trained(seconds)
@@ -87,18 +126,23 @@ def _train_once(engine: engines.Engine, workload: Workload, settings: Settings) 
                         "accuracy_rows": LIVE_ROWS,
                     }
             loss = math.fsum(trainer.losses[-steps_per_epoch:]) / steps_per_epoch
-            converged = tolerance is not None and loss < tolerance
-            accuracy = None
+            figure = stopping.measure(loss, workload.samples_per_step)
+            converged = tolerance is not None and stopping.reached(figure, tolerance)
+            ended = converged or epoch == epochs
+            losses = trainer.losses
+            if ended and stopping.before_update:
+                _undo_update(trainer, workload, len(losses) - 1)
             # An epoch of a tour is one short step: printing ten thousand lines a second would take most of the time.
             if live.due_for_epoch():
-                accuracy = workload.accuracy(trainer.predict)
                 yield {
                     "event": "epoch",
                     "epoch": epoch,
                     "loss": loss,
-                    "accuracy": accuracy,
+                    "accuracy": live.evaluated(epoch),
                     "train_seconds": live.train_seconds,
                 }
+            elif ended or live.due_for_curve(epoch):
+                live.evaluated(epoch)
     except NonFiniteLoss as error:
         yield {"event": "failed", "reason": f"seed {workload.seed}: {error}"}
         return
@@ -108,13 +152,26 @@ def _train_once(engine: engines.Engine, workload: Workload, settings: Settings) 
         "epochs": epoch,
         "converged": None if tolerance is None else converged,
         "loss": loss,
-        "curve": curve(trainer.losses, CURVE_POINTS),
-        "accuracy": workload.accuracy(trainer.predict) if accuracy is None else accuracy,
+        "figure": (stopping.figure, figure),
+        "curve": curve(losses, loss_points(epoch)),
+        "accuracy": live.accuracies[-1][1],
+        "accuracies": live.accuracies,
         "evaluated_on": workload.evaluation_rows()[0],
         "prepare_seconds": prepare_seconds,
         "train_seconds": live.train_seconds,
-        "steps": len(trainer.losses),
+        "steps": len(losses),
     }
+
+
+def _undo_update(trainer: Trainer, workload: Workload, steps: int) -> None:
+    """Return to the parameters before the last update: training again as far as that gives the same bits."""
+    trainer.restart(batch=workload.batch)
+    trainer.train(steps)
+
+
+def loss_points(epochs: int) -> int:
+    """Points of the loss curve: the same number in each epoch, so that a hard part of the data is no wave in it."""
+    return epochs * (SHORT_POINTS // epochs) if epochs <= SHORT_POINTS else min(epochs, LOSS_POINTS)
 
 
 def curve(losses: array[float], points: int) -> list[tuple[int, float]]:
@@ -132,6 +189,10 @@ class _Live:
         self.train_seconds = 0.0
         self._told = self._told_epoch = self._evaluate_at = 0.0
         self._accuracy = math.nan
+        self.accuracies: list[tuple[int, float]] = []
+        """(epoch, accuracy after it) of some epochs, in order."""
+        self._epochs_between = 1
+        self._curve_seconds = 0.0
 
     def trained(self, seconds: float) -> None:
         self.train_seconds += seconds
@@ -149,11 +210,34 @@ class _Live:
         self._told_epoch = self.train_seconds
         return True
 
+    def due_for_curve(self, epoch: int) -> bool:
+        """Whether the curve of accuracies wants that epoch, and has time for it."""
+        if len(self.accuracies) >= ACCURACY_POINTS:
+            self._epochs_between *= 2
+            self.accuracies = [point for point in self.accuracies if point[0] % self._epochs_between == 0]
+        wanted = epoch % self._epochs_between == 0
+        return wanted and self._curve_seconds <= FREE_SECONDS + LIVE_SHARE * self.train_seconds
+
+    def evaluated(self, epoch: int) -> float:
+        """Accuracy on all evaluation rows after that epoch, the current one."""
+        start = perf_counter()
+        accuracy = self._evaluate()
+        self._curve_seconds += perf_counter() - start
+        self.accuracies.append((epoch, accuracy))
+        return accuracy
+
+    def _evaluate(self, rows: Optional[int] = None) -> float:
+        try:
+            return self._workload.accuracy(self._trainer.predict, rows=rows)
+        except DOMAIN_ERRORS as error:  # the last update was too large
+            tell_domain_error(len(self._trainer.losses), error)
+            raise
+
     def accuracy(self) -> float:
         """Recent accuracy on a sample of the evaluation rows."""
         if self.train_seconds >= self._evaluate_at:
             start = perf_counter()
-            self._accuracy = self._workload.accuracy(self._trainer.predict, rows=LIVE_ROWS)
+            self._accuracy = self._evaluate(LIVE_ROWS)
             self._evaluate_at = self.train_seconds + (perf_counter() - start) / LIVE_SHARE
         return self._accuracy
 
@@ -177,7 +261,7 @@ def main() -> None:
     try:
         for event in train(json.loads(sys.argv[1])):
             print(json.dumps(event), flush=True)
-    except (Unavailable, datasets.Unavailable, CorruptData) as missing:
+    except (Unavailable, UnknownName, WrongChange, datasets.Unavailable, CorruptData) as missing:
         print(json.dumps({"event": "failed", "reason": str(missing)}), flush=True)
         sys.exit(1)
 

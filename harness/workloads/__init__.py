@@ -54,4 +54,5 @@ def _mlp(name: str) -> Workload:
         is_correct=within(0.5),
         batch=1,
         rate=constant(0.001 * min(1.0, 300 / weights) * deeper),
+        synthetic=True,
     )

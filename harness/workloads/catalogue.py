@@ -10,6 +10,7 @@ from harness.workloads import models
 from harness.workloads.losses import by_cross_entropy, by_hinge_and_l2, by_squared_error, same_class, same_side, within
 from harness.workloads.models import Mlp
 from harness.workloads.random_dag import RandomDag
+from harness.workloads.stopping import TOUR
 from harness.workloads.workload import Workload
 
 
@@ -30,8 +31,10 @@ def _tour(name: str, activation: str) -> Workload:
         batch=1,
         rate=constant(0.05),
         whole_set=True,
-        tolerance=0.01,
-        epochs=10_000,
+        synthetic=True,
+        tolerance=0.05,
+        stopping=TOUR,
+        epochs=100,
     )
 
 
@@ -78,6 +81,7 @@ WORKLOADS = {
             batch=1,
             rate=lambda update: 1.0 - 0.9 * min(update, 100) / 100,
             whole_set=True,
+            synthetic=True,
             epochs=100,
         ),
         Workload(
@@ -104,6 +108,7 @@ WORKLOADS = {
             is_correct=within(0.25),
             batch=1,
             rate=constant(0.01),
+            synthetic=True,
             epochs=2,
         ),
         Workload(
@@ -116,6 +121,7 @@ WORKLOADS = {
             is_correct=within(0.25),
             batch=1,
             rate=constant(0.01),
+            synthetic=True,
             epochs=5,
         ),
         Workload(
@@ -140,6 +146,7 @@ WORKLOADS = {
             is_correct=within(0.25),
             batch=1,
             rate=constant(0.02),
+            synthetic=True,
             epochs=5,
         ),
         Workload(
@@ -152,6 +159,7 @@ WORKLOADS = {
             is_correct=within(0.25),
             batch=1,
             rate=constant(0.002),
+            synthetic=True,
             whole_set=True,
             epochs=1000,
         ),
@@ -165,6 +173,7 @@ WORKLOADS = {
             is_correct=within(0.25),
             batch=1,
             rate=constant(0.04),
+            synthetic=True,
             epochs=5,
         ),
         Workload(

@@ -16,6 +16,7 @@ from engines.columns import Column
 from engines.nn import as_list
 from harness.workloads.losses import NAMES, IsCorrect, Loss
 from harness.workloads.models import Build, Mlp
+from harness.workloads.stopping import MEAN_LOSS, Stopping
 
 SEED = 1337
 """Parameters start from `random.Random(SEED)` in neuron order, as micrograd's examples do."""
@@ -27,7 +28,7 @@ class Workload:
 
     name: str
     description: str
-    reader: Callable[[], Dataset]
+    reader: Callable[..., Dataset]
     train_rows: int
     """Number of rows to train on, known without reading the dataset."""
     build: Build
@@ -38,8 +39,11 @@ class Workload:
     whole_set: bool = False
     held_out: Optional[Callable[[], Dataset]] = None
     """Reader of a separate test set, if the dataset does not include one."""
+    synthetic: bool = False
+    """Whether the data are drawn, and `reader(seed=…)` draws others."""
     tolerance: Optional[float] = None
-    """`zoomgrad train` stops below this loss."""
+    """Where `zoomgrad train` stops, by the rule below."""
+    stopping: Stopping = MEAN_LOSS
     epochs: int = 1
     """Default number of epochs of `zoomgrad train`."""
     seed: int = SEED
@@ -118,6 +122,12 @@ class Workload:
                 right += self.is_correct(outputs[index * len(targets) : (index + 1) * len(targets)], targets)
                 total += 1
         return right / total
+
+
+def forget_data() -> None:
+    """Drop all data that were read, which a process otherwise keeps."""
+    _read.cache_clear()
+    _whole_set.cache_clear()
 
 
 @cache

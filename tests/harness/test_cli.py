@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -130,6 +131,21 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
         (["train", "xr"], "no workload 'xr'\n  Did you mean xor"),
         (["train", "xor", "--engine", "tupel"], "no engine 'tupel'\n  Did you mean tuple"),
         (["train", "xor", "--interpreter", "cpython-3"], "no interpreter 'cpython-3'\n  Did you mean cpython-3."),
+        (["train", "xor", "--activation", "tahn"], "no activation 'tahn'\n  Did you mean tanh"),
+        (["train", "xor", "--loss", "hinge"], "no loss 'hinge'\n  Did you mean hinge_l2"),
+        (
+            ["train", "digits", "--shape", "64x9"],
+            "64x9 does not fit digits, whose rows have 64 inputs",
+        ),
+        (["train", "recurrent", "--shape", "4x1"], "recurrent is not a plain MLP: its shape can't be changed\n"),
+        (["train", "xor", "--rate", "nan"], "a rate must be a finite number above 0, not nan\n  Name one"),
+        (["train", "xor", "--batch", "0"], "batch must be a whole number from 1 "),
+        (["train", "xor", "--fresh-data"], "the data of xor are not drawn at random"),
+        (["train", "xor", "--plot", "plot.pdf"], "'--plot': 'plot.pdf' ends neither in .png nor in .svg; name"),
+        (
+            ["train", "xor", "--plot", "absent/plot.png"],
+            "can't be written: No such file or directory;",
+        ),
         (["show", "tuor"], "no workload 'tuor'\n  Did you mean tour"),
         (["show", "xor", "--stage", "tapes"], "tapes"),
         (["show", "xor", "--stage", "tape"], "tuple compiles nothing, so it has no stage tape\n  Use --stage graph"),
@@ -350,6 +366,44 @@ def test_train_repeats_and_sums_up(zoomgrad):
     assert re.findall(r"(?m)^seed (\d+): 50 epochs, loss [\d.]+, accuracy ", result.stdout) == ["1337", "1338"]
     assert re.search(r"(?m)^loss: median .*, n = 2$", result.stdout)
     assert last_line(result) == "Compare the engines on it: `zoomgrad run --workloads xor`."
+
+
+def test_a_changed_training_draws_its_curves(zoomgrad, tmp_path):
+    shape, plot = ("--shape", "2x3x1", "--rate", 0.2), ("--plot", "plot.svg")
+    result = zoomgrad("train", "xor", *shape, "--batch", 2, "--epochs", 20, "--repeats", 3, *plot)
+    assert result.returncode == 0, result.stderr
+    assert "Plot: plot.svg" in result.stdout.splitlines()
+    assert last_line(result) == "Compare the engines on the unchanged workload: `zoomgrad run --workloads xor`."
+    assert "changed: rate 0.2, batch 2, shape 2x3x1<" in (tmp_path / "plot.svg").read_text()
+    assert "⠀" not in result.stdout, "what is no terminal has no plot"
+
+
+def test_the_tour_prints_epochs_loss_and_metric(zoomgrad):
+    result = zoomgrad("train", "tour", "--repeats", 2, "--fresh-data", "--epochs", 40)
+    assert re.findall(r"(?m)^seed (\d+): (\d+) epochs, loss ([\d.]+), metric ([\d.]+), ([a-z ]+),", result.stdout) == [
+        ("1337", "40", "0.8645", "0.186", "tolerance not reached"),
+        ("1338", "2", "0.04653", "0.04314", "within the tolerance"),
+    ], result.stdout
+
+
+@pytest.mark.parametrize("columns", [50, 130])
+def test_a_terminal_shows_the_curves(columns, command):
+    ours, theirs = pty.openpty()
+    started = command("train", "xor", "--epochs", 100, "--repeats", 2)
+    started["env"] |= {"COLUMNS": str(columns), "TERM": "xterm", "PYTHONUTF8": "1"}
+    with subprocess.Popen(**started, stdout=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # Linux reports the end of a terminal as an error
+            while part := os.read(ours, 1 << 16):
+                shown += part
+        os.close(ours)
+    assert process.returncode == 0
+    lines = [line.rstrip("\r") for line in shown.decode().split("\n")]
+    axes = [line for line in lines if "└─" in line]
+    assert len(axes) == (2 if columns == 50 else 1)
+    assert max(map(len, axes)) <= columns
+    assert sum(line.count("loss, median of 2") + line.count("training rows, median of 2") for line in lines) == 2
 
 
 def test_a_training_that_diverges_fails_and_names_the_step(zoomgrad):

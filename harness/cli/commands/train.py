@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
 
 import engines
+from engines.nn import ACTIVATIONS
 from harness import workloads
-from harness.cli import display
-from harness.cli.app import FAILED, INTERRUPTED, Engine, OnInterpreter, app, complain, err, out, say_next
+from harness.cli import display, training_plots
+from harness.cli.app import FAILED, INTERRUPTED, Engine, OnInterpreter, app, complain, err, out, say_next, short
 from harness.cli.preparing import fetch_data, python_of, with_project
 from harness.containment import descendants
 from harness.containment.running import end
 from harness.interrupts import uninterrupted
-from harness.worker.train import Event, Settings
+from harness.worker.train import Event, Settings, task
+from harness.workloads.changes import LOSSES
 from results.printable import printable
 
 LINE_CHARACTERS = 1 << 20
@@ -30,27 +33,75 @@ def train(
     epochs: Annotated[Optional[int], typer.Option(min=1, help="Most epochs. Default: the workload's number.")] = None,
     tolerance: Annotated[
         Optional[float],
-        typer.Option(help="Stop when an epoch's mean loss is below this. Default: the workload's tolerance, if any."),
+        typer.Option(help="Stop when an epoch's mean loss is below this; a tour, when its metric is not above it."),
+    ] = None,
+    rate: Annotated[Optional[float], typer.Option(help="Learning rate of every update.")] = None,
+    batch: Annotated[Optional[int], typer.Option(help="Steps between two updates.")] = None,
+    loss: Annotated[Optional[str], typer.Option(help=f"One of {', '.join(LOSSES)}.")] = None,
+    activation: Annotated[
+        Optional[str], typer.Option(help=f"One of {', '.join(ACTIVATIONS)}; of an MLP's hidden layers.")
+    ] = None,
+    shape: Annotated[
+        Optional[str], typer.Option(metavar="SIZES", help="Layers of an MLP, inputs first: 784x50x10, say.")
     ] = None,
     repeats: Annotated[
         int,
         typer.Option(min=1, help="Trainings from different starting parameters; with more than one, prints quartiles."),
     ] = 1,
+    fresh_data: Annotated[
+        bool, typer.Option("--fresh-data", help="New data for each training, if they are drawn at random.")
+    ] = False,
+    plot: Annotated[
+        Optional[Path],
+        typer.Option(
+            parser=training_plots.plot_file,
+            metavar="FILE",
+            help="Draw loss and accuracy to this .png or .svg. Replaces an earlier plot, and no other file.",
+        ),
+    ] = None,
     interpreter: OnInterpreter = None,
 ) -> None:
     """Train interactively with live loss and accuracy, over one seed or several."""
-    engines.load(engine)
-    workloads.load(workload)
     settings: Settings = {
         "engine": engine,
         "workload": workload,
         "epochs": epochs,
         "tolerance": tolerance,
+        "rate": rate,
+        "batch": batch,
+        "loss": loss,
+        "activation": activation,
+        "shape": shape,
         "repeats": repeats,
+        "fresh_data": fresh_data,
     }
+    engines.load(engine)
+    chosen = task(settings)
     fetch_data([workload])
-    command = [str(python_of(interpreter)), "-m", "harness.worker.train", json.dumps(settings)]
     progress = display.TrainingProgress(out)
+    code = _work(settings, python_of(interpreter), progress)
+    for failure in progress.failures:
+        complain(str(failure))
+    if repeats > 1 and progress.ends:
+        out.print(*display.distribution_lines(progress.ends), sep="\n", soft_wrap=True)
+    if progress.curves:
+        progress.plot()
+    if plot and progress.curves:
+        try:
+            training_plots.draw(plot, progress.curves, title=f"{workload} on {engine}", description=chosen.description)
+        except OSError as error:  # the disk has filled since
+            complain(f"{plot} can't be written: {error.strerror}\n  Name another file with --plot.")
+            raise typer.Exit(FAILED) from None
+        out.print(f"Plot: {short(plot)}", markup=False, soft_wrap=True)
+    if progress.failures or code:
+        raise typer.Exit(FAILED)
+    it = "it" if chosen.description == workloads.load(workload).description else "the unchanged workload"
+    say_next(f"Compare the engines on {it}: `zoomgrad run --workloads {workload}`.")
+
+
+def _work(settings: Settings, python: Path, progress: display.TrainingProgress) -> int | None:
+    """Train in a worker and show its events. Returns its exit code."""
+    command = [str(python), "-m", "harness.worker.train", json.dumps(settings)]
     descendants.adopt_orphans()
     known = descendants.children()
     with subprocess.Popen(  # noqa: S603  (a list of arguments)
@@ -72,13 +123,7 @@ def train(
                 code = worker.poll()
                 end(worker, known)  # also ends compilers, which have their own process groups
                 progress.close()
-    for failure in progress.failures:
-        complain(str(failure))
-    if repeats > 1 and progress.ends:
-        out.print(*display.distribution_lines(progress.ends), sep="\n")
-    if progress.failures or code:
-        raise typer.Exit(FAILED)
-    say_next(f"Compare the engines on it: `zoomgrad run --workloads {workload}`.")
+    return code
 
 
 def _event(line: str) -> Event | None:

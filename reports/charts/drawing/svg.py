@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from reports.charts import Chart
 from reports.charts.drawing.compact import compact
 
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -41,21 +41,32 @@ class Drawing:
 def drawing(name: str, chart: Chart, table: pd.DataFrame) -> Drawing:
     """Draw one chart from its subject's rows. `name` prefixes all ids, so that charts can share a page."""
     title = chart.title(table)
-    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}):
+    with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
         figure = Figure(figsize=chart.size(table), layout="constrained")
-        FigureCanvasSVG(figure)
+        FigureCanvasSVG(figure)  # before drawing, because charts that place labels measure text on it
         chart.draw(table, figure.subplots())
-        text = io.StringIO()
-        figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
-    return Drawing(name, chart.SUBJECT, title, chart.caption(table), _inline(text.getvalue(), name, title))
+        svg = written(figure, name, title)
+    return Drawing(name, chart.SUBJECT, title, chart.caption(table), svg)
+
+
+def written(figure: Figure, name: str, title: str) -> Markup:
+    """A figure that was drawn in this style, as SVG for a page."""
+    text = io.StringIO()
+    figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+    return _inline(text.getvalue(), name, title)
 
 
 def standalone(drawn: Drawing) -> str:
     """Return the chart as a separate SVG file, for a README or a slide, with text colours for light and dark pages."""
+    return alone(drawn.svg, drawn.name)
+
+
+def alone(svg: str, name: str) -> str:
+    """The same for the SVG alone."""
     colours = "<style>svg{color:#1a1a1a}@media(prefers-color-scheme:dark){svg{color:#e6e6e6}}</style>"
     # A separate file needs no prefix on ids and styles.
-    alone = re.sub(rf'(?<=["#]){re.escape(drawn.name)}-', "", drawn.svg).replace("#chart .", ".")
-    head, rest = alone.split(">", 1)
+    text = re.sub(rf'(?<=["#]){re.escape(name)}-', "", svg).replace("#chart .", ".")
+    head, rest = text.split(">", 1)
     return f'{head} xmlns="http://www.w3.org/2000/svg">{colours}{rest}'
 
 

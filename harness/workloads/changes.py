@@ -1,0 +1,157 @@
+"""Workload -> the same workload with another rate, batch, loss, activation or shape, or on other data.
+
+The result is an ordinary workload: engines and workers cannot tell it from one of the catalogue.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from engines.api import UnknownName
+from engines.arguments import whole
+from engines.nn import ACTIVATIONS
+from harness.workloads import losses
+from harness.workloads.catalogue import WORKLOADS, constant
+from harness.workloads.models import Mlp
+from harness.workloads.workload import Workload
+
+LOSSES = {name: loss for loss, name in losses.NAMES.items()}
+
+MOST_WEIGHTS = 10_000_000
+"""Limit of the weights of a shape, over all samples of a step. This many take several gigabytes."""
+
+DATA_SEEDS = 1 << 32
+"""Fresh data are drawn from the seed plus this, or they would be the numbers that the parameters start from."""
+
+
+class WrongChange(ValueError):
+    """A workload can't be changed like this. The message names the problem, then the remedy."""
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(f"{problem}\n  {remedy}")
+
+
+def changed(workload: Workload, changes: Mapping[str, Any]) -> Workload:
+    """Return the workload with every change that `CHANGES` knows and that is not None.
+
+    Raises WrongChange, and UnknownName for a loss or an activation that does not exist.
+    """
+    asked = {name: changes[name] for name in CHANGES if changes.get(name) is not None}
+    for name, value in asked.items():
+        workload = CHANGES[name](workload, value)
+    described = [f"{name} {value}" for name, value in asked.items() if name not in _UNDESCRIBED]
+    if described:
+        listed = ", ".join(described)
+        workload = replace(workload, description=f"{workload.description}; changed: {listed}")
+    return workload
+
+
+def fresh(workload: Workload) -> Workload:
+    """Return the workload on new data, drawn from its seed. Raises WrongChange if its data are not synthetic."""
+    if not workload.synthetic:
+        others = ", ".join(other.name for other in WORKLOADS.values() if other.synthetic)
+        raise WrongChange(
+            f"the data of {workload.name} are not drawn at random: there are no fresh ones",
+            f"Leave out --fresh-data, or choose one of {others}, mlp-IxHxO.",
+        )
+    reader = partial(workload.reader, seed=workload.seed + DATA_SEEDS)
+    return replace(workload, reader=reader, description=f"{workload.description}; fresh data")
+
+
+def _epochs(workload: Workload, epochs: int) -> Workload:
+    return replace(workload, epochs=epochs)
+
+
+def _tolerance(workload: Workload, tolerance: float) -> Workload:
+    if not math.isfinite(tolerance):
+        raise WrongChange(f"a tolerance must be a finite number, not {tolerance}", "Name one such as 0.05.")
+    return replace(workload, tolerance=tolerance)
+
+
+def _rate(workload: Workload, rate: float) -> Workload:
+    if not 0.0 < rate < math.inf:
+        raise WrongChange(f"a rate must be a finite number above 0, not {rate}", "Name one such as 0.05.")
+    return replace(workload, rate=constant(rate))
+
+
+def _batch(workload: Workload, batch: int) -> Workload:
+    try:
+        whole(batch, "batch", 1)
+    except ValueError as error:
+        raise WrongChange(str(error), "Name the steps between two updates, such as 10.") from None
+    steps = workload.epochs * workload.steps_per_epoch
+    if batch > steps:
+        raise WrongChange(
+            f"a batch of {batch:,} is never full: the training has {steps:,} steps",
+            "Lower --batch, or raise --epochs.",
+        )
+    return replace(workload, batch=batch)
+
+
+def _loss(workload: Workload, name: str) -> Workload:
+    if name not in LOSSES:
+        raise UnknownName("loss", name, LOSSES)
+    loss = LOSSES[name]
+    needed, there = losses.TARGETS[loss], losses.TARGETS.get(workload.loss_of)
+    if loss is not losses.by_squared_error and needed != there:
+        own = losses.NAMES.get(workload.loss_of)
+        others = " or ".join(dict.fromkeys(filter(None, [own, losses.NAMES[losses.by_squared_error]])))
+        raise WrongChange(
+            f"{name} needs {needed} as targets, and {workload.name} has {there or 'others'}", f"Use {others}."
+        )
+    return replace(workload, loss_of=loss)
+
+
+def _activation(workload: Workload, activation: str) -> Workload:
+    if activation not in ACTIVATIONS:
+        raise UnknownName("activation", activation, ACTIVATIONS)
+    return replace(workload, build=replace(_mlp(workload, "activation"), activation=activation))
+
+
+def _shape(workload: Workload, text: str) -> Workload:
+    mlp = _mlp(workload, "shape")
+    if not re.fullmatch(r"[1-9][0-9]{0,6}(x[1-9][0-9]{0,6})+", text):
+        raise WrongChange(f"{text!r} is not a shape", "Write inputs x hidden x outputs, as in 784x50x10; no size is 0.")
+    shape = tuple(map(int, text.split("x")))
+    inputs, outputs = mlp.shape[0], mlp.shape[-1]
+    if (shape[0], shape[-1]) != (inputs, outputs):
+        raise WrongChange(
+            f"the shape {text} does not fit {workload.name}, whose rows have {inputs:,} inputs and {outputs:,} targets",
+            f"Begin with {inputs}x and end with x{outputs}, as in {'x'.join(map(str, mlp.shape))}.",
+        )
+    weights = sum(nin * nout for nin, nout in zip(shape, shape[1:])) * workload.samples_per_step
+    if weights > MOST_WEIGHTS:
+        raise WrongChange(
+            f"the graph of the shape {text} would have {weights:,} weights; the limit is {MOST_WEIGHTS:,}",
+            "Name smaller sizes.",
+        )
+    return replace(workload, build=replace(mlp, shape=shape))
+
+
+def _mlp(workload: Workload, what: str) -> Mlp:
+    if not isinstance(workload.build, Mlp):
+        raise WrongChange(
+            f"{workload.name} is not a plain MLP: its {what} can't be changed",
+            f"Leave out --{what}, or choose another workload from `zoomgrad list`.",
+        )
+    return workload.build
+
+
+CHANGES: Mapping[str, Callable[[Workload, Any], Workload]] = {
+    "epochs": _epochs,
+    "tolerance": _tolerance,
+    "rate": _rate,
+    "batch": _batch,
+    "loss": _loss,
+    "activation": _activation,
+    "shape": _shape,
+}
+"""Name -> how it changes a workload, in order: a batch is checked against the epochs."""
+
+_UNDESCRIBED = ("epochs", "tolerance")
+"""Changes of how long to train, which no workload's description mentions."""

@@ -1,0 +1,199 @@
+"""Curves of trainings: in braille, their median, and the picture that `zoomgrad train --plot` draws."""
+
+import math
+import os
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.cli import braille
+from harness.cli.training_plots import Curves, curves_of, draw, lines, plot_file
+from results.stats.curves import height_at, logarithmic, median
+
+END = {
+    "steps": 8,
+    "epochs": 4,
+    "curve": [[2, 3.0], [4, 2.0], [6, 1.5], [8, 1.0]],
+    "evaluated_on": "6 held out",
+    "accuracies": [[1, 0.5], [4, 1.0]],
+}
+ONE = curves_of(END)
+OTHER = Curves([(1.0, 5.0), (2.0, 4.0)], [(1.0, 0.1), (2.0, 0.3)], "6 held out")
+
+
+def test_a_curve_in_braille():
+    drawn = braille.plot("loss", [(1.0, 4.0), (2.0, 1.0), (4.0, 0.0)], columns=16, rows=3, text="{:g}".format)
+    assert drawn == [
+        "loss",
+        "4 ┤⠀⠀⠀⠑⢄",
+        "  ┤⠀⠀⠀⠀⠈⠢⡀",
+        "0 ┤⠀⠀⠀⠀⠀⠀⠉⠒⠒⠢⠤⢄⣀",
+        "  └─────────────",
+        "   0           4",
+    ]
+
+
+def test_a_level_curve_is_in_the_middle():
+    drawn = braille.plot("loss", [(1.0, 2.0), (2.0, 2.0)], columns=14, rows=3, text="{:g}".format)
+    assert drawn[1:4] == ["  ┤", "2 ┤⠀⠀⠀⠀⠀⠤⠤⠤⠤⠤⠤", "  ┤"]
+
+
+def test_a_long_fall_is_logarithmic():
+    curve = [(float(x), math.exp(-x)) for x in range(1, 9)]
+    drawn = braille.plot("loss", curve, columns=30, rows=4, text="{:.1g}".format)
+    assert drawn[0] == "loss, logarithmic"
+    assert logarithmic([y for _, y in curve])
+    assert not logarithmic([1.0, 29.0])
+    assert not logarithmic([0.0, 1.0])
+    assert not logarithmic([-1.0, 100.0])
+
+
+def test_no_plot_is_better_than_a_squeezed_one():
+    assert braille.plot("loss", [(1.0, 2.0), (2.0, 1.0)], columns=10, rows=3, text="{:g}".format) == []
+
+
+heights = st.floats(-1e300, 1e300)
+
+
+@given(st.lists(heights, min_size=1, max_size=40), st.integers(14, 90), st.integers(2, 9))
+def test_any_curve_fits_its_place(values, columns, rows):
+    drawn = braille.plot("x" * 99, list(enumerate(values, 1)), columns=columns, rows=rows, text="{:.3g}".format)
+    assert drawn == [] or len(drawn) == rows + 3
+    assert all(len(line) <= columns for line in drawn)
+
+
+@given(st.lists(heights, min_size=1, max_size=40))
+def test_every_column_from_the_first_point_on_has_a_dot(values):
+    *plot, _, _ = braille.plot("", list(enumerate(values, 1)), columns=40, rows=5, text=lambda y: "")[1:]
+    across = [{line[2 + column : 3 + column] for line in plot} - {"", "⠀"} for column in range(38)]
+    first = next(index for index, marks in enumerate(across) if marks)
+    assert all(across[first:])
+
+
+def test_wide_terminals_have_both_beside_each_other():
+    wide, narrow = lines([ONE], 120), lines([ONE], 60)
+    assert len(narrow) == 2 * len(wide) == 22
+    assert re.fullmatch(r"loss {50,}accuracy on 6 held out", wide[0])
+    assert [narrow[0], narrow[11]] == ["loss", "accuracy on 6 held out"]
+    assert max(map(len, wide)) <= 120
+    assert max(map(len, narrow)) <= 60
+
+
+def test_one_accuracy_is_no_curve():
+    assert len(lines([ONE._replace(accuracy=[(1.0, 0.9)])], 120)) == 11
+
+
+def test_several_trainings_show_their_median():
+    assert lines([ONE, OTHER], 60)[0] == "loss, median of 2"
+    assert lines([ONE, OTHER], 10) == []
+
+
+def test_a_median_keeps_the_last_value_of_a_training_that_stopped():
+    assert median([[(1.0, 1.0)], [(1.0, 2.0), (2.0, 4.0), (3.0, 8.0)], [(3.0, 9.0)]]) == [
+        (1.0, 2.0),
+        (2.0, 4.0),
+        (3.0, 8.0),
+    ]
+    assert median([[(1.0, 1.0)]]) == [(1.0, 1.0)]
+    long = [[(float(x), float(x * k)) for x in range(1000)] for k in (1, 2, 3)]
+    assert len(median(long)) == 256
+    assert all(y == pytest.approx(2 * x) for x, y in median(long))
+
+
+def test_between_points_a_curve_is_straight():
+    curve = [(1.0, 0.0), (3.0, 4.0)]
+    assert [height_at(curve, x) for x in (0.0, 1.0, 2.0, 2.5, 3.0, 9.0)] == [0.0, 0.0, 2.0, 3.0, 4.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"curve": []},
+        {"curve": [[1, math.nan]]},
+        {"curve": [[1, None]]},
+        {"curve": 3},
+        {"accuracies": [["x", 1.0]]},
+        {"accuracies": []},
+        {"epochs": 0},
+    ],
+    ids=str,
+)
+def test_words_of_an_engine_are_no_curves(change):
+    with pytest.raises((TypeError, ValueError, ArithmeticError)):
+        curves_of({**END, **change})
+
+
+# The picture
+
+
+@pytest.fixture(params=["png", "svg"])
+def picture(request, tmp_path):
+    return tmp_path / f"plot.{request.param}"
+
+
+def drawn(path, trainings, title="xor on <replay> & $co$", description="a_b^2"):
+    draw(plot_file(str(path)), trainings, title=title, description=description)
+    return path.read_bytes()
+
+
+def test_a_picture_is_drawn_again_and_always_the_same(picture):
+    first = drawn(picture, [ONE, OTHER])
+    assert drawn(picture, [ONE, OTHER]) == first
+    assert drawn(picture, [ONE]) != first
+
+
+def test_a_vector_picture_has_a_line_for_each_training_and_their_median(tmp_path):
+    texts, paths = [], []
+    for count in (1, 3, 4):
+        root = ET.fromstring(drawn(tmp_path / f"{count}.svg", [ONE, OTHER, ONE, OTHER][:count]))
+        texts.append([element.text or "" for element in root.iter() if element.tag.endswith("text")])
+        paths.append(sum(element.tag.endswith("path") for element in root.iter()))
+    assert "xor on <replay> & $co$" in texts[0]
+    assert {"training loss", "accuracy on 6 held out", "epochs"} <= set(texts[0])
+    assert not any("median" in text for text in texts[0])
+    assert any(text.startswith("median; ") for text in texts[1])
+    assert "3 trainings, each from its own seed" in texts[1]
+    assert paths[0] < paths[1]
+
+
+def test_a_file_of_somebody_else_is_never_replaced(picture):
+    picture.write_bytes(b"\x89PNG my own <svg>")
+    with pytest.raises(typer.BadParameter, match=r"is there and no plot of `zoomgrad train`; name another file"):
+        plot_file(str(picture))
+    assert picture.read_bytes() == b"\x89PNG my own <svg>"
+
+
+def test_nothing_but_a_plain_file_is_replaced(tmp_path):
+    drawn(tmp_path / "own.svg", [ONE])
+    (tmp_path / "link.svg").symlink_to(tmp_path / "own.svg")
+    (tmp_path / "folder.svg").mkdir()
+    os.mkfifo(tmp_path / "fifo.svg")
+    for name in ("link", "folder", "fifo"):
+        with pytest.raises(typer.BadParameter, match=r"; name "):
+            plot_file(str(tmp_path / f"{name}.svg"))
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("plot.pdf", "ends neither in .png nor in .svg"),
+        ("plot", "ends neither in .png nor in .svg"),
+        ("", "ends neither"),
+        ("absent/plot.png", "can't be written: No such file or directory"),
+        ("file.svg/plot.png", "can't be written: Not a directory"),
+        (f"{'x' * 300}.png", "can't be written: File name too long"),
+        ("/proc/plot.png", "can't be written: "),
+    ],
+    ids=lambda text: text[:20],
+)
+def test_where_no_picture_can_go_is_told_before_the_training(name, problem, tmp_path):
+    (tmp_path / "file.svg").touch()
+    with pytest.raises(typer.BadParameter) as error:
+        plot_file(name if name.startswith("/") or not name else str(tmp_path / name))
+    assert problem in str(error.value)
+    assert "; name " in str(error.value)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,188 @@
+"""Changed workloads: ordinary ones, on which every engine computes the same bits; what can't be changed says why."""
+
+import math
+from array import array
+from functools import cache, partial
+
+import pytest
+
+import engines
+from engines.api import UnknownName
+from engines.nn import ACTIVATIONS
+from harness import workloads
+from harness.worker.train import curve, loss_points, task, train
+from harness.workloads.changes import CHANGES, MOST_WEIGHTS, WrongChange, changed, fresh
+from tests.engines.ladder import promised, runnable
+
+CHANGED = {
+    "deeper": {"workload": "xor", "shape": "2x5x3x1", "activation": "tanh", "rate": 0.2, "batch": 2},
+    "smaller": {"workload": "digits", "shape": "64x6x10", "batch": 3, "rate": 0.1},
+    "other-loss": {"workload": "digits", "shape": "64x4x10", "loss": "squared_error", "rate": 0.001},
+    "other-points": {"workload": "moons", "shape": "2x4x1", "loss": "squared_error", "rate": 1e-3, "fresh_data": True},
+    "other-rows": {"workload": "mlp-5x4x3", "activation": "linear", "rate": 0.01, "batch": 4, "fresh_data": True},
+    "other-tour": {"workload": "tour", "shape": "3x2x1", "activation": "relu", "rate": 0.01, "fresh_data": True},
+    "not-an-mlp": {"workload": "attention", "rate": 0.01, "batch": 2, "fresh_data": True},
+}
+KINDS = {"slots", "replay", "bytecode", "python-source", "tcc", "rerolled-numpy", "rerolled-tcc", "handwritten"}
+STEPS = {"moons": 3, "attention": 5}
+
+
+@cache
+def trained(engine, name):
+    """(losses, parameters), or why the engine can't."""
+    workload, engine = task(CHANGED[name]), engines.load(engine)
+    refusal = engine.supports(workload)
+    if refusal:
+        return refusal
+    trainer = engine.prepare(workload)
+    trainer.train(STEPS.get(workload.name, 20))
+    return trainer.losses, trainer.parameters()
+
+
+@pytest.mark.parametrize("name", CHANGED)
+@pytest.mark.parametrize("engine", [engine for engine in runnable() if engine.values[0] in KINDS])
+def test_every_engine_computes_the_reference_bits_on_a_changed_workload(engine, name):
+    found = trained(engine, name)
+    if isinstance(found, str):
+        pytest.skip(f"{engine}: {found}")
+    losses, parameters = trained("tuple", name)
+    assert found == (promised(engine, losses), promised(engine, parameters))
+
+
+def test_handwritten_c_takes_another_shape():
+    assert not isinstance(trained("handwritten", "smaller"), str)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_any_activation_there_is(activation):
+    workload = changed(workloads.load("xor"), {"activation": activation})
+    assert workload.network.activation == activation
+    assert engines.load("tuple").prepare(workload).predict(workload.row(0))
+
+
+def test_a_change_is_an_ordinary_value():
+    before = workloads.load("digits")
+    after = changed(before, {"rate": 0.25, "batch": 7, "shape": "64x3x10", "epochs": 2, "tolerance": None})
+    assert (after.rate(0), after.rate(1000), after.batch, after.epochs) == (0.25, 0.25, 7, 2)
+    assert after.network == before.network._replace(shape=(64, 3, 10))
+    assert after.description == "64-[50,10], cross-entropy; changed: rate 0.25, batch 7, shape 64x3x10"
+    assert workloads.load("digits") is before
+    assert before.batch == 1
+    assert changed(before, dict.fromkeys(CHANGES)) is before
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "problem", "remedy"),
+    [
+        ("xor", {"rate": 0.0}, "a rate must be a finite number above 0, not 0.0", "0.05"),
+        ("xor", {"rate": -1.0}, "above 0, not -1.0", "0.05"),
+        ("xor", {"rate": math.nan}, "above 0, not nan", "0.05"),
+        ("xor", {"rate": math.inf}, "above 0, not inf", "0.05"),
+        ("xor", {"tolerance": math.nan}, "must be a finite number, not nan", "0.05"),
+        ("xor", {"batch": 0}, "batch must be a whole number from 1 to", "such as 10"),
+        ("xor", {"batch": 10**30}, "batch must be a whole number from 1 to", "such as 10"),
+        ("xor", {"epochs": 2, "batch": 9}, "a batch of 9 is never full: the training has 8 steps", "--epochs"),
+        ("moons", {"batch": 101}, "the training has 100 steps", "Lower --batch"),
+        (
+            "digits",
+            {"loss": "hinge_l2"},
+            "hinge_l2 needs -1 or 1 as targets, and digits has one-hot",
+            "cross_entropy or",
+        ),
+        ("moons", {"loss": "cross_entropy"}, "cross_entropy needs one-hot classes", "Use hinge_l2 or squared_error."),
+        ("tour", {"loss": "cross_entropy"}, "tour has any numbers", "Use squared_error."),
+        ("digits", {"shape": "64"}, "'64' is not a shape", "784x50x10"),
+        ("digits", {"shape": "64x0x10"}, "'64x0x10' is not a shape", "no size is 0"),
+        ("digits", {"shape": "64x5x10x"}, "is not a shape", "784x50x10"),
+        ("digits", {"shape": "6٤x5x10"}, "is not a shape", "784x50x10"),
+        ("digits", {"shape": "63x5x10"}, "digits, whose rows have 64 inputs and 10 targets", "Begin with 64x"),
+        ("digits", {"shape": "64x5x9"}, "digits, whose rows have 64 inputs and 10 targets", "end with x10"),
+        ("digits", {"shape": "64x9999999x10"}, f"the limit is {MOST_WEIGHTS:,}", "smaller"),
+        ("moons", {"shape": "2x50000x1"}, "would have 15,000,000 weights", "smaller"),
+        ("conv-2d", {"shape": "64x5x10"}, "conv-2d is not a plain MLP: its shape", "Leave out --shape"),
+        ("recurrent", {"activation": "tanh"}, "recurrent is not a plain MLP", "Leave out --activation"),
+    ],
+)
+def test_what_cannot_be_changed_says_why_on_one_line_and_what_to_do_on_another(name, change, problem, remedy):
+    with pytest.raises(WrongChange) as error:
+        changed(workloads.load(name), change)
+    first, second = str(error.value).split("\n  ")
+    assert problem in first
+    assert remedy in second
+
+
+def test_unknown_names_are_told_with_the_nearest():
+    with pytest.raises(UnknownName, match="there is no loss 'hinge'\n  Did you mean hinge_l2"):
+        changed(workloads.load("moons"), {"loss": "hinge"})
+    with pytest.raises(UnknownName, match="there is no activation 'tahn'\n  Did you mean tanh"):
+        changed(workloads.load("moons"), {"activation": "tahn"})
+
+
+SYNTHETIC = [name for name in (*workloads.names(), "mlp-3x2x1") if workloads.load(name).synthetic]
+
+
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_fresh_data_are_new_for_each_seed_and_the_same_for_one(name):
+    usual = workloads.load(name)
+    settings = {"workload": name, "fresh_data": True}
+    first, again, second = task(settings), task(settings), task(settings, 1)
+    assert first.data() == again.data()
+    assert len({bytes(data.features) for data in (usual.data(), first.data(), second.data())}) == 3
+    assert first.data()._replace(features=0, targets=0) == usual.data()._replace(features=0, targets=0)
+
+
+@pytest.mark.parametrize("name", ["xor", "digits"])
+def test_data_that_are_not_drawn_are_never_fresh(name):
+    with pytest.raises(WrongChange, match=f"the data of {name} are not drawn at random"):
+        fresh(workloads.load(name))
+
+
+def test_fresh_data_are_not_the_numbers_that_parameters_start_from():
+    workload = fresh(workloads.load("mlp-3x2x1"))
+    start = engines.load("tuple").prepare(workload).parameters()
+    assert not set(start) & set(workload.data().features)
+
+
+def test_each_repeat_trains_on_its_own_data():
+    fixed, drawn = (
+        [event["loss"] for event in train({**settings, "fresh_data": fresh_data}) if event["event"] == "end"]
+        for settings in [{"engine": "replay", "workload": "tour", "epochs": 1, "repeats": 3}]
+        for fresh_data in (False, True)
+    )
+    assert len({*fixed, *drawn}) == 6
+
+
+def ends(**settings):
+    return [event for event in train({"engine": "replay", **settings}) if event["event"] == "end"]
+
+
+def test_the_curves_of_a_training():
+    (end,) = ends(workload="xor", epochs=100)
+    assert len(end["curve"]) == 100
+    assert [steps for steps, _ in end["curve"]] == list(range(4, 401, 4))
+    assert end["curve"][-1][1] == pytest.approx(end["loss"])
+    epochs = [epoch for epoch, _ in end["accuracies"]]
+    assert epochs == list(range(2, 101, 2)), "every epoch, then every second one"
+    assert end["accuracies"][-1][1] == end["accuracy"]
+
+
+@pytest.mark.parametrize(("epochs", "points"), [(1, 16), (3, 15), (8, 16), (16, 16), (17, 17), (256, 256), (999, 256)])
+def test_a_short_training_has_several_points_in_each_epoch(epochs, points):
+    assert loss_points(epochs) == points
+    assert len(curve(array("d", bytes(8 * 100 * epochs)), points)) == points
+
+
+def test_a_training_whose_last_update_overflows_is_a_failure():
+    """Its accuracy cannot be computed any more."""
+    settings = {"engine": "replay", "workload": "moons", "shape": "2x2x1", "loss": "squared_error", "epochs": 1}
+    *_, last = train({**settings, "rate": 1e155})
+    assert last["event"] == "failed"
+    assert "seed 1337: the loss of step 1 is not a finite number" in last["reason"]
+    assert "Lower the rate" in last["reason"]
+
+
+def test_an_engine_that_cannot_run_the_changed_workload_says_why():
+    for settings in ({"activation": "tanh"}, {"shape": "2x4x4x1"}):
+        asked = partial(next, train({"engine": "handwritten", "workload": "xor", **settings}))
+        with pytest.raises(engines.Unavailable, match="handwritten can't run this: it is written for"):
+            asked()
