@@ -145,7 +145,7 @@ DEFECTS = (
     ),
     Defect(
         "C: bytes are multiplied by the divisor's reciprocal",
-        "engines/kernel/train.c",
+        "engines/kernel/set_input.c",
         "x[i] = cells[i] / c->divisor;",
         "x[i] = cells[i] * (1.0 / c->divisor);",
         "engines/compiled/test_program.py",
@@ -208,7 +208,7 @@ DEFECTS = (
     ),
     Defect(
         "extension module: a buffer may be too short by one",
-        "engines/kernel/module.c",
+        "engines/kernel/python_arguments.c",
         "else if (view->len / (Py_ssize_t)sizeof(double) < wanted->length)",
         "else if (view->len / (Py_ssize_t)sizeof(double) + 1 < wanted->length)",
         "engines/compiled/test_extension.py",
