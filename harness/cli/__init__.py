@@ -35,6 +35,7 @@ COMMANDS = {
     "export": "Write a run in another tool's format, from its records alone.",
     "train": "Train by hand: live loss and accuracy, until a tolerance, repeated over seeds for a distribution.",
     "exec": "Run a micrograd program, unchanged, on an engine: its `micrograd` is that engine.",
+    "build": "Make a Python module, or C, of a workload or a script: it needs nothing of zoomgrad.",
     "show": "Print one step of a workload as the engine sees it, after a stage.",
 }
 """Name -> the first line of its function's docstring, in the order of `--help`."""

@@ -10,6 +10,7 @@ import runpy
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import engines
 from engines.api import Engine, Unavailable
@@ -40,12 +41,12 @@ def offer_micrograd(engine: Engine) -> None:
     sys.modules.update({"micrograd": package, "micrograd.engine": value, "micrograd.nn": nn})
 
 
-def execute(engine: Engine, script: str, arguments: list[str]) -> None:
-    """Run the script as `python SCRIPT ARG…` does: with its folder on the path, as `__main__`."""
+def run_script(engine: Engine, script: str, arguments: list[str]) -> dict[str, Any]:
+    """Run the script as `python SCRIPT ARG…` does: with its folder on the path, as `__main__`. Returns its names."""
     offer_micrograd(engine)
     sys.argv = [script, *arguments]
     sys.path[0] = str(Path(script).resolve().parent)
-    runpy.run_path(script, run_name="__main__")
+    return runpy.run_path(script, run_name="__main__")
 
 
 def main() -> None:
@@ -58,7 +59,7 @@ def main() -> None:
     except Unavailable as missing:
         sys.stderr.write(f"zoomgrad: {missing}\n")
         sys.exit(WRONG_USE)
-    execute(engine, sys.argv[2], sys.argv[3:])
+    run_script(engine, sys.argv[2], sys.argv[3:])
 
 
 if __name__ == "__main__":

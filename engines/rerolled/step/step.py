@@ -53,6 +53,11 @@ class Step:
         return self.areas[-1].stop
 
     @property
+    def trains(self) -> bool:
+        """Whether it has more than the forward pass. A frozen step does not."""
+        return "turn" in self.programs
+
+    @property
     def away(self) -> int:
         """Distance from a parameter to its gradient."""
         return self.loops.gradient_offset
