@@ -4,14 +4,13 @@
      INPUTS, OUTPUTS, WORKSPACE   sizes in doubles
      PARAMETERS                   number of parameters that the kernel reads
      FROZEN                       1 for a kernel with nothing but a forward pass
+     HAS_LOAD                     if the frozen kernel must take the parameters once
 
    START, the starting parameters, comes after this file. */
 
-#if PARAMETERS
-static const double START[PARAMETERS];
-#endif
-
 /* One double more each, because C has no empty arrays. */
+static const double START[PARAMETERS + 1] __attribute__((unused));
+
 struct model {
     double x[INPUTS + 1], y[OUTPUTS + 1], w[WORKSPACE + 1];
 #if !FROZEN
@@ -24,7 +23,7 @@ struct model {
 #if FROZEN
 static void model_restart(struct model *m)
 {
-#if PARAMETERS
+#ifdef HAS_LOAD
     load(START, m->w);
 #endif
     (void)m;

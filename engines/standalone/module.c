@@ -58,7 +58,8 @@ static int take_rows(PyObject *rows, struct columns *columns, Py_ssize_t fewer)
         Py_buffer view;
         if (PyObject_GetBuffer(rows, &view, PyBUF_C_CONTIGUOUS) < 0)
             return -1;
-        Py_ssize_t width = view.len / view.itemsize == fewer ? fewer : INPUTS;
+        /* Items of other types than doubles and bytes, which are refused below, may even have no size. */
+        Py_ssize_t width = view.itemsize && view.len / view.itemsize == fewer ? fewer : INPUTS;
         PyBuffer_Release(&view);
         PyObject *tuple = Py_BuildValue("((OndO))", rows, width, 1.0, Py_False);
         int taken = tuple ? take_columns(tuple, columns, fewer) : -1;

@@ -119,4 +119,4 @@ def _table(numbers: Sequence[float]) -> list[str]:
     """The starting parameters; nothing if the kernel reads none."""
     texts = [number(x)[0] for x in numbers]
     rows = [f"    {', '.join(texts[start : start + 4])}," for start in range(0, len(texts), 4)]
-    return ["static const double START[PARAMETERS] = {", *rows, "};"] if rows else []
+    return ["static const double START[PARAMETERS + 1] = {", *rows, "};"] if rows else []

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -15,8 +16,6 @@ from engines.graph.tape import CONSTANT, INPUT, NONE, PARAMETER, Tape
 from engines.kernel.c_engine import CEngine
 from engines.standalone.graph import Graph, Unfit, module_name
 from harness import stages
-from harness.machine import interpreters
-from harness.worker.lifeline import HARNESS, identity
 from harness.workloads import Workload
 from results.files import NotAsWritten, first_of, read_bytes
 from results.printable import on_one_line
@@ -56,14 +55,14 @@ def of_workload(engine: CEngine, workload: Workload) -> Graph:
     return Graph(module_name(workload.name), f"workload {workload.name}", tape, numbers)
 
 
-def of_script(engine: CEngine, script: Path) -> Graph:
-    """Graph that the script leaves. Raises Unfit."""
+def of_script(engine: CEngine, script: Path, environment: Mapping[str, str]) -> Graph:
+    """Graph that the script leaves. environment: of its process, which must find this project. Raises Unfit."""
     shown = re.sub(r"[^\w.-]", "_", script.name, flags=re.ASCII)
     origin = f"script {shown}"
     with tempfile.TemporaryDirectory(prefix="zoomgrad-script-") as folder:
         reply = Path(folder) / "graph.json"
         command = [sys.executable, "-m", "harness.worker.record", engine.name, str(script), str(reply)]
-        code = subprocess.run(command, env=_environment(), check=False).returncode  # noqa: S603  (a list)
+        code = subprocess.run(command, env=environment, check=False).returncode  # noqa: S603  (a list)
         try:
             content = read_bytes(reply, MOST_REPLY_BYTES, follow_links=False)
         except (OSError, NotAsWritten):
@@ -72,13 +71,6 @@ def of_script(engine: CEngine, script: Path) -> Graph:
                 f"Run `zoomgrad exec --engine {engine.name} {shown}`, and let it run to its last line.",
             ) from None
     return Graph(module_name(script.stem), origin, *_checked(origin, content))
-
-
-def _environment() -> dict[str, str]:
-    import os
-
-    paths = [str(interpreters.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), HARNESS: identity()}
 
 
 def _checked(origin: str, content: bytes) -> tuple[Tape, tuple[float, ...]]:

@@ -22,22 +22,22 @@ DEEPEST = 8
 """How deep lists of Values may be nested."""
 
 
-class _Wrong(Exception):
+class NoGraph(Exception):
     """A name that the program lacks, or that is not what it should be. Carries the problem and the remedy."""
 
 
 def record(engine: CompiledEngine, names: dict[str, Any]) -> dict[str, Any]:
-    """The graph below the program's `loss` as plain lists. Raises _Wrong and the errors of `linearize`."""
+    """The graph below the program's `loss` as plain lists. Raises NoGraph and the errors of `linearize`."""
     loss = names.get("loss")
     if not isinstance(loss, engine.Value):
-        found = f"its `loss` is {type(loss).__name__}" if "loss" in names else "it leaves no `loss`"
-        raise _Wrong(f"{found}, not a Value\n  End the program with `loss = …`, a Value at the top level.")
+        found = f"its `loss` is of type {type(loss).__name__}" if "loss" in names else "it leaves no `loss`"
+        raise NoGraph(f"{found}\n  End the program with `loss = …`, a Value at the top level.")
     if "inputs" not in names:
-        raise _Wrong("it leaves no `inputs`\n  Leave a list of the Values that hold one row, in order.")
+        raise NoGraph("it leaves no `inputs`\n  Leave a list of the Values that hold one row, in order.")
     parameters = names.get("parameters")
     if parameters is None:
         if not callable(getattr(names.get("model"), "parameters", None)):
-            raise _Wrong("it leaves neither `parameters` nor a `model`\n  Leave a list of Values, or an nn.Module.")
+            raise NoGraph("it leaves neither `parameters` nor a `model`\n  Leave a list of Values, or an nn.Module.")
         parameters = names["model"].parameters()
     inputs, parameters, outputs = (
         _flat(engine, name, found)
@@ -63,7 +63,7 @@ def _flat(engine: CompiledEngine, name: str, found: Any, depth: int = 0) -> list
     if isinstance(found, engine.Value):
         return [found]
     if not isinstance(found, (list, tuple)) or depth > DEEPEST:
-        raise _Wrong(f"its `{name}` hold a {type(found).__name__}, not Values\n  Leave a list of Values.")
+        raise NoGraph(f"its `{name}` hold a {type(found).__name__}, not Values\n  Leave a list of Values.")
     return [value for part in found for value in _flat(engine, name, part, depth + 1)]
 
 
@@ -79,7 +79,7 @@ def main() -> None:
     wrong: Optional[Exception] = None
     try:
         found = record(engine, names)
-    except (_Wrong, TypeError, ValueError, CyclicGraph) as error:
+    except (NoGraph, TypeError, ValueError, CyclicGraph) as error:
         wrong = error
     Path(reply).write_text(json.dumps({"wrong": str(wrong)} if wrong else found), encoding="ascii")
 

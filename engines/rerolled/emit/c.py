@@ -202,6 +202,8 @@ class _Program:
             yield self._state()
             yield Define("HAS_STATE", 1)
             yield Include("kernel/training.h")
+        else:
+            yield Define("HAS_LOAD", 1)
         if any(isinstance(s, steps.Copy) for program in self.step.programs.values() for s in steps.walk(program)):
             memcpy = "void *memcpy(void *restrict to, const void *restrict from, __SIZE_TYPE__ bytes);"
             yield Declarations([memcpy])
