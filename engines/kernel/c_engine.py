@@ -58,8 +58,9 @@ class CEngine(CompiledEngine):
     def kernel(self, tape: Tape, frozen: Optional[Sequence[float]] = None) -> Source:
         """The C of a tape for a standalone build: one translation unit, in which only the kernel's interface is public.
 
-        frozen: the parameters, for a kernel with nothing but a forward pass. It has them as constants, or else it
-        defines PARAMETERS and `load`, which takes them once. Raises Unavailable if this form of C can't be frozen.
+        It defines HAS_LOAD if `load(p, w)` must run before the first forward pass with new parameters. frozen: the
+        parameters, for a kernel with nothing but a forward pass. It has them as constants, or it defines HAS_LOAD.
+        Raises Unavailable if this form of C can't be frozen.
         """
         raise NotImplementedError
 

@@ -21,7 +21,7 @@ from engines.rerolled.emit.c import c_source
 from engines.rerolled.engine import Rerolled, reroll
 from engines.rerolled.form import Form
 from engines.rerolled.rearrange import rearrange
-from engines.rerolled.rearrange.freeze import freeze
+from engines.rerolled.rearrange.freeze import freeze, load_apart
 from engines.rerolled.step.plain import plain
 from engines.straight.fusable import Fusable, fusable
 from engines.straight.lower import lower
@@ -43,7 +43,7 @@ class RerolledC(Rerolled, CEngine):
 
     def kernel(self, tape: Tape, frozen: Optional[Sequence[float]] = None) -> Source:
         form, step = replace(self.fitted, units=1, private=True), plain(reroll(tape))
-        return c_source(rearrange(step, form) if frozen is None else freeze(step), form)
+        return c_source(load_apart(rearrange(step, form)) if frozen is None else freeze(step), form)
 
     @property
     def vector_doubles(self) -> int:

@@ -93,9 +93,14 @@ void f(update)(struct f(model) *m, double rate, double batch)
     model_update((struct model *)m, rate, batch);
 }
 
-double *f(parameters)(struct f(model) *m)
+const double *f(parameters)(const struct f(model) *m)
 {
-    return ((struct model *)m)->p;
+    return ((const struct model *)m)->p;
+}
+
+void f(set_parameters)(struct f(model) *m, const double *parameters)
+{
+    model_set_parameters((struct model *)m, parameters);
 }
 
 double *f(gradients)(struct f(model) *m)

@@ -50,8 +50,10 @@ long long NAME_train(struct NAME_model *model, const struct NAME_column *columns
 /* Return to the starting parameters. */
 void NAME_restart(struct NAME_model *model);
 
+const double *NAME_parameters(const struct NAME_model *model);
+void NAME_set_parameters(struct NAME_model *model, const double *parameters);
+
 /* These may be written. */
-double *NAME_parameters(struct NAME_model *model);
 double *NAME_gradients(struct NAME_model *model);
 /* end of training */
 

@@ -4,13 +4,13 @@
      INPUTS, OUTPUTS, WORKSPACE   sizes in doubles
      PARAMETERS                   number of parameters that the kernel reads
      FROZEN                       1 for a kernel with nothing but a forward pass
-     HAS_LOAD                     if the frozen kernel must take the parameters once
+     HAS_LOAD                     if the kernel keeps a copy of the parameters in its workspace, which `load` makes
 
    START, the starting parameters, comes after this file. */
 
-/* One double more each, because C has no empty arrays. */
 static const double START[PARAMETERS + 1] __attribute__((unused));
 
+/* One double more each, because C has no empty arrays. */
 struct model {
     double x[INPUTS + 1], y[OUTPUTS + 1], w[WORKSPACE + 1];
 #if !FROZEN
@@ -18,40 +18,43 @@ struct model {
     long long taken; /* steps since the last update */
     int ran_forward;
 #endif
+    int loaded;
 };
 
-#if FROZEN
-static void model_restart(struct model *m)
-{
-#ifdef HAS_LOAD
-    load(START, m->w);
-#endif
-    (void)m;
-}
-
 static double model_forward(struct model *m)
 {
-    return forward(m->x, 0, m->w, m->y);
-}
+#if FROZEN
+    const double *p = START;
 #else
-static void model_restart(struct model *m)
+    const double *p = m->p;
+    m->ran_forward = 1;
+#endif
+#ifdef HAS_LOAD
+    if (!m->loaded)
+        load(p, m->w);
+    m->loaded = 1;
+#endif
+    return forward(m->x, p, m->w, m->y);
+}
+
+#if !FROZEN
+static void model_changed(struct model *m)
+{
+    m->loaded = m->ran_forward = 0;
+}
+
+static void model_set_parameters(struct model *m, const double *p)
 {
     for (long long i = 0; i < PARAMETERS; i++)
-        m->p[i] = START[i];
-    zero_grad(m->q);
-    m->taken = m->ran_forward = 0;
-}
-
-static double model_forward(struct model *m)
-{
-    m->ran_forward = 1;
-    return forward(m->x, m->p, m->w, m->y);
+        m->p[i] = p[i];
+    model_changed(m);
 }
 
 static void model_update(struct model *m, double rate, double batch)
 {
     update(m->p, m->q, rate, batch);
-    m->taken = m->ran_forward = 0;
+    m->taken = 0;
+    model_changed(m);
 }
 
 static long long model_train(struct model *m, const struct column *columns, long long count, long long rows,
@@ -61,7 +64,19 @@ static long long model_train(struct model *m, const struct column *columns, long
     const struct stretch stretch = {columns, count, rows, first_row, steps, batch, m->taken % batch, rates, losses};
     long long done = train(&buffers, &stretch);
     m->taken = (m->taken + done) % batch;
-    m->ran_forward = 0;
+    model_changed(m);
     return done;
 }
 #endif
+
+/* Return a model to its start. It may be new: then it is all zeros. */
+static void model_restart(struct model *m)
+{
+#if FROZEN
+    m->loaded = 0;
+#else
+    model_set_parameters(m, START);
+    zero_grad(m->q);
+    m->taken = 0;
+#endif
+}

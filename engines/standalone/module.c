@@ -196,10 +196,8 @@ static PyObject *call_set_parameters(PyObject *self, PyObject *numbers)
         PyErr_Format(PyExc_ValueError, "parameters must hold %d doubles, not more", (int)PARAMETERS);
         instance = NULL;
     }
-    for (Py_ssize_t i = 0; instance && i < PARAMETERS; i++)
-        instance->model->p[i] = ((const double *)view.buf)[i];
     if (instance)
-        instance->model->ran_forward = 0;
+        model_set_parameters(instance->model, view.buf);
     PyBuffer_Release(&view);
     if (!instance)
         return NULL;

@@ -2,8 +2,8 @@
 
 `python -m tests.engines.standalone [--rounds 5] [--frozen] [ENGINE …]` builds each module, imports it in a fresh
 interpreter that has nothing of ours (`-I -S`), and times both sides in turn, round by round. An epoch has 60,000
-images; a slow engine trains on fewer, and its time is scaled. The bits must be the same. With `--frozen` it compares frozen modules with
-trainable ones: seconds to build, size of the object, and time of a call of `forward(row)` with one image.
+images; a slow engine trains on fewer, and its time is scaled. The bits must be the same. With `--frozen` it compares
+frozen modules with trainable ones: seconds to build, size of the object, time of a call of `forward(row)`.
 """
 
 import argparse

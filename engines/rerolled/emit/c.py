@@ -202,7 +202,7 @@ class _Program:
             yield self._state()
             yield Define("HAS_STATE", 1)
             yield Include("kernel/training.h")
-        else:
+        if "load" in self.step.programs:
             yield Define("HAS_LOAD", 1)
         if any(isinstance(s, steps.Copy) for program in self.step.programs.values() for s in steps.walk(program)):
             memcpy = "void *memcpy(void *restrict to, const void *restrict from, __SIZE_TYPE__ bytes);"
@@ -291,7 +291,7 @@ class _Program:
     # --- sections ----------------------------------------------------------------------------------------------------
 
     def _sections(self) -> Iterator[Function]:
-        """`forward` and `backward` for callers, and the functions of the training loop; `load` if it is frozen."""
+        """`forward`, `backward` and, for a standalone build, `load`; and the functions of the training loop."""
         programs = self.step.programs
         for name, parameters, result in (
             ("load", ("p", "w"), None),

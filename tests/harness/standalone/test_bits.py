@@ -29,6 +29,15 @@ for batch, steps in {stretches}:
     found[str(batch)] = [bits(losses), bits(module.parameters()), bits(module.gradients())]
 row = array('d', {row})
 found['predict'] = bits(module.predict(row))
+half = array('d', [p / 2 for p in module.parameters()])
+module.set_parameters(half)
+module.zero_grad()
+found['half'] = bits([module.forward(row)])
+module.backward()
+module.update(0.5, 2)
+found['after'] = bits([module.forward(row), *module.parameters()])
+module.restart()
+module.train(rows, rate=0.0, steps=1)
 found['short'] = bits(module.predict(row[:module.FEATURES]))
 print(json.dumps(found))
 """
@@ -44,7 +53,17 @@ def expected(engine, task):
         for portion in steps:
             trainer.train(portion)
         found[str(batch)] = [bits(trainer.losses), bits(trainer.parameters()), bits(trainer.gradients())]
-    found["predict"] = found["short"] = bits(trainer.predict(task.row(0)))
+    found["predict"] = bits(trainer.predict(task.row(0)))
+    program = trainer._program
+    program.reset()
+    program.parameters[:] = array("d", [p / 2 for p in program.parameters])
+    program.set_input(task.row(0))
+    found["half"] = bits([program.forward()])
+    program.backward()
+    program.update(0.5, 2)
+    found["after"] = bits([program.forward(), *program.parameters])
+    trainer.restart(batch=1)
+    found["short"] = bits(trainer.predict(task.row(0)))
     return found
 
 
