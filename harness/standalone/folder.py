@@ -6,6 +6,7 @@ A marker lists the files of the last build with their hashes, so a marker that s
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +23,7 @@ MOST_FILE_BYTES = 1 << 30
 
 def check_folder(folder: Path) -> set[str]:
     """Return the files of an earlier build there. Raises Unfit if the folder holds anything else."""
-    if not folder.exists():
+    if not os.path.lexists(folder):
         return set()
     if not folder.is_dir():
         raise Unfit(f"{folder}: not a folder", "Choose another name for --into.")

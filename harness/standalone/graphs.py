@@ -34,7 +34,7 @@ class _Reply(BaseModel):
     ops: list[Annotated[str, Field(max_length=20)]]
     left: list[Row]
     right: list[Row]
-    numbers: list[tuple[Row, Annotated[int, Field(ge=-(2**53), le=2**53)] | float]] = Field(strict=False)
+    numbers: list[tuple[Row, Annotated[int, Field(ge=-(2**53), le=2**53)] | float]]
     loss: Row
     outputs: list[Row]
     inputs: Annotated[int, Field(ge=0, lt=1 << 31)]

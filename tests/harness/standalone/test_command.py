@@ -206,8 +206,10 @@ def test_what_no_build_wrote_is_never_replaced(tmp_path, spoil):
 
 def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(Unfit, match="not a folder"):
-        check_folder(tmp_path / "file")
+    (tmp_path / "nowhere").symlink_to(tmp_path / "absent")
+    for name in ("file", "nowhere"):
+        with pytest.raises(Unfit, match="not a folder"):
+            check_folder(tmp_path / name)
 
 
 def test_the_command(tmp_path):
