@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Optional
 
@@ -52,6 +53,15 @@ class CEngine(CompiledEngine):
 
     def generate(self, code: Any) -> Source:
         """Generate the C in this engine's form."""
+        raise NotImplementedError
+
+    def kernel(self, tape: Tape, frozen: Optional[Sequence[float]] = None) -> Source:
+        """The C of a tape for a standalone build: one translation unit, in which only the kernel's interface is public.
+
+        It defines HAS_LOAD if `load(p, w)` must run before the first forward pass with new parameters. frozen: the
+        parameters, for a kernel with nothing but a forward pass. It has them as constants, or it defines HAS_LOAD.
+        Raises Unavailable if this form of C can't be frozen.
+        """
         raise NotImplementedError
 
     def build(self, code: Any, clock: Clock, objects: Optional[Path]) -> Kernel:

@@ -68,7 +68,8 @@ def as_module(source: Source, outputs: int) -> Source:
             Define("MOST_COLUMNS", MOST_COLUMNS),
         ]
     )
-    return source._replace(units=["\n".join([head, kernel, read("kernel/module.c")])])
+    calls = map(read, ("kernel/python_arguments.c", "kernel/module.c"))
+    return source._replace(units=["\n".join([head, kernel, *calls])])
 
 
 def check_python() -> None:

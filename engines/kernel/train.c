@@ -1,4 +1,4 @@
-/* Last part of every C kernel: reading one row, updating, and the training loop.
+/* Last part of every C kernel: updating, and the training loop.
 
    The loop runs turn(t) until all steps are done or a loss is not finite. A turn may train on several rows at once.
    Example: for a batch of 5, a kernel that takes 4 rows together needs two turns, of 4 rows and of 1.
@@ -8,19 +8,6 @@
      enter(t)     copy parameters and gradients from the caller's buffers
      turn(t)      train on the next row, or on several; return 0 if a loss is not finite, which ends the training
      leave(t)     copy parameters, gradients, the last row and its outputs to the caller's buffers */
-
-void set_input(double *restrict x, const struct column *columns, long long count, long long row)
-{
-    for (const struct column *c = columns; c < columns + count; x += c->width, c++) {
-        if (c->kind == BYTES) {
-            const unsigned char *cells = (const unsigned char *)c->data + row * c->width;
-            for (long long i = 0; i < c->width; i++)
-                x[i] = cells[i] / c->divisor;
-        } else {
-            read_column(x, c, row, 0);
-        }
-    }
-}
 
 void zero_grad(double *restrict q)
 {

@@ -2,8 +2,6 @@
 
    A kernel that keeps more state between turns defines HAS_STATE and `struct state` before this file. */
 
-enum column_kind { DOUBLES, BYTES, CLASSES };
-
 /* A lookup table for byte / divisor, because a row of divisions takes longer than a layer's products. */
 struct quotients {
     double of[256];
@@ -21,31 +19,6 @@ struct training {
     struct state state;
 #endif
 };
-
-static void read_column(double *restrict x, const struct column *c, long long row, const double *restrict quotients)
-{
-    const long long width = c->width;
-    if (c->kind == DOUBLES) {
-        const double *cells = (const double *)c->data + row * width;
-        for (long long i = 0; i < width; i++)
-            x[i] = cells[i];
-    } else if (c->kind == BYTES) {
-        const unsigned char *cells = (const unsigned char *)c->data + row * width;
-        long long i = 0;
-        for (; i + 4 <= width; i += 4, cells += 4) {
-            x[i] = quotients[cells[0]];
-            x[i + 1] = quotients[cells[1]];
-            x[i + 2] = quotients[cells[2]];
-            x[i + 3] = quotients[cells[3]];
-        }
-        for (; i < width; i++)
-            x[i] = quotients[*cells++];
-    } else {
-        const unsigned char label = ((const unsigned char *)c->data)[row];
-        for (long long i = 0; i < width; i++)
-            x[i] = label == i;
-    }
-}
 
 /* Read the row `ahead` rows after the next one. */
 static void take_row(const struct training *t, double *restrict x, long long ahead)

@@ -9,6 +9,7 @@ omits `vzeroupper` unless -fexpensive-optimizations is given, and every call to 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Optional
 
@@ -17,8 +18,11 @@ from engines.kernel import toolchains
 from engines.kernel.c_engine import CORES, CEngine
 from engines.kernel.c_text import Source
 from engines.rerolled.emit.c import c_source
-from engines.rerolled.engine import Rerolled
+from engines.rerolled.engine import Rerolled, reroll
 from engines.rerolled.form import Form
+from engines.rerolled.rearrange import rearrange
+from engines.rerolled.rearrange.freeze import freeze, load_apart
+from engines.rerolled.step.plain import plain
 from engines.straight.fusable import Fusable, fusable
 from engines.straight.lower import lower
 from engines.suffixes import Suffixes, root
@@ -36,6 +40,10 @@ class RerolledC(Rerolled, CEngine):
 
     def generate(self, code: Any) -> Source:
         return c_source(code, self.fitted)
+
+    def kernel(self, tape: Tape, frozen: Optional[Sequence[float]] = None) -> Source:
+        form, step = replace(self.fitted, units=1, private=True), plain(reroll(tape))
+        return c_source(load_apart(rearrange(step, form)) if frozen is None else freeze(step), form)
 
     @property
     def vector_doubles(self) -> int:

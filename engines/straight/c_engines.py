@@ -9,10 +9,12 @@ strict). The sweeps compare them.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Optional
 
-from engines.api import WrongSuffix
+from engines.api import Unavailable, WrongSuffix
+from engines.graph.bind import bind
 from engines.graph.tape import Tape
 from engines.kernel import toolchains
 from engines.kernel.c_engine import CORES, CEngine
@@ -58,6 +60,10 @@ class StraightC(CEngine):
     def generate(self, code: Code) -> Source:
         return c_source(code, self.form)
 
+    def kernel(self, tape: Tape, frozen: Optional[Sequence[float]] = None) -> Source:
+        form = replace(self.form, units=1, private=True, trains=frozen is None)
+        return c_source(self.lower(tape if frozen is None else bind(tape, frozen)), form)
+
 
 class PublishedEngine(CEngine):
     """The tape as C in the form that was published first."""
@@ -68,6 +74,15 @@ class PublishedEngine(CEngine):
 
     def generate(self, code: Tape) -> Source:
         return published_source(code)
+
+    def kernel(self, tape: Tape, frozen: Optional[Sequence[float]] = None) -> Source:
+        if frozen is not None:
+            plain = self.name.replace("-published", "")
+            raise Unavailable(
+                f"{self.name} can't be frozen: the published form stores every node and its gradient",
+                f"Use `--engine {plain}`, the same compiler without the suffix.",
+            )
+        return published_source(tape, private=True)
 
     def fusable(self, tape: Tape) -> Fusable:
         return fusable_as_published(tape)

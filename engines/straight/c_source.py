@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from engines.graph.expr import INFIX, C
-from engines.kernel.c_text import BUFFERS, PIECE, Source, libm, unit
+from engines.kernel.c_text import BUFFERS, PIECE, PRIVATE_PIECE, Source, libm, unit
 from engines.kernel.c_tree import Call, Comment, Declarations, Define, Function, Include, Item, Return, Statement, Text
 from engines.straight.lower import ACCUMULATE, NUMBER, Code
 from engines.straight.pieces import Language, Piece, Shape, cut
@@ -49,6 +49,10 @@ class Form:
     storage: Storage = Storage.locals
     units: int = 1
     """Maximum number of translation units. Values in static storage must stay in one unit."""
+    private: bool = False
+    """Whether pieces are static, which takes a single unit."""
+    trains: bool = True
+    """Whether to generate the backward pass and training."""
 
 
 def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-line C") -> Source:
@@ -58,7 +62,7 @@ def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-
     language = LANGUAGE._replace(workspace=_OWN_NAMES[storage]) if storage in _OWN_NAMES else LANGUAGE
     keep_locals = storage in (Storage.locals, Storage.static)
     pieces = cut(code, language, Shape(form.piece, form.expression, keep_locals))
-    functions = [_piece(piece) for piece in (*pieces.forward, *pieces.backward)]
+    functions = [_piece(piece, form) for piece in (*pieces.forward, *pieces.backward)]
     first, *others = _divided(functions, 1 if storage in _OWN_NAMES else form.units)
 
     counts = f"{code.inputs} inputs, {code.parameters} parameters, {len(code.outputs)} outputs"
@@ -76,11 +80,16 @@ def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-
         *(elsewhere if others else []),
         *first,
         _pass("double", "forward", ("x", "p", "w", "y"), pieces.forward, pieces.loss),
-        _pass("void", "backward", ("x", "p", "w", "q"), pieces.backward),
-        *map(Include, ("kernel/training.h", "straight/turn.c", "kernel/train.c")),
+        *map(Include, ("kernel/rows.h", "kernel/set_input.c")),
+        *(_training(pieces.backward) if form.trains else ()),
     ]
     other_units = [unit([about, declared, *functions]) for functions in others]
     return Source([unit(items), *other_units], pieces.workspace)
+
+
+def _training(backward: list[Piece]) -> list[Item]:
+    parts = map(Include, ("kernel/training.h", "straight/turn.c", "kernel/train.c"))
+    return [_pass("void", "backward", ("x", "p", "w", "q"), backward), *parts]
 
 
 _OWN_NAMES = {Storage.static: "values[%d]", Storage.globals: "w%d"}
@@ -113,8 +122,9 @@ def _divided(functions: list[Function], units: int) -> list[list[Function]]:
     return [functions[start : start + size] for start in range(0, len(functions), size)] or [[]]
 
 
-def _piece(piece: Piece) -> Function:
-    return Function(PIECE, piece.name, _parameters(piece.arguments), [Text(piece.lines)])
+def _piece(piece: Piece, form: Form) -> Function:
+    kind = PRIVATE_PIECE if form.private else PIECE
+    return Function(kind, piece.name, _parameters(piece.arguments), [Text(piece.lines)])
 
 
 def _pass(result: str, name: str, arguments: tuple[str, ...], pieces: list[Piece], value: str = "") -> Function:

@@ -27,8 +27,12 @@ WITHOUT_GRADIENT = (INPUT, CONSTANT)
 """The post stores no gradient for these leaves."""
 
 
-def published_source(tape: Tape) -> Source:
-    """The published functions and a kernel's interface to them, in one translation unit."""
+def published_source(tape: Tape, *, private: bool = False) -> Source:
+    """The published functions and a kernel's interface to them, in one translation unit.
+
+    private: whether functions and arrays are static.
+    """
+    local = "static " if private else ""
     inputs, parameters = _rows_of(tape, INPUT, tape.inputs), _rows_of(tape, PARAMETER, tape.parameters)
     functions = sorted({call for op in set(tape.ops) & OPS.keys() for expr in _exprs(op) for call in calls(expr)})
     size = max(len(tape), *(row + 1 for row in parameters), 1)
@@ -40,16 +44,17 @@ def published_source(tape: Tape) -> Source:
         Define("OUTPUTS", len(tape.outputs)),
         Define("LOSS", tape.loss),
         libm(functions),
-        Declarations([f"double data[{size}];", f"double grad[{size}];"]),
+        Declarations([f"{local}double data[{size}];", f"{local}double grad[{size}];"]),
         # An unused input has no row.
-        _function("set_input", _set_input(inputs, len(tape)) or ["(void)x;"], "const double *x"),
-        _function("forward", list(_forward(tape))),
-        _function("backward", list(_backward(tape))),
-        _function("update", _update(parameters) or ["(void)rate, (void)batch;"], "double rate", "double batch"),
+        _function(local, "set_input", _set_input(inputs, len(tape)) or ["(void)x;"], "const double *x"),
+        _function(local, "forward", list(_forward(tape))),
+        _function(local, "backward", list(_backward(tape))),
+        _function(local, "update", _update(parameters) or ["(void)rate, (void)batch;"], "double rate", "double batch"),
         Comment("Indices of parameters and outputs in data[] and grad[]."),
         _table("parameter_rows", parameters),
         _table("output_rows", tape.outputs),
-        *map(Include, ("kernel/training.h", "straight/published.c", "kernel/train.c")),
+        *map(Include, ("kernel/rows.h", "kernel/set_input.c", "kernel/training.h", "straight/published.c")),
+        Include("kernel/train.c"),
     ]
     return Source([unit(items)], workspace=0)
 
@@ -119,8 +124,8 @@ def _constant(tape: Tape, row: int) -> str:
     return number(tape.numbers[row])[0] if row in tape.numbers else ""
 
 
-def _function(name: str, lines: list[str], *parameters: str) -> Function:
-    return Function("void", f"published_{name}", parameters, [Text(lines)])
+def _function(local: str, name: str, lines: list[str], *parameters: str) -> Function:
+    return Function(f"{local}void", f"published_{name}", parameters, [Text(lines)])
 
 
 def _rows_of(tape: Tape, kind: str, count: int) -> list[int]:

@@ -34,6 +34,7 @@ COMMANDS = {
     "export": "Write a run in another tool's format.",
     "train": "Train interactively with live loss and accuracy, over one seed or several.",
     "exec": "Run an unchanged micrograd program on an engine that replaces its `micrograd`.",
+    "build": "Make a Python module, or C, from a workload or a script; it works without zoomgrad.",
     "show": "Print one step of a workload after a stage of the engine's pipeline.",
 }
 """Name -> first line of the function's docstring, in the order of `--help`."""

@@ -13,6 +13,7 @@ import sys
 import traceback
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import engines
 from engines.api import Engine, Unavailable
@@ -35,8 +36,8 @@ def able(engine_name: str) -> Engine:
     return engine
 
 
-def execute(engine: Engine, path: Path, arguments: list[str], *, replaced: str = "") -> None:
-    """Run the program as `python SCRIPT ARG…` does: with its folder on the path, as `__main__`.
+def execute(engine: Engine, path: Path, arguments: list[str], *, replaced: str = "") -> dict[str, Any]:
+    """Run the program as `python SCRIPT ARG…` does: with its folder on the path, as `__main__`. Return its names.
 
     A process can run only one program, because its threads and exit handlers may need the engine to the end. At exit, a
     warning says if the program never imported it. Raises WrongScript, SyntaxError, and what the program raises.
@@ -55,6 +56,7 @@ def execute(engine: Engine, path: Path, arguments: list[str], *, replaced: str =
     program.__dict__["__file__"] = str(path.absolute())
     sys.modules["__main__"] = program
     exec(code, program.__dict__)  # noqa: S102  (the program is the user's)
+    return program.__dict__
 
 
 def _warn_unless(imported: set[str], text: str) -> None:

@@ -36,7 +36,7 @@ struct stretch {
 
 void set_input(double *x, const struct column *columns, long long count, long long row);
 double forward(const double *x, const double *p, double *w, double *y);
-void backward(const double *x, const double *p, double *w, double *q); /* adds to q; call forward first */
+void backward(const double *x, const double *p, double *w, double *q); /* adds to q; after forward */
 void zero_grad(double *q);
 void update(double *p, double *q, double rate, double batch); /* p -= rate * q / batch; q = 0 */
 
@@ -112,37 +112,11 @@ double forward(const double *restrict x, const double *restrict p, double *restr
     return w[6];
 }
 
-void backward(const double *restrict x, const double *restrict p, double *restrict w, double *restrict q)
-{
-    backward_0(w, q);
-    backward_1(x, p, w, q);
-    backward_2(w, q);
-}
-
-/* State of the training loop, which each turn reads and changes.
-
-   A kernel that keeps more state between turns defines HAS_STATE and `struct state` before this file. */
+/* Reading one column of a row. */
 
 enum column_kind { DOUBLES, BYTES, CLASSES };
 
-/* A lookup table for byte / divisor, because a row of divisions takes longer than a layer's products. */
-struct quotients {
-    double of[256];
-};
-
-struct training {
-    const struct stretch *stretch;
-    const struct quotients *quotients; /* one for each column, used if it holds BYTES */
-    double *x, *p, *w, *y, *q;
-    long long step;      /* number of recorded losses, all finite */
-    long long row;       /* the next row */
-    long long taken;     /* rows since the last update */
-    const double *rates; /* of the updates to come */
-#ifdef HAS_STATE
-    struct state state;
-#endif
-};
-
+/* quotients: byte / divisor for each byte, if the column holds BYTES. */
 static void read_column(double *restrict x, const struct column *c, long long row, const double *restrict quotients)
 {
     const long long width = c->width;
@@ -167,6 +141,50 @@ static void read_column(double *restrict x, const struct column *c, long long ro
             x[i] = label == i;
     }
 }
+
+/* Reading one row, for callers that run the passes one by one. */
+
+void set_input(double *restrict x, const struct column *columns, long long count, long long row)
+{
+    for (const struct column *c = columns; c < columns + count; x += c->width, c++) {
+        if (c->kind == BYTES) {
+            const unsigned char *cells = (const unsigned char *)c->data + row * c->width;
+            for (long long i = 0; i < c->width; i++)
+                x[i] = cells[i] / c->divisor;
+        } else {
+            read_column(x, c, row, 0);
+        }
+    }
+}
+
+void backward(const double *restrict x, const double *restrict p, double *restrict w, double *restrict q)
+{
+    backward_0(w, q);
+    backward_1(x, p, w, q);
+    backward_2(w, q);
+}
+
+/* State of the training loop, which each turn reads and changes.
+
+   A kernel that keeps more state between turns defines HAS_STATE and `struct state` before this file. */
+
+/* A lookup table for byte / divisor, because a row of divisions takes longer than a layer's products. */
+struct quotients {
+    double of[256];
+};
+
+struct training {
+    const struct stretch *stretch;
+    const struct quotients *quotients; /* one for each column, used if it holds BYTES */
+    double *x, *p, *w, *y, *q;
+    long long step;      /* number of recorded losses, all finite */
+    long long row;       /* the next row */
+    long long taken;     /* rows since the last update */
+    const double *rates; /* of the updates to come */
+#ifdef HAS_STATE
+    struct state state;
+#endif
+};
 
 /* Read the row `ahead` rows after the next one. */
 static void take_row(const struct training *t, double *restrict x, long long ahead)
@@ -222,7 +240,7 @@ static void leave(struct training *t)
     (void)t;
 }
 
-/* Last part of every C kernel: reading one row, updating, and the training loop.
+/* The end of every C kernel: updating, and the training loop.
 
    The loop runs turn(t) until all steps are done or a loss is not finite. A turn may train on several rows at once.
    Example: for a batch of 5, a kernel that takes 4 rows together needs two turns, of 4 rows and of 1.
@@ -232,19 +250,6 @@ static void leave(struct training *t)
      enter(t)     copy parameters and gradients from the caller's buffers
      turn(t)      train on the next row, or on several; return 0 if a loss is not finite, which ends the training
      leave(t)     copy parameters, gradients, the last row and its outputs to the caller's buffers */
-
-void set_input(double *restrict x, const struct column *columns, long long count, long long row)
-{
-    for (const struct column *c = columns; c < columns + count; x += c->width, c++) {
-        if (c->kind == BYTES) {
-            const unsigned char *cells = (const unsigned char *)c->data + row * c->width;
-            for (long long i = 0; i < c->width; i++)
-                x[i] = cells[i] / c->divisor;
-        } else {
-            read_column(x, c, row, 0);
-        }
-    }
-}
 
 void zero_grad(double *restrict q)
 {

@@ -411,6 +411,10 @@ static void sinks_of_2_rows(double *restrict w)
 
 #include "kernel/kernel.h"
 
+#include "kernel/rows.h"
+
+#include "kernel/set_input.c"
+
 /* State that persists between the turns of a stretch. */
 struct state {
     double rate; /* of the current or waiting update */
@@ -429,6 +433,8 @@ enum { ROOM = 40 };
 enum { LOSS = V + 53 };
 
 #include "rerolled/emit/workspace.h"
+
+#include "rerolled/emit/updates.h"
 
 static __attribute__((noinline)) void move(double *restrict w, double *restrict theirs, int out)
 {

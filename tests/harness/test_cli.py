@@ -159,6 +159,12 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
         (["show", "tour", "--engine", "handwritten", "--stage", "source"], "handwritten can't run tour: it is written"),
         (["exec", "--engine", "handwritten", __file__], "handwritten runs whole models only"),
         (["exec", "absent.py"], "absent.py"),
+        (["build", "absent.py", "--into", "built"], "absent.py: there is no such script"),
+        (["build", "absent", "--into", "built"], "there is no workload 'absent'"),
+        (["build", "xor", "-e", "replay", "--into", "built"], "replay makes no C from a graph"),
+        (["build", "xor", "-e", "handwritten", "--into", "built"], "handwritten makes no C from a graph"),
+        (["build", "xor", "-e", "tcc-published", "--frozen", "--into", "built"], "tcc-published can't be frozen"),
+        (["build", "xor", "--into", "/dev/null"], "/dev/null: not a folder"),
         (["run", "--blocks", "0"], "--blocks"),
         (["rnu"], "rnu"),
     ],
@@ -214,19 +220,26 @@ NAMES = [
 NAME = [
     *(("run", "--preset"), ("run", "--resume"), ("check", "--preset"), ("check", "--against"), ("check", "RUN")),
     *(("profile", "--run"), ("report", "--compare"), ("export", "RUN"), ("export", "--output")),
+    ("build", "--into"),
 ]
 """Options and arguments that take one name. An empty name must not count as no name."""
 KNOWN = [
     *(("train", "--engine"), ("train", "-e"), ("train", "--interpreter"), ("train", "WORKLOAD"), ("show", "-e")),
     *(("show", "WORKLOAD"), ("noise", "--preset"), ("noise", "RUN"), ("report", "RUN"), ("export", "--format")),
-    *(("exec", "-e"), ("exec", "--interpreter")),
+    *(("exec", "-e"), ("exec", "--interpreter"), ("build", "-e")),
 ]
 """Options and arguments whose name is looked up even if it is empty."""
 
 
 def line(command, option, value):
     """Return a command line with that value and the other arguments that the command requires."""
-    needs = {"train": ["xor"], "show": ["xor"], "exec": [__file__], "export": ["--format", "csv"]}.get(command, [])
+    needs = {
+        "train": ["xor"],
+        "show": ["xor"],
+        "exec": [__file__],
+        "export": ["--format", "csv"],
+        "build": ["xor", *(["--into", "built"] if option != "--into" else [])],
+    }.get(command, [])
     if option.isupper():
         return [command, *(needs if command == "export" else []), value]
     return [command, option, value, *([] if option == "--format" else needs)]

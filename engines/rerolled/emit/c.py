@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from engines.graph.expr import number
-from engines.kernel.c_text import BUFFERS, PIECE, Source, libm, unit
+from engines.kernel.c_text import BUFFERS, PIECE, PRIVATE_PIECE, Source, libm, unit
 from engines.kernel.c_tree import (
     Assign,
     Block,
@@ -79,7 +79,8 @@ class _Program:
     def source(self) -> Source:
         """The translation units. The first one holds everything except the pieces of the others."""
         callers = [self._routine(name, runs) for name, runs in self.used.items()]
-        end = [*callers, *self._workspace(), *self._sections(), Include("kernel/train.c")]
+        training = [Include("kernel/train.c")] if self.step.trains else []
+        end = [*callers, *self._workspace(), *self._sections(), *training]
         first, *others = self._divided(end)
         elsewhere = tuple(piece.prototype for pieces in others for piece in pieces)
         head = self._head()
@@ -172,7 +173,7 @@ class _Program:
         pointers = [Declare("double *const", area, f"w + {area.upper()}") for area in areas]
         # Named like the text of a step, for example "loops 48-49 in place".
         name = identifier(" and ".join(line.replace("-", " to ") for line in run_lines(runs)))
-        return Function(PIECE, name, _parameters(runs), [*pointers, *body])
+        return Function(PRIVATE_PIECE if self.form.private else PIECE, name, _parameters(runs), [*pointers, *body])
 
     def _divided(self, end: Sequence[Item]) -> list[list[Function]]:
         """Divide the pieces, in order, into translation units of about equal work.
@@ -196,10 +197,13 @@ class _Program:
     def _workspace(self) -> Iterator[Item]:
         """The interface, the state of a stretch, and functions that copy numbers and parameters to the workspace."""
         loops, skips = self.step.loops, self.step.skips
-        yield Include("kernel/kernel.h")
-        yield self._state()
-        yield Define("HAS_STATE", 1)
-        yield Include("kernel/training.h")
+        yield from map(Include, ("kernel/kernel.h", "kernel/rows.h", "kernel/set_input.c"))
+        if self.step.trains:
+            yield self._state()
+            yield Define("HAS_STATE", 1)
+            yield Include("kernel/training.h")
+        if "load" in self.step.programs:
+            yield Define("HAS_LOAD", 1)
         if any(isinstance(s, steps.Copy) for program in self.step.programs.values() for s in steps.walk(program)):
             memcpy = "void *memcpy(void *restrict to, const void *restrict from, __SIZE_TYPE__ bytes);"
             yield Declarations([memcpy])
@@ -209,6 +213,8 @@ class _Program:
             constants.append(f"enum {{ LOSS = {place_of(self.step, loops.loss)} }};")
         yield Declarations(constants)
         yield Include("rerolled/emit/workspace.h")
+        if self.step.trains:
+            yield Include("rerolled/emit/updates.h")
         if self.step.reads_numbers:
             numbers = [Assign(f"w[K + {at}]", number(x)[0]) for at, x in enumerate(loops.numbers)]
             yield Function("static void", "put_numbers", (_W,), numbers)
@@ -224,7 +230,7 @@ class _Program:
         if all(isinstance(output, float) for output in loops.outputs):
             outputs += _unused("w", *(() if outputs else ("y",)))
         yield Function("static void", "give_outputs", (_READ, "double *restrict y"), outputs)
-        if loops.unused:
+        if loops.unused and self.step.trains:
             yield Declarations([f"static const int unused[] = {{{', '.join(map(str, loops.unused))}}};"])
             each: list[Statement] = [
                 Declare("const long long", "i", "unused[n]"),
@@ -285,18 +291,23 @@ class _Program:
     # --- sections ----------------------------------------------------------------------------------------------------
 
     def _sections(self) -> Iterator[Function]:
-        """`forward` and `backward` for callers, and the functions of the training loop."""
+        """`forward`, `backward` and, for a standalone build, `load`; and the functions of the training loop."""
         programs = self.step.programs
         for name, parameters, result in (
+            ("load", ("p", "w"), None),
             ("forward", ("x", "p", "w", "y"), Return(loss(self.step))),
             ("backward", ("x", "p", "w", "q"), None),
         ):
+            if name not in programs:
+                continue
             section = Section(self.step, buffers="")
             body = [Assign("w", "aligned(w)"), *section.statements(programs[name])]
             unused = _unused(*(buffer for buffer in parameters if not section.uses(buffer)))
-            kind = "double" if result else "void"
+            kind = "double" if result else "static void" if name == "load" else "void"
             declared = tuple(BUFFERS[buffer] for buffer in parameters)
             yield Function(kind, name, declared, [*unused, *body, *([result] if result else [])])
+        if not self.step.trains:
+            return
         enter, turn, leave = (Section(self.step, buffers="t->") for _ in range(3))
         aligned = Assign("t->w", "aligned(t->w)")
         yield Function("static void", "enter", (_TRAINING,), [aligned, *enter.statements(programs["enter"])])

@@ -44,13 +44,18 @@ class Step:
     """The areas of the loops, then those that rearrangements added."""
     routines: Mapping[str, tuple[Run, ...]]
     programs: Mapping[str, Program] = field(default_factory=dict)
-    """Section -> its statements."""
+    """Section -> its statements. A standalone build's step also has `load`, a frozen one only `forward` and `load`."""
     skips: Optional[Skipping] = None
     """Set if the step skips inputs that are zero."""
 
     @property
     def workspace(self) -> int:
         return self.areas[-1].stop
+
+    @property
+    def trains(self) -> bool:
+        """Whether it has more than the forward pass. A frozen step does not."""
+        return "turn" in self.programs
 
     @property
     def away(self) -> int:
@@ -90,9 +95,9 @@ class Step:
         for name, runs in self.routines.items():
             yield f"{name}:"
             yield from (f"  {text}" for text in run_lines(runs))
-        for name in SECTIONS:
+        for name in filter(self.programs.__contains__, ("load", *SECTIONS)):
             yield f"{name}:"
-            yield from self._program(self.programs.get(name, ()), "  ")
+            yield from self._program(self.programs[name], "  ")
 
     def line(self, run: Run) -> str:
         """A run's computation in the text form of loops."""

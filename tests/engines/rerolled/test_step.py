@@ -14,6 +14,7 @@ from engines.rerolled import step
 from engines.rerolled.engine import reroll
 from engines.rerolled.numpy_engine import NumpyEngine
 from engines.rerolled.rearrange import PASSES, weight_reuse
+from engines.rerolled.rearrange.freeze import freeze
 from engines.rerolled.step import language as steps
 from engines.rerolled.step.check import check_step
 from engines.rerolled.step.language import Perform, rewrite, walk
@@ -46,6 +47,13 @@ def classified(name):
 @pytest.mark.parametrize("name", FORMS)
 def test_text(golden, name):
     golden(f"rerolled-step-{name.replace(' ', '-')}.txt", text(classified(name).lines()))
+
+
+def test_text_of_a_frozen_step(golden):
+    """It has no area for gradients, and takes its parameters once."""
+    frozen = freeze(classified("plain"))
+    assert [area.name for area in frozen.areas] == [*"xkpvu"]
+    golden("rerolled-step-frozen.txt", text(frozen.lines()))
 
 
 def test_every_pass_is_in_the_list():

@@ -1,0 +1,35 @@
+"""Step -> the step of a standalone build, whose parameters are its own; or a frozen one, with a forward pass only."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from engines.rerolled.recover.groups import Phase
+from engines.rerolled.recover.layout import VECTOR
+from engines.rerolled.recover.loops import Area
+from engines.rerolled.step.language import Take
+from engines.rerolled.step.step import Step
+
+LOAD = Take("parameters")
+
+
+def load_apart(step: Step) -> Step:
+    """Take parameters in a section of its own, `load`, which runs when they changed, not in each forward pass."""
+    forward = tuple(statement for statement in step.programs["forward"] if statement != LOAD)
+    return step.with_programs(load=(LOAD,), forward=forward)
+
+
+def freeze(step: Step) -> Step:
+    """Keep the forward loops of a plain step, and the areas that they use."""
+    step = load_apart(step)
+    loops = [loop for loop in step.loops.loops if loop.phase == Phase.FORWARD]
+    kept = tuple(area for area in step.areas if area.name in "xkpv")
+    # The last vector may reach beyond the last value.
+    areas = (*kept, Area("u", kept[-1].stop, kept[-1].stop + VECTOR))
+    return replace(
+        step,
+        loops=replace(step.loops, loops=loops, areas=areas),
+        areas=areas,
+        routines={"values": step.routines["values"]},
+        programs={name: step.programs[name] for name in ("load", "forward")},
+    )

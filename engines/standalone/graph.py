@@ -1,0 +1,73 @@
+"""The graph of a standalone build, and its check, because a script's process may send anything."""
+
+from __future__ import annotations
+
+import keyword
+import math
+import re
+import sys
+from typing import NamedTuple
+
+from engines.graph.check import BrokenTape, check
+from engines.graph.tape import INPUT, Tape
+
+MOST_NAME_CHARACTERS = 60
+
+
+class Unfit(Exception):
+    """This can't be built. Carries the problem and the remedy."""
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(f"{problem}\n  {remedy}")
+
+
+class Graph(NamedTuple):
+    """A tape and the numbers that a model starts with."""
+
+    name: str
+    """The module's name, and the prefix of the names in C."""
+    origin: str
+    """What it was made from, such as `workload xor`."""
+    tape: Tape
+    parameters: tuple[float, ...]
+
+    @property
+    def features(self) -> int:
+        """Inputs that outputs depend on, if they are the first ones; else all inputs."""
+        tape = self.tape
+        needed = bytearray(len(tape) + 1)
+        for row in tape.outputs:
+            needed[row] = 1
+        for row in range(len(tape) - 1, -1, -1):
+            if needed[row]:
+                needed[tape.left[row]] = needed[tape.right[row]] = 1
+        read = {tape.numbers[row] for row, op in enumerate(tape.ops) if op == INPUT and needed[row]}
+        return len(read) if read and max(read) == len(read) - 1 else tape.inputs
+
+
+def checked(graph: Graph, *, frozen: bool) -> Graph:
+    """Return the graph. Raises Unfit."""
+    try:
+        check(graph.tape)
+    except BrokenTape as broken:
+        raise Unfit(f"{graph.origin}: {broken}", "Report this if a workload causes it.") from None
+    if not graph.tape.inputs:
+        raise Unfit(f"{graph.origin}: the graph has no inputs", "Name at least one leaf in `inputs`.")
+    if not graph.parameters and not frozen:
+        raise Unfit(f"{graph.origin}: the graph has no parameters to train", "Name some, or build it with --frozen.")
+    if len(graph.parameters) != graph.tape.parameters:
+        raise Unfit(f"{graph.origin}: the tape and the list of parameters differ", "Run the script by itself first.")
+    for index, number in enumerate(graph.parameters):
+        if not math.isfinite(number):
+            raise Unfit(
+                f"{graph.origin}: parameter {index:,} is {number}, and a model must start with finite numbers",
+                "Lower the rate of the training before the build, or train fewer steps.",
+            )
+    return graph
+
+
+def module_name(text: str) -> str:
+    """A valid name of a module and of identifiers in C that no module of the standard library has."""
+    name = re.sub(r"\W", "_", text, flags=re.ASCII)[:MOST_NAME_CHARACTERS]
+    taken = keyword.iskeyword(name) or name in getattr(sys, "stdlib_module_names", ())
+    return name if name[:1].isalpha() and not taken else f"model_{name}"

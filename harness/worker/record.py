@@ -1,0 +1,88 @@
+"""Run a micrograd program, then write its graph as JSON: `python -m harness.worker.record ENGINE SCRIPT REPLY`.
+
+The program leaves `loss`, `inputs`, and `parameters` or `model`; it may leave `outputs`. The harness checks all of the
+reply.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, Optional
+
+import engines
+from engines.api import CyclicGraph
+from engines.kernel.engine import CompiledEngine
+from harness.worker.execute import execute
+from harness.worker.lifeline import HARNESS, end_with_the_harness
+
+DEEPEST = 8
+"""How deep lists of Values may be nested."""
+
+
+class NoGraph(Exception):
+    """A name that the program lacks, or that is not what it should be. Carries the problem and the remedy."""
+
+
+def record(engine: CompiledEngine, names: dict[str, Any]) -> dict[str, Any]:
+    """The graph below the program's `loss` as plain lists. Raises NoGraph and the errors of `linearize`."""
+    loss = names.get("loss")
+    if not isinstance(loss, engine.Value):
+        found = f"its `loss` is of type {type(loss).__name__}" if "loss" in names else "it leaves no `loss`"
+        raise NoGraph(f"{found}\n  End the program with `loss = …`, a Value at the top level.")
+    if "inputs" not in names:
+        raise NoGraph("it leaves no `inputs`\n  Leave a list of the Values that hold one row, in order.")
+    parameters = names.get("parameters")
+    if parameters is None:
+        if not callable(getattr(names.get("model"), "parameters", None)):
+            raise NoGraph("it leaves neither `parameters` nor a `model`\n  Leave a list of Values, or an nn.Module.")
+        parameters = names["model"].parameters()
+    inputs, parameters, outputs = (
+        _flat(engine, name, found)
+        for name, found in (("inputs", names["inputs"]), ("parameters", parameters), ("outputs", names.get("outputs")))
+    )
+    tape = engine.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
+    return {
+        "ops": tape.ops,
+        "left": tape.left,
+        "right": tape.right,
+        "numbers": [*tape.numbers.items()],
+        "loss": tape.loss,
+        "outputs": tape.outputs,
+        "inputs": tape.inputs,
+        "parameters": [p.data for p in parameters],
+    }
+
+
+def _flat(engine: CompiledEngine, name: str, found: Any, depth: int = 0) -> list[Any]:
+    """The Values in nested lists and tuples, in order."""
+    if found is None:
+        return []
+    if isinstance(found, engine.Value):
+        return [found]
+    if not isinstance(found, (list, tuple)) or depth > DEEPEST:
+        raise NoGraph(f"its `{name}` hold a {type(found).__name__}, not Values\n  Leave a list of Values.")
+    return [value for part in found for value in _flat(engine, name, part, depth + 1)]
+
+
+def main() -> None:
+    """Run the script, and write its graph or what is wrong with it."""
+    end_with_the_harness()
+    # Processes that the program starts belong to the user and may outlive the harness.
+    os.environ.pop(HARNESS, None)
+    _, name, script, reply = sys.argv
+    engine = engines.load(name)
+    assert isinstance(engine, CompiledEngine)
+    names = execute(engine, Path(script), [])
+    wrong: Optional[Exception] = None
+    try:
+        found = record(engine, names)
+    except (NoGraph, TypeError, ValueError, CyclicGraph) as error:
+        wrong = error
+    Path(reply).write_text(json.dumps({"wrong": str(wrong)} if wrong else found), encoding="ascii")
+
+
+if __name__ == "__main__":
+    main()
