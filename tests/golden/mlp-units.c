@@ -36,7 +36,7 @@ struct stretch {
 
 void set_input(double *x, const struct column *columns, long long count, long long row);
 double forward(const double *x, const double *p, double *w, double *y);
-void backward(const double *x, const double *p, double *w, double *q); /* adds to q; after forward */
+void backward(const double *x, const double *p, double *w, double *q); /* adds to q; call forward first */
 void zero_grad(double *q);
 void update(double *p, double *q, double rate, double batch); /* p -= rate * q / batch; q = 0 */
 
@@ -206,7 +206,7 @@ static void leave(struct training *t)
     (void)t;
 }
 
-/* The end of every C kernel: updating, and the training loop.
+/* Last part of every C kernel: updating, and the training loop.
 
    The loop runs turn(t) until all steps are done or a loss is not finite. A turn may train on several rows at once.
    Example: for a batch of 5, a kernel that takes 4 rows together needs two turns, of 4 rows and of 1.
