@@ -58,7 +58,7 @@ def test_a_neuron_is_a_weighted_sum_and_an_activation(engine, activation):
 
 
 def test_an_unknown_activation_is_refused(engine):
-    with pytest.raises(ValueError, match="there is no activation 'gelu'\n  Choose one of relu, tanh, linear"):
+    with pytest.raises(ValueError, match="there is no activation 'gelu'\n  Choose one of relu, tanh, sigmoid, linear"):
         engine.nn.Neuron(2, activation="gelu")
 
 

@@ -135,7 +135,7 @@ def test_a_resumed_run_keeps_its_plan(stored, monkeypatch):
 @pytest.mark.parametrize("fact", ["processor", "cores", "system"])
 def test_times_of_two_machines_are_never_mixed(fact, stored, monkeypatch):
     monkeypatch.setattr(facts, "gather", lambda: {**stored.machine, fact: "another"})
-    with pytest.raises(Unreadable, match=f"another machine \\({fact}"):
+    with pytest.raises(Unreadable, match=f"this machine differs from the run's \\({fact}"):
         resume(stored, monkeypatch)
 
 

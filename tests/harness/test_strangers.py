@@ -279,7 +279,7 @@ def test_a_damaged_suite_is_not_exported(zoomgrad, tmp_path):
     store = kept(tmp_path)
     for cell in store.run.cells:
         store.pyperf_file(cell).write_text('{"benchmarks": [{"runs": ["x"]}], "version": "1.0"}')
-    refused(zoomgrad("export", "--format", "pyperf", store.folder), "pyperf's file of", "is damaged")
+    refused(zoomgrad("export", "--format", "pyperf", store.folder), "the pyperf file of", "is damaged")
 
 
 def test_a_folder_name_with_markup_is_shown_literally(zoomgrad, tmp_path):

@@ -31,7 +31,7 @@ def build(
     form: Annotated[Form, typer.Option(help="An extension module for Python, or C with a header.")] = Form.module,
     frozen: Annotated[bool, typer.Option("--frozen", help="Weights as constants, forward pass only.")] = False,
 ) -> None:
-    """Make a Python module, or C, of a workload or a script: it needs nothing of zoomgrad."""
+    """Make a Python module, or C, from a workload or a script; it works without zoomgrad."""
     chosen = engines.load(engine)
     if not isinstance(chosen, CEngine):
         raise Unavailable(

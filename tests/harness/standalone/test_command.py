@@ -105,7 +105,7 @@ FORGED = {
     '"parameters": [1.0], "ops": ["system"]}': "there is no op 'system'",
     '"parameters": [1.0], "left": [-2]}': "left.0",
     '"parameters": [1.0], "left": [0]}': "row %0",
-    '"parameters": [1.0], "loss": 1}': "the loss is %1, of 1 rows",
+    '"parameters": [1.0], "loss": 1}': "the loss is %1, but the tape ends after 1 rows",
     '"parameters": [1.0], "loss": 99999999999}': "loss: ",
     '"parameters": [1.0], "outputs": [7]}': "outputs[0] is %7",
     '"parameters": [1.0], "numbers": [[0, 5]]}': "there are only 1",
