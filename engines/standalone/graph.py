@@ -9,9 +9,12 @@ import sys
 from typing import NamedTuple
 
 from engines.graph.check import BrokenTape, check
-from engines.graph.tape import INPUT, Tape
+from engines.graph.tape import INPUT, PARAMETER, Tape
 
 MOST_NAME_CHARACTERS = 60
+
+RESERVED = {"main", "model", "published"}
+"""Names whose identifiers would meet those of a program, or of the C around the kernel."""
 
 
 class Unfit(Exception):
@@ -63,11 +66,16 @@ def checked(graph: Graph, *, frozen: bool) -> Graph:
                 f"{graph.origin}: parameter {index:,} is {number}, and a model must start with finite numbers",
                 "Lower the rate of the training before the build, or train fewer steps.",
             )
+    if INPUT not in graph.tape.ops:
+        raise Unfit(f"{graph.origin}: no input is in the graph", "Name the leaves that the loss is computed from.")
+    if PARAMETER not in graph.tape.ops and not frozen:
+        raise Unfit(f"{graph.origin}: no parameter is in the graph", "Name leaves of the loss, or use --frozen.")
     return graph
 
 
 def module_name(text: str) -> str:
     """A valid name of a module and of identifiers in C that no module of the standard library has."""
     name = re.sub(r"\W", "_", text, flags=re.ASCII)[:MOST_NAME_CHARACTERS]
-    taken = keyword.iskeyword(name) or name in getattr(sys, "stdlib_module_names", ())
+    taken = keyword.iskeyword(name) or name in RESERVED or name in getattr(sys, "stdlib_module_names", ())
+    taken = taken or name.isupper()  # such as INPUTS, a macro of ours
     return name if name[:1].isalpha() and not taken else f"model_{name}"

@@ -3,6 +3,10 @@
 #ifndef NAME_H
 #define NAME_H
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { NAME_INPUTS = INPUTS, NAME_FEATURES = FEATURES, NAME_OUTPUTS = OUTPUTS, NAME_PARAMETERS = PARAMETERS };
 enum { NAME_DOUBLES, NAME_BYTES, NAME_CLASSES };
 
@@ -17,16 +21,16 @@ struct NAME_column {
 
 struct NAME_model;
 
-/* A model with its starting parameters, or NULL without memory. */
+/* A model with its starting parameters. Returns NULL if memory runs out, or if there may be only one model. */
 struct NAME_model *NAME_new(void);
 void NAME_free(struct NAME_model *model);
 
-/* Set the inputs from a row of 1 to 16 columns, which must have NAME_INPUTS inputs together: else it returns -1. Or
-   write them yourself. */
+/* Set the inputs from a row of 1 to 16 columns whose widths add up to NAME_INPUTS. Returns -1 otherwise. You may write
+   the inputs yourself instead; then call `forward` before `backward`. */
 int NAME_set_input(struct NAME_model *model, const struct NAME_column *columns, long long count, long long row);
 double *NAME_inputs(struct NAME_model *model);
 
-/* Returns the loss. The outputs are those of the last pass. */
+/* Return the loss. The outputs are those of the last pass. */
 double NAME_forward(struct NAME_model *model);
 const double *NAME_outputs(const struct NAME_model *model);
 
@@ -36,14 +40,16 @@ const double *NAME_predict(struct NAME_model *model, const double *features);
 /* training */
 /* Add the row's gradients. Returns -1 unless `forward` ran since the last change of inputs by `set_input`. */
 int NAME_backward(struct NAME_model *model);
+
+/* gradients = 0; discards a partial batch */
 void NAME_zero_grad(struct NAME_model *model);
 
 /* parameters -= rate * gradients / batch, then gradients = 0 */
 void NAME_update(struct NAME_model *model, double rate, double batch);
 
 /* Take steps over rows that wrap around, with an update after every `batch` of them; a partial batch waits for the next
-   call. losses: room for `steps` doubles. Returns the number of finite losses: the first other one, which follows them,
-   ends the training. Returns -1 for wrong arguments, or without memory. */
+   call. losses: room for `steps` doubles. Training stops at the first loss that is not finite, which is stored after the
+   finite ones. Returns the number of finite losses, or -1 for wrong arguments or if memory runs out. */
 long long NAME_train(struct NAME_model *model, const struct NAME_column *columns, long long count, long long rows,
                      long long first_row, long long steps, long long batch, double rate, double *losses);
 
@@ -56,5 +62,9 @@ void NAME_set_parameters(struct NAME_model *model, const double *parameters);
 /* These may be written. */
 double *NAME_gradients(struct NAME_model *model);
 /* end of training */
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -21,7 +21,7 @@ struct model {
     int loaded;
 };
 
-static double model_forward(struct model *m)
+static double forward_model(struct model *m)
 {
 #if FROZEN
     const double *p = START;
@@ -38,45 +38,51 @@ static double model_forward(struct model *m)
 }
 
 #if !FROZEN
-static void model_changed(struct model *m)
+static void changed_model(struct model *m)
 {
     m->loaded = m->ran_forward = 0;
 }
 
-static void model_set_parameters(struct model *m, const double *p)
+static void set_parameters_model(struct model *m, const double *p)
 {
     for (long long i = 0; i < PARAMETERS; i++)
         m->p[i] = p[i];
-    model_changed(m);
+    changed_model(m);
 }
 
-static void model_update(struct model *m, double rate, double batch)
+/* A partial batch has gradients in q, so it ends with them. */
+static void zero_grad_model(struct model *m)
+{
+    zero_grad(m->q);
+    m->taken = 0;
+}
+
+static void update_model(struct model *m, double rate, double batch)
 {
     update(m->p, m->q, rate, batch);
     m->taken = 0;
-    model_changed(m);
+    changed_model(m);
 }
 
-static long long model_train(struct model *m, const struct column *columns, long long count, long long rows,
+static long long train_model(struct model *m, const struct column *columns, long long count, long long rows,
                              long long first_row, long long steps, long long batch, const double *rates, double *losses)
 {
     const struct buffers buffers = {m->x, m->p, m->w, m->y, m->q};
     const struct stretch stretch = {columns, count, rows, first_row, steps, batch, m->taken % batch, rates, losses};
     long long done = train(&buffers, &stretch);
     m->taken = (m->taken + done) % batch;
-    model_changed(m);
+    changed_model(m);
     return done;
 }
 #endif
 
 /* Return a model to its start. It may be new: then it is all zeros. */
-static void model_restart(struct model *m)
+static void restart_model(struct model *m)
 {
 #if FROZEN
     m->loaded = 0;
 #else
-    model_set_parameters(m, START);
-    zero_grad(m->q);
-    m->taken = 0;
+    set_parameters_model(m, START);
+    zero_grad_model(m);
 #endif
 }

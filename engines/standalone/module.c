@@ -2,7 +2,8 @@
    instance.
 
    Python.h, a kernel, python_arguments.c, model.c and these macros come before this file:
-     NAME, NAME_TEXT   the module's name, bare and in quotes
+     NAME_TEXT         the module's name, in quotes
+     INIT              the name of the function that makes the module, PyInit_ and the name
      ENGINE            the engine, in quotes
      FEATURES          inputs that the outputs depend on, if they are the first ones, else INPUTS
      SHARED            1 if the kernel keeps values in static variables, which all its users share */
@@ -17,10 +18,14 @@ struct instance {
 static int imported;
 #endif
 
-/* The instance, or NULL with an exception if another thread trains. */
+/* The instance, or NULL with an exception if there is no model, or if another thread trains it. */
 static struct instance *idle(PyObject *self)
 {
     struct instance *instance = PyModule_GetState(self);
+    if (!instance || !instance->model) { /* before `start`, or after it failed */
+        PyErr_SetString(PyExc_RuntimeError, "the module was not initialised\n  Import it.");
+        return NULL;
+    }
     if (instance->busy) {
         PyErr_SetString(PyExc_RuntimeError, "the model is training in another thread\n  Wait until `train` returns.");
         return NULL;
@@ -87,11 +92,13 @@ failed:
     return -1;
 }
 
-/* Set the inputs from one row, and compute. Returns the instance, or NULL with an exception. */
-static struct instance *run_forward(PyObject *self, PyObject *row, Py_ssize_t fewer, double *loss)
+/* Set the inputs from one row, and compute: the loss of a whole row, or the outputs for FEATURES inputs. Releasing the
+   row may run code of the caller's, which may call this module again, so the result is made before. */
+static PyObject *run_forward(PyObject *self, PyObject *row, int predicts)
 {
     struct columns columns;
-    if (take_rows(row, &columns, fewer) < 0)
+    PyObject *result = NULL;
+    if (take_rows(row, &columns, predicts ? FEATURES : INPUTS) < 0)
         return NULL;
     struct instance *instance = idle(self);
     if (instance && columns.rows != 1) {
@@ -104,16 +111,19 @@ static struct instance *run_forward(PyObject *self, PyObject *row, Py_ssize_t fe
         for (Py_ssize_t i = columns.width; i < INPUTS; i++)
             instance->model->x[i] = 0.0;
         set_input(instance->model->x, columns.described, columns.count, 0);
-        *loss = model_forward(instance->model);
+        double loss = forward_model(instance->model);
+        result = predicts ? doubles(instance, instance->model->y, OUTPUTS) : PyFloat_FromDouble(loss);
+#if !FROZEN
+        instance->model->ran_forward = !predicts;
+#endif
     }
     release(columns.views, columns.count);
-    return instance;
+    return result;
 }
 
 static PyObject *call_forward(PyObject *self, PyObject *row)
 {
-    double loss;
-    return run_forward(self, row, INPUTS, &loss) ? PyFloat_FromDouble(loss) : NULL;
+    return run_forward(self, row, 0);
 }
 
 #if OUTPUTS
@@ -126,13 +136,7 @@ static PyObject *call_outputs(PyObject *self, PyObject *ignored)
 
 static PyObject *call_predict(PyObject *self, PyObject *row)
 {
-    double loss;
-    struct instance *instance = run_forward(self, row, FEATURES, &loss);
-#if !FROZEN
-    if (instance)
-        instance->model->ran_forward = 0;
-#endif
-    return instance ? doubles(instance, instance->model->y, OUTPUTS) : NULL;
+    return run_forward(self, row, 1);
 }
 #endif
 
@@ -157,7 +161,7 @@ static PyObject *call_zero_grad(PyObject *self, PyObject *ignored)
     (void)ignored;
     if (!instance)
         return NULL;
-    zero_grad(instance->model->q);
+    zero_grad_model(instance->model);
     Py_RETURN_NONE;
 }
 
@@ -167,7 +171,7 @@ static PyObject *call_restart(PyObject *self, PyObject *ignored)
     (void)ignored;
     if (!instance)
         return NULL;
-    model_restart(instance->model);
+    restart_model(instance->model);
     Py_RETURN_NONE;
 }
 
@@ -197,7 +201,7 @@ static PyObject *call_set_parameters(PyObject *self, PyObject *numbers)
         instance = NULL;
     }
     if (instance)
-        model_set_parameters(instance->model, view.buf);
+        set_parameters_model(instance->model, view.buf);
     PyBuffer_Release(&view);
     if (!instance)
         return NULL;
@@ -226,7 +230,7 @@ static PyObject *call_update(PyObject *self, PyObject *args, PyObject *keywords)
         PyErr_SetString(PyExc_ValueError, "batch must be at least 1");
         return NULL;
     }
-    model_update(instance->model, rate, (double)batch);
+    update_model(instance->model, rate, (double)batch);
     Py_RETURN_NONE;
 }
 
@@ -298,7 +302,7 @@ static PyObject *call_train(PyObject *self, PyObject *args, PyObject *keywords)
 #if !SHARED
     PyThreadState *thread = PyEval_SaveThread();
 #endif
-    const Py_ssize_t done = (Py_ssize_t)model_train(instance->model, columns.described, columns.count, columns.rows,
+    const Py_ssize_t done = (Py_ssize_t)train_model(instance->model, columns.described, columns.count, columns.rows,
                                                     first_row, steps, batch, rates, found);
 #if !SHARED
     PyEval_RestoreThread(thread);
@@ -326,7 +330,7 @@ static PyMethodDef methods[] = {
 #endif
 #if !FROZEN
     {"backward", call_backward, METH_NOARGS, "backward(): add the gradients of the row that `forward` ran on"},
-    {"zero_grad", call_zero_grad, METH_NOARGS, "zero_grad(): set the gradients to 0"},
+    {"zero_grad", call_zero_grad, METH_NOARGS, "zero_grad(): set the gradients to 0, and discard a partial batch"},
     {"update", (PyCFunction)(void (*)(void))call_update, METH_VARARGS | METH_KEYWORDS,
      "update(rate, batch=1): parameters -= rate * gradients / batch, then gradients = 0"},
     {"train", (PyCFunction)(void (*)(void))call_train, METH_VARARGS | METH_KEYWORDS,
@@ -362,7 +366,7 @@ static int start(PyObject *self)
         PyErr_NoMemory();
     if (!instance->array || !instance->model)
         return -1;
-    model_restart(instance->model);
+    restart_model(instance->model);
 #if !FROZEN
     instance->non_finite = PyErr_NewException(NAME_TEXT ".NonFiniteLoss", PyExc_ArithmeticError, NULL);
     if (PyModule_AddObjectRef(self, "NonFiniteLoss", instance->non_finite) < 0)
@@ -406,10 +410,7 @@ static struct PyModuleDef definition = {
     clear_state, free_state,
 };
 
-#define JOINED_NAMES(a, b) a##b
-#define INIT(name) JOINED_NAMES(PyInit_, name)
-
-PyMODINIT_FUNC INIT(NAME)(void)
+PyMODINIT_FUNC INIT(void)
 {
     return PyModuleDef_Init(&definition);
 }

@@ -10,6 +10,18 @@ static const struct instructions allowed[] = {
 #ifdef __SSE4_2__
     {"SSE4.2", 1, 2, 20},
 #endif
+#ifdef __POPCNT__
+    {"POPCNT", 1, 2, 23},
+#endif
+#ifdef __MOVBE__
+    {"MOVBE", 1, 2, 22},
+#endif
+#ifdef __LZCNT__ /* a processor without it runs another instruction, with another result */
+    {"LZCNT", 0x80000001, 2, 5},
+#endif
+#ifdef __F16C__
+    {"F16C", 1, 2, 29},
+#endif
 #ifdef __AVX__
     {"AVX", 1, 2, 28},
 #endif
@@ -39,6 +51,21 @@ static const struct instructions allowed[] = {
 #endif
 #ifdef __AVX512VL__
     {"AVX-512VL", 7, 1, 31},
+#endif
+#ifdef __AVX512CD__
+    {"AVX-512CD", 7, 1, 28},
+#endif
+#ifdef __AVX512IFMA__
+    {"AVX-512IFMA", 7, 1, 21},
+#endif
+#ifdef __AVX512VNNI__
+    {"AVX-512VNNI", 7, 2, 11},
+#endif
+#ifdef __AVX512BITALG__
+    {"AVX-512BITALG", 7, 2, 12},
+#endif
+#ifdef __AVX512VPOPCNTDQ__
+    {"AVX-512VPOPCNTDQ", 7, 2, 14},
 #endif
 #ifdef __AVX512VBMI__
     {"AVX-512VBMI", 7, 2, 1},

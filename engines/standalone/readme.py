@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from engines.kernel.c_engine import CEngine
 from engines.standalone.graph import Graph
-from engines.standalone.source import shares_values
+from engines.standalone.source import library_threads, shares_values
 
 ABOUT = """\
 # {name}
 
 The graph of {origin} as C, made by zoomgrad's engine `{engine}` with {tool}. {kind}
-{inputs:,} inputs, {parameters:,} parameters, {outputs:,} outputs.
+{sizes}.
 {promise}, where libm is the same.
 """
 
@@ -29,10 +29,10 @@ become `width` inputs. An example is `((pixels, 784, 255.0, False), (labels, 10,
 {example}
 ```
 
-The C is in `{name}.c`. To compile it again, for another Python or machine:
+The C is in `{name}.c`. To compile it again, for another Python or machine, into the parent folder:
 
 ```
-{compiler} {flags} -fPIC -shared $(python3-config --includes) -o {file} {name}.c
+{compiler} {flags} -fPIC -shared $(python3-config --includes) -o ../{file} {name}.c
 ```
 """
 
@@ -44,9 +44,13 @@ processor that lacks one of its vector instructions.
 TRAIN = """
 `train` takes one step for each row, or `steps` of them from `first_row` on, and wraps around. It updates after every
 `batch` steps; a partial batch waits for the next call. `rate` is a number, or a buffer with one double for each update.
-The first loss that is not finite raises NonFiniteLoss (with `step` and `value`), before that step's update. Other
-threads run meanwhile, and their calls of this module raise RuntimeError. Ctrl-C waits for the end of the call.
+The rows may be one flat buffer; bytes in it are not divided. The first loss that is not finite raises NonFiniteLoss
+(with `step` and `value`), before that step's update. {threads}
+Ctrl-C waits for the end of the call.
 """
+
+OWN_THREADS = "Other threads run meanwhile, and their calls of this module raise RuntimeError."
+SHARED_THREADS = "Other threads wait meanwhile. A process can import this module once, because its values are static."
 
 LIBRARY = """
 `{name}.h` describes each function. {threads}
@@ -67,10 +71,10 @@ int main(void)
 }}
 ```
 
-Save that as `main.c`, then:
+Save that as `example.c` in the parent folder, then, in this one:
 
 ```
-{compiler} {flags} -o main main.c {name}.c -lm
+{compiler} {flags} -I. -o ../example ../example.c {name}.c -lm
 ```
 """
 
@@ -106,7 +110,7 @@ def module_readme(engine: CEngine, graph: Graph, *, frozen: bool, file: str) -> 
     if not frozen:
         calls += [
             "`backward()` | adds the gradients of the row that `forward` ran on",
-            "`zero_grad()` | sets the gradients to 0",
+            "`zero_grad()` | sets the gradients to 0, and discards a partial batch",
             "`update(rate, batch=1)` | `parameters -= rate * gradients / batch`, then `gradients = 0`",
             "`train(rows, rate, batch=1, steps=None, first_row=0)` | an array of the losses",
             "`parameters()`, `gradients()` | arrays, which are copies",
@@ -129,7 +133,7 @@ def module_readme(engine: CEngine, graph: Graph, *, frozen: bool, file: str) -> 
         inputs=graph.tape.inputs,
         native=MODULE_NATIVE if engine.native else "",
         calls="\n".join(f"| {call} |" for call in calls),
-        train="" if frozen else TRAIN,
+        train="" if frozen else TRAIN.format(threads=SHARED_THREADS if shares_values(engine) else OWN_THREADS),
         example="\n".join(example),
         compiler=engine.compiler,
         flags=_flags(engine),
@@ -139,10 +143,9 @@ def module_readme(engine: CEngine, graph: Graph, *, frozen: bool, file: str) -> 
 def library_readme(engine: CEngine, graph: Graph, *, frozen: bool) -> str:
     """For C and a header."""
     name = graph.name
-    own = f"All state is in a `struct {name}_model`, so each thread may use models of its own."
     return _about(engine, graph, frozen) + LIBRARY.format(
         name=name,
-        threads="All models share static variables: use them from one thread." if shares_values(engine) else own,
+        threads=library_threads(engine),
         native=LIBRARY_NATIVE if engine.native else "",
         body=(FORWARD_BODY if frozen else TRAIN_BODY).format(name=name),
         compiler=engine.compiler,
@@ -158,9 +161,14 @@ def _about(engine: CEngine, graph: Graph, frozen: bool) -> str:
         engine=engine.name,
         tool=engine.toolchain(),
         kind="Its weights are constants, and it has a forward pass only." if frozen else "It trains.",
-        inputs=graph.tape.inputs,
-        parameters=len(graph.parameters),
-        outputs=len(graph.tape.outputs),
+        sizes=", ".join(
+            f"{count:,} {noun}{'s' * (count != 1)}"
+            for count, noun in (
+                (graph.tape.inputs, "input"),
+                (len(graph.parameters), "parameter"),
+                (len(graph.tape.outputs), "output"),
+            )
+        ),
         promise="Its results are the engine's, bit for bit" if engine.strict else bound,
     )
 

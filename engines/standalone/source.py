@@ -27,12 +27,19 @@ def shares_values(engine: CEngine) -> bool:
     return storage in (Storage.static, Storage.globals) or "-published" in engine.name
 
 
+def library_threads(engine: CEngine) -> str:
+    """What a user of a library must know about threads."""
+    if shares_values(engine):
+        return "Values are in static variables: there can be one model at a time, for one thread at a time."
+    return "Each model has its own state, so each thread may use its own models."
+
+
 def module_source(engine: CEngine, graph: Graph, *, frozen: bool) -> str:
     """The C of an extension module, which includes Python.h."""
     python = [f"#define Py_LIMITED_API {LIMITED_API:#010x}", "#define PY_SSIZE_T_CLEAN"]
     python += ["#include <Python.h>", "#include <string.h>"]
     own = [
-        f"#define NAME {graph.name}",
+        f"#define INIT PyInit_{graph.name}",
         f'#define NAME_TEXT "{graph.name}"',
         f'#define ENGINE "{engine.name}"',
         f"#define SHARED {int(shares_values(engine))}",
@@ -43,7 +50,7 @@ def module_source(engine: CEngine, graph: Graph, *, frozen: bool) -> str:
 
 def library_source(engine: CEngine, graph: Graph, *, frozen: bool) -> str:
     """The C of a library, which includes its header."""
-    own = [f"#define f(name) {graph.name}_##name"]
+    own = [f"#define f(name) {graph.name}_##name", f"#define SHARED {int(shares_values(engine))}"]
     parts = ["standalone/model.c", "standalone/library.c"]
     head = ["#include <stdlib.h>", "#include <string.h>", f'#include "{graph.name}.h"']
     return _file(engine, graph, head, own, parts, frozen=frozen)
@@ -59,13 +66,9 @@ def header_source(engine: CEngine, graph: Graph, *, frozen: bool) -> str:
         "INPUTS": graph.tape.inputs,
         "FEATURES": graph.features,
         "OUTPUTS": len(graph.tape.outputs),
-        "PARAMETERS": len(graph.parameters),
+        "PARAMETERS": 0 if frozen else len(graph.parameters),
     }
-    threads = (
-        "All models share static variables: use them from one thread."
-        if shares_values(engine)
-        else ("Each thread may use its own models.")
-    )
+    threads = library_threads(engine)
     text = re.sub(r"\bNAME_", f"{graph.name}_", text)
     text = re.sub(r"= ([A-Z]+)\b", lambda match: f"= {numbers[match[1]]}", text)
     return f"/* {_title(engine, graph, frozen)}\n   {threads} */\n\n{text}"

@@ -1,6 +1,7 @@
 """The folder of a build: only files that a build wrote, and that nobody changed since, are replaced or removed.
 
-A marker lists the files of the last build with their hashes, so a marker that somebody forged endangers no file.
+A marker lists the files of the last build with their hashes, so a forged marker endangers only files whose content its
+author knows.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from results.printable import on_one_line
 MARKER = ".zoomgrad-build"
 _FIRST_LINE = "zoomgrad build folder, version 1"
 _LINE = re.compile(r"([0-9a-f]{64}) ([A-Za-z0-9_][A-Za-z0-9_.]{0,99})")
+_DRAFT = re.compile(r"\.[0-9a-f]{16}\.draft")
 MOST_FILE_BYTES = 1 << 30
 
 
@@ -29,8 +31,8 @@ def check_folder(folder: Path) -> set[str]:
         raise Unfit(f"{folder}: not a folder", "Choose another name for --into.")
     written = _written(folder)
     for path in sorted(folder.iterdir()):
-        is_marker = path.name == MARKER and bool(written)
-        if not is_marker and _hash_of(path) not in written.get(path.name, ()):
+        ours = bool(written) and (path.name == MARKER or is_draft(path))
+        if not ours and _hash_of(path) not in written.get(path.name, ()):
             why = "was changed since a build wrote it" if path.name in written else "no build wrote"
             raise Unfit(
                 f"{folder}: it holds {on_one_line(path.name)}, which {why}",
@@ -49,9 +51,16 @@ def fill(folder: Path, files: Mapping[str, bytes]) -> None:
     _mark(folder, [*old, *lines])
     for name, content in files.items():
         write_atomically(folder / name, content)
+    for draft in filter(is_draft, folder.iterdir()):
+        draft.unlink(missing_ok=True)  # a build was killed before it renamed this one
     for name in earlier - files.keys():
         (folder / name).unlink(missing_ok=True)
     _mark(folder, lines)
+
+
+def is_draft(path: Path) -> bool:
+    """Whether the file has the name that `write_atomically` gives to a file until it is whole."""
+    return bool(_DRAFT.fullmatch(path.name)) and path.is_file() and not path.is_symlink()
 
 
 def _mark(folder: Path, lines: list[str]) -> None:

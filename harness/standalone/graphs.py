@@ -37,7 +37,7 @@ class _Reply(BaseModel):
     numbers: list[tuple[Row, Annotated[int, Field(ge=-(2**53), le=2**53)] | float]]
     loss: Row
     outputs: list[Row]
-    inputs: Annotated[int, Field(ge=0, lt=1 << 31)]
+    inputs: Annotated[int, Field(ge=0, le=10_000_000)]
     parameters: list[float]
 
 
@@ -109,4 +109,4 @@ def _checked(origin: str, content: bytes) -> tuple[Tape, tuple[float, ...]]:
 
 
 def _broken(origin: str, why: str) -> Unfit:
-    return Unfit(f"{origin}: its graph is broken: {why}", "A script must not write to our files.")
+    return Unfit(f"{origin}: its graph is broken: {why}", "Correct the script: it must not write the build's files.")

@@ -68,23 +68,22 @@ def _warn_unless(imported: set[str], text: str) -> None:
         sys.stderr.write(f"zoomgrad: {text}\n")
 
 
-def main() -> None:
-    """Run the script that the arguments name, or print why the engine can't."""
+def run(engine_name: str, path: Path, arguments: list[str], *, replaced: str = "") -> dict[str, Any]:
+    """Execute a user's program in this worker, and return its names. Exits with a message if it can't start."""
     end_with_the_harness()
     # Processes that the program starts belong to the user and may outlive the harness.
     os.environ.pop(HARNESS, None)
-    name, replaced, path, *arguments = sys.argv[1:]
     try:
-        engine = able(name)
-        execute(engine, Path(path), arguments, replaced=replaced)
+        return execute(able(engine_name), path, arguments, replaced=replaced)
     except (Unavailable, script.WrongScript) as problem:
         sys.stderr.write(f"zoomgrad: {problem}\n")
         sys.exit(WRONG_USE)
     except SyntaxError as error:
-        if error.filename != path:
+        if error.filename != str(path):
             raise
         sys.exit("".join(traceback.format_exception_only(SyntaxError, error)).rstrip())  # without frames of ours
 
 
 if __name__ == "__main__":
-    main()
+    name, class_name, program, *rest = sys.argv[1:]
+    run(name, Path(program), rest, replaced=class_name)

@@ -10,13 +10,12 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import engines
 from engines.api import CyclicGraph
 from engines.kernel.engine import CompiledEngine
-from harness.worker.execute import execute
-from harness.worker.lifeline import HARNESS, end_with_the_harness
+from harness.worker.execute import run
 
 DEEPEST = 8
 """How deep lists of Values may be nested."""
@@ -52,8 +51,17 @@ def record(engine: CompiledEngine, names: dict[str, Any]) -> dict[str, Any]:
         "loss": tape.loss,
         "outputs": tape.outputs,
         "inputs": tape.inputs,
-        "parameters": [p.data for p in parameters],
+        "parameters": [_number(index, p.data) for index, p in enumerate(parameters)],
     }
+
+
+def _number(index: int, data: Any) -> float:
+    try:
+        return float(data)
+    except (TypeError, ValueError, OverflowError):
+        raise NoGraph(
+            f"the data of parameter {index:,} is of type {type(data).__name__}\n  Leave a number there."
+        ) from None
 
 
 def _flat(engine: CompiledEngine, name: str, found: Any, depth: int = 0) -> list[Any]:
@@ -69,19 +77,18 @@ def _flat(engine: CompiledEngine, name: str, found: Any, depth: int = 0) -> list
 
 def main() -> None:
     """Run the script, and write its graph or what is wrong with it."""
-    end_with_the_harness()
-    # Processes that the program starts belong to the user and may outlive the harness.
-    os.environ.pop(HARNESS, None)
     _, name, script, reply = sys.argv
     engine = engines.load(name)
     assert isinstance(engine, CompiledEngine)
-    names = execute(engine, Path(script), [])
-    wrong: Optional[Exception] = None
+    recorder = os.getpid()
+    names = run(name, Path(script), [])
+    if os.getpid() != recorder:
+        return  # the script forked, and this is the copy
     try:
-        found = record(engine, names)
-    except (NoGraph, TypeError, ValueError, CyclicGraph) as error:
-        wrong = error
-    Path(reply).write_text(json.dumps({"wrong": str(wrong)} if wrong else found), encoding="ascii")
+        found = json.dumps(record(engine, names))
+    except (NoGraph, TypeError, ValueError, CyclicGraph) as wrong:
+        found = json.dumps({"wrong": str(wrong)})
+    Path(reply).write_text(found, encoding="ascii")
 
 
 if __name__ == "__main__":

@@ -377,7 +377,7 @@ long long train(const struct buffers *b, const struct stretch *s)
     struct quotients quotients[s->column_count];
     for (long long n = 0; n < s->column_count; n++)
         for (long long byte = 0; byte < 256 && s->columns[n].kind == BYTES; byte++)
-            quotients[n].of[byte] = byte / s->columns[n].divisor;
+            quotients[n].of[byte] = (double)byte / s->columns[n].divisor;
     struct training t = {
         .stretch = s,
         .quotients = quotients,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,7 @@ from harness.cli.preparing import fetch_data, with_project
 from harness.standalone import graphs
 from harness.standalone.folder import check_folder
 from harness.standalone.make import Form, make
+from results.printable import on_one_line
 
 
 @app.command()
@@ -57,11 +59,12 @@ def build(
         complain(str(failed))
         raise typer.Exit(FAILED) from None
     for file in files:
-        out.print(f"{short(folder / file)}  {(folder / file).stat().st_size:,} bytes", markup=False)
+        out.print(on_one_line(f"{short(folder / file)}  {(folder / file).stat().st_size:,} bytes"), markup=False)
+    place = on_one_line(shlex.quote(short(folder)))
     if form is Form.module:
-        say_next(f"Import it: `cd {short(folder)} && python -c 'import {graph.name}; help({graph.name})'`.")
+        say_next(f"Import it: `cd {place} && python -c 'import {graph.name}; help({graph.name})'`.")
     else:
-        say_next(f"Compile it: {short(folder)}/README.md has the command.")
+        say_next(f"Compile it: {place}/README.md has the command.")
 
 
 def is_script(what: str) -> bool:

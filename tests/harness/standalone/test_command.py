@@ -91,6 +91,9 @@ LEFT = {
     "": "it leaves no `loss`\n",
     "loss = a * b; inputs = []; parameters = [b]": "the graph has no inputs",
     "loss = a * b; inputs = [a]; parameters = [b]; b.data = float('inf')": "parameter 0 is inf",
+    "c = Value(3.0); loss = a * b; inputs = [c]; parameters = [b]": "no input is in the graph",
+    "c = Value(3.0); loss = a * b; inputs = [a]; parameters = [c]": "no parameter is in the graph",
+    "loss = a * b; inputs = [a]; parameters = [b]; b.data = 'x'": "the data of parameter 0 is of type str",
     "import os; os._exit(3)": "it ended with exit code 3 and left no graph",
     "import os, sys; os.mkfifo(sys.orig_argv[-1]); os._exit(0)": "left no graph",
     "import os, sys; os.symlink('/etc/passwd', sys.orig_argv[-1]); os._exit(0)": "left no graph",
@@ -147,7 +150,10 @@ def test_a_forged_graph_is_refused(text, message):
 
 @pytest.mark.parametrize(
     ("text", "name"),
-    [("xor", "xor"), ("mlp-2x3x1", "mlp_2x3x1"), ("random", "model_random"), ("7", "model_7"), ("for", "model_for")],
+    [
+        *(("xor", "xor"), ("mlp-2x3x1", "mlp_2x3x1"), ("random", "model_random"), ("7", "model_7")),
+        *(("for", "model_for"), ("main", "model_main"), ("INPUTS", "model_INPUTS")),
+    ],
 )
 def test_a_name_is_an_identifier_that_hides_no_module(text, name):
     assert module_name(text) == name
@@ -165,6 +171,13 @@ def test_a_folder_is_filled_again_and_old_files_go(tmp_path):
         "b.c": b"3",
         "README.md": b"4",
     }
+
+
+def test_drafts_of_a_killed_build_are_removed(tmp_path):
+    fill(tmp_path, {"a.c": b"1"})
+    (tmp_path / ".0123456789abcdef.draft").write_bytes(b"half")
+    fill(tmp_path, {"a.c": b"2"})
+    assert {path.name for path in tmp_path.iterdir()} == {"a.c", MARKER}
 
 
 def other_file(folder):

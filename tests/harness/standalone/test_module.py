@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,48 @@ first.train(b"abc", 0.001)
 del sys.modules['xor']
 import xor
 print(json.dumps(bits(xor.parameters()) != bits(first.parameters())))
+"""
+    assert run_alone(xor, "xor", program) is True
+
+
+def test_a_module_that_was_not_initialised_is_refused(xor):
+    program = """
+import importlib.util
+empty = importlib.util.module_from_spec(importlib.util.find_spec("xor"))
+refused = []
+for call in (empty.parameters, empty.zero_grad, lambda: empty.forward(array("d", [0.0] * 3))):
+    try:
+        call()
+    except RuntimeError as error:
+        refused.append(str(error))
+print(json.dumps(refused))
+"""
+    assert run_alone(xor, "xor", program) == ["the module was not initialised\n  Import it."] * 3
+
+
+def test_a_row_that_calls_the_module_when_it_is_released_gets_its_own_outputs(xor):
+    if sys.version_info < (3, 12):
+        pytest.skip("a class has buffers since Python 3.12")
+    program = """
+class Row:
+    def __buffer__(self, flags):
+        return memoryview(array("d", [0.25, 0.5, 0.0]))
+    def __release_buffer__(self, view):
+        module.forward(array("d", [1.0, 1.0, 1.0]))
+expected = bits(module.predict(array("d", [0.25, 0.5, 0.0])))
+print(json.dumps(bits(module.predict(Row())) == expected))
+"""
+    assert run_alone(xor, "xor", program) is True
+
+
+def test_zero_grad_discards_a_partial_batch(xor):
+    program = """
+rows = array("d", [0.25, 0.5, 1.0] * 4)
+before = bits(module.parameters())
+module.train(rows, 0.1, batch=4, steps=2)
+module.zero_grad()
+module.train(rows, 0.1, batch=4, steps=2)
+print(json.dumps(bits(module.parameters()) == before))
 """
     assert run_alone(xor, "xor", program) is True
 
