@@ -47,7 +47,7 @@ class Build(NamedTuple):
 
 
 def build(engine: Any, code: Any) -> Build:
-    seconds = dict.fromkeys(("text", "parse", "code", "unmarshal"), 0.0)
+    seconds = dict.fromkeys(("text", "parse", "code", "encode", "unmarshal"), 0.0)
     texts = timed(seconds, "text", lambda: _functions(engine._pieces(code)))
     names: list[str] = []
     for text in texts:
@@ -56,7 +56,9 @@ def build(engine: Any, code: Any) -> Build:
         timed(seconds, "unmarshal", marshal.loads, marshal.dumps(module))
         for function in module.co_consts:
             if isinstance(function, CodeType):
-                names += [instruction.opname for instruction in dis.get_instructions(function)]
+                found = list(dis.get_instructions(function))
+                names += [instruction.opname for instruction in found]
+                timed(seconds, "encode", encode, [(each.opcode, each.arg or 0) for each in found])
     return Build(seconds, sum(name.startswith("STORE_FAST") for name in names), len(names))
 
 
@@ -66,6 +68,15 @@ def lowered(engine: Any, workload: Any) -> Any:
     outputs = workload.outputs(model, inputs)
     loss = workload.loss(model, inputs, outputs)
     return engine.lower(engine.tape(loss, inputs=inputs, parameters=model.parameters(), outputs=outputs))
+
+
+def encode(instructions: list[tuple[int, int]]) -> bytearray:
+    """Write two bytes per instruction, which every generator of bytecode must do at least."""
+    code = bytearray()
+    for opcode, argument in instructions:
+        code.append(opcode)
+        code.append(argument & 255)
+    return code
 
 
 def timed(seconds: dict[str, float], phase: str, work: Callable[..., Any], *arguments: Any) -> Any:
