@@ -160,11 +160,35 @@ def test_a_vector_picture_has_a_line_for_each_training_and_their_median(tmp_path
     assert paths[0] < paths[1]
 
 
-def test_a_file_of_somebody_else_is_never_replaced(picture):
-    picture.write_bytes(b"\x89PNG my own <svg>")
-    with pytest.raises(typer.BadParameter, match=r"is there and no plot of `zoomgrad train`; name another file"):
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\x89PNG my own <svg>",
+        b"\x89PNG\r\n\x1a\n my notes on zoomgrad train",
+        b"\x89PNG\r\n\x1a\n\0\0\0\x2atEXtComment\0tEXtSoftware\0zoomgrad train is a quotation",
+        b"tEXtSoftware\0zoomgrad train",
+        b"<svg> <!-- zoomgrad train -->\n<svg ",
+        b"<!-- zoomgrad train --> <svg ",
+        b"<!-- zoomgrad train -->\n<svgs>",
+    ],
+)
+def test_a_file_of_somebody_else_is_never_replaced(content, picture):
+    picture.write_bytes(content)
+    with pytest.raises(typer.BadParameter, match=r"already exists and is not a plot made by `zoomgrad train`; name "):
         plot_file(str(picture))
-    assert picture.read_bytes() == b"\x89PNG my own <svg>"
+    with pytest.raises(FileExistsError, match="is not a plot made by"):
+        draw(picture, [ONE], title="put there during the training", description="")
+    assert picture.read_bytes() == content
+
+
+def test_a_picture_of_the_other_kind_is_not_replaced(tmp_path):
+    drawn(tmp_path / "plot.png", [ONE]), drawn(tmp_path / "plot.svg", [ONE])
+    (tmp_path / "plot.png").rename(tmp_path / "other.svg")
+    (tmp_path / "plot.svg").rename(tmp_path / "other.png")
+    for name in ("other.svg", "other.png"):
+        with pytest.raises(typer.BadParameter, match="already exists"):
+            plot_file(str(tmp_path / name))
 
 
 def test_nothing_but_a_plain_file_is_replaced(tmp_path):
@@ -172,17 +196,23 @@ def test_nothing_but_a_plain_file_is_replaced(tmp_path):
     (tmp_path / "link.svg").symlink_to(tmp_path / "own.svg")
     (tmp_path / "folder.svg").mkdir()
     os.mkfifo(tmp_path / "fifo.svg")
-    for name in ("link", "folder", "fifo"):
-        with pytest.raises(typer.BadParameter, match=r"; name "):
+    for name, problem in (("link", "is a link"), ("folder", "already exists"), ("fifo", "already exists")):
+        with pytest.raises(typer.BadParameter, match=f"{problem}.*; name "):
             plot_file(str(tmp_path / f"{name}.svg"))
+
+
+def test_a_name_may_be_the_ending_alone(tmp_path):
+    assert plot_file(str(tmp_path / ".png")) == tmp_path / ".png"
+    assert drawn(tmp_path / ".PNG", [ONE]).startswith(b"\x89PNG")
+    assert drawn(tmp_path / ".svg", [ONE]).startswith(b"<!--")
 
 
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("plot.pdf", "ends neither in .png nor in .svg"),
-        ("plot", "ends neither in .png nor in .svg"),
-        ("", "ends neither"),
+        ("plot.pdf", "must end in .png or .svg"),
+        ("plot", "must end in .png or .svg"),
+        ("", "must end in .png or .svg"),
         ("absent/plot.png", "can't be written: No such file or directory"),
         ("file.svg/plot.png", "can't be written: Not a directory"),
         (f"{'x' * 300}.png", "can't be written: File name too long"),

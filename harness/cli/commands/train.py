@@ -89,6 +89,9 @@ def train(
     if plot and progress.curves:
         try:
             training_plots.draw(plot, progress.curves, title=f"{workload} on {engine}", description=chosen.description)
+        except FileExistsError as error:
+            complain(f"{plot} {error.strerror}\n  Name another file with --plot.")
+            raise typer.Exit(FAILED) from None
         except OSError as error:  # the disk has filled since
             complain(f"{plot} can't be written: {error.strerror}\n  Name another file with --plot.")
             raise typer.Exit(FAILED) from None
