@@ -9,9 +9,11 @@ import pytest
 import typer
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
 from harness.cli import braille
 from harness.cli.training_plots import Curves, curves_of, draw, lines, plot_file
+from reports.charts.drawing import style
 from results.stats.curves import height_at, logarithmic, median
 
 END = {
@@ -158,6 +160,60 @@ def test_a_vector_picture_has_a_line_for_each_training_and_their_median(tmp_path
     assert any(text.startswith("median; ") for text in texts[1])
     assert "3 trainings, each from its own seed" in texts[1]
     assert paths[0] < paths[1]
+
+
+def texts_of(path):
+    return [element.text or "" for element in ET.parse(path).iter() if element.tag.endswith("text")]
+
+
+def test_a_long_description_is_wrapped(tmp_path):
+    word = "shape 784x50x10, "
+    heights = []
+    for words in (1, 20, 1000):
+        drawn(path := tmp_path / f"{words}.svg", [ONE], description=word * words)
+        described = [text for text in texts_of(path) if "784x50" in text]
+        assert len(described) == min(math.ceil(words / 7), 6)
+        assert max(map(len, described)) <= 120
+        heights.append(float(ET.parse(path).getroot().get("viewBox").split()[3]))
+    assert described[-1].endswith(" …")
+    assert heights == sorted(set(heights))
+
+
+def test_a_picture_suits_light_and_dark(tmp_path):
+    assert b"svg{color-scheme:light dark;" in drawn(tmp_path / "plot.svg", [ONE])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "labels"),
+    [
+        (0.1, 1.7, ["0.1", "0.2", "0.5", "1"]),
+        (7e-31, 0.19, ["1e-30", "1e-25", "1e-20", "1e-15", "1e-10", "1e-05"]),
+        (1e-3, 1e20, ["1", "10000", "1e+08", "1e+12", "1e+16", "1e+20"]),
+        (1.5, 900.0, ["3", "10", "30", "100", "300"]),
+        (0.02, 300.0, ["0.1", "1", "10", "100"]),
+        (5e-324, 1e308, None),
+    ],
+)
+def test_a_logarithmic_axis_has_few_ticks_in_its_range(low, high, labels):
+    axes = Figure().subplots()
+    style.log_axis(axes, "y", low=low, high=high, text="{:g}".format)
+    ticks = axes.get_yticks()
+    assert 2 <= len(ticks) <= 7
+    assert low <= min(ticks) <= max(ticks) <= high
+    if labels:
+        assert [label.get_text() for label in axes.get_yticklabels()] == labels
+
+
+@given(st.floats(1e-300, 1e290), st.floats(30.0, 1e10))
+def test_any_wide_range_has_ticks(low, ratio):
+    assert 2 <= len(ticks := style.log_ticks(low, low * ratio)) <= 7
+    assert ticks == sorted(set(ticks))
+
+
+@pytest.mark.parametrize("losses", [(7e-31, 0.19), (5e-324, 1e300), (1e-3, 1e20)], ids=str)
+def test_a_picture_of_any_losses(losses, picture):
+    curve = [(float(x), y) for x, y in enumerate(reversed(losses), 1)]
+    assert drawn(picture, [ONE._replace(loss=curve)])
 
 
 @pytest.mark.parametrize(
