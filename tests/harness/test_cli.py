@@ -444,7 +444,7 @@ def test_a_worker_that_is_killed_is_reported_and_draws_no_plot(command, zoomgrad
     with long_training(command, "--plot", plot) as process:
         (worker,) = psutil.Process(process.pid).children()
         worker.kill()
-        shown, errors = process.communicate(timeout=60)
+        shown, errors = process.stdout.read(), process.stderr.read()  # `communicate` would lose what is buffered
     assert process.returncode == 1
     assert re.fullmatch(
         r"zoomgrad: The worker was killed by signal 9 after [\d,]+ of 100,000 trainings\n"
@@ -473,7 +473,7 @@ def test_a_worker_that_fails_without_a_reason_is_reported(command):
 def test_an_interrupted_training_sums_up_what_is_finished(command, tmp_path):
     with long_training(command, "--plot", tmp_path / "plot.svg") as process:
         process.send_signal(signal.SIGINT)
-        shown, errors = process.communicate(timeout=60)
+        shown, errors = process.stdout.read(), process.stderr.read()  # `communicate` would lose what is buffered
     assert (process.returncode, errors) == (130, "")
     *_, accuracy, last = shown.splitlines()
     finished = re.fullmatch(r"([\d,]+) of 100,000 trainings", last)[1]

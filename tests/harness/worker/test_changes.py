@@ -10,7 +10,7 @@ import engines
 from engines.api import UnknownName
 from engines.nn import ACTIVATIONS
 from harness import workloads
-from harness.worker.train import curve, loss_points, task, train
+from harness.worker.train import curve, task, train
 from harness.workloads.changes import CHANGES, MOST_WEIGHTS, WrongChange, changed, fresh
 from tests.engines.ladder import promised, runnable
 
@@ -166,10 +166,30 @@ def test_the_curves_of_a_training():
     assert end["accuracies"][-1][1] == end["accuracy"]
 
 
-@pytest.mark.parametrize(("epochs", "points"), [(1, 16), (3, 15), (8, 16), (16, 16), (17, 17), (256, 256), (999, 256)])
+POINTS = [(1, 16), (3, 15), (8, 16), (16, 16), (17, 17), (256, 256), (257, 129), (300, 150), (999, 250)]
+
+
+@pytest.mark.parametrize(("epochs", "points"), POINTS)
 def test_a_short_training_has_several_points_in_each_epoch(epochs, points):
-    assert loss_points(epochs) == points
-    assert len(curve(array("d", bytes(8 * 100 * epochs)), points)) == points
+    assert len(curve(array("d", bytes(8 * 100 * epochs)), epochs)) == points
+
+
+@pytest.mark.parametrize("epochs", [17, 256, 300, 999])
+def test_rows_that_differ_make_no_waves(epochs):
+    losses = array("d", [1.0, 5.0, 2.0, 100.0, 3.0, 0.0, 1.0] * epochs)
+    drawn = curve(losses, epochs)
+    assert {loss for _, loss in drawn} == {16.0}
+    assert drawn[-1][0] == len(losses)
+
+
+def test_losses_whose_sum_overflows():
+    """Each epoch has a mean; four hundred of them have a mean too."""
+    assert {loss for _, loss in curve(array("d", [1e308] * 400), 400)} == {1e308}
+    *_, last = train({"engine": "replay", "workload": "xor", "rate": 3.2e38, "epochs": 4})
+    assert last == {
+        "event": "failed",
+        "reason": "seed 1337: the mean loss of epoch 4 is too large for a double\n  Lower the rate.",
+    }
 
 
 def test_a_training_whose_last_update_overflows_is_a_failure():
