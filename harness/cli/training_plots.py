@@ -40,7 +40,6 @@ _WIDEST = 76
 _BOTH = 100
 """Columns from which two plots stand side by side."""
 _GAP = 3
-_UNIT = " epochs"
 
 
 class Curves(NamedTuple):
@@ -68,7 +67,7 @@ def lines(trainings: Sequence[Curves], columns: int) -> list[str]:
     accuracy = median([curves.accuracy for curves in trainings])
     side_by_side = columns >= _BOTH
     width = min((columns - _GAP) // 2 if side_by_side else columns, _WIDEST)
-    plot = partial(braille.plot, columns=width, rows=_ROWS, unit=_UNIT)
+    plot = partial(braille.plot, columns=width, rows=_ROWS, unit=" epoch" if loss[-1][0] == 1 else " epochs")
     above = plot(f"loss{of_several}", loss, text="{:.3g}".format)
     if len(accuracy) < 2:
         return above

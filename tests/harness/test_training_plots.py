@@ -39,8 +39,9 @@ def test_a_curve_in_braille():
     ]
 
 
-def test_a_level_curve_is_in_the_middle():
-    drawn = braille.plot("loss", [(1.0, 2.0), (2.0, 2.0)], columns=14, rows=3, text="{:g}".format)
+@pytest.mark.parametrize("noise", [0.0, 1e-9, -4.4e-16])
+def test_a_level_curve_is_in_the_middle(noise):
+    drawn = braille.plot("loss", [(1.0, 2.0), (2.0, 2.0 + noise)], columns=14, rows=3, text="{:g}".format)
     assert drawn[1:4] == ["  ┤", "2 ┤⠀⠀⠀⠀⠀⠤⠤⠤⠤⠤⠤", "  ┤"]
 
 
@@ -87,6 +88,12 @@ def test_wide_terminals_have_both_beside_each_other():
 
 def test_one_accuracy_is_no_curve():
     assert len(lines([ONE._replace(accuracy=[(1.0, 0.9)])], 120)) == 11
+
+
+def test_the_axis_of_one_epoch():
+    short = ONE._replace(loss=[(0.5, 2.0), (1.0, 1.0)], accuracy=[(1.0, 0.9)])
+    assert lines([short], 60)[-1].endswith(" 1 epoch")
+    assert lines([ONE], 60)[-1].endswith(" 4 epochs")
 
 
 def test_several_trainings_show_their_median():
