@@ -25,7 +25,7 @@ from harness import workloads
 from harness.worker.figures import refusal
 from harness.worker.lifeline import end_with_the_harness
 from harness.workloads import Workload
-from harness.workloads.changes import WrongChange, changed, fresh
+from harness.workloads.changes import InvalidChange, changed, fresh
 from harness.workloads.workload import forget_data
 
 REPORT_SECONDS = 0.2
@@ -72,7 +72,7 @@ Event = dict[str, Any]
 
 
 def task(settings: Settings, repeat: int = 0) -> Workload:
-    """The workload of that repeat. Raises UnknownName and WrongChange."""
+    """The workload of that repeat. Raises UnknownName and InvalidChange."""
     workload = changed(workloads.load(settings["workload"]), settings)
     workload = replace(workload, seed=workload.seed + repeat)
     return fresh(workload) if settings.get("fresh_data") else workload
@@ -81,7 +81,7 @@ def task(settings: Settings, repeat: int = 0) -> Workload:
 def train(settings: Settings) -> Iterator[Event]:
     """Yield the events of all repeats.
 
-    Raises UnknownName, WrongChange, Unavailable and datasets.Unavailable before the first.
+    Raises UnknownName, InvalidChange, Unavailable and datasets.Unavailable before the first.
     """
     first = task(settings)
     engine = runnable(settings["engine"], first)
@@ -290,7 +290,7 @@ def main() -> None:
     try:
         for event in train(json.loads(sys.argv[1])):
             print(json.dumps(event), flush=True)
-    except (Unavailable, UnknownName, WrongChange, datasets.Unavailable, CorruptData) as missing:
+    except (Unavailable, UnknownName, InvalidChange, datasets.Unavailable, CorruptData) as missing:
         print(json.dumps({"event": "failed", "reason": str(missing)}), flush=True)
         sys.exit(1)
 

@@ -138,9 +138,12 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
             "64x9 does not fit digits, whose rows have 64 inputs",
         ),
         (["train", "recurrent", "--shape", "4x1"], "recurrent is not a plain MLP: its shape can't be changed\n"),
-        (["train", "xor", "--rate", "nan"], "a rate must be a finite number above 0, not nan\n  Name one"),
+        (
+            ["train", "xor", "--rate", "nan"],
+            "a rate must be a finite number above 0, not nan\n  Use a number such as 0.05.",
+        ),
         (["train", "xor", "--batch", "0"], "batch must be a whole number from 1 "),
-        (["train", "xor", "--fresh-data"], "the data of xor are not drawn at random"),
+        (["train", "xor", "--fresh-data"], "xor's data is fixed, so it can't use --fresh-data\n  Leave out"),
         (["train", "xor", "--plot", "plot.pdf"], "'--plot': 'plot.pdf' must end in .png or .svg; name"),
         (
             ["train", "xor", "--plot", "absent/plot.png"],

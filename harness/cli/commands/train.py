@@ -34,7 +34,7 @@ def train(
     epochs: Annotated[Optional[int], typer.Option(min=1, help="Most epochs. Default: the workload's number.")] = None,
     tolerance: Annotated[
         Optional[float],
-        typer.Option(help="Stop when an epoch's mean loss is below this; a tour, when its metric is not above it."),
+        typer.Option(help="Stop once the epoch's mean loss is below this (tour: once its metric is at or below this)."),
     ] = None,
     rate: Annotated[Optional[float], typer.Option(help="Learning rate of every update.")] = None,
     batch: Annotated[Optional[int], typer.Option(help="Steps between two updates.")] = None,
