@@ -64,8 +64,8 @@ def _figure(trainings: Trainings) -> Figure:
     # The title leaves the lines below it to the description.
     title = trainings.title + "\n" * len(described)
     figure.suptitle(title, x=0.01, ha="left", fontsize=11.5, weight="bold", color=style.TEXT)
-    place = {"x": 0.01, "y": 1 - 0.315 / height, "ha": "left", "va": "top"}
-    figure.text(**place, s="\n".join(described), fontsize=8.5, color=style.MUTED)
+    text, below_title = "\n".join(described), 1 - 0.315 / height
+    figure.text(0.01, below_title, text, ha="left", va="top", fontsize=8.5, color=style.MUTED)
     values = [y for curve in trainings.losses for _, y in curve]
     by_logarithm = logarithmic(values)
     _panel(losses, f"training loss{', logarithmic' * by_logarithm}", trainings.losses)

@@ -19,7 +19,6 @@ from harness.workloads import losses
 from harness.workloads.catalogue import WORKLOADS, constant
 from harness.workloads.models import Mlp
 from harness.workloads.workload import Workload
-from results import units
 
 LOSSES = {name: loss for loss, name in losses.NAMES.items()}
 
@@ -88,7 +87,7 @@ def _batch(workload: Workload, batch: int) -> Workload:
     steps = workload.epochs * workload.steps_per_epoch
     if batch > steps:
         raise InvalidChange(
-            f"a batch of {batch:,} is never full: the training has {units.count(steps, 'step')}",
+            f"a batch of {batch:,} is never full: the training has {steps:,} step{'' if steps == 1 else 's'}",
             "Lower --batch, or raise --epochs.",
         )
     return replace(workload, batch=batch)
