@@ -171,7 +171,7 @@ def _train_once(engine: engines.Engine, workload: Workload) -> Iterator[Event]:
 
 
 def _undo_update(trainer: Trainer, workload: Workload, steps: int) -> None:
-    """Return to the parameters before the last update by training again, which gives the same bits."""
+    """Return to the parameters before the last update by training up to it again."""
     trainer.restart(batch=workload.batch)
     trainer.train(steps)
 

@@ -458,19 +458,18 @@ def test_a_worker_that_is_killed_is_reported_and_draws_no_plot(command, zoomgrad
     assert plot.read_bytes() == earlier
 
 
-def test_a_worker_that_fails_without_a_reason_is_reported(command):
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_worker_that_ends_without_a_reason_is_reported(code, command):
     started = command("train", "xor")
-    started["env"] |= {"PYTHONPATH": str(started["cwd"])}
     (started["cwd"] / "sitecustomize.py").write_text(
-        "import os, sys\nif 'harness.worker.train' in sys.orig_argv: os._exit(3)\n"
+        f"import os, sys\nif 'harness.worker.train' in sys.orig_argv: os._exit({code})\n"
     )
-    started["env"]["PYTHONPATH"] += os.pathsep + str(ROOT)
+    started["env"]["PYTHONPATH"] = os.pathsep.join([str(started["cwd"]), str(ROOT)])
     result = subprocess.run(**started, capture_output=True, text=True, timeout=60)
     assert result.returncode == 1
-    assert (
-        result.stderr
-        == "zoomgrad: The worker ended with exit code 3 after 0 of 1 training\n  Read its messages above.\n"
-    )
+    first, second = result.stderr.splitlines()
+    assert first == f"zoomgrad: The worker ended with exit code {code} after 0 of 1 training"
+    assert second == "  Read its messages above."
 
 
 def test_an_interrupted_training_sums_up_what_is_finished(command, tmp_path):

@@ -88,7 +88,11 @@ def train(
     finished = f"{len(progress.ends):,} of {units.count(repeats, 'training')}"
     for failure in progress.failures:
         complain(str(failure))
-    died = None if interrupted else _death(code or 0, finished, silent=not progress.failures)
+    died = (
+        None
+        if interrupted
+        else _death(code or 0, finished, silent=not progress.failures, all_finished=len(progress.ends) == repeats)
+    )
     if died:
         complain(died)
     if repeats > 1 and progress.ends:
@@ -143,11 +147,11 @@ def _work(settings: Settings, python: Path, progress: display.TrainingProgress) 
     return code
 
 
-def _death(code: int, finished: str, *, silent: bool) -> str | None:
+def _death(code: int, finished: str, *, silent: bool, all_finished: bool) -> str | None:
     """How the worker died, and the remedy; None if it did not. silent: whether it reported no failure."""
     if code < 0:
         return f"The worker was killed by signal {-code} after {finished}\n  Use fewer weights, or free memory."
-    if code and silent:
+    if silent and (code or not all_finished):  # an engine may exit with code 0
         return f"The worker ended with exit code {code} after {finished}\n  Read its messages above."
     return None
 

@@ -87,8 +87,8 @@ def log_seconds(axes: Axes, which: str, *, low: float, high: float) -> None:
 def log_axis(axes: Axes, which: str, *, low: float, high: float, text: Callable[[float], str]) -> None:
     """Set a logarithmic axis from low to high with the ticks of `log_ticks`."""
     axis = axes.xaxis if which == "x" else axes.yaxis
+    (axes.set_xlim if which == "x" else axes.set_ylim)(low, high)  # first, because margins may overflow
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
-    (axes.set_xlim if which == "x" else axes.set_ylim)(low, high)
     axis.set_major_locator(FixedLocator(log_ticks(low, high)))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
