@@ -1,4 +1,4 @@
-"""`zoomgrad train tour` beside a program of ours for the same training, with floats alone: the same epochs and losses."""
+"""`zoomgrad train tour` beside a program of ours for this training, with floats alone: the same epochs and losses."""
 
 import math
 import random
