@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import sys
+import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -18,7 +20,10 @@ from results.stats.curves import Curve, logarithmic, median
 _DPI = 160
 _MARKED = 12
 """A curve of at most this many points shows them as marks."""
-_ONE, _MEDIAN = style.series_colour(0), style.series_colour(1)
+_CHARACTERS, _LINES = 120, 6
+"""Longest line of the description, as wide as the picture if all are digits; and most lines."""
+# Thin lines must be visible on white and on black.
+_ONE, _MEDIAN = style.shade(style.series_colour(0), 0.2), style.series_colour(1)
 
 
 class Trainings(NamedTuple):
@@ -52,16 +57,21 @@ def as_svg(trainings: Trainings) -> str:
 
 
 def _figure(trainings: Trainings) -> Figure:
-    figure = Figure(figsize=(9.6, 4.2), layout="constrained")
+    described = textwrap.wrap(trainings.description, _CHARACTERS, max_lines=_LINES, placeholder=" …") or [""]
+    height = 4.2 + 0.18 * (len(described) - 1)
+    figure = Figure(figsize=(9.6, height), layout="constrained")
     losses, accuracies = figure.subplots(1, 2)
-    # The title leaves the line below it to the description.
-    figure.suptitle(f"{trainings.title}\n", x=0.01, ha="left", fontsize=11.5, weight="bold", color=style.TEXT)
-    figure.text(0.01, 0.925, trainings.description, ha="left", va="top", fontsize=8.5, color=style.MUTED)
+    # The title leaves the lines below it to the description.
+    title = trainings.title + "\n" * len(described)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11.5, weight="bold", color=style.TEXT)
+    text, below_title = "\n".join(described), 1 - 0.315 / height
+    figure.text(0.01, below_title, text, ha="left", va="top", fontsize=8.5, color=style.MUTED)
     values = [y for curve in trainings.losses for _, y in curve]
     by_logarithm = logarithmic(values)
     _panel(losses, f"training loss{', logarithmic' * by_logarithm}", trainings.losses)
     if by_logarithm:
-        style.log_axis(losses, "y", low=min(values) / 1.2, high=max(values) * 1.2, text="{:g}".format)
+        low, high = max(min(values) / 1.2, sys.float_info.min), min(max(values) * 1.2, sys.float_info.max)
+        style.log_axis(losses, "y", low=low, high=high, text="{:g}".format)
     _panel(accuracies, f"accuracy on {trainings.evaluated_on}", trainings.accuracies)
     accuracies.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     accuracies.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
@@ -80,7 +90,7 @@ def _panel(axes: Axes, title: str, curves: Sequence[Curve]) -> None:
             *zip(*curve, strict=True),
             color=_ONE,
             linewidth=0.8 if several else 1.6,
-            alpha=max(0.35, 1.0 / len(curves) ** 0.5),
+            alpha=max(0.6, 1.0 / len(curves) ** 0.5),
             marker="o" if len(curve) <= _MARKED else None,
             markersize=2.5 if several else 4,
             label=None if number else f"{len(curves)} trainings, each from its own seed",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from results.stats.curves import Curve, height_at, logarithmic
+from results.stats.curves import Curve, height_at, is_level, logarithmic
 
 # The bit of each dot in U+2800 to U+28FF, from the top: left column, right column.
 _BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
@@ -31,7 +31,8 @@ def plot(
     by_logarithm = limits is None and logarithmic(values)
     scale = math.log if by_logarithm else float
     bottom, top = scale(low), scale(high)
-    labels = [text(high), *[""] * (rows - 2), text(low)] if top > bottom else [*[""] * (rows // 2), text(high)]
+    level = is_level(low, high)
+    labels = [*[""] * (rows // 2), text(high)] if level else [text(high), *[""] * (rows - 2), text(low)]
     labels += [""] * (rows - len(labels))
     margin = max(map(len, labels))
     across = columns - margin - 2
@@ -42,7 +43,7 @@ def plot(
     heights = {}
     for dot in range(math.floor(first / last * (dots - 1)), dots):
         y = scale(height_at(curve, last * dot / (dots - 1)))
-        share = (y - bottom) / (top - bottom) if top > bottom else 0.5
+        share = 0.5 if level else (y - bottom) / (top - bottom)
         heights[dot] = round((1 - share) * (4 * rows - 1))
     lines = [f"{label:>{margin}} ┤{line}" for label, line in zip(labels, _drawn(heights, across, rows), strict=True)]
     end = f"{last:,.4g}{unit}"

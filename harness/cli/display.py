@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Iterable, Sequence
@@ -16,6 +17,7 @@ from rich.text import Text
 
 from harness.cli.training_plots import Curves, curves_of, lines
 from results import units
+from results.stats.curves import is_level
 
 if TYPE_CHECKING:  # importing these would more than double the start-up time of `list` and `train`
     from harness.plan.planning import Plan
@@ -210,7 +212,7 @@ class TrainingProgress:
 
 def end_line(end: dict[str, Any]) -> str:
     """One line about a finished training: epochs, loss, accuracy, times and loss curve."""
-    parts = [f"seed {end['seed']}: {end['epochs']:,} epochs, loss {end['loss']:.4g}"]
+    parts = [f"seed {end['seed']}: {units.count(end['epochs'], 'epoch')}, loss {end['loss']:.4g}"]
     if end["converged"] is not None:
         figure, value = end["figure"]
         named = f"{figure} {value:.4g}, " if value != end["loss"] else ""
@@ -239,7 +241,8 @@ def distribution_lines(ends: Sequence[dict[str, Any]]) -> list[str]:
 def means(values: Sequence[float], most: int) -> list[float]:
     """At most that many means of neighbours, in order."""
     ends = sorted({round(len(values) * (index + 1) / most) for index in range(most)} - {0})
-    return [statistics.fmean(values[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
+    parts = [values[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    return [math.fsum(value / len(part) for value in part) for part in parts]  # the sum of a part may overflow
 
 
 def sparkline(values: Sequence[float]) -> str:
@@ -247,5 +250,5 @@ def sparkline(values: Sequence[float]) -> str:
     if not values:
         return ""
     low, high = min(values), max(values)
-    scale = (len(BARS) - 1) / (high - low) if high > low else 0.0
+    scale = 0.0 if is_level(low, high) else (len(BARS) - 1) / (high - low)
     return "".join(BARS[round((value - low) * scale)] for value in values)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import tempfile
+import zlib
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -21,6 +23,16 @@ if TYPE_CHECKING:  # matplotlib takes longer to load than a short training
 KINDS = (".png", ".svg")
 MADE_BY = "zoomgrad train"
 """A picture says so near its beginning."""
+
+_SVG = f"<!-- {MADE_BY} -->\n<svg ".encode()
+_PNG = b"\x89PNG\r\n\x1a\n"
+_SOFTWARE = b"tEXtSoftware\0" + MADE_BY.encode()
+_CHUNK = b"%b%b%b" % (
+    (len(_SOFTWARE) - len(b"tEXt")).to_bytes(4, "big"),
+    _SOFTWARE,
+    zlib.crc32(_SOFTWARE).to_bytes(4, "big"),
+)
+"""The chunk with its length and checksum. Metadata in another chunk may quote it without those."""
 _BEGINNING = 1 << 12
 
 _ROWS = 8
@@ -28,7 +40,6 @@ _WIDEST = 76
 _BOTH = 100
 """Columns from which two plots stand side by side."""
 _GAP = 3
-_UNIT = " epochs"
 
 
 class Curves(NamedTuple):
@@ -56,7 +67,7 @@ def lines(trainings: Sequence[Curves], columns: int) -> list[str]:
     accuracy = median([curves.accuracy for curves in trainings])
     side_by_side = columns >= _BOTH
     width = min((columns - _GAP) // 2 if side_by_side else columns, _WIDEST)
-    plot = partial(braille.plot, columns=width, rows=_ROWS, unit=_UNIT)
+    plot = partial(braille.plot, columns=width, rows=_ROWS, unit=" epoch" if loss[-1][0] == 1 else " epochs")
     above = plot(f"loss{of_several}", loss, text="{:.3g}".format)
     if len(accuracy) < 2:
         return above
@@ -69,13 +80,14 @@ def lines(trainings: Sequence[Curves], columns: int) -> list[str]:
 def plot_file(name: str) -> Path:
     """The file that a user names for the picture, which can be written. Raises typer.BadParameter."""
     path = Path(name)
-    if path.suffix.lower() not in KINDS:
-        raise typer.BadParameter(f"{name!r} ends neither in .png nor in .svg; name FILE.png or FILE.svg")
+    if not path.name.lower().endswith(KINDS):
+        raise typer.BadParameter(f"{name!r} must end in .png or .svg; name FILE.png or FILE.svg")
     try:
-        if not _is_free(path):
-            raise typer.BadParameter(f"{name!r} is there and no plot of `{MADE_BY}`; name another file, or remove it")
+        _check_free(path)
         with tempfile.TemporaryFile(dir=path.parent):
             pass
+    except FileExistsError as error:
+        raise typer.BadParameter(f"{name!r} {error.strerror}; name another file, or remove it") from None
     except OSError as error:
         raise typer.BadParameter(
             f"{name!r} can't be written: {error.strerror}; name a file in a folder that you can write to"
@@ -83,18 +95,28 @@ def plot_file(name: str) -> Path:
     return path
 
 
-def _is_free(path: Path) -> bool:
-    """Whether nothing is there, or an earlier picture of this module. Raises OSError."""
+def _check_free(path: Path) -> None:
+    """Raise FileExistsError if something other than an earlier picture of this module is there; else OSError."""
     try:
-        return MADE_BY.encode() in read_bytes(path, follow_links=False)[:_BEGINNING]
+        content = read_bytes(path, follow_links=False)
     except FileNotFoundError:
-        return True
+        return
     except NotAsWritten:
-        return False
+        content = b""
+    except OSError as error:
+        if error.errno == errno.ELOOP and path.is_symlink():
+            raise FileExistsError(errno.EEXIST, "is a link", str(path)) from None
+        raise
+    if not (content.startswith(_SVG) if _is_svg(path) else content.startswith(_PNG) and _CHUNK in content[:_BEGINNING]):
+        raise FileExistsError(errno.EEXIST, f"already exists and is not a plot made by `{MADE_BY}`", str(path))
+
+
+def _is_svg(path: Path) -> bool:
+    return path.name.lower().endswith(".svg")
 
 
 def draw(path: Path, trainings: Sequence[Curves], *, title: str, description: str) -> None:
-    """Write the picture of all trainings. Raises OSError, which names the file."""
+    """Write the picture of all trainings. Raises FileExistsError for a file of somebody else, and OSError."""
     from reports import training_plot
 
     drawn: Trainings = training_plot.Trainings(
@@ -105,5 +127,6 @@ def draw(path: Path, trainings: Sequence[Curves], *, title: str, description: st
         trainings[0].evaluated_on,
         MADE_BY,
     )
-    as_file = training_plot.as_svg if path.suffix.lower() == ".svg" else training_plot.as_png
-    write_atomically(path, as_file(drawn))
+    content = training_plot.as_svg(drawn) if _is_svg(path) else training_plot.as_png(drawn)
+    _check_free(path)  # training takes long enough for somebody to put another file there
+    write_atomically(path, content)

@@ -13,10 +13,10 @@ from datasets.idx import CorruptData
 from engines.api import Unavailable, UnknownName
 from harness.cli.app import FAILED, WRONG_USE, complain
 from harness.machine.environments import NoEnvironment
-from harness.workloads.changes import WrongChange
+from harness.workloads.changes import InvalidChange
 from results.files import Unreadable, first_of
 
-TOLD = (UnknownName, Unreadable, Unavailable, datasets.Unavailable, CorruptData, NoEnvironment, WrongChange)
+TOLD = (UnknownName, Unreadable, Unavailable, datasets.Unavailable, CorruptData, NoEnvironment, InvalidChange)
 """Exceptions whose texts are written for users."""
 
 SPACE = "All records so far are kept. Free some space, then measure the rest with `zoomgrad run --resume RUN`."

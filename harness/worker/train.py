@@ -25,7 +25,7 @@ from harness import workloads
 from harness.worker.figures import refusal
 from harness.worker.lifeline import end_with_the_harness
 from harness.workloads import Workload
-from harness.workloads.changes import WrongChange, changed, fresh
+from harness.workloads.changes import InvalidChange, changed, fresh
 from harness.workloads.workload import forget_data
 
 REPORT_SECONDS = 0.2
@@ -44,11 +44,11 @@ LOSS_POINTS, ACCURACY_POINTS = 256, 64
 """Most points of the curves."""
 
 SHORT_POINTS = 16
-"""About as many points has the loss of a training of fewer epochs: several for each epoch."""
+"""Approximate number of loss points when a training has fewer epochs than this."""
 
 
 class Settings(TypedDict, total=False):
-    """Settings of a training. What is absent or None is as the workload has it."""
+    """Settings of a training. Absent or None keeps the workload's value."""
 
     engine: str
     workload: str
@@ -72,7 +72,7 @@ Event = dict[str, Any]
 
 
 def task(settings: Settings, repeat: int = 0) -> Workload:
-    """The workload of that repeat. Raises UnknownName and WrongChange."""
+    """The workload of that repeat. Raises UnknownName and InvalidChange."""
     workload = changed(workloads.load(settings["workload"]), settings)
     workload = replace(workload, seed=workload.seed + repeat)
     return fresh(workload) if settings.get("fresh_data") else workload
@@ -81,7 +81,7 @@ def task(settings: Settings, repeat: int = 0) -> Workload:
 def train(settings: Settings) -> Iterator[Event]:
     """Yield the events of all repeats.
 
-    Raises UnknownName, WrongChange, Unavailable and datasets.Unavailable before the first.
+    Raises UnknownName, InvalidChange, Unavailable and datasets.Unavailable before the first.
     """
     first = task(settings)
     engine = runnable(settings["engine"], first)
@@ -114,6 +114,7 @@ def _train_once(engine: engines.Engine, workload: Workload) -> Iterator[Event]:
     try:
         while not ended:
             epoch += 1
+            report = stopping.before_update and live.evaluate_if_due(epoch)
             for seconds in _portions(trainer, steps_per_epoch):
                 live.trained(seconds)
                 if live.due():
@@ -125,24 +126,30 @@ def _train_once(engine: engines.Engine, workload: Workload) -> Iterator[Event]:
                         "accuracy": live.accuracy(),
                         "accuracy_rows": LIVE_ROWS,
                     }
-            loss = math.fsum(trainer.losses[-steps_per_epoch:]) / steps_per_epoch
+            try:
+                loss = math.fsum(trainer.losses[-steps_per_epoch:]) / steps_per_epoch
+            except OverflowError:
+                reason = f"the mean loss of epoch {epoch} is too large for a double\n  Lower the rate."
+                yield {"event": "failed", "reason": f"seed {workload.seed}: {reason}"}
+                return
             figure = stopping.measure(loss, workload.samples_per_step)
             converged = tolerance is not None and stopping.reached(figure, tolerance)
             ended = converged or epoch == epochs
             losses = trainer.losses
-            if ended and stopping.before_update:
+            if not stopping.before_update:
+                report = live.evaluate_if_due(epoch, at_least=ended)
+            elif ended and not live.evaluated(epoch):
                 _undo_update(trainer, workload, len(losses) - 1)
+                live.evaluate(epoch)
             # An epoch of a tour is one short step: printing ten thousand lines a second would take most of the time.
-            if live.due_for_epoch():
+            if report:
                 yield {
                     "event": "epoch",
                     "epoch": epoch,
                     "loss": loss,
-                    "accuracy": live.evaluated(epoch),
+                    "accuracy": live.accuracies[-1][1],
                     "train_seconds": live.train_seconds,
                 }
-            elif ended or live.due_for_curve(epoch):
-                live.evaluated(epoch)
     except NonFiniteLoss as error:
         yield {"event": "failed", "reason": f"seed {workload.seed}: {error}"}
         return
@@ -153,7 +160,7 @@ def _train_once(engine: engines.Engine, workload: Workload) -> Iterator[Event]:
         "converged": None if tolerance is None else converged,
         "loss": loss,
         "figure": (stopping.figure, figure),
-        "curve": curve(losses, loss_points(epoch)),
+        "curve": curve(losses, epoch),
         "accuracy": live.accuracies[-1][1],
         "accuracies": live.accuracies,
         "evaluated_on": workload.evaluation_rows()[0],
@@ -164,20 +171,32 @@ def _train_once(engine: engines.Engine, workload: Workload) -> Iterator[Event]:
 
 
 def _undo_update(trainer: Trainer, workload: Workload, steps: int) -> None:
-    """Return to the parameters before the last update: training again as far as that gives the same bits."""
+    """Return to the parameters before the last update by training up to it again."""
     trainer.restart(batch=workload.batch)
     trainer.train(steps)
 
 
-def loss_points(epochs: int) -> int:
-    """Points of the loss curve: the same number in each epoch, so that a hard part of the data is no wave in it."""
-    return epochs * (SHORT_POINTS // epochs) if epochs <= SHORT_POINTS else min(epochs, LOSS_POINTS)
+def curve(losses: array[float], epochs: int) -> list[tuple[int, float]]:
+    """Loss curve of pairs (steps taken, mean loss of the steps since the pair before).
+
+    A pair covers whole epochs, and a short training has the same number of pairs in each. Otherwise, a hard part of
+    the data would make waves in the curve.
+    """
+    steps = len(losses)
+    if epochs <= SHORT_POINTS:
+        points = epochs * (SHORT_POINTS // epochs)
+        ends = sorted({round(steps * (index + 1) / points) for index in range(points)} - {0})
+    else:
+        stride = -(-epochs // LOSS_POINTS) * (steps // epochs)
+        ends = [*range(stride, steps, stride), steps]
+    return [(end, _mean(losses[start:end])) for start, end in zip([0, *ends], ends)]
 
 
-def curve(losses: array[float], points: int) -> list[tuple[int, float]]:
-    """Loss curve of at most `points` pairs (steps taken, mean loss of the steps since the pair before)."""
-    ends = sorted({round(len(losses) * (index + 1) / points) for index in range(points)} - {0})
-    return [(end, math.fsum(losses[start:end]) / (end - start)) for start, end in zip([0, *ends], ends)]
+def _mean(losses: array[float]) -> float:
+    try:
+        return math.fsum(losses) / len(losses)
+    except OverflowError:  # the sum of a pair's epochs, each of which has a sum
+        return math.fsum(loss / len(losses) for loss in losses)
 
 
 class _Live:
@@ -190,7 +209,7 @@ class _Live:
         self._told = self._told_epoch = self._evaluate_at = 0.0
         self._accuracy = math.nan
         self.accuracies: list[tuple[int, float]] = []
-        """(epoch, accuracy after it) of some epochs, in order."""
+        """(epoch, accuracy) of some epochs, in order: after the epoch; before it if its stopping rule is."""
         self._epochs_between = 1
         self._curve_seconds = 0.0
 
@@ -203,28 +222,38 @@ class _Live:
         self._told = self.train_seconds
         return True
 
-    def due_for_epoch(self) -> bool:
+    def evaluate_if_due(self, epoch: int, *, at_least: bool = False) -> bool:
+        """Evaluate accuracy for that epoch if it is due, or `at_least` then. Returns whether an epoch event is due."""
+        report = self._due_for_epoch()
+        if report or at_least or self._due_for_curve(epoch):
+            self.evaluate(epoch)
+        return report
+
+    def _due_for_epoch(self) -> bool:
         """Epoch events are rarer than progress events, because each evaluates all rows."""
         if self.train_seconds - self._told_epoch < 10 * REPORT_SECONDS:
             return False
         self._told_epoch = self.train_seconds
         return True
 
-    def due_for_curve(self, epoch: int) -> bool:
-        """Whether the curve of accuracies wants that epoch, and has time for it."""
+    def _due_for_curve(self, epoch: int) -> bool:
+        """Whether to evaluate accuracy after this epoch."""
         if len(self.accuracies) >= ACCURACY_POINTS:
             self._epochs_between *= 2
             self.accuracies = [point for point in self.accuracies if point[0] % self._epochs_between == 0]
         wanted = epoch % self._epochs_between == 0
         return wanted and self._curve_seconds <= FREE_SECONDS + LIVE_SHARE * self.train_seconds
 
-    def evaluated(self, epoch: int) -> float:
-        """Accuracy on all evaluation rows after that epoch, the current one."""
+    def evaluated(self, epoch: int) -> bool:
+        """Whether the accuracy for that epoch, the current one, is known."""
+        return bool(self.accuracies) and self.accuracies[-1][0] == epoch
+
+    def evaluate(self, epoch: int) -> None:
+        """Evaluate accuracy on all evaluation rows for that epoch, the current one."""
         start = perf_counter()
         accuracy = self._evaluate()
         self._curve_seconds += perf_counter() - start
         self.accuracies.append((epoch, accuracy))
-        return accuracy
 
     def _evaluate(self, rows: Optional[int] = None) -> float:
         try:
@@ -261,7 +290,7 @@ def main() -> None:
     try:
         for event in train(json.loads(sys.argv[1])):
             print(json.dumps(event), flush=True)
-    except (Unavailable, UnknownName, WrongChange, datasets.Unavailable, CorruptData) as missing:
+    except (Unavailable, UnknownName, InvalidChange, datasets.Unavailable, CorruptData) as missing:
         print(json.dumps({"event": "failed", "reason": str(missing)}), flush=True)
         sys.exit(1)
 

@@ -26,10 +26,10 @@ MOST_WEIGHTS = 10_000_000
 """Limit of the weights of a shape, over all samples of a step. This many take several gigabytes."""
 
 DATA_SEEDS = 1 << 32
-"""Fresh data are drawn from the seed plus this, or they would be the numbers that the parameters start from."""
+"""Added to the seed, so that fresh data do not repeat the random numbers of the starting parameters."""
 
 
-class WrongChange(ValueError):
+class InvalidChange(ValueError):
     """A workload can't be changed like this. The message names the problem, then the remedy."""
 
     def __init__(self, problem: str, remedy: str) -> None:
@@ -39,7 +39,7 @@ class WrongChange(ValueError):
 def changed(workload: Workload, changes: Mapping[str, Any]) -> Workload:
     """Return the workload with every change that `CHANGES` knows and that is not None.
 
-    Raises WrongChange, and UnknownName for a loss or an activation that does not exist.
+    Raises InvalidChange, and UnknownName for a loss or an activation that does not exist.
     """
     asked = {name: changes[name] for name in CHANGES if changes.get(name) is not None}
     for name, value in asked.items():
@@ -52,11 +52,11 @@ def changed(workload: Workload, changes: Mapping[str, Any]) -> Workload:
 
 
 def fresh(workload: Workload) -> Workload:
-    """Return the workload on new data, drawn from its seed. Raises WrongChange if its data are not synthetic."""
+    """Return the workload on new data, drawn from its seed. Raises InvalidChange if its data are not synthetic."""
     if not workload.synthetic:
         others = ", ".join(other.name for other in WORKLOADS.values() if other.synthetic)
-        raise WrongChange(
-            f"the data of {workload.name} are not drawn at random: there are no fresh ones",
+        raise InvalidChange(
+            f"{workload.name}'s data is fixed, so it can't use --fresh-data",
             f"Leave out --fresh-data, or choose one of {others}, mlp-IxHxO.",
         )
     reader = partial(workload.reader, seed=workload.seed + DATA_SEEDS)
@@ -69,13 +69,13 @@ def _epochs(workload: Workload, epochs: int) -> Workload:
 
 def _tolerance(workload: Workload, tolerance: float) -> Workload:
     if not math.isfinite(tolerance):
-        raise WrongChange(f"a tolerance must be a finite number, not {tolerance}", "Name one such as 0.05.")
+        raise InvalidChange(f"a tolerance must be a finite number, not {tolerance}", "Use a number such as 0.05.")
     return replace(workload, tolerance=tolerance)
 
 
 def _rate(workload: Workload, rate: float) -> Workload:
     if not 0.0 < rate < math.inf:
-        raise WrongChange(f"a rate must be a finite number above 0, not {rate}", "Name one such as 0.05.")
+        raise InvalidChange(f"a rate must be a finite number above 0, not {rate}", "Use a number such as 0.05.")
     return replace(workload, rate=constant(rate))
 
 
@@ -83,11 +83,11 @@ def _batch(workload: Workload, batch: int) -> Workload:
     try:
         whole(batch, "batch", 1)
     except ValueError as error:
-        raise WrongChange(str(error), "Name the steps between two updates, such as 10.") from None
+        raise InvalidChange(str(error), "Name the steps between two updates, such as 10.") from None
     steps = workload.epochs * workload.steps_per_epoch
     if batch > steps:
-        raise WrongChange(
-            f"a batch of {batch:,} is never full: the training has {steps:,} steps",
+        raise InvalidChange(
+            f"a batch of {batch:,} is never full: the training has {steps:,} step{'' if steps == 1 else 's'}",
             "Lower --batch, or raise --epochs.",
         )
     return replace(workload, batch=batch)
@@ -101,8 +101,8 @@ def _loss(workload: Workload, name: str) -> Workload:
     if loss is not losses.by_squared_error and needed != there:
         own = losses.NAMES.get(workload.loss_of)
         others = " or ".join(dict.fromkeys(filter(None, [own, losses.NAMES[losses.by_squared_error]])))
-        raise WrongChange(
-            f"{name} needs {needed} as targets, and {workload.name} has {there or 'others'}", f"Use {others}."
+        raise InvalidChange(
+            f"{name} needs targets of {needed}; {workload.name}'s are {there or 'of another kind'}", f"Use {others}."
         )
     return replace(workload, loss_of=loss)
 
@@ -116,26 +116,28 @@ def _activation(workload: Workload, activation: str) -> Workload:
 def _shape(workload: Workload, text: str) -> Workload:
     mlp = _mlp(workload, "shape")
     if not re.fullmatch(r"[1-9][0-9]{0,6}(x[1-9][0-9]{0,6})+", text):
-        raise WrongChange(f"{text!r} is not a shape", "Write inputs x hidden x outputs, as in 784x50x10; no size is 0.")
+        raise InvalidChange(
+            f"{text!r} is not a shape", "Write inputs x hidden x outputs, as in 784x50x10; no size is 0."
+        )
     shape = tuple(map(int, text.split("x")))
     inputs, outputs = mlp.shape[0], mlp.shape[-1]
     if (shape[0], shape[-1]) != (inputs, outputs):
-        raise WrongChange(
+        raise InvalidChange(
             f"the shape {text} does not fit {workload.name}, whose rows have {inputs:,} inputs and {outputs:,} targets",
             f"Begin with {inputs}x and end with x{outputs}, as in {'x'.join(map(str, mlp.shape))}.",
         )
     weights = sum(nin * nout for nin, nout in zip(shape, shape[1:])) * workload.samples_per_step
     if weights > MOST_WEIGHTS:
-        raise WrongChange(
+        raise InvalidChange(
             f"the graph of the shape {text} would have {weights:,} weights; the limit is {MOST_WEIGHTS:,}",
-            "Name smaller sizes.",
+            "Use smaller layers.",
         )
     return replace(workload, build=replace(mlp, shape=shape))
 
 
 def _mlp(workload: Workload, what: str) -> Mlp:
     if not isinstance(workload.build, Mlp):
-        raise WrongChange(
+        raise InvalidChange(
             f"{workload.name} is not a plain MLP: its {what} can't be changed",
             f"Leave out --{what}, or choose another workload from `zoomgrad list`.",
         )

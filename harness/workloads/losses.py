@@ -37,7 +37,7 @@ NAMES: dict[Loss, str] = {
 """Loss -> its name in `engines.api.Network.loss`."""
 
 TARGETS: dict[Loss, str] = {
-    by_squared_error: "any numbers",
+    by_squared_error: "arbitrary numbers",
     by_hinge_and_l2: "-1 or 1",
     by_cross_entropy: "one-hot classes",
 }

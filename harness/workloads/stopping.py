@@ -18,7 +18,10 @@ class Stopping(NamedTuple):
     reached: Callable[[float, float], bool]
     """(figure, tolerance) -> whether to stop."""
     before_update: bool = False
-    """Whether the last epoch computes its loss but does not change the parameters. For whole-set workloads only."""
+    """Whether the last epoch computes its loss but does not change the parameters. For whole-set workloads only.
+
+    An epoch's accuracy is then that of the parameters that gave its loss.
+    """
 
 
 MEAN_LOSS = Stopping("mean loss", lambda loss, samples: loss, operator.lt)

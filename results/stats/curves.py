@@ -14,6 +14,10 @@ LOGARITHMIC_FROM = 30.0
 """Ratio of the highest value to the lowest."""
 
 
+LEVEL_WITHIN = 1e-9
+"""A curve that varies less, relative to its highest value, shows only rounding."""
+
+
 def height_at(curve: Curve, x: float) -> float:
     """The curve's y at x. Before its first point and after its last it is level."""
     right = bisect_left(curve, x, key=lambda point: point[0])
@@ -41,3 +45,8 @@ def median(curves: Sequence[Curve]) -> Curve:
 def logarithmic(values: Sequence[float]) -> bool:
     """Whether these values are easier to read on a logarithmic axis."""
     return min(values) > 0 and max(values) / min(values) >= LOGARITHMIC_FROM
+
+
+def is_level(low: float, high: float) -> bool:
+    """Whether a curve from `low` to `high` varies by rounding alone, and so should be drawn flat."""
+    return high - low <= LEVEL_WITHIN * abs(high)

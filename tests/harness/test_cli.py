@@ -138,10 +138,13 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
             "64x9 does not fit digits, whose rows have 64 inputs",
         ),
         (["train", "recurrent", "--shape", "4x1"], "recurrent is not a plain MLP: its shape can't be changed\n"),
-        (["train", "xor", "--rate", "nan"], "a rate must be a finite number above 0, not nan\n  Name one"),
+        (
+            ["train", "xor", "--rate", "nan"],
+            "a rate must be a finite number above 0, not nan\n  Use a number such as 0.05.",
+        ),
         (["train", "xor", "--batch", "0"], "batch must be a whole number from 1 "),
-        (["train", "xor", "--fresh-data"], "the data of xor are not drawn at random"),
-        (["train", "xor", "--plot", "plot.pdf"], "'--plot': 'plot.pdf' ends neither in .png nor in .svg; name"),
+        (["train", "xor", "--fresh-data"], "xor's data is fixed, so it can't use --fresh-data\n  Leave out"),
+        (["train", "xor", "--plot", "plot.pdf"], "'--plot': 'plot.pdf' must end in .png or .svg; name"),
         (
             ["train", "xor", "--plot", "absent/plot.png"],
             "can't be written: No such file or directory;",
@@ -426,6 +429,60 @@ def test_a_training_that_diverges_fails_and_names_the_step(zoomgrad):
     assert re.search(r"seed 1337: the loss of step \d+ is not a finite number", result.stderr)
     assert "Lower the rate" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@contextlib.contextmanager
+def long_training(command, *arguments):
+    """A training of 100,000 repeats, of which one is finished at least."""
+    started = command("train", "xor", "--epochs", 20, "--repeats", 100_000, *arguments)
+    with subprocess.Popen(**started, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline().startswith("seed 1337: 20 epochs, ")
+        yield process
+
+
+def test_a_worker_that_is_killed_is_reported_and_draws_no_plot(command, zoomgrad, tmp_path):
+    plot = tmp_path / "plot.svg"
+    assert zoomgrad("train", "xor", "--epochs", 2, "--plot", plot).returncode == 0
+    earlier = plot.read_bytes()
+    with long_training(command, "--plot", plot) as process:
+        (worker,) = psutil.Process(process.pid).children()
+        worker.kill()
+        shown, errors = process.stdout.read(), process.stderr.read()  # `communicate` would lose what is buffered
+    assert process.returncode == 1
+    assert re.fullmatch(
+        r"zoomgrad: The worker was killed by signal 9 after [\d,]+ of 100,000 trainings\n"
+        r"  Use fewer weights, or free memory\.\n",
+        errors,
+    )
+    assert "Plot: " not in shown
+    assert plot.read_bytes() == earlier
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_worker_that_ends_without_a_reason_is_reported(code, command):
+    started = command("train", "xor")
+    (started["cwd"] / "sitecustomize.py").write_text(
+        f"import os, sys\nif 'harness.worker.train' in sys.orig_argv: os._exit({code})\n"
+    )
+    started["env"]["PYTHONPATH"] = os.pathsep.join([str(started["cwd"]), str(ROOT)])
+    result = subprocess.run(**started, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 1
+    first, second = result.stderr.splitlines()
+    assert first == f"zoomgrad: The worker ended with exit code {code} after 0 of 1 training"
+    assert second == "  Read its messages above."
+
+
+def test_an_interrupted_training_sums_up_what_is_finished(command, tmp_path):
+    with long_training(command, "--plot", tmp_path / "plot.svg") as process:
+        process.send_signal(signal.SIGINT)
+        shown, errors = process.stdout.read(), process.stderr.read()  # `communicate` would lose what is buffered
+    assert (process.returncode, errors) == (130, "")
+    *_, accuracy, last = shown.splitlines()
+    finished = re.fullmatch(r"([\d,]+) of 100,000 trainings", last)[1]
+    assert finished == f"{shown.count('seed ') + 1:,}"
+    assert accuracy.startswith("accuracy: median ")
+    assert accuracy.endswith(f"n = {finished.replace(',', '')}")
+    assert not (tmp_path / "plot.svg").exists()
 
 
 # Running

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from harness.cli.display import distribution_lines, seconds_text, sparkline, table
+from harness.cli.display import distribution_lines, end_line, means, seconds_text, sparkline, table
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,14 @@ def test_waiting_times_are_in_everyday_units(seconds, text):
 
 @pytest.mark.parametrize(
     ("values", "bars"),
-    [([], ""), ([3.0], "▁"), ([2.0, 2.0, 2.0], "▁▁▁"), ([0.0, 7.0], "▁█"), ([7.0, 3.0, 0.0], "█▄▁")],
+    [
+        ([], ""),
+        ([3.0], "▁"),
+        ([2.0, 2.0, 2.0], "▁▁▁"),
+        ([0.0, 7.0], "▁█"),
+        ([7.0, 3.0, 0.0], "█▄▁"),
+        ([2.0, 2.0 + 1e-9, 2.0], "▁▁▁"),
+    ],
 )
 def test_a_sparkline_spans_from_the_lowest_to_the_highest(values, bars):
     assert sparkline(values) == bars
@@ -43,6 +50,19 @@ def test_a_table_shows_markup_literally():
 
 def end(**changes):
     return {"loss": 1.0, "epochs": 10, "train_seconds": 2.0, "accuracy": 0.5, "converged": None, **changes}
+
+
+@pytest.mark.parametrize(("epochs", "text"), [(1, "1 epoch"), (2500, "2,500 epochs")])
+def test_a_finished_training_is_one_line(epochs, text):
+    more = {"seed": 1337, "steps": 4, "evaluated_on": "6 held out", "curve": [(1, 2.0), (4, 1.0)]}
+    assert end_line(end(epochs=epochs, **more)) == (
+        f"seed 1337: {text}, loss 1, accuracy 50.00% on 6 held out, 2.00 s, 500 ms per step  █▁"
+    )
+
+
+def test_means_of_the_largest_losses():
+    assert means([1e308] * 9, 3) == [pytest.approx(1e308)] * 3
+    assert means([1.0, 3.0, 5.0, 7.0], 2) == [2.0, 6.0]
 
 
 def test_a_distribution_is_shown_as_quartiles():

@@ -9,9 +9,11 @@ import pytest
 import typer
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
 from harness.cli import braille
 from harness.cli.training_plots import Curves, curves_of, draw, lines, plot_file
+from reports.charts.drawing import style
 from results.stats.curves import height_at, logarithmic, median
 
 END = {
@@ -37,8 +39,9 @@ def test_a_curve_in_braille():
     ]
 
 
-def test_a_level_curve_is_in_the_middle():
-    drawn = braille.plot("loss", [(1.0, 2.0), (2.0, 2.0)], columns=14, rows=3, text="{:g}".format)
+@pytest.mark.parametrize("noise", [0.0, 1e-9, -4.4e-16])
+def test_a_level_curve_is_in_the_middle(noise):
+    drawn = braille.plot("loss", [(1.0, 2.0), (2.0, 2.0 + noise)], columns=14, rows=3, text="{:g}".format)
     assert drawn[1:4] == ["  ┤", "2 ┤⠀⠀⠀⠀⠀⠤⠤⠤⠤⠤⠤", "  ┤"]
 
 
@@ -85,6 +88,12 @@ def test_wide_terminals_have_both_beside_each_other():
 
 def test_one_accuracy_is_no_curve():
     assert len(lines([ONE._replace(accuracy=[(1.0, 0.9)])], 120)) == 11
+
+
+def test_the_axis_of_one_epoch():
+    short = ONE._replace(loss=[(0.5, 2.0), (1.0, 1.0)], accuracy=[(1.0, 0.9)])
+    assert lines([short], 60)[-1].endswith(" 1 epoch")
+    assert lines([ONE], 60)[-1].endswith(" 4 epochs")
 
 
 def test_several_trainings_show_their_median():
@@ -160,11 +169,89 @@ def test_a_vector_picture_has_a_line_for_each_training_and_their_median(tmp_path
     assert paths[0] < paths[1]
 
 
-def test_a_file_of_somebody_else_is_never_replaced(picture):
-    picture.write_bytes(b"\x89PNG my own <svg>")
-    with pytest.raises(typer.BadParameter, match=r"is there and no plot of `zoomgrad train`; name another file"):
+def texts_of(path):
+    return [element.text or "" for element in ET.parse(path).iter() if element.tag.endswith("text")]
+
+
+def test_a_long_description_is_wrapped(tmp_path):
+    word = "shape 784x50x10, "
+    heights = []
+    for words in (1, 20, 1000):
+        drawn(path := tmp_path / f"{words}.svg", [ONE], description=word * words)
+        described = [text for text in texts_of(path) if "784x50" in text]
+        assert len(described) == min(math.ceil(words / 7), 6)
+        assert max(map(len, described)) <= 120
+        heights.append(float(ET.parse(path).getroot().get("viewBox").split()[3]))
+    assert described[-1].endswith(" …")
+    assert heights == sorted(set(heights))
+
+
+def test_a_picture_suits_light_and_dark(tmp_path):
+    assert b"svg{color-scheme:light dark;" in drawn(tmp_path / "plot.svg", [ONE])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "labels"),
+    [
+        (0.1, 1.7, ["0.1", "0.2", "0.5", "1"]),
+        (7e-31, 0.19, ["1e-30", "1e-25", "1e-20", "1e-15", "1e-10", "1e-05"]),
+        (1e-3, 1e20, ["1", "10000", "1e+08", "1e+12", "1e+16", "1e+20"]),
+        (1.5, 900.0, ["3", "10", "30", "100", "300"]),
+        (0.02, 300.0, ["0.1", "1", "10", "100"]),
+        (5e-324, 1e308, None),
+    ],
+)
+def test_a_logarithmic_axis_has_few_ticks_in_its_range(low, high, labels):
+    axes = Figure().subplots()
+    style.log_axis(axes, "y", low=low, high=high, text="{:g}".format)
+    ticks = axes.get_yticks()
+    assert 2 <= len(ticks) <= 7
+    assert low <= min(ticks) <= max(ticks) <= high
+    if labels:
+        assert [label.get_text() for label in axes.get_yticklabels()] == labels
+
+
+@given(st.floats(1e-300, 1e290), st.floats(30.0, 1e10))
+def test_any_wide_range_has_ticks(low, ratio):
+    assert 2 <= len(ticks := style.log_ticks(low, low * ratio)) <= 7
+    assert ticks == sorted(set(ticks))
+
+
+@pytest.mark.parametrize("losses", [(7e-31, 0.19), (5e-324, 1e300), (1e-3, 1e20)], ids=str)
+def test_a_picture_of_any_losses(losses, picture):
+    curve = [(float(x), y) for x, y in enumerate(reversed(losses), 1)]
+    assert drawn(picture, [ONE._replace(loss=curve)])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\x89PNG my own <svg>",
+        b"\x89PNG\r\n\x1a\n my notes on zoomgrad train",
+        b"\x89PNG\r\n\x1a\n\0\0\0\x2atEXtComment\0tEXtSoftware\0zoomgrad train is a quotation",
+        b"tEXtSoftware\0zoomgrad train",
+        b"<svg> <!-- zoomgrad train -->\n<svg ",
+        b"<!-- zoomgrad train --> <svg ",
+        b"<!-- zoomgrad train -->\n<svgs>",
+    ],
+)
+def test_a_file_of_somebody_else_is_never_replaced(content, picture):
+    picture.write_bytes(content)
+    with pytest.raises(typer.BadParameter, match=r"already exists and is not a plot made by `zoomgrad train`; name "):
         plot_file(str(picture))
-    assert picture.read_bytes() == b"\x89PNG my own <svg>"
+    with pytest.raises(FileExistsError, match="is not a plot made by"):
+        draw(picture, [ONE], title="put there during the training", description="")
+    assert picture.read_bytes() == content
+
+
+def test_a_picture_of_the_other_kind_is_not_replaced(tmp_path):
+    drawn(tmp_path / "plot.png", [ONE]), drawn(tmp_path / "plot.svg", [ONE])
+    (tmp_path / "plot.png").rename(tmp_path / "other.svg")
+    (tmp_path / "plot.svg").rename(tmp_path / "other.png")
+    for name in ("other.svg", "other.png"):
+        with pytest.raises(typer.BadParameter, match="already exists"):
+            plot_file(str(tmp_path / name))
 
 
 def test_nothing_but_a_plain_file_is_replaced(tmp_path):
@@ -172,17 +259,23 @@ def test_nothing_but_a_plain_file_is_replaced(tmp_path):
     (tmp_path / "link.svg").symlink_to(tmp_path / "own.svg")
     (tmp_path / "folder.svg").mkdir()
     os.mkfifo(tmp_path / "fifo.svg")
-    for name in ("link", "folder", "fifo"):
-        with pytest.raises(typer.BadParameter, match=r"; name "):
+    for name, problem in (("link", "is a link"), ("folder", "already exists"), ("fifo", "already exists")):
+        with pytest.raises(typer.BadParameter, match=f"{problem}.*; name "):
             plot_file(str(tmp_path / f"{name}.svg"))
+
+
+def test_a_name_may_be_the_ending_alone(tmp_path):
+    assert plot_file(str(tmp_path / ".png")) == tmp_path / ".png"
+    assert drawn(tmp_path / ".PNG", [ONE]).startswith(b"\x89PNG")
+    assert drawn(tmp_path / ".svg", [ONE]).startswith(b"<!--")
 
 
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("plot.pdf", "ends neither in .png nor in .svg"),
-        ("plot", "ends neither in .png nor in .svg"),
-        ("", "ends neither"),
+        ("plot.pdf", "must end in .png or .svg"),
+        ("plot", "must end in .png or .svg"),
+        ("", "must end in .png or .svg"),
         ("absent/plot.png", "can't be written: No such file or directory"),
         ("file.svg/plot.png", "can't be written: Not a directory"),
         (f"{'x' * 300}.png", "can't be written: File name too long"),

@@ -20,6 +20,7 @@ from harness.containment.running import end
 from harness.interrupts import uninterrupted
 from harness.worker.train import Event, Settings, task
 from harness.workloads.changes import LOSSES
+from results import units
 from results.printable import printable
 
 LINE_CHARACTERS = 1 << 20
@@ -33,7 +34,7 @@ def train(
     epochs: Annotated[Optional[int], typer.Option(min=1, help="Most epochs. Default: the workload's number.")] = None,
     tolerance: Annotated[
         Optional[float],
-        typer.Option(help="Stop when an epoch's mean loss is below this; a tour, when its metric is not above it."),
+        typer.Option(help="Stop once the epoch's mean loss is below this (tour: once its metric is at or below this)."),
     ] = None,
     rate: Annotated[Optional[float], typer.Option(help="Learning rate of every update.")] = None,
     batch: Annotated[Optional[int], typer.Option(help="Steps between two updates.")] = None,
@@ -79,16 +80,37 @@ def train(
     chosen = task(settings)
     fetch_data([workload])
     progress = display.TrainingProgress(out)
-    code = _work(settings, python_of(interpreter), progress)
+    interrupted, code = False, None
+    try:
+        code = _work(settings, python_of(interpreter), progress)
+    except KeyboardInterrupt:
+        interrupted = True
+    finished = f"{len(progress.ends):,} of {units.count(repeats, 'training')}"
     for failure in progress.failures:
         complain(str(failure))
+    died = (
+        None
+        if interrupted
+        else _death(code or 0, finished, silent=not progress.failures, all_finished=len(progress.ends) == repeats)
+    )
+    if died:
+        complain(died)
     if repeats > 1 and progress.ends:
         out.print(*display.distribution_lines(progress.ends), sep="\n", soft_wrap=True)
+    if interrupted:
+        if repeats > 1:
+            out.print(finished, soft_wrap=True)
+        raise typer.Exit(INTERRUPTED)
+    if died:  # a part of the trainings must not replace an earlier plot
+        raise typer.Exit(FAILED)
     if progress.curves:
         progress.plot()
     if plot and progress.curves:
         try:
             training_plots.draw(plot, progress.curves, title=f"{workload} on {engine}", description=chosen.description)
+        except FileExistsError as error:
+            complain(f"{plot} {error.strerror}\n  Name another file with --plot.")
+            raise typer.Exit(FAILED) from None
         except OSError as error:  # the disk has filled since
             complain(f"{plot} can't be written: {error.strerror}\n  Name another file with --plot.")
             raise typer.Exit(FAILED) from None
@@ -100,7 +122,7 @@ def train(
 
 
 def _work(settings: Settings, python: Path, progress: display.TrainingProgress) -> int | None:
-    """Train in a worker and show its events. Returns its exit code."""
+    """Train in a worker and show its events. Returns its exit code. Raises KeyboardInterrupt; the worker has ended."""
     command = [str(python), "-m", "harness.worker.train", json.dumps(settings)]
     descendants.adopt_orphans()
     known = descendants.children()
@@ -112,18 +134,26 @@ def _work(settings: Settings, python: Path, progress: display.TrainingProgress) 
             while line := worker.stdout.readline(LINE_CHARACTERS):
                 event = _event(line)
                 try:
-                    progress.show(event or {})
+                    with uninterrupted():  # an interrupted console would print the line again
+                        progress.show(event or {})
                 except (LookupError, AttributeError, TypeError, ValueError, ArithmeticError):  # an engine's own output
                     err.print(printable(line.rstrip()), markup=False, soft_wrap=True)
             worker.wait()
-        except KeyboardInterrupt:
-            raise typer.Exit(INTERRUPTED) from None
         finally:
             with uninterrupted():
                 code = worker.poll()
                 end(worker, known)  # also ends compilers, which have their own process groups
                 progress.close()
     return code
+
+
+def _death(code: int, finished: str, *, silent: bool, all_finished: bool) -> str | None:
+    """How the worker died, and the remedy; None if it did not. silent: whether it reported no failure."""
+    if code < 0:
+        return f"The worker was killed by signal {-code} after {finished}\n  Use fewer weights, or free memory."
+    if silent and (code or not all_finished):  # an engine may exit with code 0
+        return f"The worker ended with exit code {code} after {finished}\n  Read its messages above."
+    return None
 
 
 def _event(line: str) -> Event | None:

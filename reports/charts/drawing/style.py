@@ -5,6 +5,7 @@ Black means "the page's text colour": `svg` turns it into `currentColor`, so a c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -22,6 +23,9 @@ HATCH = "////"
 EDGE = (Stroke(linewidth=2.0, foreground=TEXT, alpha=0.45), Normal())
 """Outline of a curve, so that a dark one is visible on a dark page and a pale one on a white page."""
 
+MOST_TICKS = 7
+"""Most labelled ticks of a logarithmic axis."""
+
 Colour = tuple[float, float, float]
 
 # Okabe and Ito, "Color Universal Design", 2008, without black and yellow, which vanish on dark and white pages. The
@@ -36,7 +40,7 @@ PYTHON, NATIVE, COLLECTOR = "#56b4e9", "#e69f00", "#d55e00"
 """Colours by whose code a sample is in; from the palette, and light enough for dark text."""
 
 
-def shade(colour: str, towards_white: float) -> str:
+def shade(colour: str | Colour, towards_white: float) -> str:
     """Return a paler colour. towards_white: 0 changes nothing, 1 gives white."""
     red, green, blue = (part + (1 - part) * towards_white for part in to_rgb(colour))
     return to_hex((red, green, blue))
@@ -81,20 +85,29 @@ def log_seconds(axes: Axes, which: str, *, low: float, high: float) -> None:
 
 
 def log_axis(axes: Axes, which: str, *, low: float, high: float, text: Callable[[float], str]) -> None:
-    """Set a logarithmic axis from low to high with a tick for each decade; if fewer than three fit, at 1, 2 and 5."""
+    """Set a logarithmic axis from low to high with the ticks of `log_ticks`."""
     axis = axes.xaxis if which == "x" else axes.yaxis
+    (axes.set_xlim if which == "x" else axes.set_ylim)(low, high)  # first, because margins may overflow
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
-    (axes.set_xlim if which == "x" else axes.set_ylim)(low, high)
-    decades = [10.0**power for power in range(-9, 14)]
-    ticks = [value for value in decades if low <= value <= high]
-    if len(ticks) < 3:
-        ticks = [value * part for value in decades for part in (1, 2, 5) if low <= value * part <= high]
-    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_major_locator(FixedLocator(log_ticks(low, high)))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
     axis.set_minor_formatter(NullFormatter())
     axes.grid(True, axis="x" if which == "x" else "y", color=MUTED, alpha=0.3, linewidth=0.6)
     axes.set_axisbelow(True)
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Decades from low to high, at most MOST_TICKS; if fewer than three fit, at 1, 2 and 5 or at 1 and 3 of each."""
+    powers = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
+    inside = [power for power in powers if low <= 10.0**power <= high]
+    if len(inside) >= 3:
+        stride = math.ceil(len(inside) / MOST_TICKS)
+        return [10.0**power for power in inside if power % stride == 0]
+    finer = [10.0**power * part for power in powers for part in (1, 2, 5) if low <= 10.0**power * part <= high]
+    if len(finer) <= MOST_TICKS:
+        return finer
+    return [10.0**power * part for power in powers for part in (1, 3) if low <= 10.0**power * part <= high]
 
 
 def tick(seconds: float) -> str:

@@ -63,7 +63,9 @@ def standalone(drawn: Drawing) -> str:
 
 def alone(svg: str, name: str) -> str:
     """The same for the SVG alone."""
-    colours = "<style>svg{color:#1a1a1a}@media(prefers-color-scheme:dark){svg{color:#e6e6e6}}</style>"
+    # Without a colour scheme, a browser shows the file on white also to readers who prefer dark.
+    light = "svg{color-scheme:light dark;color:#1a1a1a}"
+    colours = f"<style>{light}@media(prefers-color-scheme:dark){{svg{{color:#e6e6e6}}}}</style>"
     # A separate file needs no prefix on ids and styles.
     text = re.sub(rf'(?<=["#]){re.escape(name)}-', "", svg).replace("#chart .", ".")
     head, rest = text.split(">", 1)

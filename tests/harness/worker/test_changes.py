@@ -10,8 +10,8 @@ import engines
 from engines.api import UnknownName
 from engines.nn import ACTIVATIONS
 from harness import workloads
-from harness.worker.train import curve, loss_points, task, train
-from harness.workloads.changes import CHANGES, MOST_WEIGHTS, WrongChange, changed, fresh
+from harness.worker.train import curve, task, train
+from harness.workloads.changes import CHANGES, MOST_WEIGHTS, InvalidChange, changed, fresh
 from tests.engines.ladder import promised, runnable
 
 CHANGED = {
@@ -74,7 +74,7 @@ def test_a_change_is_an_ordinary_value():
 @pytest.mark.parametrize(
     ("name", "change", "problem", "remedy"),
     [
-        ("xor", {"rate": 0.0}, "a rate must be a finite number above 0, not 0.0", "0.05"),
+        ("xor", {"rate": 0.0}, "a rate must be a finite number above 0, not 0.0", "Use a number such as 0.05."),
         ("xor", {"rate": -1.0}, "above 0, not -1.0", "0.05"),
         ("xor", {"rate": math.nan}, "above 0, not nan", "0.05"),
         ("xor", {"rate": math.inf}, "above 0, not inf", "0.05"),
@@ -82,32 +82,38 @@ def test_a_change_is_an_ordinary_value():
         ("xor", {"batch": 0}, "batch must be a whole number from 1 to", "such as 10"),
         ("xor", {"batch": 10**30}, "batch must be a whole number from 1 to", "such as 10"),
         ("xor", {"epochs": 2, "batch": 9}, "a batch of 9 is never full: the training has 8 steps", "--epochs"),
+        ("tour", {"epochs": 1, "batch": 2}, "a batch of 2 is never full: the training has 1 step\n", "--epochs"),
         ("moons", {"batch": 101}, "the training has 100 steps", "Lower --batch"),
         (
             "digits",
             {"loss": "hinge_l2"},
-            "hinge_l2 needs -1 or 1 as targets, and digits has one-hot",
+            "hinge_l2 needs targets of -1 or 1; digits's are one-hot classes",
             "cross_entropy or",
         ),
-        ("moons", {"loss": "cross_entropy"}, "cross_entropy needs one-hot classes", "Use hinge_l2 or squared_error."),
-        ("tour", {"loss": "cross_entropy"}, "tour has any numbers", "Use squared_error."),
+        (
+            "moons",
+            {"loss": "cross_entropy"},
+            "cross_entropy needs targets of one-hot classes; moons's are -1 or 1",
+            "Use hinge_l2 or squared_error.",
+        ),
+        ("tour", {"loss": "cross_entropy"}, "tour's are arbitrary numbers", "Use squared_error."),
         ("digits", {"shape": "64"}, "'64' is not a shape", "784x50x10"),
         ("digits", {"shape": "64x0x10"}, "'64x0x10' is not a shape", "no size is 0"),
         ("digits", {"shape": "64x5x10x"}, "is not a shape", "784x50x10"),
         ("digits", {"shape": "6٤x5x10"}, "is not a shape", "784x50x10"),
         ("digits", {"shape": "63x5x10"}, "digits, whose rows have 64 inputs and 10 targets", "Begin with 64x"),
         ("digits", {"shape": "64x5x9"}, "digits, whose rows have 64 inputs and 10 targets", "end with x10"),
-        ("digits", {"shape": "64x9999999x10"}, f"the limit is {MOST_WEIGHTS:,}", "smaller"),
+        ("digits", {"shape": "64x9999999x10"}, f"the limit is {MOST_WEIGHTS:,}", "Use smaller layers."),
         ("moons", {"shape": "2x50000x1"}, "would have 15,000,000 weights", "smaller"),
         ("conv-2d", {"shape": "64x5x10"}, "conv-2d is not a plain MLP: its shape", "Leave out --shape"),
         ("recurrent", {"activation": "tanh"}, "recurrent is not a plain MLP", "Leave out --activation"),
     ],
 )
 def test_what_cannot_be_changed_says_why_on_one_line_and_what_to_do_on_another(name, change, problem, remedy):
-    with pytest.raises(WrongChange) as error:
+    with pytest.raises(InvalidChange) as error:
         changed(workloads.load(name), change)
-    first, second = str(error.value).split("\n  ")
-    assert problem in first
+    _, second = str(error.value).split("\n  ")
+    assert problem in str(error.value)
     assert remedy in second
 
 
@@ -133,7 +139,7 @@ def test_fresh_data_are_new_for_each_seed_and_the_same_for_one(name):
 
 @pytest.mark.parametrize("name", ["xor", "digits"])
 def test_data_that_are_not_drawn_are_never_fresh(name):
-    with pytest.raises(WrongChange, match=f"the data of {name} are not drawn at random"):
+    with pytest.raises(InvalidChange, match=f"{name}'s data is fixed, so it can't use --fresh-data\n  Leave out"):
         fresh(workloads.load(name))
 
 
@@ -166,10 +172,30 @@ def test_the_curves_of_a_training():
     assert end["accuracies"][-1][1] == end["accuracy"]
 
 
-@pytest.mark.parametrize(("epochs", "points"), [(1, 16), (3, 15), (8, 16), (16, 16), (17, 17), (256, 256), (999, 256)])
+POINTS = [(1, 16), (3, 15), (8, 16), (16, 16), (17, 17), (256, 256), (257, 129), (300, 150), (999, 250)]
+
+
+@pytest.mark.parametrize(("epochs", "points"), POINTS)
 def test_a_short_training_has_several_points_in_each_epoch(epochs, points):
-    assert loss_points(epochs) == points
-    assert len(curve(array("d", bytes(8 * 100 * epochs)), points)) == points
+    assert len(curve(array("d", bytes(8 * 100 * epochs)), epochs)) == points
+
+
+@pytest.mark.parametrize("epochs", [17, 256, 300, 999])
+def test_rows_that_differ_make_no_waves(epochs):
+    losses = array("d", [1.0, 5.0, 2.0, 100.0, 3.0, 0.0, 1.0] * epochs)
+    drawn = curve(losses, epochs)
+    assert {loss for _, loss in drawn} == {16.0}
+    assert drawn[-1][0] == len(losses)
+
+
+def test_losses_whose_sum_overflows():
+    """Each epoch has a mean; four hundred of them have a mean too."""
+    assert {loss for _, loss in curve(array("d", [1e308] * 400), 400)} == {1e308}
+    *_, last = train({"engine": "replay", "workload": "xor", "rate": 3.2e38, "epochs": 4})
+    assert last == {
+        "event": "failed",
+        "reason": "seed 1337: the mean loss of epoch 4 is too large for a double\n  Lower the rate.",
+    }
 
 
 def test_a_training_whose_last_update_overflows_is_a_failure():

@@ -1,4 +1,4 @@
-"""`zoomgrad train tour` beside the tour's program, written once more with floats alone: the same epochs and losses."""
+"""`zoomgrad train tour` beside a program of ours for this training, with floats alone: the same epochs and losses."""
 
 import math
 import random
@@ -7,6 +7,7 @@ import pytest
 
 import engines
 from datasets import tour
+from engines.interpreted.trainer import ScalarTrainer
 from harness.worker.train import task, train
 from harness.workloads.changes import DATA_SEEDS
 
@@ -77,7 +78,7 @@ def rows_of(dataset):
 
 
 @pytest.mark.parametrize("fresh_data", [False, True])
-def test_epochs_and_losses_are_the_tours_bit_for_bit(fresh_data):
+def test_epochs_and_losses_are_those_of_a_program_written_by_hand(fresh_data):
     reached = set()
     for end in ends(repeats=5, fresh_data=fresh_data):
         seed = end["seed"]
@@ -105,16 +106,37 @@ def test_a_metric_that_equals_the_tolerance_stops():
     assert ends(epochs=20, tolerance=math.nextafter(metric, 0.0))[0]["epochs"] > 10
 
 
+@pytest.fixture
+def prepared(monkeypatch):
+    """Every trainer that is prepared."""
+    kind, made = type(engines.load("tuple")), []
+    monkeypatch.setattr(kind, "prepare", recording(kind.prepare, made))
+    return made
+
+
+@pytest.mark.parametrize("changes", [{"epochs": 1}, {"epochs": 30}, {"tolerance": 0.1}, {"epochs": 30, "batch": 3}])
+def test_an_accuracy_is_that_of_the_parameters_that_gave_the_loss(changes, monkeypatch):
+    monkeypatch.setattr("harness.worker.train.FREE_SECONDS", math.inf)
+    monkeypatch.setattr(ScalarTrainer, "restart", None)  # what is known is not computed again
+    (end,) = ends(rate=0.02, **changes)
+    workload = task({"workload": "tour", "rate": 0.02, **changes})
+    trainer, accuracies = engines.load("tuple").prepare(workload), []
+    for epoch in range(1, end["epochs"] + 1):
+        accuracies.append((epoch, workload.accuracy(trainer.predict)))
+        trainer.train(1)
+    assert end["accuracies"] == accuracies
+    assert len({accuracy for _, accuracy in accuracies}) > 1 or end["epochs"] == 1
+    assert end["accuracy"] == accuracies[-1][1]
+
+
 @pytest.mark.parametrize("epochs", [1, 7])
-def test_the_last_epoch_changes_no_parameter(epochs, monkeypatch):
-    """Its accuracy is that of the parameters that gave its loss."""
-    prepared = []
-    engine = engines.load("tuple")
-    monkeypatch.setattr(type(engine), "prepare", recording(type(engine).prepare, prepared))
-    ends(epochs=epochs)
+def test_without_time_for_a_curve_the_last_update_is_undone(epochs, prepared, monkeypatch):
+    monkeypatch.setattr("harness.worker.train.FREE_SECONDS", -math.inf)
+    (end,) = ends(epochs=epochs)
     by_training = engines.load("tuple").prepare(task({"workload": "tour"}))
     by_training.train(epochs - 1)
     assert prepared[0].parameters() == by_training.parameters()
+    assert end["accuracies"] == [(epochs, end["accuracy"])]
 
 
 def recording(prepare, prepared):

@@ -51,8 +51,9 @@ def test_an_unknown_engine_is_refused_before_anything_runs():
 
 
 def test_the_curve_is_the_mean_of_portions():
-    assert curve(array("d", [1.0, 3.0, 5.0, 7.0]), 2) == [(2, 2.0), (4, 6.0)]
-    assert curve(array("d", [1.0]), 60) == [(1, 1.0)]
+    assert curve(array("d", [1.0, 3.0] * 16), 16) == [(2 * epoch, 2.0) for epoch in range(1, 17)]
+    assert curve(array("d", [1.0, 3.0, 5.0]), 1) == [(1, 1.0), (2, 3.0), (3, 5.0)]
+    assert curve(array("d", [1.0]), 1) == [(1, 1.0)]
 
 
 def test_thin_keeps_the_ends():
