@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import signal
 import threading
@@ -11,16 +12,17 @@ INTERRUPTS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") 
 
 
 def raise_on_interrupts() -> None:
-    """Make each of INTERRUPTS raise KeyboardInterrupt, so that a command ends its workers and says how to resume."""
+    """Let each of them raise KeyboardInterrupt, so that a command ends its workers and prints how to resume."""
     for number in INTERRUPTS:
-        # A background job of a shell ignores Ctrl-C, and a command under `nohup` ignores a hangup: keep that.
+        # A shell's background job ignores Ctrl-C, and `nohup` ignores a hangup.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
+    atexit.register(_ignore_to_the_end)
 
 
 def _interrupt(number: int, frame: object) -> None:
-    # A second signal must not interrupt the clean-up. The new handler is a function because a second signal may have
-    # arrived already: if Python then found SIG_IGN, it would print a traceback about the race.
+    # A second signal must not cut short what the first one began. It may have arrived already: Python then calls its
+    # function next, and prints a traceback about the race if it finds SIG_IGN instead.
     for each in INTERRUPTS:
         if callable(signal.getsignal(each)):
             signal.signal(each, _ignore)
@@ -29,6 +31,20 @@ def _interrupt(number: int, frame: object) -> None:
 
 def _ignore(number: int, frame: object) -> None:
     """Do nothing."""
+
+
+def _ignore_to_the_end() -> None:
+    """After an interrupt, ignore the signals without Python, which drops its functions before the process ends.
+
+    They are blocked meanwhile, so none can arrive between the call of its function and the change.
+    """
+    masks = hasattr(signal, "pthread_sigmask")
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS) if masks else set()
+    for each in INTERRUPTS:
+        if signal.getsignal(each) is _ignore:
+            signal.signal(each, signal.SIG_IGN)
+    if masks:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager

@@ -435,7 +435,8 @@ def test_a_training_that_diverges_fails_and_names_the_step(zoomgrad):
 def long_training(command, *arguments):
     """A training of 100,000 repeats, of which one is finished at least."""
     started = command("train", "xor", "--epochs", 20, "--repeats", 100_000, *arguments)
-    with subprocess.Popen(**started, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(**started, **pipes, preexec_fn=obey_signals) as process:
         assert process.stdout.readline().startswith("seed 1337: 20 epochs, ")
         yield process
 
@@ -798,7 +799,7 @@ def test_the_gate_makes_a_baseline_run_only_on_request_and_compares_runs_with_it
     assert made.returncode == 0, made.stdout + made.stderr
     assert last_line(made).startswith(f"{run} is now the baseline run of preset smoke")
     kept = RunFile(tmp_path / "baseline_runs" / "smoke.jsonl.xz")
-    assert last_line(made).endswith("commit baseline_runs/smoke.jsonl.xz")
+    assert last_line(made).endswith("Commit baseline_runs/smoke.jsonl.xz")
     assert kept.records() == Store(runs / run).records()
 
     without_effect = asked_there("check", run, "--preset", "quick", "--until", "5%")
