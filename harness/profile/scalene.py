@@ -1,7 +1,7 @@
 """Scalene: CPU time and memory by source line, on CPython.
 
 Known traps: after a run that is too short, it writes no file but exits with 0. It escapes source lines for HTML, so
-lines are read from their files instead. Imports would be a third of its samples, so the worker tells it when to begin.
+lines are read from their files instead. Imports would be a third of its samples, so the worker signals when to begin.
 """
 
 from __future__ import annotations

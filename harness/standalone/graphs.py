@@ -1,4 +1,4 @@
-"""Workload or script -> Graph. A script runs in a process of its own, whose reply is checked field by field."""
+"""Workload or script -> Graph. A script runs in a separate process, and every field of its reply is checked."""
 
 from __future__ import annotations
 

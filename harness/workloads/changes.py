@@ -1,6 +1,6 @@
 """Workload -> the same workload with another rate, batch, loss, activation or shape, or on other data.
 
-The result is an ordinary workload: engines and workers cannot tell it from one of the catalogue.
+The result is an ordinary workload: engines and workers treat it like one of the catalogue.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ LOAD = Take("parameters")
 
 
 def load_apart(step: Step) -> Step:
-    """Take parameters in a section of its own, `load`, which runs when they changed, not in each forward pass."""
+    """Load parameters in a separate section, `load`, which runs only after they change, not in each forward pass."""
     forward = tuple(statement for statement in step.programs["forward"] if statement != LOAD)
     return step.with_programs(load=(LOAD,), forward=forward)
 

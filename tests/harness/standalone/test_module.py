@@ -1,4 +1,4 @@
-"""A built module by itself: its README, wrong calls, threads, another processor, and its C under warnings."""
+"""A built module without zoomgrad: its README, wrong calls, threads, a different processor, compiler warnings."""
 
 from __future__ import annotations
 
