@@ -58,12 +58,14 @@ class Clock:
         """Collector seconds by the part that they interrupted."""
         self._counted = 0.0
         self._open = NONE
-        self._ended = "rest"
+        self._ended, self._ended_seconds = "rest", 0.0
+        """The part that ended last, and how long its last run took."""
 
     def reset(self) -> None:
         """Set all parts to zero. Call it between two steps."""
         for part in PARTS:
             self.seconds[part] = self.pauses[part] = 0.0
+        self._ended_seconds = 0.0
 
     def timed(self, part: str, method: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap the method, so that its own time counts as that part's."""
@@ -77,7 +79,7 @@ class Clock:
                 own = self._own()
                 self._counted += own
                 self.seconds[part] += own
-                self._open, self._ended = outer, part
+                self._open, self._ended, self._ended_seconds = outer, part, own
 
         return stage
 
@@ -89,17 +91,14 @@ class Clock:
         if seconds <= self._own():
             self._counted += seconds
         else:
-            # PyPy reports collections slightly late: one longer than this part so far interrupted the previous part.
+            # PyPy reports collections slightly late, and so does CPython if another thread ran one. A collection longer
+            # than this part so far interrupted the previous part, for at most as long as that part took.
             part = self._ended
+            seconds = min(seconds, self._ended_seconds)
+            self._ended_seconds -= seconds
             self.seconds[part] -= seconds
         self.seconds["collector"] += seconds
         self.pauses[part] += seconds
-
-    def attributed(self) -> dict[str, float]:
-        """Seconds by part. A part that a late pause made negative becomes 0, and the collector's part pays for it."""
-        owed = sum(min(0.0, seconds) for seconds in self.seconds.values())
-        parts = {part: max(0.0, seconds) for part, seconds in self.seconds.items()}
-        return {**parts, "collector": max(0.0, parts["collector"] + owed)}
 
     def _own(self) -> float:
         """Seconds of the running part so far, without nested parts."""
@@ -121,7 +120,7 @@ def anatomy(readings: Readings, subject: Subject) -> Iterator[None]:
         before = len(trainer.losses)
         yield
         steps = len(trainer.losses) - before
-    parts = {part: seconds / steps for part, seconds in clock.attributed().items()}
+    parts = {part: seconds / steps for part, seconds in clock.seconds.items()}
     if "build" in trainer.STAGES:
         alone = forward_seconds(subject.workload, subject.seconds / 4)
         readings["forward_alone_seconds"] = alone

@@ -123,7 +123,7 @@ def test_a_moment_belongs_to_one_part(clock):
 
     clock.pause(9.0)  # before anything began
     clock.timed("rest", train)()
-    found = {part: seconds for part, seconds in clock.attributed().items() if seconds}
+    found = {part: seconds for part, seconds in clock.seconds.items() if seconds}
     assert found == {"rest": 0.5, "backward": 2.0, "order": 3.0, "collector": 1.0}
     assert {part: seconds for part, seconds in clock.pauses.items() if seconds} == {"order": 1.0}
 
@@ -137,9 +137,9 @@ def test_a_pause_that_is_reported_late_counts_for_the_part_before(clock, late, f
         clock.timed("free", lambda: clock.pause(late))()
 
     clock.timed("rest", train)()
-    attributed = clock.attributed()
-    assert {part: attributed[part] for part in ("order", "free") if attributed[part]} == found
-    assert sum(attributed.values()) == pytest.approx(3.0)
+    assert {part: clock.seconds[part] for part in ("order", "free") if clock.seconds[part]} == found
+    assert sum(clock.seconds.values()) == pytest.approx(3.0)
+    assert clock.pauses["order"] == clock.seconds["collector"] == min(late, 3.0)
 
 
 def test_wrapped_methods_are_restored_if_training_fails(job):
