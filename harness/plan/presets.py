@@ -88,13 +88,13 @@ PRESETS = {
     "quick": Preset(
         "every engine on the newest CPython and PyPy, a few on others; two blocks, up to ten minutes",
         blocks=2,
-        settings=Settings(value_seconds=0.25, memory_bytes=8 << 30),
+        settings=Settings(value_seconds=0.25, memory_bytes=8 << 30, ready_blocks=1),
         parts=(Part(("digits",)), Part(("mnist",), TRADE_OFF), Part(("digits",), HEADLINE, everywhere=True)),
     ),
     "full": Preset(
         "quick, plus the published table with its original C, and every straight-line engine; five blocks, hours",
         blocks=5,
-        settings=Settings(value_seconds=0.25, timeout_seconds=1800.0),
+        settings=Settings(value_seconds=0.25, timeout_seconds=1800.0, ready_blocks=3),
         parts=(
             Part(("digits",)),
             Part(("mnist",), (*TRADE_OFF, *STRAIGHT_LINE)),
@@ -106,7 +106,9 @@ PRESETS = {
     "everything": Preset(
         "every engine on every workload and interpreter; ten blocks; days, unless --budget limits it",
         blocks=10,
-        settings=Settings(values=5, warmups=2, jit_warmups=10, value_seconds=1.0, timeout_seconds=3600.0),
+        settings=Settings(
+            values=5, warmups=2, jit_warmups=10, value_seconds=1.0, timeout_seconds=3600.0, ready_blocks=3
+        ),
         parts=(Part(workloads.names(), engines.names(), everywhere=True),),
         every_patch=True,
     ),
