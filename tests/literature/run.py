@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 import engines
-from harness.worker.execute import execute
+from harness.worker.programs.execute import execute
 
 HERE = Path(__file__).parent
 REPLACED = {"own_value": "Value"}

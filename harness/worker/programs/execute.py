@@ -1,7 +1,8 @@
-"""Run an unchanged micrograd program on an engine: `python -m harness.worker.execute ENGINE REPLACED SCRIPT ARG…`.
+"""Run an unchanged micrograd program on an engine.
 
-The program imports `micrograd.engine` and `micrograd.nn`, which `literature` makes from the engine's Value. REPLACED is
-the name of a class in the program that the engine's Value replaces, or empty.
+`python -m harness.worker.programs.execute ENGINE REPLACED SCRIPT ARG…`. The program imports `micrograd.engine` and
+`micrograd.nn`, which `literature` makes from the engine's Value. REPLACED is the name of a class in the program that
+the engine's Value replaces, or empty.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from typing import Any
 
 import engines
 from engines.api import Engine, Unavailable
-from harness.worker import script
 from harness.worker.lifeline import HARNESS, end_with_the_harness
-from harness.worker.literature import offer, with_ids
+from harness.worker.programs import script
+from harness.worker.programs.literature import offer, with_ids
 
 WRONG_USE = 2
 
