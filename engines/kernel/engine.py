@@ -75,7 +75,8 @@ class CompiledEngine(ValueEngine):
     """An engine that runs a recorded graph as a Program. Subclasses turn the tape into a kernel."""
 
     def __init__(self, name: str, **facts: Any) -> None:
-        super().__init__(name, Value, **facts)
+        super().__init__(name, **facts)
+        self.Value = Value
 
     def lower(self, tape: Tape) -> Any:
         """Convert the tape to the back end's input."""
