@@ -17,7 +17,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 from engines.api import CyclicGraph, Unavailable
 from engines.graph.ops import OPS

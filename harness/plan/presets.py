@@ -46,6 +46,10 @@ def _variants(*suffixes: str) -> tuple[str, ...]:
 SLOW_TO_COMPILE = ("clang-O1-whole", "clang-O1-published")
 """Engines that take minutes to compile the larger workloads. They run only where a preset or the user names them."""
 
+TRANSLATED = ("cython", "mypyc")
+"""Engines that need packages which no environment has by default. They run only where a preset or the user names them.
+"""
+
 PUBLISHED = ("tcc-published", "clang-O0-published", "clang-O1-published")
 """The published trade-off, with exactly the C of the post."""
 
@@ -59,7 +63,7 @@ class Part:
 
     workloads: tuple[str, ...]
     engines: tuple[str, ...] = ()
-    """Empty for every engine that is not slow to compile."""
+    """Empty for every engine that is neither slow to compile nor translated."""
     everywhere: bool = False
     cpython_only: bool = False
     """Skip PyPy unless the user names it, because the part is only about C compilers, or takes minutes."""
@@ -97,6 +101,7 @@ PRESETS = {
         settings=Settings(value_seconds=0.25, timeout_seconds=1800.0, ready_blocks=3),
         parts=(
             Part(("digits",)),
+            Part(("digits",), TRANSLATED, cpython_only=True),
             Part(("mnist",), (*TRADE_OFF, *STRAIGHT_LINE)),
             Part(("mnist-b1000",), (*TRADE_OFF, *(name for name in PUBLISHED if name not in SLOW_TO_COMPILE))),
             Part(("mnist-b1000",), SLOW_TO_COMPILE, cpython_only=True),
