@@ -10,7 +10,10 @@ from engines.api import Workload
 
 
 class ValueEngine:
-    """An engine that runs everywhere, and runs any workload. Subclasses add `Value` and `prepare`, and may be stricter."""
+    """An engine that runs everywhere, and runs any workload.
+
+    Subclasses add `Value` and `prepare`, and may be stricter.
+    """
 
     Value: Any
     """The class that programs use."""

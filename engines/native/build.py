@@ -16,7 +16,6 @@ import sysconfig
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Optional
 
 from engines.api import CyclicGraph, Unavailable
@@ -77,15 +76,9 @@ def _load() -> Any:
     name = f"value-{hashlib.sha256(recipe.encode()).hexdigest()[:32]}"
     try:
         with _built(tool, text, name) as built, loading():
-            module = _import(built.path)
+            return class_in(built.path)
     except BuildFailed as failure:
         raise Unavailable(f"Value could not be built: {failure.reason}", failure.remedy) from None
-    return module.configure(
-        tuple(ops_in_c.in_python(op.forward) for op in OPS.values()),
-        tuple(ops_in_c.in_python(*op.contributions) for op in OPS.values()),
-        check_exponent,
-        CyclicGraph,
-    )
 
 
 @contextlib.contextmanager
@@ -112,13 +105,19 @@ def _folder() -> Optional[Path]:
     return None
 
 
-def _import(path: Path) -> ModuleType:
+def class_in(path: Path) -> Any:
+    """Load the module, and return its class Value. Raises ImportError if the process has one already."""
     loader = importlib.machinery.ExtensionFileLoader(MODULE, str(path))
     spec = importlib.util.spec_from_loader(MODULE, loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
-    return module
+    return module.configure(
+        tuple(ops_in_c.in_python(op.forward) for op in OPS.values()),
+        tuple(ops_in_c.in_python(*op.contributions) for op in OPS.values()),
+        check_exponent,
+        CyclicGraph,
+    )
 
 
 def _compiler() -> Toolchain:
