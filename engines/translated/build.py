@@ -34,7 +34,7 @@ def value(translator: Translator) -> Any:
     version, tool = translator.version(), _compiler()
     flags = (*FLAGS, *include_flags())
     recipe = "\0".join([abi(), version, str(tool), *tool.command, *flags, source()])
-    module = f"zoomgrad_{translator.tool.lower()}"
+    module = f"zoomgrad_translated_{translator.tool.lower()}"
     name = f"{module}-{hashlib.sha256(recipe.encode()).hexdigest()[:32]}"
     try:
         with _kept(translator, tool, flags, module, name) as built, loading():

@@ -48,7 +48,7 @@ def test_the_prepared_text_is_that_of_slots_except_for_a_few_lines():
         "class Value(Derived):",
     ]
     assert removed[4].startswith("def __init__(self, data: Any, _children: tuple[Value, ...] = ()")
-    assert removed[5] == "ENGINES = ("
+    assert removed[5:7] == ["for v in reversed(self.topo()):", "ENGINES = ("]
     added = "\n".join(line[2:] for line in changed if line.startswith("+ "))
     assert added.count("def ") == 1 + read("value_base.py").partition("class Derived")[2].count("def ")
 
@@ -74,8 +74,8 @@ def test_another_interpreter_is_told_why():
 
 MODULE = """
 #include <Python.h>
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "zoomgrad_stub", NULL, -1, NULL};
-PyMODINIT_FUNC PyInit_zoomgrad_stub(void)
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "zoomgrad_translated_stub", NULL, -1, NULL};
+PyMODINIT_FUNC PyInit_zoomgrad_translated_stub(void)
 {
     PyObject *made = PyModule_Create(&module);
     if (made)

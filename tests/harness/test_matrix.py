@@ -236,12 +236,9 @@ def test_slow_compilation_is_estimated_in_the_first_block_only(engine, workload,
 def test_ready_time_is_estimated_in_the_blocks_that_measure_it(engine, measured):
     """Except where a compilation is too slow to be repeated."""
     cell = Cell(engine=engine, interpreter="cpython-3.13", workload="mnist")
+    host = interpreter("cpython-3.13")
     without, with_ready = (
-        [
-            estimate.block_seconds(cell, Settings(ready_blocks=n), interpreter("cpython-3.13"), block)
-            for block in range(3)
-        ]
-        for n in (0, 2)
+        [estimate.block_seconds(cell, Settings(ready_blocks=n), host, block) for block in range(3)] for n in (0, 2)
     )
     more = [after - before for before, after in zip(without, with_ready, strict=True)]
     assert [seconds > 0 for seconds in more] == [block < measured for block in range(3)]
