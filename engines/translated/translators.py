@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import sys
@@ -34,10 +35,19 @@ class Translator(NamedTuple):
 
     def version(self) -> str:
         """Name and version. Raises Unavailable if a package is missing."""
-        for module, package in self.packages.items():
-            if importlib.util.find_spec(module) is None:
+        versions = [_version(module, package) for module, package in self.packages.items()]
+        for version, package in zip(versions, self.packages.values()):
+            if not version:
                 raise Unavailable(f"{package} is not installed", _remedy([*self.packages.values()]))
-        return f"{self.tool} {importlib.metadata.version(next(iter(self.packages.values())))}"
+        return f"{self.tool} {versions[0]}"
+
+
+def _version(module: str, package: str) -> str:
+    """Version of an installed package; empty if it can't be imported."""
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        if importlib.util.find_spec(module):
+            return importlib.metadata.version(package)
+    return ""
 
 
 def _remedy(packages: Sequence[str]) -> str:
@@ -73,7 +83,7 @@ def _run(tool: str, arguments: Sequence[str], folder: Path, result: str) -> str:
     """Run this Python, isolated from the user's modules and variables, and return the file that it wrote."""
     try:
         asking.ask([sys.executable, "-I", *arguments], seconds=SECONDS, folder=folder)
-        return (folder / result).read_text(encoding="utf-8")
+        return (folder / result).read_text(encoding="ascii")
     except asking.NoAnswer as error:
         raise BuildFailed(f"{tool} failed", str(error), "Install another version of it.") from None
     except (OSError, UnicodeError) as error:

@@ -239,7 +239,10 @@ class Schedule:
             reason = f"it compiles for more than {units.duration(KEPT_FROM_SECONDS)}, which a run does only once"
             return record.model_copy(update={"ready_absence": reason})
         cell, settings = record.cell, self.plan.run.settings
-        python = self.environment(self.plan.interpreters[cell.interpreter])
+        try:
+            python = self.environment(self.plan.interpreters[cell.interpreter])
+        except NoEnvironment as error:  # it was there a moment ago
+            return record.model_copy(update={"ready_absence": str(error)})
         job: ReadyJob = {"engine": cell.engine, "workload": cell.workload, "reply_file": ""}
         answer = self.isolate("ready", python, job, limits=Limits.of(settings), draw=self._draw(record.block))
         found = dict(answer.reply)

@@ -37,6 +37,10 @@ def test_the_prepared_text_gives_the_reference_bits():
     )
 
 
+def test_the_prepared_text_is_ascii_as_the_compilers_input_must_be():
+    assert source().isascii()
+
+
 def test_the_prepared_text_is_that_of_slots_except_for_a_few_lines():
     lines = difflib.ndiff(read("interpreted/slots.py").splitlines(), source().splitlines())
     changed = [line for line in lines if line[0] in "+-" and line[2:].strip()]

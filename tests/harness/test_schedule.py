@@ -257,6 +257,20 @@ def test_a_slow_compilation_is_not_repeated_for_its_ready_time(tmp_path, compile
     assert store.records()[0].ready_absence == "it compiles for more than 10.0 s, which a run does only once"
 
 
+def test_an_environment_that_is_lost_after_the_timing_is_told(tmp_path):
+    workers = Workers(tmp_path)
+
+    def environment(interpreter):
+        if workers.measured:
+            raise NoEnvironment("uv venv failed: no network")
+        return python_of(interpreter)
+
+    the_plan = plan(cells=CELLS[:1], blocks=1, settings=Settings(ready_blocks=1))
+    store, _ = execute(the_plan, workers, tmp_path, environment=environment)
+    (record,) = store.records()
+    assert (record.status, record.ready_absence) == ("measured", "uv venv failed: no network")
+
+
 def test_a_cell_without_a_result_has_no_ready_time(tmp_path):
     jobs, _ = readied(tmp_path, {"baseline": {"status": "failed", "reason": "no"}})
     assert jobs == []
