@@ -7,8 +7,8 @@ from engines.api import NonFiniteLoss
 # TypeError, because (-8.0) ** 0.5 is a complex number, which the next comparison or libm function refuses.
 DOMAIN_ERRORS = (ArithmeticError, ValueError, TypeError)
 
-_VALUES = ("engines.interpreted", "engines.graph", "engines.value_base")
-"""Modules in which Values compute."""
+_VALUES = ("engines.interpreted", "engines.graph", "engines.value_base", "zoomgrad_translated")
+"""Modules in which Values compute. The last ones are those of `engines.translated`."""
 
 
 def tell_domain_error(step: int, error: Exception) -> None:

@@ -17,6 +17,8 @@ class ValueEngine:
 
     Value: Any
     """The class that programs use."""
+    extensible = True
+    """Whether a program can derive a class from Value."""
 
     def __init__(
         self,

@@ -160,13 +160,20 @@ class Record(Model):
     """The limit that the worker exceeded, if it was ended for that."""
     started_at: Moment
     worker_seconds: Seconds = 0.0
-    """Wall time of the whole worker, including its start. Budgets and the remaining-time estimate count it."""
+    """Wall time of the cell's workers, including their start. Budgets and the remaining-time estimate count it."""
     other_load: Annotated[float, Field(ge=0.0, le=1e6)] = 0.0
     """Average number of processors that other processes kept busy while the worker ran, including time stolen by a
     hypervisor. 0 on a quiet machine."""
 
     phases: dict[OneLine, Seconds] = {}
     """Compile time in seconds by phase; empty for an engine that compiles nothing."""
+    ready_seconds: Seconds = 0.0
+    """From the start of an interpreter to the end of the first training step, in a process of its own: imports, data,
+    compilation, everything. 0 if the block did not measure it."""
+    ready_cpu_seconds: Seconds = 0.0
+    """Processor time of that process and its compilers until then."""
+    ready_absence: Text = ""
+    """Why there is no ready time, if the block should have measured it."""
     warmup_step_seconds: tuple[StepSeconds, ...] = ()
     """Seconds per step of each warm-up value, in order: the start of the run sequence."""
     step_seconds: tuple[StepSeconds, ...] = ()
@@ -267,6 +274,8 @@ class Settings(Model):
     """Limit of printed output."""
     most_processes: Count = 512
     """Limit of simultaneous processes. A compiler is two, and there may be one compiler per core."""
+    ready_blocks: Blocks = 0
+    """The first blocks, up to this number, also measure the ready time. 0 in older runs."""
     vouch_seconds: Limit = 3.0
     """Approximate training time of a vouching engine. Its number of steps is the limit for a timed stretch."""
     proof_steps: Count | None = None

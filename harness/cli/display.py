@@ -150,7 +150,8 @@ class ProfileProgress(_Bar):
 
 
 def _step_text(record: Record) -> str:
-    return f"{units.duration(statistics.fmean(record.step_seconds))} per step"
+    ready = f", ready in {units.duration(record.ready_seconds)}" if record.ready_seconds else ""
+    return f"{units.duration(statistics.fmean(record.step_seconds))} per step{ready}"
 
 
 class TrainingProgress:

@@ -40,6 +40,8 @@ class Finished(NamedTuple):
     """End of the output of the command and its descendants."""
     limit: str = ""
     """Limit that was hit: `time`, `memory`, `output` or `processes`."""
+    started_at_seconds: float = 0.0
+    """Monotonic clock just before the command was started."""
 
 
 def run(command: list[str], environment: dict[str, str], folder: str, limits: Limits) -> Finished:
@@ -54,6 +56,7 @@ def run(command: list[str], environment: dict[str, str], folder: str, limits: Li
     try:
         if group:
             group.limit(limits.memory_bytes, limits.most_processes)
+        started_at_seconds = time.monotonic()
         process = subprocess.Popen(  # noqa: S603  (a list of arguments, none of them read by a shell)
             command,
             env=environment,
@@ -82,7 +85,7 @@ def run(command: list[str], environment: dict[str, str], folder: str, limits: Li
     limit = "output" if output.too_much else limit or hit
     # A worker may survive the fork that the process limit refused. Then its own exit code counts.
     code = None if limit and limit != hit else process.returncode
-    return Finished(code, text, limit)
+    return Finished(code, text, limit, started_at_seconds)
 
 
 class _Output:

@@ -38,6 +38,9 @@ DRILL_STEPS = sum(sum(drill.pieces) for drill in DRILLS)
 
 STARTUP_SECONDS = 0.65
 JIT_STARTUP_SECONDS = 1.15
+READY_STARTUP_SECONDS = 0.15
+JIT_READY_STARTUP_SECONDS = 0.35
+"""Start of a worker that takes one step: without pyperf, and without a second process."""
 COMPILER_SECONDS = 0.25
 """Compile time of the smallest program, including the imports to load it."""
 JIT_SPEEDUP = 5.0
@@ -86,7 +89,7 @@ def cell_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | None
 
 
 def block_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | None, block: int) -> float:
-    """Approximate time of the cell's worker in that block; 0 if its interpreter is missing.
+    """Approximate time of the cell's workers in that block; 0 if its interpreter is missing.
 
     A slow compilation happens in the first block only; later blocks load its object.
     """
@@ -98,7 +101,8 @@ def block_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | Non
         return startup  # the worker records the refusal and ends
     step = rows * engine.typical_row_seconds / (JIT_SPEEDUP if interpreter.has_jit else 1.0)
     compilation = rows * engine.typical_compile_row_seconds
-    if block > 0 and compilation > KEPT_FROM_SECONDS:
+    is_kept = compilation > KEPT_FROM_SECONDS
+    if block > 0 and is_kept:
         compilation = 0.0
     elif compilation:
         compilation += COMPILER_SECONDS
@@ -107,4 +111,8 @@ def block_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | Non
     warmups = settings.jit_warmups if interpreter.has_jit else settings.warmups
     values = (1 if step > 1.0 else warmups + settings.values) * max(step, settings.value_seconds)
     calibration = max(step, settings.value_seconds, JIT_SECONDS if interpreter.has_jit and block == 0 else 0.0)
-    return startup + compilation + proof + calibration + values
+    ready = 0.0
+    if block < settings.ready_blocks and not is_kept:
+        first_step = rows * engine.typical_row_seconds  # even a JIT interprets it
+        ready = (JIT_READY_STARTUP_SECONDS if interpreter.has_jit else READY_STARTUP_SECONDS) + compilation + first_step
+    return startup + compilation + proof + calibration + values + ready

@@ -49,6 +49,10 @@ def _variants(*suffixes: str) -> tuple[str, ...]:
 SLOW_TO_COMPILE = ("clang-O1-whole", "clang-O1-published")
 """Engines that take minutes to compile the larger workloads. They run only where a preset or the user names them."""
 
+TRANSLATED = ("cython", "mypyc")
+"""Engines that need packages which no environment has by default. They run only where a preset or the user names them.
+"""
+
 PUBLISHED = ("tcc-published", "clang-O0-published", "clang-O1-published")
 """The published trade-off, with exactly the C of the post."""
 
@@ -62,7 +66,7 @@ class Part:
 
     workloads: tuple[str, ...]
     engines: tuple[str, ...] = ()
-    """Empty for every engine that is not slow to compile."""
+    """Empty for every engine that is neither slow to compile nor translated."""
     everywhere: bool = False
     cpython_only: bool = False
     """Skip PyPy unless the user names it, because the part is only about C compilers, or takes minutes."""
@@ -91,15 +95,16 @@ PRESETS = {
     "quick": Preset(
         "every engine on the newest CPython and PyPy, a few on others; two blocks, up to ten minutes",
         blocks=2,
-        settings=Settings(value_seconds=0.25, memory_bytes=8 << 30),
+        settings=Settings(value_seconds=0.25, memory_bytes=8 << 30, ready_blocks=1),
         parts=(Part(("digits",)), Part(("mnist",), (*TRADE_OFF, NATIVE)), Part(("digits",), HEADLINE, everywhere=True)),
     ),
     "full": Preset(
         "quick, plus the published table with its original C, and every straight-line engine; five blocks, hours",
         blocks=5,
-        settings=Settings(value_seconds=0.25, timeout_seconds=1800.0),
+        settings=Settings(value_seconds=0.25, timeout_seconds=1800.0, ready_blocks=3),
         parts=(
             Part(("digits",)),
+            Part(("digits",), TRANSLATED, cpython_only=True),
             Part(("mnist",), (*TRADE_OFF, NATIVE, *STRAIGHT_LINE)),
             Part(("mnist-b1000",), (*TRADE_OFF, *(name for name in PUBLISHED if name not in SLOW_TO_COMPILE))),
             Part(("mnist-b1000",), SLOW_TO_COMPILE, cpython_only=True),
@@ -109,7 +114,9 @@ PRESETS = {
     "everything": Preset(
         "every engine on every workload and interpreter; ten blocks; days, unless --budget limits it",
         blocks=10,
-        settings=Settings(values=5, warmups=2, jit_warmups=10, value_seconds=1.0, timeout_seconds=3600.0),
+        settings=Settings(
+            values=5, warmups=2, jit_warmups=10, value_seconds=1.0, timeout_seconds=3600.0, ready_blocks=3
+        ),
         parts=(Part(workloads.names(), engines.names(), everywhere=True),),
         every_patch=True,
     ),

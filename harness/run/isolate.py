@@ -23,10 +23,10 @@ from engines.asking import INHERITED
 from harness.containment import Finished, Limits, run
 from harness.machine.interpreters import ROOT
 from harness.run.replies import REMEDY, WrongReply, check_times, read_bounded, read_reply
-from harness.worker.job import Job, VouchJob
+from harness.worker.job import Job, ReadyJob, VouchJob
 from harness.worker.lifeline import HARNESS, identity
 
-Task = Literal["measure", "vouch"]
+Task = Literal["measure", "vouch", "ready"]
 
 RUN = "ZOOMGRAD_RUN"
 """Environment variable: the id of the run that a process works for."""
@@ -70,14 +70,14 @@ class Isolate(Protocol):
     """Run one job in a separate process. A worker's failure becomes a reply; a full disk raises OSError."""
 
     def __call__(
-        self, task: Task, python: Path, job: Job | VouchJob, *, limits: Limits, draw: Draw
+        self, task: Task, python: Path, job: Job | VouchJob | ReadyJob, *, limits: Limits, draw: Draw
     ) -> WorkerResult: ...
 
 
 def isolate(
     task: Task,
     python: Path,
-    job: Job | VouchJob,
+    job: Job | VouchJob | ReadyJob,
     *,
     limits: Limits,
     draw: Draw,
@@ -96,6 +96,8 @@ def isolate(
             command += ["--quiet", "--processes=1", f"--values={job['values']}", f"--warmups={job['warmups']}"]
             # The worker sets the loops itself after preparing. pyperf's worker inherits only the variables named here.
             command += ["--loops=1", f"--inherit-environ={','.join(environment)}", f"--output={pyperf_file}"]
+        elif task == "ready":
+            command += [job["engine"], job["workload"]]  # so that the worker need not read the job first
         start, others = time.perf_counter(), _others_cpu_seconds()
         finished = run([*command, str(job_file)], environment, folder, limits)
         seconds = time.perf_counter() - start
@@ -104,6 +106,8 @@ def isolate(
         reply, times = reply_of(reply_file, task, finished, limits, job["engine"]), None
         if task == "measure" and reply["status"] == "measured":
             reply, times = _with_times(reply, pyperf_file, cast(Job, job), finished.output)
+        elif task == "ready" and reply["status"] == "measured":
+            reply = _since(finished.started_at_seconds, reply, seconds)
         if reply["status"] != "measured":
             _refuse_full_disk(Path(folder))
     return WorkerResult(reply, seconds, times, other_load)
@@ -119,6 +123,15 @@ def _with_times(reply: dict[str, Any], file: Path, job: Job, output: str) -> tup
     except WrongReply as wrong:
         return {"status": "failed", "reason": str(wrong)}, None
     return reply, times
+
+
+def _since(start: float, reply: dict[str, Any], worker_seconds: float) -> dict[str, Any]:
+    """The reply of a worker that took one step, with `ready_seconds` in place of the clock; or a failed reply."""
+    ready_seconds = reply["at_seconds"] - start
+    if not 0.0 < ready_seconds <= worker_seconds:
+        reason = f"its first step ended {ready_seconds:g} s after its start, but it ran for {worker_seconds:g} s"
+        return {"status": "failed", "reason": reason, "remedy": REMEDY}
+    return {"status": "measured", "ready_seconds": ready_seconds, "ready_cpu_seconds": reply["cpu_seconds"]}
 
 
 def _refuse_full_disk(folder: Path) -> None:

@@ -72,6 +72,13 @@ class Vouched(_Told):
     steps: Positive
 
 
+class Ready(_Told):
+    """Reply of a worker that took one step, with the fields of `ReadyReply`."""
+
+    at_seconds: Seconds
+    cpu_seconds: Seconds
+
+
 class Profiled(_Told):
     """Reply of a profiled worker, with the fields of `ProfileReply`."""
 
@@ -108,6 +115,7 @@ class NoResult(BaseModel):
 MODELS = {
     "measure": TypeAdapter[Any](Annotated[Measured | NoResult, Field(discriminator="status")]),
     "vouch": TypeAdapter[Any](Annotated[Vouched | NoResult, Field(discriminator="status")]),
+    "ready": TypeAdapter[Any](Annotated[Ready | NoResult, Field(discriminator="status")]),
     "profile": TypeAdapter[Any](Annotated[Profiled | NoResult, Field(discriminator="status")]),
     "count": TypeAdapter[Any](Annotated[Counted | NoResult, Field(discriminator="status")]),
 }

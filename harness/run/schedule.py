@@ -1,7 +1,7 @@
 """Plan -> records: every cell once per block in shuffled order, one worker at a time.
 
 Each block is shuffled anew, so that drift in the machine's speed affects all cells equally. A record is on disk before
-the next worker starts. A cell without a result is not tried again in later blocks, and never stops the others.
+the next cell's worker starts. A cell without a result is not tried again in later blocks, and never stops the others.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
+from engines.api import KEPT_FROM_SECONDS
 from harness.containment import Limits
 from harness.machine.environments import NoEnvironment
 from harness.machine.interpreters import Interpreter
@@ -24,10 +25,12 @@ from harness.plan.planning import Plan
 from harness.run.isolate import MOST_PADDING, Draw, Isolate, Task, WorkerResult
 from harness.run.replies import REMEDY, first_error, read_bounded, read_times
 from harness.run.vouchers import NoVouching, Vouchers
-from harness.worker.job import Job, VouchJob
+from harness.worker.job import Job, ReadyJob, VouchJob
+from results import units
 from results.files import write_atomically
 from results.precision import imprecise
 from results.record import Cell, Record, Vouching
+from results.samples import compile_seconds
 from results.store import Store
 
 NO_ENVIRONMENT_REMEDY = "Check the network, then resume the run."
@@ -148,6 +151,8 @@ class Schedule:
             self.observer.started(cell, block)
             vouched_before = self._vouching_seconds
             record = self._measure(cell, block, measured.get(cell))
+            if record.status == "measured" and block < self.plan.run.settings.ready_blocks:
+                record = self._with_ready_time(record)
             self.store.write(record)
             written += 1
             if record.status == "measured":
@@ -227,6 +232,25 @@ class Schedule:
             reason = f"{cell.engine}: its figures are out of range for a record: {first_error(error)}"
             return without_result("failed", reason, REMEDY, answer.seconds)
 
+    def _with_ready_time(self, record: Record) -> Record:
+        """The record with its ready time, or with the reason why there is none. Runs one more worker."""
+        compiled = compile_seconds(record)
+        if compiled is None or compiled > KEPT_FROM_SECONDS:
+            reason = f"it compiles for more than {units.duration(KEPT_FROM_SECONDS)}, which a run does only once"
+            return record.model_copy(update={"ready_absence": reason})
+        cell, settings = record.cell, self.plan.run.settings
+        try:
+            python = self.environment(self.plan.interpreters[cell.interpreter])
+        except NoEnvironment as error:  # it was there a moment ago
+            return record.model_copy(update={"ready_absence": str(error)})
+        job: ReadyJob = {"engine": cell.engine, "workload": cell.workload, "reply_file": ""}
+        answer = self.isolate("ready", python, job, limits=Limits.of(settings), draw=self._draw(record.block))
+        found = dict(answer.reply)
+        if found.pop("status") != "measured":
+            found = {"ready_absence": found["reason"]}
+        seconds = record.worker_seconds + answer.seconds
+        return Record.model_validate({**dict(record), **found, "worker_seconds": seconds})
+
     def _vouching(self, workload: str) -> Vouching:
         """The cells that vouch for the workload's engines, determined once. Raises NoVouching and NoEnvironment."""
         if workload not in self._vouched:
@@ -250,7 +274,7 @@ class Schedule:
         return found
 
     def _isolate_for_vouching(
-        self, task: Task, python: Path, job: Job | VouchJob, *, limits: Limits, draw: Draw
+        self, task: Task, python: Path, job: Job | VouchJob | ReadyJob, *, limits: Limits, draw: Draw
     ) -> WorkerResult:
         answer = self.isolate(task, python, job, limits=limits, draw=draw)
         self._vouching_seconds += answer.seconds

@@ -61,7 +61,7 @@ def of_script(engine: CEngine, script: Path, environment: Mapping[str, str]) -> 
     origin = f"script {shown}"
     with tempfile.TemporaryDirectory(prefix="zoomgrad-script-") as folder:
         reply = Path(folder) / "graph.json"
-        command = [sys.executable, "-m", "harness.worker.record", engine.name, str(script), str(reply)]
+        command = [sys.executable, "-m", "harness.worker.programs.record", engine.name, str(script), str(reply)]
         code = subprocess.run(command, env=environment, check=False).returncode  # noqa: S603  (a list)
         try:
             content = read_bytes(reply, MOST_REPLY_BYTES, follow_links=False)

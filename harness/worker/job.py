@@ -127,6 +127,26 @@ class MeasureReply(TypedDict, total=False):
     proof: dict[str, Any]
 
 
+class ReadyJob(TypedDict):
+    """Job of a worker that takes one step. Paths are absolute."""
+
+    engine: str
+    workload: str
+    reply_file: str
+
+
+class ReadyReply(TypedDict, total=False):
+    """Reply to a ReadyJob; `status`, `reason` and `remedy` are as in MeasureReply."""
+
+    status: str
+    reason: str
+    remedy: str
+    at_seconds: float
+    """Monotonic clock after the first step."""
+    cpu_seconds: float
+    """Processor time until then, of the worker and its compilers."""
+
+
 class ProfileJob(TypedDict):
     """Job of a worker under a profiler. Paths are absolute."""
 

@@ -1,4 +1,7 @@
-"""Table -> where compile time goes: seconds per phase and the sizes of what was compiled, one sheet per workload."""
+"""Table -> what comes before training: compile time by phase, sizes of what was compiled, ready time.
+
+One sheet per workload.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from reports.measured.table import PHASES, each, in_order, measured, phase_column
-from reports.text.figures import Figure, Section, Sheet
+from reports.text.figures import Figure, Section, Sheet, compile_time
 from results import units
 
 SIZES = {
@@ -35,36 +38,53 @@ _LEAD = (
     "“units” are translation units, and “side by side” is the number of compilers that shared them. A speedup from the "
     "second core is not a speedup from splitting."
 )
+_READY_LEAD = (
+    " “ready” is the time from the start of a new interpreter to the end of its first training step: imports, data, "
+    "compilation, everything. Below it is the processor time. It comes from a process of its own, so it is not the "
+    "total plus a constant. It is not measured where compiling takes more than 10 s, which a run does only once."
+)
 
 
 def phases(table: pd.DataFrame) -> Section | None:
-    """One sheet per workload with a measured cell that has phases or sizes; lines by engine, then interpreter."""
+    """One sheet per workload with a measured cell that has a figure; lines by engine, then interpreter."""
     results = measured(table)
-    shown = results[(results["compile_seconds"] > 0) | results[list(SIZES)].notna().any(axis=1)]
+    figures = ["ready_seconds", *SIZES]
+    shown = results[(results["compile_seconds"] > 0) | results[figures].notna().any(axis=1)]
+    ready = ("ready",) if shown["ready_seconds"].notna().any() else ()
     sheets = tuple(
         Sheet(
             title=workload,
             names=2,
-            headings=("engine", "interpreter", *PHASES, "total", *_SHOWN.values()),
-            rows=tuple(_line(row) for row in each(_sorted(shown[shown["workload"] == workload]))),
+            headings=("engine", "interpreter", *PHASES, "total", *ready, *_SHOWN.values()),
+            rows=tuple(_line(row, bool(ready)) for row in each(_sorted(shown[shown["workload"] == workload]))),
         )
         for workload in in_order(shown, "workload")
     )
-    return Section("phases", "Compile time by phase", _LEAD, sheets) if sheets else None
+    if not sheets:
+        return None
+    title = "Compile time by phase, and ready time" if ready else "Compile time by phase"
+    return Section("phases", title, _LEAD + _READY_LEAD if ready else _LEAD, sheets)
 
 
 def _sorted(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.sort_values(["engine", "interpreter"], kind="stable")
 
 
-def _line(row: Any) -> tuple[Figure, ...]:
+def _line(row: Any, with_ready: bool) -> tuple[Figure, ...]:
     seconds = (getattr(row, phase_column(phase)) for phase in PHASES)
     return (
         Figure(str(row.engine)),
         Figure(str(row.interpreter)),
-        *(Figure(units.duration(value)) for value in (*seconds, row.compile_seconds)),
+        *(Figure(units.duration(value)) for value in seconds),
+        Figure(compile_time(row.compile_seconds)),
+        *((_ready(row),) if with_ready else ()),
         *(Figure(size_text(name, getattr(row, name)), _below(name, row)) for name in _SHOWN),
     )
+
+
+def _ready(row: Any) -> Figure:
+    processor = row.ready_cpu_seconds
+    return Figure(units.duration(row.ready_seconds), f"{units.duration(processor)} CPU" if processor > 0 else "")
 
 
 def _below(name: str, row: Any) -> str:

@@ -128,6 +128,10 @@ def _status(entry: _Entry) -> Datum:
     return Datum(status_text(status), mark="" if status == MEASURED else status)
 
 
+def _reason(record: Record) -> str:
+    return record.reason or (f"no ready time: {record.ready_absence}" if record.ready_absence else "")
+
+
 def _text(figure: Callable[[_Entry], str]) -> Callable[[_Entry], Datum]:
     return lambda entry: Datum(figure(entry))
 
@@ -151,6 +155,6 @@ _COLUMNS: tuple[tuple[Column, Callable[[_Entry], Datum]], ...] = (
         Column("worst_error", "worst error"),
         lambda entry: _number(entry.alone.worst_error, units.error(entry.alone.worst_error)),
     ),
-    (Column("reason", "reason", numeric=False), _text(lambda entry: entry.withheld or entry.record.reason)),
+    (Column("reason", "reason", numeric=False), _text(lambda entry: entry.withheld or _reason(entry.record))),
 )
 """Each column with the function that fills it, in the page's order."""

@@ -3,13 +3,13 @@
 import contextlib
 import platform
 
+import cffi
 import pytest
 
 import engines
 from engines.api import Unavailable
 from engines.arithmetic import ChangedArithmetic, check_arithmetic
 from engines.kernel import building, toolchains
-from engines.kernel.library import interface
 from harness import workloads
 from harness.worker.evidence import Witness
 from harness.worker.proof import prepare_proof
@@ -45,7 +45,7 @@ def processor():
             break
     else:
         pytest.skip("neither gcc nor Clang is installed: apt install gcc")
-    ffi = interface().__class__()
+    ffi = cffi.FFI()
     ffi.cdef("unsigned state(void); void set_state(unsigned state);")
     with building.build(tool, [STATE], ("-O1",)) as built:
         yield ffi.dlopen(str(built.path))

@@ -12,7 +12,9 @@ from engines.api import UnknownName
 
 
 def test_the_ladder():
-    assert engines.names()[:6] == ("baseline", "tuple", "slots", "hoisted", "local-grads", "replay")
+    assert engines.names()[:8] == (
+        *("baseline", "tuple", "slots", "hoisted", "cython", "mypyc", "local-grads", "replay"),
+    )
     for index, name in enumerate(engines.names()):
         engine = engines.load(name)
         assert engine.name == name

@@ -136,7 +136,50 @@ def test_a_worker_that_raises_says_where(job):
     assert "FileNotFoundError" in answer.reply["reason"]
 
 
+def test_a_worker_takes_one_step_and_says_how_long_that_took():
+    answer = run("ready", {"engine": "tuple", "workload": "xor", "reply_file": ""})
+    assert answer.reply.keys() == {"status", "ready_seconds", "ready_cpu_seconds"}, answer
+    assert 0 < answer.reply["ready_seconds"] < answer.seconds
+    assert answer.reply["ready_cpu_seconds"] > 0
+
+
+@pytest.mark.parametrize(
+    ("engine", "workload", "status", "said"),
+    [
+        ("handwritten", "recurrent", "skipped", "MLP"),
+        ("clang-99-O1", "xor", "skipped", "no clang 99"),
+        ("no-such-engine", "xor", "failed", "there is no engine 'no-such-engine'"),
+    ],
+)
+def test_a_worker_that_can_take_no_step_gives_the_reason(engine, workload, status, said):
+    reply = run("ready", {"engine": engine, "workload": workload, "reply_file": ""}).reply
+    assert reply["status"] == status
+    assert said in reply["reason"]
+
+
+def test_until_its_first_step_a_worker_imports_only_what_a_script_would():
+    text = (
+        "import sys; from harness.worker.ready import first_step\n"
+        "assert first_step('tuple', 'xor') is None\n"
+        "print(*{'pyperf', 'psutil', 'pydantic', 'harness.worker.job'} & sys.modules.keys())"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
 # Workers that break
+
+
+@pytest.mark.parametrize("at_seconds", [0.0, 1e9])
+def test_a_clock_that_the_worker_invents_is_a_failure(at_seconds, stand_in):
+    python = stand_in(
+        "job = json.load(open(sys.argv[-1]))\n"
+        f"reply = {{'status': 'measured', 'at_seconds': {at_seconds}, 'cpu_seconds': 0.1}}\n"
+        "json.dump(reply, open(job['reply_file'], 'w'))"
+    )
+    reply = run("ready", {"engine": "tuple", "workload": "xor", "reply_file": ""}, python=python).reply
+    assert reply["status"] == "failed"
+    assert "its first step ended" in reply["reason"]
 
 
 @pytest.mark.parametrize("task", ["measure", "vouch"])

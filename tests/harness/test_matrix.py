@@ -12,7 +12,7 @@ from harness import workloads
 from harness.machine.interpreters import Interpreter
 from harness.plan import estimate, presets
 from harness.plan.cells import cells_of
-from results.record import Cell
+from results.record import Cell, Settings
 from results.samples import baseline_of
 from results.stats.intervals import MIN_PROCESSES
 
@@ -32,7 +32,7 @@ def product(engine_names, interpreters, workload_names):
     return {(e, i, w) for e in engine_names for i in interpreters for w in workload_names}
 
 
-ORDINARY = [name for name in engines.names() if name not in presets.SLOW_TO_COMPILE]
+ORDINARY = [name for name in engines.names() if name not in (*presets.SLOW_TO_COMPILE, *presets.TRANSLATED)]
 
 
 def test_smoke_has_all_baselines_and_enough_blocks_for_intervals():
@@ -52,7 +52,8 @@ def test_full_adds_the_published_table_in_the_published_form_and_every_straight_
     published = product([*presets.TRADE_OFF, "tcc-published", "clang-O0-published"], MAIN, ["mnist-b1000"])
     published |= product(presets.SLOW_TO_COMPILE, ["cpython-3.13"], ["mnist-b1000"])
     straight = product(["gcc-O1", "gcc-O2", "clang-O2", "clang-O1-native"], MAIN, ["mnist"])
-    assert triples(cells("full")) == triples(cells("quick")) | published | straight
+    translated = product(presets.TRANSLATED, ["cpython-3.13"], ["digits"])
+    assert triples(cells("full")) == triples(cells("quick")) | published | straight | translated
 
 
 def test_published_compares_where_values_are_stored_and_leaves_out_the_jit():
@@ -67,8 +68,8 @@ def test_the_preset_everything_has_every_cell():
     assert triples(cells("everything")) == product(engines.names(), INTERPRETERS, workloads.names())
 
 
-@pytest.mark.parametrize("name", presets.SLOW_TO_COMPILE)
-def test_an_engine_that_is_slow_to_compile_runs_if_it_is_named(name):
+@pytest.mark.parametrize("name", (*presets.SLOW_TO_COMPILE, *presets.TRANSLATED))
+def test_an_engine_that_no_ordinary_preset_has_runs_if_it_is_named(name):
     found = triples(cells("quick", only_engines=[name], only_workloads=["xor"]))
     assert found == product([name], INTERPRETERS, ["xor"])
 
@@ -223,9 +224,21 @@ def test_a_refused_cell_takes_only_the_startup():
 )
 def test_slow_compilation_is_estimated_in_the_first_block_only(engine, workload, once):
     cell = Cell(engine=engine, interpreter="cpython-3.13", workload=workload)
-    settings = presets.preset("quick").settings
+    settings = presets.preset("quick").settings.model_copy(update={"ready_blocks": 0})
     first, *later = (estimate.block_seconds(cell, settings, interpreter("cpython-3.13"), block) for block in range(3))
     compilation = estimate.tape_rows(workload) * engines.load(engine).typical_compile_row_seconds
     assert (compilation > KEPT_FROM_SECONDS) == once
     compilation += estimate.COMPILER_SECONDS
     assert later == pytest.approx([first - compilation if once else first] * 2)
+
+
+@pytest.mark.parametrize(("engine", "measured"), [("baseline", 2), ("tcc", 2), ("clang-O1-published", 0)])
+def test_ready_time_is_estimated_in_the_blocks_that_measure_it(engine, measured):
+    """Except where a compilation is too slow to be repeated."""
+    cell = Cell(engine=engine, interpreter="cpython-3.13", workload="mnist")
+    host = interpreter("cpython-3.13")
+    without, with_ready = (
+        [estimate.block_seconds(cell, Settings(ready_blocks=n), host, block) for block in range(3)] for n in (0, 2)
+    )
+    more = [after - before for before, after in zip(without, with_ready, strict=True)]
+    assert [seconds > 0 for seconds in more] == [block < measured for block in range(3)]

@@ -209,6 +209,73 @@ def test_the_time_left_includes_vouching(tmp_path):
     assert observer.left[1] == pytest.approx(0.0, abs=1e-9)
 
 
+# Ready time
+
+
+def readied(tmp_path, answers=None, *, ready_blocks=2, **choices):
+    """Run three blocks of one cell. Return the workers' jobs about ready time, and the records."""
+    workers = Workers(tmp_path, answers)
+    the_plan = plan(cells=CELLS[:1], settings=Settings(ready_blocks=ready_blocks), **choices)
+    store, _ = execute(the_plan, workers, tmp_path)
+    return [job for job in workers.jobs if job["task"] == "ready"], store.records()
+
+
+def test_the_first_blocks_measure_ready_time_after_the_timing(tmp_path):
+    jobs, records = readied(tmp_path)
+    assert [(job["engine"], job["workload"], job["hash_seed"]) for job in jobs] == [
+        ("baseline", "xor", n) for n in (1, 2)
+    ]
+    assert [(r.ready_seconds, r.ready_cpu_seconds) for r in records] == [(0.5, 0.4), (0.5, 0.4), (0.0, 0.0)]
+    assert [record.worker_seconds for record in records] == [2.75, 2.75, 2.0]
+    assert {record.ready_absence for record in records} == {""}
+
+
+def test_a_run_may_measure_no_ready_time(tmp_path):
+    jobs, records = readied(tmp_path, ready_blocks=0)
+    assert (jobs, [record.ready_seconds for record in records]) == ([], [0.0] * 3)
+
+
+def test_a_failure_to_get_ready_leaves_the_result_and_its_reason(tmp_path):
+    wrong = {"status": "timed-out", "reason": "took longer than 9 s", "remedy": "Raise --timeout."}
+    jobs, records = readied(tmp_path, {("ready", "baseline"): wrong})
+    assert len(jobs) == 2
+    assert {record.status for record in records} == {"measured"}
+    assert [r.ready_absence for r in records] == ["took longer than 9 s"] * 2 + [""]
+    assert [r.ready_seconds for r in records] == [0.0] * 3
+
+
+@pytest.mark.parametrize("compiled", [{"phases": {"compile": 10.5}}, {"phases": {}, "tape_rows": 9}])
+def test_a_slow_compilation_is_not_repeated_for_its_ready_time(tmp_path, compiled):
+    class Slow(Workers):
+        def __call__(self, task, *rest, **choices):
+            answer = super().__call__(task, *rest, **choices)
+            return replace(answer, reply={**answer.reply, **compiled}) if task == "measure" else answer
+
+    workers = Slow(tmp_path)
+    store, _ = execute(plan(cells=CELLS[:1], blocks=1, settings=Settings(ready_blocks=1)), workers, tmp_path)
+    assert [job["task"] for job in workers.jobs] == ["vouch"] * 3 + ["measure"]
+    assert store.records()[0].ready_absence == "it compiles for more than 10.0 s, which a run does only once"
+
+
+def test_an_environment_that_is_lost_after_the_timing_is_told(tmp_path):
+    workers = Workers(tmp_path)
+
+    def environment(interpreter):
+        if workers.measured:
+            raise NoEnvironment("uv venv failed: no network")
+        return python_of(interpreter)
+
+    the_plan = plan(cells=CELLS[:1], blocks=1, settings=Settings(ready_blocks=1))
+    store, _ = execute(the_plan, workers, tmp_path, environment=environment)
+    (record,) = store.records()
+    assert (record.status, record.ready_absence) == ("measured", "uv venv failed: no network")
+
+
+def test_a_cell_without_a_result_has_no_ready_time(tmp_path):
+    jobs, _ = readied(tmp_path, {"baseline": {"status": "failed", "reason": "no"}})
+    assert jobs == []
+
+
 # Cells without a result
 
 

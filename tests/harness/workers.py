@@ -44,7 +44,7 @@ def pyperf_json(tmp_path, step_seconds, **metadata):
 
 
 class Workers:
-    """A fake `Isolate` that measures every cell, unless `answers` has a reply for the engine or ("vouch", engine)."""
+    """A fake `Isolate` that measures every cell, unless `answers` has a reply for the engine or (task, engine)."""
 
     def __init__(self, tmp_path, answers=None, *, metadata=lambda block: {}):
         self.tmp_path = tmp_path
@@ -60,7 +60,7 @@ class Workers:
         self.before_each()
         drawn = {"hash_seed": draw.hash_seed, "padding": draw.padding}
         self.jobs.append({"task": task, "python": python, "limits": limits, **drawn, **job})
-        key = job["engine"] if task == "measure" else ("vouch", job["engine"])
+        key = job["engine"] if task == "measure" else (task, job["engine"])
         answer = self.answers.get(key)
         if isinstance(answer, BaseException):
             raise answer
@@ -71,6 +71,8 @@ class Workers:
             numbers = Evidence(array("d", [1.0]), array("d", [2.0]), array("d", [3.0]))
             write_evidence(Path(job["folder"]), [(name, numbers) for name in ("short", str(steps))])
             return WorkerResult({"status": "measured", "drills": ["short"], "steps": steps}, 1.0)
+        if task == "ready":
+            return WorkerResult({"status": "measured", "ready_seconds": 0.5, "ready_cpu_seconds": 0.4}, 0.75)
         block = draw.hash_seed - 1
         reply = {
             "status": "measured",

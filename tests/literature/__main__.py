@@ -2,6 +2,7 @@
 
     same       the expected output, byte for byte
     doubles    the same numbers, but this engine stores ints as doubles, so 20 prints as 20.0
+    refused    the program derives a class from Value, which this engine does not permit
     unordered  the same parts in another order: this engine keeps operands in a set
 
 Exits with 1 if any program prints something else.

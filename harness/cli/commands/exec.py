@@ -34,7 +34,7 @@ def exec_(
     """Run an unchanged micrograd program on an engine that replaces its `micrograd`."""
     if engine:
         engines.load(engine)
-    command = [str(python_of(interpreter)), "-m", "harness.worker.execute", engine, replace]
+    command = [str(python_of(interpreter)), "-m", "harness.worker.programs.execute", engine, replace]
     command += [str(script), *(arguments or [])]
     try:
         code = subprocess.run(command, env=with_project(), check=False).returncode  # noqa: S603  (a list)

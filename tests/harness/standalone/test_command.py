@@ -15,7 +15,7 @@ from harness.cli.preparing import with_project
 from harness.standalone import graphs
 from harness.standalone.folder import MARKER, check_folder, fill
 from harness.standalone.make import Form, make
-from harness.worker.record import NoGraph, record
+from harness.worker.programs.record import NoGraph, record
 from tests.harness.standalone.building import bits, run_alone, usable
 
 SCRIPT = """\

@@ -85,6 +85,15 @@ def test_a_row_has_the_records_figures_as_text_and_as_numbers(example):
     assert row["reason"].text == ""
 
 
+def test_a_row_has_the_ready_time_or_the_reason_why_there_is_none(example):
+    cell = cell_of("tuple/cpython-3.13/mnist")
+    ready = row_of(example.with_records(cell, example.measured(cell, 0, ready_seconds=0.25)), cell)
+    assert (ready["ready_seconds"].text, ready["ready_seconds"].value) == ("250 ms", "0.25")
+    assert ready["ready_cpu_seconds"].text == units.ABSENT
+    absent = row_of(example.with_records(cell, example.measured(cell, 0, ready_absence="too slow")), cell)
+    assert (absent["ready_seconds"].text, absent["reason"].text) == (units.ABSENT, "no ready time: too slow")
+
+
 def test_compile_time_is_zero_without_compiling_and_absent_if_loaded(example):
     assert row_of(example, cell_of("tuple/cpython-3.13/mnist"))["compile_seconds"].value == "0.0"
     cell = cell_of("clang-O1/cpython-3.13/mnist")

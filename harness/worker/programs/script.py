@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from harness.worker.literature import ADOPT
+from harness.worker.programs.literature import ADOPT
 
 SHOWN = ("__repr__", "__str__", "__format__")
 """Methods of a replaced class that stay, because a program's output depends on them."""

@@ -1,7 +1,7 @@
-"""Run a micrograd program, then write its graph as JSON: `python -m harness.worker.record ENGINE SCRIPT REPLY`.
+"""Run a micrograd program, then write its graph as JSON.
 
-The program leaves `loss`, `inputs`, and `parameters` or `model`; it may leave `outputs`. The harness checks all of the
-reply.
+`python -m harness.worker.programs.record ENGINE SCRIPT REPLY`. The program leaves `loss`, `inputs`, and `parameters` or
+`model`; it may leave `outputs`. The harness checks all of the reply.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import engines
 from engines.api import CyclicGraph
 from engines.kernel.engine import CompiledEngine
-from harness.worker.execute import run
+from harness.worker.programs.execute import run
 
 DEEPEST = 8
 """How deep lists of Values may be nested."""

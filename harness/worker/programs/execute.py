@@ -1,8 +1,8 @@
-"""Run an unchanged micrograd program on an engine: `python -m harness.worker.execute ENGINE REPLACED SCRIPT ARG…`.
+"""Run an unchanged micrograd program on an engine.
 
-The program imports `micrograd.engine` and `micrograd.nn`, which `literature` makes from the engine's Value. ENGINE is a
-name, or empty for the fastest engine that runs a program unchanged. REPLACED is the name of a class in the program that
-the engine's Value replaces, or empty.
+`python -m harness.worker.programs.execute ENGINE REPLACED SCRIPT ARG…`. The program imports `micrograd.engine` and
+`micrograd.nn`, which `literature` makes from the engine's Value. ENGINE is a name, or empty for the fastest engine that
+runs a program unchanged. REPLACED is the name of a class in the program that the engine's Value replaces, or empty.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 
 import engines
 from engines.api import Engine, Unavailable
-from harness.worker import script
 from harness.worker.lifeline import HARNESS, end_with_the_harness
-from harness.worker.literature import offer, with_ids
+from harness.worker.programs import script
+from harness.worker.programs.literature import offer, with_ids
 
 WRONG_USE = 2
 
@@ -53,10 +53,17 @@ def execute(engine: Engine, path: Path, arguments: list[str], *, replaced: str =
     """Run the program as `python SCRIPT ARG…` does: with its folder on the path, as `__main__`. Return its names.
 
     A process can run only one program, because its threads and exit handlers may need the engine to the end. At exit, a
-    warning says if the program never imported it. Raises WrongScript, SyntaxError, and what the program raises.
+    warning says if the program never imported it. Raises WrongScript, Unavailable, SyntaxError, and what the program
+    raises.
     """
     tree = script.parse(path)
-    value = with_ids(engine.Value) if script.uses_ids(tree, path) else engine.Value
+    uses_ids = script.uses_ids(tree, path)
+    if (uses_ids or replaced) and not getattr(engine, "extensible", True):
+        raise Unavailable(
+            f"the program needs a class derived from Value, and {engine.name} permits none",
+            "Use another engine, such as `--engine hoisted`.",
+        )
+    value = with_ids(engine.Value) if uses_ids else engine.Value
     warning = script.never_imported(tree, path, engine.name)
     if replaced:
         tree = script.replace(tree, replaced, value, path)

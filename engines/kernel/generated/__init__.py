@@ -1,0 +1,1 @@
+"""Files that tests rewrite (`--update-golden`) and compare with what they were made from."""

@@ -1,0 +1,1 @@
+"""Micrograd programs, run unchanged on an engine."""

@@ -1,0 +1,46 @@
+"""The parsed form of kernel.h, which spares every process 40 ms."""
+
+import hashlib
+from pathlib import Path
+
+import cffi
+import pytest
+
+import engines
+from engines.kernel import generated, library
+from engines.kernel.c_text import read
+
+FILE = Path(generated.__file__).parent / "kernel_ffi.py"
+
+
+def parsed(header, folder):
+    """Return the module that cffi generates from a header, with the header's hash."""
+    ffi = cffi.FFI()
+    ffi.cdef(header)
+    ffi.set_source(FILE.stem, None)
+    made = folder / FILE.name
+    ffi.emit_python_code(str(made))
+    return f'{made.read_text()}HEADER_SHA256 = "{hashlib.sha256(header.encode()).hexdigest()}"\n'
+
+
+@pytest.mark.host
+def test_the_generated_module_is_that_of_the_header(tmp_path, request):
+    text = parsed(read("kernel/kernel.h"), tmp_path)
+    if request.config.getoption("--update-golden"):
+        FILE.write_text(text)
+    assert FILE.read_text() == text, "kernel.h was edited: run this test with --update-golden"
+
+
+def test_an_edited_header_is_parsed_again(monkeypatch):
+    """C that was compiled with the new header must not read beyond a structure of the old size."""
+    edited = read("kernel/kernel.h").replace("double *losses;", "double *losses; long long more;")
+    before = library.interface().sizeof("struct stretch")
+    monkeypatch.setattr(library, "read", lambda name: edited)
+    assert library.interface.__wrapped__().sizeof("struct stretch") == before + 8
+
+
+def test_the_generated_module_is_the_one_in_use():
+    from engines.kernel.generated.kernel_ffi import ffi
+
+    engines.load("tcc").check()
+    assert library.interface() is ffi

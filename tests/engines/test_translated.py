@@ -1,0 +1,154 @@
+"""The engines `cython` and `mypyc`: what they compile, and what happens around the tools.
+
+If the tools are installed, the conformance tests run both engines.
+"""
+
+import difflib
+import importlib.util
+import sys
+
+import pytest
+
+import engines
+from engines import nn
+from engines.api import Unavailable
+from engines.interpreted.trainer import RebuildingTrainer
+from engines.kernel.building import BuildFailed
+from engines.kernel.c_text import read
+from engines.translated import build, translators
+from engines.translated.source import source
+from engines.translated.translators import Translated, Translator
+from harness import workloads
+
+CPYTHON = sys.implementation.name == "cpython"
+
+
+def trained(trainer):
+    trainer.train(6)
+    return trainer.losses, trainer.gradients(), trainer.parameters()
+
+
+def test_the_prepared_text_gives_the_reference_bits():
+    names = {"__name__": "prepared"}
+    exec(compile(source(), "prepared.py", "exec"), names)
+    workload = workloads.load("tour")
+    assert trained(RebuildingTrainer(nn.bind(names["Value"]), workload)) == trained(
+        engines.load("tuple").prepare(workload)
+    )
+
+
+def test_the_prepared_text_is_ascii_as_the_compilers_input_must_be():
+    assert source().isascii()
+
+
+def test_the_prepared_text_is_that_of_slots_except_for_a_few_lines():
+    lines = difflib.ndiff(read("interpreted/slots.py").splitlines(), source().splitlines())
+    changed = [line for line in lines if line[0] in "+-" and line[2:].strip()]
+    removed = [line[2:].strip() for line in changed if line.startswith("- ")]
+    assert removed[:4] == [
+        "from engines.api import Number",
+        "from engines.interpreted.engine import InterpretedEngine",
+        "from engines.value_base import Derived, check_exponent, power",
+        "class Value(Derived):",
+    ]
+    assert removed[4].startswith("def __init__(self, data: Any, _children: tuple[Value, ...] = ()")
+    assert removed[5:7] == ["for v in reversed(self.topo()):", "ENGINES = ("]
+    added = "\n".join(line[2:] for line in changed if line.startswith("+ "))
+    assert added.count("def ") == 1 + read("value_base.py").partition("class Derived")[2].count("def ")
+
+
+@pytest.mark.skipif(not CPYTHON, reason="for CPython")
+@pytest.mark.parametrize(("name", "package"), [("cython", "cython"), ("mypyc", "mypy")])
+def test_without_the_package_the_remedy_installs_it(name, package, monkeypatch):
+    find_spec = importlib.util.find_spec
+    hidden = ("Cython", "mypyc")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda module: None if module in hidden else find_spec(module))
+    tool = {"cython": translators.CYTHON, "mypyc": translators.MYPYC}[name]
+    with pytest.raises(Unavailable) as raised:
+        build.value(tool)
+    assert raised.value.reason == f"{package} is not installed"
+    assert f"pip install {'--python' if '--python' in raised.value.remedy else package}" in raised.value.remedy
+
+
+@pytest.mark.skipif(CPYTHON, reason="for other interpreters")
+def test_another_interpreter_is_told_why():
+    with pytest.raises(Unavailable, match="extension modules are for CPython"):
+        engines.load("mypyc").check()
+
+
+MODULE = """
+#include <Python.h>
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "zoomgrad_translated_stub", NULL, -1, NULL};
+PyMODINIT_FUNC PyInit_zoomgrad_translated_stub(void)
+{
+    PyObject *made = PyModule_Create(&module);
+    if (made)
+        PyModule_AddObject(made, "Value", PyLong_FromLong(7));
+    return made;
+}
+"""
+
+
+@pytest.fixture
+def stub(monkeypatch, tmp_path):
+    """A tool that writes a small module, and the list of its calls."""
+    try:
+        build._check_python()
+        build._compiler()
+    except Unavailable as missing:
+        pytest.skip(missing.reason)
+    monkeypatch.setenv("ZOOMGRAD_CACHE", str(tmp_path))
+    calls = []
+
+    def translate(folder, module):
+        calls.append((folder / f"{module}.py").read_text())
+        return Translated(MODULE)
+
+    monkeypatch.setattr(Translator, "version", lambda self: "stub 1")
+    return Translator("stub", {}, translate), calls
+
+
+@pytest.mark.host
+def test_a_class_is_built_once_and_then_kept(stub):
+    tool, calls = stub
+    assert [build.value(tool), build.value(tool)] == [7, 7]
+    assert calls == [source()]
+
+
+@pytest.mark.host
+def test_another_version_of_the_tool_builds_again(stub, monkeypatch):
+    tool, calls = stub
+    build.value(tool)
+    monkeypatch.setattr(Translator, "version", lambda self: "stub 2")
+    build.value(tool)
+    assert len(calls) == 2
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("made", [BuildFailed("stub failed", "no", "Mend it."), Translated("not C")])
+def test_a_build_that_fails_makes_the_engine_unavailable(stub, made):
+    def translate(folder, module):
+        if isinstance(made, BuildFailed):
+            raise made
+        return made
+
+    with pytest.raises(Unavailable, match="Value could not be built"):
+        build.value(stub[0]._replace(translate=translate))
+
+
+@pytest.mark.host
+def test_a_tool_that_writes_nothing_or_fails_is_reported(tmp_path):
+    with pytest.raises(BuildFailed, match="reported success but wrote no C"):
+        translators._run("Tool", ["-c", "pass"], tmp_path, "made.c")
+    with pytest.raises(BuildFailed, match=r"(?s)Tool failed.*the cause"):
+        translators._run("Tool", ["-c", "raise SystemExit('the cause')"], tmp_path, "made.c")
+
+
+@pytest.mark.host
+def test_without_a_compiler_the_remedy_names_one(monkeypatch):
+    def find(name):
+        raise Unavailable(f"no {name}", "")
+
+    monkeypatch.setattr(build, "find", find)
+    with pytest.raises(Unavailable, match=r"(?s)neither gcc nor Clang.*apt install gcc"):
+        build._compiler()
