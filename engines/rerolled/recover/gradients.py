@@ -47,7 +47,6 @@ the gradient of row 16, because all of these rows are operands of additions.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
@@ -106,14 +105,14 @@ class _Builder:
         """Row -> node of its gradient."""
         self.nodes = 2 * rows + 1
         """The number of nodes. Coefficients are added later."""
-        codes = {name: code for code, name in enumerate((*tapes.LEAVES, *OPS))}
-        self.code = np.frombuffer(bytes(map(codes.__getitem__, tape.ops)), np.uint8)
-        left, right = (np.frombuffer(array("i", column), np.int32) for column in (tape.left, tape.right))
-        self.operands = (left, right)
+        self.code, *operands, index = tape.arrays()
+        self.operands = tuple(operands)
         self.number = np.zeros(rows + 1)
-        self.number[np.frombuffer(array("i", tape.numbers), np.int32)] = array("d", tape.numbers.values())
+        self.number[:-1] = np.array([*tape.constants, 0.0])[np.where(self.code > sums.PARAMETER, index, NONE)]
+        leaves = self.code <= sums.PARAMETER
+        self.number[:-1][leaves] = index[leaves]
         self.number[self.one] = 1.0
-        self.kinds = list(self._kinds(codes))
+        self.kinds = list(self._kinds())
         self.value = self._value_numbers()
         """Row -> the first row that computes the same value."""
         self.templates: dict[Expr, int] = {IDENTITY: 0}
@@ -121,8 +120,8 @@ class _Builder:
         self.coefficients: list[tuple[int, Ints]] = []
         """Template and slots of each batch of coefficients, in the order of their nodes."""
 
-    def _kinds(self, codes: dict[str, int]) -> Iterator[_Rows]:
-        np = self.np
+    def _kinds(self) -> Iterator[_Rows]:
+        np, codes = self.np, tapes.codes()
         for name, op in OPS.items():
             rows = np.flatnonzero(self.code == codes[name]).astype(np.int32)
             if not op.takes_constant:
