@@ -16,13 +16,15 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from engines.api import Number
 from engines.graph.ops import OPS
 
 if TYPE_CHECKING:  # listing engines imports no third-party package
     from numpy.typing import NDArray
+
+    Ints = NDArray[Any]
 
 LEAVES = ("input", "parameter", "constant")
 INPUT, PARAMETER, CONSTANT = range(len(LEAVES))
@@ -79,11 +81,16 @@ class Tape:
             yield row
             row = self.ops.find(code, row + 1)
 
-    def arrays(self) -> Arrays:
-        """The columns as NumPy arrays over the same memory."""
+    def arrays(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """The columns `ops`, `left`, `right` and `index` as NumPy arrays over the same memory."""
         import numpy as np
 
-        return Arrays(np.frombuffer(self.ops, np.uint8), *map(_int32, (self.left, self.right, self.index)))
+        return (
+            np.frombuffer(self.ops, np.uint8),
+            np.frombuffer(self.left, np.int32),
+            np.frombuffer(self.right, np.int32),
+            np.frombuffer(self.index, np.int32),
+        )
 
     def lines(self) -> Iterator[str]:
         """The text form, as in golden files and `zoomgrad show`."""
@@ -97,21 +104,6 @@ class Tape:
             yield f"outputs {' '.join(f'%{row}' for row in self.outputs)}"
 
 
-class Arrays(NamedTuple):
-    """A tape's columns as NumPy arrays, one element for each row."""
-
-    ops: NDArray[Any]
-    left: NDArray[Any]
-    right: NDArray[Any]
-    index: NDArray[Any]
-
-
-def _int32(column: array[int]) -> NDArray[Any]:
-    import numpy as np
-
-    return np.frombuffer(column, np.int32)
-
-
 Row = tuple[str, int, int, Optional[Number]]
 """Name of a leaf or an op, both operands, and the number."""
 
@@ -122,7 +114,8 @@ def from_rows(rows: Iterable[Row], *, loss: int, outputs: Sequence[int], inputs:
     TypeError for an index that is not an integer.
     """
     code = codes()
-    ops, constants = bytearray(), []
+    ops = bytearray()
+    constants: list[Number] = []
     left, right, index = array("i"), array("i"), array("i")
     for name, a, b, number in rows:
         ops.append(code[name])

@@ -10,7 +10,6 @@ import engines
 from engines.api import CyclicGraph
 from engines.graph.check import BrokenTape, check
 from engines.graph.linearize import linearize
-from engines.graph.ops import OPS
 from engines.graph.passes import optimize
 from engines.graph.tape import codes, from_rows, names
 from engines.graph.value import Value
