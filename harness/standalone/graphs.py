@@ -95,7 +95,7 @@ def _checked(origin: str, content: bytes) -> tuple[Tape, tuple[float, ...]]:
     for row, op in enumerate(found.ops):
         if op == LEAVES[CONSTANT] and row in numbers:
             numbers[row] = float(numbers[row])
-    rows_of_tape = zip(found.ops, found.left, found.right, map(numbers.get, range(rows)))
+    rows_of_tape = zip(found.ops, found.left, found.right, map(numbers.get, range(rows)), strict=True)
     try:
         tape = from_rows(
             rows_of_tape,
