@@ -55,7 +55,8 @@ from engines.graph.expr import A, Apply, B, Expr, G, K, Leaf, Literal
 from engines.graph.ops import OPS, Op
 from engines.graph.tape import Tape
 from engines.rerolled.recover import sums
-from engines.rerolled.recover.sums import IDENTITY, NONE, SLOTS, Sums, is_cheap, jump_pointers, leaves, substitute
+from engines.rerolled.recover.sums import (
+    IDENTITY, NONE, SLOTS, Sums, is_cheap, jump_pointers, leaves, stable_order, substitute)
 
 if TYPE_CHECKING:
     from engines.rerolled.recover.sums import Ints
@@ -101,16 +102,15 @@ class _Builder:
         self.rows = rows = len(tape)
         self.one = rows
         """The node of the constant 1.0."""
-        self.gradient = np.arange(2 * rows, rows, -1, dtype=np.int32)
-        """Row -> node of its gradient."""
         self.nodes = 2 * rows + 1
         """The number of nodes. Coefficients are added later."""
-        self.code, *operands, index = tape.arrays()
-        self.operands = tuple(operands)
+        self.code, left, right, index = tape.arrays()
+        self.operands = (left, right)
         self.number = np.zeros(rows + 1)
-        self.number[:-1] = np.array([*tape.constants, 0.0])[np.where(self.code > sums.PARAMETER, index, NONE)]
-        leaves = self.code <= sums.PARAMETER
-        self.number[:-1][leaves] = index[leaves]
+        is_leaf = self.code <= sums.PARAMETER
+        self.number[:-1][is_leaf] = index[is_leaf]
+        numbered = np.flatnonzero((index != NONE) & ~is_leaf)
+        self.number[numbered] = np.array(tape.constants, np.float64)[index[numbered]]
         self.number[self.one] = 1.0
         self.kinds = list(self._kinds())
         self.value = self._value_numbers()
@@ -153,16 +153,17 @@ class _Builder:
         return values
 
     def build(self) -> Sums:
-        np = self.np
+        np, rows = self.np, self.rows
         owners, templates, slots = zip(self._forward(), self._backward(), self._coefficient_terms())
         number = np.zeros(self.nodes)
-        number[: self.rows + 1] = self.number
+        number[: rows + 1] = self.number
         kind = np.full(self.nodes, sums.GRADIENT, np.int8)
-        kind[: self.rows] = np.minimum(self.code, sums.VALUE)
+        np.minimum(self.code, sums.VALUE, out=kind[:rows], casting="unsafe")
         kind[self.one] = sums.CONSTANT
-        kind[self.gradient[self.code == sums.PARAMETER]] = sums.SINK
+        gradients = slice(rows + 1, 2 * rows + 1)
+        kind[gradients][self.code[::-1] == sums.PARAMETER] = sums.SINK
         mirrors = np.full(self.nodes, NONE, np.int32)
-        mirrors[self.gradient] = np.arange(self.rows)
+        mirrors[gradients] = np.arange(rows - 1, -1, -1)
         return Sums(
             templates=list(self.templates),
             owner=np.concatenate(owners),
@@ -176,6 +177,10 @@ class _Builder:
             inputs=self.tape.inputs,
             parameters=self.tape.parameters,
         )
+
+    def _gradient(self, row: Any) -> Any:
+        """The node of the row's gradient. row: a number or an array."""
+        return 2 * self.rows - row
 
     def _forward(self) -> tuple[Ints, Ints, Ints]:
         """Owner, template and slots of the values' terms. An addition has two terms, any other op has one."""
@@ -198,53 +203,77 @@ class _Builder:
             else:
                 number, operands = self._template(op.forward, k)
                 template[at] = number
-                slots[at] = self._slots(operands, rows)
+                self._fill(slots, at, operands, rows, self._gradient(rows))
         return owner, template, slots
 
     def _backward(self) -> tuple[Ints, Ints, Ints]:
         """Owner, template and slots of the gradients' terms, in the reference's order."""
         np, rows, loss = self.np, self.rows, self.tape.loss
-        contributions = list(self._contributions())
-        count = np.zeros(rows, np.int32)
-        for one in contributions:
-            count += np.bincount(one.targets, minlength=rows)
-        node = np.arange(self.nodes, dtype=np.int32)
-        node[self.gradient[loss]] = self.one
-        aliases = [self.gradient[[loss]]]
-        template, slots, keys, owners = (
-            [np.zeros(0, np.int16)],
-            [_no_slots(np, 0)],
-            [np.zeros(0, np.int64)],
-            [aliases[0][:0]],
-        )
-        for (op, k, _), position, consumers, targets in contributions:
-            expr = op.contributions[position]
-            if expr == G:
-                # The only contribution is one consumer's gradient, unchanged.
-                alias = (count[targets] == 1) & (self.code[targets] != sums.PARAMETER)
-                node[self.gradient[targets[alias]]] = self.gradient[consumers[alias]]
-                aliases.append(self.gradient[targets[alias]])
-                consumers, targets = consumers[~alias], targets[~alias]
-            number, taken = self._contribution(expr, k, consumers)
-            template.append(np.full(len(consumers), number, np.int16))
-            slots.append(taken)
-            owners.append(self.gradient[targets])
-            # Order within each gradient: last consumer first; for one consumer, left operand first.
-            keys.append(((rows - targets.astype(np.int64)) * rows + (rows - consumers)) * 2 + position)
+        contributions, count, node = self._without_aliases()
+        # Gradients are numbered from the last row to the first, and so are their terms.
+        counts = count[::-1]
+        owner = np.repeat(np.arange(rows + 1, 2 * rows + 1, dtype=np.int32), counts)
+        start = np.cumsum(counts) - counts
+        places = self._places(contributions, count, start)
+        template = np.zeros(len(owner), np.int16)
+        slots = _no_slots(np, len(owner))
         if self.code[loss] == sums.PARAMETER:
-            template.append(np.zeros(1, np.int16))
-            slots.append(np.array([[self.one, NONE, NONE]], np.int32))
-            owners.append(self.gradient[[loss]])
-            keys.append(np.zeros(1, np.int64))
-        node = jump_pointers(node, np.concatenate(aliases))
-        node = np.append(node, np.arange(len(node), self.nodes, dtype=np.int32))  # coefficients from the loop above
-        order = np.argsort(np.concatenate(keys))
-        taken = np.concatenate(slots)[order]
-        return (
-            np.concatenate(owners)[order],
-            np.concatenate(template)[order],
-            np.where(taken == NONE, NONE, node[taken]),
-        )
+            slots[start[rows - 1 - loss], 0] = self.one
+        for (kind, position, consumers, _), at in zip(contributions, places):
+            expr = kind.op.contributions[position]
+            gradients = node[self._gradient(consumers)]
+            coefficient = _costly_coefficient(expr)
+            if coefficient is None or not len(consumers):
+                template[at], operands = self._template(expr, kind.constant)
+                self._fill(slots, at, operands, consumers, gradients)
+            else:
+                template[at], _ = self._template(_PRODUCT, None)
+                slots[at, 0] = self._coefficients(coefficient, kind.constant, consumers)
+                slots[at, 1] = gradients
+        return owner, template, slots
+
+    def _without_aliases(self) -> tuple[list[_Contributions], Ints, Ints]:
+        """Contributions that are terms, row -> the number of its gradient's terms, node -> the node it is an alias of."""
+        np, rows, loss = self.np, self.rows, self.tape.loss
+        contributions = list(self._contributions())
+        count = np.bincount(np.concatenate([one.targets for one in contributions]), minlength=rows)
+        node = np.arange(2 * rows + 1, dtype=np.int32)
+        node[self._gradient(loss)] = self.one
+        aliases = [np.array([self._gradient(loss)], np.int32)]
+        for number, (kind, position, consumers, targets) in enumerate(contributions):
+            if kind.op.contributions[position] != G:
+                continue
+            # The only contribution is one consumer's gradient, unchanged.
+            is_alias = (count[targets] == 1) & (self.code[targets] != sums.PARAMETER)
+            alias = self._gradient(targets[is_alias])
+            node[alias] = self._gradient(consumers[is_alias])
+            aliases.append(alias)
+            count[targets[is_alias]] = 0
+            contributions[number] = _Contributions(kind, position, consumers[~is_alias], targets[~is_alias])
+        if self.code[loss] == sums.PARAMETER:
+            count[loss] = 1  # no row up to the loss reads it, so this is its only term
+        return contributions, count, jump_pointers(node, np.concatenate(aliases))
+
+    def _places(self, contributions: Sequence[_Contributions], count: Ints, start: Ints) -> list[Ints]:
+        """For each batch of contributions, their places among all terms.
+
+        count: row -> the number of its gradient's terms. start: row, counted from the last one -> its first term. The
+        order within a gradient is: last consumer first; for one consumer, left operand first.
+        """
+        np, rows = self.np, self.rows
+        places = [start[rows - 1 - one.targets] for one in contributions]
+        # A single term needs no order.
+        several = [np.flatnonzero(count[one.targets] > 1) for one in contributions]
+        targets = np.concatenate([one.targets[at] for one, at in zip(contributions, several)])
+        keys = [2 * (rows - one.consumers[at]) + one.position for one, at in zip(contributions, several)]
+        order = stable_order(np.concatenate(keys), 2 * rows + 2)
+        order = order[stable_order(rows - 1 - targets[order], rows)]
+        sorted_places = np.flatnonzero(np.repeat(count[::-1] > 1, count[::-1]))
+        place = np.empty(len(order), np.int64)
+        place[order] = sorted_places
+        for found, at in zip(places, several):
+            found[at], place = place[: len(at)], place[len(at) :]
+        return places
 
     def _contributions(self) -> Iterator[_Contributions]:
         wanted = (self.code >= sums.COMPUTED) | (self.code == sums.PARAMETER)
@@ -255,23 +284,12 @@ class _Builder:
                 kept = wanted[targets]
                 yield _Contributions(kind, position, rows[kept], targets[kept])
 
-    def _contribution(self, expr: Expr, k: Optional[float], consumers: Ints) -> tuple[int, Ints]:
-        """Template and slots of these rows' contributions, before aliases are resolved."""
-        coefficient = _costly_coefficient(expr)
-        if coefficient is None or not len(consumers):
-            number, operands = self._template(expr, k)
-            return number, self._slots(operands, consumers)
-        number, _ = self._template(_PRODUCT, None)
-        slots = _no_slots(self.np, len(consumers))
-        slots[:, 0] = self._coefficients(coefficient, k, consumers)
-        slots[:, 1] = self.gradient[consumers]
-        return number, slots
-
     def _coefficients(self, expr: Expr, k: Optional[float], consumers: Ints) -> Ints:
         """Add the nodes of a coefficient for these rows, one for each set of operands, and return them."""
         np = self.np
         number, operands = self._template(expr, k)
-        slots = self._slots(operands, consumers)
+        slots = _no_slots(np, len(consumers))
+        self._fill(slots, slice(None), operands, consumers, consumers)
         distinct, inverse = np.unique(slots, axis=0, return_inverse=True)
         self.coefficients.append((number, distinct))
         first, self.nodes = self.nodes, self.nodes + len(distinct)
@@ -295,17 +313,14 @@ class _Builder:
         template = _folded(substitute(expr, leaf_to))
         return self.templates.setdefault(template, len(self.templates)), operands
 
-    def _slots(self, operands: Sequence[Leaf], rows: Ints) -> Ints:
-        """The nodes that fill the slots in these rows, before aliases are resolved. G is the row's gradient."""
-        np, value = self.np, self.value
-        slots = _no_slots(np, len(rows))
+    def _fill(self, slots: Ints, at: Any, operands: Sequence[Leaf], rows: Ints, gradients: Ints) -> None:
+        """Fill slots of the terms `at` with the nodes that these rows' operands are. gradients: those of the rows."""
         for slot, leaf in enumerate(operands):
             if leaf == G:
-                slots[:, slot] = self.gradient[rows]
+                slots[at, slot] = gradients
             else:
                 of = {"a": self.operands[0], "b": self.operands[1]}.get(leaf.name)
-                slots[:, slot] = value[rows if of is None else of[rows]]
-        return slots
+                slots[at, slot] = self.value[rows if of is None else of[rows]]
 
 
 _ADDITION = A + B

@@ -191,8 +191,11 @@ class _Layout:
         """
         np = self.np
         at = np.flatnonzero(fresh)
-        _, first = np.unique(nodes.reshape(-1)[at], return_index=True)
-        at = np.sort(at[first])
+        fresh_nodes = nodes.reshape(-1)[at]
+        # A parameter that is read several times is placed where it is read first.
+        first = self.place  # has a number for each node, and no place yet for these
+        first[fresh_nodes[::-1]] = at[::-1]
+        at = at[first[fresh_nodes] == at]
         term = at // nodes.shape[1]
         count = np.bincount(term, minlength=len(nodes))
         lanes = int(count.max())
@@ -208,7 +211,7 @@ class _Layout:
         """Copies of all parameters, in the order of the workspace. If the caller's order is irregular, they list it."""
         np, found = self.np, self.found
         parameters = np.flatnonzero(found.kind == PARAMETER)
-        parameters = parameters[np.argsort(self.place[parameters])]
+        parameters = parameters[_order(self.place[parameters])]
         places, indices = self.place[parameters], found.number[parameters].astype(np.int64)
         pieces = nests(np.stack([places, indices])) if len(parameters) else []
         if len(pieces) > 2 * FEW:
@@ -317,7 +320,7 @@ class _Layout:
         if (self.place[mirrored] < 0).any():
             return np.argsort(mirrored), None
         targets = self.place[mirrored] + self.mirror
-        order = np.argsort(targets)
+        order = _order(targets)
         return order, targets[order]
 
     def _target(self, nodes: Ints, counts: tuple[int, ...], targets: Optional[Ints]) -> tuple[Access, int]:
@@ -379,6 +382,21 @@ class _Lanes(NamedTuple):
             yield self._replace(
                 nodes=self.nodes[members], targets=self.given(members), places=self.places[:, :, members]
             )
+
+
+def _order(places: Ints) -> Ints:
+    """The order that sorts these places, which are distinct."""
+    import numpy as np
+
+    if not len(places) or (places[1:] > places[:-1]).all():
+        return np.arange(len(places))
+    first, last = int(places.min()), int(places.max())
+    if last - first > 8 * len(places):
+        return np.argsort(places)
+    # Places are dense, so looking through all of them takes less time than sorting.
+    at = np.full(last - first + 1, -1, np.int32)
+    at[places - first] = np.arange(len(places))
+    return at[at >= 0]
 
 
 def _term_nests(places: Ints, changes: Any) -> tuple[list[Nest], Any]:
