@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engines.rerolled.recover.sums import COMPUTED, CONSTANT, SINK, Sums, count_reads, is_cheap, jump_pointers
+from engines.rerolled.recover.sums import COMPUTED, CONSTANT, SINK, Sums, is_cheap, jump_pointers, read_once, starts_of
 
 
 def chain(found: Sums) -> Sums:
@@ -44,11 +44,10 @@ def chain(found: Sums) -> Sums:
 
     nodes, template = found.nodes, found.template
     operand = np.ascontiguousarray(found.slots[:, 0])
-    reads = count_reads(found.slots, nodes)
-    reads[[found.loss, *found.outputs]] += 1
-    once = np.append((found.kind >= COMPUTED) & (reads == 1), False)  # the last entry is for NONE
-    first_term = np.ones(len(operand), bool)
-    first_term[1:] = found.owner[1:] != found.owner[:-1]
+    once = read_once(found)
+    once[:-1] &= found.kind >= COMPUTED
+    first_term = np.zeros(len(operand), bool)
+    first_term[starts_of(found.owner)] = True
     passes_on = (template == 0) & once.take(operand)
     """Term -> whether it is an inner sum."""
 
@@ -64,13 +63,16 @@ def chain(found: Sums) -> Sums:
     owner = head.take(found.owner[terms])
 
     # Rule 2. terms: term -> the term that replaces it, or itself.
-    count = np.bincount(owner, minlength=nodes)
-    only = np.zeros(nodes, np.int32)
+    only = np.empty(nodes, np.int32)
     only[owner] = terms
-    """Node -> its term, if it has one."""
+    """Node -> its last term."""
+    is_long = np.zeros(nodes, bool)
+    is_long[owner[only.take(owner) != terms]] = True
+    """Node -> whether it has several terms."""
     given = np.flatnonzero(passes_on[terms])
     inner = operand[terms[given]]
-    given, inner = (column[count[inner] == 1] for column in (given, inner))
+    is_single = ~is_long[inner]
+    given, inner = given[is_single], inner[is_single]
     source = only[inner]
     cheap = np.array([is_cheap(expr) for expr in found.templates])[template[source]]
     terms[given[cheap]] = source[cheap]
@@ -80,7 +82,9 @@ def chain(found: Sums) -> Sums:
     # Python's `sum()` starts from 0. Adding that changes only the sign of a zero, which engines may choose.
     zero = np.append((found.kind == CONSTANT) & (found.number == 0.0), False)
     if zero.any():
-        kept &= ~((template[terms] == 0) & zero[operand[terms]] & (count[owner] > 1))
+        zeros = np.flatnonzero(zero.take(operand.take(terms)))
+        zeros = zeros[(template[terms[zeros]] == 0) & is_long[owner[zeros]]]
+        kept[zeros] = False
     terms, owner = terms[kept], owner[kept]
     # Numbers ascend along a chain, so a stable sort by head keeps the terms in order.
     if (owner[1:] < owner[:-1]).any():

@@ -114,11 +114,49 @@ def jump_pointers(to: Ints, moved: Ints) -> Ints:
     return ends
 
 
-def count_reads(slots: Ints, nodes: int) -> Ints:
-    """Node -> the number of terms that read it."""
+def read_once(found: Sums) -> Any:
+    """Node -> whether exactly one term reads it, and neither the loss nor an output is it. The last entry is for NONE."""
     import numpy as np
 
-    return np.bincount(slots[slots != NONE], minlength=nodes)
+    last = np.empty(found.nodes + 1, np.int32)
+    once = np.zeros(found.nodes + 1, bool)
+    size = len(found.slots)
+    reads = [column for column in found.slots.T if (column != NONE).any()]
+    for number, column in enumerate(reads):
+        last[column] = np.arange(number * size, (number + 1) * size, dtype=np.int32)
+        once[column] = True
+    for number, column in enumerate(reads):
+        is_last = last.take(column)
+        is_last -= np.arange(number * size, (number + 1) * size, dtype=np.int32)
+        once[column[is_last != 0]] = False
+    once[[found.loss, *found.outputs, NONE]] = False
+    return once
+
+
+def distinct(*columns: Ints) -> tuple[Ints, Ints]:
+    """The first position of each distinct tuple of numbers, tuples in ascending order; and position -> its tuple.
+
+    It replaces `np.unique`, whose first call imports a module for 8 ms.
+    """
+    import numpy as np
+
+    order = np.lexsort(columns[::-1])
+    is_new = np.ones(len(order), bool)
+    is_new[1:] = False
+    for column in columns:
+        ordered = column[order]
+        is_new[1:] |= ordered[1:] != ordered[:-1]
+    tuples = np.empty(len(order), np.int64)
+    tuples[order] = np.cumsum(is_new) - 1
+    return order[is_new], tuples
+
+
+def starts_of(owner: Ints) -> Ints:
+    """The first term of each sum. Terms are sorted by owner."""
+    import numpy as np
+
+    starts: Ints = np.flatnonzero(np.append(True, owner[1:] != owner[:-1])[: len(owner)])
+    return starts
 
 
 def stable_order(keys: Ints, bound: int) -> Ints:
