@@ -66,8 +66,7 @@ def chain(found: Sums) -> Sums:
     only = np.empty(nodes, np.int32)
     only[owner] = terms
     """Node -> its last term."""
-    is_long = np.zeros(nodes, bool)
-    is_long[owner[only.take(owner) != terms]] = True
+    is_long = np.bincount(owner, minlength=nodes) > 1
     """Node -> whether it has several terms."""
     given = np.flatnonzero(passes_on[terms])
     inner = operand[terms[given]]

@@ -56,7 +56,7 @@ from engines.graph.ops import OPS, Op
 from engines.graph.tape import Tape
 from engines.rerolled.recover import sums
 from engines.rerolled.recover.sums import (
-    IDENTITY, NONE, SLOTS, Sums, is_cheap, jump_pointers, leaves, stable_order, substitute)
+    IDENTITY, NONE, SLOTS, Sums, distinct, is_cheap, jump_pointers, leaves, stable_order, substitute)
 
 if TYPE_CHECKING:
     from engines.rerolled.recover.sums import Ints
@@ -127,7 +127,7 @@ class _Builder:
             if not op.takes_constant:
                 yield _Rows(op, None, rows)
                 continue
-            for k in np.unique(self.number[rows]).tolist():
+            for k in sorted(set(self.number[rows].tolist())):
                 yield _Rows(op, k, rows[self.number[rows] == k])
 
     def _value_numbers(self) -> Ints:
@@ -136,7 +136,7 @@ class _Builder:
         value = np.arange(self.rows + 1, dtype=np.int32)
         constants = np.flatnonzero(self.code == sums.CONSTANT)
         if len(constants):
-            value[constants] = _first_with_key(np, constants, self.number[constants].view(np.int64))
+            value[constants] = _first_with_key(constants, self.number[constants].view(np.int64))
         is_constant = np.append(self.code == sums.CONSTANT, True)  # the last entry is for NONE
         left, right = self.operands
         # Skip rows with two operands that vary: duplicates are rare there, and the search is slow.
@@ -146,7 +146,7 @@ class _Builder:
             changed = False
             for rows in filter(len, shared):
                 key = value[left[rows]].astype(np.int64) * (self.rows + 1) + value[right[rows]]
-                first = _first_with_key(np, rows, key)
+                first = _first_with_key(rows, key)
                 changed = changed or bool((value[rows] != first).any())
                 value[rows] = first
         values: Ints = value[:-1]
@@ -290,10 +290,10 @@ class _Builder:
         number, operands = self._template(expr, k)
         slots = _no_slots(np, len(consumers))
         self._fill(slots, slice(None), operands, consumers, consumers)
-        distinct, inverse = np.unique(slots, axis=0, return_inverse=True)
-        self.coefficients.append((number, distinct))
-        first, self.nodes = self.nodes, self.nodes + len(distinct)
-        nodes: Ints = first + inverse.reshape(-1)
+        at, tuples = distinct(*slots.T)
+        self.coefficients.append((number, slots[at]))
+        first, self.nodes = self.nodes, self.nodes + len(at)
+        nodes: Ints = first + tuples
         return nodes
 
     def _coefficient_terms(self) -> tuple[Ints, Ints, Ints]:
@@ -332,10 +332,10 @@ def _no_slots(np: Any, count: int) -> Ints:
     return slots
 
 
-def _first_with_key(np: Any, rows: Ints, key: Ints) -> Ints:
+def _first_with_key(rows: Ints, key: Ints) -> Ints:
     """For each row, the first row with the same key. Rows ascend."""
-    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    found: Ints = rows[first[inverse]]
+    first, tuples = distinct(key)
+    found: Ints = rows[first[tuples]]
     return found
 
 

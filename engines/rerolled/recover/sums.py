@@ -118,19 +118,9 @@ def read_once(found: Sums) -> Any:
     """Node -> whether exactly one term reads it, and neither the loss nor an output is it. The last entry is for NONE."""
     import numpy as np
 
-    last = np.empty(found.nodes + 1, np.int32)
-    once = np.zeros(found.nodes + 1, bool)
-    size = len(found.slots)
-    reads = [column for column in found.slots.T if (column != NONE).any()]
-    for number, column in enumerate(reads):
-        last[column] = np.arange(number * size, (number + 1) * size, dtype=np.int32)
-        once[column] = True
-    for number, column in enumerate(reads):
-        is_last = last.take(column)
-        is_last -= np.arange(number * size, (number + 1) * size, dtype=np.int32)
-        once[column[is_last != 0]] = False
-    once[[found.loss, *found.outputs, NONE]] = False
-    return once
+    reads = np.bincount(found.slots[found.slots != NONE], minlength=found.nodes)
+    reads[[found.loss, *found.outputs]] += 1
+    return np.append(reads == 1, False)
 
 
 def distinct(*columns: Ints) -> tuple[Ints, Ints]:
