@@ -79,7 +79,9 @@ def chain(found: Sums) -> Sums:
     dropped[inner[cheap]] = True
     kept = ~dropped.take(owner)
     # Python's `sum()` starts from 0. Adding that changes only the sign of a zero, which engines may choose.
-    zero = np.append((found.kind == CONSTANT) & (found.number == 0.0), False)
+    constants = np.flatnonzero(found.kind == CONSTANT)
+    zero = np.zeros(nodes + 1, bool)  # the last entry is for NONE
+    zero[constants[found.number[constants] == 0.0]] = True
     if zero.any():
         zeros = np.flatnonzero(zero.take(operand.take(terms)))
         zeros = zeros[(template[terms[zeros]] == 0) & is_long[owner[zeros]]]

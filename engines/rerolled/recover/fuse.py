@@ -31,7 +31,17 @@ from typing import Optional
 
 from engines.graph.expr import Expr, Leaf
 from engines.rerolled.recover.sums import (
-    COMPUTED, NONE, SLOTS, Sums, distinct, is_cheap, leaves, read_once, size, starts_of, substitute,
+    COMPUTED,
+    NONE,
+    SLOTS,
+    Sums,
+    distinct,
+    is_cheap,
+    leaves,
+    read_once,
+    size,
+    starts_of,
+    substitute,
 )
 
 LARGEST = 4

@@ -56,7 +56,17 @@ from engines.graph.ops import OPS, Op
 from engines.graph.tape import Tape
 from engines.rerolled.recover import sums
 from engines.rerolled.recover.sums import (
-    IDENTITY, NONE, SLOTS, Sums, distinct, is_cheap, jump_pointers, leaves, stable_order, substitute)
+    IDENTITY,
+    NONE,
+    SLOTS,
+    Sums,
+    distinct,
+    is_cheap,
+    jump_pointers,
+    leaves,
+    stable_order,
+    substitute,
+)
 
 if TYPE_CHECKING:
     from engines.rerolled.recover.sums import Ints
@@ -85,6 +95,19 @@ class _Contributions(NamedTuple):
     """Contribution -> the row that makes it."""
     targets: Ints
     """Contribution -> the row whose gradient receives it. Constants and inputs have no gradient."""
+
+
+class _Terms(NamedTuple):
+    """Terms as in Sums."""
+
+    owner: Ints
+    template: Ints
+    slots: Ints
+
+    def followed_by(self, others: _Terms) -> _Terms:
+        import numpy as np
+
+        return _Terms(*map(np.concatenate, zip(self, others)))
 
 
 class _Builder:
@@ -154,7 +177,18 @@ class _Builder:
 
     def build(self) -> Sums:
         np, rows = self.np, self.rows
-        owners, templates, slots = zip(self._forward(), self._backward(), self._coefficient_terms())
+        count = self._forward_count()
+        contributions, gradient_count, node = self._without_aliases()
+        forward, backward = int(count.sum()), int(gradient_count.sum())
+        terms = _Terms(
+            owner=np.concatenate([_owners(0, count), _owners(rows + 1, gradient_count[::-1])]),
+            template=np.zeros(forward + backward, np.int16),
+            slots=_no_slots(np, forward + backward),
+        )
+        self._forward(terms, count)
+        self._backward(terms, forward, contributions, gradient_count, node)
+        if self.coefficients:
+            terms = terms.followed_by(self._coefficient_terms())
         number = np.zeros(self.nodes)
         number[: rows + 1] = self.number
         kind = np.full(self.nodes, sums.GRADIENT, np.int8)
@@ -166,9 +200,9 @@ class _Builder:
         mirrors[gradients] = np.arange(rows - 1, -1, -1)
         return Sums(
             templates=list(self.templates),
-            owner=np.concatenate(owners),
-            template=np.concatenate(templates),
-            slots=np.concatenate(slots),
+            owner=terms.owner,
+            template=terms.template,
+            slots=terms.slots,
             kind=kind,
             number=number,
             mirrors=mirrors,
@@ -182,55 +216,54 @@ class _Builder:
         """The node of the row's gradient. row: a number or an array."""
         return 2 * self.rows - row
 
-    def _forward(self) -> tuple[Ints, Ints, Ints]:
-        """Owner, template and slots of the values' terms. An addition has two terms, any other op has one."""
+    def _forward_count(self) -> Ints:
+        """Row -> the number of its terms. An addition has two terms, any other op has one."""
+        np = self.np
+        by_code = np.array([0] * len(tapes.LEAVES) + [2 if op.forward == _ADDITION else 1 for op in OPS.values()])
+        count: Ints = by_code.astype(np.int8)[self.code]
+        count[self.value != np.arange(self.rows, dtype=np.int32)] = 0
+        return count
+
+    def _forward(self, terms: _Terms, count: Ints) -> None:
+        """Fill in the values' terms. count: row -> the number of its terms."""
         np, value = self.np, self.value
-        count = np.zeros(self.rows + 1, np.int32)
-        for op, _, rows in self.kinds:
-            count[rows + 1] = 2 if op.forward == _ADDITION else 1
-        count[1:][value != np.arange(self.rows)] = 0
         start = np.cumsum(count, dtype=np.int32)
-        owner = np.repeat(np.arange(self.rows, dtype=np.int32), count[1:])
-        template = np.zeros(len(owner), np.int16)
-        slots = _no_slots(np, len(owner))
+        start -= count
         left, right = self.operands
         for op, k, rows in self.kinds:
-            rows = rows[value[rows] == rows]
+            rows = rows[count[rows] > 0]
             at = start[rows]
             if op.forward == _ADDITION:
-                slots[at, 0] = value[left[rows]]
-                slots[at + 1, 0] = value[right[rows]]
+                terms.slots[at, 0] = value[left[rows]]
+                terms.slots[at + 1, 0] = value[right[rows]]
             else:
-                number, operands = self._template(op.forward, k)
-                template[at] = number
-                self._fill(slots, at, operands, rows, self._gradient(rows))
-        return owner, template, slots
+                terms.template[at], operands = self._template(op.forward, k)
+                self._fill(terms.slots, at, operands, rows, self._gradient(rows))
 
-    def _backward(self) -> tuple[Ints, Ints, Ints]:
-        """Owner, template and slots of the gradients' terms, in the reference's order."""
-        np, rows, loss = self.np, self.rows, self.tape.loss
-        contributions, count, node = self._without_aliases()
+    def _backward(
+        self, terms: _Terms, first: int, contributions: Sequence[_Contributions], count: Ints, node: Ints
+    ) -> None:
+        """Fill in the gradients' terms, in the reference's order.
+
+        first: the first of these terms. The rest is as in `_without_aliases`.
+        """
+        rows, loss = self.rows, self.tape.loss
         # Gradients are numbered from the last row to the first, and so are their terms.
-        counts = count[::-1]
-        owner = np.repeat(np.arange(rows + 1, 2 * rows + 1, dtype=np.int32), counts)
-        start = np.cumsum(counts) - counts
+        start = first + self.np.cumsum(count[::-1]) - count[::-1]
         places = self._places(contributions, count, start)
-        template = np.zeros(len(owner), np.int16)
-        slots = _no_slots(np, len(owner))
         if self.code[loss] == sums.PARAMETER:
-            slots[start[rows - 1 - loss], 0] = self.one
+            terms.slots[start[rows - 1 - loss], 0] = self.one
         for (kind, position, consumers, _), at in zip(contributions, places):
             expr = kind.op.contributions[position]
             gradients = node[self._gradient(consumers)]
             coefficient = _costly_coefficient(expr)
             if coefficient is None or not len(consumers):
-                template[at], operands = self._template(expr, kind.constant)
-                self._fill(slots, at, operands, consumers, gradients)
+                terms.template[at], operands = self._template(expr, kind.constant)
+                self._fill(terms.slots, at, operands, consumers, gradients)
             else:
-                template[at], _ = self._template(_PRODUCT, None)
-                slots[at, 0] = self._coefficients(coefficient, kind.constant, consumers)
-                slots[at, 1] = gradients
-        return owner, template, slots
+                terms.template[at], _ = self._template(_PRODUCT, None)
+                terms.slots[at, 0] = self._coefficients(coefficient, kind.constant, consumers)
+                terms.slots[at, 1] = gradients
 
     def _without_aliases(self) -> tuple[list[_Contributions], Ints, Ints]:
         """Contributions that are terms, row -> the number of its gradient's terms, node -> the node it is an alias of."""
@@ -268,9 +301,9 @@ class _Builder:
         keys = [2 * (rows - one.consumers[at]) + one.position for one, at in zip(contributions, several)]
         order = stable_order(np.concatenate(keys), 2 * rows + 2)
         order = order[stable_order(rows - 1 - targets[order], rows)]
-        sorted_places = np.flatnonzero(np.repeat(count[::-1] > 1, count[::-1]))
+        # These terms are all terms of gradients with several, so their places in ascending order are known.
         place = np.empty(len(order), np.int64)
-        place[order] = sorted_places
+        place[order] = start[0] + np.flatnonzero(np.repeat(count[::-1] > 1, count[::-1]))
         for found, at in zip(places, several):
             found[at], place = place[: len(at)], place[len(at) :]
         return places
@@ -296,13 +329,13 @@ class _Builder:
         nodes: Ints = first + tuples
         return nodes
 
-    def _coefficient_terms(self) -> tuple[Ints, Ints, Ints]:
-        """Owner, template and slots of the coefficients' terms. Each has one term."""
+    def _coefficient_terms(self) -> _Terms:
+        """The coefficients' terms. Each coefficient has one."""
         np = self.np
         counts = [len(slots) for _, slots in self.coefficients]
         owner = np.arange(self.nodes - sum(counts), self.nodes, dtype=np.int32)
         template = np.repeat(np.array([number for number, _ in self.coefficients], np.int16), counts)
-        return owner, template, np.concatenate([_no_slots(np, 0), *(slots for _, slots in self.coefficients)])
+        return _Terms(owner, template, np.concatenate([slots for _, slots in self.coefficients]))
 
     def _template(self, expr: Expr, k: Optional[float]) -> tuple[int, Sequence[Leaf]]:
         """The number of the expression's template, which has slots for leaves, and the leaf that fills each slot."""
@@ -330,6 +363,14 @@ _PRODUCT = A * G
 def _no_slots(np: Any, count: int) -> Ints:
     slots: Ints = np.full((count, len(SLOTS)), NONE, np.int32)
     return slots
+
+
+def _owners(first: int, count: Ints) -> Ints:
+    """The owner of each term, for nodes from `first` on with these numbers of terms."""
+    import numpy as np
+
+    owners: Ints = np.repeat(np.arange(first, first + len(count), dtype=np.int32), count)
+    return owners
 
 
 def _first_with_key(rows: Ints, key: Ints) -> Ints:

@@ -41,7 +41,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engines.rerolled.recover.nest import nests
 from engines.rerolled.recover.sums import (
-    COMPUTED, CONSTANT, PARAMETER, SINK, SLOTS, VALUE, Sums, stable_order, starts_of,
+    COMPUTED,
+    CONSTANT,
+    PARAMETER,
+    SINK,
+    SLOTS,
+    VALUE,
+    Sums,
+    stable_order,
+    starts_of,
 )
 
 if TYPE_CHECKING:
@@ -117,6 +125,13 @@ class _Graph:
         named = np.flatnonzero(found.kind < CONSTANT)
         self.lane[named] = found.number[named]
 
+    def origins(self, slots: Ints, terms: Ints) -> Iterator[Ints]:
+        """For each slot that these terms fill, the origins of their operands."""
+        for column in slots.T:
+            nodes = column.take(terms)
+            if (nodes >= 0).any():
+                yield self.origin.take(nodes)
+
     def rank(self, nodes: Ints) -> Ints:
         """A number for each of these leaves and values, which is consecutive within an origin."""
         import numpy as np
@@ -141,9 +156,9 @@ def _waves(found: Sums, graph: _Graph) -> Iterator[tuple[Phase, Ints]]:
     operands, consumers = [], []
     for column in found.slots.T:
         operand = number.take(column.take(terms))
-        edges = np.flatnonzero(operand >= 0)
-        operands.append(operand[edges])
-        consumers.append(reader[edges])
+        is_edge = operand >= 0
+        operands.append(operand[is_edge])
+        consumers.append(reader[is_edge])
     operand, consumer = np.concatenate(operands), np.concatenate(consumers)
     del operands, consumers, reader, terms, number
     consumer = consumer[stable_order(operand, len(kind))]
@@ -186,14 +201,19 @@ class _Shapes(NamedTuple):
         template, *origins = self.columns
         key = template.astype(np.uint64)
         for column in origins:
-            key = _mix(np, key * _ODD + column.astype(np.uint64))
+            key *= np.uint64(_ODD)
+            key += column.astype(np.uint64)
+            key = _mix(np, key)
         if len(key) == len(self.counts):
-            of_terms = key * weights[0]
+            key *= weights[0]
         else:
             position = np.arange(len(key)) - np.repeat(self.start, self.counts)
-            of_terms = np.add.reduceat(key * weights[position], self.start)
-        key = _mix(np, of_terms + self.counts.astype(np.uint64) * _ODD)
-        hashes: NDArray[np.uint64] = _mix(np, key + self.mirrored.astype(np.uint64))
+            key *= weights[position]
+            key = np.add.reduceat(key, self.start)
+        key += self.counts.astype(np.uint64) * np.uint64(_ODD)
+        key = _mix(np, key)
+        key += self.mirrored.astype(np.uint64)
+        hashes: NDArray[np.uint64] = _mix(np, key)
         return hashes
 
     def differ(self, other: Ints) -> Any:
@@ -236,7 +256,7 @@ def _by_shape(found: Sums, members: Ints, graph: _Graph, weights: NDArray[np.uin
         counts,
         graph.origin[found.mirrors[graph.node[members]]],
         np.cumsum(counts) - counts,
-        (found.template[terms], *(graph.origin.take(column.take(terms)) for column in found.slots.T)),
+        (found.template[terms], *graph.origins(found.slots, terms)),
     )
     order, starts = _runs(np, shapes.hashes(weights))
     leader = np.empty(len(members), np.int64)
@@ -293,9 +313,10 @@ _ODD = 0x9E3779B97F4A7C15
 
 
 def _mix(np: Any, key: Any) -> Any:
-    """Multiply and shift, as in SplitMix64, so that high bits reach the low ones."""
-    key = key * np.uint64(0xBF58476D1CE4E5B9)
-    return key ^ (key >> np.uint64(29))
+    """Multiply and shift, in place, as in SplitMix64, so that high bits reach the low ones."""
+    key *= np.uint64(0xBF58476D1CE4E5B9)
+    key ^= key >> np.uint64(29)
+    return key
 
 
 def _ranges(np: Any, start: Ints, stop: Ints) -> Ints:

@@ -118,9 +118,21 @@ def read_once(found: Sums) -> Any:
     """Node -> whether exactly one term reads it, and neither the loss nor an output is it. The last entry is for NONE."""
     import numpy as np
 
-    reads = np.bincount(found.slots[found.slots != NONE], minlength=found.nodes)
-    reads[[found.loss, *found.outputs]] += 1
-    return np.append(reads == 1, False)
+    seen, again = np.zeros(found.nodes + 1, bool), np.zeros(found.nodes + 1, bool)
+    last = np.empty(found.nodes + 1, np.int32)
+    again[[found.loss, *found.outputs, NONE]] = True
+    for column in found.slots.T:
+        for start in range(0, len(column), _CHUNK):
+            nodes = column[start : start + _CHUNK].astype(np.int64)
+            position = np.arange(len(nodes), dtype=np.int32)
+            last[nodes] = position
+            again[nodes[seen.take(nodes) | (last.take(nodes) != position)]] = True
+            seen[nodes] = True
+    return seen & ~again
+
+
+_CHUNK = 1 << 18
+"""Terms to look at together, so that temporary arrays stay in the processor's cache."""
 
 
 def distinct(*columns: Ints) -> tuple[Ints, Ints]:
