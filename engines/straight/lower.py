@@ -117,10 +117,12 @@ class _Lowering:
     def _backward(self) -> None:
         """Walk the rows in reverse. Each contributes to its left operand's gradient first, then to the right one's."""
         tape, instructions, reads, values = self.tape, self.instructions, self.reads, self.values
-        ops, lefts, rights, index, differentiable = tape.ops, tape.left, tape.right, tape.index, self.differentiable
+        ops, columns, index, differentiable = tape.ops, (tape.left, tape.right), tape.index, self.differentiable
+        lefts, rights = columns
         gradients: list[Optional[int]] = [None] * len(tape)  # of rows other than parameters
-        plans: list[list[tuple[Any, Any, Expr]]] = [[] for _ in LEAVES]
-        plans += [[(_position(c), _pair(c), c) for c in op.contributions] for op in OPS.values()]
+        plans: list[list[tuple[Any, ...]]] = [[] for _ in LEAVES]
+        for op in OPS.values():
+            plans.append([(column, _position(c) == _G, _pair(c), c) for column, c in zip(columns, op.contributions)])
         backward = len(reads)
         seed = self._append(NUMBER, 1.0)
         if ops[tape.loss] == PARAMETER:
@@ -131,27 +133,26 @@ class _Lowering:
             gradient = gradients[row]
             if gradient is None:
                 continue
-            left, right = lefts[row], rights[row]
-            leaves: Optional[tuple[Any, ...]] = None
-            for operand, (position, pair, expr) in zip((left, right), plans[ops[row]]):
+            for column, passes_on, pair, expr in plans[ops[row]]:
+                operand = column[row]
                 wanted = differentiable[operand]
                 if not wanted:
                     continue
-                if position == _G:  # a sum passes on its gradient unchanged
+                if passes_on:  # a sum passes on its gradient unchanged
                     value = gradient
                 else:
-                    if leaves is None:
-                        second = values[right] if right >= 0 else None
-                        leaves = (values[left], second, tape.number(row), values[row], gradient)
+                    # A missing right operand is never read.
+                    leaves = (values[lefts[row]], values[rights[row]], None, values[row], gradient)
                     if pair is not None:
-                        a, b = leaves[pair[1]], leaves[pair[2]]
+                        primitive, a, b = pair
+                        a, b = leaves[a], leaves[b]
                         reads[a] += 1 if a >= backward else KEPT
                         reads[b] += 1 if b >= backward else KEPT
                         value = len(reads)
-                        instructions.append((pair[0], a, b))
+                        instructions.append((primitive, a, b))
                         reads.append(0)
                     else:
-                        value = self._emit(expr, leaves, backward)
+                        value = self._emit(expr, (*leaves[:2], tape.number(row), *leaves[3:]), backward)
                 if wanted == _IS_PARAMETER:
                     reads[value] += 1
                     instructions.append((ACCUMULATE, index[operand], value))
