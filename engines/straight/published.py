@@ -34,8 +34,8 @@ def published_source(tape: Tape, *, private: bool = False) -> Source:
     """
     local = "static " if private else ""
     inputs, parameters = _rows_of(tape, INPUT, tape.inputs), _rows_of(tape, PARAMETER, tape.parameters)
-    used = {names()[code] for code in set(tape.ops)}
-    functions = sorted({call for op in used & OPS.keys() for expr in _exprs(op) for call in calls(expr)})
+    used = {names()[code] for code in set(tape.ops)} & OPS.keys()
+    functions = sorted({call for op in used for expr in OPS[op].exprs for call in calls(expr)})
     size = max(len(tape), *(row + 1 for row in parameters), 1)
     items: list[Item] = [
         Comment(TITLE),
@@ -114,10 +114,6 @@ _LEAVES = {
 def _spelled(expr: Expr) -> str:
     """A template over the rows of both operands, the row of the result, and the constant."""
     return C.spell(expr, _LEAVES)[0]
-
-
-def _exprs(op: str) -> tuple[Expr, ...]:
-    return (OPS[op].forward, *OPS[op].contributions)
 
 
 def _constant(tape: Tape, row: int) -> str:

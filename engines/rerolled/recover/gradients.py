@@ -266,7 +266,11 @@ class _Builder:
                 terms.slots[at, 1] = gradients
 
     def _without_aliases(self) -> tuple[list[_Contributions], Ints, Ints]:
-        """Contributions that are terms, row -> the number of its gradient's terms, node -> the node it is an alias of."""
+        """Resolve aliases.
+
+        Returns the contributions that are terms; row -> the number of its gradient's terms; and node -> the node that
+        it is an alias of, or itself.
+        """
         np, rows, loss = self.np, self.rows, self.tape.loss
         contributions = list(self._contributions())
         count = np.bincount(np.concatenate([one.targets for one in contributions]), minlength=rows)

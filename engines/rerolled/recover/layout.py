@@ -255,8 +255,8 @@ class _Layout:
 
     def _slots_of(self, terms: Ints) -> int:
         """The number of slots that the templates of these terms read."""
-        read = (self.found.slots[terms] != NONE).any(axis=0)
-        return int(self.np.flatnonzero(read).max(initial=0)) + 1
+        read = self.np.flatnonzero((self.found.slots[terms] != NONE).any(axis=0))
+        return int(read[-1]) + 1 if len(read) else 1
 
     def _changes(self, lanes: _Lanes) -> Any:
         """A mask of the terms after which a segment ends, because the next one has another template or operand area."""

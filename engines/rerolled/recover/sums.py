@@ -115,7 +115,7 @@ def jump_pointers(to: Ints, moved: Ints) -> Ints:
 
 
 def read_once(found: Sums) -> Any:
-    """Node -> whether exactly one term reads it, and neither the loss nor an output is it. The last entry is for NONE."""
+    """Node -> whether one term reads it, and no other term, loss or output does. The last entry is for NONE."""
     import numpy as np
 
     seen, again = np.zeros(found.nodes + 1, bool), np.zeros(found.nodes + 1, bool)
