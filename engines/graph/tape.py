@@ -8,7 +8,7 @@ row     = "input" index               the index counts the caller's inputs
 loss    = row
 outputs = row*
 
-A tape is stored as columns, so that a stage can read a million rows as arrays. `names` decodes the column of ops.
+A tape is stored as columns of machine integers, which NumPy and C read in place. `names` decodes the column of ops.
 """
 
 from __future__ import annotations
@@ -16,15 +16,10 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import Optional, Union
 
 from engines.api import Number
 from engines.graph.ops import OPS
-
-if TYPE_CHECKING:  # listing engines imports no third-party package
-    from numpy.typing import NDArray
-
-    Ints = NDArray[Any]
 
 LEAVES = ("input", "parameter", "constant")
 INPUT, PARAMETER, CONSTANT = range(len(LEAVES))
@@ -80,17 +75,6 @@ class Tape:
         while row >= 0:
             yield row
             row = self.ops.find(code, row + 1)
-
-    def arrays(self) -> tuple[Ints, Ints, Ints, Ints]:
-        """The columns `ops`, `left`, `right` and `index` as NumPy arrays over the same memory."""
-        import numpy as np
-
-        return (
-            np.frombuffer(self.ops, np.uint8),
-            np.frombuffer(self.left, np.int32),
-            np.frombuffer(self.right, np.int32),
-            np.frombuffer(self.index, np.int32),
-        )
 
     def lines(self) -> Iterator[str]:
         """The text form, as in golden files and `zoomgrad show`."""

@@ -142,7 +142,7 @@ class _Lowering:
                     value = gradient
                 else:
                     # A missing right operand is never read.
-                    leaves = (values[lefts[row]], values[rights[row]], None, values[row], gradient)
+                    leaves: tuple[Any, ...] = (values[lefts[row]], values[rights[row]], None, values[row], gradient)
                     if pair is not None:
                         primitive, a, b = pair
                         a, b = leaves[a], leaves[b]

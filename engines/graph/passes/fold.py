@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from array import array
 from dataclasses import replace
 from itertools import compress, count
@@ -18,8 +17,7 @@ def fold(tape: Tape) -> Tape:
     """Fold constants. A row that raises or is not finite stays, so that the step that reaches it fails."""
     if CONSTANT not in tape.ops:
         return tape
-    # Importing NumPy takes longer than it saves here.
-    first = _first_in_numpy(tape) if "numpy" in sys.modules else _first(tape)
+    first = _first(tape)
     if first is None:
         return tape
     folded: dict[int, float] = {}
@@ -40,20 +38,13 @@ def _is_constant(tape: Tape) -> bytearray:
 
 def _first(tape: Tape) -> Optional[int]:
     """The first row whose operands are constants."""
-    is_known = _is_constant(tape)
     constants = set(tape.rows_of(CONSTANT))
-    # A constant on the left is rare, so this search ends soon or finds nothing.
+    # A constant on the left is rare, so the fastest search usually finds that there is nothing to do.
+    if constants.isdisjoint(tape.left):
+        return None
+    is_known = _is_constant(tape)
     on_the_left = compress(count(), map(constants.__contains__, tape.left))
     return next((row for row in on_the_left if is_known[tape.right[row]]), None)
-
-
-def _first_in_numpy(tape: Tape) -> Optional[int]:
-    import numpy as np
-
-    ops, left, right, _ = tape.arrays()
-    rows = np.flatnonzero((ops == CONSTANT)[left] & (left != NONE))
-    rows = rows[np.frombuffer(_is_constant(tape), np.uint8)[right[rows]] != 0]
-    return int(rows[0]) if len(rows) else None
 
 
 def _compute(tape: Tape, row: int, folded: dict[int, float]) -> Optional[float]:

@@ -68,9 +68,10 @@ def fuse(found: Sums) -> Sums:
     """Node -> whether it is a sum of one term, read once and not yet fused."""
     fusible &= read_once(found)
     fusible[:-1] &= found.kind >= COMPUTED
-    has_fusible = template != 0
-    has_fusible &= np.logical_or.reduce([fusible.take(column) for column in slots.T])
-    outer = np.flatnonzero(has_fusible)
+    has_fusible = np.zeros(len(template), bool)
+    for column in slots.T:
+        has_fusible |= fusible.take(column)
+    outer = np.flatnonzero(has_fusible & (template != 0))
     """The terms that may inline a sum."""
     fused = np.zeros(found.nodes, bool)
     templates = dict(zip(found.templates, range(len(found.templates))))

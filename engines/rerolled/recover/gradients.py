@@ -127,7 +127,8 @@ class _Builder:
         """The node of the constant 1.0."""
         self.nodes = 2 * rows + 1
         """The number of nodes. Coefficients are added later."""
-        self.code, left, right, index = tape.arrays()
+        self.code = np.frombuffer(tape.ops, np.uint8)
+        left, right, index = (np.frombuffer(column, np.int32) for column in (tape.left, tape.right, tape.index))
         self.operands = (left, right)
         self.number = np.zeros(rows + 1)
         is_leaf = self.code <= sums.PARAMETER
