@@ -127,6 +127,7 @@ class CompiledEngine(ValueEngine):
             with clock.phase("lower"):
                 tape = self.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
             program = self._compile(clock, tape, [v.data for v in inputs], [v.data for v in parameters], None)
+            del tape
         clock.stop()
         return program
 
@@ -139,8 +140,8 @@ class CompiledEngine(ValueEngine):
     def prepare(self, workload: Workload, *, objects: Optional[Path] = None) -> CompiledTrainer:
         clock = Clock()
         with COLLECTOR.paused():
-            tape, inputs, parameters = self._record(clock, workload)
-            program = self._compile(clock, tape, inputs, parameters, objects)
+            # No name for the tape here: it is freed when `_compile` returns, while the clock still runs.
+            program = self._compile(clock, *self._record(clock, workload), objects)
             trainer = CompiledTrainer(program, workload)
         clock.stop()
         return trainer
