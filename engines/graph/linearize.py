@@ -16,6 +16,7 @@ from engines.api import CyclicGraph, Number
 from engines.graph.ops import OPS
 from engines.graph.tape import CONSTANT, INPUT, LEAVES, NONE, PARAMETER, Tape, codes
 from engines.graph.value import Value
+from engines.value_base import refuse_closure
 
 _NEW, _OPEN, _NAMED = -1, -2, -3
 """States of `Value._row` before it holds a row: not reached yet; reached, with operands still to number; the n-th input
@@ -32,8 +33,24 @@ def linearize(
     named twice, for a constant that is not finite and for an unknown op, and CyclicGraph.
     """
     with _WALKING:
+        if hasattr(loss, "_record"):
+            recorded = loss._record(tuple(inputs), tuple(parameters), tuple(outputs))
+            if recorded is not None:
+                return _from_columns(recorded, len(inputs), len(parameters))
+            if any(v._has_own_backward for v in loss.topo()):
+                refuse_closure("a compiled engine")
         return _linearize(loss, inputs, parameters, outputs)
 
+
+def _from_columns(recorded: Recorded, inputs: int, parameters: int) -> Tape:
+    """The tape of columns that the walk in C has filled."""
+    ops, left, right, index, constants, loss, outputs = recorded
+    left_column, right_column, indices = (array("i", column) for column in (left, right, index))
+    return Tape(ops, left_column, right_column, indices, constants, loss, outputs, inputs, parameters)
+
+
+Recorded = tuple[bytes, bytes, bytes, bytes, list[Number], int, tuple[int, ...]]
+"""The columns `ops`, `left`, `right` and `index`, the constants, the row of the loss, and those of the outputs."""
 
 _WALKING = threading.Lock()
 """Values store their rows during a walk, so threads that compile the same graph must take turns."""
@@ -53,7 +70,7 @@ def _walk(loss: Value, inputs: Sequence[Value], parameters: Sequence[Value], out
         walk.name(INPUT, inputs)
         walk.name(PARAMETER, parameters)
         for name, root in (("the loss", loss), *((f"outputs[{i}]", output) for i, output in enumerate(outputs))):
-            if not isinstance(root, Value):
+            if not _is_recorded(root):
                 raise TypeError(_stranger(name, root))
             walk.number(root)
         rows = tuple(output._row for output in outputs)
@@ -85,7 +102,7 @@ class _Walk:
         """Mark leaves as inputs or parameters."""
         kind = LEAVES[code]
         for index, v in enumerate(values):
-            if not isinstance(v, Value):
+            if not _is_recorded(v):
                 raise TypeError(_stranger(f"{kind}s[{index}]", v))
             if v._prev:
                 raise ValueError(
@@ -171,6 +188,10 @@ class _Walk:
         """Reset the Values to their state before the walk."""
         for v in (*self.values, *self.stack):
             v._row = _NEW
+
+
+def _is_recorded(v: object) -> bool:
+    return isinstance(v, Value) or hasattr(v, "_record")
 
 
 def _stranger(what: str, found: Any) -> str:
