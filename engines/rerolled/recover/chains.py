@@ -35,7 +35,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engines.rerolled.recover.sums import COMPUTED, CONSTANT, SINK, Sums, is_cheap, jump_pointers, read_once, starts_of
+from engines.rerolled.recover.sums import (
+    COMPUTED,
+    CONSTANT,
+    SINK,
+    Sums,
+    is_cheap,
+    jump_pointers,
+    read_once,
+    seen_again,
+    starts_of,
+)
 
 
 def chain(found: Sums) -> Sums:
@@ -66,7 +76,7 @@ def chain(found: Sums) -> Sums:
     only = np.empty(nodes, np.int32)
     only[owner] = terms
     """Node -> its last term."""
-    is_long = np.bincount(owner, minlength=nodes) > 1
+    _, is_long = seen_again([owner], nodes)
     """Node -> whether it has several terms."""
     given = np.flatnonzero(passes_on[terms])
     inner = operand[terms[given]]

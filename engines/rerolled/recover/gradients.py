@@ -190,22 +190,20 @@ class _Builder:
         self._backward(terms, forward, contributions, gradient_count, node)
         if self.coefficients:
             terms = terms.followed_by(self._coefficient_terms())
-        number = np.zeros(self.nodes)
-        number[: rows + 1] = self.number
         kind = np.full(self.nodes, sums.GRADIENT, np.int8)
         np.minimum(self.code, sums.VALUE, out=kind[:rows], casting="unsafe")
         kind[self.one] = sums.CONSTANT
         gradients = slice(rows + 1, 2 * rows + 1)
         kind[gradients][self.code[::-1] == sums.PARAMETER] = sums.SINK
         mirrors = np.full(self.nodes, NONE, np.int32)
-        mirrors[gradients] = np.arange(rows - 1, -1, -1)
+        mirrors[gradients] = np.arange(rows - 1, -1, -1, dtype=np.int32)
         return Sums(
             templates=list(self.templates),
             owner=terms.owner,
             template=terms.template,
             slots=terms.slots,
             kind=kind,
-            number=number,
+            number=self.number,
             mirrors=mirrors,
             loss=int(self.value[self.tape.loss]),
             outputs=tuple(int(self.value[output]) for output in self.tape.outputs),
@@ -250,7 +248,9 @@ class _Builder:
         """
         rows, loss = self.rows, self.tape.loss
         # Gradients are numbered from the last row to the first, and so are their terms.
-        start = first + self.np.cumsum(count[::-1]) - count[::-1]
+        start = self.np.cumsum(count[::-1], dtype=self.np.int32)
+        start -= count[::-1]
+        start += first
         places = self._places(contributions, count, start)
         if self.code[loss] == sums.PARAMETER:
             terms.slots[start[rows - 1 - loss], 0] = self.one
@@ -274,7 +274,8 @@ class _Builder:
         """
         np, rows, loss = self.np, self.rows, self.tape.loss
         contributions = list(self._contributions())
-        count = np.bincount(np.concatenate([one.targets for one in contributions]), minlength=rows)
+        targets = np.concatenate([one.targets for one in contributions])
+        count = np.bincount(targets, minlength=rows).astype(np.int32)
         node = np.arange(2 * rows + 1, dtype=np.int32)
         node[self._gradient(loss)] = self.one
         aliases = [np.array([self._gradient(loss)], np.int32)]
@@ -299,7 +300,7 @@ class _Builder:
         order within a gradient is: last consumer first; for one consumer, left operand first.
         """
         np, rows = self.np, self.rows
-        places = [start[rows - 1 - one.targets] for one in contributions]
+        places = [start[rows - 1 - one.targets].astype(np.int64) for one in contributions]
         # A single term needs no order.
         several = [np.flatnonzero(count[one.targets] > 1) for one in contributions]
         targets = np.concatenate([one.targets[at] for one, at in zip(contributions, several)])

@@ -13,7 +13,7 @@ parameters persist between steps. A *sink* is a sum that adds its terms, one by 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +54,7 @@ class Sums:
     kind: Ints
     """Node -> INPUT, PARAMETER, CONSTANT, VALUE, GRADIENT or SINK."""
     number: Doubles
-    """Node -> index of an input or parameter, value of a constant."""
+    """Leaf -> index of an input or parameter, value of a constant. Leaves are the first nodes."""
     mirrors: Ints
     """Node -> the node whose gradient it is, or NONE for leaves, values and coefficients."""
     loss: int
@@ -84,14 +84,14 @@ class Sums:
 
     def name(self, node: int) -> str:
         """The node's name in the text form."""
-        kind, number = int(self.kind[node]), float(self.number[node])
+        kind = int(self.kind[node])
         if kind == CONSTANT:
-            return repr(number)
-        return f"{'xp'[kind]}{int(number)}" if kind in (INPUT, PARAMETER) else f"%{node}"
+            return repr(float(self.number[node]))
+        return f"{'xp'[kind]}{int(self.number[node])}" if kind in (INPUT, PARAMETER) else f"%{node}"
 
 
 def jump_pointers(to: Ints, moved: Ints) -> Ints:
-    """Node -> the end of its chain.
+    """Node -> the end of its chain. The result replaces `to`.
 
     to: node -> the next node, or itself. moved: the nodes that have a next node. The search is fastest if the nodes of
     a chain are neighbours in `moved`: these pass on their end at once. Pointer jumping does the rest: it halves the
@@ -99,7 +99,7 @@ def jump_pointers(to: Ints, moved: Ints) -> Ints:
     """
     import numpy as np
 
-    ends: Ints = to.copy()
+    ends = to
     if len(moved):
         end = ends.take(moved)
         is_last = np.append(end[:-1] != moved[1:], True)
@@ -116,23 +116,31 @@ def jump_pointers(to: Ints, moved: Ints) -> Ints:
 
 def read_once(found: Sums) -> Any:
     """Node -> whether one term reads it, and no other term, loss or output does. The last entry is for NONE."""
-    import numpy as np
-
-    seen, again = np.zeros(found.nodes + 1, bool), np.zeros(found.nodes + 1, bool)
-    last = np.empty(found.nodes + 1, np.int32)
+    seen, again = seen_again(found.slots.T, found.nodes + 1)
     again[[found.loss, *found.outputs, NONE]] = True
-    for column in found.slots.T:
-        for start in range(0, len(column), _CHUNK):
-            nodes = column[start : start + _CHUNK].astype(np.int64)
-            position = np.arange(len(nodes), dtype=np.int32)
-            last[nodes] = position
-            again[nodes[seen.take(nodes) | (last.take(nodes) != position)]] = True
-            seen[nodes] = True
     return seen & ~again
 
 
+def seen_again(columns: Iterable[Ints], size: int) -> tuple[Any, Any]:
+    """Number -> whether the columns have it, and whether they have it more than once. NONE counts as the last number.
+
+    Columns are read in chunks, because large temporary arrays take most of the time of counting.
+    """
+    import numpy as np
+
+    seen, again, last = np.zeros(size, bool), np.zeros(size, bool), np.empty(size, np.int32)
+    for column in columns:
+        for start in range(0, len(column), _CHUNK):
+            numbers = column[start : start + _CHUNK].astype(np.int64)
+            position = np.arange(len(numbers), dtype=np.int32)
+            last[numbers] = position
+            again[numbers[seen.take(numbers) | (last.take(numbers) != position)]] = True
+            seen[numbers] = True
+    return seen, again
+
+
 _CHUNK = 1 << 18
-"""Terms to look at together, so that temporary arrays stay in the processor's cache."""
+"""Numbers in a chunk, which fits into a processor's cache."""
 
 
 def distinct(*columns: Ints) -> tuple[Ints, Ints]:
