@@ -93,9 +93,10 @@ Row = tuple[str, int, int, Optional[Number]]
 
 
 def from_rows(rows: Iterable[Row], *, loss: int, outputs: Sequence[int], inputs: int, parameters: int) -> Tape:
-    """The tape of these rows. Raises KeyError for an unknown name, OverflowError for an integer above 32 bits.
+    """Make a tape of rows.
 
-    TypeError for an index that is not an integer.
+    Raises KeyError for an unknown name, OverflowError for an integer that 32 bits can't hold, and TypeError for an
+    index that is not an integer.
     """
     code = codes()
     ops = bytearray()

@@ -25,7 +25,7 @@ PHASES = ("trace", "lower", "generate", "compile", "load")
 
 
 class Clock:
-    """Seconds by phase, 0 for phases that an engine does not have, and the sizes of the results.
+    """Seconds by phase, 0 for phases that an engine lacks, and the sizes of the results.
 
     Every moment from the start of the first phase until `stop` belongs to one phase, so the phases add up to that time.
     """
@@ -167,7 +167,7 @@ class CompiledEngine(ValueEngine):
             tape = self.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
             numbers = [v.data for v in inputs], [v.data for v in parameters]
         with clock.phase("trace"):
-            # The graph is a hundred times as large as the tape, so free it before the next stages need memory.
+            # The graph is much larger than the tape, so free it before the next stages need memory.
             del model, inputs, outputs, loss, parameters
         return (tape, *numbers)
 

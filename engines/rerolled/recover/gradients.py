@@ -328,7 +328,7 @@ class _Builder:
         np = self.np
         number, operands = self._template(expr, k)
         slots = _no_slots(np, len(consumers))
-        self._fill(slots, slice(None), operands, consumers, consumers)
+        self._fill(slots, slice(None), operands, consumers, self._gradient(consumers))
         at, tuples = distinct(*slots.T)
         self.coefficients.append((number, slots[at]))
         first, self.nodes = self.nodes, self.nodes + len(at)
