@@ -60,6 +60,7 @@ from engines.rerolled.recover.sums import (
     NONE,
     SLOTS,
     Sums,
+    count_of,
     distinct,
     is_cheap,
     jump_pointers,
@@ -96,6 +97,10 @@ class _Contributions(NamedTuple):
     targets: Ints
     """Contribution -> the row whose gradient receives it. Constants and inputs have no gradient."""
 
+    @property
+    def expr(self) -> Expr:
+        return self.kind.op.contributions[self.position]
+
 
 class _Terms(NamedTuple):
     """Terms as in Sums."""
@@ -103,11 +108,6 @@ class _Terms(NamedTuple):
     owner: Ints
     template: Ints
     slots: Ints
-
-    def followed_by(self, others: _Terms) -> _Terms:
-        import numpy as np
-
-        return _Terms(*map(np.concatenate, zip(self, others)))
 
 
 class _Builder:
@@ -180,16 +180,22 @@ class _Builder:
         np, rows = self.np, self.rows
         count = self._forward_count()
         contributions, gradient_count, node = self._without_aliases()
-        forward, backward = int(count.sum()), int(gradient_count.sum())
-        terms = _Terms(
-            owner=np.concatenate([_owners(0, count), _owners(rows + 1, gradient_count[::-1])]),
-            template=np.zeros(forward + backward, np.int16),
-            slots=_no_slots(np, forward + backward),
-        )
+        forward = int(count.sum())
+        size = forward + int(gradient_count.sum())
+        # Each array is made once and filled in place, with room for all coefficients, because new memory is slow.
+        room = size + sum(len(one.consumers) for one in contributions if _costly_coefficient(one.expr) is not None)
+        terms = _Terms(np.empty(room, np.int32), np.zeros(room, np.int16), np.empty((room, len(SLOTS)), np.int32))
+        terms.owner[:forward] = _owners(0, count)
+        terms.owner[forward:size] = _owners(rows + 1, gradient_count[::-1])
+        terms.slots[:size] = NONE
         self._forward(terms, count)
         self._backward(terms, forward, contributions, gradient_count, node)
-        if self.coefficients:
-            terms = terms.followed_by(self._coefficient_terms())
+        for number, slots in self.coefficients:
+            first, size = size, size + len(slots)
+            terms.template[first:size] = number
+            terms.slots[first:size] = slots
+        terms.owner[size - (self.nodes - 2 * rows - 1) : size] = np.arange(2 * rows + 1, self.nodes)
+        terms = _Terms(*(column[:size] for column in terms))
         kind = np.full(self.nodes, sums.GRADIENT, np.int8)
         np.minimum(self.code, sums.VALUE, out=kind[:rows], casting="unsafe")
         kind[self.one] = sums.CONSTANT
@@ -254,8 +260,8 @@ class _Builder:
         places = self._places(contributions, count, start)
         if self.code[loss] == sums.PARAMETER:
             terms.slots[start[rows - 1 - loss], 0] = self.one
-        for (kind, position, consumers, _), at in zip(contributions, places):
-            expr = kind.op.contributions[position]
+        for one, at in zip(contributions, places):
+            kind, expr, consumers = one.kind, one.expr, one.consumers
             gradients = node[self._gradient(consumers)]
             coefficient = _costly_coefficient(expr)
             if coefficient is None or not len(consumers):
@@ -274,21 +280,21 @@ class _Builder:
         """
         np, rows, loss = self.np, self.rows, self.tape.loss
         contributions = list(self._contributions())
-        targets = np.concatenate([one.targets for one in contributions])
-        count = np.bincount(targets, minlength=rows).astype(np.int32)
+        count = count_of((one.targets for one in contributions), rows)
         node = np.arange(2 * rows + 1, dtype=np.int32)
         node[self._gradient(loss)] = self.one
         aliases = [np.array([self._gradient(loss)], np.int32)]
-        for number, (kind, position, consumers, targets) in enumerate(contributions):
-            if kind.op.contributions[position] != G:
+        for number, one in enumerate(contributions):
+            if one.expr != G:
                 continue
+            consumers, targets = one.consumers, one.targets
             # The only contribution is one consumer's gradient, unchanged.
             is_alias = (count[targets] == 1) & (self.code[targets] != sums.PARAMETER)
             alias = self._gradient(targets[is_alias])
             node[alias] = self._gradient(consumers[is_alias])
             aliases.append(alias)
             count[targets[is_alias]] = 0
-            contributions[number] = _Contributions(kind, position, consumers[~is_alias], targets[~is_alias])
+            contributions[number] = one._replace(consumers=consumers[~is_alias], targets=targets[~is_alias])
         if self.code[loss] == sums.PARAMETER:
             count[loss] = 1  # no row up to the loss reads it, so this is its only term
         return contributions, count, jump_pointers(node, np.concatenate(aliases))
@@ -334,14 +340,6 @@ class _Builder:
         first, self.nodes = self.nodes, self.nodes + len(at)
         nodes: Ints = first + tuples
         return nodes
-
-    def _coefficient_terms(self) -> _Terms:
-        """The coefficients' terms. Each coefficient has one."""
-        np = self.np
-        counts = [len(slots) for _, slots in self.coefficients]
-        owner = np.arange(self.nodes - sum(counts), self.nodes, dtype=np.int32)
-        template = np.repeat(np.array([number for number, _ in self.coefficients], np.int16), counts)
-        return _Terms(owner, template, np.concatenate([slots for _, slots in self.coefficients]))
 
     def _template(self, expr: Expr, k: Optional[float]) -> tuple[int, Sequence[Leaf]]:
         """The number of the expression's template, which has slots for leaves, and the leaf that fills each slot."""

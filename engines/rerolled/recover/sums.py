@@ -121,6 +121,21 @@ def read_once(found: Sums) -> Any:
     return seen & ~again
 
 
+def count_of(columns: Iterable[Ints], size: int) -> Ints:
+    """Number -> how many times the columns have it."""
+    import numpy as np
+
+    count = np.zeros(size, np.int32)
+    for column in columns:
+        chunk = max(_CHUNK, len(column) // 16)
+        for start in range(0, len(column), chunk):
+            numbers = column[start : start + chunk]
+            first = int(numbers.min())  # usually, the numbers of a chunk are close together
+            found = np.bincount(numbers - first)
+            count[first : first + len(found)] += found.astype(np.int32)
+    return count
+
+
 def seen_again(columns: Iterable[Ints], size: int) -> tuple[Any, Any]:
     """Number -> whether the columns have it, and whether they have it more than once. NONE counts as the last number.
 

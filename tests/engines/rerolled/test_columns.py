@@ -64,6 +64,16 @@ def test_read_once_counts_the_reads_of_each_node(slots, chunk):
         assert read_once(found).tolist() == [*expected, False]
 
 
+@given(st.lists(NUMBERS, max_size=3), st.integers(1, 20))
+@settings(deadline=None)
+def test_count_of_counts_each_number(columns, chunk):
+    expected = Counter([number for column in columns for number in column])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sums, "_CHUNK", chunk)
+        found = sums.count_of([np.array(column, np.int32) for column in columns], 10)
+    assert found.tolist() == [expected[number] for number in range(10)]
+
+
 @given(st.lists(st.tuples(st.integers(-2, 2), st.integers(-2, 2)), max_size=20))
 @settings(deadline=None)
 def test_distinct_numbers_tuples_in_ascending_order(pairs):
