@@ -181,7 +181,8 @@ class Trainer(Protocol):
     """A model under training. Parameters and gradients are doubles, in the order of the model's parameters."""
 
     phases: Mapping[str, float]
-    """Seconds by phase (`trace`, `lower`, `generate`, `compile`, `load`); empty if nothing is prepared."""
+    """Seconds by phase (`trace`, `lower`, `generate`, `compile`, `load`), which add up to the time that `prepare` took;
+    empty if nothing is prepared. `trace` records the graph, and frees it once `lower` has made a tape of it."""
     sizes: Mapping[str, float]
     """Figures that a record holds if something was compiled: `tape_rows`, `source_bytes`, `object_bytes`,
     `looped_share`, `translation_units`, `parallel_compilers` and `vector_doubles`."""

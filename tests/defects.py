@@ -103,8 +103,8 @@ DEFECTS = (
     Defect(
         "linearize: an operand that is reached twice gets a second row",
         "engines/graph/linearize.py",
-        "row = v._row = len(self.ops)",
-        "row = len(self.ops)",
+        "        v._row = row\n",
+        "",
         "engines/graph/test_tape.py",
     ),
     Defect(
@@ -117,8 +117,8 @@ DEFECTS = (
     Defect(
         "tape checker: an operand may be its own row",
         "engines/graph/check.py",
-        "or left >= row or right >= row",
-        "or left > row or right > row",
+        "not NONE <= left < row or not NONE <= right < row",
+        "not NONE <= left <= row or not NONE <= right <= row",
         "engines/graph/test_tape.py",
     ),
     # --- straight-line code -----------------------------------------------------------------------------------------
@@ -261,8 +261,8 @@ DEFECTS = (
     Defect(
         "chains: the terms of another sum are added to a sink one by one",
         "engines/rerolled/recover/chains.py",
-        "spliced = passes_on & first_term & (found.kind[owner] != SINK)",
-        "spliced = passes_on & first_term",
+        "    spliced[spliced] = found.kind[found.owner[spliced]] != SINK\n",
+        "",
         "engines/rerolled/test_tempting.py::test_tempting_graphs_keep_the_reference_bits[rerolled-tcc-plain networks]",
     ),
     Defect(

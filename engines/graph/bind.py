@@ -11,6 +11,9 @@ from engines.graph.tape import CONSTANT, PARAMETER, Tape
 
 def bind(tape: Tape, parameters: Sequence[float]) -> Tape:
     """Bind every parameter to its number, and fold what becomes constant. Raises BrokenTape if a number is infinite."""
-    numbers = {row: parameters[int(n)] if tape.ops[row] == PARAMETER else n for row, n in tape.numbers.items()}
-    ops = [CONSTANT if op == PARAMETER else op for op in tape.ops]
-    return optimize(replace(tape, ops=ops, numbers=numbers, parameters=0))
+    index, constants = tape.index[:], list(tape.constants)
+    for row in tape.rows_of(PARAMETER):
+        constants.append(parameters[index[row]])
+        index[row] = len(constants) - 1
+    ops = tape.ops.replace(bytes([PARAMETER]), bytes([CONSTANT]))
+    return optimize(replace(tape, ops=ops, index=index, constants=constants, parameters=0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from engines.graph.ops import OPS
-from engines.graph.tape import CONSTANT, INPUT, LEAVES, PARAMETER, Tape
+from engines.graph.tape import CONSTANT, INPUT, LEAVES, NONE, PARAMETER, Tape, names
 
 
 class BrokenTape(Exception):
@@ -15,19 +15,22 @@ class BrokenTape(Exception):
 def check(tape: Tape) -> Tape:
     """Return the tape. Raises BrokenTape: a wrong order or arity, a number that is not finite, or an unread row."""
     shapes = _shapes()
-    numbers = tape.numbers
+    if not len(tape) == len(tape.left) == len(tape.right) == len(tape.index):
+        raise BrokenTape("its columns differ in length")
+    limits = {INPUT: tape.inputs, PARAMETER: tape.parameters}
     read = bytearray(len(tape) + 1)  # the last entry is for NONE
-    for row, (op, left, right) in enumerate(zip(tape.ops, tape.left, tape.right)):
-        if shapes.get(op) != (left >= 0, right >= 0, row in numbers) or left >= row or right >= row:
+    for row, (op, left, right, index) in enumerate(zip(tape.ops, tape.left, tape.right, tape.index)):
+        shape = (left != NONE, right != NONE, index != NONE)
+        if op >= len(shapes) or shapes[op] != shape or not NONE <= left < row or not NONE <= right < row:
             raise _broken(tape, row, _fault(tape, row))
         read[left] = read[right] = 1
-    limits = {INPUT: tape.inputs, PARAMETER: tape.parameters}
-    for row, number in numbers.items():
-        if tape.ops[row] in limits and not 0 <= number < limits[tape.ops[row]]:
-            raise _broken(tape, row, f"there are only {limits[tape.ops[row]]:,}")
-        if not math.isfinite(number):
-            remedy = "; compile it as an input" if tape.ops[row] == CONSTANT else ""
-            raise _broken(tape, row, f"its number must be finite, but is {number}{remedy}")
+        if index != NONE:
+            limit = limits.get(op, len(tape.constants))
+            if not 0 <= index < limit:
+                raise _broken(tape, row, f"its number is {index:,}, but there are only {limit:,}")
+            if op not in limits and not math.isfinite(tape.constants[index]):
+                remedy = "; compile it as an input" if op == CONSTANT else ""
+                raise _broken(tape, row, f"its number must be finite, but is {tape.constants[index]}{remedy}")
     for name, root in (("the loss", tape.loss), *((f"outputs[{i}]", row) for i, row in enumerate(tape.outputs))):
         if not 0 <= root < len(tape):
             raise BrokenTape(f"{name} is %{root}, but the tape ends after {len(tape):,} rows")
@@ -38,23 +41,26 @@ def check(tape: Tape) -> Tape:
     return tape
 
 
-def _shapes() -> dict[str, tuple[bool, bool, bool]]:
-    """Op -> whether its rows have a left operand, a right one, and a number."""
-    ops = {op.name: (op.arity >= 1, op.arity >= 2, op.takes_constant) for op in OPS.values()}
-    return ops | dict.fromkeys(LEAVES, (False, False, True))
+def _shapes() -> list[tuple[bool, bool, bool]]:
+    """Code -> whether its rows have a left operand, a right one, and a number."""
+    ops = [(op.arity >= 1, op.arity >= 2, op.takes_constant) for op in OPS.values()]
+    return [(False, False, True)] * len(LEAVES) + ops
 
 
 def _fault(tape: Tape, row: int) -> str:
-    op = tape.ops[row]
-    if op not in _shapes():
-        return f"there is no op {op!r}"
-    left, right, numbered = _shapes()[op]
-    if (tape.left[row] >= 0, tape.right[row] >= 0) != (left, right):
+    code = tape.ops[row]
+    if code >= len(names()):
+        return f"there is no op with the code {code}"
+    op = names()[code]
+    left, right, numbered = _shapes()[code]
+    if (tape.left[row] != NONE, tape.right[row] != NONE) != (left, right):
         return f"{op!r} takes {left + right} operands"
-    if (row in tape.numbers) != numbered:
+    if (tape.index[row] != NONE) != numbered:
         return f"{op!r} takes {'a' if numbered else 'no'} number"
     return "an operand does not come before it"
 
 
 def _broken(tape: Tape, row: int, why: str) -> BrokenTape:
-    return BrokenTape(f"row %{row} ({tape.ops[row]}, operands {tape.left[row]} and {tape.right[row]}): {why}")
+    code = tape.ops[row]
+    op = names()[code] if code < len(names()) else code
+    return BrokenTape(f"row %{row} ({op}, operands {tape.left[row]} and {tape.right[row]}): {why}")

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 import threading
+from array import array
 from collections.abc import Sequence
 from typing import Any
 
 from engines.api import CyclicGraph, Number
-from engines.graph.tape import CONSTANT, INPUT, NONE, PARAMETER, Tape
+from engines.graph.ops import OPS
+from engines.graph.tape import CONSTANT, INPUT, LEAVES, NONE, PARAMETER, Tape, codes
 from engines.graph.value import Value
 from engines.value_base import refuse_closure
 
@@ -28,7 +30,7 @@ def linearize(
 
     Leaves that are neither inputs nor parameters are constants. The walk does not recurse, so 10⁵-deep chains work.
     Raises TypeError for anything but a recording Value, ValueError for an input or parameter that is not a leaf or is
-    named twice and for a constant that is not finite, and CyclicGraph.
+    named twice, for a constant that is not finite and for an unknown op, and CyclicGraph.
     """
     with _WALKING:
         if hasattr(loss, "_record"):
@@ -40,32 +42,29 @@ def linearize(
         return _linearize(loss, inputs, parameters, outputs)
 
 
-def _from_columns(recorded, inputs, parameters):
-    from array import array
-
-    from engines.graph.ops import OPS
-
+def _from_columns(recorded: Recorded, inputs: int, parameters: int) -> Tape:
+    """The tape of columns that the walk in C has filled."""
     ops, left, right, index, constants, loss, outputs = recorded
-    names = ["input", "parameter", "constant", *OPS]
-    ix = array("i", index)
-    numbers = {r: (ix[r] if ops[r] < 2 else constants[ix[r]]) for r in range(len(ix)) if ix[r] >= 0}
-    return Tape(
-        [names[c] for c in ops],
-        list(array("i", left)),
-        list(array("i", right)),
-        numbers,
-        loss,
-        outputs,
-        inputs,
-        parameters,
-    )
+    left_column, right_column, indices = (array("i", column) for column in (left, right, index))
+    return Tape(ops, left_column, right_column, indices, constants, loss, outputs, inputs, parameters)
 
+
+Recorded = tuple[bytes, bytes, bytes, bytes, list[Number], int, tuple[int, ...]]
+"""The columns `ops`, `left`, `right` and `index`, the constants, the row of the loss, and those of the outputs."""
 
 _WALKING = threading.Lock()
 """Values store their rows during a walk, so threads that compile the same graph must take turns."""
 
 
 def _linearize(loss: Value, inputs: Sequence[Value], parameters: Sequence[Value], outputs: Sequence[Value]) -> Tape:
+    return Tape(*_walk(loss, inputs, parameters, outputs), len(inputs), len(parameters))
+
+
+Walked = tuple[bytes, "array[int]", "array[int]", "array[int]", list[Number], int, tuple[int, ...]]
+"""A tape's columns, its constants, the row of the loss, and those of the outputs."""
+
+
+def _walk(loss: Value, inputs: Sequence[Value], parameters: Sequence[Value], outputs: Sequence[Value]) -> Walked:
     walk = _Walk()
     try:
         walk.name(INPUT, inputs)
@@ -74,16 +73,11 @@ def _linearize(loss: Value, inputs: Sequence[Value], parameters: Sequence[Value]
             if not _is_recorded(root):
                 raise TypeError(_stranger(name, root))
             walk.number(root)
-        return Tape(
-            walk.ops,
-            walk.left,
-            walk.right,
-            walk.numbers,
-            loss._row,
-            tuple(output._row for output in outputs),
-            len(inputs),
-            len(parameters),
-        )
+        rows = tuple(output._row for output in outputs)
+        index = array("i", [NONE]) * len(walk.ops)
+        for row, number in walk.indices.items():
+            index[row] = number
+        return bytes(walk.ops), array("i", walk.left), array("i", walk.right), index, walk.constants, loss._row, rows
     finally:
         walk.forget()
 
@@ -92,17 +86,21 @@ class _Walk:
     """The rows so far. Each Value stores its own row, because a dictionary would take most of the time."""
 
     def __init__(self) -> None:
-        self.ops: list[str] = []
+        self.ops: list[int] = []  # appending to a list takes half the time of appending to an array
         self.left: list[int] = []
         self.right: list[int] = []
-        self.numbers: dict[int, Number] = {}
+        self.indices: dict[int, int] = {}
+        """Row -> index, for rows that have one."""
+        self.constants: list[Number] = []
+        self.codes = {name: code for name, code in codes().items() if name in OPS}
         self.values: list[Value] = []
         self.stack: list[Value] = []
-        self.named: list[tuple[str, int]] = []
-        """Kind and index of each input and parameter, in the order of `_NAMED - n`."""
+        self.named: list[tuple[int, int]] = []
+        """Code and index of each input and parameter, in the order of `_NAMED - n`."""
 
-    def name(self, kind: str, values: Sequence[Value]) -> None:
+    def name(self, code: int, values: Sequence[Value]) -> None:
         """Mark leaves as inputs or parameters."""
+        kind = LEAVES[code]
         for index, v in enumerate(values):
             if not _is_recorded(v):
                 raise TypeError(_stranger(f"{kind}s[{index}]", v))
@@ -111,19 +109,17 @@ class _Walk:
                     f"{kind}s[{index}] is the result of {v._op!r}\n  Name the leaf that it is computed from."
                 )
             if v._row != _NEW:
-                raise ValueError(
-                    f"{kind}s[{index}] is already {'{}s[{}]'.format(*self.named[_NAMED - v._row])}\n"
-                    "  Name each leaf once."
-                )
+                other, at = self.named[_NAMED - v._row]
+                raise ValueError(f"{kind}s[{index}] is already {LEAVES[other]}s[{at}]\n  Name each leaf once.")
             v._row = _NAMED - len(self.named)
-            self.named.append((kind, index))
+            self.named.append((code, index))
             self.values.append(v)
 
     def number(self, root: Value) -> None:
         """Give a row to the root and to every Value below it that has none."""
         # The hottest loop of a compilation, so it uses local names and keeps leaves off the stack.
-        stack, values, named, numbers = self.stack, self.values, self.named, self.numbers
-        ops, lefts, rights = self.ops, self.left, self.right
+        stack, values, named, codes = self.stack, self.values, self.named, self.codes
+        ops, lefts, rights, indices = self.ops, self.left, self.right, self.indices
         if root._row < 0:
             if root._prev:
                 stack.append(root)
@@ -136,9 +132,9 @@ class _Walk:
                 row = operand._row
                 if row < 0:
                     if row <= _NAMED:
-                        op, number = named[_NAMED - row]
+                        op, index = named[_NAMED - row]
                         row = operand._row = len(ops)
-                        numbers[row] = number
+                        indices[row] = index
                         ops.append(op)
                         lefts.append(NONE)
                         rights.append(NONE)
@@ -155,27 +151,38 @@ class _Walk:
                 else:
                     right = row
             else:
+                if v._name not in codes:
+                    raise ValueError(_unknown(v))
                 del stack[-1]
                 v._row = len(ops)
                 if v._constant is not None:
-                    numbers[v._row] = v._constant
+                    self.constant(v._row, v._constant)
                 values.append(v)
-                ops.append(v._name)
+                ops.append(codes[v._name])
                 lefts.append(left)
                 rights.append(right)
 
     def leaf(self, v: Value) -> int:
         """Give a row to an input, a parameter or a constant. Raises ValueError for a constant that is not finite."""
-        op, number = (CONSTANT, v.data) if v._row > _NAMED else self.named[_NAMED - v._row]
-        if not math.isfinite(number):
-            raise ValueError(f"a leaf is {number}, and constants must be finite\n  Name it among the inputs.")
-        row = v._row = len(self.ops)
-        self.numbers[row] = number
+        row = len(self.ops)
+        if v._row <= _NAMED:
+            op, self.indices[row] = self.named[_NAMED - v._row]
+        elif math.isfinite(v.data):
+            op = CONSTANT
+            self.constant(row, v.data)
+        else:
+            raise ValueError(f"a leaf is {v.data}, and constants must be finite\n  Name it among the inputs.")
+        v._row = row
         self.values.append(v)
         self.ops.append(op)
         self.left.append(NONE)
         self.right.append(NONE)
         return row
+
+    def constant(self, row: int, number: Number) -> None:
+        """Give that row a number."""
+        self.indices[row] = len(self.constants)
+        self.constants.append(number)
 
     def forget(self) -> None:
         """Reset the Values to their state before the walk."""
@@ -189,3 +196,7 @@ def _is_recorded(v: object) -> bool:
 
 def _stranger(what: str, found: Any) -> str:
     return f"{what} is {found!r}, not a Value of a compiled engine\n  Build the graph from `engines.load(name).Value`."
+
+
+def _unknown(v: Value) -> str:
+    return f"the operation {v._name!r} of {v!r} is not in the op table\n  Known: {', '.join(OPS)}."

@@ -30,6 +30,11 @@ class Op:
     def arity(self) -> int:
         return len(self.contributions)
 
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        """All expressions of the row."""
+        return (self.forward, *self.contributions)
+
     @cached_property
     def compute(self) -> Callable[..., float]:
         """`forward` as a Python function of (a, b, k)."""

@@ -7,31 +7,52 @@ row     = "input" index               the index counts the caller's inputs
         | op row [row] [number]       an op of the table, its operands, and its constant if it takes one
 loss    = row
 outputs = row*
+
+A tape is stored as columns of machine integers, which NumPy and C read in place. `names` decodes the column of ops.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Optional, Union
 
 from engines.api import Number
+from engines.graph.ops import OPS
 
-INPUT, PARAMETER, CONSTANT = "input", "parameter", "constant"
-LEAVES = (INPUT, PARAMETER, CONSTANT)
+LEAVES = ("input", "parameter", "constant")
+INPUT, PARAMETER, CONSTANT = range(len(LEAVES))
+"""Codes of leaves in the column of ops. Ops follow, in the order of the op table."""
 
 NONE = -1
-"""Marks a missing operand."""
+"""Marks a missing operand, and a row without a number."""
+
+
+def names() -> tuple[str, ...]:
+    """Code -> name of a leaf or an op."""
+    return (*LEAVES, *OPS)
+
+
+def codes() -> dict[str, int]:
+    """Name of a leaf or an op -> its code."""
+    return {name: code for code, name in enumerate(names())}
 
 
 @dataclass(frozen=True)
 class Tape:
     """Rows as columns, in canonical order: depth-first post-order from the loss, then rows that only outputs need."""
 
-    ops: list[str]
-    left: list[int]
-    right: list[int]
-    numbers: dict[int, Number]
-    """Row -> index of an input or parameter, value of a constant, or constant of an op that takes one."""
+    ops: Union[bytes, bytearray]
+    """Row -> code."""
+    left: array[int]
+    """Row -> its left operand, or NONE; 32-bit integers, as in the next two columns."""
+    right: array[int]
+    index: array[int]
+    """Row -> index of an input or parameter, or the position in `constants` of a constant or of an op's constant; NONE
+    for other rows."""
+    constants: Sequence[Number]
+    """The numbers as the program gave them, so that the exponent 2 stays an int."""
     loss: int
     outputs: tuple[int, ...]
     inputs: int
@@ -41,12 +62,55 @@ class Tape:
     def __len__(self) -> int:
         return len(self.ops)
 
+    def number(self, row: int) -> Optional[Number]:
+        """Index of an input or parameter, value of a constant, or constant of an op that takes one; None for others."""
+        index = self.index[row]
+        if index == NONE:
+            return None
+        return index if self.ops[row] in (INPUT, PARAMETER) else self.constants[index]
+
+    def rows_of(self, code: int) -> Iterator[int]:
+        """All rows with this code, in order."""
+        row = self.ops.find(code)
+        while row >= 0:
+            yield row
+            row = self.ops.find(code, row + 1)
+
     def lines(self) -> Iterator[str]:
         """The text form, as in golden files and `zoomgrad show`."""
+        name = names()
         for row, (op, left, right) in enumerate(zip(self.ops, self.left, self.right)):
             operands = [f"%{operand}" for operand in (left, right) if operand != NONE]
-            number = [repr(self.numbers[row])] if row in self.numbers else []
-            yield f"%{row} = {' '.join([op, *operands, *number])}"
+            number = self.number(row)
+            yield f"%{row} = {' '.join([name[op], *operands, *([] if number is None else [repr(number)])])}"
         yield f"loss %{self.loss}"
         if self.outputs:
             yield f"outputs {' '.join(f'%{row}' for row in self.outputs)}"
+
+
+Row = tuple[str, int, int, Optional[Number]]
+"""Name of a leaf or an op, both operands, and the number."""
+
+
+def from_rows(rows: Iterable[Row], *, loss: int, outputs: Sequence[int], inputs: int, parameters: int) -> Tape:
+    """Make a tape of rows.
+
+    Raises KeyError for an unknown name, OverflowError for an integer that 32 bits can't hold, and TypeError for an
+    index that is not an integer.
+    """
+    code = codes()
+    ops = bytearray()
+    constants: list[Number] = []
+    left, right, index = array("i"), array("i"), array("i")
+    for name, a, b, number in rows:
+        ops.append(code[name])
+        left.append(a)
+        right.append(b)
+        if number is None:
+            index.append(NONE)
+        elif code[name] in (INPUT, PARAMETER):
+            index.append(number)  # type: ignore[arg-type]
+        else:
+            index.append(len(constants))
+            constants.append(number)
+    return Tape(ops, left, right, index, constants, loss, tuple(outputs), inputs, parameters)

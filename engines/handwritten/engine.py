@@ -123,7 +123,9 @@ class HandwrittenEngine:
             phases=clock.phases,
             sizes=clock.sizes,
         )
-        return CompiledTrainer(program, workload)
+        trainer = CompiledTrainer(program, workload)
+        clock.stop()
+        return trainer
 
     def __repr__(self) -> str:
         return f"<engine {self.name}>"

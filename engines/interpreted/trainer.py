@@ -118,8 +118,8 @@ class ReplayingTrainer(ScalarTrainer):
     STAGES = ("forward", "backward", "update")
 
     def __init__(self, nn: Networks, workload: Workload) -> None:
-        super().__init__(nn, workload)
         start = perf_counter()
+        super().__init__(nn, workload)
         self._inputs = [self.Value(x) for x in workload.row(0)]
         try:
             self._outputs = workload.outputs(self._model, self._inputs)

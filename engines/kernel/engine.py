@@ -25,20 +25,36 @@ PHASES = ("trace", "lower", "generate", "compile", "load")
 
 
 class Clock:
-    """Seconds by phase, 0 for phases that an engine does not have, and the sizes of the results."""
+    """Seconds by phase, 0 for phases that an engine lacks, and the sizes of the results.
+
+    Every moment from the start of the first phase until `stop` belongs to one phase, so the phases add up to that time.
+    """
 
     def __init__(self) -> None:
         self.phases = dict.fromkeys(PHASES, 0.0)
         self.sizes: dict[str, float] = {}
+        self._phase: Optional[str] = None
+        self._since = 0.0
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Add the block's time to that phase."""
-        start = perf_counter()
-        try:
-            yield
-        finally:
-            self.phases[name] += perf_counter() - start
+        """Start that phase, or continue it. It lasts until the next one starts, so it includes what follows the block.
+
+        When the block ends, `phases` includes it.
+        """
+        self._turn_to(name)
+        yield
+        self._turn_to(name)
+
+    def stop(self) -> None:
+        """End the last phase."""
+        self._turn_to(None)
+
+    def _turn_to(self, name: Optional[str]) -> None:
+        now = perf_counter()
+        if self._phase in self.phases:  # it is not if an engine has cleared the phases
+            self.phases[self._phase] += now - self._since
+        self._phase, self._since = name, now
 
 
 class Collector:
@@ -113,8 +129,14 @@ class CompiledEngine(ValueEngine):
         outputs: Values whose data each forward pass returns. Raises the errors of `linearize`, BrokenTape for a
         constant that is not finite, Unavailable if the compiler is missing, and BuildFailed if it fails.
         """
+        clock = Clock()
         with COLLECTOR.paused():
-            return self._compile(Clock(), loss, inputs, parameters, outputs, None)
+            with clock.phase("lower"):
+                tape = self.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
+            program = self._compile(clock, tape, [v.data for v in inputs], [v.data for v in parameters], None)
+            del tape
+        clock.stop()
+        return program
 
     def tape(self, loss: Any, *, inputs: Sequence[Any], parameters: Sequence[Any], outputs: Sequence[Any] = ()) -> Tape:
         """The tape after all passes, as it is compiled."""
@@ -123,38 +145,46 @@ class CompiledEngine(ValueEngine):
     def prepare(self, workload: Workload, *, objects: Optional[Path] = None) -> CompiledTrainer:
         clock = Clock()
         with COLLECTOR.paused():
-            with clock.phase("trace"):
-                try:
-                    model = workload.model(self.nn)
-                    inputs = [self.Value(x) for x in workload.row(0)]
-                    outputs = workload.outputs(model, inputs)
-                    loss = workload.loss(model, inputs, outputs)
-                    parameters = model.parameters()
-                except DOMAIN_ERRORS as error:
-                    tell_domain_error(0, error)
-                    raise
-            program = self._compile(clock, loss, inputs, parameters, outputs, objects)
-        return CompiledTrainer(program, workload)
+            # No name for the tape here: it is freed when `_compile` returns, while the clock still runs.
+            program = self._compile(clock, *self._record(clock, workload), objects)
+            trainer = CompiledTrainer(program, workload)
+        clock.stop()
+        return trainer
 
-    def _compile(
-        self,
-        clock: Clock,
-        loss: Any,
-        inputs: Sequence[Any],
-        parameters: Sequence[Any],
-        outputs: Sequence[Any],
-        objects: Optional[Path],
-    ) -> Program:
+    def _record(self, clock: Clock, workload: Workload) -> tuple[Tape, list[float], list[float]]:
+        """The tape of the workload's first step, and the numbers of its inputs and parameters."""
+        with clock.phase("trace"):
+            try:
+                model = workload.model(self.nn)
+                inputs = [self.Value(x) for x in workload.row(0)]
+                outputs = workload.outputs(model, inputs)
+                loss = workload.loss(model, inputs, outputs)
+                parameters = model.parameters()
+            except DOMAIN_ERRORS as error:
+                tell_domain_error(0, error)
+                raise
         with clock.phase("lower"):
             tape = self.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
+            numbers = [v.data for v in inputs], [v.data for v in parameters]
+        with clock.phase("trace"):
+            # The graph is much larger than the tape, so free it before the next stages need memory.
+            del model, inputs, outputs, loss, parameters
+        return (tape, *numbers)
+
+    def _compile(
+        self, clock: Clock, tape: Tape, inputs: list[float], parameters: list[float], objects: Optional[Path]
+    ) -> Program:
+        """Turn the tape into a program that starts with these numbers."""
+        with clock.phase("lower"):
             code = self.lower(tape)
-        clock.sizes.update(self.sizes(code), tape_rows=len(tape))
+            clock.sizes.update(self.sizes(code), tape_rows=len(tape))
         kernel = self.build(code, clock, objects)
-        return Program(
-            kernel,
-            inputs=[v.data for v in inputs],
-            parameters=[v.data for v in parameters],
-            outputs=len(outputs),
-            phases=clock.phases,
-            sizes=clock.sizes,
-        )
+        with clock.phase("load"):
+            return Program(
+                kernel,
+                inputs=inputs,
+                parameters=parameters,
+                outputs=len(tape.outputs),
+                phases=clock.phases,
+                sizes=clock.sizes,
+            )

@@ -44,7 +44,7 @@ class Graph(NamedTuple):
         for row in range(len(tape) - 1, -1, -1):
             if needed[row]:
                 needed[tape.left[row]] = needed[tape.right[row]] = 1
-        read = {tape.numbers[row] for row, op in enumerate(tape.ops) if op == INPUT and needed[row]}
+        read = {tape.index[row] for row in tape.rows_of(INPUT) if needed[row]}
         return len(read) if read and max(read) == len(read) - 1 else tape.inputs
 
 

@@ -14,8 +14,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
+from operator import itemgetter
 
-from engines.graph.expr import INFIX, C
+from engines.graph.expr import INFIX, C, calls
+from engines.graph.ops import OPS
 from engines.kernel.c_text import BUFFERS, PIECE, PRIVATE_PIECE, Source, libm, unit
 from engines.kernel.c_tree import Call, Comment, Declarations, Define, Function, Include, Item, Return, Statement, Text
 from engines.straight.lower import ACCUMULATE, NUMBER, Code
@@ -109,8 +111,9 @@ def _own_storage(storage: Storage, workspace: int) -> list[str]:
 
 def _functions(code: Code) -> list[tuple[str, int]]:
     """The libm functions that the code calls, each with its number of arguments."""
-    called = {instruction[0] for instruction in code.instructions} - _NO_FUNCTION
-    return sorted({(i[0], len(i) - 1) for i in code.instructions if i[0] in called}) if called else []
+    called = set(map(itemgetter(0), code.instructions)) - _NO_FUNCTION
+    arity = {name: count for op in OPS.values() for expr in op.exprs for name, count in calls(expr)}
+    return sorted((name, arity[name]) for name in called)
 
 
 _NO_FUNCTION = {*INFIX, "where", NUMBER, ACCUMULATE}

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from engines.graph.expr import Apply, Expr, Leaf
 from engines.graph.ops import OPS
-from engines.graph.tape import Tape
+from engines.graph.tape import LEAVES, Tape
 from engines.straight.lower import ACCUMULATE, Code
 from engines.straight.published import WITHOUT_GRADIENT
 
@@ -56,13 +56,15 @@ def fusable_as_published(tape: Tape) -> Fusable:
     It stores the value of every row in a global array, so it can save only products within a statement.
     """
     forward, backward = [0, 0], [0, 0]
-    is_product = [op in OPS and _is_product(OPS[op].forward) for op in tape.ops]
-    for row, (name, *operands) in enumerate(zip(tape.ops, tape.left, tape.right)):
-        if name not in OPS:
+    of_code = (*[None] * len(LEAVES), *OPS.values())
+    is_product = [op is not None and _is_product(op.forward) for op in map(of_code.__getitem__, tape.ops)]
+    for row, (code, *operands) in enumerate(zip(tape.ops, tape.left, tape.right)):
+        op = of_code[code]
+        if op is None:
             continue
         products = {leaf for leaf, operand in zip("ab", operands) if operand >= 0 and is_product[operand]}
-        _count(OPS[name].forward, products, forward)
-        for operand, adjoint in zip(operands, OPS[name].contributions if row <= tape.loss else ()):
+        _count(op.forward, products, forward)
+        for operand, adjoint in zip(operands, op.contributions if row <= tape.loss else ()):
             if tape.ops[operand] not in WITHOUT_GRADIENT:
                 _count(adjoint, products, backward)
                 if _is_product(adjoint):  # `grad[operand] +=` it

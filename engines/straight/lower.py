@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Optional
 
-from engines.graph.expr import LEAVES, Apply, Expr, G, K, Leaf, Literal
+from engines.graph import expr as exprs
+from engines.graph.expr import Apply, Expr, G, K, Leaf, Literal
 from engines.graph.ops import OPS
-from engines.graph.tape import CONSTANT, INPUT, PARAMETER, Tape
+from engines.graph.tape import CONSTANT, INPUT, LEAVES, PARAMETER, Tape, names
 
 NUMBER = "number"
 ACCUMULATE = "accumulate"
@@ -55,7 +56,7 @@ def lower(tape: Tape) -> Code:
     return _Lowering(tape).lower()
 
 
-_G = LEAVES.index(G)
+_G = exprs.LEAVES.index(G)
 
 _IS_PARAMETER = 2
 
@@ -85,11 +86,12 @@ class _Lowering:
 
     def _forward(self) -> None:
         tape, instructions, reads, values = self.tape, self.instructions, self.reads, self.values
-        numbers, differentiable, inputs = tape.numbers, self.differentiable, tape.inputs
+        index, differentiable, inputs = tape.index, self.differentiable, tape.inputs
         # Fast path: nearly all rows are sums and products of two operands, which need no walk over an expression.
-        plain = {op.name: pair[0] for op in OPS.values() if (pair := _pair(op.forward)) and pair[1:] == (0, 1)}
+        pairs = [_pair(op.forward) for op in OPS.values()]
+        plain = [*[None] * len(LEAVES), *(pair[0] if pair and pair[1:] == (0, 1) else None for pair in pairs)]
         for row, (op, left, right) in enumerate(zip(tape.ops, tape.left, tape.right)):
-            primitive = plain.get(op)
+            primitive = plain[op]
             if primitive is not None:
                 a, b = values[left], values[right]
                 reads[a] += 1
@@ -100,57 +102,60 @@ class _Lowering:
                 if differentiable[left] or differentiable[right]:
                     differentiable[row] = 1
             elif op == PARAMETER:
-                values.append(inputs + numbers[row])  # type: ignore[arg-type]
+                values.append(inputs + index[row])
                 differentiable[row] = _IS_PARAMETER
             elif op == INPUT:
-                values.append(numbers[row])  # type: ignore[arg-type]
+                values.append(index[row])
             elif op == CONSTANT:
-                values.append(self._append(NUMBER, float(numbers[row])))
+                values.append(self._append(NUMBER, float(tape.constants[index[row]])))
             else:
                 second = values[right] if right >= 0 else None
-                values.append(self._emit(OPS[op].forward, (values[left], second, numbers.get(row)), 0))
+                leaves = (values[left], second, tape.number(row))
+                values.append(self._emit(OPS[names()[op]].forward, leaves, 0))
                 differentiable[row] = bool(differentiable[left] or differentiable[right])
 
     def _backward(self) -> None:
         """Walk the rows in reverse. Each contributes to its left operand's gradient first, then to the right one's."""
         tape, instructions, reads, values = self.tape, self.instructions, self.reads, self.values
-        ops, lefts, rights, numbers, differentiable = tape.ops, tape.left, tape.right, tape.numbers, self.differentiable
+        ops, columns, index, differentiable = tape.ops, (tape.left, tape.right), tape.index, self.differentiable
+        lefts, rights = columns
         gradients: list[Optional[int]] = [None] * len(tape)  # of rows other than parameters
-        plans = {op.name: [(_position(c), _pair(c), c) for c in op.contributions] for op in OPS.values()}
+        plans: list[list[tuple[Any, ...]]] = [[] for _ in LEAVES]
+        for op in OPS.values():
+            plans.append([(column, _position(c) == _G, _pair(c), c) for column, c in zip(columns, op.contributions)])
         backward = len(reads)
         seed = self._append(NUMBER, 1.0)
         if ops[tape.loss] == PARAMETER:
-            self._append(ACCUMULATE, numbers[tape.loss], seed)
+            self._append(ACCUMULATE, index[tape.loss], seed)
         else:
             gradients[tape.loss] = seed
         for row in range(tape.loss, -1, -1):
             gradient = gradients[row]
             if gradient is None:
                 continue
-            left, right = lefts[row], rights[row]
-            leaves: Optional[tuple[Any, ...]] = None
-            for operand, (position, pair, expr) in zip((left, right), plans[ops[row]]):
+            for column, passes_on, pair, expr in plans[ops[row]]:
+                operand = column[row]
                 wanted = differentiable[operand]
                 if not wanted:
                     continue
-                if position == _G:  # a sum passes on its gradient unchanged
+                if passes_on:  # a sum passes on its gradient unchanged
                     value = gradient
                 else:
-                    if leaves is None:
-                        second = values[right] if right >= 0 else None
-                        leaves = (values[left], second, numbers.get(row), values[row], gradient)
+                    # A missing right operand is never read.
+                    leaves: tuple[Any, ...] = (values[lefts[row]], values[rights[row]], None, values[row], gradient)
                     if pair is not None:
-                        a, b = leaves[pair[1]], leaves[pair[2]]
+                        primitive, a, b = pair
+                        a, b = leaves[a], leaves[b]
                         reads[a] += 1 if a >= backward else KEPT
                         reads[b] += 1 if b >= backward else KEPT
                         value = len(reads)
-                        instructions.append((pair[0], a, b))
+                        instructions.append((primitive, a, b))
                         reads.append(0)
                     else:
-                        value = self._emit(expr, leaves, backward)
+                        value = self._emit(expr, (*leaves[:2], tape.number(row), *leaves[3:]), backward)
                 if wanted == _IS_PARAMETER:
                     reads[value] += 1
-                    instructions.append((ACCUMULATE, numbers[operand], value))
+                    instructions.append((ACCUMULATE, index[operand], value))
                     reads.append(0)
                     continue
                 earlier = gradients[operand]
@@ -179,7 +184,7 @@ class _Lowering:
             for operand in operands:
                 self.reads[operand] += 1 if operand >= backward else KEPT
             return self._append(expr.primitive, *operands)
-        value: int = leaves[LEAVES.index(expr)]
+        value: int = leaves[exprs.LEAVES.index(expr)]
         return value
 
 
@@ -194,8 +199,8 @@ def _constant(expr: Expr, k: Any) -> Any:
 
 
 def _position(expr: Expr) -> Optional[int]:
-    """The index of a leaf in LEAVES; None for the number K and for other expressions."""
-    return LEAVES.index(expr) if isinstance(expr, Leaf) and expr != K else None
+    """The index of a leaf in `expr.LEAVES`; None for the number K and for other expressions."""
+    return exprs.LEAVES.index(expr) if isinstance(expr, Leaf) and expr != K else None
 
 
 def _pair(expr: Expr) -> Optional[tuple[str, int, int]]:

@@ -116,6 +116,8 @@ class _Writer:
         instructions, reads, shape, language = self.code.instructions, self.code.reads, self.shape, self.language
         limit, longest = shape.piece or len(instructions), shape.expression
         leaves, first, texts, fetch = self.leaves, len(self.leaves), self.texts, self.fetch
+        names = [leaf[0] for leaf in leaves]
+        known = texts.get
         apply, accumulate, infixes = language.spelling.apply, language.accumulate, INFIX
         pieces: list[Piece] = []
         lines: list[str] = []
@@ -129,22 +131,30 @@ class _Writer:
                 texts.clear()
             kind = instruction[0]
             if kind == ACCUMULATE:
-                a = instruction[2]
-                text, _, size = leaves[a] if a < first else texts.get(a) or fetch(a)
-                lines.append(accumulate % (instruction[1], text))
+                _, index, a = instruction
+                text, _, size = leaves[a] if a < first else known(a) or fetch(a)
+                lines.append(accumulate % (index, text))
                 filled += size + 1
                 continue
             infix = infixes.get(kind)
             if infix is not None:  # most of a graph; the same text as `apply`, in a third of the time
                 symbol, binds = infix
                 _, a, b = instruction
-                left, left_binds, left_size = leaves[a] if a < first else texts.get(a) or fetch(a)
-                right, right_binds, right_size = leaves[b] if b < first else texts.get(b) or fetch(b)
-                if left_binds < binds:
-                    left = f"({left})"
-                if right_binds <= binds:
-                    right = f"({right})"
-                size = left_size + right_size + 1
+                size = 1
+                if a < first:
+                    left = names[a]
+                else:
+                    left, its_binds, its_size = known(a) or fetch(a)
+                    size += its_size
+                    if its_binds < binds:
+                        left = f"({left})"
+                if b < first:
+                    right = names[b]
+                else:
+                    right, its_binds, its_size = known(b) or fetch(b)
+                    size += its_size
+                    if its_binds <= binds:
+                        right = f"({right})"
                 text = f"{left} {symbol} {right}"
             elif kind == NUMBER:
                 texts[value] = (*number(instruction[1]), 0)

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 
 from engines.graph.expr import ATOM_PRECEDENCE, C, Expr, calls, number
 from engines.graph.ops import OPS
-from engines.graph.tape import CONSTANT, INPUT, PARAMETER, Tape
+from engines.graph.tape import CONSTANT, INPUT, LEAVES, PARAMETER, Tape, names
 from engines.kernel.c_text import Source, libm, unit
 from engines.kernel.c_tree import Comment, Declarations, Define, Function, Include, Item, Text
 
@@ -34,7 +34,8 @@ def published_source(tape: Tape, *, private: bool = False) -> Source:
     """
     local = "static " if private else ""
     inputs, parameters = _rows_of(tape, INPUT, tape.inputs), _rows_of(tape, PARAMETER, tape.parameters)
-    functions = sorted({call for op in set(tape.ops) & OPS.keys() for expr in _exprs(op) for call in calls(expr)})
+    used = {names()[code] for code in set(tape.ops)} & OPS.keys()
+    functions = sorted({call for op in used for expr in OPS[op].exprs for call in calls(expr)})
     size = max(len(tape), *(row + 1 for row in parameters), 1)
     items: list[Item] = [
         Comment(TITLE),
@@ -68,10 +69,10 @@ def _set_input(rows: list[int], size: int) -> list[str]:
 
 def _forward(tape: Tape) -> Iterator[str]:
     """One assignment for each node, including constants. Inputs and parameters are set elsewhere."""
-    assignments = {op.name: f"data[{{out}}] = {_spelled(op.forward)};" for op in OPS.values()}
+    assignments = [f"data[{{out}}] = {_spelled(op.forward)};" for op in OPS.values()]
     for row, (op, left, right) in enumerate(zip(tape.ops, tape.left, tape.right)):
-        if op in assignments:
-            yield assignments[op].format(a=left, b=right, out=row, k=_constant(tape, row))
+        if op >= len(LEAVES):
+            yield assignments[op - len(LEAVES)].format(a=left, b=right, out=row, k=_constant(tape, row))
         elif op == CONSTANT:
             yield f"data[{row}] = {_constant(tape, row)};"
 
@@ -79,18 +80,17 @@ def _forward(tape: Tape) -> Iterator[str]:
 def _backward(tape: Tape) -> Iterator[str]:
     """Zero the gradients of all nodes, then one sum for each adjoint, in the reference's order."""
     ops = tape.ops
-    sums = {
-        op.name: [f"grad[{{{name}}}] += {_spelled(expr)};" for name, expr in zip("ab", op.contributions)]
-        for op in OPS.values()
-    }
-    yield from (f"grad[{row}] = 0.0;" for row in range(tape.loss) if ops[row] in OPS)
+    sums: list[list[str]] = [[] for _ in LEAVES]
+    for op in OPS.values():
+        sums.append([f"grad[{{{name}}}] += {_spelled(expr)};" for name, expr in zip("ab", op.contributions)])
+    yield from (f"grad[{row}] = 0.0;" for row in range(tape.loss) if ops[row] >= len(LEAVES))
     if ops[tape.loss] not in WITHOUT_GRADIENT:
         # A parameter's gradient is a sum over a batch, even if the parameter is itself the loss.
         yield f"grad[{tape.loss}] {'+=' if ops[tape.loss] == PARAMETER else '='} 1.0;"
     # Only outputs need rows beyond the loss.
     for row in range(tape.loss, -1, -1):
         operands = (tape.left[row], tape.right[row])
-        for operand, line in zip(operands, sums.get(ops[row], ())):
+        for operand, line in zip(operands, sums[ops[row]]):
             if ops[operand] not in WITHOUT_GRADIENT:
                 yield line.format(a=operands[0], b=operands[1], out=row, k=_constant(tape, row))
 
@@ -116,21 +116,18 @@ def _spelled(expr: Expr) -> str:
     return C.spell(expr, _LEAVES)[0]
 
 
-def _exprs(op: str) -> tuple[Expr, ...]:
-    return (OPS[op].forward, *OPS[op].contributions)
-
-
 def _constant(tape: Tape, row: int) -> str:
-    return number(tape.numbers[row])[0] if row in tape.numbers else ""
+    constant = tape.number(row)
+    return "" if constant is None else number(constant)[0]
 
 
 def _function(local: str, name: str, lines: list[str], *parameters: str) -> Function:
     return Function(f"{local}void", f"published_{name}", parameters, [Text(lines)])
 
 
-def _rows_of(tape: Tape, kind: str, count: int) -> list[int]:
+def _rows_of(tape: Tape, kind: int, count: int) -> list[int]:
     """The row of each leaf of a kind. Leaves that the graph does not use get rows after the tape's."""
-    there = {tape.numbers[row]: row for row, op in enumerate(tape.ops) if op == kind}
+    there = {tape.index[row]: row for row in tape.rows_of(kind)}
     absent = iter(range(len(tape), len(tape) + count))
     return [there[index] if index in there else next(absent) for index in range(count)]
 

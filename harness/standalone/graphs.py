@@ -12,7 +12,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from engines.graph.tape import CONSTANT, INPUT, NONE, PARAMETER, Tape
+from engines.graph.tape import CONSTANT, INPUT, LEAVES, NONE, PARAMETER, Tape, from_rows
 from engines.kernel.c_engine import CEngine
 from engines.standalone.graph import Graph, Unfit, module_name
 from harness import stages
@@ -89,22 +89,25 @@ def _checked(origin: str, content: bytes) -> tuple[Tape, tuple[float, ...]]:
     rows, numbers = len(found.ops), dict(found.numbers)
     if len(found.left) != rows or len(found.right) != rows or not all(0 <= row < rows for row in numbers):
         raise _broken(origin, "rows are missing")
-    leaves = [(op, numbers.get(row)) for row, op in enumerate(found.ops) if op in (INPUT, PARAMETER)]
+    leaves = [(op, numbers.get(row)) for row, op in enumerate(found.ops) if op in (LEAVES[INPUT], LEAVES[PARAMETER])]
     if len(set(leaves)) != len(leaves) or not all(type(index) is int for _, index in leaves):
         raise _broken(origin, "a leaf has two rows, or none")
     for row, op in enumerate(found.ops):
-        if op == CONSTANT and row in numbers:
+        if op == LEAVES[CONSTANT] and row in numbers:
             numbers[row] = float(numbers[row])
-    tape = Tape(
-        found.ops,
-        found.left,
-        found.right,
-        numbers,
-        found.loss,
-        tuple(found.outputs),
-        found.inputs,
-        len(found.parameters),
-    )
+    rows_of_tape = zip(found.ops, found.left, found.right, map(numbers.get, range(rows)), strict=True)
+    try:
+        tape = from_rows(
+            rows_of_tape,
+            loss=found.loss,
+            outputs=found.outputs,
+            inputs=found.inputs,
+            parameters=len(found.parameters),
+        )
+    except KeyError as unknown:
+        raise _broken(origin, f"there is no op {unknown}") from None
+    except OverflowError:
+        raise _broken(origin, "an index is too large") from None
     return tape, tuple(found.parameters)
 
 

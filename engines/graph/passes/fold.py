@@ -3,76 +3,97 @@
 from __future__ import annotations
 
 import math
+from array import array
 from dataclasses import replace
 from itertools import compress, count
 from typing import Optional
 
 from engines.api import Number
 from engines.graph.ops import OPS
-from engines.graph.tape import CONSTANT, NONE, Tape
+from engines.graph.tape import CONSTANT, LEAVES, NONE, Tape, names
 
 
 def fold(tape: Tape) -> Tape:
     """Fold constants. A row that raises or is not finite stays, so that the step that reaches it fails."""
-    ops, numbers = tape.ops, tape.numbers
-    if CONSTANT not in ops:
+    if CONSTANT not in tape.ops:
         return tape
-    known: dict[int, Number] = {row: number for row, number in numbers.items() if ops[row] == CONSTANT}
-    # A constant on the left is rare, so a fast search usually finds that there is nothing to do.
-    if not any(known.keys() >= _operands(tape, row) for row in compress(count(), map(known.__contains__, tape.left))):
+    first = _first(tape)
+    if first is None:
         return tape
-    folded = False
-    for row in range(len(tape)):
-        if row not in known and tape.left[row] != NONE and known.keys() >= _operands(tape, row):
-            value = _compute(tape, row, known)
+    folded: dict[int, float] = {}
+    is_known = _is_constant(tape)
+    for row in range(first, len(tape)):
+        if is_known[tape.left[row]] and is_known[tape.right[row]] and tape.ops[row] >= len(LEAVES):
+            value = _compute(tape, row, folded)
             if value is not None:
-                known[row] = value
-                folded = True
-    return _keep(tape, known) if folded else tape
+                folded[row] = value
+                is_known[row] = 1
+    return _keep(tape, folded) if folded else tape
 
 
-def _operands(tape: Tape, row: int) -> set[int]:
-    return {tape.left[row], tape.right[row]} - {NONE}
+def _is_constant(tape: Tape) -> bytearray:
+    """Row -> 1 for a constant, else 0. The last byte is for NONE, which keeps no row from being computed."""
+    return bytearray(tape.ops.translate(bytes(code == CONSTANT for code in range(256)))) + b"\1"
 
 
-def _compute(tape: Tape, row: int, known: dict[int, Number]) -> Optional[float]:
+def _first(tape: Tape) -> Optional[int]:
+    """The first row whose operands are constants."""
+    constants = set(tape.rows_of(CONSTANT))
+    # A constant on the left is rare, so the fastest search usually finds that there is nothing to do.
+    if constants.isdisjoint(tape.left):
+        return None
+    is_known = _is_constant(tape)
+    on_the_left = compress(count(), map(constants.__contains__, tape.left))
+    return next((row for row in on_the_left if is_known[tape.right[row]]), None)
+
+
+def _compute(tape: Tape, row: int, folded: dict[int, float]) -> Optional[float]:
     """The row's value; None if it can't be computed or is not finite."""
-    op, left, right = tape.ops[row], tape.left[row], tape.right[row]
+
+    def value_of(operand: int) -> Optional[Number]:
+        if operand == NONE:
+            return None
+        return folded[operand] if operand in folded else tape.number(operand)
+
+    op = OPS[names()[tape.ops[row]]]
     try:
-        value = OPS[op].compute(known[left], known.get(right), tape.numbers.get(row))
+        value = op.compute(value_of(tape.left[row]), value_of(tape.right[row]), tape.number(row))
     except (ArithmeticError, ValueError):
         return None
     return value if math.isfinite(value) else None
 
 
-def _keep(tape: Tape, known: dict[int, Number]) -> Tape:
-    """The tape with known rows as constants, without the rows that only they read."""
+def _keep(tape: Tape, folded: dict[int, float]) -> Tape:
+    """The tape with folded rows as constants, without the rows that only they read."""
     live = bytearray(len(tape) + 1)
     for root in (tape.loss, *tape.outputs):
         live[root] = 1
     for row in range(len(tape) - 1, -1, -1):
-        if live[row] and row not in known:
+        if live[row] and row not in folded:
             live[tape.left[row]] = live[tape.right[row]] = 1
-    ops: list[str] = []
-    left: list[int] = []
-    right: list[int] = []
-    numbers: dict[int, Number] = {}
+    ops, constants = bytearray(), list(tape.constants)
+    left, right, index = array("i"), array("i"), array("i")
     new = [NONE] * (len(tape) + 1)  # the last entry is for NONE
-    for row in range(len(tape)):
-        if not live[row]:
-            continue
+    for row in compress(range(len(tape)), live):
         new[row] = len(ops)
-        if row in known or row in tape.numbers:
-            numbers[len(ops)] = known[row] if row in known else tape.numbers[row]
-        ops.append(CONSTANT if row in known else tape.ops[row])
-        left.append(NONE if row in known else new[tape.left[row]])
-        right.append(NONE if row in known else new[tape.right[row]])
+        if row in folded:
+            ops.append(CONSTANT)
+            left.append(NONE)
+            right.append(NONE)
+            index.append(len(constants))
+            constants.append(folded[row])
+        else:
+            ops.append(tape.ops[row])
+            left.append(new[tape.left[row]])
+            right.append(new[tape.right[row]])
+            index.append(tape.index[row])
     return replace(
         tape,
         ops=ops,
         left=left,
         right=right,
-        numbers=numbers,
+        index=index,
+        constants=constants,
         loss=new[tape.loss],
         outputs=tuple(new[row] for row in tape.outputs),
     )

@@ -35,63 +35,87 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engines.rerolled.recover.sums import COMPUTED, CONSTANT, SINK, Sums, is_cheap, jump_pointers
+from engines.rerolled.recover.sums import (
+    COMPUTED,
+    CONSTANT,
+    SINK,
+    Sums,
+    is_cheap,
+    jump_pointers,
+    read_once,
+    seen_again,
+    starts_of,
+)
 
 
 def chain(found: Sums) -> Sums:
     """Apply rule 1 and rule 2, and remove added zeros and sums that nothing reads."""
     import numpy as np
 
-    owner, template, slots = found.owner, found.template, found.slots
-    nodes = found.nodes
-    uses = np.bincount(slots.ravel() + 1, minlength=nodes + 1)[1:]
-    uses[[found.loss, *found.outputs]] += 1
-    once = np.append((found.kind >= COMPUTED) & (uses == 1), False)  # the last entry is for NONE
-    first_term = np.ones(len(owner), bool)
-    first_term[1:] = owner[1:] != owner[:-1]
-    passes_on = (template == 0) & once[slots[:, 0]]
+    nodes, template = found.nodes, found.template
+    operand = np.ascontiguousarray(found.slots[:, 0])
+    once = read_once(found)
+    once[:-1] &= found.kind >= COMPUTED
+    first_term = np.zeros(len(operand), bool)
+    first_term[starts_of(found.owner)] = True
+    passes_on = (template == 0) & once.take(operand)
     """Term -> whether it is an inner sum."""
 
     # Rule 1. head: node -> the sum that its terms end up in.
     head = np.arange(nodes, dtype=np.int32)
     # A sink starts from its target's value, and adding another sum's terms to that one by one would change the bits.
-    spliced = passes_on & first_term & (found.kind[owner] != SINK)
-    head[slots[spliced, 0]] = owner[spliced]
-    head = jump_pointers(head, slots[spliced, 0])
-    kept = ~spliced
-    owner, template, slots, passes_on = head[owner[kept]], template[kept], slots[kept], passes_on[kept]
-    # Numbers ascend along a chain, so a stable sort by head keeps the terms in order.
-    order = np.argsort(owner, kind="stable")
-    owner, template, slots, passes_on = owner[order], template[order], slots[order], passes_on[order]
+    spliced = passes_on & first_term
+    spliced[spliced] = found.kind[found.owner[spliced]] != SINK
+    inner = operand[spliced]
+    head[inner] = found.owner[spliced]
+    head = jump_pointers(head, inner)
+    terms = np.flatnonzero(~spliced)
+    owner = head.take(found.owner[terms])
 
-    # Rule 2.
-    cheap = np.array([is_cheap(expr) for expr in found.templates])
-    count = np.bincount(owner, minlength=nodes)
-    first = np.cumsum(count) - count
-    operand = slots[:, 0].copy()
-    given = passes_on & (count[operand] == 1)
-    given[given] = cheap[template[first[operand[given]]]]
-    source = first[operand[given]]
-    template[given], slots[given] = template[source], slots[source]
+    # Rule 2. terms: term -> the term that replaces it, or itself.
+    only = np.empty(nodes, np.int32)
+    only[owner] = terms
+    """Node -> its last term."""
+    _, is_long = seen_again([owner], nodes)
+    """Node -> whether it has several terms."""
+    given = np.flatnonzero(passes_on[terms])
+    inner = operand[terms[given]]
+    is_single = ~is_long[inner]
+    given, inner = given[is_single], inner[is_single]
+    source = only[inner]
+    cheap = np.array([is_cheap(expr) for expr in found.templates])[template[source]]
+    terms[given[cheap]] = source[cheap]
     dropped = np.zeros(nodes, bool)
-    dropped[operand[given]] = True
-    kept = ~dropped[owner]
+    dropped[inner[cheap]] = True
+    kept = ~dropped.take(owner)
     # Python's `sum()` starts from 0. Adding that changes only the sign of a zero, which engines may choose.
-    zero = np.append((found.kind == CONSTANT) & (found.number == 0.0), False)
-    kept &= ~((template == 0) & zero[slots[:, 0]] & (count[owner] > 1))
-    return _without_unused(replace(found, owner=owner[kept], template=template[kept], slots=slots[kept]))
+    constants = np.flatnonzero(found.kind == CONSTANT)
+    zero = np.zeros(nodes + 1, bool)  # the last entry is for NONE
+    zero[constants[found.number[constants] == 0.0]] = True
+    if zero.any():
+        zeros = np.flatnonzero(zero.take(operand.take(terms)))
+        zeros = zeros[(template[terms[zeros]] == 0) & is_long[owner[zeros]]]
+        kept[zeros] = False
+    terms, owner = terms[kept], owner[kept]
+    # Numbers ascend along a chain, so a stable sort by head keeps the terms in order.
+    if (owner[1:] < owner[:-1]).any():
+        order = np.argsort(owner, kind="stable")
+        terms, owner = terms[order], owner[order]
+    chained = replace(found, owner=owner, template=template[terms], slots=found.slots.take(terms, axis=0))
+    return _without_unused(chained)
 
 
 def _without_unused(found: Sums) -> Sums:
     """Drop sums that nothing reads, such as gradients that no parameter needs, until each sum is read."""
     import numpy as np
 
+    is_sink = found.kind == SINK
     while True:
-        used = np.zeros(found.nodes + 1, bool)  # the last entry is for NONE
-        used[found.slots.ravel()] = True
+        used = np.append(is_sink, False)  # the last entry is for NONE
+        for column in found.slots.T:
+            used[column] = True
         used[[found.loss, *found.outputs]] = True
-        used[:-1] |= found.kind == SINK
-        kept = used[found.owner]
+        kept = used.take(found.owner)
         if kept.all():
             return found
         found = replace(found, owner=found.owner[kept], template=found.template[kept], slots=found.slots[kept])

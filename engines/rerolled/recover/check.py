@@ -54,7 +54,7 @@ def check_sums(found: Sums) -> Sums:
     def term(at: int) -> str:
         return f"term {at} of %{owner[at]}"
 
-    if len({len(owner), len(template), len(slots)}) > 1 or len({nodes, len(found.number), len(found.mirrors)}) > 1:
+    if len({len(owner), len(template), len(slots)}) > 1 or nodes != len(found.mirrors):
         raise BrokenLoops("the columns of terms, or those of nodes, differ in length")
     _refuse((owner < 0) | (owner >= nodes), lambda at: f"{term(at)}: there are {nodes} nodes")
     _refuse(np.diff(owner) < 0, lambda at: f"{term(at + 1)} comes after one of %{owner[at]}")
@@ -88,6 +88,9 @@ def check_sums(found: Sums) -> Sums:
     several = np.bincount(mirrors + 1, minlength=nodes + 1)[1:] > 1
     _refuse(several, lambda node: f"%{node} has several gradients")
 
+    numbered = len(found.number)
+    _refuse(kind[numbered:] <= CONSTANT, lambda at: f"%{numbered + at} is a leaf without a number")
+    kind = kind[:numbered]
     limits = np.array([found.inputs, found.parameters])[np.minimum(kind, PARAMETER)]
     strange = (kind <= PARAMETER) & ~((found.number >= 0) & (found.number < limits))
     _refuse(strange, lambda node: f"{found.name(node)}: there are only {limits[node]}")

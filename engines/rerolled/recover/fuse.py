@@ -30,7 +30,19 @@ from dataclasses import replace
 from typing import Optional
 
 from engines.graph.expr import Expr, Leaf
-from engines.rerolled.recover.sums import COMPUTED, NONE, SLOTS, Sums, is_cheap, leaves, size, substitute
+from engines.rerolled.recover.sums import (
+    COMPUTED,
+    NONE,
+    SLOTS,
+    Sums,
+    distinct,
+    is_cheap,
+    leaves,
+    read_once,
+    size,
+    starts_of,
+    substitute,
+)
 
 LARGEST = 4
 """Limit on the number of primitives in an expression."""
@@ -47,40 +59,56 @@ def fuse(found: Sums) -> Sums:
     import numpy as np
 
     template, slots = found.template.copy(), found.slots.copy()
-    count = np.append(np.bincount(found.owner, minlength=found.nodes), 0)  # the last entry is for NONE
-    first = np.append(np.cumsum(count[:-1]) - count[:-1], 0)
-    uses = np.bincount(slots.ravel() + 1, minlength=found.nodes + 1)[1:]
-    uses[[found.loss, *found.outputs]] += 1
-    fusible = np.append((found.kind >= COMPUTED) & (uses == 1), False) & (count == 1)
+    starts = starts_of(found.owner)
+    single = starts[np.diff(starts, append=len(found.owner)) == 1]
+    first = np.zeros(found.nodes + 1, np.int32)  # the last entry is for NONE
+    first[found.owner[single]] = single
+    fusible = np.zeros(found.nodes + 1, bool)
+    fusible[found.owner[single]] = True
     """Node -> whether it is a sum of one term, read once and not yet fused."""
+    fusible &= read_once(found)
+    fusible[:-1] &= found.kind >= COMPUTED
+    has_fusible = np.zeros(len(template), bool)
+    for column in slots.T:
+        has_fusible |= fusible.take(column)
+    outer = np.flatnonzero(has_fusible & (template != 0))
+    """The terms that may inline a sum."""
+    fused = np.zeros(found.nodes, bool)
     templates = dict(zip(found.templates, range(len(found.templates))))
     for _ in range(ROUNDS):
         fusing = False
         for slot in range(len(SLOTS)):
-            at = np.flatnonzero(fusible[slots[:, slot]] & (template != 0))
+            at = outer[fusible[slots[outer, slot]]]
             # The inner term must be complete, with no sum left to inline into it.
             inner = first[slots[at, slot]]
             at = at[~fusible[slots[inner]].any(axis=1)]
             inner = first[slots[at, slot]]
-            pairs, which = np.unique(np.stack([template[at], template[inner]]), axis=1, return_inverse=True)
-            for index, (outer_number, inner_number) in enumerate(pairs.T.tolist()):
-                fused = _fused(list(templates)[outer_number], list(templates)[inner_number], slot)
-                if fused is None:
+            pairs, which = distinct(template[at], template[inner])
+            numbers = zip(template[at[pairs]].tolist(), template[inner[pairs]].tolist())
+            for index, (outer_number, inner_number) in enumerate(numbers):
+                result = _fused(list(templates)[outer_number], list(templates)[inner_number], slot)
+                if result is None:
                     continue
-                expr, sources = fused
+                expr, sources = result
                 fusing = True
-                terms = at[which.reshape(-1) == index]
+                terms = at[which == index]
                 operands = np.concatenate([slots[terms], slots[first[slots[terms, slot]]]], axis=1)
                 fusible[slots[terms, slot]] = False
-                count[slots[terms, slot]] = 0
+                fused[slots[terms, slot]] = True
                 template[terms] = templates.setdefault(expr, len(templates))
                 slots[terms] = NONE
                 slots[terms, : len(sources)] = operands[:, sources]
         if not fusing:
             break
-    kept = count[found.owner] > 0
+    if not fused.any():
+        return found
+    kept = np.flatnonzero(~fused.take(found.owner))
     return replace(
-        found, templates=list(templates), owner=found.owner[kept], template=template[kept], slots=slots[kept]
+        found,
+        templates=list(templates),
+        owner=found.owner[kept],
+        template=template[kept],
+        slots=slots.take(kept, axis=0),
     )
 
 

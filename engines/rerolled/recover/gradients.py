@@ -47,7 +47,6 @@ the gradient of row 16, because all of these rows are operands of additions.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
@@ -56,7 +55,19 @@ from engines.graph.expr import A, Apply, B, Expr, G, K, Leaf, Literal
 from engines.graph.ops import OPS, Op
 from engines.graph.tape import Tape
 from engines.rerolled.recover import sums
-from engines.rerolled.recover.sums import IDENTITY, NONE, SLOTS, Sums, is_cheap, jump_pointers, leaves, substitute
+from engines.rerolled.recover.sums import (
+    IDENTITY,
+    NONE,
+    SLOTS,
+    Sums,
+    count_of,
+    distinct,
+    is_cheap,
+    jump_pointers,
+    leaves,
+    stable_order,
+    substitute,
+)
 
 if TYPE_CHECKING:
     from engines.rerolled.recover.sums import Ints
@@ -86,6 +97,18 @@ class _Contributions(NamedTuple):
     targets: Ints
     """Contribution -> the row whose gradient receives it. Constants and inputs have no gradient."""
 
+    @property
+    def expr(self) -> Expr:
+        return self.kind.op.contributions[self.position]
+
+
+class _Terms(NamedTuple):
+    """Terms as in Sums."""
+
+    owner: Ints
+    template: Ints
+    slots: Ints
+
 
 class _Builder:
     """Builds the arrays of Sums.
@@ -102,18 +125,18 @@ class _Builder:
         self.rows = rows = len(tape)
         self.one = rows
         """The node of the constant 1.0."""
-        self.gradient = np.arange(2 * rows, rows, -1, dtype=np.int32)
-        """Row -> node of its gradient."""
         self.nodes = 2 * rows + 1
         """The number of nodes. Coefficients are added later."""
-        codes = {name: code for code, name in enumerate((*tapes.LEAVES, *OPS))}
-        self.code = np.frombuffer(bytes(map(codes.__getitem__, tape.ops)), np.uint8)
-        left, right = (np.frombuffer(array("i", column), np.int32) for column in (tape.left, tape.right))
+        self.code = np.frombuffer(tape.ops, np.uint8)
+        left, right, index = (np.frombuffer(column, np.int32) for column in (tape.left, tape.right, tape.index))
         self.operands = (left, right)
         self.number = np.zeros(rows + 1)
-        self.number[np.frombuffer(array("i", tape.numbers), np.int32)] = array("d", tape.numbers.values())
+        is_leaf = self.code <= sums.PARAMETER
+        self.number[:-1][is_leaf] = index[is_leaf]
+        numbered = np.flatnonzero((index != NONE) & ~is_leaf)
+        self.number[numbered] = np.array(tape.constants, np.float64)[index[numbered]]
         self.number[self.one] = 1.0
-        self.kinds = list(self._kinds(codes))
+        self.kinds = list(self._kinds())
         self.value = self._value_numbers()
         """Row -> the first row that computes the same value."""
         self.templates: dict[Expr, int] = {IDENTITY: 0}
@@ -121,14 +144,14 @@ class _Builder:
         self.coefficients: list[tuple[int, Ints]] = []
         """Template and slots of each batch of coefficients, in the order of their nodes."""
 
-    def _kinds(self, codes: dict[str, int]) -> Iterator[_Rows]:
-        np = self.np
+    def _kinds(self) -> Iterator[_Rows]:
+        np, codes = self.np, tapes.codes()
         for name, op in OPS.items():
             rows = np.flatnonzero(self.code == codes[name]).astype(np.int32)
             if not op.takes_constant:
                 yield _Rows(op, None, rows)
                 continue
-            for k in np.unique(self.number[rows]).tolist():
+            for k in sorted(set(self.number[rows].tolist())):
                 yield _Rows(op, k, rows[self.number[rows] == k])
 
     def _value_numbers(self) -> Ints:
@@ -137,7 +160,7 @@ class _Builder:
         value = np.arange(self.rows + 1, dtype=np.int32)
         constants = np.flatnonzero(self.code == sums.CONSTANT)
         if len(constants):
-            value[constants] = _first_with_key(np, constants, self.number[constants].view(np.int64))
+            value[constants] = _first_with_key(constants, self.number[constants].view(np.int64))
         is_constant = np.append(self.code == sums.CONSTANT, True)  # the last entry is for NONE
         left, right = self.operands
         # Skip rows with two operands that vary: duplicates are rare there, and the search is slow.
@@ -147,30 +170,46 @@ class _Builder:
             changed = False
             for rows in filter(len, shared):
                 key = value[left[rows]].astype(np.int64) * (self.rows + 1) + value[right[rows]]
-                first = _first_with_key(np, rows, key)
+                first = _first_with_key(rows, key)
                 changed = changed or bool((value[rows] != first).any())
                 value[rows] = first
         values: Ints = value[:-1]
         return values
 
     def build(self) -> Sums:
-        np = self.np
-        owners, templates, slots = zip(self._forward(), self._backward(), self._coefficient_terms())
-        number = np.zeros(self.nodes)
-        number[: self.rows + 1] = self.number
+        np, rows = self.np, self.rows
+        count = self._forward_count()
+        contributions, gradient_count, node = self._without_aliases()
+        forward = int(count.sum())
+        size = forward + int(gradient_count.sum())
+        # Each array is made once and filled in place, with room for all coefficients, because new memory is slow.
+        room = size + sum(len(one.consumers) for one in contributions if _costly_coefficient(one.expr) is not None)
+        terms = _Terms(np.empty(room, np.int32), np.zeros(room, np.int16), np.empty((room, len(SLOTS)), np.int32))
+        terms.owner[:forward] = _owners(0, count)
+        terms.owner[forward:size] = _owners(rows + 1, gradient_count[::-1])
+        terms.slots[:size] = NONE
+        self._forward(terms, count)
+        self._backward(terms, forward, contributions, gradient_count, node)
+        for number, slots in self.coefficients:
+            first, size = size, size + len(slots)
+            terms.template[first:size] = number
+            terms.slots[first:size] = slots
+        terms.owner[size - (self.nodes - 2 * rows - 1) : size] = np.arange(2 * rows + 1, self.nodes)
+        terms = _Terms(*(column[:size] for column in terms))
         kind = np.full(self.nodes, sums.GRADIENT, np.int8)
-        kind[: self.rows] = np.minimum(self.code, sums.VALUE)
+        np.minimum(self.code, sums.VALUE, out=kind[:rows], casting="unsafe")
         kind[self.one] = sums.CONSTANT
-        kind[self.gradient[self.code == sums.PARAMETER]] = sums.SINK
+        gradients = slice(rows + 1, 2 * rows + 1)
+        kind[gradients][self.code[::-1] == sums.PARAMETER] = sums.SINK
         mirrors = np.full(self.nodes, NONE, np.int32)
-        mirrors[self.gradient] = np.arange(self.rows)
+        mirrors[gradients] = np.arange(rows - 1, -1, -1, dtype=np.int32)
         return Sums(
             templates=list(self.templates),
-            owner=np.concatenate(owners),
-            template=np.concatenate(templates),
-            slots=np.concatenate(slots),
+            owner=terms.owner,
+            template=terms.template,
+            slots=terms.slots,
             kind=kind,
-            number=number,
+            number=self.number,
             mirrors=mirrors,
             loss=int(self.value[self.tape.loss]),
             outputs=tuple(int(self.value[output]) for output in self.tape.outputs),
@@ -178,74 +217,108 @@ class _Builder:
             parameters=self.tape.parameters,
         )
 
-    def _forward(self) -> tuple[Ints, Ints, Ints]:
-        """Owner, template and slots of the values' terms. An addition has two terms, any other op has one."""
+    def _gradient(self, row: Any) -> Any:
+        """The node of the row's gradient. row: a number or an array."""
+        return 2 * self.rows - row
+
+    def _forward_count(self) -> Ints:
+        """Row -> the number of its terms. An addition has two terms, any other op has one."""
+        np = self.np
+        by_code = np.array([0] * len(tapes.LEAVES) + [2 if op.forward == _ADDITION else 1 for op in OPS.values()])
+        count: Ints = by_code.astype(np.int8)[self.code]
+        count[self.value != np.arange(self.rows, dtype=np.int32)] = 0
+        return count
+
+    def _forward(self, terms: _Terms, count: Ints) -> None:
+        """Fill in the values' terms. count: row -> the number of its terms."""
         np, value = self.np, self.value
-        count = np.zeros(self.rows + 1, np.int32)
-        for op, _, rows in self.kinds:
-            count[rows + 1] = 2 if op.forward == _ADDITION else 1
-        count[1:][value != np.arange(self.rows)] = 0
         start = np.cumsum(count, dtype=np.int32)
-        owner = np.repeat(np.arange(self.rows, dtype=np.int32), count[1:])
-        template = np.zeros(len(owner), np.int16)
-        slots = _no_slots(np, len(owner))
+        start -= count
         left, right = self.operands
         for op, k, rows in self.kinds:
-            rows = rows[value[rows] == rows]
+            rows = rows[count[rows] > 0]
             at = start[rows]
             if op.forward == _ADDITION:
-                slots[at, 0] = value[left[rows]]
-                slots[at + 1, 0] = value[right[rows]]
+                terms.slots[at, 0] = value[left[rows]]
+                terms.slots[at + 1, 0] = value[right[rows]]
             else:
-                number, operands = self._template(op.forward, k)
-                template[at] = number
-                slots[at] = self._slots(operands, rows)
-        return owner, template, slots
+                terms.template[at], operands = self._template(op.forward, k)
+                self._fill(terms.slots, at, operands, rows, self._gradient(rows))
 
-    def _backward(self) -> tuple[Ints, Ints, Ints]:
-        """Owner, template and slots of the gradients' terms, in the reference's order."""
+    def _backward(
+        self, terms: _Terms, first: int, contributions: Sequence[_Contributions], count: Ints, node: Ints
+    ) -> None:
+        """Fill in the gradients' terms, in the reference's order.
+
+        first: the first of these terms. The rest is as in `_without_aliases`.
+        """
+        rows, loss = self.rows, self.tape.loss
+        # Gradients are numbered from the last row to the first, and so are their terms.
+        start = self.np.cumsum(count[::-1], dtype=self.np.int32)
+        start -= count[::-1]
+        start += first
+        places = self._places(contributions, count, start)
+        if self.code[loss] == sums.PARAMETER:
+            terms.slots[start[rows - 1 - loss], 0] = self.one
+        for one, at in zip(contributions, places):
+            kind, expr, consumers = one.kind, one.expr, one.consumers
+            gradients = node[self._gradient(consumers)]
+            coefficient = _costly_coefficient(expr)
+            if coefficient is None or not len(consumers):
+                terms.template[at], operands = self._template(expr, kind.constant)
+                self._fill(terms.slots, at, operands, consumers, gradients)
+            else:
+                terms.template[at], _ = self._template(_PRODUCT, None)
+                terms.slots[at, 0] = self._coefficients(coefficient, kind.constant, consumers)
+                terms.slots[at, 1] = gradients
+
+    def _without_aliases(self) -> tuple[list[_Contributions], Ints, Ints]:
+        """Resolve aliases.
+
+        Returns the contributions that are terms; row -> the number of its gradient's terms; and node -> the node that
+        it is an alias of, or itself.
+        """
         np, rows, loss = self.np, self.rows, self.tape.loss
         contributions = list(self._contributions())
-        count = np.zeros(rows, np.int32)
-        for one in contributions:
-            count += np.bincount(one.targets, minlength=rows)
-        node = np.arange(self.nodes, dtype=np.int32)
-        node[self.gradient[loss]] = self.one
-        aliases = [self.gradient[[loss]]]
-        template, slots, keys, owners = (
-            [np.zeros(0, np.int16)],
-            [_no_slots(np, 0)],
-            [np.zeros(0, np.int64)],
-            [aliases[0][:0]],
-        )
-        for (op, k, _), position, consumers, targets in contributions:
-            expr = op.contributions[position]
-            if expr == G:
-                # The only contribution is one consumer's gradient, unchanged.
-                alias = (count[targets] == 1) & (self.code[targets] != sums.PARAMETER)
-                node[self.gradient[targets[alias]]] = self.gradient[consumers[alias]]
-                aliases.append(self.gradient[targets[alias]])
-                consumers, targets = consumers[~alias], targets[~alias]
-            number, taken = self._contribution(expr, k, consumers)
-            template.append(np.full(len(consumers), number, np.int16))
-            slots.append(taken)
-            owners.append(self.gradient[targets])
-            # Order within each gradient: last consumer first; for one consumer, left operand first.
-            keys.append(((rows - targets.astype(np.int64)) * rows + (rows - consumers)) * 2 + position)
+        count = count_of((one.targets for one in contributions), rows)
+        node = np.arange(2 * rows + 1, dtype=np.int32)
+        node[self._gradient(loss)] = self.one
+        aliases = [np.array([self._gradient(loss)], np.int32)]
+        for number, one in enumerate(contributions):
+            if one.expr != G:
+                continue
+            consumers, targets = one.consumers, one.targets
+            # The only contribution is one consumer's gradient, unchanged.
+            is_alias = (count[targets] == 1) & (self.code[targets] != sums.PARAMETER)
+            alias = self._gradient(targets[is_alias])
+            node[alias] = self._gradient(consumers[is_alias])
+            aliases.append(alias)
+            count[targets[is_alias]] = 0
+            contributions[number] = one._replace(consumers=consumers[~is_alias], targets=targets[~is_alias])
         if self.code[loss] == sums.PARAMETER:
-            template.append(np.zeros(1, np.int16))
-            slots.append(np.array([[self.one, NONE, NONE]], np.int32))
-            owners.append(self.gradient[[loss]])
-            keys.append(np.zeros(1, np.int64))
-        node = jump_pointers(node, np.concatenate(aliases))
-        node = np.append(node, np.arange(len(node), self.nodes, dtype=np.int32))  # coefficients from the loop above
-        order = np.argsort(np.concatenate(keys))
-        taken = np.concatenate(slots)[order]
-        return (
-            np.concatenate(owners)[order],
-            np.concatenate(template)[order],
-            np.where(taken == NONE, NONE, node[taken]),
-        )
+            count[loss] = 1  # no row up to the loss reads it, so this is its only term
+        return contributions, count, jump_pointers(node, np.concatenate(aliases))
+
+    def _places(self, contributions: Sequence[_Contributions], count: Ints, start: Ints) -> list[Ints]:
+        """For each batch of contributions, their places among all terms.
+
+        count: row -> the number of its gradient's terms. start: row, counted from the last one -> its first term. The
+        order within a gradient is: last consumer first; for one consumer, left operand first.
+        """
+        np, rows = self.np, self.rows
+        places = [start[rows - 1 - one.targets].astype(np.int64) for one in contributions]
+        # A single term needs no order.
+        several = [np.flatnonzero(count[one.targets] > 1) for one in contributions]
+        targets = np.concatenate([one.targets[at] for one, at in zip(contributions, several)])
+        keys = [2 * (rows - one.consumers[at]) + one.position for one, at in zip(contributions, several)]
+        order = stable_order(np.concatenate(keys), 2 * rows + 2)
+        order = order[stable_order(rows - 1 - targets[order], rows)]
+        # These terms are all terms of gradients with several, so their places in ascending order are known.
+        place = np.empty(len(order), np.int64)
+        place[order] = start[0] + np.flatnonzero(np.repeat(count[::-1] > 1, count[::-1]))
+        for found, at in zip(places, several):
+            found[at], place = place[: len(at)], place[len(at) :]
+        return places
 
     def _contributions(self) -> Iterator[_Contributions]:
         wanted = (self.code >= sums.COMPUTED) | (self.code == sums.PARAMETER)
@@ -256,36 +329,17 @@ class _Builder:
                 kept = wanted[targets]
                 yield _Contributions(kind, position, rows[kept], targets[kept])
 
-    def _contribution(self, expr: Expr, k: Optional[float], consumers: Ints) -> tuple[int, Ints]:
-        """Template and slots of these rows' contributions, before aliases are resolved."""
-        coefficient = _costly_coefficient(expr)
-        if coefficient is None or not len(consumers):
-            number, operands = self._template(expr, k)
-            return number, self._slots(operands, consumers)
-        number, _ = self._template(_PRODUCT, None)
-        slots = _no_slots(self.np, len(consumers))
-        slots[:, 0] = self._coefficients(coefficient, k, consumers)
-        slots[:, 1] = self.gradient[consumers]
-        return number, slots
-
     def _coefficients(self, expr: Expr, k: Optional[float], consumers: Ints) -> Ints:
         """Add the nodes of a coefficient for these rows, one for each set of operands, and return them."""
         np = self.np
         number, operands = self._template(expr, k)
-        slots = self._slots(operands, consumers)
-        distinct, inverse = np.unique(slots, axis=0, return_inverse=True)
-        self.coefficients.append((number, distinct))
-        first, self.nodes = self.nodes, self.nodes + len(distinct)
-        nodes: Ints = first + inverse.reshape(-1)
+        slots = _no_slots(np, len(consumers))
+        self._fill(slots, slice(None), operands, consumers, self._gradient(consumers))
+        at, tuples = distinct(*slots.T)
+        self.coefficients.append((number, slots[at]))
+        first, self.nodes = self.nodes, self.nodes + len(at)
+        nodes: Ints = first + tuples
         return nodes
-
-    def _coefficient_terms(self) -> tuple[Ints, Ints, Ints]:
-        """Owner, template and slots of the coefficients' terms. Each has one term."""
-        np = self.np
-        counts = [len(slots) for _, slots in self.coefficients]
-        owner = np.arange(self.nodes - sum(counts), self.nodes, dtype=np.int32)
-        template = np.repeat(np.array([number for number, _ in self.coefficients], np.int16), counts)
-        return owner, template, np.concatenate([_no_slots(np, 0), *(slots for _, slots in self.coefficients)])
 
     def _template(self, expr: Expr, k: Optional[float]) -> tuple[int, Sequence[Leaf]]:
         """The number of the expression's template, which has slots for leaves, and the leaf that fills each slot."""
@@ -296,17 +350,14 @@ class _Builder:
         template = _folded(substitute(expr, leaf_to))
         return self.templates.setdefault(template, len(self.templates)), operands
 
-    def _slots(self, operands: Sequence[Leaf], rows: Ints) -> Ints:
-        """The nodes that fill the slots in these rows, before aliases are resolved. G is the row's gradient."""
-        np, value = self.np, self.value
-        slots = _no_slots(np, len(rows))
+    def _fill(self, slots: Ints, at: Any, operands: Sequence[Leaf], rows: Ints, gradients: Ints) -> None:
+        """Fill slots of the terms `at` with the nodes that these rows' operands are. gradients: those of the rows."""
         for slot, leaf in enumerate(operands):
             if leaf == G:
-                slots[:, slot] = self.gradient[rows]
+                slots[at, slot] = gradients
             else:
                 of = {"a": self.operands[0], "b": self.operands[1]}.get(leaf.name)
-                slots[:, slot] = value[rows if of is None else of[rows]]
-        return slots
+                slots[at, slot] = self.value[rows if of is None else of[rows]]
 
 
 _ADDITION = A + B
@@ -318,10 +369,18 @@ def _no_slots(np: Any, count: int) -> Ints:
     return slots
 
 
-def _first_with_key(np: Any, rows: Ints, key: Ints) -> Ints:
+def _owners(first: int, count: Ints) -> Ints:
+    """The owner of each term, for nodes from `first` on with these numbers of terms."""
+    import numpy as np
+
+    owners: Ints = np.repeat(np.arange(first, first + len(count), dtype=np.int32), count)
+    return owners
+
+
+def _first_with_key(rows: Ints, key: Ints) -> Ints:
     """For each row, the first row with the same key. Rows ascend."""
-    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    found: Ints = rows[first[inverse]]
+    first, tuples = distinct(key)
+    found: Ints = rows[first[tuples]]
     return found
 
 

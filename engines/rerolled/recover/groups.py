@@ -40,7 +40,17 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engines.rerolled.recover.nest import nests
-from engines.rerolled.recover.sums import COMPUTED, CONSTANT, PARAMETER, SINK, SLOTS, VALUE, Sums
+from engines.rerolled.recover.sums import (
+    COMPUTED,
+    CONSTANT,
+    PARAMETER,
+    SINK,
+    SLOTS,
+    VALUE,
+    Sums,
+    stable_order,
+    starts_of,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,55 +84,100 @@ def group(found: Sums) -> list[Group]:
     """Group all sums, in an order in which the groups can run."""
     import numpy as np
 
-    nodes = found.nodes
-    count: Any = np.bincount(found.owner, minlength=nodes)
-    first = np.cumsum(count) - count
-    origins = np.append(np.minimum(found.kind, COMPUTED).astype(np.int64), -1)  # the last entry is for NONE
-    """Node -> a number for its origin: the kind of a leaf; above COMPUTED for a sum that is in a group."""
+    graph = _Graph(found)
+    offset = graph.offset
     # An odd, well-mixed number for each position of a term. Importing numpy.random would take 20 ms.
-    weights = _mix(np, np.arange(1, int(count.max(initial=0)) + 1, dtype=np.uint64) * np.uint64(_ODD)) | np.uint64(1)
-    rank = np.append(np.where(found.kind < CONSTANT, found.number, 0.0).astype(np.int64), 0)
-    """Node -> its position among the nodes of its origin: the index of a leaf, the lane of a sum."""
+    longest = int(graph.count.max(initial=0))
+    weights = _mix(np, np.arange(1, longest + 1, dtype=np.uint64) * np.uint64(_ODD)) | np.uint64(1)
     made: list[Group] = []
-    for phase, members in _waves(found, count):
-        for lanes in _by_shape(found, members, count, first, origins, weights):
-            if phase == Phase.FORWARD and len(lanes) > 1:
-                lanes = _most_regular_order(found, lanes, first, count, rank)
-            rank[lanes] = np.arange(len(lanes)) + (len(made) + 1) * _OFFSET
-            # Gradients of one group of values have one origin, even if they are in several groups.
-            mirrored = origins[found.mirrors[lanes]]
-            origins[lanes] = np.where(mirrored > COMPUTED, mirrored + _OFFSET, COMPUTED + 1 + len(made))
-            made.append(Group(phase, lanes, first[lanes], int(count[lanes[0]])))
+    for phase, members in _waves(found, graph):
+        for sums in _by_shape(found, members, graph, weights):
+            if phase == Phase.FORWARD and len(sums) > 1:
+                sums = _most_regular_order(found, sums, graph)
+            nodes = graph.node[sums]
+            if phase != Phase.SINK:  # which nothing reads
+                graph.lane[nodes] = np.arange(len(nodes))
+                # Gradients of one group of values have one origin, even if they are in several groups.
+                mirrored = graph.origin[found.mirrors[nodes]]
+                graph.origin[nodes] = np.where(mirrored > COMPUTED, mirrored + offset, COMPUTED + 1 + len(made))
+            made.append(Group(phase, nodes, graph.first[sums], int(graph.count[sums[0]])))
     return made
 
 
-def _waves(found: Sums, count: Ints) -> Iterator[tuple[Phase, Ints]]:
-    """The waves of the forward pass, those of the backward pass, then all sinks. Node numbers in a wave ascend."""
+class _Graph:
+    """The sums by number, in the order of their nodes, and what is known about all nodes so far."""
+
+    def __init__(self, found: Sums) -> None:
+        import numpy as np
+
+        self.first = starts_of(found.owner)
+        """Sum -> its first term."""
+        self.count = np.diff(self.first, append=len(found.owner))
+        """Sum -> the number of its terms."""
+        self.node = found.owner[self.first]
+        self.offset = found.nodes + COMPUTED + 1
+        """More than the number of a group. It separates origins of gradients from those of values."""
+        self.origin = np.append(np.minimum(found.kind, COMPUTED).astype(np.int32), np.int32(-1))
+        """Node -> a number for its origin: the kind of a leaf; above COMPUTED for a sum that is in a group. The last
+        entry is for NONE."""
+        self.lane = np.zeros(found.nodes + 1, np.int32)
+        """Node -> its position among the nodes of its origin: the index of a leaf, the lane of a sum."""
+        named = np.flatnonzero(found.kind < CONSTANT)
+        self.lane[named] = found.number[named]
+
+    def origins(self, slots: Ints, terms: Ints) -> Iterator[Ints]:
+        """For each slot that these terms fill, the origins of their operands."""
+        for column in slots.T:
+            nodes = column.take(terms)
+            if (nodes >= 0).any():
+                yield self.origin.take(nodes)
+
+    def rank(self, nodes: Ints) -> Ints:
+        """A number for each of these leaves and values, which is consecutive within an origin."""
+        import numpy as np
+
+        group = np.maximum(self.origin[nodes].astype(np.int64) - COMPUTED, 0)
+        ranks: Ints = self.lane[nodes] + group * _OFFSET
+        return ranks
+
+
+def _waves(found: Sums, graph: _Graph) -> Iterator[tuple[Phase, Ints]]:
+    """The waves of the forward pass, those of the backward pass, then all sinks. Numbers of sums in a wave ascend."""
     import numpy as np
 
-    is_sink = found.kind == SINK
-    operands = found.slots.ravel()
-    consumers = np.repeat(found.owner, found.slots.shape[1])
+    kind = found.kind[graph.node]
+    is_sink = kind == SINK
     # The graph has an edge for each operand that is a sum. Leave out sinks, which come after all other sums.
-    edges = np.flatnonzero((operands >= 0) & (found.kind[operands] >= COMPUTED) & ~is_sink[consumers])
-    operands, consumers = operands[edges], consumers[edges]
-    order = np.argsort(operands, kind="stable")
-    consumers = consumers[order]
-    end = np.cumsum(np.bincount(operands, minlength=found.nodes))
-    waiting = np.bincount(consumers, minlength=found.nodes)
-    wave = np.flatnonzero((count > 0) & (waiting == 0) & ~is_sink)
+    inner = np.flatnonzero(~is_sink)
+    number = np.full(found.nodes + 1, -1, np.int32)
+    number[graph.node[inner]] = inner
+    terms = _ranges(np, graph.first[inner], graph.first[inner] + graph.count[inner])
+    reader = np.repeat(inner, graph.count[inner])
+    operands, consumers = [], []
+    for column in found.slots.T:
+        operand = number.take(column.take(terms))
+        is_edge = operand >= 0
+        operands.append(operand[is_edge])
+        consumers.append(reader[is_edge])
+    operand, consumer = np.concatenate(operands), np.concatenate(consumers)
+    del operands, consumers, reader, terms, number
+    consumer = consumer[stable_order(operand, len(kind))]
+    end = np.cumsum(np.bincount(operand, minlength=len(kind)))
+    waiting = np.bincount(consumer, minlength=len(kind))
+    wave = inner[waiting[inner] == 0]
     waves: dict[Phase, list[Ints]] = {Phase.FORWARD: [], Phase.BACKWARD: []}
     while len(wave):
-        is_value = found.kind[wave] == VALUE
+        is_value = kind[wave] == VALUE
         for phase, members in ((Phase.FORWARD, wave[is_value]), (Phase.BACKWARD, wave[~is_value])):
             if len(members):
                 waves[phase].append(members)
-        reached = consumers[_ranges(np, np.where(wave > 0, end[wave - 1], 0), end[wave])]
+        reached = consumer[_ranges(np, np.where(wave > 0, end[wave - 1], 0), end[wave])]
         np.subtract.at(waiting, reached, 1)
-        wave = np.unique(reached[waiting[reached] == 0])
+        wave = np.sort(reached[waiting[reached] == 0])
+        wave = wave[starts_of(wave)]
     for phase, found_waves in waves.items():
         yield from ((phase, members) for members in found_waves)
-    sinks = np.flatnonzero(is_sink & (count > 0))
+    sinks = np.flatnonzero(is_sink)
     if len(sinks):
         yield Phase.SINK, sinks
 
@@ -146,11 +201,19 @@ class _Shapes(NamedTuple):
         template, *origins = self.columns
         key = template.astype(np.uint64)
         for column in origins:
-            key = _mix(np, key * _ODD + column.view(np.uint64))
-        position = np.arange(len(key)) - np.repeat(self.start, self.counts)
-        of_terms = np.add.reduceat(key * weights[position], self.start)
-        key = _mix(np, of_terms + self.counts.astype(np.uint64) * _ODD)
-        hashes: NDArray[np.uint64] = _mix(np, key + self.mirrored.view(np.uint64))
+            key *= np.uint64(_ODD)
+            key += column.astype(np.uint64)
+            key = _mix(np, key)
+        if len(key) == len(self.counts):
+            key *= weights[0]
+        else:
+            position = np.arange(len(key)) - np.repeat(self.start, self.counts)
+            key *= weights[position]
+            key = np.add.reduceat(key, self.start)
+        key += self.counts.astype(np.uint64) * np.uint64(_ODD)
+        key = _mix(np, key)
+        key += self.mirrored.astype(np.uint64)
+        hashes: NDArray[np.uint64] = _mix(np, key)
         return hashes
 
     def differ(self, other: Ints) -> Any:
@@ -181,21 +244,19 @@ class _Shapes(NamedTuple):
         )
 
 
-def _by_shape(
-    found: Sums, members: Ints, count: Ints, first: Ints, origins: Ints, weights: NDArray[np.uint64]
-) -> list[Ints]:
+def _by_shape(found: Sums, members: Ints, graph: _Graph, weights: NDArray[np.uint64]) -> list[Ints]:
     """Split a wave's members into arrays, one for each shape. Members ascend in each array, and so do first members."""
     import numpy as np
 
     if len(members) == 1:
         return [members]
-    counts = count[members]
-    terms = _ranges(np, first[members], first[members] + counts)
+    counts, first = graph.count[members], graph.first[members]
+    terms = _ranges(np, first, first + counts)
     shapes = _Shapes(
         counts,
-        origins[found.mirrors[members]],
+        graph.origin[found.mirrors[graph.node[members]]],
         np.cumsum(counts) - counts,
-        (found.template[terms], *(origins[found.slots[terms, slot]] for slot in range(found.slots.shape[1]))),
+        (found.template[terms], *graph.origins(found.slots, terms)),
     )
     order, starts = _runs(np, shapes.hashes(weights))
     leader = np.empty(len(members), np.int64)
@@ -207,13 +268,19 @@ def _by_shape(
 
 
 def _runs(np: Any, keys: Any) -> tuple[Ints, Ints]:
-    """The stable order that brings equal keys together, and the position where each key starts."""
+    """A stable order that brings equal keys together, and the position where each run of equal keys starts."""
+    # Usually there are few keys, and 16 bits tell them apart.
+    if keys.dtype == np.uint64:
+        digits = (keys >> np.uint64(48)).astype(np.uint16)
+        order = np.argsort(digits, kind="stable")
+        starts = starts_of(keys[order])
+        if len(starts) == len(starts_of(digits[order])):
+            return order, starts
     order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    return order, np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    return order, starts_of(keys[order])
 
 
-def _most_regular_order(found: Sums, lanes: Ints, first: Ints, count: Ints, rank: Ints) -> Ints:
+def _most_regular_order(found: Sums, sums: Ints, graph: _Graph) -> Ints:
     """Order the lanes so that the addresses of their operands form the fewest nests.
 
     The tape's order stays if it gives a single nest. Often it does not: depth-first numbering reaches the first row of
@@ -222,32 +289,34 @@ def _most_regular_order(found: Sums, lanes: Ints, first: Ints, count: Ints, rank
     """
     import numpy as np
 
-    last = first[lanes] + count[lanes] - 1
-    operands = rank[np.concatenate([found.slots[first[lanes]].T, found.slots[last].T])]
+    first = graph.first[sums]
+    last = first + graph.count[sums] - 1
+    operands = graph.rank(np.concatenate([found.slots[first].T, found.slots[last].T]))
     fewest = len(nests(operands))
     if fewest == 1:
-        return lanes
-    best = lanes
+        return sums
+    best = sums
     a, b = operands[len(SLOTS)], operands[len(SLOTS) + 1]
     is_parameter = found.kind[found.slots[last[0], 0]] == PARAMETER
     for keys in ((a, b), (b, a)) if is_parameter else ((b, a), (a, b)):
         order = np.lexsort(keys)
         pieces = len(nests(operands[:, order]))
         if pieces < fewest:
-            fewest, best = pieces, lanes[order]
+            fewest, best = pieces, sums[order]
     return best
 
 
 _OFFSET = 1 << 32
-"""More than the number of nodes. It separates ranks of two groups, and origins of gradients from those of values."""
+"""More than the number of nodes. It separates ranks of two groups."""
 _ODD = 0x9E3779B97F4A7C15
 """2**64 over the golden ratio, made odd: Knuth's multiplier for hashing."""
 
 
 def _mix(np: Any, key: Any) -> Any:
-    """Multiply and shift, as in SplitMix64, so that high bits reach the low ones."""
-    key = key * np.uint64(0xBF58476D1CE4E5B9)
-    return key ^ (key >> np.uint64(29))
+    """Multiply and shift, in place, as in SplitMix64, so that high bits reach the low ones."""
+    key *= np.uint64(0xBF58476D1CE4E5B9)
+    key ^= key >> np.uint64(29)
+    return key
 
 
 def _ranges(np: Any, start: Ints, stop: Ints) -> Ints:

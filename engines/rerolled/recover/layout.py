@@ -61,7 +61,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 from engines.rerolled.recover.groups import Group, Phase
 from engines.rerolled.recover.loops import Access, Area, Copy, Loop, Loops, Operand, Segment, Table
 from engines.rerolled.recover.nest import Nest, nests, strides
-from engines.rerolled.recover.sums import CONSTANT, INPUT, NONE, PARAMETER, SLOTS, Sums
+from engines.rerolled.recover.sums import CONSTANT, INPUT, NONE, PARAMETER, Sums, distinct
 
 if TYPE_CHECKING:
     from engines.rerolled.recover.sums import Ints
@@ -90,7 +90,7 @@ class _Layout:
 
         self.np = np
         self.found = found
-        self.place = np.full(found.nodes + 1, NONE, np.int64)  # the last entry is for NONE
+        self.place = np.full(found.nodes + 1, NONE, np.int32)  # the last entry is for NONE
         """Node -> its place."""
         self.end = 0
         """The place of the next block."""
@@ -165,9 +165,10 @@ class _Layout:
         """Place constants. Equal ones share a place."""
         np, found = self.np, self.found
         constants = np.flatnonzero(found.kind == CONSTANT)
-        bits, inverse = np.unique(found.number[constants].view(np.int64), return_inverse=True)
-        self.numbers = bits.view(np.float64).tolist()
-        self.place[constants] = self._block(len(bits)) + inverse.reshape(-1)
+        numbers = found.number[constants]
+        first, inverse = distinct(numbers.view(np.int64))
+        self.numbers = numbers[first].tolist()
+        self.place[constants] = self._block(len(first)) + inverse
 
     def _place_parameters(self, groups: Sequence[Group]) -> None:
         """Place parameters for the widest group that reads them: term by term, with lanes side by side and padded."""
@@ -176,9 +177,9 @@ class _Layout:
         for group in sorted(groups, key=lambda group: -len(group.nodes)):
             if group.phase == Phase.FORWARD:
                 terms = group.first + np.arange(group.terms)[:, None]
-                for slot in range(len(SLOTS)):
-                    nodes = found.slots[terms, slot]
-                    fresh = is_parameter[nodes] & (self.place[nodes] < 0)
+                for slot in range(self._slots_of(terms[:, 0])):
+                    nodes = found.slots[:, slot].take(terms)
+                    fresh = is_parameter.take(nodes) & (self.place.take(nodes) < 0)
                     if fresh.any():
                         self._place_fresh(nodes, fresh)
         unread = np.flatnonzero(is_parameter & (self.place < 0))
@@ -191,8 +192,11 @@ class _Layout:
         """
         np = self.np
         at = np.flatnonzero(fresh)
-        _, first = np.unique(nodes.reshape(-1)[at], return_index=True)
-        at = np.sort(at[first])
+        fresh_nodes = nodes.reshape(-1)[at]
+        # A parameter that is read several times is placed where it is read first.
+        first = self.place  # has a number for each node, and no place yet for these
+        first[fresh_nodes[::-1]] = at[::-1]
+        at = at[first[fresh_nodes] == at]
         term = at // nodes.shape[1]
         count = np.bincount(term, minlength=len(nodes))
         lanes = int(count.max())
@@ -208,8 +212,8 @@ class _Layout:
         """Copies of all parameters, in the order of the workspace. If the caller's order is irregular, they list it."""
         np, found = self.np, self.found
         parameters = np.flatnonzero(found.kind == PARAMETER)
-        parameters = parameters[np.argsort(self.place[parameters])]
-        places, indices = self.place[parameters], found.number[parameters].astype(np.int64)
+        parameters = parameters[_order(self.place[parameters])]
+        places, indices = self.place[parameters], found.number[parameters].astype(np.int32)
         pieces = nests(np.stack([places, indices])) if len(parameters) else []
         if len(pieces) > 2 * FEW:
             pieces = nests(places[None])
@@ -233,20 +237,26 @@ class _Layout:
         np, found = self.np, self.found
         order, targets = self._targets(group)
         terms = group.first[order] + np.arange(group.terms)[:, None]
-        slots = found.slots[terms].transpose(2, 0, 1)
+        columns = [found.slots[:, slot].take(terms) for slot in range(self._slots_of(terms[:, 0]))]
         lanes = _Lanes(
             nodes=group.nodes[order],
             targets=targets,
             template=found.template[terms[:, 0]],
-            used=slots[:, :, 0] != NONE,
-            places=np.where(slots == NONE, 0, self.place[slots]),
+            used=np.stack([nodes[:, 0] != NONE for nodes in columns]),
+            places=np.stack([np.where(nodes == NONE, 0, self.place.take(nodes)) for nodes in columns]),
         )
+        del terms, columns
         if group.terms == 1:
             yield from self._of_lanes(group.phase, lanes, np.zeros(0, bool))
             return
         changes = self._changes(lanes)
         for part in lanes.with_equal_steps(changes):
             yield from self._of_lanes(group.phase, part, changes)
+
+    def _slots_of(self, terms: Ints) -> int:
+        """The number of slots that the templates of these terms read."""
+        read = self.np.flatnonzero((self.found.slots[terms] != NONE).any(axis=0))
+        return int(read[-1]) + 1 if len(read) else 1
 
     def _changes(self, lanes: _Lanes) -> Any:
         """A mask of the terms after which a segment ends, because the next one has another template or operand area."""
@@ -317,7 +327,7 @@ class _Layout:
         if (self.place[mirrored] < 0).any():
             return np.argsort(mirrored), None
         targets = self.place[mirrored] + self.mirror
-        order = np.argsort(targets)
+        order = _order(targets)
         return order, targets[order]
 
     def _target(self, nodes: Ints, counts: tuple[int, ...], targets: Optional[Ints]) -> tuple[Access, int]:
@@ -369,8 +379,7 @@ class _Lanes(NamedTuple):
         if (steps == steps[:, :, :1]).all():
             yield self
             return
-        _, labels = np.unique(steps.reshape(-1, len(self.nodes)), axis=1, return_inverse=True)
-        pattern: Any = labels.reshape(-1)
+        _, pattern = distinct(*steps.reshape(-1, len(self.nodes)))
         if _is_irregular(int(pattern.max()) + 1, len(self.nodes)):
             yield self
             return
@@ -379,6 +388,21 @@ class _Lanes(NamedTuple):
             yield self._replace(
                 nodes=self.nodes[members], targets=self.given(members), places=self.places[:, :, members]
             )
+
+
+def _order(places: Ints) -> Ints:
+    """The order that sorts these places, which are distinct."""
+    import numpy as np
+
+    if not len(places) or (places[1:] > places[:-1]).all():
+        return np.arange(len(places))
+    first, last = int(places.min()), int(places.max())
+    if last - first > 8 * len(places):
+        return np.argsort(places)
+    # Places are dense, so looking through all of them takes less time than sorting.
+    at = np.full(last - first + 1, -1, np.int32)
+    at[places - first] = np.arange(len(places))
+    return at[at >= 0]
 
 
 def _term_nests(places: Ints, changes: Any) -> tuple[list[Nest], Any]:

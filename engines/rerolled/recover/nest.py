@@ -90,7 +90,7 @@ def nests(sequences: Ints, breaks: Any = None) -> list[Nest]:
         start = stop + 1
     starts = [start for start, _ in runs]
     first = dict(zip(starts, sequences[:, starts].T.tolist()))
-    step = np.append(steps, sequences[:, :1], axis=1)[:, starts].T.tolist()  # the last position has no step
+    step = steps[:, np.minimum(starts, length - 2)].T.tolist()  # the last position has no step
     pieces = [
         Nest(start, (stop - start,), (tuple(by),)) if stop - start > 1 else Nest(start, (), ())
         for (start, stop), by in zip(runs, step)

@@ -14,6 +14,7 @@ from typing import Any
 
 import engines
 from engines.api import CyclicGraph
+from engines.graph.tape import names as names_of_codes
 from engines.kernel.engine import CompiledEngine
 from harness.worker.programs.execute import run
 
@@ -43,11 +44,13 @@ def record(engine: CompiledEngine, names: dict[str, Any]) -> dict[str, Any]:
         for name, found in (("inputs", names["inputs"]), ("parameters", parameters), ("outputs", names.get("outputs")))
     )
     tape = engine.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
+    name = names_of_codes()
+    numbers = ((row, tape.number(row)) for row in range(len(tape)))
     return {
-        "ops": tape.ops,
-        "left": tape.left,
-        "right": tape.right,
-        "numbers": [*tape.numbers.items()],
+        "ops": [name[code] for code in tape.ops],
+        "left": [*tape.left],
+        "right": [*tape.right],
+        "numbers": [(row, number) for row, number in numbers if number is not None],
         "loss": tape.loss,
         "outputs": tape.outputs,
         "inputs": tape.inputs,

@@ -175,6 +175,7 @@ BROKEN_SUMS = {
         lambda s: replace(s, number=changed(s.number, np.flatnonzero(s.kind == INPUT)[0], s.inputs)),
         r"^x6: there are only 6",
     ),
+    "a leaf has no number": (lambda s: replace(s, number=s.number[:2]), r"^%\d+ is a leaf without a number"),
     "no such parameter": (lambda s: replace(s, parameters=1), r"^p\d+: there are only 1"),
     "an infinite constant": (
         lambda s: replace(s, number=changed(s.number, np.flatnonzero(s.kind == CONSTANT)[0], np.inf)),

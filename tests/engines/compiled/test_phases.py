@@ -1,0 +1,116 @@
+"""The phases of a preparation: they add up to its wall time, and the graph is freed as part of one of them."""
+
+from __future__ import annotations
+
+import platform
+from types import SimpleNamespace
+
+import pytest
+
+from engines.kernel import engine as module
+from engines.kernel.engine import PHASES, Clock
+from harness import workloads
+from tests.engines.compiled.compiling import ONE_OF_EACH_KIND, usable
+
+
+@pytest.fixture
+def time(monkeypatch):
+    """A clock for `engines.kernel.engine`: `time.now` in seconds, which tests advance, and each reading a little."""
+    time = SimpleNamespace(now=100.0, readings=[])
+
+    def read():
+        time.now += 1.0
+        time.readings.append(time.now)
+        return time.now
+
+    monkeypatch.setattr(module, "perf_counter", read)
+    return time
+
+
+class Model:
+    """A workload's model. Parts of it take time: to make it, to name its parameters, to free it."""
+
+    def __init__(self, model, time):
+        self.model, self.time = model, time
+        time.now += 10.0
+
+    def parameters(self):
+        self.time.now += 100.0
+        return self.model.parameters()
+
+    def __del__(self):
+        self.time.now += 1000.0
+
+
+class Slow:
+    """The workload `xor`, whose rows and model take time."""
+
+    def __init__(self, time):
+        self.time, self.xor = time, workloads.load("xor")
+
+    def __getattr__(self, name):
+        return getattr(self.xor, name)
+
+    def model(self, nn):
+        return Model(self.xor.model(nn), self.time)
+
+    def outputs(self, model, inputs):
+        return self.xor.outputs(model.model, inputs)
+
+    def loss(self, model, inputs, outputs):
+        return self.xor.loss(model.model, inputs, outputs)
+
+    def columns(self):
+        self.time.now += 10_000.0
+        return self.xor.columns()
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
+def test_phases_add_up_to_the_preparation(time, name):
+    """Nothing that takes time is left out, however long it takes."""
+    engine = usable(name)
+    phases = engine.prepare(Slow(time)).phases
+    assert sum(phases.values()) == time.readings[-1] - time.readings[0]
+    assert phases["load"] > 10_000.0, "the check of the rows is part of the preparation"
+    if platform.python_implementation() == "CPython":
+        assert 1_110.0 < phases["trace"] < 2_000.0, "the graph must be freed before the next phases need memory"
+        assert time.now == time.readings[-1], "something was freed after the last phase"
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
+def test_phases_of_a_compilation_add_up(time, name):
+    """The graph is the caller's, so recording and freeing it are not part of it."""
+    engine = usable(name)
+    x, p = engine.Value(2.0), engine.Value(3.0)
+    phases = engine.compile(x * p, inputs=[x], parameters=[p]).phases
+    assert sum(phases.values()) == time.readings[-1] - time.readings[0]
+    assert phases["trace"] == 0.0
+
+
+def test_a_moment_belongs_to_one_phase(time):
+    clock = Clock()
+    time.now += 5.0
+    with clock.phase("trace"):
+        time.now += 10.0
+    time.now += 20.0  # after the block, the phase goes on
+    with clock.phase("compile"):
+        time.now += 40.0
+        assert clock.phases == {**dict.fromkeys(PHASES, 0.0), "trace": 32.0}
+    assert clock.phases["compile"] == 41.0
+    with clock.phase("trace"):
+        time.now += 80.0
+    clock.stop()
+    time.now += 160.0
+    assert clock.phases["trace"] == 32.0 + 82.0
+    assert sum(clock.phases.values()) == time.readings[-1] - time.readings[0]
+
+
+def test_a_build_that_was_kept_has_no_phases(time):
+    """An engine clears them, and the rest of the preparation adds nothing."""
+    clock = Clock()
+    with clock.phase("generate"):
+        clock.phases.clear()
+    with clock.phase("load"):
+        time.now += 1.0
+    clock.stop()
+    assert clock.phases == {}
