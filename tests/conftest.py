@@ -9,6 +9,8 @@ import pytest
 from hypothesis import settings
 
 os.environ["ZOOMGRAD_CHECK"] = "1"  # before the engines are imported; processes that tests start inherit it
+# No test depends on what the developer's caches hold. Tests of the caches set a temporary folder.
+os.environ["ZOOMGRAD_CACHE"] = "off"
 
 GOLDEN = Path(__file__).parent / "golden"
 
