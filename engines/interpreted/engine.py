@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Optional
 
-from engines.api import Workload
+from engines.api import Store, Workload
 from engines.interpreted.trainer import RebuildingTrainer, ScalarTrainer
 from engines.value_engine import ValueEngine
 
@@ -19,5 +18,5 @@ class InterpretedEngine(ValueEngine):
         super().__init__(name, value, **facts)
         self._trainer = trainer
 
-    def prepare(self, workload: Workload, *, objects: Optional[Path] = None) -> ScalarTrainer:
+    def prepare(self, workload: Workload, *, objects: Optional[Store] = None) -> ScalarTrainer:
         return self._trainer(self.nn, workload)

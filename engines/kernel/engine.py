@@ -6,16 +6,16 @@ import contextlib
 import gc
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from time import perf_counter
 from typing import Any, Optional
 
-from engines.api import Workload
+from engines.api import Store, Workload
 from engines.domain import DOMAIN_ERRORS, tell_domain_error
 from engines.graph.linearize import linearize
 from engines.graph.passes import optimize
 from engines.graph.tape import Tape
 from engines.graph.value import Value
+from engines.kernel import object_cache
 from engines.kernel.program import Kernel, Program
 from engines.kernel.trainer import CompiledTrainer
 from engines.value_engine import ValueEngine
@@ -89,8 +89,8 @@ class CompiledEngine(ValueEngine):
         """The back end's output for the code, as text."""
         raise NotImplementedError
 
-    def build(self, code: Any, clock: Clock, objects: Optional[Path]) -> Kernel:
-        """Generate, compile and load, and time each. objects: a private folder that keeps slow builds."""
+    def build(self, code: Any, clock: Clock, objects: Optional[Store], batch: int = 1) -> Kernel:
+        """Generate, compile and load, and time each. batch: the first one to train with, if the kernel has variants."""
         raise NotImplementedError
 
     def compile(
@@ -107,7 +107,7 @@ class CompiledEngine(ValueEngine):
         constant that is not finite, Unavailable if the compiler is missing, and BuildFailed if it fails.
         """
         with COLLECTOR.paused():
-            return self._compile(Clock(), loss, inputs, parameters, outputs, None)
+            return self._compile(Clock(), loss, inputs, parameters, outputs, object_cache.of_user())
 
     def tape(
         self, loss: Value, *, inputs: Sequence[Value], parameters: Sequence[Value], outputs: Sequence[Value] = ()
@@ -115,7 +115,7 @@ class CompiledEngine(ValueEngine):
         """The tape after all passes, as it is compiled."""
         return optimize(linearize(loss, inputs=inputs, parameters=parameters, outputs=outputs))
 
-    def prepare(self, workload: Workload, *, objects: Optional[Path] = None) -> CompiledTrainer:
+    def prepare(self, workload: Workload, *, objects: Optional[Store] = None) -> CompiledTrainer:
         clock = Clock()
         with COLLECTOR.paused():
             with clock.phase("trace"):
@@ -128,7 +128,7 @@ class CompiledEngine(ValueEngine):
                 except DOMAIN_ERRORS as error:
                     tell_domain_error(0, error)
                     raise
-            program = self._compile(clock, loss, inputs, parameters, outputs, objects)
+            program = self._compile(clock, loss, inputs, parameters, outputs, objects, workload.batch)
         return CompiledTrainer(program, workload)
 
     def _compile(
@@ -138,13 +138,14 @@ class CompiledEngine(ValueEngine):
         inputs: Sequence[Value],
         parameters: Sequence[Value],
         outputs: Sequence[Value],
-        objects: Optional[Path],
+        objects: Optional[Store],
+        batch: int = 1,
     ) -> Program:
         with clock.phase("lower"):
             tape = self.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
             code = self.lower(tape)
         clock.sizes.update(self.sizes(code), tape_rows=len(tape))
-        kernel = self.build(code, clock, objects)
+        kernel = self.build(code, clock, objects, batch)
         return Program(
             kernel,
             inputs=[v.data for v in inputs],
