@@ -37,10 +37,14 @@ USERS_FROM_SECONDS = 0.05
 USERS_MOST_BYTES = 256 << 20
 
 
-def of_user() -> Optional[Store]:
-    """This user's cache of objects; None if it is switched off, or if there is no folder for it."""
-    folder = own_files.cache_folder("objects")
-    return Store(folder, USERS_FROM_SECONDS, USERS_MOST_BYTES) if folder else None
+def of_user(name: str = "objects", from_seconds: Optional[float] = None) -> Optional[Store]:
+    """A folder of this user's cache; None if the cache is switched off, or if there is no place for it.
+
+    from_seconds: by default USERS_FROM_SECONDS.
+    """
+    folder = own_files.cache_folder(name)
+    seconds = USERS_FROM_SECONDS if from_seconds is None else from_seconds
+    return Store(folder, seconds, USERS_MOST_BYTES) if folder else None
 
 
 def keep(built: Built, store: Store, name: str) -> None:
