@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import platform
 import re
@@ -82,6 +81,8 @@ class Memory:
         folder = own_files.cache_folder("compilers")
         if not new or folder is None:
             return
+        import json
+
         # Another process may have written meanwhile. If two write at once, one of them asks again next time.
         answers = {**{key: value for key, value in _read().items() if key not in new}, **new}
         latest = dict(list(answers.items())[-MOST_ANSWERS:])
@@ -102,6 +103,8 @@ def _read() -> dict[str, Any]:
     folder = own_files.cache_folder("compilers")
     if folder is None:
         return {}
+    import json  # here, because processes that compile nothing don't need it
+
     try:
         with own_files.opened(folder) as directory:
             found = json.loads(own_files.read(directory, FILE, MOST_BYTES))
@@ -112,7 +115,8 @@ def _read() -> dict[str, Any]:
 
 def _key(command: Sequence[str], question: str) -> str:
     """A hash of everything that an answer depends on; empty if the program's answers must not be remembered."""
-    if own_files.cache_folder("compilers") is None or sys.platform != "linux":
+    # A command with arguments starts something else, such as a Python package, which may change on its own.
+    if len(command) != 1 or own_files.cache_folder("compilers") is None or sys.platform != "linux":
         return ""
     program = Path(command[0])
     try:
@@ -127,8 +131,8 @@ def _key(command: Sequence[str], question: str) -> str:
         return ""
     file_facts = (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
     settings = [os.environ.get(name, "") for name in SURROUNDINGS]
-    parts = [list(command), target, file_facts, settings, _processor(), question]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+    parts = (tuple(command), target, file_facts, settings, _processor(), question)
+    return hashlib.sha256(repr(parts).encode(errors="replace")).hexdigest()[:32]
 
 
 _FACTS = re.compile(r"(model name|flags|Features|CPU (?:implementer|part|variant|architecture))\s*:(.*)")

@@ -156,6 +156,15 @@ def test_scripts_and_disguised_links_are_asked_every_time(add, cache, asked, tmp
     assert not cache.exists()
 
 
+def test_a_package_that_an_interpreter_runs_is_asked_every_time(cache):
+    """A new version of the package leaves the interpreter's file as it is."""
+    said = []
+    for _ in range(2):
+        command = (sys.executable, "-I", "-m", "ziglang", "cc")
+        assert MEMORY.answer(command, "version", lambda answer: True, lambda: said.append("asked") or "1.0") == "1.0"
+    assert len(said) == 2
+
+
 def test_programs_that_do_not_answer_are_still_reported(add, asked):
     add("clang", "cannot load a library", code=1)
     add("clang-14", "hello")
