@@ -56,16 +56,18 @@ class Memory:
     def answer(
         self, command: Sequence[str], question: str, is_valid: Callable[[Any], bool], ask: Callable[[], Any]
     ) -> Any:
-        """The answer, from memory or from `ask`. Only a valid one is kept; JSON must be able to hold it."""
+        """The answer, from memory or from `ask`. A valid one is kept; JSON must be able to hold it."""
         found = self.recall(command, question, is_valid)
         if found is not None:
             return found
         # Taken before asking, so that an answer is never kept for a program that was replaced meanwhile.
         key = _key(command, question)
         found = ask()
-        if key and is_valid(found):
-            with self._lock:
+        with self._lock:
+            if key and is_valid(found):
                 self._answers[key] = self._new[key] = found
+            elif key in self._answers:  # the program worked before
+                self._answers[key] = self._new[key] = None
         return found
 
     @property
@@ -85,7 +87,7 @@ class Memory:
 
         # Another process may have written meanwhile. If two write at once, one of them asks again next time.
         answers = {**{key: value for key, value in _read().items() if key not in new}, **new}
-        latest = dict(list(answers.items())[-MOST_ANSWERS:])
+        latest = dict([item for item in answers.items() if item[1] is not None][-MOST_ANSWERS:])
         with contextlib.suppress(OSError, Unavailable), own_files.opened(folder, make=True) as directory:
             own_files.write(directory, FILE, json.dumps(latest).encode())
 

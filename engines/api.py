@@ -27,8 +27,9 @@ class Store(NamedTuple):
     from_seconds: float = KEPT_FROM_SECONDS
     """Keep a build that takes longer than this."""
     most_bytes: Optional[int] = None
-    """Beyond this, remove the objects that have not been used for the longest time. None in a race, which does not
-    limit them. Limited stores are caches: that one can't be used is no reason to complain."""
+    """Beyond this, remove the objects that have not been used for the longest time. None in a race, which has no limit.
+
+    A store with a limit is a cache. A program works without it, so a full or read-only disk causes no warning."""
 
 
 class Unavailable(Exception):

@@ -29,7 +29,7 @@ class Variant(NamedTuple):
     code: Any
 
     def __str__(self) -> str:
-        return f"batches of {self.from_batch} and more: {self.name}"
+        return f"{self.name}, for batches from {self.from_batch} up"
 
 
 def variant_for(batch: int, variants: Sequence[Variant]) -> Variant:
@@ -101,12 +101,12 @@ class CEngine(CompiledEngine):
         found = self.variants(code)
         texts = []
         for variant in found:
-            title = [f"/* The kernel for {variant}. */\n"] if len(found) > 1 else []
+            title = [f"/* Variant of the kernel: {variant}. */\n"] if len(found) > 1 else []
             texts += [*title, *self.generate(variant.code).units]
         return "\n".join(texts)
 
     def generate(self, code: Any) -> Source:
-        """Generate the C in this engine's variant."""
+        """Generate the C in this engine's form."""
         raise NotImplementedError
 
     def kernel(self, tape: Tape, frozen: Optional[Sequence[float]] = None) -> Source:
@@ -114,7 +114,7 @@ class CEngine(CompiledEngine):
 
         It defines HAS_LOAD if `load(p, w)` must run before the first forward pass with new parameters. frozen: the
         parameters, for a kernel with nothing but a forward pass. It has them as constants, or it defines HAS_LOAD.
-        Raises Unavailable if this variant of C can't be frozen.
+        Raises Unavailable if this form of C can't be frozen.
         """
         raise NotImplementedError
 

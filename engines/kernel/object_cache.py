@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from time import time
@@ -28,6 +29,8 @@ LARGEST_BYTES = 1 << 30
 
 SUFFIX = ".object"
 _HASH_CHARACTERS = 64
+_OBJECT = re.compile(rf"([a-z]+-)?[0-9a-f]{{32}}{re.escape(SUFFIX)}")
+"""A file that may be removed from a cache. Anything else in its folder is not ours."""
 _DRAFT_SECONDS = 3600.0
 """A draft that is older was left behind by a process that was killed."""
 
@@ -85,7 +88,7 @@ def _shrink(directory: int, most_bytes: int) -> None:
             facts = os.stat(name, dir_fd=directory, follow_symlinks=False)
             if name.startswith(own_files.DRAFT) and facts.st_mtime < time() - _DRAFT_SECONDS:
                 os.unlink(name, dir_fd=directory)
-            elif name.endswith(SUFFIX):
+            elif _OBJECT.fullmatch(name):
                 found.append((facts.st_mtime_ns, facts.st_size, name))
     left = sum(size for _, size, _ in found)
     for _, size, name in sorted(found):

@@ -122,6 +122,7 @@ def _survey(family: str) -> _Survey:
         if answer and name not in names:
             found.setdefault(answer, Toolchain(family, command, answer))
         names.add(name)
+    MEMORY.keep()
     tools = tuple(found.values())
     # Prefer the system's TCC, which takes half the wheel's compile time.
     return _Survey(tools[:1] if family == "tcc" else tools, tuple(skipped))

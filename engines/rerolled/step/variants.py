@@ -36,7 +36,7 @@ from engines.rerolled.step.step import Step
 
 def variants(step: Step) -> list[tuple[str, int, Step]]:
     """Name, smallest batch and step of each variant. A step that takes no rows together has one."""
-    fits = {condition for condition in conditions(step.programs["turn"]) if isinstance(condition, Fit)}
+    fits = {condition for condition in conditions(step.programs.get("turn", ())) if isinstance(condition, Fit)}
     if not fits:
         return [("every batch", 1, step)]
     rows = min(fit.rows for fit in fits)

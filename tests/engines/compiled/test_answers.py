@@ -277,6 +277,18 @@ def test_the_doctor_asks_again(add, asked, monkeypatch):
     assert asked == ["gcc", "gcc"]
 
 
+def test_a_program_that_has_stopped_to_answer_is_forgotten(add, cache, asked, monkeypatch):
+    """Its file may be the same, because a library that it needs was removed."""
+    add("gcc", GCC.format("12.2.0"))
+    find("gcc")
+    forget()
+    monkeypatch.setattr(MEMORY, "is_on", False)
+    monkeypatch.setattr(toolchains, "_asked_version", lambda family, command: asking.NoAnswer("can't load a library"))
+    with pytest.raises(Unavailable):
+        find("gcc")
+    assert kept(cache) == {}
+
+
 def test_the_memory_is_bounded(add, cache, asked, monkeypatch):
     monkeypatch.setattr(answers, "MOST_ANSWERS", 2)
     for name in ("gcc", "gcc-9", "gcc-10"):

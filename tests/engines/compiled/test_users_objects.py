@@ -162,6 +162,10 @@ def test_a_full_disk_is_silent_and_leaves_nothing(folder, builds, monkeypatch):
 # --- its size --------------------------------------------------------------------------------------------------------
 
 
+A, B, C, D = (letter * 32 for letter in "abcd")
+"""Names of objects."""
+
+
 def bounded(folder, most_bytes):
     return Store(folder, 0.0, most_bytes)
 
@@ -176,37 +180,37 @@ def built(tmp_path):
 def test_objects_that_were_not_used_are_removed_first(tmp_path, built):
     folder = tmp_path / "objects"
     store = bounded(folder, 3500)
-    for age, name in ((40, "a"), (30, "b"), (20, "c")):
+    for age, name in ((40, A), (30, B), (20, C)):
         keep(built, store, name)
         then = folder.stat().st_mtime - age
         os.utime(folder / f"{name}.object", (then, then))
-    with kept(store, "a") as found:  # makes it the one that was used last
+    with kept(store, A) as found:  # makes it the one that was used last
         assert found
-    keep(built, store, "d")
-    assert [file.stem for file in objects(folder)] == ["a", "c", "d"]
+    keep(built, store, D)
+    assert [file.stem for file in objects(folder)] == [A, C, D]
 
 
 def test_a_large_object_is_not_kept(tmp_path, built):
     store = bounded(tmp_path / "objects", 3500)
-    keep(built, store, "small")
+    keep(built, store, A)
     built.path.write_bytes(bytes(4000))
-    keep(built, store, "large")
-    assert [file.stem for file in objects(store.folder)] == ["small"]
+    keep(built, store, B)
+    assert [file.stem for file in objects(store.folder)] == [A]
 
 
 def test_old_drafts_and_no_other_files_are_removed(tmp_path, built):
     store = bounded(tmp_path / "objects", 2500)
-    keep(built, store, "a")
-    for name, age in ((".draft-old", 7200), (".draft-new", 0), ("of somebody else", 7200)):
+    keep(built, store, A)
+    for name, age in ((".draft-old", 7200), (".draft-new", 0), ("others.object", 7200)):
         (store.folder / name).write_bytes(bytes(5000))
         then = store.folder.stat().st_mtime - age
         os.utime(store.folder / name, (then, then))
-    keep(built, store, "b")
+    keep(built, store, B)
     assert sorted(file.name for file in store.folder.iterdir()) == [
         ".draft-new",
-        "a.object",
-        "b.object",
-        "of somebody else",
+        f"{A}.object",
+        f"{B}.object",
+        "others.object",
     ]
 
 
@@ -222,7 +226,7 @@ from engines.kernel.building import Built
 from engines.kernel.object_cache import keep, kept
 store, file = Store(Path(sys.argv[1]), 0.0, 9000), Path(sys.argv[2])
 for turn in range(60):
-    name = str(turn % 4)
+    name = str(turn % 4) * 32
     with kept(store, name) as found:
         assert found is None or found.path.read_bytes() == file.read_bytes()
     keep(Built(file, 4000), store, name)
