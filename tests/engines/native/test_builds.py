@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+import engines
 from engines.api import Unavailable
 from engines.kernel.building import build as compiled
 from engines.kernel.toolchains import find
 from engines.native import build
+from engines.native.recorder import SWITCH
 
 ROOT = Path(__file__).parents[3]
 
