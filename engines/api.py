@@ -17,7 +17,19 @@ from engines.columns import Column
 Number = Union[int, float]
 
 KEPT_FROM_SECONDS = 10.0
-"""`Engine.prepare` keeps a build that takes longer than this, if it is given a folder for objects."""
+"""A race keeps a build that takes longer than this from one block to the next."""
+
+
+class Store(NamedTuple):
+    """A private folder for compiled objects, and which of them are kept there."""
+
+    folder: Path
+    from_seconds: float = KEPT_FROM_SECONDS
+    """Keep a build that takes longer than this."""
+    most_bytes: Optional[int] = None
+    """Beyond this, remove the objects that have not been used for the longest time. None in a race, which has no limit.
+
+    A store with a limit is a cache. A program works without it, so a full or read-only disk causes no warning."""
 
 
 class Unavailable(Exception):
@@ -170,10 +182,11 @@ class Engine(Protocol):
     def supports(self, workload: Workload) -> Optional[str]:
         """Return why it can't run that workload; None if it can."""
 
-    def prepare(self, workload: Workload, *, objects: Optional[Path] = None) -> Trainer:
+    def prepare(self, workload: Workload, *, objects: Optional[Store] = None) -> Trainer:
         """Do everything before the first step. The trainer's `phases` holds the time of each phase.
 
-        objects: a private folder. A build that took more than KEPT_FROM_SECONDS is kept there, and reused later.
+        An engine whose kernels have variants builds the one for the workload's batch.
+        objects: where to look for compiled objects, and where to keep them.
         """
 
 

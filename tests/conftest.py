@@ -1,14 +1,37 @@
 """Options and fixtures for all tests. Needs only CPython 3.9, pytest and hypothesis, as worker-safe tests do."""
 
+import atexit
+import contextlib
 import gc
 import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 os.environ["ZOOMGRAD_CHECK"] = "1"  # before the engines are imported; processes that tests start inherit it
+
+
+def _take_a_cache_of_our_own():
+    """Point the tests, and processes that they start, to an empty cache with the developer's data and nothing else."""
+    from datasets import Unavailable, mnist
+
+    if os.environ.get("ZOOMGRAD_TEST_CACHE"):  # another process of these tests has made it
+        return
+    folder = Path(tempfile.mkdtemp(prefix="zoomgrad-test-cache-"))
+    with contextlib.suppress(Unavailable, OSError):
+        data = mnist.cache_folder()
+        if data.is_dir():
+            (folder / "mnist").symlink_to(data)
+    maker = os.getpid()
+    atexit.register(lambda: os.getpid() == maker and shutil.rmtree(folder, ignore_errors=True))
+    os.environ["ZOOMGRAD_TEST_CACHE"] = os.environ["ZOOMGRAD_CACHE"] = str(folder)
+
+
+_take_a_cache_of_our_own()
 
 GOLDEN = Path(__file__).parent / "golden"
 

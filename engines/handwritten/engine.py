@@ -9,11 +9,10 @@ The result is an ordinary Kernel. Its C depends on the workload's network instea
 from __future__ import annotations
 
 import contextlib
-from pathlib import Path
 from typing import Any, Optional
 
 from engines import nn
-from engines.api import Unavailable, Workload
+from engines.api import Store, Unavailable, Workload
 from engines.handwritten.mlp_source import WIDTHS, mlp_source, workspace
 from engines.kernel import building, toolchains
 from engines.kernel.engine import Clock
@@ -96,7 +95,7 @@ class HandwrittenEngine:
             raise ValueError(f"{self.name} can't run {workload.name}: {refusal}\n  Call `supports` first.")
         return mlp_source(network, sparse=self.sparse)
 
-    def prepare(self, workload: Workload, *, objects: Optional[Path] = None) -> CompiledTrainer:
+    def prepare(self, workload: Workload, *, objects: Optional[Store] = None) -> CompiledTrainer:
         clock = Clock()
         with clock.phase("generate"):
             source = self.source(workload)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Optional
 
-from engines.api import Workload
+from engines.api import Store, Workload
 from engines.interpreted.trainer import RebuildingTrainer, ScalarTrainer
 from engines.value_engine import ValueEngine
 
@@ -20,5 +19,5 @@ class InterpretedEngine(ValueEngine):
         self.Value = value
         self._trainer = trainer
 
-    def prepare(self, workload: Workload, *, objects: Optional[Path] = None) -> ScalarTrainer:
+    def prepare(self, workload: Workload, *, objects: Optional[Store] = None) -> ScalarTrainer:
         return self._trainer(self.nn, workload)

@@ -6,18 +6,67 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Optional
+from time import perf_counter
+from typing import Any, Callable, NamedTuple, Optional
 
-from engines.api import KEPT_FROM_SECONDS
+from engines.api import Store
 from engines.graph.tape import Tape
 from engines.kernel import building, object_cache, toolchains
 from engines.kernel.c_text import Source
 from engines.kernel.engine import Clock, CompiledEngine
 from engines.kernel.library import Library, interface
-from engines.kernel.program import Kernel
+from engines.kernel.program import Buffers, Kernel, Stretch
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Variant(NamedTuple):
+    """Code of a kernel that is fast for some batches."""
+
+    name: str
+    from_batch: int
+    """The smallest of them. They end where those of the next variant begin."""
+    code: Any
+
+    def __str__(self) -> str:
+        return f"{self.name}, for batches from {self.from_batch} up"
+
+
+def variant_for(batch: int, variants: Sequence[Variant]) -> Variant:
+    """The variant to train with that batch."""
+    return next((variant for variant in reversed(variants) if variant.from_batch <= batch), variants[0])
+
+
+class Variants:
+    """A Kernel in several variants. Each is built when a batch first needs it, because a program may never need it.
+
+    All variants have the same workspace, buffers and bits. Calls other than `train` go to the one that was built first.
+    """
+
+    def __init__(
+        self, variants: Sequence[Variant], build: Callable[[Variant, Clock], Kernel], clock: Clock, batch: int
+    ) -> None:
+        """Build the variant for that batch. clock: for the time of that build."""
+        self._variants = variants
+        self._build = build
+        self._first = variant_for(batch, variants)
+        self._kernels = {self._first.name: build(self._first, clock)}
+        first = self._kernels[self._first.name]
+        self.workspace, self.set_input, self.forward = first.workspace, first.set_input, first.forward
+        self.backward, self.zero_grad, self.update = first.backward, first.zero_grad, first.update
+        self.late_seconds: dict[str, float] = {}
+        """Variant -> seconds of its build, for variants other than the first."""
+        self.late_variant = ""
+        """The variant that the last `train` ran, if it is not the first."""
+
+    def train(self, buffers: Buffers, stretch: Stretch) -> int:
+        variant = variant_for(stretch.batch, self._variants)
+        if variant.name not in self._kernels:
+            clock = Clock()
+            self._kernels[variant.name] = self._build(variant, clock)
+            self.late_seconds[variant.name] = sum(clock.phases.values())
+        self.late_variant = variant.name if variant is not self._first else ""
+        return self._kernels[variant.name].train(buffers, stretch)
 
 
 class CEngine(CompiledEngine):
@@ -49,7 +98,12 @@ class CEngine(CompiledEngine):
         raise NotImplementedError
 
     def source(self, code: Any) -> str:
-        return "\n".join(self.generate(code).units)
+        found = self.variants(code)
+        texts = []
+        for variant in found:
+            title = [f"/* Variant of the kernel: {variant}. */\n"] if len(found) > 1 else []
+            texts += [*title, *self.generate(variant.code).units]
+        return "\n".join(texts)
 
     def generate(self, code: Any) -> Source:
         """Generate the C in this engine's form."""
@@ -64,7 +118,17 @@ class CEngine(CompiledEngine):
         """
         raise NotImplementedError
 
-    def build(self, code: Any, clock: Clock, objects: Optional[Path]) -> Kernel:
+    def variants(self, code: Any) -> Sequence[Variant]:
+        """The kernel's variants in the order of their batches. The first one begins with batches of 1."""
+        return [Variant("every batch", 1, code)]
+
+    def build(self, code: Any, clock: Clock, objects: Optional[Store], batch: int = 1) -> Kernel:
+        variants = self.variants(code)
+        if len(variants) == 1:
+            return self._build(code, clock, objects)
+        return Variants(variants, lambda variant, clock: self._build(variant.code, clock, objects), clock, batch)
+
+    def _build(self, code: Any, clock: Clock, objects: Optional[Store]) -> Kernel:
         with clock.phase("generate"):
             source = self.generate(code)
         units = len(source.units)
@@ -75,23 +139,25 @@ class CEngine(CompiledEngine):
             vector_doubles=self.vector_doubles,
         )
         tool = self.toolchain()
+        # The key asks the compiler for its macros, so skip it for most programs: they compile too fast to be kept.
+        key = self._key(tool, source) if objects and os.path.lexists(objects.folder) else ""
         with contextlib.ExitStack() as stack:
-            # The key asks the compiler for its macros, so skip it for most programs: they compile too fast to be kept.
-            if objects and os.path.lexists(objects):
-                kept = stack.enter_context(object_cache.kept(objects, self._key(tool, source)))
-            else:
-                kept = None
+            start = perf_counter()
+            kept = stack.enter_context(object_cache.kept(objects, key)) if objects and key else None
             if kept:
                 clock.sizes["object_bytes"] = kept.size
                 with building.loading():
                     kernel = self.load(kept, source)
-                clock.phases.clear()  # nothing was compiled, so this block has no compile time
+                if objects and objects.most_bytes is None:
+                    clock.phases.clear()  # nothing was compiled, so this block of a race has no compile time
+                else:
+                    clock.phases["load"] += perf_counter() - start
                 return kernel
             with clock.phase("compile"):
                 built = stack.enter_context(building.build(tool, source.units, self.flags))
             clock.sizes["object_bytes"] = built.size
-            if objects and sum(clock.phases.values()) > KEPT_FROM_SECONDS:
-                object_cache.keep(built, objects, self._key(tool, source))
+            if objects and _build_seconds(clock, objects) > objects.from_seconds:
+                object_cache.keep(built, objects, key or self._key(tool, source))
             with clock.phase("load"), building.loading():
                 return self.load(built, source)
 
@@ -109,3 +175,8 @@ class CEngine(CompiledEngine):
         target = sorted(toolchains.macros(tool, self.flags))  # -march=native depends on the processor
         parts = [*tool.command, tool.version, *self.flags, *target, self.abi, *source.units]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def _build_seconds(clock: Clock, objects: Store) -> float:
+    """The time that counts for `from_seconds`. A user's program is traced again in any case."""
+    return sum(clock.phases.values()) if objects.most_bytes is None else clock.phases["compile"]

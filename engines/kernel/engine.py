@@ -7,15 +7,15 @@ import gc
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from time import perf_counter
 from typing import Any, Optional
 
-from engines.api import Workload
+from engines.api import Store, Workload
 from engines.domain import DOMAIN_ERRORS, tell_domain_error
 from engines.graph.linearize import linearize
 from engines.graph.passes import optimize
 from engines.graph.tape import Tape
+from engines.kernel import object_cache
 from engines.kernel.program import Kernel, Program
 from engines.kernel.trainer import CompiledTrainer
 from engines.native.recorder import recorder
@@ -112,8 +112,8 @@ class CompiledEngine(ValueEngine):
         """The back end's output for the code, as text."""
         raise NotImplementedError
 
-    def build(self, code: Any, clock: Clock, objects: Optional[Path]) -> Kernel:
-        """Generate, compile and load, and time each. objects: a private folder that keeps slow builds."""
+    def build(self, code: Any, clock: Clock, objects: Optional[Store], batch: int = 1) -> Kernel:
+        """Generate, compile and load, and time each. batch: the first one to train with, if the kernel has variants."""
         raise NotImplementedError
 
     def compile(
@@ -133,7 +133,8 @@ class CompiledEngine(ValueEngine):
         with COLLECTOR.paused():
             with clock.phase("lower"):
                 tape = self.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
-            program = self._compile(clock, tape, [v.data for v in inputs], [v.data for v in parameters], None)
+            numbers = [v.data for v in inputs], [v.data for v in parameters]
+            program = self._compile(clock, tape, *numbers, object_cache.of_user())
             del tape
         clock.stop()
         return program
@@ -142,11 +143,11 @@ class CompiledEngine(ValueEngine):
         """The tape after all passes, as it is compiled."""
         return optimize(linearize(loss, inputs=inputs, parameters=parameters, outputs=outputs))
 
-    def prepare(self, workload: Workload, *, objects: Optional[Path] = None) -> CompiledTrainer:
+    def prepare(self, workload: Workload, *, objects: Optional[Store] = None) -> CompiledTrainer:
         clock = Clock()
         with COLLECTOR.paused():
             # No name for the tape here: it is freed when `_compile` returns, while the clock still runs.
-            program = self._compile(clock, *self._record(clock, workload), objects)
+            program = self._compile(clock, *self._record(clock, workload), objects, workload.batch)
             trainer = CompiledTrainer(program, workload)
         clock.stop()
         return trainer
@@ -172,13 +173,19 @@ class CompiledEngine(ValueEngine):
         return (tape, *numbers)
 
     def _compile(
-        self, clock: Clock, tape: Tape, inputs: list[float], parameters: list[float], objects: Optional[Path]
+        self,
+        clock: Clock,
+        tape: Tape,
+        inputs: list[float],
+        parameters: list[float],
+        objects: Optional[Store],
+        batch: int = 1,
     ) -> Program:
         """Turn the tape into a program that starts with these numbers."""
         with clock.phase("lower"):
             code = self.lower(tape)
             clock.sizes.update(self.sizes(code), tape_rows=len(tape))
-        kernel = self.build(code, clock, objects)
+        kernel = self.build(code, clock, objects, batch)
         with clock.phase("load"):
             return Program(
                 kernel,

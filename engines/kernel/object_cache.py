@@ -1,10 +1,12 @@
-"""Keep slow-to-compile objects from one block of a run to the next, and verify them before loading.
+"""Keep compiled objects for later processes, and verify them before loading.
+
+A race keeps objects that are slow to compile from one block of a cell to the next. Users' commands and `compile` keep
+objects in a cache of this user, which `of_user` describes and no race reads.
 
 Loading an object runs its constructors, and a truncated one kills the process by SIGBUS. A kept object is one file: a
-line with the SHA-256 of the rest, then the object. It is used only if its hash is right, and if it is a regular file in
-a folder, both of which belong to this user and are not writable by others. These checks use the open descriptor. The
-file may change later, so we load a private copy of the hashed bytes. If a check fails, the file is removed and the
-object compiled again.
+line with the SHA-256 of the rest, then the object. It is used only if its hash is right, under the rules of
+`own_files`. The file may change later, so we load a private copy of the hashed bytes. If a check fails, the file is
+removed and the object compiled again.
 """
 
 from __future__ import annotations
@@ -12,14 +14,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import stat
-import tempfile
+import re
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
+from time import time
 from typing import Optional
 
-from engines.api import Unavailable
+from engines import own_files
+from engines.api import Store, Unavailable
 from engines.kernel.building import Built, private_folder, write
 
 LARGEST_BYTES = 1 << 30
@@ -27,41 +29,83 @@ LARGEST_BYTES = 1 << 30
 
 SUFFIX = ".object"
 _HASH_CHARACTERS = 64
-_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_OBJECT = re.compile(rf"([a-z]+-)?[0-9a-f]{{32}}{re.escape(SUFFIX)}")
+"""A file that may be removed from a cache. Anything else in its folder is not ours."""
+_DRAFT_SECONDS = 3600.0
+"""A draft that is older was left behind by a process that was killed."""
 
 
-def keep(built: Built, folder: Path, name: str) -> None:
-    """Store a copy of an object in a private folder, atomically. Warns if the disk refuses it.
+USERS_FROM_SECONDS = 0.05
+"""A shorter build takes about as long as to read and verify its object."""
+USERS_MOST_BYTES = 256 << 20
 
-    Raises Unavailable if others may write to the folder.
+
+def of_user(name: str = "objects", from_seconds: Optional[float] = None) -> Optional[Store]:
+    """A folder of this user's cache; None if the cache is switched off, or if there is no place for it.
+
+    from_seconds: by default USERS_FROM_SECONDS.
+    """
+    folder = own_files.cache_folder(name)
+    seconds = USERS_FROM_SECONDS if from_seconds is None else from_seconds
+    return Store(folder, seconds, USERS_MOST_BYTES) if folder else None
+
+
+def keep(built: Built, store: Store, name: str) -> None:
+    """Store a copy of an object, atomically. If the disk refuses it, warns about a race's.
+
+    Raises Unavailable if others may write to a race's folder.
     """
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(_open_folder(folder))
         content = built.path.read_bytes()
-        descriptor, draft = tempfile.mkstemp(prefix=f".{name}.", dir=folder)  # its mode is 0600
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(f"{hashlib.sha256(content).hexdigest()}\n".encode())
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(draft).replace(folder / f"{name}{SUFFIX}")
-        except BaseException:
-            Path(draft).unlink()
-            raise
-        _sync(folder)
+        if store.most_bytes is not None and len(content) > store.most_bytes:
+            return
+        with own_files.opened(store.folder, make=True) as directory:
+            digest = f"{hashlib.sha256(content).hexdigest()}\n".encode()
+            # A user's object that a crash cuts short fails its check, and is compiled again. That is cheaper than a
+            # sync, which may take longer than to compile.
+            own_files.write(directory, f"{name}{SUFFIX}", digest, content, sync=store.most_bytes is None)
+            if store.most_bytes is not None:
+                _shrink(directory, store.most_bytes)
+    except Unavailable as error:
+        _refuse(store, error)
     except OSError as error:
-        warnings.warn(f"the object could not be kept, so every block compiles it again ({error})", stacklevel=2)
+        if store.most_bytes is None:
+            warnings.warn(f"the object could not be kept, so every block compiles it again ({error})", stacklevel=2)
+
+
+def _refuse(store: Store, unsafe: Unavailable) -> None:
+    """A race ends if others may write to its folder. A user can do without a cache."""
+    if store.most_bytes is None:
+        raise unsafe
+    warnings.warn(f"objects are not kept: {unsafe}", stacklevel=3)
+
+
+def _shrink(directory: int, most_bytes: int) -> None:
+    """Remove the objects that have not been used for the longest time, until the rest have at most that size."""
+    found = []
+    for name in os.listdir(directory):
+        with contextlib.suppress(OSError):  # another process has removed it
+            facts = os.stat(name, dir_fd=directory, follow_symlinks=False)
+            if name.startswith(own_files.DRAFT) and facts.st_mtime < time() - _DRAFT_SECONDS:
+                os.unlink(name, dir_fd=directory)
+            elif _OBJECT.fullmatch(name):
+                found.append((facts.st_mtime_ns, facts.st_size, name))
+    left = sum(size for _, size, _ in found)
+    for _, size, name in sorted(found):
+        if left <= most_bytes:
+            return
+        with contextlib.suppress(OSError):
+            os.unlink(name, dir_fd=directory)
+        left -= size
 
 
 @contextlib.contextmanager
-def kept(folder: Path, name: str) -> Iterator[Optional[Built]]:
+def kept(store: Store, name: str) -> Iterator[Optional[Built]]:
     """A private copy of the object of that name, removed at the block's end; None if the folder has no valid one.
 
-    Raises Unavailable if others may write to the folder.
+    Raises Unavailable if others may write to a race's folder.
     """
-    content = _verified(folder, f"{name}{SUFFIX}")
+    content = _verified(store, f"{name}{SUFFIX}")
     if content is None:
         yield None
         return
@@ -71,73 +115,30 @@ def kept(folder: Path, name: str) -> Iterator[Optional[Built]]:
         yield Built(path, len(content))
 
 
-def _verified(folder: Path, name: str) -> Optional[bytes]:
+def _verified(store: Store, name: str) -> Optional[bytes]:
     """The object's bytes, if their descriptor and hash pass all checks; else None."""
     try:
-        directory = _open_folder(folder)
+        with own_files.opened(store.folder) as directory:
+            return _checked(store, directory, name)
+    except Unavailable as error:
+        _refuse(store, error)
+        return None
     except OSError:
         return None  # nothing was kept yet
+
+
+def _checked(store: Store, directory: int, name: str) -> Optional[bytes]:
     try:
-        return _read(directory, name)
+        content = own_files.read(directory, name, LARGEST_BYTES, used=store.most_bytes is not None)
+        start = _HASH_CHARACTERS + 1
+        if content[:start] != f"{hashlib.sha256(content[start:]).hexdigest()}\n".encode():
+            raise own_files.Unsound("its bytes do not match its hash")
+        return content[start:]
     except FileNotFoundError:
         return None
-    except (OSError, _Unsound) as error:
-        warnings.warn(f"{folder / name} is not the object that was kept ({error}): compiling it again", stacklevel=2)
+    except (OSError, own_files.Unsound) as error:
+        where = store.folder / name
+        warnings.warn(f"{where} is not the object that was kept ({error}): compiling it again", stacklevel=2)
         with contextlib.suppress(OSError):
             os.unlink(name, dir_fd=directory)
         return None
-    finally:
-        os.close(directory)
-
-
-class _Unsound(Exception):
-    """A file is not a kept object. The text is the reason."""
-
-
-def _read(directory: int, name: str) -> bytes:
-    # These flags stop a FIFO from blocking us, and a link from leading elsewhere.
-    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
-    try:
-        _check(os.fstat(descriptor))
-    except _Unsound:
-        os.close(descriptor)
-        raise
-    with os.fdopen(descriptor, "rb") as file:
-        promised = file.read(_HASH_CHARACTERS + 1)
-        content = file.read(LARGEST_BYTES)
-    if promised != f"{hashlib.sha256(content).hexdigest()}\n".encode():
-        raise _Unsound("its bytes do not match its hash")
-    return content
-
-
-def _check(facts: os.stat_result) -> None:
-    if not stat.S_ISREG(facts.st_mode):
-        raise _Unsound("not a regular file")
-    if facts.st_uid != os.getuid() or facts.st_mode & _OTHERS_MAY_WRITE:
-        raise _Unsound("another user owns it or may write to it")
-    if facts.st_size > LARGEST_BYTES:
-        raise _Unsound(f"{facts.st_size:,} bytes")
-
-
-def _open_folder(folder: Path) -> int:
-    """Open the folder. Raises OSError if it does not exist, and Unavailable if others may write to it."""
-    if folder.is_symlink():
-        raise Unavailable(f"{folder} is a link, so its objects can't be trusted", "Remove it.")
-    directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    facts = os.fstat(directory)
-    if facts.st_uid == os.getuid() and not facts.st_mode & _OTHERS_MAY_WRITE:
-        return directory
-    os.close(directory)
-    raise Unavailable(
-        f"{folder} belongs to another user, or others may write to it, so its objects can't be trusted",
-        f"Remove it, or run `chmod 700 {folder}`.",
-    )
-
-
-def _sync(folder: Path) -> None:
-    """Make a rename durable: POSIX requires an fsync of the folder."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

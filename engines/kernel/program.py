@@ -99,6 +99,18 @@ class Program:
         self._taken = 0
 
     @property
+    def late_variant(self) -> str:
+        """The kernel's variant that the last `train` ran, if `compile` did not build it; else empty."""
+        late: str = getattr(self._kernel, "late_variant", "")
+        return late
+
+    @property
+    def late_seconds(self) -> Mapping[str, float]:
+        """Seconds of each build that `train` had to make. `phases` does not include them."""
+        seconds: Mapping[str, float] = getattr(self._kernel, "late_seconds", {})
+        return seconds
+
+    @property
     def inputs(self) -> Doubles:
         """The inputs of the next pass."""
         return self._x.array  # type: ignore[no-any-return]

@@ -9,9 +9,10 @@ import re
 import sys
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, Optional, Union
+from typing import Any, NamedTuple, Optional, Union
 
 from engines import asking
+from engines.answers import MEMORY
 from engines.api import Unavailable
 
 STRICT = ("-std=c99", "-ffp-contract=off", "-fno-builtin")
@@ -77,6 +78,7 @@ def find(name: str) -> Toolchain:
         )
     newest = max(found, key=lambda tool: [int(part) for part in tool.version.split(".")])
     linker(newest)  # look for it now, not while a compilation is timed; the result is cached
+    MEMORY.keep()
     return newest
 
 
@@ -108,7 +110,11 @@ def _survey(family: str) -> _Survey:
     commands, skipped = _commands(family)
     names: set[str] = set()
     found: dict[str, Toolchain] = {}
-    for command, answer in zip(commands, asking.side_by_side(lambda command: _version(family, command), commands)):
+    # Threads take longer to start than most answers take to be read from memory.
+    known = {command: MEMORY.recall(command, f"version of {family}", _is_version) for command in commands}
+    asked = [command for command, answer in known.items() if answer is None]
+    known.update(zip(asked, asking.side_by_side(lambda command: _version(family, command), asked)))
+    for command, answer in known.items():
         if isinstance(answer, asking.NoAnswer):
             skipped.append(asking.Skipped(" ".join(command), str(answer)))
             continue
@@ -116,6 +122,7 @@ def _survey(family: str) -> _Survey:
         if answer and name not in names:
             found.setdefault(answer, Toolchain(family, command, answer))
         names.add(name)
+    MEMORY.keep()
     tools = tuple(found.values())
     # Prefer the system's TCC, which takes half the wheel's compile time.
     return _Survey(tools[:1] if family == "tcc" else tools, tuple(skipped))
@@ -152,6 +159,17 @@ _VERSIONS = {
 
 def _version(family: str, command: tuple[str, ...]) -> Union[str, asking.NoAnswer]:
     """Its version; empty for a compiler of another family, such as macOS's `gcc`, which reports that it is Clang."""
+    answer: Union[str, asking.NoAnswer] = MEMORY.answer(
+        command, f"version of {family}", _is_version, lambda: _asked_version(family, command)
+    )
+    return answer
+
+
+def _is_version(answer: Any) -> bool:
+    return isinstance(answer, str) and (not answer or bool(re.fullmatch(_NUMBER, answer, re.ASCII)))
+
+
+def _asked_version(family: str, command: tuple[str, ...]) -> Union[str, asking.NoAnswer]:
     try:
         answer = asking.ask([*command, "-v" if family == "tcc" else "--version"])
     except asking.NoAnswer as none:
@@ -165,11 +183,21 @@ def _version(family: str, command: tuple[str, ...]) -> Union[str, asking.NoAnswe
 @cache
 def macros(tool: Toolchain, flags: tuple[str, ...]) -> frozenset[str]:
     """Macros that the compiler predefines under these flags, which show for example the machine's vectors."""
-    try:
-        answer = asking.ask([*tool.command, *flags, "-dM", "-E", "-x", "c", os.devnull], errors=False)
-    except asking.NoAnswer:
-        return frozenset()
-    return frozenset(re.findall(r"^#define (\w+)", answer, re.MULTILINE))
+
+    def ask() -> Optional[list[str]]:
+        try:
+            answer = asking.ask([*tool.command, *flags, "-dM", "-E", "-x", "c", os.devnull], errors=False)
+        except asking.NoAnswer:
+            return None
+        return sorted(re.findall(r"^#define (\w+)", answer, re.MULTILINE))
+
+    found = MEMORY.answer(tool.command, f"macros under {' '.join(flags)}", _are_names, ask)
+    MEMORY.keep()
+    return frozenset(found or ())
+
+
+def _are_names(answer: Any) -> bool:
+    return isinstance(answer, list) and bool(answer) and all(isinstance(x, str) and x.isidentifier() for x in answer)
 
 
 def check_fused(tool: Toolchain) -> None:
@@ -194,8 +222,13 @@ def _asked_linker() -> tuple[str, Optional[asking.Skipped]]:
     program = asking.which("ld")
     if program is None:
         return "", None
+    answer = MEMORY.answer([program], "whether it starts", lambda answer: answer is True, lambda: _starts(program))
+    return ("", asking.Skipped(program, str(answer))) if isinstance(answer, asking.NoAnswer) else (program, None)
+
+
+def _starts(program: str) -> Union[bool, asking.NoAnswer]:
     try:
         asking.ask([program, "--version"])
     except asking.NoAnswer as none:
-        return "", asking.Skipped(program, str(none))
-    return program, None
+        return none
+    return True

@@ -27,6 +27,11 @@ class CompiledTrainer:
         self.sizes: Mapping[str, float] = program.sizes
         self.losses = array("d")
 
+    @property
+    def late_variant(self) -> str:
+        """The kernel's variant that the last `train` ran, if `prepare` did not build it; else empty."""
+        return self._program.late_variant
+
     def restart(self, *, batch: int, rows: Optional[int] = None) -> None:
         self._batch = whole(batch, "batch", 1)
         self._columns = self._all_columns if rows is None else tuple(column.first(rows) for column in self._all_columns)

@@ -10,13 +10,12 @@ import contextlib
 import hashlib
 import importlib.machinery
 import importlib.util
-import os
 import sys
 import sysconfig
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 from engines.api import CyclicGraph, Unavailable
 from engines.graph.ops import OPS
@@ -83,26 +82,16 @@ def _load() -> Any:
 
 @contextlib.contextmanager
 def _built(tool: Toolchain, text: str, name: str) -> Iterator[Built]:
-    folder = _folder()
-    if folder:
-        with object_cache.kept(folder, name) as found:
+    store = object_cache.of_user("native", from_seconds=0.0)
+    if store:
+        with object_cache.kept(store, name) as found:
             if found:
                 yield found
                 return
     with build(tool, [text], flags(tool)) as built:
-        if folder:
-            object_cache.keep(built, folder, name)
+        if store:
+            object_cache.keep(built, store, name)
         yield built
-
-
-def _folder() -> Optional[Path]:
-    """Where objects are kept; None if there is no such place."""
-    cache = os.environ.get("ZOOMGRAD_CACHE") or os.environ.get("XDG_CACHE_HOME")
-    if cache == "off":
-        return None
-    with contextlib.suppress(RuntimeError):  # no home
-        return (Path(cache) if cache else Path.home() / ".cache") / "zoomgrad" / "native"
-    return None
 
 
 def class_in(path: Path) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, Optional
 
 from engines.graph.tape import Tape
 from engines.kernel import toolchains
-from engines.kernel.c_engine import CORES, CEngine
+from engines.kernel.c_engine import CORES, CEngine, Variant
 from engines.kernel.c_text import Source
 from engines.rerolled.emit.c import c_source
 from engines.rerolled.engine import Rerolled, reroll
@@ -23,6 +23,7 @@ from engines.rerolled.form import Form
 from engines.rerolled.rearrange import rearrange
 from engines.rerolled.rearrange.freeze import freeze, load_apart
 from engines.rerolled.step.plain import plain
+from engines.rerolled.step.variants import variants
 from engines.straight.fusable import Fusable, fusable
 from engines.straight.lower import lower
 from engines.suffixes import Suffixes, root
@@ -37,6 +38,9 @@ class RerolledC(Rerolled, CEngine):
 
     def fusable(self, tape: Tape) -> Fusable:
         return fusable(lower(tape))
+
+    def variants(self, code: Any) -> Sequence[Variant]:
+        return [Variant(*variant) for variant in variants(code)]
 
     def generate(self, code: Any) -> Source:
         return c_source(code, self.fitted)

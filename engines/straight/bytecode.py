@@ -11,9 +11,9 @@ import math
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Callable, NamedTuple, Optional
 
+from engines.api import Store
 from engines.graph.expr import ATOM_PRECEDENCE, PYTHON
 from engines.graph.tape import Tape
 from engines.kernel.engine import Clock, CompiledEngine
@@ -175,7 +175,7 @@ class BytecodeEngine(CompiledEngine):
     def source(self, code: Code) -> str:
         return "\n".join(assemble(code).lines()) + "\n"
 
-    def build(self, code: Code, clock: Clock, objects: Optional[Path]) -> Kernel:
+    def build(self, code: Code, clock: Clock, objects: Optional[Store], batch: int = 1) -> Kernel:
         with clock.phase("generate"):
             bytecode = assemble(code)
         with clock.phase("load"):

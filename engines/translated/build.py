@@ -6,12 +6,11 @@ import contextlib
 import hashlib
 import importlib.machinery
 import importlib.util
-import os
 import sys
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 from engines.api import Unavailable
 from engines.kernel import object_cache
@@ -46,9 +45,9 @@ def value(translator: Translator) -> Any:
 @contextlib.contextmanager
 def _kept(translator: Translator, tool: Toolchain, flags: tuple[str, ...], module: str, name: str) -> Iterator[Built]:
     """The kept object of that name; if there is none, a new one, which is then kept."""
-    folder = _folder()
-    if folder:
-        with object_cache.kept(folder, name) as found:
+    store = object_cache.of_user("translated", from_seconds=0.0)
+    if store:
+        with object_cache.kept(store, name) as found:
             if found:
                 yield found
                 return
@@ -56,19 +55,9 @@ def _kept(translator: Translator, tool: Toolchain, flags: tuple[str, ...], modul
         write(place / f"{module}.py", source().encode())
         translated = translator.translate(place, module)
         with build(tool, [translated.text], (*flags, *translated.flags)) as built:
-            if folder:
-                object_cache.keep(built, folder, name)
+            if store:
+                object_cache.keep(built, store, name)
             yield built
-
-
-def _folder() -> Optional[Path]:
-    """Where objects are kept; None if there is no such place."""
-    cache = os.environ.get("ZOOMGRAD_CACHE") or os.environ.get("XDG_CACHE_HOME")
-    if cache == "off":
-        return None
-    with contextlib.suppress(RuntimeError):  # no home
-        return (Path(cache) if cache else Path.home() / ".cache") / "zoomgrad" / "translated"
-    return None
 
 
 def _loaded(path: Path, module: str) -> Any:

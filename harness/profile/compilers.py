@@ -23,7 +23,7 @@ from engines.domain import DOMAIN_ERRORS
 from engines.graph.tape import Tape
 from engines.kernel import building, toolchains
 from engines.kernel.building import BuildFailed, Compiled, TookTooLong
-from engines.kernel.c_engine import CEngine
+from engines.kernel.c_engine import CEngine, variant_for
 from engines.kernel.toolchains import Toolchain
 from harness import workloads
 from harness.profile.fused import Uncounted, fused
@@ -66,8 +66,9 @@ def profile(session: Session) -> dict[str, Any]:
     try:
         engine.check()
         tool = toolchains.find(engine.compiler)
-        tape = _tape(engine, _workload(session, engine))
-        source = engine.generate(engine.lower(tape))
+        workload = _workload(session, engine)
+        tape = _tape(engine, workload)
+        source = engine.generate(variant_for(workload.batch, engine.variants(engine.lower(tape))).code)
     except (Unavailable, datasets.Unavailable) as missing:
         raise NoProfile("skipped", missing.reason, missing.remedy) from None
     accounts: list[Account] = []

@@ -42,6 +42,16 @@ def phases(engine: Engine, trainer: Trainer) -> dict[str, float]:
     return {name: float(seconds) for name, seconds in found.items()}
 
 
+def check_built(engine: Engine, trainer: Trainer) -> None:
+    """Raise Misbehaved if the steps just taken ran code that `prepare` did not build, and that its phases lack."""
+    late = getattr(trainer, "late_variant", "")
+    if late:
+        raise Misbehaved(
+            f"{engine.name}: the timed steps ran {late!r}, which prepare() did not build\n"
+            "  Fix the engine: prepare() must build what the workload's batch needs."
+        )
+
+
 def sizes(engine: Engine, trainer: Trainer) -> dict[str, Any]:
     """Sizes of the compiled program. Raises Misbehaved for an unknown key or a value out of range."""
     found = _items(engine, "sizes", trainer.sizes)

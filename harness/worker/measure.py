@@ -15,7 +15,7 @@ from typing import Any
 
 import pyperf
 
-from engines.api import Trainer
+from engines.api import Store, Trainer
 from harness.procedure import JIT_SECONDS
 from harness.worker import figures
 from harness.worker.job import Job, MeasureReply, read_job, ready, run_job, thin
@@ -54,7 +54,7 @@ def measure(runner: pyperf.Runner, job: Job) -> MeasureReply:
     engine, workload, refusal = ready(job["engine"], job["workload"])
     if refusal:
         return {"status": "skipped", "reason": refusal}
-    trainer = engine.prepare(workload, objects=Path(job["objects"]))
+    trainer = engine.prepare(workload, objects=Store(Path(job["objects"])))
     phases, sizes = figures.phases(engine, trainer), figures.sizes(engine, trainer)
     compiler_bytes = peak_bytes(of_children=True)
     proof = prepare_proof(engine, trainer, workload, job)

@@ -19,6 +19,7 @@ from engines.api import Trainer, Workload
 from engines.arithmetic import check_arithmetic
 from harness.procedure import DRILLS
 from harness.worker.evidence import Evidence, Witness, compare, drill, left_by
+from harness.worker.figures import check_built
 from harness.worker.job import Job, Mismatch
 
 MOST_BOUNDED_STEPS = 256
@@ -54,7 +55,11 @@ class Proof:
         self.seconds += perf_counter() - start
 
     def stretch(self, trainer: Trainer, steps: int) -> None:
-        """Compare the stretch that the trainer has run since its restart. Raises Mismatch."""
+        """Compare the stretch that the trainer has run since its restart.
+
+        Raises Mismatch, and Misbehaved if the stretch ran code that `prepare` did not build.
+        """
+        check_built(self._engine, trainer)
         start = perf_counter()
         self.stretch_steps = steps
         self.stretches += 1

@@ -21,6 +21,7 @@ from datasets.idx import CorruptData
 from engines import NonFiniteLoss, Unavailable, UnknownName
 from engines.api import Trainer
 from engines.domain import DOMAIN_ERRORS, tell_domain_error
+from engines.kernel import object_cache
 from harness import workloads
 from harness.worker.figures import refusal
 from harness.worker.lifeline import end_with_the_harness
@@ -107,7 +108,7 @@ def _train_once(engine: engines.Engine, workload: Workload) -> Iterator[Event]:
     stopping = workload.stopping
     yield {"event": "start", "seed": workload.seed, "epochs": epochs, "steps_per_epoch": steps_per_epoch}
     start = perf_counter()
-    trainer = engine.prepare(workload)
+    trainer = engine.prepare(workload, objects=object_cache.of_user())
     prepare_seconds = perf_counter() - start
     live = _Live(trainer, workload)
     converged, ended, epoch, loss, figure = False, False, 0, math.nan, math.nan

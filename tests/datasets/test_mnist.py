@@ -173,8 +173,9 @@ def test_cache_folder(monkeypatch):
     monkeypatch.setenv("ZOOMGRAD_CACHE", "/own")
     monkeypatch.setenv("XDG_CACHE_HOME", "/shared")
     assert mnist.cache_folder() == Path("/own/mnist")
-    monkeypatch.setenv("ZOOMGRAD_CACHE", "")
-    assert mnist.cache_folder() == Path("/shared/zoomgrad/mnist")
+    for none in ("", "off"):
+        monkeypatch.setenv("ZOOMGRAD_CACHE", none)
+        assert mnist.cache_folder() == Path("/shared/zoomgrad/mnist")
     for ignored in ("", "relative"):
         monkeypatch.setenv("XDG_CACHE_HOME", ignored)
         assert mnist.cache_folder() == Path("/home/ada/.cache/zoomgrad/mnist")

@@ -438,20 +438,8 @@ enum { LOSS = V + 53 };
 
 static __attribute__((noinline)) void move(double *restrict w, double *restrict theirs, int out)
 {
-    for (long long i = 0; i < 4; i++) {
-        for (long long j = 0; j < 4; j++) {
-            double *ours = w + P + 4*i + j;
-            double *other = theirs + i + 4*j;
-            *(out ? other : ours) = *(out ? ours : other);
-        }
-    }
-    for (long long i = 0; i < 5; i++) {
-        for (long long j = 0; j < 3; j++) {
-            double *ours = w + P + 16 + 4*i + j;
-            double *other = theirs + 16 + i + 5*j;
-            *(out ? other : ours) = *(out ? ours : other);
-        }
-    }
+    move_nest(w + P + 0, theirs + 0, out, 4, 4, 4, 1, 1, 4);
+    move_nest(w + P + 16, theirs + 16, out, 5, 3, 4, 1, 1, 5);
 }
 
 static void give_outputs(const double *restrict w, double *restrict y)

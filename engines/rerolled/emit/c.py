@@ -13,7 +13,6 @@ from engines.graph.expr import number
 from engines.kernel.c_text import BUFFERS, PIECE, PRIVATE_PIECE, Source, libm, unit
 from engines.kernel.c_tree import (
     Assign,
-    Block,
     Call,
     Comment,
     Declarations,
@@ -270,16 +269,26 @@ class _Program:
         found: list[Statement] = []
         p = self.step.area("p").start
         for copy in self.step.loops.copies:
-            place = affine(copy.place.base - p, copy.place.lanes, (), self.nests.listed)
-            index = affine(copy.parameter.base, copy.parameter.lanes, (), self.nests.listed)
-            body: list[Statement] = [
-                Declare("double *", "ours", f"w + P + {place}"),
-                Declare("double *", "other", f"theirs + {index}"),
-                Assign("*(out ? other : ours)", "*(out ? ours : other)"),
-            ]
-            for name, count in reversed(list(zip(LANE_NAMES, copy.counts))):
+            # The last two lane counts are one call, unless their places are listed.
+            inner = (*copy.place.lanes[-2:], *copy.parameter.lanes[-2:])
+            is_call = all(isinstance(stride, int) for stride in inner)
+            outer = max(0, len(copy.counts) - 2) if is_call else len(copy.counts)
+            place = affine(copy.place.base - p, copy.place.lanes[:outer], (), self.nests.listed)
+            index = affine(copy.parameter.base, copy.parameter.lanes[:outer], (), self.nests.listed)
+            if is_call:
+                counts = (1, 1, *copy.counts)[-2:]
+                strides = ((0, 0, *access.lanes)[-2:] for access in (copy.place, copy.parameter))
+                numbers = [str(number) for part in (counts, *strides) for number in part]
+                body: list[Statement] = [Call("move_nest", (f"w + P + {place}", f"theirs + {index}", "out", *numbers))]
+            else:
+                body = [
+                    Declare("double *", "ours", f"w + P + {place}"),
+                    Declare("double *", "other", f"theirs + {index}"),
+                    Assign("*(out ? other : ours)", "*(out ? ours : other)"),
+                ]
+            for name, count in reversed(list(zip(LANE_NAMES, copy.counts[:outer]))):
                 body = [For(name, count, body)]
-            found += body if copy.counts else [Block(body)]
+            found += body
         return found
 
     def _squares(self, spans: Sequence[Span]) -> str:

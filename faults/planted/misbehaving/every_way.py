@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Optional
 
-from engines.api import Workload
+from engines.api import Store, Workload
 from engines.interpreted.engine import InterpretedEngine
 from engines.interpreted.trainer import RebuildingTrainer, ScalarTrainer
 from engines.interpreted.tuple import Value
@@ -300,7 +300,7 @@ class Misbehaving(InterpretedEngine):
             raise self._answer
         return self._answer
 
-    def prepare(self, workload: Workload, *, objects: Optional[Path] = None) -> ScalarTrainer:
+    def prepare(self, workload: Workload, *, objects: Optional[Store] = None) -> ScalarTrainer:
         trainer = Trainer(self.nn, workload)
         trainer.wrong = self._wrong
         for name, value in self._told.items():

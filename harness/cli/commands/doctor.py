@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 import datasets
 import engines
 from datasets.idx import CorruptData
+from engines.answers import MEMORY
 from engines.api import Unavailable
 from engines.asking import Skipped, one_line
 from engines.discovery import said
@@ -24,6 +25,7 @@ Row = tuple[str, str, str]
 @app.command()
 def doctor() -> None:
     """Show what is installed, what is missing, and how to get it."""
+    MEMORY.is_on = False  # ask again, because a compiler may have stopped working although its file is the same
     found, no_pythons = interpreters.survey()
     rows = [(f"interpreter {i.name}", "ready", str(i.path)) for i in found]
     rows += [(f"interpreter {m.name}", "missing", m.remedy) for m in interpreters.missing(found)]

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from engines.api import Unavailable
+from engines.api import Store, Unavailable
 from engines.graph.value import Value
-from engines.kernel import building, c_engine, toolchains
+from engines.kernel import building, toolchains
 from engines.kernel import object_cache as objects
 from engines.kernel.building import Built
 from engines.kernel.engine import Clock
@@ -47,7 +47,7 @@ def folder(tmp_path):
 
 def content(folder, name="key"):
     """Return the bytes kept under that name, or None if there is no intact object."""
-    with objects.kept(folder, name) as found:
+    with objects.kept(Store(folder), name) as found:
         return found and found.path.read_bytes()
 
 
@@ -63,9 +63,9 @@ def refused(folder, why):
 
 def test_an_object_is_kept_and_found(folder, built):
     assert content(folder) is None
-    keep(built, folder, "key")
+    keep(built, Store(folder), "key")
     built.path.unlink()
-    with objects.kept(folder, "key") as found:
+    with objects.kept(Store(folder), "key") as found:
         assert (found.path.read_bytes(), found.size) == (b"an object", 9)
         assert folder not in found.path.parents, "the object is loaded from the folder itself, not from a private copy"
         assert stat.S_IMODE(found.path.parent.stat().st_mode) == 0o700
@@ -78,10 +78,10 @@ def test_an_object_is_kept_and_found(folder, built):
 
 
 def test_an_object_is_replaced_atomically(folder, built):
-    keep(built, folder, "key")
+    keep(built, Store(folder), "key")
     before = (folder / "key.object").open("rb")
     built.path.write_bytes(b"another")
-    keep(built, folder, "key")
+    keep(built, Store(folder), "key")
     with before:
         assert before.read().endswith(b"\nan object"), "an open file changed"
     assert content(folder) == b"another"
@@ -91,7 +91,7 @@ def test_an_object_is_synced_before_it_is_renamed(folder, built, monkeypatch):
     synced = []
     fsync = os.fsync
     monkeypatch.setattr(os, "fsync", lambda descriptor: (synced.append(names(folder)), fsync(descriptor)))
-    keep(built, folder, "key")
+    keep(built, Store(folder), "key")
     file, whole = synced
     assert "key.object" not in file
     assert whole == ["key.object"], "the rename was not synced"
@@ -103,9 +103,9 @@ def names(folder):
 
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o720])
 def test_a_folder_that_others_may_write_is_refused(folder, built, mode):
-    keep(built, folder, "key")
+    keep(built, Store(folder), "key")
     folder.chmod(mode)
-    for use in (lambda: content(folder), lambda: keep(built, folder, "other")):
+    for use in (lambda: content(folder), lambda: keep(built, Store(folder), "other")):
         with pytest.raises(Unavailable) as error:
             use()
         assert "others may write to it" in error.value.reason
@@ -116,17 +116,17 @@ def test_a_folder_that_others_may_write_is_refused(folder, built, mode):
 
 
 def test_a_folder_of_another_user_is_refused(folder, built, monkeypatch):
-    keep(built, folder, "key")
+    keep(built, Store(folder), "key")
     monkeypatch.setattr(objects.os, "getuid", lambda: folder.stat().st_uid + 1)
     with pytest.raises(Unavailable, match="belongs to another user"):
         content(folder)
 
 
 def test_a_folder_that_is_a_link_is_refused(tmp_path, folder, built):
-    keep(built, folder, "key")
+    keep(built, Store(folder), "key")
     link = tmp_path / "link"
     link.symlink_to(folder)
-    for use in (lambda: content(link), lambda: keep(built, link, "other")):
+    for use in (lambda: content(link), lambda: keep(built, Store(link), "other")):
         with pytest.raises(Unavailable, match="is a link"):
             use()
 
@@ -136,7 +136,7 @@ def test_a_file_in_place_of_the_folder_disables_the_cache(folder, built):
     folder.touch()
     assert content(folder) is None
     with pytest.warns(UserWarning, match="could not be kept"):
-        keep(built, folder, "key")
+        keep(built, Store(folder), "key")
 
 
 # --- wrong files in place of an object ---------------------------------------------------------------------------
@@ -145,14 +145,14 @@ def test_a_file_in_place_of_the_folder_disables_the_cache(folder, built):
 @pytest.mark.parametrize("length", [0, 1, 64, 65, 66, 73])
 def test_a_truncated_object(folder, built, length):
     """The cut is in the hash or in the object's bytes."""
-    keep(built, folder, "key")
+    keep(built, Store(folder), "key")
     os.truncate(folder / "key.object", length)
     refused(folder, "its bytes do not match its hash")
 
 
 @pytest.mark.parametrize("at", [0, 63, 64, 65, 73])
 def test_a_flipped_bit(folder, built, at):
-    keep(built, folder, "key")
+    keep(built, Store(folder), "key")
     path = folder / "key.object"
     held = bytearray(path.read_bytes())
     held[at] ^= 1
@@ -161,20 +161,20 @@ def test_a_flipped_bit(folder, built, at):
 
 
 def test_a_plain_object_without_a_hash(folder, built):
-    keep(built, folder, "key")
+    keep(built, Store(folder), "key")
     (folder / "key.object").write_bytes(b"\x7fELF, say")
     refused(folder, "its bytes do not match its hash")
 
 
 def test_an_object_that_grew(folder, built):
-    keep(built, folder, "key")
+    keep(built, Store(folder), "key")
     with (folder / "key.object").open("ab") as file:
         file.write(b"x")
     refused(folder, "its bytes do not match its hash")
 
 
 def test_an_object_that_is_a_link(tmp_path, folder, built):
-    keep(built, folder, "key")
+    keep(built, Store(folder), "key")
     path = folder / "key.object"
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")
@@ -184,27 +184,27 @@ def test_an_object_that_is_a_link(tmp_path, folder, built):
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666, 0o777])
 def test_an_object_that_others_may_write(folder, built, mode):
-    keep(built, folder, "key")
+    keep(built, Store(folder), "key")
     (folder / "key.object").chmod(mode)
     refused(folder, "another user owns it or may write to it")
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can change a file's owner")
 def test_an_object_of_another_user(folder, built):
-    keep(built, folder, "key")
+    keep(built, Store(folder), "key")
     os.chown(folder / "key.object", 12345, -1)
     refused(folder, "another user owns it")
 
 
 def test_a_fifo_does_not_block(folder, built):
-    keep(built, folder, "key")
+    keep(built, Store(folder), "key")
     (folder / "key.object").unlink()
     os.mkfifo(folder / "key.object", 0o600)
     refused(folder, "not a regular file")
 
 
 def test_an_object_that_is_too_large(folder, built, monkeypatch):
-    keep(built, folder, "key")
+    keep(built, Store(folder), "key")
     monkeypatch.setattr(objects, "LARGEST_BYTES", 8)
     refused(folder, "74 bytes")
 
@@ -215,7 +215,7 @@ def test_a_folder_in_place_of_the_object_stays_unused(folder, built):
     with pytest.warns(UserWarning, match="not a regular file"):
         assert content(folder) is None
     with pytest.warns(UserWarning, match="could not be kept"):
-        keep(built, folder, "key")
+        keep(built, Store(folder), "key")
     assert names(folder) == ["key.object"], "a draft was left behind"
 
 
@@ -226,7 +226,7 @@ def test_a_failed_sync_keeps_no_object(folder, built, monkeypatch, code):
 
     monkeypatch.setattr(os, "fsync", refuse)
     with pytest.warns(UserWarning, match=f"could not be kept, so every block compiles it again .*{os.strerror(code)}"):
-        keep(built, folder, "key")
+        keep(built, Store(folder), "key")
     assert names(folder) == []
 
 
@@ -244,7 +244,7 @@ class Kept:
     def block(self):
         """Build or load the program, run it, and return the result and whether it was compiled."""
         clock = Clock()
-        kernel = self.engine.build(self.code, clock, self.folder)
+        kernel = self.engine.build(self.code, clock, Store(self.folder, 0.0))
         loss = kernel.forward(array("d", [5.0]), array("d"), kernel.workspace(), array("d"))
         return loss, bool(clock.phases)
 
@@ -254,8 +254,7 @@ class Kept:
 
 
 @pytest.fixture(params=["tcc", "gcc-O0", "tcc-extension"])
-def program(request, folder, monkeypatch):
-    monkeypatch.setattr(c_engine, "KEPT_FROM_SECONDS", 0.0)
+def program(request, folder):
     program = Kept(request.param, folder)
     assert program.block() == (10.0, True)
     assert program.block() == (10.0, False)
@@ -308,8 +307,6 @@ def test_a_process_survives_a_truncated_object(folder):
     code = f"""
 import os, warnings
 from pathlib import Path
-from engines.kernel import c_engine
-c_engine.KEPT_FROM_SECONDS = 0.0
 warnings.simplefilter("ignore")
 from tests.engines.compiled.test_objects import Kept
 program = Kept("tcc", Path({str(folder)!r}))

@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from time import perf_counter
 
+from engines.api import Store
 from harness.worker.job import ready
 from harness.worker.pace import HAS_JIT, pace
 
@@ -33,7 +34,7 @@ def ten_milliseconds(engine, workload):
     """Return work that takes the warm engine ten milliseconds: as many steps as fit."""
     loaded, model, refusal = ready(engine, workload)
     assert not refusal, refusal
-    trainer = loaded.prepare(model, objects=Path(tempfile.mkdtemp()))
+    trainer = loaded.prepare(model, objects=Store(Path(tempfile.mkdtemp())))
     trainer.restart(batch=model.batch)
     steps, end = 1, perf_counter() + 2
     while True:

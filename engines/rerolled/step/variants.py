@@ -1,0 +1,83 @@
+"""Step -> its variants: the parts of a step that run for small batches, and those that run for larger ones.
+
+A stretch of training has one batch, so it needs a part of the turn only. If a batch has fewer rows than are taken
+together, no rows are. If it has at least as many, no row is alone. Each variant is the step with these conditions
+decided. All variants have the same workspace and the same other sections.
+
+Example: `if 4 rows fit: A`, then `if alone: B else: C`, becomes `if alone: B else: C` for batches of 1 to 3. For all
+other batches it becomes `if 4 rows fit: A`, then `C`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Union
+
+from engines.graph.passes import CHECKED
+from engines.rerolled.step.check import check_step
+from engines.rerolled.step.language import (
+    FLAGS,
+    Alone,
+    Both,
+    Condition,
+    Fit,
+    If,
+    Not,
+    Perform,
+    Program,
+    Set,
+    Statement,
+    conditions,
+    walk,
+)
+from engines.rerolled.step.step import Step
+
+
+def variants(step: Step) -> list[tuple[str, int, Step]]:
+    """Name, smallest batch and step of each variant. A step that takes no rows together has one."""
+    fits = {condition for condition in conditions(step.programs.get("turn", ())) if isinstance(condition, Fit)}
+    if not fits:
+        return [("every batch", 1, step)]
+    rows = min(fit.rows for fit in fits)
+    # Only rows that are alone defer an update, so without them no flag is ever set.
+    found = [
+        ("single rows", 1, _decided(step, dict.fromkeys(fits, False))),
+        (f"{rows} rows together", rows, _decided(step, dict.fromkeys([Alone(), *FLAGS], False))),
+    ]
+    if CHECKED:
+        for _, _, variant in found:
+            check_step(variant)
+    return found
+
+
+def _decided(step: Step, facts: Mapping[Condition, bool]) -> Step:
+    """The step with these conditions decided, and without routines that nothing runs then."""
+
+    def change(statement: Statement) -> Program:
+        if isinstance(statement, Set) and statement.flag in facts:
+            return ()
+        if not isinstance(statement, If):
+            return (statement,)
+        condition = _left(statement.condition, facts)
+        if isinstance(condition, bool):
+            return statement.then if condition else statement.otherwise
+        return (replace(statement, condition=condition),)
+
+    step = step.rewritten(change)
+    run = {s.routine for program in step.programs.values() for s in walk(program) if isinstance(s, Perform)}
+    return replace(step, routines={name: runs for name, runs in step.routines.items() if name in run})
+
+
+def _left(condition: Condition, facts: Mapping[Condition, bool]) -> Union[Condition, bool]:
+    """What is left of a condition to ask."""
+    if isinstance(condition, Not):
+        inner = _left(condition.condition, facts)
+        return not inner if isinstance(inner, bool) else Not(inner)
+    if isinstance(condition, Both):
+        first, second = _left(condition.first, facts), _left(condition.second, facts)
+        if isinstance(first, bool):
+            return second if first else False
+        # The first one may have an effect, so it is asked even if the second one does not hold.
+        return first if second is True else Both(first, condition.second if isinstance(second, bool) else second)
+    return facts.get(condition, condition)

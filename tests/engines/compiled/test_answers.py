@@ -1,0 +1,317 @@
+"""Memory of compilers: a program is asked once, and again after its file changed. Hostile memories are ignored."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from engines import answers, asking, own_files
+from engines.answers import MEMORY
+from engines.api import Unavailable
+from engines.kernel import toolchains
+from engines.kernel.toolchains import find
+from tests.engines.compiled.compiling import usable
+from tests.engines.compiled.test_toolchains import GCC, script
+from tests.engines.compiled.test_toolchains import forget as forget_processes_answers
+
+if sys.platform != "linux":
+    pytest.skip("programs are remembered only on Linux", allow_module_level=True)
+
+ASK = asking.ask
+PROGRAM = """
+int printf(const char *text, ...);
+int main(void) { printf("%s\\n", "SAYS"); return CODE; }
+"""
+
+
+def forget():
+    """Start again as a new process."""
+    forget_processes_answers()
+    MEMORY.forget()
+
+
+@pytest.fixture
+def tcc():
+    """The machine's TCC, found without a memory."""
+    return usable("tcc").toolchain()
+
+
+@pytest.fixture
+def cache(tcc, tmp_path, monkeypatch):
+    folder = tmp_path / "cache"
+    monkeypatch.setenv(own_files.CACHE, str(folder))
+    return folder
+
+
+@pytest.fixture
+def add(tcc, cache, tmp_path, monkeypatch):
+    """`add(name, says)` compiles a program that says this, into a folder that becomes the whole PATH with `asked`."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+
+    def compile_one(name, says, code=0):
+        source = tmp_path / "program.c"
+        source.write_text(PROGRAM.replace("SAYS", says.replace("\n", "\\n")).replace("CODE", str(code)))
+        runtime = [flag for flag in tcc.link_flags if flag.startswith("-B")]
+        ASK([*tcc.command, *runtime, "-o", str(folder / name), str(source)])
+        return folder / name
+
+    with monkeypatch.context() as patch:
+        patch.setattr(toolchains.importlib.util, "find_spec", lambda name: None)
+        forget()
+        yield compile_one
+    forget()
+
+
+@pytest.fixture
+def asked(add, tmp_path, monkeypatch):
+    """The programs that were asked, by name."""
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    found = []
+
+    def ask(command, **how):
+        found.append(Path(command[0]).name)
+        return ASK(command, **how)
+
+    monkeypatch.setattr(asking, "ask", ask)
+    return found
+
+
+def kept(cache):
+    return json.loads((cache / "compilers" / "answers.json").read_text())
+
+
+def test_a_program_is_asked_once(add, cache, asked):
+    for name in ("gcc", "gcc-12", "ld"):
+        add(name, GCC.format("12.2.0"))
+    for times in (1, 2, 3):
+        assert find("gcc").version == "12.2.0"
+        assert toolchains.linker(find("gcc"))[0].endswith("/ld")
+        assert sorted(asked) == ["gcc", "gcc-12", "ld"], f"asked again in process {times}"
+        forget()
+    (file,) = (cache / "compilers").iterdir()  # no draft is left
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    assert toolchains.skipped() == []
+
+
+@pytest.mark.parametrize("change", ["content", "time", "path", "variable"])
+def test_a_changed_program_is_asked_again(add, asked, monkeypatch, tmp_path, change):
+    program = add("gcc", GCC.format("12.2.0"))
+    assert find("gcc").version == "12.2.0"
+    if change == "content":
+        add("gcc", GCC.format("13.3.0"))
+    elif change == "time":
+        os.utime(program, ns=(1, 1))
+    elif change == "path":
+        (tmp_path / "other").mkdir()
+        shutil.copy2(program, tmp_path / "other" / "gcc")
+        monkeypatch.setenv("PATH", str(tmp_path / "other"))
+    else:
+        monkeypatch.setenv("LD_LIBRARY_PATH", "/elsewhere")
+    forget()
+    assert find("gcc").version == ("13.3.0" if change == "content" else "12.2.0")
+    assert asked == ["gcc", "gcc"]
+
+
+def test_macros_are_remembered_for_one_processor(add, cache, asked, monkeypatch):
+    add("gcc", GCC.format("12.2.0"))
+    tool = find("gcc")
+    answer = "#define __AVX__ 1"
+    monkeypatch.setattr(asking, "ask", lambda command, **how: asked.append("macros") or answer)
+    for _ in range(2):
+        assert toolchains.macros(tool, ("-march=native",)) == {"__AVX__"}
+        forget()
+    assert asked.count("macros") == 1
+    monkeypatch.setattr(answers, "_processor", lambda: "another processor")
+    answer = "#define __AVX512F__ 1"
+    assert toolchains.macros(tool, ("-march=native",)) == {"__AVX512F__"}
+    assert asked.count("macros") == 2
+
+
+def test_no_macros_are_not_remembered(add, asked):
+    """The machine may have been out of memory."""
+    add("gcc", GCC.format("12.2.0"))
+    for _ in range(2):
+        assert toolchains.macros(find("gcc"), ()) == frozenset()
+        forget()
+    assert len([name for name in asked if name == "gcc"]) == 3, "one question for the version, two for macros"
+
+
+def test_scripts_and_disguised_links_are_asked_every_time(add, cache, asked, tmp_path):
+    """What they start may be replaced while they stay the same."""
+    script(tmp_path / "bin" / "gcc-11", f"echo '{GCC.format('11.1.0')}'")
+    add("ccache", GCC.format("12.2.0"))
+    (tmp_path / "bin" / "gcc").symlink_to(tmp_path / "bin" / "ccache")
+    for _ in range(2):
+        assert find("gcc").version == "12.2.0"
+        forget()
+    assert sorted(asked) == ["gcc", "gcc", "gcc-11", "gcc-11"]
+    assert not cache.exists()
+
+
+def test_a_package_that_an_interpreter_runs_is_asked_every_time(cache):
+    """A new version of the package leaves the interpreter's file as it is."""
+    said = []
+    for _ in range(2):
+        command = (sys.executable, "-I", "-m", "ziglang", "cc")
+        assert MEMORY.answer(command, "version", lambda answer: True, lambda: said.append("asked") or "1.0") == "1.0"
+    assert len(said) == 2
+
+
+def test_programs_that_do_not_answer_are_still_reported(add, asked):
+    add("clang", "cannot load a library", code=1)
+    add("clang-14", "hello")
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            find("clang")
+        assert {Path(no.path).name for no in toolchains.skipped()} == {"clang", "clang-14"}
+        forget()
+    assert sorted(asked) == ["clang", "clang", "clang-14", "clang-14"]
+
+
+HOSTILE = {
+    "empty": b"",
+    "cut": b'{"a": "12',
+    "no text": b"\xff\xfe\x00",
+    "deep": b"[" * 100_000,
+    "a list": b"[1, 2]",
+    "huge": b" " * (answers.MOST_BYTES + 1),
+}
+
+
+@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
+def test_a_corrupt_memory_is_ignored_and_rewritten(add, cache, asked, content):
+    add("gcc", GCC.format("12.2.0"))
+    folder = cache / "compilers"
+    folder.mkdir(mode=0o700, parents=True)
+    (folder / "answers.json").write_bytes(content)
+    (folder / "answers.json").chmod(0o600)
+    for _ in range(2):
+        assert find("gcc").version == "12.2.0"
+        forget()
+    assert asked == ["gcc"], "the memory was not rewritten"
+    assert list(kept(cache).values()) == ["12.2.0"]
+
+
+@pytest.mark.parametrize("value", [None, 12, [], {}, True, "12.2.0; rm", "1" * 1000 + ".0", "١٢.٢"])
+def test_a_value_that_is_no_answer_is_asked_for(add, cache, asked, value):
+    add("gcc", GCC.format("12.2.0"))
+    find("gcc")
+    (cache / "compilers" / "answers.json").write_text(json.dumps(dict.fromkeys(kept(cache), value)))
+    forget()
+    assert find("gcc").version == "12.2.0"
+    assert asked == ["gcc", "gcc"]
+
+
+def writable_by_others(folder):
+    folder.chmod(0o777)
+
+
+def a_file_that_others_may_write(folder):
+    (folder / "answers.json").chmod(0o666)
+
+
+def a_link(folder):
+    folder.rename(folder.with_name("elsewhere"))
+    folder.symlink_to(folder.with_name("elsewhere"))
+
+
+def a_linked_file(folder):
+    (folder / "answers.json").rename(folder.parent / "elsewhere")
+    (folder / "answers.json").symlink_to(folder.parent / "elsewhere")
+
+
+def a_fifo(folder):
+    (folder / "answers.json").unlink()
+    os.mkfifo(folder / "answers.json", 0o600)
+
+
+def a_file_instead_of_the_folder(folder):
+    shutil.rmtree(folder)
+    folder.touch()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [writable_by_others, a_file_that_others_may_write, a_link, a_linked_file, a_fifo, a_file_instead_of_the_folder],
+)
+def test_a_memory_that_others_could_have_written_is_not_read(add, cache, asked, recwarn, change):
+    add("gcc", GCC.format("12.2.0"))
+    find("gcc")
+    wrong = dict.fromkeys(kept(cache), "99.9")
+    (cache / "compilers" / "answers.json").write_text(json.dumps(wrong))
+    forget()
+    assert find("gcc").version == "99.9", "the test's own memory is not read"
+    change(cache / "compilers")
+    forget()
+    assert find("gcc").version == "12.2.0"
+    assert not recwarn.list, "a memory that can't be used is no reason to complain"
+
+
+@pytest.mark.parametrize("setting", ["off", "relative/folder", "/proc/no/such/folder"])
+def test_without_a_memory(add, asked, monkeypatch, recwarn, tmp_path, setting):
+    monkeypatch.setenv(own_files.CACHE, setting)
+    monkeypatch.chdir(tmp_path)
+    add("gcc", GCC.format("12.2.0"))
+    for _ in range(2):
+        assert find("gcc").version == "12.2.0"
+        forget()
+    assert asked == ["gcc", "gcc"]
+    assert not recwarn.list
+    assert not (tmp_path / "relative").exists()
+
+
+def test_the_doctor_asks_again(add, asked, monkeypatch):
+    add("gcc", GCC.format("12.2.0"))
+    find("gcc")
+    forget()
+    monkeypatch.setattr(MEMORY, "is_on", False)
+    find("gcc")
+    assert asked == ["gcc", "gcc"]
+
+
+def test_a_program_that_has_stopped_to_answer_is_forgotten(add, cache, asked, monkeypatch):
+    """Its file may be the same, because a library that it needs was removed."""
+    add("gcc", GCC.format("12.2.0"))
+    find("gcc")
+    forget()
+    monkeypatch.setattr(MEMORY, "is_on", False)
+    monkeypatch.setattr(toolchains, "_asked_version", lambda family, command: asking.NoAnswer("can't load a library"))
+    with pytest.raises(Unavailable):
+        find("gcc")
+    assert kept(cache) == {}
+
+
+def test_the_memory_is_bounded(add, cache, asked, monkeypatch):
+    monkeypatch.setattr(answers, "MOST_ANSWERS", 2)
+    for name in ("gcc", "gcc-9", "gcc-10"):
+        add(name, GCC.format("12.2.0"))
+    find("gcc")
+    assert len(kept(cache)) == 2
+
+
+def test_places_of_the_caches(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    places = [
+        ("/own", "/shared", "/own/x"),
+        ("", "/shared", "/shared/zoomgrad/x"),
+        ("", "", "/home/me/.cache/zoomgrad/x"),
+        ("", "relative", "/home/me/.cache/zoomgrad/x"),
+        ("~/own", "", "/home/me/own/x"),
+    ]
+    for own, shared, expected in places:
+        monkeypatch.setenv("ZOOMGRAD_CACHE", own)
+        monkeypatch.setenv("XDG_CACHE_HOME", shared)
+        assert str(own_files.cache_folder("x")) == expected
+    for own, home in (("off", "/home/me"), ("relative", "/home/me"), ("", ""), ("~nobody-of-that-name/x", "/home/me")):
+        monkeypatch.setenv("ZOOMGRAD_CACHE", own)
+        monkeypatch.setenv("XDG_CACHE_HOME", "")
+        monkeypatch.setenv("HOME", home)
+        assert own_files.cache_folder("x") is None

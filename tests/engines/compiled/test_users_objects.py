@@ -1,0 +1,277 @@
+"""The user's cache of objects: used by `compile` and `zoomgrad train`, bounded, verified, and never by a race."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import subprocess
+import sys
+import warnings
+from array import array
+from pathlib import Path
+
+import pytest
+
+from engines.api import Store
+from engines.graph.value import Value
+from engines.kernel import building, object_cache
+from engines.kernel.building import Built
+from engines.kernel.engine import Clock
+from engines.kernel.object_cache import USERS_MOST_BYTES, keep, kept, of_user
+from harness import workloads
+from harness.worker import train
+from tests.engines.compiled.compiling import usable
+
+if os.name != "posix":
+    pytest.skip("owners and modes exist only on POSIX", allow_module_level=True)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The folder of objects in a cache of its own, which keeps every build."""
+    monkeypatch.setenv("ZOOMGRAD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(object_cache, "USERS_FROM_SECONDS", 0.0)
+    return tmp_path / "cache" / "objects"
+
+
+@pytest.fixture
+def builds(monkeypatch):
+    """One entry for each build."""
+    found, build = [], building.build
+    monkeypatch.setattr(building, "build", lambda *args, **limits: found.append(args) or build(*args, **limits))
+    return found
+
+
+def program(scale=2.0):
+    x = Value(5.0)
+    found = usable("tcc").compile(x * scale, inputs=[x], parameters=[])
+    return found.forward(), found
+
+
+def objects(folder):
+    return sorted(folder.glob("*.object"))
+
+
+def test_a_program_is_compiled_once(folder, builds):
+    first, compiled = program()
+    assert (first, len(builds)) == (10.0, 1)
+    again, loaded = program()
+    assert (again, len(builds)) == (10.0, 1)
+    assert program(3.0)[0] == 15.0
+    assert len(builds) == 2, "another program got the object"
+    assert loaded.sizes == compiled.sizes
+    assert loaded.phases["compile"] == 0.0 < loaded.phases["load"]
+    assert loaded.phases["generate"] > 0.0, "the phases that ran are still reported"
+    for file in objects(folder):
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert len(list(folder.iterdir())) == 2, "a draft is left"
+
+
+def test_a_quick_build_is_not_kept(folder, monkeypatch):
+    monkeypatch.setattr(object_cache, "USERS_FROM_SECONDS", 1000.0)
+    program()
+    assert not folder.exists()
+
+
+def test_only_the_time_of_the_compiler_counts(folder):
+    """A user's program is traced again in any case."""
+    engine = usable("tcc")
+    x = Value(5.0)
+    code = engine.lower(engine.tape(x * 2.0, inputs=[x], parameters=[]))
+    clock = Clock()
+    clock.phases["trace"] = 2000.0
+    engine.build(code, clock, Store(folder, 1000.0, USERS_MOST_BYTES))
+    assert not folder.exists()
+
+
+def test_off(folder, builds, monkeypatch):
+    program()
+    monkeypatch.setenv("ZOOMGRAD_CACHE", "off")
+    assert program()[0] == 10.0
+    assert len(builds) == 2
+    assert of_user() is None
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "planted"])
+def test_a_damaged_object_is_compiled_again(folder, builds, damage):
+    program()
+    (file,) = objects(folder)
+    content = bytearray(file.read_bytes())
+    if damage == "cut":
+        os.truncate(file, len(content) // 2)
+    elif damage == "flipped":
+        content[-1] ^= 1
+        file.write_bytes(content)
+    else:
+        file.write_bytes(b"\x7fELF of somebody else")
+    with pytest.warns(UserWarning, match="compiling it again"):
+        assert program()[0] == 10.0
+    assert program()[0] == 10.0
+    assert len(builds) == 2, "the new object was not kept"
+
+
+def test_a_folder_that_others_may_write_is_not_used(folder, builds):
+    program()
+    folder.chmod(0o777)
+    with pytest.warns(UserWarning, match=r"(?s)objects are not kept: .*others may write to it.*chmod 700"):
+        assert program()[0] == 10.0
+    assert len(builds) == 2
+    assert len(objects(folder)) == 1
+
+
+def test_a_link_is_not_followed(folder, builds, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+    folder.parent.mkdir()
+    folder.symlink_to(elsewhere)
+    with pytest.warns(UserWarning, match="is a link"):
+        assert program()[0] == 10.0
+    assert not list(elsewhere.iterdir())
+
+
+def test_a_folder_of_another_user_is_not_used(folder, builds, monkeypatch):
+    program()
+    monkeypatch.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
+    with pytest.warns(UserWarning, match="belongs to another user"):
+        assert program()[0] == 10.0
+    assert len(builds) == 2
+
+
+@pytest.mark.parametrize("place", ["/proc/no/such/folder", "/dev/null/cache"])
+def test_a_place_that_can_not_be_written_is_silent(monkeypatch, builds, place):
+    monkeypatch.setenv("ZOOMGRAD_CACHE", place)
+    monkeypatch.setattr(object_cache, "USERS_FROM_SECONDS", 0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert program()[0] == 10.0
+
+
+def test_a_full_disk_is_silent_and_leaves_nothing(folder, builds, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "replace", full)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert program()[0] == 10.0
+    assert list(folder.iterdir()) == []
+
+
+# --- its size --------------------------------------------------------------------------------------------------------
+
+
+A, B, C, D = (letter * 32 for letter in "abcd")
+"""Names of objects."""
+
+
+def bounded(folder, most_bytes):
+    return Store(folder, 0.0, most_bytes)
+
+
+@pytest.fixture
+def built(tmp_path):
+    path = tmp_path / "program.so"
+    path.write_bytes(bytes(1000))
+    return Built(path, 1000)
+
+
+def test_objects_that_were_not_used_are_removed_first(tmp_path, built):
+    folder = tmp_path / "objects"
+    store = bounded(folder, 3500)
+    for age, name in ((40, A), (30, B), (20, C)):
+        keep(built, store, name)
+        then = folder.stat().st_mtime - age
+        os.utime(folder / f"{name}.object", (then, then))
+    with kept(store, A) as found:  # makes it the one that was used last
+        assert found
+    keep(built, store, D)
+    assert [file.stem for file in objects(folder)] == [A, C, D]
+
+
+def test_a_large_object_is_not_kept(tmp_path, built):
+    store = bounded(tmp_path / "objects", 3500)
+    keep(built, store, A)
+    built.path.write_bytes(bytes(4000))
+    keep(built, store, B)
+    assert [file.stem for file in objects(store.folder)] == [A]
+
+
+def test_old_drafts_and_no_other_files_are_removed(tmp_path, built):
+    store = bounded(tmp_path / "objects", 2500)
+    keep(built, store, A)
+    for name, age in ((".draft-old", 7200), (".draft-new", 0), ("others.object", 7200)):
+        (store.folder / name).write_bytes(bytes(5000))
+        then = store.folder.stat().st_mtime - age
+        os.utime(store.folder / name, (then, then))
+    keep(built, store, B)
+    assert sorted(file.name for file in store.folder.iterdir()) == [
+        ".draft-new",
+        f"{A}.object",
+        f"{B}.object",
+        "others.object",
+    ]
+
+
+def test_the_users_store_is_bounded(folder):
+    assert of_user() == Store(folder, 0.0, USERS_MOST_BYTES)
+
+
+CHURN = """
+import sys
+from pathlib import Path
+from engines.api import Store
+from engines.kernel.building import Built
+from engines.kernel.object_cache import keep, kept
+store, file = Store(Path(sys.argv[1]), 0.0, 9000), Path(sys.argv[2])
+for turn in range(60):
+    name = str(turn % 4) * 32
+    with kept(store, name) as found:
+        assert found is None or found.path.read_bytes() == file.read_bytes()
+    keep(Built(file, 4000), store, name)
+"""
+
+
+def test_processes_share_the_cache(tmp_path):
+    """Each writes and removes objects of the others, and reads only whole ones."""
+    (tmp_path / "program.so").write_bytes(bytes(range(250)) * 16)
+    command = [sys.executable, "-W", "error", "-c", CHURN, str(tmp_path / "objects"), str(tmp_path / "program.so")]
+    root = Path(__file__).parents[3]
+    running = [subprocess.Popen(command, cwd=root, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    for process in running:
+        assert (process.communicate(timeout=60)[1], process.returncode) == ("", 0)
+    assert sum(file.stat().st_size for file in objects(tmp_path / "objects")) <= 9000
+
+
+# --- who uses it -----------------------------------------------------------------------------------------------------
+
+
+def test_a_race_never_reads_it(folder, builds, tmp_path):
+    """Nor do workers that vouch, profile or count, which prepare without a store."""
+    engine, workload = usable("tcc"), workloads.load("xor")
+    for _ in range(2):
+        engine.prepare(workload, objects=Store(tmp_path / "of the race"))
+        engine.prepare(workload)
+    assert len(builds) == 4
+    assert not folder.exists()
+
+
+def test_training_uses_it(folder, builds):
+    usable("tcc")
+    for _ in range(2):
+        *_, end = train.train({"engine": "tcc", "workload": "xor", "epochs": 1})
+        assert end["event"] == "end"
+    assert len(builds) == 1
+    assert len(objects(folder)) == 1
+
+
+def test_gradients_of_a_loaded_object(folder, builds):
+    """The object is the whole program, not only its forward pass."""
+    trained = []
+    for _ in range(2):
+        x, p = Value(2.0), Value(3.0)
+        found = usable("tcc").compile((x * p - 1.0) ** 2, inputs=[x], parameters=[p])
+        trained.append([*found.train(array("d", [1.0, 2.0, 0.5]), rate=0.1), *found.parameters])
+    assert trained[0] == trained[1]
+    assert len(builds) == 1

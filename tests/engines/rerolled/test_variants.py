@@ -1,0 +1,165 @@
+"""Variants of a kernel: each runs for some batches, and is built when a batch first needs it."""
+
+from __future__ import annotations
+
+import threading
+from array import array
+
+import pytest
+
+from engines.kernel import building
+from engines.kernel.c_engine import variant_for
+from engines.rerolled.rearrange import weight_reuse
+from engines.rerolled.step.language import Alone, Fit, Perform, conditions, walk
+from engines.rerolled.step.variants import variants
+from harness.worker.figures import Misbehaved, check_built
+from tests.engines.compiled.compiling import usable
+from tests.engines.graphs import bits, classifier
+from tests.engines.rerolled.rolling import form, of_form, step_of, tape_of
+
+FORMS = {"deferred": form(), "together": form(rows=2), "everything": form(rows=2, sparse=True)}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_too_small(monkeypatch):
+    monkeypatch.setattr(weight_reuse, "MANY", 1)
+
+
+def step(name):
+    graph, kinds = classifier()
+    return step_of(tape_of(graph, kinds, [0, 1, 2]), FORMS[name])
+
+
+def program_of(name):
+    """Compile the classifier, and return the program, its engine and rows to train on."""
+    graph, kinds = classifier()
+    engine = usable(of_form("tcc", FORMS[name]))
+    leaves = [engine.Value(x) for x in graph.numbers]
+    values = graph.build(engine.Value, leaves)
+    chosen = {kind: [v for v, k in zip(leaves, kinds) if k == kind] for kind in ("input", "parameter")}
+    program = engine.compile(values[-1], inputs=chosen["input"], parameters=chosen["parameter"])
+    width = len(chosen["input"])
+    return program, array("d", [0.5 + 0.125 * (n % 7) for n in range(9 * width)])
+
+
+def asked(step):
+    return {type(condition) for program in step.programs.values() for condition in conditions(program)}
+
+
+def test_a_step_without_rows_together_has_one_variant():
+    whole = step("deferred")
+    assert variants(whole) == [("every batch", 1, whole)]
+
+
+@pytest.mark.parametrize("name", ["together", "everything"])
+def test_each_variant_holds_only_what_its_batches_run(name):
+    whole = step(name)
+    (_, first, single), (_, second, together) = variants(whole)
+    assert (first, second) == (1, 2)
+    assert {Alone, Fit} <= asked(whole)
+    assert Fit not in asked(single)
+    assert Alone not in asked(together)
+    assert "values of 2 rows" in together.routines
+    assert "settle" in single.routines
+    for variant in (single, together):
+        run = {s.routine for p in variant.programs.values() for s in walk(p) if isinstance(s, Perform)}
+        assert set(variant.routines) == run < set(whole.routines)
+        assert variant.areas == whole.areas, "programs keep one workspace for all variants"
+        assert variant.programs["forward"] == whole.programs["forward"]
+
+
+def test_the_variant_for_a_batch():
+    found = usable(of_form("tcc", FORMS["together"])).variants(step("together"))
+    assert [variant_for(batch, found).name for batch in (0, 1, 2, 3, 100)] == [
+        *["single rows"] * 2,
+        *["2 rows together"] * 3,
+    ]
+
+
+@pytest.mark.parametrize(("name", "batch"), [("together", 1), ("together", 3), ("everything", 2)])
+def test_a_variant_trains_like_the_other(name, batch, monkeypatch):
+    """A stretch may follow one with another batch, so a variant begins where the other one ended."""
+    trained = []
+    for chosen in (0, 1):
+        program, rows = program_of(name)
+        if chosen:
+            monkeypatch.setattr("engines.kernel.c_engine.variant_for", lambda batch, variants: variants[-1])
+        losses = [
+            *program.train(rows, rate=0.1, batch=batch, steps=7),
+            *program.train(rows, rate=0.1, batch=1, steps=3),
+        ]
+        program.set_input(rows[: len(program.inputs)])
+        losses.append(program.forward())
+        program.backward()
+        trained.append((bits(losses), bits(program.parameters), bits(program.gradients)))
+    assert trained[0] == trained[1]
+
+
+def test_a_variant_is_built_when_a_batch_first_needs_it(monkeypatch):
+    built = []
+    build = building.build
+    monkeypatch.setattr(building, "build", lambda *args, **limits: built.append(args) or build(*args, **limits))
+    program, rows = program_of("together")
+    phases = dict(program.phases)
+    assert len(built) == 1
+    program.train(rows, rate=0.1, batch=1)
+    assert (len(built), program.late_variant, dict(program.late_seconds)) == (1, "", {})
+    late = "2 rows together"
+    for _ in range(2):
+        program.train(rows, rate=0.1, batch=2)
+        assert (len(built), program.late_variant, list(program.late_seconds)) == (2, late, [late])
+    assert program.late_seconds[late] > 0.0
+    assert program.phases == phases, "phases are those of `compile`"
+    program.train(rows, rate=0.1, batch=1)
+    assert (len(built), program.late_variant) == (2, "")
+
+
+def test_a_build_that_fails_during_training_leaves_the_program_as_it_was(monkeypatch):
+    program, rows = program_of("together")
+    before = bits(program.parameters)
+
+    def fail(*args, **limits):
+        raise building.BuildFailed("gcc ended with exit code 1", "no space", "Free some.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(building, "build", fail)
+        with pytest.raises(building.BuildFailed, match="no space"):
+            program.train(rows, rate=0.1, batch=2)
+        assert bits(program.parameters) == before
+        program.train(rows, rate=0.1, batch=1)
+    program.train(rows, rate=0.1, batch=2)
+    assert bits(program.parameters) != before
+
+
+def test_two_threads_do_not_build_the_same_variant(monkeypatch):
+    program, rows = program_of("together")
+    build, entered, go_on = building.build, threading.Event(), threading.Event()
+
+    def slow(*args, **limits):
+        entered.set()
+        assert go_on.wait(30)
+        return build(*args, **limits)
+
+    monkeypatch.setattr(building, "build", slow)
+    thread = threading.Thread(target=program.train, args=(rows,), kwargs={"rate": 0.1, "batch": 2})
+    thread.start()
+    assert entered.wait(30)
+    with pytest.raises(RuntimeError, match="already running"):
+        program.train(rows, rate=0.1, batch=2)
+    go_on.set()
+    thread.join()
+    assert list(program.late_seconds) == ["2 rows together"]
+
+
+def test_a_proof_refuses_steps_that_ran_what_prepare_did_not_build():
+    class Late:
+        late_variant = "4 rows together"
+
+    class OfPrepare:
+        late_variant = ""
+
+    engine = usable(of_form("tcc", FORMS["together"]))
+    check_built(engine, OfPrepare())
+    check_built(engine, object())
+    with pytest.raises(Misbehaved, match="the timed steps ran '4 rows together', which prepare\\(\\) did not build"):
+        check_built(engine, Late())
