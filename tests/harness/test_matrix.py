@@ -43,7 +43,7 @@ def test_smoke_has_all_baselines_and_enough_blocks_for_intervals():
 
 
 def test_quick_adds_the_trade_off_and_the_headline_engines_on_other_interpreters():
-    everywhere = product(ORDINARY, MAIN, ["digits"]) | product(presets.TRADE_OFF, MAIN, ["mnist"])
+    everywhere = product(ORDINARY, MAIN, ["digits"]) | product((*presets.TRADE_OFF, presets.NATIVE), MAIN, ["mnist"])
     headline = product(presets.HEADLINE, ["cpython-3.9"], ["digits"])
     assert triples(cells("quick")) == everywhere | headline
 

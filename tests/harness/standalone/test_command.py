@@ -93,7 +93,7 @@ LEFT = {
     "loss = a * b; inputs = [a]; parameters = [b]; b.data = float('inf')": "parameter 0 is inf",
     "c = Value(3.0); loss = a * b; inputs = [c]; parameters = [b]": "no input is in the graph",
     "c = Value(3.0); loss = a * b; inputs = [a]; parameters = [c]": "no parameter is in the graph",
-    "loss = a * b; inputs = [a]; parameters = [b]; b.data = 'x'": "the data of parameter 0 is of type str",
+    "loss = a * b; inputs = [a]; parameters = [b]; b.data = 1j": "the data of parameter 0 is of type complex",
     "import os; os._exit(3)": "it ended with exit code 3 and left no graph",
     "import os, sys; os.mkfifo(sys.orig_argv[-1]); os._exit(0)": "left no graph",
     "import os, sys; os.symlink('/etc/passwd', sys.orig_argv[-1]); os._exit(0)": "left no graph",
@@ -123,8 +123,8 @@ FORGED = {
 @pytest.mark.parametrize(("text", "message"), UNFIT.items())
 def test_names_that_make_no_graph_are_told(text, message):
     engine, names = usable("tcc"), {}
-    exec(BEGIN.partition("\n")[2] + text, {"Value": engine.Value}, names)
     with pytest.raises((ValueError, CyclicGraph, NoGraph)) as wrong:
+        exec(BEGIN.partition("\n")[2] + text, {"Value": engine.Value}, names)
         record(engine, names)
     problem, remedy = str(wrong.value).split("\n")
     assert message in problem
