@@ -81,6 +81,10 @@ class CompiledEngine(ValueEngine):
         """Convert the tape to the back end's input."""
         raise NotImplementedError
 
+    def lower_workload(self, tape: Tape, parameters: Sequence[float]) -> Any:
+        """Convert a workload's tape to the back end's input. parameters: their starting numbers."""
+        return self.lower(tape)
+
     def sizes(self, code: Any) -> Mapping[str, float]:
         """Figures for the record, besides the tape's rows."""
         return {}
@@ -142,7 +146,7 @@ class CompiledEngine(ValueEngine):
     ) -> Program:
         with clock.phase("lower"):
             tape = self.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
-            code = self.lower(tape)
+            code = self.lower_workload(tape, [v.data for v in parameters])
         clock.sizes.update(self.sizes(code), tape_rows=len(tape))
         kernel = self.build(code, clock, objects)
         return Program(
