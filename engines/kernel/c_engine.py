@@ -7,9 +7,9 @@ import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, NoReturn, Optional
 
-from engines.api import KEPT_FROM_SECONDS
+from engines.api import KEPT_FROM_SECONDS, Unavailable, Workload
 from engines.graph.tape import Tape
 from engines.kernel import building, object_cache, toolchains
 from engines.kernel.c_text import Source
@@ -109,3 +109,31 @@ class CEngine(CompiledEngine):
         target = sorted(toolchains.macros(tool, self.flags))  # -march=native depends on the processor
         parts = [*tool.command, tool.version, *self.flags, *target, self.abi, *source.units]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+class Frozen(CEngine):
+    """An engine with the suffix `-frozen`: weights are constants of the C, and only the forward pass is compiled.
+
+    It runs workloads that do not learn, such as `digits-forward`. The engine without the suffix runs them too, with its
+    ordinary program, so the two differ in nothing else. As a base class, list it before the family's class.
+    """
+
+    IDEA = "weights are constants, and only the forward pass is compiled"
+
+    def supports(self, workload: Workload) -> Optional[str]:
+        return "its weights are constants, so it can't train" if workload.learns else super().supports(workload)
+
+    def lower_workload(self, tape: Tape, parameters: Sequence[float]) -> Any:
+        raise NotImplementedError
+
+    def compile(self, *_: Any, **__: Any) -> NoReturn:
+        """Raise Unavailable, because the parameters of a Program can change."""
+        raise Unavailable(
+            f"{self.name} runs workloads only",
+            "Leave out the suffix, and name no parameters: all other leaves are constants.",
+        )
+
+    def kernel(self, tape: Tape, frozen: Optional[Sequence[float]] = None) -> NoReturn:
+        raise Unavailable(
+            f"{self.name} makes no standalone builds", f"Leave out the suffix: `--engine {self.builds_on} --frozen`."
+        )

@@ -15,9 +15,8 @@ from typing import Any, Optional
 
 from engines.graph.tape import Tape
 from engines.kernel import toolchains
-from engines.kernel.c_engine import CORES, CEngine
+from engines.kernel.c_engine import CORES, CEngine, Frozen
 from engines.kernel.c_text import Source
-from engines.kernel.frozen import IDEA, Frozen
 from engines.rerolled.emit.c import c_source
 from engines.rerolled.engine import Rerolled, reroll
 from engines.rerolled.form import Form
@@ -174,7 +173,7 @@ def resolve(name: str) -> Optional[RerolledC]:
     make = RerolledC
     if "frozen" in taken:
         make, plain = FrozenRerolledC, name.removesuffix("-frozen")
-        changes.append(IDEA)
+        changes.append(Frozen.IDEA)
     # CEngine adds STRICT again.
     own = flags[len(toolchains.STRICT) :]
     return _engine(name, base.compiler, own, base.form, make, idea="; ".join(changes), builds_on=plain, **facts)

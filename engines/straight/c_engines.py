@@ -17,9 +17,8 @@ from engines.api import Unavailable, WrongSuffix
 from engines.graph.bind import bind
 from engines.graph.tape import Tape
 from engines.kernel import toolchains
-from engines.kernel.c_engine import CORES, CEngine
+from engines.kernel.c_engine import CORES, CEngine, Frozen
 from engines.kernel.c_text import Source
-from engines.kernel.frozen import IDEA, Frozen
 from engines.straight.c_source import Form, Storage, c_source
 from engines.straight.fusable import Fusable, fusable, fusable_as_published
 from engines.straight.lower import Code, lower
@@ -162,7 +161,7 @@ def resolve(name: str) -> Optional[CEngine]:
     builds_on = plain if changes else ("python-source" if family == "tcc" else "tcc")
     if "frozen" in taken:
         make, form, builds_on = FrozenStraightC, replace(form, trains=False), name.removesuffix("-frozen")
-        changes.append(IDEA)
+        changes.append(Frozen.IDEA)
     own = f"the tape as straight-line C, split into functions, by {compiler}{f' {level[1:]}' if level else ''}"
     return make(
         name,

@@ -19,7 +19,7 @@ from reports.charts.drawing.svg import Drawing, drawing
 from reports.discovery import left_out
 from reports.measured.sequences import losses, values
 from reports.profiling.profile_index import ProfileIndex
-from reports.sections.growth import points
+from reports.sections.compiling.growth import points
 from reports.sections.history import History
 from reports.story import Story, story
 from results import units
