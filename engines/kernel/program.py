@@ -243,7 +243,8 @@ class Program:
             stretch = Stretch(rows, first_row, steps, batch, waiting, rates, losses, learns)
             done = self._kernel.train(buffers, stretch)
             self._ran_forward = False
-            self._taken = (waiting + done) % batch if learns else self._taken
+            if learns:
+                self._taken = (self._taken + done) % batch
             return losses[:done], losses[done] if done < steps else None
 
 
