@@ -178,7 +178,9 @@ def _curves(view: View) -> Iterable[Curve]:
         Cell(engine=str(row.engine), interpreter=str(row.interpreter), workload=str(row.workload))
         for row in each(measured(view.table))
     }
-    for workload in view.run.workloads:
+    for workload, facts in view.run.workloads.items():
+        if not facts.learns:
+            continue
         found = [record for record in view.records if record.cell in shown and record.cell.workload == workload]
         longest = max(found, key=lambda record: record.losses[-1].step if record.losses else -1, default=None)
         if longest is not None and longest.losses:

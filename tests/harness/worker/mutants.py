@@ -82,7 +82,7 @@ IN_TURN = r"(static int turn.*?)"
 
 REROLLED = {
     "a lost gradient": (rf"{IN_TURN}\n +sinks\(w[^;]*;", r"\1\n;"),
-    "a doubled loss": (r"(static int turn.*)record\(t, w", r"\1record(t, 2.0 * w"),
+    "a doubled loss": (r"(static int turn.*)record\(t, w(?=.*static int evaluate)", r"\1record(t, 2.0 * w"),
     **IN_TRAINING,
 }
 
@@ -180,7 +180,7 @@ INTERPRETED = {
     "a lost gradient": (r"self\.losses\.append\(loss\)", "self.losses.append(loss); self._parameters[-1].grad = 0.0"),
     "a doubled loss": (r"self\.losses\.append\(loss\)", "self.losses.append(2.0 * loss)"),
     "a skipped row": (r"else step\)", "else step + (step > 2))"),
-    "an update one row late": (r"if \(step \+ 1\) % self\._batch == 0", "if step % self._batch == 0 and step"),
+    "an update one row late": (r"\(step \+ 1\) % self\._batch == 0", "step % self._batch == 0 and step"),
     "a wrong row after wrap-around": (r"else step\)", "else step + (step >= 4))"),
 }
 

@@ -3,6 +3,7 @@
 from reports.measured.table import cells
 from reports.pages import html, markdown
 from reports.sections.compiling.frozen import frozen
+from reports.story import story
 from results.record import Cell, EngineFacts
 
 
@@ -12,9 +13,9 @@ def with_frozen(example, *, twin=True):
     cell = home.model_copy(update={"engine": "clang-O1-frozen"})
     facts = EngineFacts(idea="weights are constants", builds_on="clang-O1", strict=True, error_bound=None)
     plan = (home, cell) if twin else (cell,)
-    run = example.run.model_copy(
-        update={"cells": plan, "engines": {**example.run.engines, "clang-O1-frozen": facts}, "blocks": 1}
-    )
+    workloads = {"mnist": example.run.workloads["mnist"].model_copy(update={"learns": False})}
+    named = {**example.run.engines, "clang-O1-frozen": facts}
+    run = example.run.model_copy(update={"cells": plan, "engines": named, "workloads": workloads, "blocks": 1})
     records = [
         example.measured(home, 0, phases={"compile": 8.0}, object_bytes=212_000),
         example.measured(home, 0, phases={"compile": 2.0}, object_bytes=119_000).model_copy(update={"cell": cell}),
@@ -49,3 +50,11 @@ def test_the_section_is_for_runs_with_frozen_cells(example):
     for page in (html.render, markdown.render):
         assert "Frozen against trainable" in page(pair.run, pair.records)
         assert "Frozen against trainable" not in page(example.run, example.records)
+
+
+def test_losses_of_forward_passes_are_not_a_curve(example):
+    pair = with_frozen(example)
+    for run, learns in ((example.run, True), (pair.run, False)):
+        told = story(run, example.records)
+        assert any(curve.workload == "mnist" for curve in told.curves) == learns
+        assert ("loss_against_seconds" in {drawing.name for drawing in html.drawings(told)}) == learns
