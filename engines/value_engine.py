@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Optional
 
 from engines import nn
@@ -9,12 +10,17 @@ from engines.api import Workload
 
 
 class ValueEngine:
-    """An engine that runs everywhere, and runs any workload. Subclasses add `prepare`, and may be stricter."""
+    """An engine that runs everywhere, and runs any workload.
+
+    Subclasses add `Value` and `prepare`, and may be stricter.
+    """
+
+    Value: Any
+    """The class that programs use."""
 
     def __init__(
         self,
         name: str,
-        value: Any,
         *,
         idea: str,
         builds_on: str = "",
@@ -25,8 +31,6 @@ class ValueEngine:
         typical_compile_row_seconds: float = 0.0,
     ) -> None:
         self.name = name
-        self.Value = value
-        self.nn = nn.bind(value)
         self.idea = idea
         self.builds_on = builds_on
         self.strict = strict
@@ -34,6 +38,11 @@ class ValueEngine:
         self.native = native
         self.typical_row_seconds = typical_row_seconds
         self.typical_compile_row_seconds = typical_compile_row_seconds
+
+    @cached_property
+    def nn(self) -> nn.Networks:
+        """Module, Neuron, Layer and MLP bound to `Value`."""
+        return nn.bind(self.Value)
 
     def check(self) -> None:
         """Return at once, because nothing is needed."""

@@ -120,6 +120,8 @@ class Spelling:
 
     where: str
     """Template over {condition}, {then} and {otherwise}."""
+    whole_as_int: bool = False
+    """Whether a literal such as 1.0 is spelled as an int."""
 
     def apply(self, primitive: str, operands: Sequence[Any]) -> Text:
         """Spell a primitive over spelled operands, with the parentheses that it needs.
@@ -143,6 +145,8 @@ class Spelling:
         if isinstance(expr, Apply):
             return self.apply(expr.primitive, [self.spell(operand, leaves) for operand in expr.operands])
         if isinstance(expr, Literal):
+            if self.whole_as_int and expr.number.is_integer():
+                return str(int(expr.number)), ATOM_PRECEDENCE
             return number(expr.number)
         assert isinstance(expr, Leaf)
         return leaves[expr.name]
@@ -150,6 +154,8 @@ class Spelling:
 
 PYTHON = Spelling(where="{then} if {condition} else {otherwise}")
 C = Spelling(where="{condition} ? {then} : {otherwise}")
+MICROGRAD = Spelling(where=PYTHON.where, whole_as_int=True)
+"""Python as in micrograd, where the result of ints is an int."""
 
 NAMES = {leaf.name: (leaf.name, ATOM_PRECEDENCE) for leaf in LEAVES}
 
@@ -168,11 +174,16 @@ def number(x: float) -> Text:
     return repr(float(x)), ATOM_PRECEDENCE
 
 
-def function(*exprs: Expr) -> Callable[..., Any]:
-    """Compile expressions to a Python function of a, b, k, out and g. It returns one value, or a tuple of several."""
-    texts = [PYTHON.spell(expr, NAMES)[0] for expr in exprs]
+def function(
+    *exprs: Expr, spelling: Spelling = PYTHON, functions: Mapping[str, Any] = vars(math)
+) -> Callable[..., Any]:
+    """Compile expressions to a Python function of a, b, k, out and g. It returns one value, or a tuple of several.
+
+    functions: those that the expressions may call, by name.
+    """
+    texts = [spelling.spell(expr, NAMES)[0] for expr in exprs]
     body = texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
     made: Callable[..., Any] = eval(  # noqa: S307  (text from the op table, not from input)
-        f"lambda a, b=None, k=None, out=None, g=None: {body}", {**vars(math), "__name__": __name__}
+        f"lambda a, b=None, k=None, out=None, g=None: {body}", {**functions, "__name__": __name__}
     )
     return made

@@ -14,6 +14,7 @@ from typing import Any
 from engines.api import CyclicGraph, Number
 from engines.graph.tape import CONSTANT, INPUT, NONE, PARAMETER, Tape
 from engines.graph.value import Value
+from engines.value_base import refuse_closure
 
 _NEW, _OPEN, _NAMED = -1, -2, -3
 """States of `Value._row` before it holds a row: not reached yet; reached, with operands still to number; the n-th input
@@ -30,7 +31,34 @@ def linearize(
     named twice and for a constant that is not finite, and CyclicGraph.
     """
     with _WALKING:
+        if hasattr(loss, "_record"):
+            recorded = loss._record(tuple(inputs), tuple(parameters), tuple(outputs))
+            if recorded is not None:
+                return _from_columns(recorded, len(inputs), len(parameters))
+            if any(v._has_own_backward for v in loss.topo()):
+                refuse_closure("a compiled engine")
         return _linearize(loss, inputs, parameters, outputs)
+
+
+def _from_columns(recorded, inputs, parameters):
+    from array import array
+
+    from engines.graph.ops import OPS
+
+    ops, left, right, index, constants, loss, outputs = recorded
+    names = ["input", "parameter", "constant", *OPS]
+    ix = array("i", index)
+    numbers = {r: (ix[r] if ops[r] < 2 else constants[ix[r]]) for r in range(len(ix)) if ix[r] >= 0}
+    return Tape(
+        [names[c] for c in ops],
+        list(array("i", left)),
+        list(array("i", right)),
+        numbers,
+        loss,
+        outputs,
+        inputs,
+        parameters,
+    )
 
 
 _WALKING = threading.Lock()
@@ -43,7 +71,7 @@ def _linearize(loss: Value, inputs: Sequence[Value], parameters: Sequence[Value]
         walk.name(INPUT, inputs)
         walk.name(PARAMETER, parameters)
         for name, root in (("the loss", loss), *((f"outputs[{i}]", output) for i, output in enumerate(outputs))):
-            if not isinstance(root, Value):
+            if not _is_recorded(root):
                 raise TypeError(_stranger(name, root))
             walk.number(root)
         return Tape(
@@ -76,7 +104,7 @@ class _Walk:
     def name(self, kind: str, values: Sequence[Value]) -> None:
         """Mark leaves as inputs or parameters."""
         for index, v in enumerate(values):
-            if not isinstance(v, Value):
+            if not _is_recorded(v):
                 raise TypeError(_stranger(f"{kind}s[{index}]", v))
             if v._prev:
                 raise ValueError(
@@ -153,6 +181,10 @@ class _Walk:
         """Reset the Values to their state before the walk."""
         for v in (*self.values, *self.stack):
             v._row = _NEW
+
+
+def _is_recorded(v: object) -> bool:
+    return isinstance(v, Value) or hasattr(v, "_record")
 
 
 def _stranger(what: str, found: Any) -> str:

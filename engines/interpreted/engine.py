@@ -16,7 +16,8 @@ class InterpretedEngine(ValueEngine):
     def __init__(
         self, name: str, value: Any, *, trainer: type[ScalarTrainer] = RebuildingTrainer, **facts: Any
     ) -> None:
-        super().__init__(name, value, **facts)
+        super().__init__(name, **facts)
+        self.Value = value
         self._trainer = trainer
 
     def prepare(self, workload: Workload, *, objects: Optional[Path] = None) -> ScalarTrainer:

@@ -6,6 +6,7 @@ import contextlib
 import gc
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Optional
@@ -15,9 +16,9 @@ from engines.domain import DOMAIN_ERRORS, tell_domain_error
 from engines.graph.linearize import linearize
 from engines.graph.passes import optimize
 from engines.graph.tape import Tape
-from engines.graph.value import Value
 from engines.kernel.program import Kernel, Program
 from engines.kernel.trainer import CompiledTrainer
+from engines.native.recorder import recorder
 from engines.value_engine import ValueEngine
 
 PHASES = ("trace", "lower", "generate", "compile", "load")
@@ -74,8 +75,14 @@ COLLECTOR = Collector()
 class CompiledEngine(ValueEngine):
     """An engine that runs a recorded graph as a Program. Subclasses turn the tape into a kernel."""
 
-    def __init__(self, name: str, **facts: Any) -> None:
-        super().__init__(name, Value, **facts)
+    @cached_property
+    def Value(self) -> Any:  # noqa: N802  (a class)
+        """The class that records: in C where it can be built, else in Python."""
+        return recorder()
+
+    def check(self) -> None:
+        """Build the recorder now, so that no timed phase does."""
+        recorder()
 
     def lower(self, tape: Tape) -> Any:
         """Convert the tape to the back end's input."""
@@ -99,11 +106,11 @@ class CompiledEngine(ValueEngine):
 
     def compile(
         self,
-        loss: Value,
+        loss: Any,
         *,
-        inputs: Sequence[Value],
-        parameters: Sequence[Value],
-        outputs: Sequence[Value] = (),
+        inputs: Sequence[Any],
+        parameters: Sequence[Any],
+        outputs: Sequence[Any] = (),
     ) -> Program:
         """Compile the graph below `loss`. Leaves that are neither inputs nor parameters are constants.
 
@@ -113,9 +120,7 @@ class CompiledEngine(ValueEngine):
         with COLLECTOR.paused():
             return self._compile(Clock(), loss, inputs, parameters, outputs, None)
 
-    def tape(
-        self, loss: Value, *, inputs: Sequence[Value], parameters: Sequence[Value], outputs: Sequence[Value] = ()
-    ) -> Tape:
+    def tape(self, loss: Any, *, inputs: Sequence[Any], parameters: Sequence[Any], outputs: Sequence[Any] = ()) -> Tape:
         """The tape after all passes, as it is compiled."""
         return optimize(linearize(loss, inputs=inputs, parameters=parameters, outputs=outputs))
 
@@ -125,7 +130,7 @@ class CompiledEngine(ValueEngine):
             with clock.phase("trace"):
                 try:
                     model = workload.model(self.nn)
-                    inputs = [Value(x) for x in workload.row(0)]
+                    inputs = [self.Value(x) for x in workload.row(0)]
                     outputs = workload.outputs(model, inputs)
                     loss = workload.loss(model, inputs, outputs)
                     parameters = model.parameters()
@@ -138,10 +143,10 @@ class CompiledEngine(ValueEngine):
     def _compile(
         self,
         clock: Clock,
-        loss: Value,
-        inputs: Sequence[Value],
-        parameters: Sequence[Value],
-        outputs: Sequence[Value],
+        loss: Any,
+        inputs: Sequence[Any],
+        parameters: Sequence[Any],
+        outputs: Sequence[Any],
         objects: Optional[Path],
     ) -> Program:
         with clock.phase("lower"):

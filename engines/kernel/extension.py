@@ -84,6 +84,11 @@ def check_python() -> None:
             "free-threaded Python has no limited API, which TCC needs",
             "Use `tcc`: the same C, called through cffi.",
         )
+    check_header()
+
+
+def check_header() -> None:
+    """Raise Unavailable if the interpreter's header is missing."""
     if not (_include() / "Python.h").is_file():
         raise Unavailable(f"there is no Python.h in {_include()}", "Install Python's headers, as in `python3-dev`.")
 

