@@ -16,13 +16,13 @@ from engines.api import NonFiniteLoss, Unavailable, WrongSuffix
 from engines.graph.value import Value
 from engines.kernel import toolchains
 from engines.kernel.c_engine import CEngine, Frozen
-from harness import stages, workloads
-from harness.plan.presets import FREEZABLE
+from harness import workloads
 from tests.engines.compiled.compiling import usable
 from tests.engines.ladder import FAST_TO_COMPILE, promised, runnable, willing
 
 FROZEN = (
-    *(f"{name}-frozen" for name in FREEZABLE),
+    *("tcc-frozen", "gcc-O1-frozen", "clang-O1-frozen"),
+    *("rerolled-tcc-frozen", "rerolled-gcc-frozen", "rerolled-clang-frozen"),
     *("tcc-p50-frozen", "tcc-globals-frozen", "clang-O1-whole-static-native-frozen"),
     *("rerolled-gcc-generic-frozen", "rerolled-clang-fma-frozen", "rerolled-clang-fast-frozen"),
 )
@@ -130,8 +130,12 @@ def test_a_frozen_engine_differs_from_its_twin_in_the_suffix_only(name):
 @pytest.mark.parametrize("name", ["tcc-frozen", "rerolled-tcc-frozen", "rerolled-gcc-frozen"])
 def test_the_c_has_the_weights_and_no_backward_pass(name, tmp_path):
     engine = usable(name)
-    source = stages.text(engine, SMALL, stages.Stage.source)
-    weights = [p.data for p in SMALL.model(engine.nn).parameters()]
+    model, inputs = SMALL.model(engine.nn), [engine.Value(x) for x in SMALL.row(0)]
+    outputs = SMALL.outputs(model, inputs)
+    loss, parameters = SMALL.loss(model, inputs, outputs), model.parameters()
+    weights = [p.data for p in parameters]
+    tape = engine.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
+    source = engine.source(engine.lower_workload(tape, weights))
     assert all(repr(abs(weight)) in source for weight in weights)
     (tmp_path / "unit.c").write_text(source, encoding="ascii")
     flags = ["-O1", "-march=native", "-Wall", "-Wextra", "-Werror", "-Wno-psabi"]
