@@ -151,13 +151,14 @@ class CompiledEngine(ValueEngine):
     ) -> Program:
         with clock.phase("lower"):
             tape = self.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
-            code = self.lower_workload(tape, [v.data for v in parameters])
+            numbers = [v.data for v in parameters]
+            code = self.lower_workload(tape, numbers)
         clock.sizes.update(self.sizes(code), tape_rows=len(tape))
         kernel = self.build(code, clock, objects)
         return Program(
             kernel,
             inputs=[v.data for v in inputs],
-            parameters=[v.data for v in parameters],
+            parameters=numbers,
             outputs=len(outputs),
             phases=clock.phases,
             sizes=clock.sizes,
