@@ -15,6 +15,9 @@ HEADLINE = ("baseline", "tcc", "rerolled-gcc")
 LADDER = ("baseline", "tuple", "slots", "hoisted")
 """Interpreted engines of the published analysis, one idea each."""
 
+NATIVE = "native"
+"""Value in C, which ends the ladder of interpreted engines: it also builds the graph for every step."""
+
 REROLLED_C = ("rerolled-tcc", "rerolled-gcc", "rerolled-clang")
 """Recovered loops as C that computes every term and gives the reference's bits."""
 
@@ -92,7 +95,7 @@ PRESETS = {
         "every engine on the newest CPython and PyPy, a few on others; two blocks, up to ten minutes",
         blocks=2,
         settings=Settings(value_seconds=0.25, memory_bytes=8 << 30),
-        parts=(Part(("digits",)), Part(("mnist",), TRADE_OFF), Part(("digits",), HEADLINE, everywhere=True)),
+        parts=(Part(("digits",)), Part(("mnist",), (*TRADE_OFF, NATIVE)), Part(("digits",), HEADLINE, everywhere=True)),
     ),
     "full": Preset(
         "quick, plus the published table with its original C, and every straight-line engine; five blocks, hours",
@@ -100,7 +103,7 @@ PRESETS = {
         settings=Settings(value_seconds=0.25, timeout_seconds=1800.0),
         parts=(
             Part(("digits",)),
-            Part(("mnist",), (*TRADE_OFF, *STRAIGHT_LINE)),
+            Part(("mnist",), (*TRADE_OFF, NATIVE, *STRAIGHT_LINE)),
             Part(("mnist-b1000",), (*TRADE_OFF, *(name for name in PUBLISHED if name not in SLOW_TO_COMPILE))),
             Part(("mnist-b1000",), SLOW_TO_COMPILE, cpython_only=True),
             Part(("digits",), HEADLINE, everywhere=True),
@@ -125,7 +128,7 @@ PRESETS = {
         settings=Settings(timeout_seconds=600.0),
         parts=(
             Part(("mnist",), LADDER, everywhere=True),
-            Part(("mnist",), ("local-grads", "replay", "bytecode", "python-source", "rerolled-clang")),
+            Part(("mnist",), ("local-grads", "replay", NATIVE, "bytecode", "python-source", "rerolled-clang")),
             Part(
                 ("digits",),
                 (

@@ -12,6 +12,8 @@ separate ordering from the rest of the backward pass. A clock attributes every m
 A garbage collection interrupts the part that allocates. Its pause counts as `collector` instead of that part, and
 `pauses` records the interrupted part.
 
+The backward pass of `native` orders the graph itself, so that its `backward` includes `order`.
+
 An engine that builds a graph for every step computes while it builds. Its `forward` is measured separately, as the same
 model and loss over bare numbers (`engines/interpreted/bare.py`). The remainder of that stage is `build`.
 """
@@ -150,11 +152,15 @@ def _wrapped(trainer: Any, clock: Clock) -> Iterator[None]:
     for name, part in names.items():
         setattr(trainer, name, clock.timed(part, getattr(trainer, name)))
     value = trainer.Value
+    own = vars(value).get("topo")
     value.topo = clock.timed("order", value.topo)
     try:
         yield
     finally:
-        del value.topo
+        if own is None:
+            del value.topo  # the base class has it
+        else:
+            value.topo = own
         for name in names:
             delattr(trainer, name)
 

@@ -16,6 +16,7 @@ from engines.graph.ops import OPS
 from engines.graph.value import Value
 from engines.kernel import building, toolchains
 from engines.kernel.c_text import FOLDER, read
+from engines.native import build
 from engines.standalone import graph as standalone_graph
 from engines.standalone.source import library_source, module_source
 from engines.straight.c_source import Form, Storage, c_source
@@ -117,6 +118,7 @@ def every_text():
     texts = [engines.load(name).source(engines.load(name).lower(tape)) for name in names]
     graph = standalone_graph.Graph("digits", "workload digits", tape, (0.5,) * tape.parameters)
     texts += [write(engines.load("rerolled-tcc"), graph, frozen=False) for write in (module_source, library_source)]
+    texts.append(build.source(toolchains.find("tcc")))
     return [*texts, *(engines.load(name).source(workloads.load(workload)) for name, workload in BY_HAND)]
 
 

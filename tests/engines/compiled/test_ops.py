@@ -86,7 +86,7 @@ def test_an_added_op_is_recorded(sine):
 @pytest.mark.parametrize("name", COMPILED)
 def test_an_added_op_runs_on_every_engine(sine, name):
     engine = usable(name)
-    a, b = engine.Value(0.5), engine.Value(-1.25)
+    a, b = Value(0.5), Value(-1.25)
     loss = (a * b).sin() * a.sin() + (b.sin() ** 2).exp()
     loss.backward()
     program = engine.compile(loss, inputs=[], parameters=[a, b])

@@ -34,7 +34,12 @@ def exercise(command, **variables):
     """Run the exercise in another process."""
     command = [*command, sys.executable, "-m", "tests.engines.native.exercise"]
     return lambda *arguments: subprocess.run(
-        [*command, *map(str, arguments)], cwd=ROOT, env={**os.environ, **variables}, capture_output=True, text=True, timeout=300
+        [*command, *map(str, arguments)],
+        cwd=ROOT,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
 
 
@@ -80,3 +85,59 @@ def test_valgrind_finds_nothing():
     with compiled(chosen, [build.source(chosen)], (*build.flags(chosen), "-g")) as built:
         result = exercise(command, PYTHONMALLOC="malloc")(built.path, 5)
     assert (result.returncode, result.stdout) == (0, "done\n"), result.stderr[-2000:]
+
+
+ADDED_OP = """
+import math
+from engines.graph.expr import A, G, call
+from engines.graph.ops import OPS, Op
+OPS["sin"] = Op("sin", call("sin", A), (call("cos", A) * G,))
+import engines
+Value = engines.load("native").Value
+x = Value(0.5)
+y = x.sin() * 2
+y.backward()
+assert (y.data, x.grad, x.sin()._op) == (math.sin(0.5) * 2, math.cos(0.5) * 2, "sin")
+program = engines.load("bytecode").compile(y, inputs=[], parameters=[x])
+assert program.forward() == y.data
+"""
+
+
+def test_an_op_added_to_the_table_is_a_method():
+    result = subprocess.run([sys.executable, "-c", ADDED_OP], cwd=ROOT, capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_without_a_compiler_the_recorder_is_in_python(tmp_path):
+    text = "import engines; print(engines.load('bytecode').Value.__module__); engines.load('native').check()"
+    variables = {**os.environ, "PATH": str(tmp_path), "ZOOMGRAD_CACHE": str(tmp_path)}
+    result = subprocess.run([sys.executable, "-S", "-c", text], cwd=ROOT, env=variables, capture_output=True, text=True)
+    assert result.stdout == "engines.graph.value\n"
+    assert "there is no C compiler to build it\n  Install one" in result.stderr
+
+
+def test_the_recorder_can_be_chosen():
+    text = "import engines; print(engines.load('bytecode').Value.__module__)"
+    for choice, expected in (("python", "engines.graph.value\n"), ("", "engines.native\n")):
+        variables = {**os.environ, SWITCH: choice}
+        result = subprocess.run([sys.executable, "-c", text], cwd=ROOT, env=variables, capture_output=True, text=True)
+        assert (result.stdout, result.stderr) == (expected, "")
+
+
+def test_a_damaged_object_is_built_again(tmp_path):
+    text = "import engines; engines.load('native').check(); print('ok')"
+    for damage in (
+        lambda file: None,
+        lambda file: file.write_bytes(file.read_bytes()[:-100]),
+        lambda file: file.unlink(),
+    ):
+        result = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", text],
+            cwd=ROOT,
+            env={**os.environ, "ZOOMGRAD_CACHE": str(tmp_path)},
+            capture_output=True,
+            text=True,
+        )
+        assert (result.stdout, result.stderr) == ("ok\n", "")
+        (file,) = tmp_path.rglob("value-*")
+        damage(file)
