@@ -80,9 +80,11 @@ def conclude(
         title = f"{top.workload}: time per step, and speedup over baseline on the same interpreter"
         out.print("", display.table(title, ("engine", *names), rows), "")
     for sheet in story.frozen.sheets if story.frozen else ():
-        rows = [(row[0].text, row[1].text, *map(_change, row[2::2], row[3::2])) for row in sheet.rows]
-        title = f"{sheet.title}: from a trainable program to a frozen one"
-        out.print(display.table(title, ("engine", "interpreter", "compile", "step", "object"), rows), "")
+        for interpreter in dict.fromkeys(row[1].text for row in sheet.rows):
+            found = [row for row in sheet.rows if row[1].text == interpreter]
+            rows = [(row[0].text, *map(_change, row[2::2], row[3::2])) for row in found]
+            title = f"{sheet.title} on {interpreter}: from a trainable program to a frozen one"
+            out.print(display.table(title, ("engine", "compile", "step", "object"), rows), "")
     for sentence in story.findings:
         out.print(sentence, markup=False)
     for caution in story.cautions:
