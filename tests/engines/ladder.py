@@ -57,6 +57,11 @@ def promised(name, values):
     return array("d", values) if bound is None else pytest.approx(list(values), rel=bound, abs=bound)
 
 
+def runs_here(name):
+    """Whether this machine and interpreter can run the engine."""
+    return not _lacking(name)
+
+
 def _lacking(name):
     try:
         engines.load(name).check()

@@ -1,6 +1,7 @@
-"""Use everything that the extension type has, for a memory checker: `python -m tests.engines.native.exercise FILE [ROUNDS]`.
+"""Use everything that the extension type has, for a memory checker.
 
-FILE is a build of the module. ROUNDS: the number of random programs. Prints `done` at the end.
+`python -m tests.engines.native.exercise FILE [ROUNDS]`: FILE is a build of the module, ROUNDS the number of random
+programs. Prints `done` at the end.
 """
 
 import contextlib

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import engines
 from engines.api import Unavailable
 from engines.kernel.building import build as compiled
 from engines.kernel.toolchains import find
