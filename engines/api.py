@@ -116,6 +116,10 @@ class Workload(Protocol):
     def network(self) -> Optional[Network]:
         """The model and its loss; None if the model is not a plain MLP."""
 
+    @property
+    def learns(self) -> bool:
+        """Whether a step has a backward pass. If not, it only records its loss, and no parameter changes."""
+
     def rate(self, update: int) -> float:
         """Learning rate of that update, a finite number. Updates count from 0."""
 

@@ -67,7 +67,7 @@ def text(engine: Engine, workload: Workload, stage: Stage) -> str:
     tape = engine.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
     if stage is Stage.tape:
         return _joined(tape.lines())
-    code = engine.lower(tape)
+    code = engine.lower_workload(tape, [p.data for p in parameters])
     if stage is Stage.source:
         return engine.source(code)
     if not isinstance(code, Step):

@@ -17,11 +17,12 @@ from reports.sections.across import Across, across
 from reports.sections.break_even import break_even
 from reports.sections.cautions import Caution, cautions
 from reports.sections.comparison import comparison
+from reports.sections.compiling.frozen import frozen
+from reports.sections.compiling.growth import growth
+from reports.sections.compiling.phases import phases
 from reports.sections.glance import at_a_glance
-from reports.sections.growth import growth
 from reports.sections.listing import Listing, listings
 from reports.sections.means import means
-from reports.sections.phases import phases
 from reports.sections.published import published
 from reports.sections.records import EveryRecord, every_record
 from reports.sections.vouching import vouched
@@ -75,6 +76,7 @@ class Story:
     break_even: Section | None
     phases: Section | None
     growth: Section | None
+    frozen: Section | None
     profile_index: ProfileIndex | None
     """The run's profiles, and the files that profilers left."""
     profiled: Profiled | None
@@ -126,6 +128,7 @@ def story(
         break_even=with_notes(break_even(table)),
         phases=with_notes(phases(table)),
         growth=with_notes(growth(table)),
+        frozen=with_notes(frozen(table)),
         profile_index=profile_index,
         profiled=profiled(profile_index) if profile_index else None,
         listings=listings(found),
@@ -175,7 +178,9 @@ def _curves(view: View) -> Iterable[Curve]:
         Cell(engine=str(row.engine), interpreter=str(row.interpreter), workload=str(row.workload))
         for row in each(measured(view.table))
     }
-    for workload in view.run.workloads:
+    for workload, facts in view.run.workloads.items():
+        if not facts.learns:
+            continue
         found = [record for record in view.records if record.cell in shown and record.cell.workload == workload]
         longest = max(found, key=lambda record: record.losses[-1].step if record.losses else -1, default=None)
         if longest is not None and longest.losses:

@@ -244,6 +244,8 @@ class WorkloadFacts(Model):
     steps_per_epoch: Count
     samples_per_step: Count
     batch: Count
+    learns: bool = True
+    """Whether its steps train. If not, each loss is that of another row, and no curve."""
 
 
 class InterpreterFacts(Model):

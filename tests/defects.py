@@ -144,6 +144,20 @@ DEFECTS = (
         "engines/compiled/test_differential.py::test_a_network_trains_as_by_hand[tcc-1]",
     ),
     Defect(
+        "C: a workload that does not learn trains",
+        "engines/kernel/train.c",
+        "#define NEXT (s->learns ? turn(&t) : evaluate(&t))",
+        "#define NEXT turn(&t)",
+        "engines/compiled/test_frozen.py::test_a_workload_that_does_not_learn_runs_forward_passes_only[tcc]",
+    ),
+    Defect(
+        "frozen: the weights are those of the caller's buffer, not of the C",
+        "engines/kernel/train.c",
+        "        .p = (double *)WEIGHTS,",
+        "        .p = b->p,",
+        "engines/compiled/test_frozen.py::test_the_weights_are_those_of_the_c[rerolled-tcc-frozen]",
+    ),
+    Defect(
         "C: bytes are multiplied by the divisor's reciprocal",
         "engines/kernel/set_input.c",
         "x[i] = cells[i] / c->divisor;",

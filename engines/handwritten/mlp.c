@@ -456,6 +456,13 @@ static int turn(struct training *t)
     return 1;
 }
 
+static int evaluate(struct training *t)
+{
+    struct network *n = network(t->w);
+    take_row(t, (double *)n->x, 0);
+    return record(t, forward_pass(n));
+}
+
 static void leave(struct training *t)
 {
     struct network *n = network(t->w);

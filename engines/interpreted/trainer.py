@@ -33,6 +33,7 @@ class ScalarTrainer:
         self._parameters = self._model.parameters()
         self._start = self.parameters()
         self._batch = workload.batch
+        self._learns = workload.learns
         self._rows: Optional[int] = None
         self.losses = array("d")
         self.phases: Mapping[str, float] = {}
@@ -59,12 +60,15 @@ class ScalarTrainer:
             if isinstance(loss, complex) or not math.isfinite(loss):
                 raise NonFiniteLoss(step, loss)
             self.losses.append(loss)
-            if (step + 1) % self._batch == 0:
+            if self._learns and (step + 1) % self._batch == 0:
                 number = step // self._batch
                 self.update(finite_rate(self._workload.rate(number), number))
 
     def _step(self, row: array[float]) -> float:
-        """Run forward and backward for one row. Adds to the parameters' gradients and returns the loss."""
+        """Run forward and, if the workload learns, backward for one row, which adds to the parameters' gradients.
+
+        Returns the loss.
+        """
         raise NotImplementedError
 
     def update(self, rate: float) -> None:
@@ -94,7 +98,8 @@ class RebuildingTrainer(ScalarTrainer):
 
     def _step(self, row: array[float]) -> float:
         self.build(row)
-        self.backward()
+        if self._learns:
+            self.backward()
         value: float = self._loss.data
         self.free()
         return value
@@ -140,7 +145,8 @@ class ReplayingTrainer(ScalarTrainer):
 
     def _step(self, row: array[float]) -> float:
         self.forward(row)
-        self.backward()
+        if self._learns:
+            self.backward()
         value: float = self._loss.data
         return value
 

@@ -7,9 +7,9 @@ import hashlib
 import os
 from collections.abc import Sequence
 from time import perf_counter
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple, NoReturn, Optional
 
-from engines.api import Store
+from engines.api import Store, Unavailable, Workload
 from engines.graph.tape import Tape
 from engines.kernel import building, object_cache, toolchains
 from engines.kernel.c_text import Source
@@ -180,3 +180,31 @@ class CEngine(CompiledEngine):
 def _build_seconds(clock: Clock, objects: Store) -> float:
     """The time that counts for `from_seconds`. A user's program is traced again in any case."""
     return sum(clock.phases.values()) if objects.most_bytes is None else clock.phases["compile"]
+
+
+class Frozen(CEngine):
+    """An engine with the suffix `-frozen`: weights are constants of the C, and only the forward pass is compiled.
+
+    It runs workloads that do not learn, such as `digits-forward`. The engine without the suffix runs them too, with its
+    ordinary program, so the two differ in nothing else. As a base class, list it before the family's class.
+    """
+
+    IDEA = "weights are constants, and only the forward pass is compiled"
+
+    def supports(self, workload: Workload) -> Optional[str]:
+        return "its weights are constants, so it can't train" if workload.learns else super().supports(workload)
+
+    def lower_workload(self, tape: Tape, parameters: Sequence[float]) -> Any:
+        raise NotImplementedError
+
+    def compile(self, *_: Any, **__: Any) -> NoReturn:
+        """Raise Unavailable, because the parameters of a Program can change."""
+        raise Unavailable(
+            f"{self.name} runs workloads only",
+            "Leave out the suffix, and name no parameters: all other leaves are constants.",
+        )
+
+    def kernel(self, tape: Tape, frozen: Optional[Sequence[float]] = None) -> NoReturn:
+        raise Unavailable(
+            f"{self.name} makes no standalone builds", f"Leave out the suffix: `--engine {self.builds_on} --frozen`."
+        )

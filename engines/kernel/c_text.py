@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from engines.graph.expr import number
 from engines.kernel.c_tree import Declarations, Item, print_c
 
 FOLDER = Path(__file__).parent.parent
@@ -54,6 +55,13 @@ def unit(items: Iterable[Item]) -> str:
     So `show` prints exactly the text that is compiled, and a compiler needs no search path.
     """
     return print_c(items, read)
+
+
+def table(name: str, numbers: Sequence[float]) -> list[str]:
+    """The lines of a constant array of doubles. It ends with a spare 0.0, because C has no empty arrays."""
+    texts = [number(x)[0] for x in numbers]
+    rows = [f"    {', '.join(texts[start : start + 4])}," for start in range(0, len(texts), 4)]
+    return [f"static const double {name}[{len(texts)} + 1] = {{", *rows, "};"]
 
 
 def libm(functions: Iterable[tuple[str, int]]) -> Declarations:

@@ -104,6 +104,10 @@ class CompiledEngine(ValueEngine):
         """Convert the tape to the back end's input."""
         raise NotImplementedError
 
+    def lower_workload(self, tape: Tape, parameters: Sequence[float]) -> Any:
+        """Convert a workload's tape to the back end's input. parameters: their starting numbers."""
+        return self.lower(tape)
+
     def sizes(self, code: Any) -> Mapping[str, float]:
         """Figures for the record, besides the tape's rows."""
         return {}
@@ -183,7 +187,7 @@ class CompiledEngine(ValueEngine):
     ) -> Program:
         """Turn the tape into a program that starts with these numbers."""
         with clock.phase("lower"):
-            code = self.lower(tape)
+            code = self.lower_workload(tape, parameters)
             clock.sizes.update(self.sizes(code), tape_rows=len(tape))
         kernel = self.build(code, clock, objects, batch)
         with clock.phase("load"):

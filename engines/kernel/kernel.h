@@ -30,6 +30,7 @@ struct stretch {
     long long taken;     /* steps since the last update */
     const double *rates; /* one for each update to come */
     double *losses;      /* output: one for each step */
+    long long learns;    /* 0: run forward passes only, and change no parameter */
 };
 
 void set_input(double *x, const struct column *columns, long long count, long long row);
@@ -38,5 +39,5 @@ void backward(const double *x, const double *p, double *w, double *q); /* adds t
 void zero_grad(double *q);
 void update(double *p, double *q, double rate, double batch); /* p -= rate * q / batch; q = 0 */
 
-/* Returns the number of finite losses. The first other loss ends the training, before its backward pass. */
+/* Returns the number of finite losses. The first other loss ends the stretch, before its backward pass. */
 long long train(const struct buffers *buffers, const struct stretch *stretch);

@@ -76,6 +76,7 @@ class Library:
             "taken": stretch.taken,
             "rates": rates,
             "losses": losses,
+            "learns": stretch.learns,
         }
         new = self._ffi.new
         done: int = self._lib.train(new("struct buffers *", pointers), new("struct stretch *", of_stretch))

@@ -103,14 +103,17 @@ static PyObject *module_set_input(PyObject *self, PyObject *const *args, Py_ssiz
     Py_RETURN_NONE;
 }
 
-/* train(x, p, w, y, q, columns, first_row, steps, batch, taken, rates, losses) */
+/* train(x, p, w, y, q, columns, first_row, steps, batch, taken, rates, losses, learns) */
 static PyObject *module_train(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     Py_buffer views[MOST_BUFFERS];
     struct columns columns;
     Py_ssize_t numbers[4]; /* first_row, steps, batch, taken */
     (void)self;
-    if (!count_is("train", count, 12))
+    if (!count_is("train", count, 13))
+        return NULL;
+    int learns = PyObject_IsTrue(args[12]);
+    if (learns < 0)
         return NULL;
     for (int i = 0; i < 4; i++) {
         numbers[i] = PyLong_AsSsize_t(args[6 + i]);
@@ -122,7 +125,7 @@ static PyObject *module_train(PyObject *self, PyObject *const *args, Py_ssize_t 
         PyErr_SetString(PyExc_ValueError, "steps must not be negative, batch at least 1, taken below batch");
         return NULL;
     }
-    const struct expected rates = {"rates", (taken + steps) / batch, 0}, losses = {"losses", steps, 1};
+    const struct expected rates = {"rates", learns ? (taken + steps) / batch : 0, 0}, losses = {"losses", steps, 1};
     const struct expected *const wanted[] = {&x, &p, &w, &y, &q, &rates, &losses};
     PyObject *const buffers[] = {args[0], args[1], args[2], args[3], args[4], args[10], args[11]};
     if (take(buffers, wanted, MOST_BUFFERS, views) < 0)
@@ -142,6 +145,7 @@ static PyObject *module_train(PyObject *self, PyObject *const *args, Py_ssize_t 
         .taken = taken,
         .rates = views[5].buf,
         .losses = views[6].buf,
+        .learns = learns,
     };
     long long done = -1;
     if (first_row < 0 || first_row >= columns.rows)
@@ -163,7 +167,7 @@ static PyMethodDef methods[] = {
     {"update", (PyCFunction)(void (*)(void))module_update, METH_FASTCALL, "update(p, q, rate, batch)"},
     {"set_input", (PyCFunction)(void (*)(void))module_set_input, METH_FASTCALL, "set_input(x, columns, row)"},
     {"train", (PyCFunction)(void (*)(void))module_train, METH_FASTCALL,
-     "train(x, p, w, y, q, columns, first_row, steps, batch, taken, rates, losses) -> finite losses"},
+     "train(x, p, w, y, q, columns, first_row, steps, batch, taken, rates, losses, learns) -> finite losses"},
     {NULL, NULL, 0, NULL},
 };
 

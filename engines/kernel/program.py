@@ -35,6 +35,8 @@ class Stretch(NamedTuple):
     """One for each update to come."""
     losses: array[float]
     """Output: one for each step."""
+    learns: bool = True
+    """False: run forward passes only, and change no parameter."""
 
 
 class Kernel(Protocol):
@@ -57,7 +59,7 @@ class Kernel(Protocol):
         """`p -= rate * q / batch`, then `q = 0`."""
 
     def train(self, buffers: Buffers, stretch: Stretch) -> int:
-        """Take the steps, but stop before the backward pass of a loss that is not finite.
+        """Take the steps, but stop at a loss that is not finite, before its backward pass.
 
         Returns the number of finite losses.
         """
@@ -226,10 +228,12 @@ class Program:
         first_row: int,
         update: int,
         source: Optional[Rows] = None,
+        learns: bool = True,
     ) -> tuple[array[float], Optional[float]]:
         """`train` over checked columns and numbers. Returns the finite losses and the loss after them, if any.
 
         update: the number of the next update. source: the caller's object, if the columns must be checked again.
+        learns: False to run forward passes only.
         """
         with self._alone:
             check_arithmetic()
@@ -240,17 +244,19 @@ class Program:
                     f"there is not enough memory for the losses of {steps:,} steps\n  Train in several calls."
                 ) from None
             count, waiting = rows[0].rows, self._taken % batch
-            rates = _rates(rate, range(update, update + (waiting + steps) // batch))
+            updates = (waiting + steps) // batch if learns else 0
+            rates = _rates(rate, range(update, update + updates))
             # If exports don't pin the rows, the schedule may have resized them, and the old views would dangle.
             if callable(rate) and source is not None:
                 rows = columns(source, self._x.length)
             if any(column.rows != count for column in rows):
                 raise BufferError("rows changed their length during a call\n  Don't resize them while they are read.")
             buffers = (self._x.ready(), self._p.ready(), self._w, self._y.ready(), self._q.ready())
-            stretch = Stretch(rows, first_row, steps, batch, waiting, rates, losses)
+            stretch = Stretch(rows, first_row, steps, batch, waiting, rates, losses, learns)
             done = self._kernel.train(buffers, stretch)
             self._ran_forward = False
-            self._taken = (self._taken + done) % batch
+            if learns:
+                self._taken = (self._taken + done) % batch
             return losses[:done], losses[done] if done < steps else None
 
 

@@ -75,7 +75,7 @@ class PythonKernel:
     """A Kernel over two functions. Subclasses define `values` and `gradients` over lists.
 
     Buffers are copied to lists at the start of a call and back at its end, because reading an array creates an object
-    each time. A subclass that stores its numbers elsewhere overrides `enter`, `turn` and `leave`.
+    each time. A subclass that stores its numbers elsewhere overrides `enter`, `turn`, `evaluate` and `leave`.
     """
 
     def __init__(self, workspace: int) -> None:
@@ -125,7 +125,7 @@ class PythonKernel:
             while t.step < stretch.steps:
                 step = t.step
                 try:
-                    if not self.turn(t):
+                    if not (self.turn(t) if stretch.learns else self.evaluate(t)):
                         break
                 # C continues with infinity or NaN, but Python's operators raise, even after the loss was recorded.
                 except (ArithmeticError, ValueError):
@@ -149,6 +149,11 @@ class PythonKernel:
         if t.batch_ends(1):
             self.update(t.p, t.q, next(t.rates), t.stretch.batch)
         return True
+
+    def evaluate(self, t: Training) -> bool:
+        """Run the forward pass over the next row. Returns whether its loss is finite."""
+        t.take_row(t.x)
+        return t.record(self.values(t.x, t.p, t.w, t.y))
 
     def leave(self, t: Training) -> None:
         """Copy parameters, gradients, the last row and its outputs to the caller's buffers."""

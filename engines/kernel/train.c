@@ -1,13 +1,25 @@
 /* Last part of every C kernel: updating, and the training loop.
 
-   The loop runs turn(t) until all steps are done or a loss is not finite. A turn may train on several rows at once.
+   The loop runs turn(t), or evaluate(t) for a stretch that does not learn, until all steps are done or a loss is not finite. A turn may train on several rows at once.
    Example: for a batch of 5, a kernel that takes 4 rows together needs two turns, of 4 rows and of 1.
 
    A kernel defines before this file:
-     PARAMETERS   the number of parameters
-     enter(t)     copy parameters and gradients from the caller's buffers
-     turn(t)      train on the next row, or on several; return 0 if a loss is not finite, which ends the training
-     leave(t)     copy parameters, gradients, the last row and its outputs to the caller's buffers */
+     PARAMETERS     the number of parameters
+     enter(t)       copy parameters and gradients from the caller's buffers
+     turn(t)        train on the next row, or on several; return 0 if a loss is not finite, which ends the training
+     evaluate(t)    run the forward pass over the next row; return 0 if its loss is not finite
+     leave(t)       copy parameters, gradients, the last row and its outputs to the caller's buffers
+     FORWARD_ONLY   if it has no backward pass and no turn
+     WEIGHTS        if it has its own parameters: their array, which `enter` copies from */
+
+#ifdef FORWARD_ONLY
+#define NEXT evaluate(&t)
+#else
+#define NEXT (s->learns ? turn(&t) : evaluate(&t))
+#endif
+#ifndef WEIGHTS
+#define WEIGHTS b->p
+#endif
 
 void zero_grad(double *restrict q)
 {
@@ -15,6 +27,7 @@ void zero_grad(double *restrict q)
         q[i] = 0.0;
 }
 
+#ifndef FORWARD_ONLY
 void update(double *restrict p, double *restrict q, double rate, double batch)
 {
     if (batch == 1.0) /* dividing by 1.0 changes nothing, but takes most of the time */
@@ -25,6 +38,7 @@ void update(double *restrict p, double *restrict q, double rate, double batch)
             p[i] -= rate * q[i] / batch;
     zero_grad(q);
 }
+#endif
 
 long long train(const struct buffers *b, const struct stretch *s)
 {
@@ -38,7 +52,7 @@ long long train(const struct buffers *b, const struct stretch *s)
         .stretch = s,
         .quotients = quotients,
         .x = b->x,
-        .p = b->p,
+        .p = (double *)WEIGHTS,
         .w = b->w,
         .y = b->y,
         .q = b->q,
@@ -47,7 +61,7 @@ long long train(const struct buffers *b, const struct stretch *s)
         .rates = s->rates,
     };
     enter(&t);
-    while (t.step < s->steps && turn(&t))
+    while (t.step < s->steps && NEXT)
         ;
     leave(&t);
     return t.step;

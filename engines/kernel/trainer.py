@@ -43,7 +43,13 @@ class CompiledTrainer:
         steps, taken = whole(steps, "steps", 0), len(self.losses)
         first_row = taken % self._columns[0].rows
         losses, failed = self._program.run(
-            self._columns, self._workload.rate, self._batch, steps, first_row, update=taken // self._batch
+            self._columns,
+            self._workload.rate,
+            self._batch,
+            steps,
+            first_row,
+            update=taken // self._batch,
+            learns=self._workload.learns,
         )
         self.losses.extend(losses)
         if failed is not None:

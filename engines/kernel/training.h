@@ -42,7 +42,7 @@ static int record(struct training *t, double loss)
 }
 
 /* Count rows whose gradients were added. Returns whether they complete the batch. */
-static int batch_ends(struct training *t, long long rows)
+static __attribute__((unused)) int batch_ends(struct training *t, long long rows)
 {
     t->taken += rows;
     if (t->taken < t->stretch->batch)

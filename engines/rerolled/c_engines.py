@@ -1,7 +1,7 @@
 """The engines that compile recovered loops as C.
 
-Suffixes, in this order: `-generic` (without -march=native, so only with vectors that every processor of this kind has)
-and `-fma` (fused multiply-add, not strict), as in `rerolled-clang-sparse-generic`.
+Suffixes, in this order: `-generic` (without -march=native, so only with vectors that every processor of this kind has),
+`-fma` (fused multiply-add, not strict) and `-frozen` (weights are constants), as in `rerolled-clang-generic-frozen`.
 
 Two flags need an explanation. Clang splits 512-bit vectors in two unless -mprefer-vector-width=512 is given. gcc -O1
 omits `vzeroupper` unless -fexpensive-optimizations is given, and every call to libm is slower without it.
@@ -15,7 +15,7 @@ from typing import Any, Optional
 
 from engines.graph.tape import Tape
 from engines.kernel import toolchains
-from engines.kernel.c_engine import CORES, CEngine, Variant
+from engines.kernel.c_engine import CORES, CEngine, Frozen, Variant
 from engines.kernel.c_text import Source
 from engines.rerolled.emit.c import c_source
 from engines.rerolled.engine import Rerolled, reroll
@@ -23,6 +23,7 @@ from engines.rerolled.form import Form
 from engines.rerolled.rearrange import rearrange
 from engines.rerolled.rearrange.freeze import freeze, load_apart
 from engines.rerolled.step.plain import plain
+from engines.rerolled.step.step import Step
 from engines.rerolled.step.variants import variants
 from engines.straight.fusable import Fusable, fusable
 from engines.straight.lower import lower
@@ -65,6 +66,13 @@ class RerolledC(Rerolled, CEngine):
         return replace(form, width=width, registers=32 if width == 8 or "__aarch64__" in defined else 16)
 
 
+class FrozenRerolledC(Frozen, RerolledC):
+    """Recovered loops as C with the weights as constants, of the forward pass only."""
+
+    def lower_workload(self, tape: Tape, parameters: Sequence[float]) -> Step:
+        return freeze(plain(reroll(tape)), parameters)
+
+
 NATIVE = (*toolchains.NATIVE, *(("-mprefer-vector-width=512",) if toolchains.IS_X86 else ()))
 GCC = ("-O1", *toolchains.NATIVE, "-fexpensive-optimizations")
 # Not -ffast-math, which would switch the whole process to flush-to-zero.
@@ -77,11 +85,11 @@ VECTORS = Form(width=8, units=CORES, rearrangements=("in place", "deferred", "ro
 SPARSE = replace(VECTORS, rearrangements=("in place", "zeros skipped", "deferred", "rows together"))
 
 
-def _engine(name: str, compiler: str, flags: tuple[str, ...], form: Form, **facts: Any) -> RerolledC:
+def _engine(
+    name: str, compiler: str, flags: tuple[str, ...], form: Form, make: type[RerolledC] = RerolledC, **facts: Any
+) -> RerolledC:
     row_seconds = 1e-9 if compiler == "tcc" else 1e-10
-    return RerolledC(
-        name, compiler, flags, form, typical_row_seconds=row_seconds, typical_compile_row_seconds=4e-6, **facts
-    )
+    return make(name, compiler, flags, form, typical_row_seconds=row_seconds, typical_compile_row_seconds=4e-6, **facts)
 
 
 ENGINES = (
@@ -127,10 +135,10 @@ ENGINES = (
 )
 
 _HAS_NATIVE = {"native": ("it already has -march=native", "use {engine}")}
-VECTORISED = Suffixes({"generic": "generic", "fma": "fma"}, _HAS_NATIVE)
+VECTORISED = Suffixes({"generic": "generic", "fma": "fma", "frozen": "frozen"}, _HAS_NATIVE)
 SUFFIXES = {
     "rerolled-tcc": Suffixes(
-        {},
+        {"frozen": "frozen"},
         {
             "generic": ("it has no -march=native to leave out", "use rerolled-gcc-generic or rerolled-clang-generic"),
             "fma": ("TCC has no such flag", "use rerolled-gcc-fma or rerolled-clang-fma"),
@@ -138,9 +146,12 @@ SUFFIXES = {
     ),
     "rerolled-gcc": VECTORISED,
     "rerolled-clang": VECTORISED,
-    "rerolled-clang-sparse": VECTORISED,
+    "rerolled-clang-sparse": Suffixes(
+        {"generic": "generic", "fma": "fma"},
+        {**_HAS_NATIVE, "frozen": ("a frozen step skips no zeros", "use rerolled-clang-frozen")},
+    ),
     "rerolled-clang-fast": Suffixes(
-        {"generic": "generic"}, {**_HAS_NATIVE, "fma": ("it already fuses", "use {engine}")}
+        {"generic": "generic", "frozen": "frozen"}, {**_HAS_NATIVE, "fma": ("it already fuses", "use {engine}")}
     ),
 }
 """Engine -> the suffixes that it takes."""
@@ -163,6 +174,10 @@ def resolve(name: str) -> Optional[RerolledC]:
         flags += toolchains.FUSED
         facts |= {"strict": False, "error_bound": toolchains.FUSED_ERROR_BOUND}
         changes.append(toolchains.FUSED_IDEA)
+    make = RerolledC
+    if "frozen" in taken:
+        make, plain = FrozenRerolledC, name.removesuffix("-frozen")
+        changes.append(Frozen.IDEA)
     # CEngine adds STRICT again.
     own = flags[len(toolchains.STRICT) :]
-    return _engine(name, base.compiler, own, base.form, idea="; ".join(changes), builds_on=plain, **facts)
+    return _engine(name, base.compiler, own, base.form, make, idea="; ".join(changes), builds_on=plain, **facts)

@@ -11,9 +11,8 @@ import re
 from collections.abc import Sequence
 
 from engines.columns import MOST_COLUMNS
-from engines.graph.expr import number
 from engines.kernel.c_engine import CEngine
-from engines.kernel.c_text import read
+from engines.kernel.c_text import read, table
 from engines.standalone.graph import Graph
 from engines.straight.c_source import Storage
 
@@ -104,7 +103,7 @@ def _file(
             *macros,
             "",
             *map(read, parts),
-            *_table(graph.parameters if "#define PARAMETERS 0" not in kernel else ()),
+            *(table("START", graph.parameters) if graph.parameters and "#define PARAMETERS 0" not in kernel else ()),
             "",
         ]
     )
@@ -116,10 +115,3 @@ def _static_prototypes(kernel: str) -> list[str]:
     starts = {text: text.split("(")[0] for text in found}
     defined = [text for text, start in starts.items() if re.search(rf"^{start}\([^;]*\{{", kernel, re.MULTILINE)]
     return ["struct column;", "struct buffers;", "struct stretch;", *(f"static {text}" for text in defined)]
-
-
-def _table(numbers: Sequence[float]) -> list[str]:
-    """The starting parameters; nothing if the kernel reads none."""
-    texts = [number(x)[0] for x in numbers]
-    rows = [f"    {', '.join(texts[start : start + 4])}," for start in range(0, len(texts), 4)]
-    return ["static const double START[PARAMETERS + 1] = {", *rows, "};"] if rows else []

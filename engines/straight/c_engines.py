@@ -3,7 +3,7 @@
 Names: `tcc`, `gcc-O1`, `clang-19-O1`, followed in this order by changes to the compiler's default form:
 `-whole` (one function for each pass), `-published` (the post's form) or `-p200` (functions of 200 primitives);
 `-array`, `-static` or `-globals` (where values are stored); `-native` (for this exact processor); `-fma` (fused, not
-strict). The sweeps compare them.
+strict); `-frozen` (weights are constants). The sweeps compare them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from engines.api import Unavailable, WrongSuffix
 from engines.graph.bind import bind
 from engines.graph.tape import Tape
 from engines.kernel import toolchains
-from engines.kernel.c_engine import CORES, CEngine
+from engines.kernel.c_engine import CORES, CEngine, Frozen
 from engines.kernel.c_text import Source
 from engines.straight.c_source import Form, Storage, c_source
 from engines.straight.fusable import Fusable, fusable, fusable_as_published
@@ -61,8 +61,16 @@ class StraightC(CEngine):
         return c_source(code, self.form)
 
     def kernel(self, tape: Tape, frozen: Optional[Sequence[float]] = None) -> Source:
-        form = replace(self.form, units=1, private=True, trains=frozen is None)
+        trains = frozen is None
+        form = replace(self.form, units=1, private=True, trains=trains, goes_over_rows=trains)
         return c_source(self.lower(tape if frozen is None else bind(tape, frozen)), form)
+
+
+class FrozenStraightC(Frozen, StraightC):
+    """Straight-line C with the weights as constants, of the forward pass only."""
+
+    def lower_workload(self, tape: Tape, parameters: Sequence[float]) -> Code:
+        return lower(bind(tape, parameters))
 
 
 class PublishedEngine(CEngine):
@@ -97,10 +105,10 @@ _FORM = {
     "storage": "|".join(storage.name for storage in Storage if storage is not Storage.locals),
 }
 _GENERIC = ("it has no -march=native to leave out", "use {engine}")
-OPTIMISER = Suffixes({**_FORM, "native": "native", "fma": "fma"}, {"generic": _GENERIC})
+OPTIMISER = Suffixes({**_FORM, "native": "native", "fma": "fma", "frozen": "frozen"}, {"generic": _GENERIC})
 """For gcc and Clang."""
 TCC = Suffixes(
-    _FORM,
+    {**_FORM, "frozen": "frozen"},
     {
         "native": ("TCC has no such flag", "use gcc-O1-native or clang-O1-native"),
         "fma": ("TCC has no such flag", "use gcc-O2-fma or clang-O1-fma"),
@@ -123,6 +131,9 @@ def resolve(name: str) -> Optional[CEngine]:
     piece, storage = taken.get("piece", ""), taken.get("storage", "")
     if piece == "published" and storage:
         raise WrongSuffix(f"{plain}-published", storage, "it has its own arrays", f"use {plain}-whole-{storage}")
+    if piece == "published" and "frozen" in taken:
+        why = "the published form stores every node and its gradient"
+        raise WrongSuffix(f"{plain}-published", "frozen", why, f"use {plain}-frozen")
     flags = [level] if level else []
     facts: dict[str, Any] = {}
     changes = []
@@ -146,8 +157,12 @@ def resolve(name: str) -> Optional[CEngine]:
         flags += toolchains.FUSED
         facts |= {"strict": False, "error_bound": toolchains.FUSED_ERROR_BOUND}
         changes.append(toolchains.FUSED_IDEA)
+    make: type[CEngine] = PublishedEngine if piece == "published" else StraightC
+    builds_on = plain if changes else ("python-source" if family == "tcc" else "tcc")
+    if "frozen" in taken:
+        make, form, builds_on = FrozenStraightC, replace(form, trains=False), name.removesuffix("-frozen")
+        changes.append(Frozen.IDEA)
     own = f"the tape as straight-line C, split into functions, by {compiler}{f' {level[1:]}' if level else ''}"
-    make = PublishedEngine if piece == "published" else StraightC
     return make(
         name,
         compiler,
@@ -156,7 +171,7 @@ def resolve(name: str) -> Optional[CEngine]:
         typical_row_seconds=5e-9,
         typical_compile_row_seconds=COMPILE_ROW_SECONDS[f"{family}{level}"] * _slower(piece, level),
         idea="; ".join(changes) or own,
-        builds_on=plain if changes else ("python-source" if family == "tcc" else "tcc"),
+        builds_on=builds_on,
         **facts,
     )
 

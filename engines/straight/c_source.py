@@ -55,6 +55,8 @@ class Form:
     """Whether pieces are static, which takes a single unit."""
     trains: bool = True
     """Whether to generate the backward pass and training."""
+    goes_over_rows: bool = True
+    """Whether to generate the loop over rows. Training needs it."""
 
 
 def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-line C") -> Source:
@@ -83,16 +85,15 @@ def c_source(code: Code, form: Form, *, title: str = "A Value graph as straight-
         *first,
         _pass("double", "forward", ("x", "p", "w", "y"), pieces.forward, pieces.loss),
         *map(Include, ("kernel/rows.h", "kernel/set_input.c")),
-        *(_training(pieces.backward) if form.trains else ()),
+        *([_pass("void", "backward", ("x", "p", "w", "q"), pieces.backward)] if form.trains else [_FORWARD_ONLY]),
+        *(map(Include, _LOOP) if form.goes_over_rows else ()),
     ]
     other_units = [unit([about, declared, *functions]) for functions in others]
     return Source([unit(items), *other_units], pieces.workspace)
 
 
-def _training(backward: list[Piece]) -> list[Item]:
-    parts = map(Include, ("kernel/training.h", "straight/turn.c", "kernel/train.c"))
-    return [_pass("void", "backward", ("x", "p", "w", "q"), backward), *parts]
-
+_LOOP = ("kernel/training.h", "straight/turn.c", "kernel/train.c")
+_FORWARD_ONLY = Define("FORWARD_ONLY", 1)
 
 _OWN_NAMES = {Storage.static: "values[%d]", Storage.globals: "w%d"}
 """Storage that the C defines -> the name of a value in it."""

@@ -56,6 +56,15 @@ static int turn(struct training *t)
     return 1;
 }
 
+static int evaluate(struct training *t)
+{
+    take_row(t, t->x, 0);
+    published_set_input(t->x);
+    published_forward();
+    get(data, output_rows, OUTPUTS, t->y);
+    return record(t, data[LOSS]);
+}
+
 static void leave(struct training *t)
 {
     get(data, parameter_rows, PARAMETERS, t->p);

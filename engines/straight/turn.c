@@ -5,6 +5,7 @@ static void enter(struct training *t)
     (void)t;
 }
 
+#ifndef FORWARD_ONLY
 static int turn(struct training *t)
 {
     take_row(t, t->x, 0);
@@ -14,6 +15,13 @@ static int turn(struct training *t)
     if (batch_ends(t, 1))
         update(t->p, t->q, *t->rates++, (double)t->stretch->batch);
     return 1;
+}
+#endif
+
+static int evaluate(struct training *t)
+{
+    take_row(t, t->x, 0);
+    return record(t, forward(t->x, t->p, t->w, t->y));
 }
 
 static void leave(struct training *t)

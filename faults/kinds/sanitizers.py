@@ -400,7 +400,7 @@ int main(void)
         long long steps = calls[c][1], batch = calls[c][2], updates = (taken % batch + steps) / batch, done;
         double *rates = room(8 * updates, 0), *losses = room(8 * steps, 0);
         struct stretch stretch = {{
-            columns, COLUMNS, ROWS, calls[c][0] % ROWS, steps, batch, taken % batch, rates, losses,
+            columns, COLUMNS, ROWS, calls[c][0] % ROWS, steps, batch, taken % batch, rates, losses, 1,
         }};
         for (long long i = 0; i < updates; i++)
             rates[i] = {rate};

@@ -216,6 +216,7 @@ def _workload_facts(name: str) -> WorkloadFacts:
         steps_per_epoch=workload.steps_per_epoch,
         samples_per_step=workload.samples_per_step,
         batch=workload.batch,
+        learns=workload.learns,
     )
 
 

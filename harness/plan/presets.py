@@ -56,6 +56,9 @@ TRANSLATED = ("cython", "mypyc")
 PUBLISHED = ("tcc-published", "clang-O0-published", "clang-O1-published")
 """The published trade-off, with exactly the C of the post."""
 
+FREEZABLE = ("tcc", "gcc-O1", "clang-O1", *REROLLED_C)
+"""Engines that take the suffix `-frozen`, one for each compiler and form."""
+
 STRAIGHT_LINE = ("gcc-O1", "gcc-O2", "clang-O2", "clang-O1-native")
 """The other straight-line engines: to claim that an engine beats them all, a run must include them all."""
 
@@ -156,6 +159,18 @@ PRESETS = {
                     for compiler in ("clang-O1", "clang-O0")
                     for form in ("published", "whole", "whole-array", "whole-static", "whole-globals")
                 ),
+                cpython_only=True,
+            ),
+        ),
+    ),
+    "frozen": Preset(
+        "weights as constants and only the forward pass, against the trainable program; three blocks, five minutes",
+        blocks=3,
+        settings=Settings(value_seconds=0.1, timeout_seconds=600.0),
+        parts=(
+            Part(
+                ("digits-forward", "mnist-forward"),
+                tuple(name for engine in FREEZABLE for name in (engine, f"{engine}-frozen")),
                 cpython_only=True,
             ),
         ),

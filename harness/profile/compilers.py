@@ -23,7 +23,7 @@ from engines.domain import DOMAIN_ERRORS
 from engines.graph.tape import Tape
 from engines.kernel import building, toolchains
 from engines.kernel.building import BuildFailed, Compiled, TookTooLong
-from engines.kernel.c_engine import CEngine, variant_for
+from engines.kernel.c_engine import CEngine, Frozen, variant_for
 from engines.kernel.toolchains import Toolchain
 from harness import workloads
 from harness.profile.fused import Uncounted, fused
@@ -49,6 +49,9 @@ class NoAccount(Exception):
     """The compiler succeeded but reported no timing."""
 
 
+PROFILE_ANOTHER = "Profile gcc-O1 or clang-O1."
+
+
 def profile(session: Session) -> dict[str, Any]:
     """Shares of a compiler's passes for one step of the workload, over all translation units.
 
@@ -57,7 +60,11 @@ def profile(session: Session) -> dict[str, Any]:
     start = perf_counter()
     engine = session.engine
     if not isinstance(engine, CEngine):
-        raise NoProfile("skipped", f"{engine.name} compiles no C from a graph", "Profile gcc-O1 or clang-O1.")
+        raise NoProfile("skipped", f"{engine.name} compiles no C from a graph", PROFILE_ANOTHER)
+    if isinstance(engine, Frozen):
+        raise NoProfile(
+            "skipped", f"{engine.name} has only a forward pass, and this profile is of whole steps", PROFILE_ANOTHER
+        )
     family = engine.compiler.partition("-")[0]
     if family not in REPORTS:
         raise NoProfile(

@@ -75,6 +75,11 @@ Event = dict[str, Any]
 def task(settings: Settings, repeat: int = 0) -> Workload:
     """The workload of that repeat. Raises UnknownName and InvalidChange."""
     workload = changed(workloads.load(settings["workload"]), settings)
+    if not workload.learns:
+        raise InvalidChange(
+            f"{workload.name} runs forward passes only, so there is nothing to train",
+            "Choose a workload that learns, such as `digits`.",
+        )
     workload = replace(workload, seed=workload.seed + repeat)
     return fresh(workload) if settings.get("fresh_data") else workload
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from datasets import digits, mnist, moons, synthetic, tour, xor
@@ -53,6 +54,26 @@ def _mnist(name: str, batch: int, rate: float) -> Workload:
     )
 
 
+def _forward(workload: Workload) -> Workload:
+    """The same steps without a backward pass, to compare frozen programs with trainable ones."""
+    description = f"{workload.description}, forward pass only"
+    return replace(workload, name=f"{workload.name}-forward", description=description, learns=False)
+
+
+_DIGITS = Workload(
+    "digits",
+    "64-[50,10], cross-entropy",
+    digits.load,
+    train_rows=1437,
+    build=Mlp((64, 50, 10)),
+    loss_of=by_cross_entropy,
+    is_correct=same_class,
+    batch=1,
+    rate=constant(0.05),
+    epochs=8,
+)
+_MNIST = _mnist("mnist", batch=1, rate=0.01)
+
 WORKLOADS = {
     workload.name: workload
     for workload in (
@@ -84,20 +105,11 @@ WORKLOADS = {
             synthetic=True,
             epochs=100,
         ),
-        Workload(
-            "digits",
-            "64-[50,10], cross-entropy",
-            digits.load,
-            train_rows=1437,
-            build=Mlp((64, 50, 10)),
-            loss_of=by_cross_entropy,
-            is_correct=same_class,
-            batch=1,
-            rate=constant(0.05),
-            epochs=8,
-        ),
-        _mnist("mnist", batch=1, rate=0.01),
+        _DIGITS,
+        _MNIST,
         _mnist("mnist-b1000", batch=1000, rate=0.1),
+        _forward(_DIGITS),
+        _forward(_MNIST),
         Workload(
             "recurrent",
             "Elman net of 16 tanh units, unrolled over 20 steps of 4 inputs, squared error",

@@ -44,6 +44,8 @@ class Workload:
     tolerance: Optional[float] = None
     """Where `zoomgrad train` stops, by the rule below."""
     stopping: Stopping = MEAN_LOSS
+    learns: bool = True
+    """Whether a step trains. If not, it runs the forward pass and records its loss, and no parameter changes."""
     epochs: int = 1
     """Default number of epochs of `zoomgrad train`."""
     seed: int = SEED

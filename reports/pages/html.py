@@ -19,7 +19,7 @@ from reports.charts.drawing.svg import Drawing, drawing
 from reports.discovery import left_out
 from reports.measured.sequences import losses, values
 from reports.profiling.profile_index import ProfileIndex
-from reports.sections.growth import points
+from reports.sections.compiling.growth import points
 from reports.sections.history import History
 from reports.story import Story, story
 from results import units
@@ -86,10 +86,11 @@ def _subjects(story: Story) -> dict[str, pd.DataFrame]:
     """Return the rows for charts, by the subject that a chart names."""
     view, table = story.view, story.view.table
     none = table.iloc[:0]
+    facts = view.run.workloads.get(view.headline_workload or "")
     return {
         "headline": view.headline_rows,
         "trade-off": table[table["workload"] == view.trade_off_workload],
-        "losses": losses(view.headline_rows, view.records),
+        "losses": losses(view.headline_rows, view.records) if facts is None or facts.learns else none,
         "sequences": values(view.headline_rows, view.records),
         "growth": points(table),
         "across": story.across.rows if story.across else none,

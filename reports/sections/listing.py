@@ -14,7 +14,7 @@ import pandas as pd
 from reports.measured.headline import status_text
 from reports.measured.outcome import MEASURED
 from reports.measured.table import FIGURES, each, in_order, measured
-from reports.sections.phases import SIZES
+from reports.sections.compiling.phases import SIZES
 from reports.text.figures import Figure, approximate, compile_time, ratio, time
 from reports.text.native_notes import native_note
 from reports.view import View

@@ -14,7 +14,7 @@ import numpy as np
 from reports.measured.headline import status_text
 from reports.measured.outcome import MEASURED, Outcome, by_cell, outcome
 from reports.measured.table import FIGURES, NAN, PHASES, phase_column
-from reports.sections.phases import SIZES, size_text
+from reports.sections.compiling.phases import SIZES, size_text
 from reports.text.figures import compile_time
 from reports.view import View
 from results import units

@@ -32,6 +32,7 @@ struct stretch {
     long long taken;     /* steps since the last update */
     const double *rates; /* one for each update to come */
     double *losses;      /* output: one for each step */
+    long long learns;    /* 0: run forward passes only, and change no parameter */
 };
 
 void set_input(double *x, const struct column *columns, long long count, long long row);
@@ -40,7 +41,7 @@ void backward(const double *x, const double *p, double *w, double *q); /* adds t
 void zero_grad(double *q);
 void update(double *p, double *q, double rate, double batch); /* p -= rate * q / batch; q = 0 */
 
-/* Returns the number of finite losses. The first other loss ends the training, before its backward pass. */
+/* Returns the number of finite losses. The first other loss ends the stretch, before its backward pass. */
 long long train(const struct buffers *buffers, const struct stretch *stretch);
 
 #define INPUTS 1
@@ -208,7 +209,7 @@ static int record(struct training *t, double loss)
 }
 
 /* Count rows whose gradients were added. Returns whether they complete the batch. */
-static int batch_ends(struct training *t, long long rows)
+static __attribute__((unused)) int batch_ends(struct training *t, long long rows)
 {
     t->taken += rows;
     if (t->taken < t->stretch->batch)
@@ -224,6 +225,7 @@ static void enter(struct training *t)
     (void)t;
 }
 
+#ifndef FORWARD_ONLY
 static int turn(struct training *t)
 {
     take_row(t, t->x, 0);
@@ -234,6 +236,13 @@ static int turn(struct training *t)
         update(t->p, t->q, *t->rates++, (double)t->stretch->batch);
     return 1;
 }
+#endif
+
+static int evaluate(struct training *t)
+{
+    take_row(t, t->x, 0);
+    return record(t, forward(t->x, t->p, t->w, t->y));
+}
 
 static void leave(struct training *t)
 {
@@ -242,14 +251,26 @@ static void leave(struct training *t)
 
 /* Last part of every C kernel: updating, and the training loop.
 
-   The loop runs turn(t) until all steps are done or a loss is not finite. A turn may train on several rows at once.
+   The loop runs turn(t), or evaluate(t) for a stretch that does not learn, until all steps are done or a loss is not finite. A turn may train on several rows at once.
    Example: for a batch of 5, a kernel that takes 4 rows together needs two turns, of 4 rows and of 1.
 
    A kernel defines before this file:
-     PARAMETERS   the number of parameters
-     enter(t)     copy parameters and gradients from the caller's buffers
-     turn(t)      train on the next row, or on several; return 0 if a loss is not finite, which ends the training
-     leave(t)     copy parameters, gradients, the last row and its outputs to the caller's buffers */
+     PARAMETERS     the number of parameters
+     enter(t)       copy parameters and gradients from the caller's buffers
+     turn(t)        train on the next row, or on several; return 0 if a loss is not finite, which ends the training
+     evaluate(t)    run the forward pass over the next row; return 0 if its loss is not finite
+     leave(t)       copy parameters, gradients, the last row and its outputs to the caller's buffers
+     FORWARD_ONLY   if it has no backward pass and no turn
+     WEIGHTS        if it has its own parameters: their array, which `enter` copies from */
+
+#ifdef FORWARD_ONLY
+#define NEXT evaluate(&t)
+#else
+#define NEXT (s->learns ? turn(&t) : evaluate(&t))
+#endif
+#ifndef WEIGHTS
+#define WEIGHTS b->p
+#endif
 
 void zero_grad(double *restrict q)
 {
@@ -257,6 +278,7 @@ void zero_grad(double *restrict q)
         q[i] = 0.0;
 }
 
+#ifndef FORWARD_ONLY
 void update(double *restrict p, double *restrict q, double rate, double batch)
 {
     if (batch == 1.0) /* dividing by 1.0 changes nothing, but takes most of the time */
@@ -267,6 +289,7 @@ void update(double *restrict p, double *restrict q, double rate, double batch)
             p[i] -= rate * q[i] / batch;
     zero_grad(q);
 }
+#endif
 
 long long train(const struct buffers *b, const struct stretch *s)
 {
@@ -280,7 +303,7 @@ long long train(const struct buffers *b, const struct stretch *s)
         .stretch = s,
         .quotients = quotients,
         .x = b->x,
-        .p = b->p,
+        .p = (double *)WEIGHTS,
         .w = b->w,
         .y = b->y,
         .q = b->q,
@@ -289,7 +312,7 @@ long long train(const struct buffers *b, const struct stretch *s)
         .rates = s->rates,
     };
     enter(&t);
-    while (t.step < s->steps && turn(&t))
+    while (t.step < s->steps && NEXT)
         ;
     leave(&t);
     return t.step;

@@ -384,6 +384,16 @@ static int turn(struct training *t)
     return 1;
 }
 
+static int evaluate(struct training *t)
+{
+    double *const w = t->w;
+    take_row(t, w, 0);
+    values(w);
+    if (!record(t, w[LOSS]))
+        return 0;
+    return 1;
+}
+
 static void leave(struct training *t)
 {
     double *const w = t->w;

@@ -583,6 +583,22 @@ static int turn(struct training *t)
     return 1;
 }
 
+static int evaluate(struct training *t)
+{
+    double *const w = t->w;
+    struct live *const live = (struct live *)(w + LIVE);
+    take_row(t, w, 0);
+    if (!(t->state.bound < LIMIT)) {
+        /* Zeros are skipped only while all weights are known to be finite. */
+        t->state.bound = bound_of_weights(w);
+    }
+    list_inputs(w, live, t->state.bound < LIMIT);
+    values(w, live);
+    if (!record(t, w[LOSS]))
+        return 0;
+    return 1;
+}
+
 static void leave(struct training *t)
 {
     double *const w = t->w;

@@ -167,6 +167,13 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
         (["build", "xor", "-e", "replay", "--into", "built"], "replay makes no C from a graph"),
         (["build", "xor", "-e", "handwritten", "--into", "built"], "handwritten makes no C from a graph"),
         (["build", "xor", "-e", "tcc-published", "--frozen", "--into", "built"], "tcc-published can't be frozen"),
+        (["build", "xor", "-e", "tcc-frozen", "--into", "built"], "no standalone builds\n  Leave out the suffix"),
+        (
+            ["train", "digits-forward"],
+            "digits-forward runs forward passes only, so there is nothing to train\n",
+        ),
+        (["show", "xor", "-e", "tcc-frozen"], "tcc-frozen can't run xor: its weights are constants"),
+        (["run", "--engines", "baseline-frozen"], "baseline takes no suffix -frozen: only straight-line C and C of"),
         (["build", "xor", "--into", "/dev/null"], "/dev/null: not a folder"),
         (["run", "--blocks", "0"], "--blocks"),
         (["rnu"], "rnu"),

@@ -64,6 +64,14 @@ def test_published_compares_where_values_are_stored_and_leaves_out_the_jit():
     assert triples(named) == product(names, ["pypy-3.11"], ["digits"])
 
 
+def test_frozen_pairs_each_engine_with_its_twin():
+    twins = {"tcc", "gcc-O1", "clang-O1", "rerolled-tcc", "rerolled-gcc", "rerolled-clang"}
+    names = twins | {f"{name}-frozen" for name in twins}
+    found = cells("frozen")
+    assert triples(found) == product(names, ["cpython-3.13"], ["digits-forward", "mnist-forward"])
+    assert not any(engines.load(cell.engine).supports(workloads.load(cell.workload)) for cell in found)
+
+
 def test_the_preset_everything_has_every_cell():
     assert triples(cells("everything")) == product(engines.names(), INTERPRETERS, workloads.names())
 

@@ -12,7 +12,7 @@ from reports.charts.drawing import style
 from reports.charts.drawing.labels import spread
 from reports.charts.drawing.svg import drawing, standalone
 from reports.measured.table import cells
-from reports.sections.growth import points
+from reports.sections.compiling.growth import points
 
 NAMES = [
     *("compile_against_epoch", "total_time", "ladder", "speedups"),

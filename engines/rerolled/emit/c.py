@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from engines.graph.expr import number
-from engines.kernel.c_text import BUFFERS, PIECE, PRIVATE_PIECE, Source, libm, unit
+from engines.kernel.c_text import BUFFERS, PIECE, PRIVATE_PIECE, Source, libm, table, unit
 from engines.kernel.c_tree import (
     Assign,
     Call,
@@ -78,8 +78,8 @@ class _Program:
     def source(self) -> Source:
         """The translation units. The first one holds everything except the pieces of the others."""
         callers = [self._routine(name, runs) for name, runs in self.used.items()]
-        training = [Include("kernel/train.c")] if self.step.trains else []
-        end = [*callers, *self._workspace(), *self._sections(), *training]
+        loop = [Include("kernel/train.c")] if self.step.goes_over_rows else []
+        end = [*callers, *self._workspace(), *self._sections(), *loop]
         first, *others = self._divided(end)
         elsewhere = tuple(piece.prototype for pieces in others for piece in pieces)
         head = self._head()
@@ -200,7 +200,12 @@ class _Program:
         if self.step.trains:
             yield self._state()
             yield Define("HAS_STATE", 1)
+        if self.step.goes_over_rows:
             yield Include("kernel/training.h")
+        if self.step.weights is not None:
+            yield Define("FORWARD_ONLY", 1)
+            yield Define("WEIGHTS", "weights")
+            yield Declarations(table("weights", self.step.weights))
         if "load" in self.step.programs:
             yield Define("HAS_LOAD", 1)
         if any(isinstance(s, steps.Copy) for program in self.step.programs.values() for s in steps.walk(program)):
@@ -300,7 +305,7 @@ class _Program:
     # --- sections ----------------------------------------------------------------------------------------------------
 
     def _sections(self) -> Iterator[Function]:
-        """`forward`, `backward` and, for a standalone build, `load`; and the functions of the training loop."""
+        """`forward`, `backward` and, for a standalone build, `load`; and the functions of the loop over rows."""
         programs = self.step.programs
         for name, parameters, result in (
             ("load", ("p", "w"), None),
@@ -315,13 +320,15 @@ class _Program:
             kind = "double" if result else "static void" if name == "load" else "void"
             declared = tuple(BUFFERS[buffer] for buffer in parameters)
             yield Function(kind, name, declared, [*unused, *body, *([result] if result else [])])
-        if not self.step.trains:
-            return
-        enter, turn, leave = (Section(self.step, buffers="t->") for _ in range(3))
-        aligned = Assign("t->w", "aligned(t->w)")
-        yield Function("static void", "enter", (_TRAINING,), [aligned, *enter.statements(programs["enter"])])
-        yield Function("static int", "turn", (_TRAINING,), [*turn.statements(programs["turn"]), Return("1")])
-        yield Function("static void", "leave", (_TRAINING,), leave.statements(programs["leave"]))
+        for name, kind, first, last in (
+            ("enter", "void", [Assign("t->w", "aligned(t->w)")], []),
+            ("turn", "int", [], [Return("1")]),
+            ("evaluate", "int", [], [Return("1")]),
+            ("leave", "void", [], []),
+        ):
+            if name in programs:
+                body = Section(self.step, buffers="t->").statements(programs[name])
+                yield Function(f"static {kind}", name, (_TRAINING,), [*first, *body, *last])
 
 
 _W, _READ, _TRAINING = "double *restrict w", "const double *restrict w", "struct training *t"

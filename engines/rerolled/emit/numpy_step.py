@@ -71,6 +71,9 @@ class NumpyKernel(PythonKernel):
     def turn(self, t: Training) -> bool:
         return self._bind(t.w).run("turn") is not _FAILED
 
+    def evaluate(self, t: Training) -> bool:
+        return self._bind(t.w).run("evaluate") is not _FAILED
+
     def leave(self, t: Training) -> None:
         bound = self._bind(t.w)
         bound.run("leave")

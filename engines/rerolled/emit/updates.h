@@ -2,12 +2,6 @@
 
    Q is the area of the parameters' gradients. Like that of the parameters, it has ROOM doubles. */
 
-static void give_inputs(const double *restrict w, double *restrict x)
-{
-    for (long long i = 0; i < INPUTS; i++)
-        x[i] = w[i];
-}
-
 static void give_parameters(double *restrict w, double *restrict p)
 {
     move(w, p, 1);

@@ -1,4 +1,4 @@
-/* Copies from the caller's buffers to the workspace.
+/* Copies between the caller's buffers and the workspace.
 
    The generated code defines P (the area of parameters) and `move`, which copies all parameters between the caller's
    order and the loops' order. */
@@ -33,6 +33,12 @@ static void take_inputs(double *restrict w, const double *restrict x)
 {
     for (long long i = 0; i < INPUTS; i++)
         w[i] = x[i];
+}
+
+static __attribute__((unused)) void give_inputs(const double *restrict w, double *restrict x)
+{
+    for (long long i = 0; i < INPUTS; i++)
+        x[i] = w[i];
 }
 
 static void take_parameters(double *restrict w, const double *restrict p)

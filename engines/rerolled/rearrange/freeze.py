@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Optional
 
 from engines.rerolled.recover.groups import Phase
 from engines.rerolled.recover.layout import VECTOR
 from engines.rerolled.recover.loops import Area
-from engines.rerolled.step.language import Take
+from engines.rerolled.step.language import Give, Take
 from engines.rerolled.step.step import Step
 
 LOAD = Take("parameters")
@@ -19,9 +21,16 @@ def load_apart(step: Step) -> Step:
     return step.with_programs(load=(LOAD,), forward=forward)
 
 
-def freeze(step: Step) -> Step:
-    """Keep the forward loops of a plain step, and the areas that they use."""
-    step = load_apart(step)
+def freeze(step: Step, weights: Optional[Sequence[float]] = None) -> Step:
+    """Keep the forward loops of a plain step, and the areas that they use.
+
+    weights: the numbers of the parameters, for a step that goes over rows; None for a standalone build.
+    """
+    if weights is None:
+        step = load_apart(step)
+    else:
+        step = step.with_programs(enter=(LOAD,), leave=(Give("inputs"), Give("outputs")))
+    sections = ("load", "forward") if weights is None else ("forward", "enter", "evaluate", "leave")
     loops = [loop for loop in step.loops.loops if loop.phase == Phase.FORWARD]
     kept = tuple(area for area in step.areas if area.name in "xkpv")
     # The last vector may reach beyond the last value.
@@ -31,5 +40,6 @@ def freeze(step: Step) -> Step:
         loops=replace(step.loops, loops=loops, areas=areas),
         areas=areas,
         routines={"values": step.routines["values"]},
-        programs={name: step.programs[name] for name in ("load", "forward")},
+        programs={name: step.programs[name] for name in sections},
+        weights=None if weights is None else tuple(weights),
     )

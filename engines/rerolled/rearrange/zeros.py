@@ -76,6 +76,7 @@ def skip_zeros(step: Step, form: Form) -> Step:
         backward=(ListInputs(every=True), *programs["backward"]),
         enter=(*programs["enter"], MeasureWeights(), ListInputs(every=True)),
         turn=rewrite(programs["turn"], change),
+        evaluate=rewrite(programs["evaluate"], change),
     )
 
 

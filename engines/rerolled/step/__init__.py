@@ -11,7 +11,7 @@ how       = "in place"                        a sink: p -= rate * sum, instead o
           | "of the row before"               a sink over the kept inputs
           | "after its update"                p -= rate * (kept input * factor), just before each read of p
           | "keeping the inputs"              and keeps each input for the next such update
-section   = ("forward" | "backward" | "enter" | "turn" | "leave") ":" statement*
+section   = ("forward" | "backward" | "enter" | "turn" | "evaluate" | "leave") ":" statement*
 statement = "take" what | "give" what         between the caller's buffers and the workspace
           | "take row"                        the next row becomes the inputs
           | "take" n "rows to" place          the next n rows, side by side
@@ -29,8 +29,8 @@ condition = flag | "alone" | n "rows fit" | "batch ends after" n | "every input 
           | "weights may be infinite" | "not" condition | condition "and" condition
 
 `forward` and `backward` are single passes over one row, for callers. A stretch of training runs `enter`, then `turn`
-until all steps are taken or a loss is not finite, then `leave`. A row is *alone* if every row is a batch and all
-gradients are zero; then no gradient needs to be kept.
+until all steps are taken or a loss is not finite, then `leave`. A stretch that does not learn runs `evaluate` instead
+of `turn`. A row is *alone* if every row is a batch and all gradients are zero; then no gradient needs to be kept.
 
 Example: y = w * x has the loops `0: v[0] = p[0] * x[0]` and `1: q[0] += x[0] * 1.0`. The turn of its plain step is on
 the left, and the result of `rearrange/in_place.py` on the right:

@@ -11,6 +11,7 @@ The checker follows every way through `turn` and `leave`, with every possible an
 - A run that skips zeros has a list of this row's inputs. A sink's list was made after a check of its factors.
 - If rows are taken together, a loop over one of them reads only that row's inputs and sums.
 - A copy stays within one area.
+- `evaluate` runs the forward pass over the next row, and nothing else.
 
 The checker does not compare results; tests check that the bits are the same.
 """
@@ -25,13 +26,17 @@ from engines.rerolled.step.language import (
     SECTIONS,
     Copy,
     Give,
+    Guard,
+    If,
     ListInputs,
     MeasureWeights,
     Perform,
     Place,
     Program,
     Take,
+    TakeRow,
     TakeRows,
+    Unbounded,
     walk,
 )
 from engines.rerolled.step.spans import allows_updates_in_place
@@ -92,6 +97,11 @@ def _check_pass(step: Step, name: str, phases: tuple[Phase, ...]) -> None:
 def _check_buffers(step: Step) -> None:
     """Check that each section takes its loops' inputs before they run, and gives their results afterwards."""
     gives_outputs = Give("outputs") in step.programs["turn"]
+    lists = (If(Unbounded(), (MeasureWeights(),)), ListInputs()) if step.skips else ()
+    # `forward` runs the same routine.
+    evaluation = (TakeRow(), *lists, Perform("values"), *((Give("outputs"),) if gives_outputs else ()), Guard())
+    if step.programs["evaluate"] != evaluation:
+        raise BrokenStep("evaluate: it is not the forward pass over the next row")
     wanted = {
         "forward": (Take("inputs"), Take("parameters"), Perform("values"), Give("outputs")),
         "backward": (Take("gradients"), Perform("gradients"), Perform("sinks"), Give("gradients")),

@@ -335,7 +335,7 @@ Statement = Union[
 ]
 Program = tuple[Statement, ...]
 
-SECTIONS = ("forward", "backward", "enter", "turn", "leave")
+SECTIONS = ("forward", "backward", "enter", "turn", "evaluate", "leave")
 
 
 def rewrite(program: Program, change: Callable[[Statement], Program]) -> Program:

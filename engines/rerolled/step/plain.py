@@ -17,6 +17,7 @@ def plain(loops: Loops) -> Step:
     p = loops.area("p")
     # If an output is a parameter, give it before an update changes it.
     gives_parameters = any(isinstance(o, Access) and p.start <= o.base < p.stop for o in loops.outputs)
+    forward = (TakeRow(), Perform("values"), *((Give("outputs"),) if gives_parameters else ()), Guard())
     return Step(
         loops,
         loops.areas,
@@ -26,14 +27,12 @@ def plain(loops: Loops) -> Step:
             "backward": (Take("gradients"), Perform("gradients"), Perform("sinks"), Give("gradients")),
             "enter": (Take("parameters"), Take("gradients")),
             "turn": (
-                TakeRow(),
-                Perform("values"),
-                *((Give("outputs"),) if gives_parameters else ()),
-                Guard(),
+                *forward,
                 Perform("gradients"),
                 Perform("sinks"),
                 If(BatchEnds(), (NextRate(), Update())),
             ),
+            "evaluate": forward,
             "leave": (
                 Give("inputs"),
                 *(() if gives_parameters else (Give("outputs"),)),

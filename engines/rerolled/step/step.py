@@ -44,9 +44,11 @@ class Step:
     """The areas of the loops, then those that rearrangements added."""
     routines: Mapping[str, tuple[Run, ...]]
     programs: Mapping[str, Program] = field(default_factory=dict)
-    """Section -> its statements. A standalone build's step also has `load`, a frozen one only `forward` and `load`."""
+    """Section -> its statements. A standalone build's step also has `load`; a frozen one lacks what only trains."""
     skips: Optional[Skipping] = None
     """Set if the step skips inputs that are zero."""
+    weights: Optional[tuple[float, ...]] = None
+    """The numbers of the parameters, if the step is frozen and goes over rows: its C has them as constants."""
 
     @property
     def workspace(self) -> int:
@@ -56,6 +58,11 @@ class Step:
     def trains(self) -> bool:
         """Whether it has more than the forward pass. A frozen step does not."""
         return "turn" in self.programs
+
+    @property
+    def goes_over_rows(self) -> bool:
+        """Whether it has a loop over rows. A frozen standalone build does not: callers pass one row at a time."""
+        return "evaluate" in self.programs
 
     @property
     def away(self) -> int:

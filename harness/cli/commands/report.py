@@ -15,6 +15,7 @@ from harness.cli.stores import store_of
 from reports import build
 from reports.measured.headline import UNPLANNED
 from reports.measured.races import same_run
+from reports.text.figures import Figure
 from results.record import BASELINE
 from results.store import Store, latest
 
@@ -78,11 +79,21 @@ def conclude(
         names = [name if apart == " " else name.replace("-", apart, 1) for name in top.interpreters]
         title = f"{top.workload}: time per step, and speedup over baseline on the same interpreter"
         out.print("", display.table(title, ("engine", *names), rows), "")
+    for sheet in story.frozen.sheets if story.frozen else ():
+        for interpreter in dict.fromkeys(row[1].text for row in sheet.rows):
+            found = [row for row in sheet.rows if row[1].text == interpreter]
+            rows = [(row[0].text, *map(_change, row[2::2], row[3::2])) for row in found]
+            title = f"{sheet.title} on {interpreter}: from a trainable program to a frozen one"
+            out.print(display.table(title, ("engine", "compile", "step", "object"), rows), "")
     for sentence in story.findings:
         out.print(sentence, markup=False)
     for caution in story.cautions:
         out.print(f"Caution: {caution.cause} {caution.remedy}", markup=False)
     say_next(f"Open {short(page)}")
+
+
+def _change(before: Figure, after: Figure) -> str:
+    return f"{before.text} → {after.text}"
 
 
 def _nothing_in_common(what: str) -> None:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from reports.charts.drawing import style
 from reports.charts.drawing.curves import CAPTION, draw_curves
 from reports.charts.drawing.curves import size as size
-from reports.sections.growth import LARGE_ROWS, MIN_POINTS, STEEP, growths
+from reports.sections.compiling.growth import LARGE_ROWS, MIN_POINTS, STEEP, growths
 
 ORDER = 11
 SUBJECT = "growth"
@@ -39,7 +39,7 @@ def caption(table: pd.DataFrame) -> str:
 
 
 def draw(table: pd.DataFrame, axes: Axes) -> None:
-    """Draw the rows of `reports.sections.growth.points`."""
+    """Draw the rows of `reports.sections.compiling.growth.points`."""
     exponents = {
         (one.engine, one.interpreter): f"{one.engine}, {one.exponent:.2f}"
         for one in growths(table)

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from reports.charts.drawing import style
 from reports.charts.drawing.curves import CAPTION, draw_curves
 from reports.charts.drawing.curves import size as size
-from reports.sections.growth import growths
+from reports.sections.compiling.growth import growths
 from results import units
 
 ORDER = 12
@@ -40,5 +40,5 @@ def caption(table: pd.DataFrame) -> str:
 
 
 def draw(table: pd.DataFrame, axes: Axes) -> None:
-    """Draw the rows of `reports.sections.growth.points`."""
+    """Draw the rows of `reports.sections.compiling.growth.points`."""
     draw_curves(axes, table, "memory_bytes", label="peak memory", text=style.bytes_tick)

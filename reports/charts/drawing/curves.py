@@ -35,7 +35,7 @@ def draw_curves(
     text: Callable[[float], str],
     names: Mapping[tuple[str, str], str] | None = None,
 ) -> None:
-    """Draw a column of `reports.sections.growth.points` over the number of tape rows.
+    """Draw a column of `reports.sections.compiling.growth.points` over the number of tape rows.
 
     text: formats a tick of that column. names: names of curves by engine and interpreter, if not the engine's.
     """

@@ -204,7 +204,7 @@ int main(void)
         backward(x, p, w, q);
     }
     const struct buffers buffers = {x, p, w, y, q};
-    const struct stretch stretch = {columns, 3, ROWS, 1, STEPS, BATCH, 2, rates, losses};
+    const struct stretch stretch = {columns, 3, ROWS, 1, STEPS, BATCH, 2, rates, losses, 1};
     long long done = train(&buffers, &stretch);
     update(p, q, 0.1, 1.0);
     printf("%%lld\n", done);

@@ -43,6 +43,7 @@ class Task:
     speed: float = 0.1
     in_columns: Optional[tuple[Column, ...]] = None
     name = "task"
+    learns = True
 
     @property
     def network(self):

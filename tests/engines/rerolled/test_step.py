@@ -227,7 +227,7 @@ def test_the_turn_in_the_documentation_is_current():
     """docs/loops.md shows the turn for `digits`, in vectors of 8."""
     loops = tape_of_workload(workloads.load("digits"))
     printed = text(step_of(loops, form(rows=4, width=8)).lines())
-    turn = printed[printed.index("turn:\n") : printed.index("leave:\n")]
+    turn = printed[printed.index("turn:\n") : printed.index("evaluate:\n")]
     assert f"```\n{turn}```" in (Path(__file__).parents[3] / "docs" / "loops.md").read_text(encoding="utf-8")
 
 
@@ -237,7 +237,7 @@ def test_the_docstring_example_is_correct():
     w, x = engine.Value(2.0), engine.Value(3.0)
     tape = engine.tape(w * x, inputs=[x], parameters=[w])
     printed = [text(step_of(tape, FORMS[name]).lines()) for name in ("plain", "in place")]
-    turns = [each[each.index("turn:\n") : each.index("leave:\n")].splitlines() for each in printed]
+    turns = [each[each.index("turn:\n") : each.index("evaluate:\n")].splitlines() for each in printed]
     table = [f"    {left:40}{right}".rstrip() for left, right in itertools.zip_longest(*turns, fillvalue="")]
     assert "\n".join(table) in step.__doc__
     assert all(line.strip() in step.__doc__ for line in reroll(tape).lines() if "[0] " in line)

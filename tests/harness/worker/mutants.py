@@ -39,8 +39,9 @@ MISTAKES = (
     "a wrong row after wrap-around",
 )
 
-DENSE, WITH_ZEROS = "mlp-64x48x10", "digits"
-"""Models large enough to be rearranged; inputs of the second one have zeros, which can be skipped."""
+DENSE, WITH_ZEROS, FORWARD = "mlp-64x48x10", "digits", "digits-forward"
+"""Models large enough to be rearranged; inputs of the second one have zeros, which can be skipped. The third one has a
+forward pass only."""
 
 
 class Form(NamedTuple):
@@ -81,7 +82,7 @@ IN_TURN = r"(static int turn.*?)"
 
 REROLLED = {
     "a lost gradient": (rf"{IN_TURN}\n +sinks\(w[^;]*;", r"\1\n;"),
-    "a doubled loss": (r"(static int turn.*)record\(t, w", r"\1record(t, 2.0 * w"),
+    "a doubled loss": (r"(static int turn.*)record\(t, w(?=.*static int evaluate)", r"\1record(t, 2.0 * w"),
     **IN_TRAINING,
 }
 
@@ -146,11 +147,40 @@ NUMPY = {
     "a wrong row after wrap-around": PYTHON["a wrong row after wrap-around"],
 }
 
+EVALUATING = {
+    "a doubled loss": (r"(static int evaluate.*?)record\(t, ", r"\1record(t, 2.0 * "),
+    "a skipped row": IN_TRAINING["a skipped row"],
+    "a wrong row after wrap-around": IN_TRAINING["a wrong row after wrap-around"],
+    "the row before": (r"(static int evaluate.*?)take_row\(([^;]*), 0\);", r"\1take_row(\2, t->step ? -1 : 0);"),
+}
+"""Mistakes in the loop of workloads that do not learn."""
+
+LEARNING = {
+    "a step that learns": (
+        r"(static int evaluate.*?)return (record[^;]*);",
+        r"\1int is_finite = \2; backward(t->x, t->p, t->w, t->q); return is_finite;",
+    ),
+}
+
+# Pixel 20. Pixel 0 is always 0, so its weight does not count.
+CONSTANT_WEIGHTS = {"a wrong weight": (r"(\d\.\d+ \* x\[20\])", r"2.0 * \1")}
+WEIGHTS_IN_A_TABLE = {"a wrong weight": (r"(double weights\[[^=]*= \{\n(?:[^\n]*\n){5})", r"\g<1>2.0 * ")}
+LISTED = {
+    "a list of inputs from another row": (r"(static int evaluate.*?)list_inputs\(", r"\1if (!t->step) list_inputs(")
+}
+
+PYTHON_EVALUATING = {
+    "a doubled loss": (r"t\.record\(self", "t.record(2.0 * self"),
+    "a skipped row": PYTHON["a skipped row"],
+    "a wrong row after wrap-around": PYTHON["a wrong row after wrap-around"],
+    "a step that learns": (r"(return t\.record[^\n]*)", r"self.gradients(t.x, t.p, t.w, t.q); \1"),
+}
+
 INTERPRETED = {
     "a lost gradient": (r"self\.losses\.append\(loss\)", "self.losses.append(loss); self._parameters[-1].grad = 0.0"),
     "a doubled loss": (r"self\.losses\.append\(loss\)", "self.losses.append(2.0 * loss)"),
     "a skipped row": (r"else step\)", "else step + (step > 2))"),
-    "an update one row late": (r"if \(step \+ 1\) % self\._batch == 0", "if step % self._batch == 0 and step"),
+    "an update one row late": (r"\(step \+ 1\) % self\._batch == 0", "step % self._batch == 0 and step"),
     "a wrong row after wrap-around": (r"else step\)", "else step + (step >= 4))"),
 }
 
@@ -160,6 +190,8 @@ PYTHON_LOOP = (
     (Training, "record"),
     (Training, "batch_ends"),
 )
+
+PYTHON_EVALUATION = ((PythonKernel, "evaluate"), (Training, "index"), (Training, "record"))
 
 NUMPY_STEP = (
     (Runs, "of"),
@@ -185,6 +217,16 @@ FORMS = (
     Form("C by hand, an update each row", ("handwritten", "handwritten-sparse"), HANDWRITTEN_SINGLE, WITH_ZEROS),
     Form("Python", ("python-source", "bytecode"), PYTHON, DENSE, PYTHON_LOOP),
     Form("NumPy", ("rerolled-numpy",), NUMPY, DENSE, NUMPY_STEP),
+    Form("forward only: straight-line C", ("tcc", "gcc-O1"), {**EVALUATING, **LEARNING}, FORWARD),
+    Form("forward only: the published C", ("tcc-published",), EVALUATING, FORWARD),
+    Form("forward only: loops", ("rerolled-tcc", "rerolled-gcc", "rerolled-clang"), EVALUATING, FORWARD),
+    Form("forward only: loops, zeros skipped", ("rerolled-clang-sparse",), {**EVALUATING, **LISTED}, FORWARD),
+    Form("forward only: C by hand", ("handwritten", "handwritten-sparse"), EVALUATING, FORWARD),
+    Form("forward only: Python", ("python-source", "bytecode"), PYTHON_EVALUATING, FORWARD, PYTHON_EVALUATION),
+    Form("frozen: straight-line C", ("tcc-frozen", "gcc-O1-frozen"), {**EVALUATING, **CONSTANT_WEIGHTS}, FORWARD),
+    Form(
+        "frozen: loops", ("rerolled-tcc-frozen", "rerolled-gcc-frozen"), {**EVALUATING, **WEIGHTS_IN_A_TABLE}, FORWARD
+    ),
     Form("interpreted", ("slots", "replay"), INTERPRETED, "xor", ((ScalarTrainer, "train"),)),
 )
 

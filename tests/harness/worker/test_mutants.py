@@ -54,7 +54,8 @@ def test_every_mistake_is_seeded_into_every_form_that_takes_rows():
     """Updates in place or deferred share the loss and the rows of the plain form, which has those mistakes."""
     whole = {form.name for form, _, _ in mutants() if set(form.mistakes) == set(MISTAKES)}
     parts = {form.name for form, _, _ in mutants()} - whole
-    assert parts == {
+    forward_only = {name for name in parts if name.startswith(("forward only", "frozen"))}
+    assert parts - forward_only == {
         "loops, an update in place",
         "loops, an update deferred",
         "loops, zeros skipped, an update deferred",
@@ -64,5 +65,5 @@ def test_every_mistake_is_seeded_into_every_form_that_takes_rows():
 
 def test_every_class_of_engine_has_mutants():
     kinds = {type(engines.load(name)) for name in engines.names()}
-    assert kinds == {type(engines.load(engine)) for _, engine, _ in mutants()}
+    assert kinds <= {type(engines.load(engine)) for _, engine, _ in mutants()}
     assert InterpretedEngine in kinds

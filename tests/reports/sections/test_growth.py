@@ -5,7 +5,7 @@ import math
 import pytest
 
 from reports.measured.table import cells
-from reports.sections.growth import growth, growths, points
+from reports.sections.compiling.growth import growth, growths, points
 from results.record import Cell, WorkloadFacts
 
 

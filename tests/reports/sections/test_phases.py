@@ -3,7 +3,7 @@
 import math
 
 from reports.measured.table import cells
-from reports.sections.phases import phases
+from reports.sections.compiling.phases import phases
 from results.record import Cell
 
 CELL = Cell(engine="clang-O1", interpreter="cpython-3.13", workload="mnist")

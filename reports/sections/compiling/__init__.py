@@ -1,0 +1,1 @@
+"""Sections on what compiling costs and what it makes: one file for each."""

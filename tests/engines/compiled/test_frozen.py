@@ -1,0 +1,166 @@
+"""Workloads that run forward passes only, and engines with the suffix `-frozen`, which run nothing else."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+import subprocess
+from array import array
+from dataclasses import replace
+
+import pytest
+
+import engines
+from engines.api import NonFiniteLoss, Unavailable, WrongSuffix
+from engines.graph.value import Value
+from engines.kernel import toolchains
+from engines.kernel.c_engine import CEngine, Frozen
+from harness import workloads
+from tests.engines.compiled.compiling import usable
+from tests.engines.ladder import FAST_TO_COMPILE, promised, runnable, willing
+
+FROZEN = (
+    *("tcc-frozen", "gcc-O1-frozen", "clang-O1-frozen"),
+    *("rerolled-tcc-frozen", "rerolled-gcc-frozen", "rerolled-clang-frozen"),
+    *("tcc-p50-frozen", "tcc-globals-frozen", "clang-O1-whole-static-native-frozen"),
+    *("rerolled-gcc-generic-frozen", "rerolled-clang-fma-frozen", "rerolled-clang-fast-frozen"),
+)
+SMALL = replace(workloads.load("mlp-16x9x4"), learns=False)
+"""Large enough for loops in vectors."""
+
+
+def evaluated(name, task=SMALL):
+    """Return the losses over several calls that wrap around, then the outputs for a row. Nothing else may change."""
+    trainer = willing(name, task).prepare(task)
+    start = trainer.parameters()
+    trainer.restart(batch=3, rows=5)
+    for steps in (2, 0, 9):
+        trainer.train(steps)
+    assert trainer.parameters() == start
+    assert not any(trainer.gradients())
+    return array("d", [*trainer.losses, *trainer.predict(task.row(7))])
+
+
+@functools.cache
+def expected():
+    """Losses and outputs of the same rows, by the reference's own Values."""
+    nn = engines.load("tuple").nn
+    model = SMALL.model(nn)
+    values = [nn.Neuron.Value(x) for step in range(11) for x in SMALL.row(step % 5)]
+    width = len(SMALL.row(0))
+    rows = [values[start : start + width] for start in range(0, len(values), width)]
+    losses = [SMALL.loss(model, row, SMALL.outputs(model, row)).data for row in rows]
+    outputs = SMALL.outputs(model, [nn.Neuron.Value(x) for x in SMALL.row(7)])
+    return array("d", [*losses, *(v.data for v in outputs)])
+
+
+@pytest.mark.parametrize("engine", runnable(most_compile_row_seconds=FAST_TO_COMPILE))
+def test_a_workload_that_does_not_learn_runs_forward_passes_only(engine):
+    assert promised(engine, expected()) == evaluated(engine)
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("engine", FROZEN)
+def test_a_frozen_engine_keeps_the_bits(engine):
+    usable(engine)
+    assert promised(engine, expected()) == evaluated(engine)
+
+
+@pytest.mark.parametrize("engine", ["slots", "replay", "bytecode", "tcc", "tcc-frozen", "rerolled-tcc-frozen"])
+def test_the_first_loss_that_is_not_finite_ends_the_stretch(engine):
+    """The targets of row 2 are so large that their squares overflow."""
+    usable(engine)
+    rows = [SMALL.row(step) for step in range(4)]
+    rows[2][-1] = 1e200
+
+    class Large(type(SMALL)):
+        def row(self, step):
+            return rows[step % 4]
+
+        def columns(self):
+            return (engines.Column(array("d", [x for row in rows for x in row]), len(rows[0])),)
+
+    trainer = engines.load(engine).prepare(Large(**vars(SMALL)))
+    with pytest.raises(NonFiniteLoss) as raised:
+        trainer.train(4)
+    assert (raised.value.step, len(trainer.losses)) == (2, 2)
+    assert not any(trainer.gradients())
+
+
+@pytest.mark.parametrize("engine", ["tcc-frozen", "rerolled-tcc-frozen"])
+def test_a_frozen_engine_refuses_to_train(engine):
+    frozen = usable(engine)
+    assert frozen.supports(workloads.load("digits-forward")) is None
+    assert frozen.supports(workloads.load("digits")) == "its weights are constants, so it can't train"
+    w, x = Value(2.0), Value(3.0)
+    with pytest.raises(Unavailable, match="runs workloads only\n  Leave out the suffix"):
+        frozen.compile(w * x, inputs=[x], parameters=[w])
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("baseline-frozen", "only straight-line C and C of recovered loops takes it"),
+        ("handwritten-frozen", "only straight-line C and C of recovered loops takes it"),
+        ("tcc-extension-frozen", "only straight-line C and C of recovered loops takes it"),
+        ("tcc-published-frozen", "the published form stores every node and its gradient; use tcc-frozen"),
+        ("rerolled-clang-sparse-frozen", "a frozen step skips no zeros; use rerolled-clang-frozen"),
+        ("gcc-O1-frozen-native", "suffixes have a fixed order; use gcc-O1-native-frozen"),
+        ("tcc-frozen-frozen", "it already has -frozen; use tcc-frozen"),
+    ],
+)
+def test_other_engines_say_why_they_do_not_take_the_suffix(name, why):
+    with pytest.raises(WrongSuffix, match=re.escape(why)):
+        engines.load(name)
+
+
+@pytest.mark.parametrize("name", FROZEN)
+def test_a_frozen_engine_differs_from_its_twin_in_the_suffix_only(name):
+    frozen, twin = engines.load(name), engines.load(name.removesuffix("-frozen"))
+    assert isinstance(frozen, Frozen)
+    assert isinstance(twin, CEngine)
+    for fact in ("compiler", "flags", "strict", "error_bound", "native"):
+        assert getattr(frozen, fact) == getattr(twin, fact)
+    assert frozen.builds_on == twin.name
+    assert frozen.idea.endswith(Frozen.IDEA)
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("name", ["tcc-frozen", "rerolled-tcc-frozen", "rerolled-gcc-frozen"])
+def test_the_c_has_the_weights_and_no_backward_pass(name, tmp_path):
+    engine = usable(name)
+    model, inputs = SMALL.model(engine.nn), [engine.Value(x) for x in SMALL.row(0)]
+    outputs = SMALL.outputs(model, inputs)
+    loss, parameters = SMALL.loss(model, inputs, outputs), model.parameters()
+    weights = [p.data for p in parameters]
+    tape = engine.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
+    source = engine.source(engine.lower_workload(tape, weights))
+    assert all(repr(abs(weight)) in source for weight in weights)
+    (tmp_path / "unit.c").write_text(source, encoding="ascii")
+    flags = ["-O1", "-march=native", "-Wall", "-Wextra", "-Werror", "-Wno-psabi"]
+    command = [*toolchains.find("gcc").command, *toolchains.STRICT, *flags]
+    options = (["-c", "-o", "unit.o"], ["-E", "-P"])
+    results = [
+        subprocess.run([*command, *more, "unit.c"], cwd=tmp_path, capture_output=True, text=True, check=False)
+        for more in options
+    ]
+    assert [(result.returncode, result.stderr[:2000]) for result in results] == [(0, "")] * 2
+    defined = set(re.findall(r"(\w+)\([^;()]*\)\s*\{", results[1].stdout))
+    assert {"forward", "evaluate", "train"} <= defined
+    assert not {"backward", "turn", "update", "gradients", "sinks"} & defined
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("name", ["tcc-frozen", "rerolled-tcc-frozen"])
+def test_the_weights_are_those_of_the_c(name):
+    """A change of the caller's buffer changes no loss, because the loop over rows never reads it."""
+    trainer = usable(name).prepare(SMALL)
+    for index in range(len(trainer.parameters())):
+        trainer._program.parameters[index] = 1e9
+    trainer.train(3)
+    assert promised(name, expected()[:3]) == trainer.losses
+
+
+def test_the_fixture_is_finite():
+    assert all(map(math.isfinite, expected()))
