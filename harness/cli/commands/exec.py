@@ -18,23 +18,23 @@ def exec_(
     script: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The micrograd program to run.")],
     arguments: Annotated[Optional[list[str]], typer.Argument(metavar="ARG", help="Arguments of the program.")] = None,
     engine: Annotated[
-        str,
+        Optional[str],
         typer.Option(
             "--engine",
             "-e",
             help="Engine to use; see `zoomgrad list`.",
             show_default="native, or hoisted where native can't be built",
         ),
-    ] = "",
+    ] = None,
     replace: Annotated[
         str, typer.Option(metavar="CLASS", help="Replace this class of the program with the engine's Value.")
     ] = "",
     interpreter: OnInterpreter = None,
 ) -> None:
     """Run an unchanged micrograd program on an engine that replaces its `micrograd`."""
-    if engine:
+    if engine is not None:
         engines.load(engine)
-    command = [str(python_of(interpreter)), "-m", "harness.worker.programs.execute", engine, replace]
+    command = [str(python_of(interpreter)), "-m", "harness.worker.programs.execute", engine or "", replace]
     command += [str(script), *(arguments or [])]
     try:
         code = subprocess.run(command, env=with_project(), check=False).returncode  # noqa: S603  (a list)

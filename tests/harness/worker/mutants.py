@@ -227,7 +227,7 @@ FORMS = (
     Form(
         "frozen: loops", ("rerolled-tcc-frozen", "rerolled-gcc-frozen"), {**EVALUATING, **WEIGHTS_IN_A_TABLE}, FORWARD
     ),
-    Form("interpreted", ("slots", "replay"), INTERPRETED, "xor", ((ScalarTrainer, "train"),)),
+    Form("interpreted", ("slots", "replay", "native", "cython"), INTERPRETED, "xor", ((ScalarTrainer, "train"),)),
 )
 
 
