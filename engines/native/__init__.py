@@ -2,3 +2,14 @@
 
 The graphs that it records are linearized here too; everything after the tape is elsewhere (`engines/kernel` and on).
 """
+
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    """Load the class when pickle looks for `engines.native.Value`."""
+    if name == "Value":
+        from engines.native import build
+
+        return build.load()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

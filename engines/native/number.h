@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdint.h>
 
-#define LARGEST_INT 9007199254740992.0 /* 2^53: up to here, a double holds every int */
+#define TWO_TO_53 9007199254740992.0 /* a double holds every int below it; a larger int may have rounded to it */
 
 typedef struct {
     double d;
@@ -20,7 +20,7 @@ static inline Number whole(double d) { return (Number){d, 1}; }
 
 /* The result of a sum, a difference or a product. An int has no negative zero. */
 static inline Number number_ring(double d, int is_int, int *hard) {
-    *hard |= is_int && !(fabs(d) <= LARGEST_INT);
+    *hard |= is_int && !(fabs(d) < TWO_TO_53);
     return (Number){is_int ? d + 0.0 : d, is_int};
 }
 

@@ -1,7 +1,7 @@
 /* The graph as a tape, then the type and its module.
 
-   `_record` does what `engines/graph/linearize.py` does, for Values of this file. It returns None for whatever that file
-   would refuse; its caller then asks that file, which raises the error. */
+   `_record` does what `engines/graph/linearize.py` does, for Values of this file. It returns None if that file
+   would refuse the graph; its caller then asks that file, which raises the error. */
 
 typedef struct {
     unsigned char *ops;
@@ -40,7 +40,7 @@ static int name_leaves(PyObject *leaves, uint64_t named, int parameters) {
         return -1;
     for (Py_ssize_t i = 0; i < count; i++) {
         Value *v = (Value *)PyTuple_GetItem(leaves, i);
-        if (!IS_VALUE(v) || v->op != LEAF || v->mark == named || (v->flags & DATA_IS_OBJECT) ||
+        if (!IS_VALUE(v) || v->op != LEAF || v->mark == named || (v->flags & IS_OBJECT << DATA) ||
             (v->extra != NULL && v->extra->closure != NULL))
             return -1;
         v->mark = named;
@@ -50,43 +50,38 @@ static int name_leaves(PyObject *leaves, uint64_t named, int parameters) {
     return 0;
 }
 
-/* Give a row to each Value below the root that has none, operands first. */
-static int number_below(Value *root, uint64_t named, uint64_t walk, Tape *tape, PyObject *constants, Values *stack) {
-    Value *v = root->mark == walk ? NULL : root;
-    while (v != NULL) {
-        Value *operand = next_operand(v, walk);
-        if (operand != NULL) {
-            if (push(stack, v) < 0)
-                return -1;
-            v = operand;
-            continue;
-        }
-        int failed;
-        if (v->op == CUSTOM || (v->extra != NULL && v->extra->closure != NULL)) {
+/* Append the row of a Value whose operands have rows. Returns -1 if it can't be recorded. */
+static int append_value(Tape *tape, const Value *v, int is_named, PyObject *constants) {
+    if (v->op == CUSTOM || (v->extra != NULL && v->extra->closure != NULL))
+        return -1;
+    if (is_named)
+        return append_row(tape, v->flags & IS_PARAMETER ? PARAMETER_ROW : INPUT_ROW, -1, -1, v->row);
+    int32_t index = (int32_t)PyList_Size(constants);
+    if (v->op == LEAF) {
+        if (v->flags & IS_OBJECT << DATA || !isfinite(v->numbers[DATA]))
             return -1;
-        } else if (v->op != LEAF) {
-            int32_t index = -1;
-            if (v->extra != NULL && v->extra->constant != NULL) {
-                index = (int32_t)PyList_Size(constants);
-                if (PyList_Append(constants, v->extra->constant) < 0)
-                    return -1;
-            }
-            failed = append_row(tape, CONSTANT_ROW + v->op, v->left->row, v->right ? v->right->row : -1, index);
-        } else if (v->mark == named) {
-            failed = append_row(tape, v->flags & IS_PARAMETER ? PARAMETER_ROW : INPUT_ROW, -1, -1, v->row);
-        } else {
-            PyObject *number = isfinite(v->data) && !(v->flags & DATA_IS_OBJECT) ? PyFloat_FromDouble(v->data) : NULL;
-            failed = number == NULL || PyList_Append(constants, number) < 0 ||
-                     append_row(tape, CONSTANT_ROW, -1, -1, (int32_t)PyList_Size(constants) - 1);
-            Py_XDECREF(number);
-        }
-        if (failed)
-            return -1;
-        v->mark = walk;
-        v->row = (int32_t)(tape->length - 1);
-        v = stack->length ? stack->values[--stack->length] : NULL;
+        PyObject *number = PyFloat_FromDouble(v->numbers[DATA]);
+        int failed = number == NULL || PyList_Append(constants, number) < 0;
+        Py_XDECREF(number);
+        return failed ? -1 : append_row(tape, CONSTANT_ROW, -1, -1, index);
     }
-    return 0;
+    PyObject *constant = v->extra != NULL ? v->extra->constant : NULL;
+    if (constant != NULL && PyList_Append(constants, constant) < 0)
+        return -1;
+    return append_row(tape, CONSTANT_ROW + v->op, v->left->row, v->right ? v->right->row : -1, constant ? index : -1);
+}
+
+/* Give a row to each Value below the root that has none, operands first. */
+static int number_below(Value *root, uint64_t named, Walk *walk, Tape *tape, PyObject *constants) {
+    Value *v;
+    begin(walk, root);
+    while ((v = next_of(walk)) != NULL) {
+        if (append_value(tape, v, v->mark == named, constants) < 0)
+            return -1;
+        v->mark = walk->number;
+        v->row = (int32_t)(tape->length - 1);
+    }
+    return walk->failed ? -1 : 0;
 }
 
 PyDoc_STRVAR(
@@ -110,13 +105,13 @@ static PyObject *value_record(Value *loss, PyObject *arguments) {
         return NULL;
     }
     Tape tape = {NULL, NULL, NULL, NULL, 0, 0};
-    Values stack = {NULL, 0, 0};
-    uint64_t named = ++walks, walk = ++walks;
+    uint64_t named = ++walks;
+    Walk walk = {++walks, NULL, 0, 0, 0};
     int failed = name_leaves(inputs, named, 0) < 0 || name_leaves(parameters, named, 1) < 0 ||
-                 number_below(loss, named, walk, &tape, constants, &stack) < 0;
+                 number_below(loss, named, &walk, &tape, constants) < 0;
     for (Py_ssize_t i = 0; i < output_count && !failed; i++) {
         Value *output = (Value *)PyTuple_GetItem(outputs, i);
-        failed = !IS_VALUE(output) || number_below(output, named, walk, &tape, constants, &stack) < 0;
+        failed = !IS_VALUE(output) || number_below(output, named, &walk, &tape, constants) < 0;
     }
     for (Py_ssize_t i = 0; i < output_count && !failed; i++) {
         PyObject *row = PyLong_FromLong(((Value *)PyTuple_GetItem(outputs, i))->row);
@@ -130,7 +125,7 @@ static PyObject *value_record(Value *loss, PyObject *arguments) {
     PyMem_Free(tape.left);
     PyMem_Free(tape.right);
     PyMem_Free(tape.index);
-    PyMem_Free(stack.values);
+    PyMem_Free(walk.places);
     Py_DECREF(constants);
     Py_DECREF(rows);
     if (!failed)
@@ -165,8 +160,8 @@ static PyObject *value_adopt(PyObject *type, PyObject *subclass) {
 #define METHOD(function) (PyCFunction)(void (*)(void))(function)
 
 static PyGetSetDef attributes[] = {
-    {"data", (getter)get_data, (setter)set_data, "The number.", NULL},
-    {"grad", (getter)get_grad, (setter)set_grad, "Its gradient, the int 0 at first.", NULL},
+    {"data", (getter)get_number, (setter)set_number, "The number.", NULL},
+    {"grad", (getter)get_number, (setter)set_number, "Its gradient, the int 0 at first.", (void *)"grad"},
     {"label", (getter)get_label, (setter)set_label, "A name for drawings.", NULL},
     {"_prev", (getter)get_prev, (setter)set_prev, "The operands.", NULL},
     {"_op", (getter)get_op, (setter)set_op, "The op's name, with the constant of a power.", NULL},
@@ -187,6 +182,8 @@ static PyMethodDef methods[] = {
     {"_adopt", value_adopt, METH_O | METH_CLASS, adopt_doc},
     {"__copy__", METHOD(value_copy), METH_NOARGS, copy_doc},
     {"__deepcopy__", METHOD(value_deepcopy), METH_O, deepcopy_doc},
+    {"__reduce__", METHOD(value_reduce), METH_NOARGS, reduce_doc},
+    {"_rebuild", METHOD(value_rebuild), METH_VARARGS | METH_CLASS, rebuild_doc},
     {NULL, NULL, 0, NULL},
 };
 
@@ -213,7 +210,7 @@ static PyType_Slot slots[] = {
 };
 
 static PyType_Spec spec = {
-    "engines.native.Value", sizeof(Value), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots,
+    "Value", sizeof(Value), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots,
 };
 
 PyDoc_STRVAR(
@@ -256,7 +253,7 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit_zoomgrad_value(void) {
     if (value_type != NULL) {
-        PyErr_SetString(PyExc_ImportError, "zoomgrad_value is loaded already, and one process has one Value type");
+        PyErr_SetString(PyExc_ImportError, "this file of zoomgrad_value is loaded already, and has one Value type");
         return NULL;
     }
     for (int op = 0; op <= OPS; op++) {

@@ -59,10 +59,9 @@ def offer(engine: Engine, value: Any) -> set[str]:
     own = engine.Value
 
     def adopt(subclass: Any) -> Any:
-        if hasattr(own, "_adopt"):  # a class in C
+        if hasattr(own, "_adopt"):  # a class in C, whose operators do not look at the module
             own._adopt(subclass)
-        else:
-            sys.modules[own.__module__].__dict__["Value"] = subclass
+        sys.modules[own.__module__].__dict__["Value"] = subclass
         return subclass
 
     adopt(value)

@@ -80,7 +80,7 @@ def test_valgrind_finds_nothing():
     if not shutil.which("valgrind"):
         pytest.skip("valgrind is not installed")
     chosen = tool("gcc")
-    command = ["valgrind", "--quiet", "--error-exitcode=9", "--undef-value-errors=no"]
+    command = ["valgrind", "--quiet", "--error-exitcode=9"]
     with compiled(chosen, [build.source(chosen)], (*build.flags(chosen), "-g")) as built:
         result = exercise(command, PYTHONMALLOC="malloc")(built.path, 5)
     assert (result.returncode, result.stdout) == (0, "done\n"), result.stderr[-2000:]
@@ -125,10 +125,12 @@ def test_the_recorder_can_be_chosen():
 
 def test_a_damaged_object_is_built_again(tmp_path):
     text = "import engines; engines.load('native').check(); print('ok')"
+    built = []
     for damage in (
         lambda file: None,
         lambda file: file.write_bytes(file.read_bytes()[:-100]),
         lambda file: file.unlink(),
+        lambda file: None,
     ):
         result = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", text],
@@ -139,4 +141,23 @@ def test_a_damaged_object_is_built_again(tmp_path):
         )
         assert (result.stdout, result.stderr) == ("ok\n", "")
         (file,) = tmp_path.rglob("value-*")
+        built.append(file.stat().st_ino)
         damage(file)
+    assert built[0] == built[1], "the second process read what the first one kept"
+
+
+def test_a_compiler_that_fails_is_passed_over(tmp_path):
+    tool("clang")
+    fake = tmp_path / "bin" / "gcc"
+    fake.parent.mkdir()
+    fake.write_text("#!/bin/sh\ncase \"$*\" in *--version*) echo 'gcc (fake) 99.1.0';; *) exit 3;; esac\n")
+    fake.chmod(0o755)
+    text = "import engines; engines.load('native').check(); print('ok')"
+    result = subprocess.run(
+        [sys.executable, "-c", text],
+        cwd=ROOT,
+        env={**os.environ, "ZOOMGRAD_CACHE": str(tmp_path), "PATH": f"{fake.parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+    )
+    assert (result.stdout, result.stderr) == ("ok\n", "")

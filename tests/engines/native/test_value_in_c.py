@@ -1,8 +1,10 @@
 """Value in C compared with `hoisted`: the same numbers, the same printed text, the same words in errors."""
 
+import contextlib
 import copy
 import gc
 import math
+import pickle
 import sys
 import threading
 import weakref
@@ -77,8 +79,6 @@ def told(Class, numbers, steps):
 @given(numbers=st.lists(NUMBERS, min_size=1, max_size=4), steps=STEPS)
 def test_it_prints_what_hoisted_prints(numbers, steps):
     expected, found = told(Reference, numbers, steps), told(Value, numbers, steps)
-    if "nan" in str(expected):
-        expected, found = (str(each).replace("-nan", "nan") for each in (expected, found))
     assert without_negative_zeros(found) == without_negative_zeros(expected)
 
 
@@ -143,6 +143,16 @@ def test_data_are_numbers(wrong):
     assert repr(v) == "Value(data=1.0, grad=0)"
 
 
+def test_ints_near_the_end_of_a_double_are_exact():
+    assert (Value(2**53) + 1).data == 2**53 + 1
+    assert (Value(2**53 - 1) + 1).data == 2**53
+    assert (Value(321) * 28059810762433).data == 321 * 28059810762433
+    b = Value(1)
+    b.grad = 2**53
+    (b + 0).backward()
+    assert b.grad == 2**53 + 1
+
+
 def test_ints_stay_ints_as_in_micrograd():
     assert repr(Value(20)) == "Value(data=20, grad=0)"
     v = Value(3) * 4 + 2**80
@@ -169,6 +179,7 @@ def test_a_cycle_is_refused_when_it_would_be_formed():
         lambda: setattr(a, "_prev", (b,)),
         lambda: a.__init__(1.0, (b,), "x"),
         lambda: setattr(b, "_prev", (b,)),
+        lambda: setattr(b._prev[1], "_prev", (a, b)),
     ):
         with pytest.raises(CyclicGraph, match="cycle in the graph"):
             attempt()
@@ -194,6 +205,9 @@ def test_an_operation_of_unknown_name_keeps_all_operands():
     assert (v._prev, v._op, v.label) == (tuple(many), "sum", "s")
     v.backward()
     assert [m.grad for m in many] == [0] * 5
+    hand_made = Value(2.0, (many[0], many[1]), "+")
+    hand_made.backward()
+    assert (hand_made._op, many[0].grad) == ("+", 0), "as in micrograd, only `_backward` gives it a gradient"
     v._backward = lambda: [setattr(m, "grad", v.grad) for m in many]
     v.backward()
     assert [m.grad for m in many] == [1] * 5
@@ -251,6 +265,48 @@ def test_operators_create_an_adopted_subclass():
     assert (v.data, v._op, Counted.made, len(v.topo())) == (25.0, "**2", 6, 6)
     with pytest.raises(TypeError, match="not a subclass"):
         Value._adopt(int)
+
+
+def test_a_class_that_returns_an_old_value_forms_no_cycle():
+    old = Value(1.0, (Value(1.0),), "mine")
+    a = old * 2
+
+    class Hostile(Value):
+        def __new__(cls, *_):
+            return old
+
+    Value._adopt(Hostile)
+    try:
+        with pytest.raises(CyclicGraph):
+            a**2
+    finally:
+        Value._adopt(Value)
+    assert len(old.topo()) == 2
+
+
+def test_a_wide_operation_is_walked_once():
+    xs = [Value(float(i)) for i in range(200_000)]
+    assert len(Value(0.0, xs, "sum").topo()) == 200_001
+
+
+def test_pickles_keep_shared_operands():
+    a = Value(2**70, label="a")
+    b = (a * 3.0) ** 2
+    own = Value(1.0, (a, b, a), "own")
+    copies = pickle.loads(pickle.dumps([a, b, own]))
+    assert list(map(repr, copies)) == list(map(repr, [a, b, own]))
+    assert copies[1]._prev[0]._prev[0] is copies[0]
+    assert (copies[0].label, copies[1]._op, copies[2]._op, copies[2]._prev) == (
+        "a",
+        "**2",
+        "own",
+        (*copies[:2], copies[0]),
+    )
+    copies[1].backward()
+    assert copies[0].grad > 0
+    own._backward = lambda: None
+    with pytest.raises(TypeError, match="can't be pickled"):
+        pickle.dumps(own)
 
 
 # --- memory ----------------------------------------------------------------------------------------------------------
@@ -334,6 +390,120 @@ def test_hostile_edits_during_backward_do_not_corrupt_memory():
     assert loss._prev == ()
 
 
+class Edits:
+    """A key of a dictionary whose comparison runs code."""
+
+    def __init__(self, number, edit):
+        self.number, self.edit = number, edit
+
+    def __hash__(self):
+        return hash(self.number)
+
+    def __eq__(self, other):
+        self.edit()
+        return False
+
+
+def test_hostile_edits_during_deepcopy_do_not_corrupt_memory():
+    a, b = Value(1.0), Value(2.0)
+    c = Value(3.0, (a, b), "own")
+    loss = c * 2.0
+    memo = {}
+
+    def cut():
+        c._prev = ()
+        loss._prev = ()
+        for key in [key for key in memo if isinstance(key, int)]:
+            memo.pop(key, None)
+        gc.collect()
+
+    memo[Edits(id(b), cut)] = None
+    with contextlib.suppress(TypeError, RuntimeError):
+        loss.__deepcopy__(memo)
+    assert (loss._prev, c._prev) == ((), ())
+
+
+def test_hostile_numbers_do_not_corrupt_memory():
+    class Posing:
+        __class__ = float
+
+        def __le__(self, other):
+            return True
+
+        __ge__ = __le__
+
+        def __float__(self):
+            y._prev = ()
+            return 2.0
+
+    x = Value(3.0)
+    y = x * 1.0
+    y = Value(2.0) ** Posing()
+    y.backward()
+    assert y._constant == 2.0
+
+
+def test_an_edit_of_operands_while_they_are_read_does_not_corrupt_memory():
+    class Finalizer:
+        def __del__(self):
+            v._prev = ()
+
+    for threshold in range(1, 30):
+        v = Value(1.0) * Value(2.0)
+        cycle = [Finalizer()]
+        cycle.append(cycle)
+        del cycle
+        before = gc.get_threshold()
+        gc.set_threshold(threshold)
+        try:
+            for _ in range(30):
+                assert len(v._prev) in (0, 2)
+        finally:
+            gc.set_threshold(*before)
+
+
+def test_a_text_of_a_subclass_frees_its_cycle():
+    class Text(str):
+        __slots__ = ("value",)
+
+    text = Text("label")
+    text.value = Value(1.0, label=text)
+    text.value.label = text
+    assert type(text.value.label) is str
+
+
+def free_one(Class):
+    """Create and free a Value that owns an object of the class."""
+    owned, v = Class(), Value(1.0)
+    v._backward = lambda: owned
+
+
+def test_finalizers_in_other_threads_do_not_stop_the_freeing():
+    entered, leave = threading.Event(), threading.Event()
+
+    class Slow:
+        def __del__(self):
+            entered.set()
+            leave.wait(10)
+
+    def work():
+        free_one(Slow)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert entered.wait(10)
+    freed = []
+
+    class Witness:
+        def __del__(self):
+            freed.append(1)
+
+    free_one(Witness)
+    leave.set()
+    thread.join()
+    assert freed == [1]
+
+
 def test_an_object_without_its_constructor_is_a_leaf():
     v = Value.__new__(Value)
     assert repr(v + 1) == "Value(data=1, grad=0)"
@@ -357,7 +527,7 @@ def test_threads_take_turns():
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [151 + 50] * 800 or set(found) == {1 + 200}
+    assert found == [201] * 800
 
 
 # --- recording -------------------------------------------------------------------------------------------------------
