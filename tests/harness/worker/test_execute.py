@@ -186,11 +186,12 @@ def test_ids_are_made_only_for_programs_that_use_them(tmp_path, text, uses):
     assert script.uses_ids(ast.parse(text), tmp_path / "program.py") == uses
 
 
+@pytest.mark.parametrize("engine", ["", "hoisted"])
 @pytest.mark.parametrize("text", ["", "v.compile() if False else None"])
-def test_values_can_be_pickled(tmp_path, text):
+def test_values_can_be_pickled(tmp_path, text, engine):
     program = "import pickle\nfrom micrograd.engine import Value\nv = Value(1.5)\n"
     program += f"{text}\nprint(pickle.loads(pickle.dumps(v)))"
-    assert execute("hoisted", tmp_path, program).stdout == "Value(data=1.5, grad=0)\n"
+    assert execute(engine, tmp_path, program).stdout == "Value(data=1.5, grad=0)\n"
 
 
 def test_a_program_does_not_inherit_our_future_imports(tmp_path):
