@@ -29,7 +29,10 @@ from engines.native import ops_in_c
 from engines.value_base import check_exponent
 
 MODULE = "zoomgrad_value"
-"""The module's name in `record.c`."""
+"""The module's name in `module.c`."""
+
+FILES = ("number.h", "value.c", "operations.c", "backward.c", "attributes.c", "copies.c", "record.c", "module.c")
+"""The C, in the order of one text. What the op table adds comes after the first file and before the last."""
 
 COMPILERS = ("gcc", "clang", "tcc")
 """Best first. TCC's code is half as fast, and comes as a Python package."""
@@ -57,8 +60,9 @@ def source(tool: Toolchain) -> str:
     """The whole C of the module, for that compiler."""
     limited = LIMITED_API if tool.family == "tcc" else ""
     head = f"{limited}#define PY_SSIZE_T_CLEAN\n#include <Python.h>\n"
-    files = [read(f"native/{file}") for file in ("number.h", "value.c", "record.c")]
-    return "\n".join([head, files[0], ops_in_c.before_the_type(), files[1], ops_in_c.after_the_type(), files[2]])
+    number, *files = (read(f"native/{file}") for file in FILES)
+    *files, module = files
+    return "\n".join([head, number, ops_in_c.before_the_type(), *files, ops_in_c.after_the_type(), module])
 
 
 def flags(tool: Toolchain) -> tuple[str, ...]:

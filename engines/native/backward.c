@@ -1,0 +1,234 @@
+/* The backward pass: contributions to gradients, and walks over a graph. */
+
+/* --- Gradients --------------------------------------------------------------------------------------------------- */
+
+static int add_to_grad(Value *v, PyObject *contribution) {
+    PyObject *grad = get_object(v, GRAD);
+    PyObject *sum = grad ? PyNumber_Add(grad, contribution) : NULL;
+    int failed = sum == NULL || put_object(v, GRAD, sum) < 0;
+    Py_XDECREF(grad);
+    Py_XDECREF(sum);
+    return failed ? -1 : 0;
+}
+
+static int contribute_by_python(Value *v, Value *a, Value *b) {
+    int failed = 1, op = v->op;
+    PyObject *k = v->extra && v->extra->constant ? v->extra->constant : Py_None, *right = Py_None, *found = NULL;
+    Py_INCREF(k);
+    PyObject *left = get_object(a, DATA), *data = get_object(v, DATA), *grad = get_object(v, GRAD);
+    if (b != NULL)
+        right = get_object(b, DATA);
+    else
+        Py_INCREF(right);
+    if (left != NULL && right != NULL && data != NULL && grad != NULL)
+        found = PyObject_CallFunctionObjArgs(
+            PyTuple_GetItem(helpers[CONTRIBUTE], op - 1), left, right, k, data, grad, NULL);
+    if (found != NULL && b == NULL)
+        failed = add_to_grad(a, found) < 0;
+    else if (found != NULL && PyTuple_Check(found) && PyTuple_Size(found) == 2)
+        failed = add_to_grad(a, PyTuple_GetItem(found, 0)) < 0 || add_to_grad(b, PyTuple_GetItem(found, 1)) < 0;
+    Py_DECREF(k);
+    Py_XDECREF(left);
+    Py_XDECREF(right);
+    Py_XDECREF(data);
+    Py_XDECREF(grad);
+    Py_XDECREF(found);
+    return failed ? -1 : 0;
+}
+
+/* Add the Value's contribution to the gradient of its left operand, then to that of its right one. */
+static int contribute(Value *v) {
+    if (v->extra != NULL && v->extra->closure != NULL) {
+        PyObject *closure = v->extra->closure;
+        Py_INCREF(closure);
+        PyObject *none = PyObject_CallFunctionObjArgs(closure, NULL);
+        Py_DECREF(closure);
+        Py_XDECREF(none);
+        return none == NULL ? -1 : 0;
+    }
+    if (v->op == LEAF || v->op == CUSTOM)
+        return 0;
+    Value *a = v->left, *b = v->right;
+    Number none = real(0.0), k = none, to_a = none, to_b = none;
+    PyObject *object = NULL;
+    int hard = any_object(v) | any_object(a) | (b ? any_object(b) : 0);
+    if (v->extra != NULL && v->extra->constant != NULL) {
+        /* It is an exact int or float, so reading it runs no code. */
+        if (to_number(v->extra->constant, &k, &object) < 0)
+            return -1;
+        hard |= object != NULL;
+        Py_XDECREF(object);
+    }
+    if (!hard) {
+        contributions(v->op, number_of(a, DATA), b ? number_of(b, DATA) : none, k, number_of(v, DATA), number_of(v, GRAD), &to_a, &to_b, &hard);
+        to_a = number_add(number_of(a, GRAD), to_a, &hard);
+        if (b != NULL)
+            to_b = number_add(a == b ? to_a : number_of(b, GRAD), to_b, &hard);
+    }
+    if (hard) {
+        Py_INCREF(a);
+        Py_XINCREF(b);
+        int failed = contribute_by_python(v, a, b);
+        Py_DECREF(a);
+        Py_XDECREF(b);
+        return failed;
+    }
+    put_number(a, GRAD, to_a);
+    if (b != NULL)
+        put_number(b, GRAD, to_b);
+    return 0;
+}
+
+/* --- Walks ------------------------------------------------------------------------------------------------------- */
+
+/* Values in an array that grows. */
+typedef struct {
+    Value **values;
+    Py_ssize_t length, capacity;
+} Values;
+
+static int push(Values *list, Value *v) {
+    if (list->length == list->capacity) {
+        Py_ssize_t capacity = list->capacity ? 2 * list->capacity : 256;
+        Value **values = PyMem_Realloc(list->values, (size_t)capacity * sizeof(Value *));
+        if (values == NULL)
+            return -1;
+        list->values = values;
+        list->capacity = capacity;
+    }
+    list->values[list->length++] = v;
+    return 0;
+}
+
+static void drop_references(Values *list) {
+    for (Py_ssize_t i = 0; i < list->length; i++)
+        Py_DECREF(list->values[i]);
+    PyMem_Free(list->values);
+}
+
+/* A Value's operands, one after the other; NULL after the last. */
+static Value *operand_at(const Value *v, Py_ssize_t index) {
+    if (v->op != CUSTOM)
+        return index == 0 ? v->left : index == 1 ? v->right : NULL;
+    PyObject *children = v->extra->children;
+    return index < PyTuple_Size(children) ? (Value *)PyTuple_GetItem(children, index) : NULL;
+}
+
+/* A walk over the Values below a root, operands first, left before right. It visits each Value once, because its user
+   marks what it returns with the walk's number. */
+typedef struct {
+    Value *v;
+    Py_ssize_t next; /* operand to visit */
+} Place;
+
+typedef struct {
+    uint64_t number;
+    Place *places; /* from the root to the Value that is visited */
+    Py_ssize_t length, capacity;
+    int failed; /* memory ran out */
+} Walk;
+
+static int enter(Walk *walk, Value *v) {
+    if (walk->length == walk->capacity) {
+        Py_ssize_t capacity = walk->capacity ? 2 * walk->capacity : 64;
+        Place *places = PyMem_Realloc(walk->places, (size_t)capacity * sizeof(Place));
+        if (places == NULL) {
+            walk->failed = 1;
+            return -1;
+        }
+        walk->places = places;
+        walk->capacity = capacity;
+    }
+    walk->places[walk->length++] = (Place){v, 0};
+    return 0;
+}
+
+/* Begin at a root. A second root continues the walk. */
+static void begin(Walk *walk, Value *root) {
+    if (root->mark != walk->number)
+        enter(walk, root);
+}
+
+/* The next Value, a borrowed reference; NULL at the end, or if memory ran out. */
+static Value *next_of(Walk *walk) {
+    while (walk->length && !walk->failed) {
+        Place *place = &walk->places[walk->length - 1];
+        Value *operand = operand_at(place->v, place->next++);
+        if (operand == NULL) {
+            walk->length--;
+            return place->v;
+        }
+        if (operand->mark != walk->number)
+            enter(walk, operand);
+    }
+    return NULL;
+}
+
+/* Append the Values below the root that the walk has not visited, and the root. The references are borrowed. Returns -1
+   if memory runs out. */
+static int walk_below(Value *root, uint64_t number, Values *order) {
+    Walk walk = {number, NULL, 0, 0, 0};
+    Value *v;
+    begin(&walk, root);
+    while ((v = next_of(&walk)) != NULL) {
+        v->mark = number;
+        walk.failed |= push(order, v) < 0;
+    }
+    PyMem_Free(walk.places);
+    return walk.failed ? -1 : 0;
+}
+
+/* The same with new references, which keep the Values alive while Python code runs. Raises MemoryError. */
+static int order_of(Value *root, Values *order) {
+    *order = (Values){NULL, 0, 0};
+    if (walk_below(root, ++walks, order) < 0) {
+        PyMem_Free(order->values);
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < order->length; i++)
+        Py_INCREF(order->values[i]);
+    return 0;
+}
+
+PyDoc_STRVAR(topo_doc, "topo()\n--\n\nThis Value and all Values below it, operands first, left before right.");
+
+static PyObject *value_topo(Value *self, PyObject *unused) {
+    (void)unused;
+    Values order;
+    if (order_of(self, &order) < 0)
+        return NULL;
+    PyObject *list = PyList_New(order.length);
+    for (Py_ssize_t i = 0; list != NULL && i < order.length; i++) {
+        Py_INCREF(order.values[i]);
+        PyList_SetItem(list, i, (PyObject *)order.values[i]);
+    }
+    drop_references(&order);
+    return list;
+}
+
+PyDoc_STRVAR(backward_doc, "backward()\n--\n\nAdd the derivatives of this Value to the gradients of all below it.");
+
+static PyObject *value_backward(Value *self, PyObject *unused) {
+    (void)unused;
+    Values order;
+    int failed = 0;
+    if (order_of(self, &order) < 0)
+        return NULL;
+    put_number(self, GRAD, whole(1.0));
+    for (Py_ssize_t i = order.length - 1; i >= 0 && !failed; i--)
+        failed = contribute(order.values[i]) < 0;
+    drop_references(&order);
+    if (failed)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(contribute_doc, "_contribute()\n--\n\nAdd this Value's contributions to its operands' gradients.");
+
+static PyObject *value_contribute(Value *self, PyObject *unused) {
+    (void)unused;
+    if (contribute(self) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}

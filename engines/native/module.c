@@ -1,0 +1,109 @@
+/* The type and its module. */
+
+#define METHOD(function) (PyCFunction)(void (*)(void))(function)
+
+static PyGetSetDef attributes[] = {
+    {"data", (getter)get_number, (setter)set_number, "The number.", NULL},
+    {"grad", (getter)get_number, (setter)set_number, "Its gradient, the int 0 at first.", (void *)"grad"},
+    {"label", (getter)get_label, (setter)set_label, "A name for drawings.", NULL},
+    {"_prev", (getter)get_prev, (setter)set_prev, "The operands.", NULL},
+    {"_op", (getter)get_op, (setter)set_op, "The op's name, with the constant of a power.", NULL},
+    {"_name", (getter)get_name, NULL, "The op's name in the table; empty for a leaf.", NULL},
+    {"_constant", (getter)get_constant, NULL, "The constant of a power, or None.", NULL},
+    {"_backward", (getter)get_backward, (setter)set_backward, "Applies this Value's contributions.", NULL},
+    {"_row", (getter)get_row, (setter)set_row, "The row in the tape while `linearize` runs in Python, else -1.", NULL},
+    {"_has_own_backward", (getter)get_own_backward, NULL, "Whether a program has set `_backward`.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMethodDef methods[] = {
+    UNARY_METHODS BINARY_METHODS
+    {"topo", METHOD(value_topo), METH_NOARGS, topo_doc},
+    {"backward", METHOD(value_backward), METH_NOARGS, backward_doc},
+    {"_contribute", METHOD(value_contribute), METH_NOARGS, contribute_doc},
+    {"_record", METHOD(value_record), METH_VARARGS, record_doc},
+    {"_adopt", value_adopt, METH_O | METH_CLASS, adopt_doc},
+    {"__copy__", METHOD(value_copy), METH_NOARGS, copy_doc},
+    {"__deepcopy__", METHOD(value_deepcopy), METH_O, deepcopy_doc},
+    {"__reduce__", METHOD(value_reduce), METH_NOARGS, reduce_doc},
+    {"_rebuild", METHOD(value_rebuild), METH_VARARGS | METH_CLASS, rebuild_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+PyDoc_STRVAR(value_doc, "Value(data, _children=(), _op='', label='')\n--\n\nA scalar, its gradient, and its operation.");
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, (void *)value_doc},
+    {Py_tp_new, value_new},
+    {Py_tp_init, value_init},
+    {Py_tp_dealloc, value_dealloc},
+    {Py_tp_traverse, value_traverse},
+    {Py_tp_clear, value_clear},
+    {Py_tp_free, PyObject_GC_Del},
+    {Py_tp_repr, value_repr},
+    {Py_tp_getset, attributes},
+    {Py_tp_methods, methods},
+    {Py_nb_add, value_add},
+    {Py_nb_subtract, value_subtract},
+    {Py_nb_multiply, value_multiply},
+    {Py_nb_true_divide, value_divide},
+    {Py_nb_negative, value_negative},
+    {Py_nb_power, value_power},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    "Value", sizeof(Value), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots,
+};
+
+PyDoc_STRVAR(
+    configure_doc,
+    "configure(forward, contribute, check_exponent, CyclicGraph)\n--\n\n"
+    "Give this module what it calls in Python: for each op a function of (a, b, k), and one of (a, b, k, out, g).\n\n"
+    "Returns the class Value, which can't be reached before.");
+
+static PyObject *configure(PyObject *module, PyObject *arguments) {
+    (void)module;
+    PyObject *given[HELPERS];
+    if (!PyArg_ParseTuple(
+            arguments, "O!O!OO:configure", &PyTuple_Type, &given[FORWARD], &PyTuple_Type, &given[CONTRIBUTE],
+            &given[CHECK_EXPONENT], &given[CYCLIC_GRAPH]))
+        return NULL;
+    if (PyTuple_Size(given[FORWARD]) != OPS || PyTuple_Size(given[CONTRIBUTE]) != OPS) {
+        PyErr_Format(PyExc_ValueError, "there are %d ops, so configure takes as many functions", OPS);
+        return NULL;
+    }
+    if (helpers[FORWARD] != NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "configure was called before");
+        return NULL;
+    }
+    for (int i = 0; i < HELPERS; i++) {
+        Py_INCREF(given[i]);
+        helpers[i] = given[i];
+    }
+    Py_INCREF(value_type);
+    return (PyObject *)value_type;
+}
+
+static PyMethodDef functions[] = {
+    {"configure", configure, METH_VARARGS, configure_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "zoomgrad_value", "Value as a C type, and its recorder.", -1, functions, NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit_zoomgrad_value(void) {
+    if (value_type != NULL) {
+        PyErr_SetString(PyExc_ImportError, "this file of zoomgrad_value is loaded already, and has one Value type");
+        return NULL;
+    }
+    for (int op = 0; op <= OPS; op++) {
+        op_names[op] = PyUnicode_InternFromString(NAME[op]);
+        if (op_names[op] == NULL)
+            return NULL;
+    }
+    value_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    return value_type == NULL ? NULL : PyModule_Create(&definition);
+}

@@ -1,0 +1,204 @@
+/* The operators, which create Values. */
+
+/* A leaf, of the class that operators create. */
+static Value *leaf(PyObject *data) {
+    if (result_class != NULL) {
+        PyObject *made = PyObject_CallFunctionObjArgs(result_class, data, NULL);
+        if (made != NULL && !IS_VALUE(made)) {
+            PyErr_Format(PyExc_TypeError, "%R created %R, which is not a Value", result_class, made);
+            Py_DECREF(made);
+            return NULL;
+        }
+        return (Value *)made;
+    }
+    Value *v = allocate();
+    if (v != NULL && put_object(v, DATA, data) < 0) {
+        Py_DECREF(v);
+        return NULL;
+    }
+    return v;
+}
+
+/* Give a Value the operands of an op in the table. It takes references to them. */
+static void connect(Value *v, int op, Value *a, Value *b) {
+    v->op = (uint8_t)op;
+    Py_INCREF(a);
+    v->left = a;
+    a->flags |= IS_OPERAND;
+    uint8_t tracked = a->flags;
+    if (b != NULL) {
+        Py_INCREF(b);
+        v->right = b;
+        b->flags |= IS_OPERAND;
+        tracked |= b->flags;
+    }
+    if (tracked & TRACKED)
+        track(v);
+}
+
+static int set_constant(Value *v, PyObject *constant) {
+    if (constant == NULL)
+        return 0;
+    if (extra_of(v) == NULL)
+        return -1;
+    Py_INCREF(constant);
+    PyObject *old = v->extra->constant;
+    v->extra->constant = constant;
+    Py_XDECREF(old);
+    return 0;
+}
+
+static int set_operation(Value *v, int op, PyObject *children, PyObject *name);
+
+/* The result of an operation, of the class that operators create. Its constructor stores the operands as those of an
+   operation of the program's own, because it takes no constant, and no op of the table. */
+static PyObject *result_of_class(PyObject *data, int op, Value *a, Value *b, PyObject *constant) {
+    PyObject *made = NULL, *children = b ? PyTuple_Pack(2, a, b) : PyTuple_Pack(1, a);
+    if (children != NULL)
+        made = PyObject_CallFunctionObjArgs(result_class, data, children, op_names[op], NULL);
+    if (made != NULL && IS_VALUE(made) && ((Value *)made)->op == CUSTOM) {
+        Value *v = (Value *)made;
+        if (set_operation(v, op, children, op_names[op]) < 0 || set_constant(v, constant) < 0)
+            Py_CLEAR(made);
+    }
+    Py_XDECREF(children);
+    return made;
+}
+
+static PyObject *result(Number data, int op, Value *a, Value *b, PyObject *constant) {
+    if (result_class != NULL) {
+        PyObject *object = from_number(data);
+        PyObject *made = object ? result_of_class(object, op, a, b, constant) : NULL;
+        Py_XDECREF(object);
+        return made;
+    }
+    Value *v = allocate();
+    if (v == NULL || set_constant(v, constant) < 0) {
+        Py_XDECREF(v);
+        return NULL;
+    }
+    put_number(v, DATA, data);
+    connect(v, op, a, b);
+    return (PyObject *)v;
+}
+
+/* The same, computed by the op's function in Python, which raises the exceptions of the interpreted engines. */
+static PyObject *result_by_python(int op, Value *a, Value *b, PyObject *other, PyObject *constant) {
+    PyObject *made = NULL, *data = NULL, *left = get_object(a, DATA);
+    PyObject *right = b ? get_object(b, DATA) : other ? other : Py_None;
+    Value *leaf_of_other = NULL;
+    if (b == NULL)
+        Py_INCREF(right);
+    if (left != NULL && right != NULL)
+        data = PyObject_CallFunctionObjArgs(
+            PyTuple_GetItem(helpers[FORWARD], op - 1), left, right, constant ? constant : Py_None, NULL);
+    if (data != NULL && b == NULL && other != NULL)
+        b = leaf_of_other = leaf(other);
+    if (data != NULL && (b != NULL || other == NULL)) {
+        if (result_class != NULL) {
+            made = result_of_class(data, op, a, b, constant);
+        } else {
+            made = result(real(0.0), op, a, b, constant);
+            if (made != NULL && put_object((Value *)made, DATA, data) < 0)
+                Py_CLEAR(made);
+        }
+    }
+    Py_XDECREF(left);
+    Py_XDECREF(right);
+    Py_XDECREF(data);
+    Py_XDECREF(leaf_of_other);
+    return made;
+}
+
+static PyObject *unary(int op, Value *a, PyObject *constant, Number k) {
+    int hard = a->flags & IS_OBJECT << DATA;
+    Number none = real(0.0), data = none;
+    if (!hard)
+        data = forward(op, number_of(a, DATA), none, k, &hard);
+    return hard ? result_by_python(op, a, NULL, NULL, constant) : result(data, op, a, NULL, constant);
+}
+
+static PyObject *binary_of_values(int op, Value *a, Value *b) {
+    int hard = (a->flags | b->flags) & IS_OBJECT << DATA;
+    Number none = real(0.0), data = none;
+    if (!hard)
+        data = forward(op, number_of(a, DATA), number_of(b, DATA), none, &hard);
+    return hard ? result_by_python(op, a, b, NULL, NULL) : result(data, op, a, b, NULL);
+}
+
+/* a: a Value. other: a Value, or a number, which becomes a leaf. */
+static PyObject *binary(int op, Value *a, PyObject *other) {
+    if (IS_VALUE(other))
+        return binary_of_values(op, a, (Value *)other);
+    if (!PyFloat_Check(other) && !PyLong_Check(other))
+        return result_by_python(op, a, NULL, other, NULL);
+    Value *b = leaf(other);
+    if (b == NULL)
+        return NULL;
+    PyObject *made = binary_of_values(op, a, b);
+    Py_DECREF(b);
+    return made;
+}
+
+/* A number on the left is the second operand, as in micrograd. */
+static PyObject *commutative(int op, PyObject *a, PyObject *b) {
+    return IS_VALUE(a) ? binary(op, (Value *)a, b) : binary(op, (Value *)b, a);
+}
+
+static PyObject *value_add(PyObject *a, PyObject *b) { return commutative(OP_ADD, a, b); }
+
+static PyObject *value_multiply(PyObject *a, PyObject *b) { return commutative(OP_MUL, a, b); }
+
+static PyObject *value_negative(PyObject *a) {
+    PyObject *made = NULL, *minus_one = PyLong_FromLong(-1);
+    if (minus_one != NULL)
+        made = PyNumber_Multiply(a, minus_one);
+    Py_XDECREF(minus_one);
+    return made;
+}
+
+/* x - y is x + (-y). */
+static PyObject *value_subtract(PyObject *a, PyObject *b) {
+    PyObject *made = NULL, *minus_b = PyNumber_Negative(b);
+    if (minus_b != NULL)
+        made = PyNumber_Add(a, minus_b);
+    Py_XDECREF(minus_b);
+    return made;
+}
+
+/* x / y is x * y**-1. */
+static PyObject *value_divide(PyObject *a, PyObject *b) {
+    PyObject *made = NULL, *inverse = NULL, *minus_one = PyLong_FromLong(-1);
+    if (minus_one != NULL)
+        inverse = PyNumber_Power(b, minus_one, Py_None);
+    if (inverse != NULL)
+        made = PyNumber_Multiply(a, inverse);
+    Py_XDECREF(minus_one);
+    Py_XDECREF(inverse);
+    return made;
+}
+
+static PyObject *value_power(PyObject *base, PyObject *exponent, PyObject *modulus) {
+    if (!IS_VALUE(base) || modulus != Py_None)
+        Py_RETURN_NOTIMPLEMENTED;
+    PyObject *made = NULL, *none = NULL, *constant = NULL;
+    if (!PyFloat_CheckExact(exponent) || !isfinite(PyFloat_AsDouble(exponent))) {
+        none = PyObject_CallFunctionObjArgs(helpers[CHECK_EXPONENT], exponent, NULL);
+        if (none == NULL)
+            return NULL;
+        Py_DECREF(none);
+    }
+    /* Store exact numbers, which run no code of the program when they are used. */
+    Number k;
+    if (to_number(exponent, &k, &constant) < 0)
+        return NULL;
+    if (constant != NULL) {
+        made = result_by_python(OP_POW, (Value *)base, NULL, NULL, constant);
+    } else {
+        constant = from_number(k);
+        if (constant != NULL)
+            made = unary(OP_POW, (Value *)base, constant, k);
+    }
+    Py_XDECREF(constant);
+    return made;
+}
