@@ -25,6 +25,11 @@ SIZES = {
 }
 """Figures that only a compiled engine's record has, with their headings."""
 
+READY = ("ready_seconds", "ready_cpu_seconds")
+
+FIGURES_OF_PHASES = (*READY, *SIZES)
+"""Figures of a record that this section shows, so the tables of the workloads need no column for them."""
+
 _WITHOUT_COLUMN = ("parallel_compilers", "vector_doubles")
 """Figures without a column, so that the table fits on paper: one is shown below the units, one with the records."""
 _SHOWN = {name: heading for name, heading in SIZES.items() if name not in _WITHOUT_COLUMN}
@@ -48,8 +53,7 @@ _READY_LEAD = (
 def phases(table: pd.DataFrame) -> Section | None:
     """One sheet per workload with a measured cell that has a figure; lines by engine, then interpreter."""
     results = measured(table)
-    figures = ["ready_seconds", *SIZES]
-    shown = results[(results["compile_seconds"] > 0) | results[figures].notna().any(axis=1)]
+    shown = results[(results["compile_seconds"] > 0) | results[list(FIGURES_OF_PHASES)].notna().any(axis=1)]
     ready = ("ready",) if shown["ready_seconds"].notna().any() else ()
     sheets = tuple(
         Sheet(
