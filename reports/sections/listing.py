@@ -1,7 +1,7 @@
 """View -> a table of text per workload, one row per cell.
 
-A column is one entry of `_COLUMNS`; a figure added to a record gets a column automatically, unless the
-section on phases shows it.
+A column is one entry of `_COLUMNS`. A figure added to a record gets a column automatically, unless the section on
+phases shows it.
 """
 
 from __future__ import annotations
