@@ -238,7 +238,10 @@ def mutants():
 
 @contextlib.contextmanager
 def mistaken(form, mistake):
-    """Inside the block, build kernels of the form with that mistake. Raises ValueError if its pattern never matches."""
+    """Inside the block, build kernels of the form with that mistake. Raises ValueError if its pattern never matches.
+
+    If C is changed, that is known at the end of the block only: drills may build variants that `prepare` did not.
+    """
     pattern, replacement = form.mistakes[mistake]
 
     def change(text):
@@ -259,18 +262,23 @@ def mistaken(form, mistake):
             yield
         return
 
-    build = building.build
+    build, changed = building.build, []
 
     def changed_build(tool, units, flags, **limits):
+        # A kernel with variants has a build for each of them, and a mistake may be possible in one variant only.
         found = [change(unit) for unit in units]
         where = next((index for index, (_, count) in enumerate(found) if count), None)
-        if where is None:
-            raise ValueError(f"{form.name}: nothing to change for {mistake}")
+        if where is not None:
+            changed.append(where)
         units = [found[where][0] if index == where else unit for index, unit in enumerate(units)]
         return build(tool, units, flags, **limits)
 
     with mock.patch.object(building, "build", changed_build):
-        yield
+        try:
+            yield
+        finally:
+            if not changed:
+                raise ValueError(f"{form.name}: nothing to change for {mistake}")
 
 
 def witness_of(workload, folder):
