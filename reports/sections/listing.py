@@ -1,6 +1,7 @@
 """View -> a table of text per workload, one row per cell.
 
-A column is one entry of `_COLUMNS`; a figure added to a record gets a column automatically.
+A column is one entry of `_COLUMNS`. A figure added to a record gets a column automatically, unless the section on
+phases shows it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pandas as pd
 from reports.measured.headline import status_text
 from reports.measured.outcome import MEASURED
 from reports.measured.table import FIGURES, each, in_order, measured
-from reports.sections.compiling.phases import SIZES
+from reports.sections.compiling.phases import FIGURES_OF_PHASES
 from reports.text.figures import Figure, approximate, compile_time, ratio, time
 from reports.text.native_notes import native_note
 from reports.view import View
@@ -79,8 +80,7 @@ def _figure(name: str) -> Column:
 
 def _listing(run: Run, workload: str, rows: pd.DataFrame) -> Listing:
     facts = run.workloads.get(workload)
-    # Figures that only compiled engines have are in the section on phases.
-    columns = [*_COLUMNS, *(_figure(name) for name in FIGURES if name not in SIZES)]
+    columns = [*_COLUMNS, *(_figure(name) for name in FIGURES if name not in FIGURES_OF_PHASES)]
     if facts is not None and facts.samples_per_step > 1:
         columns.insert(1, ("a sample", lambda row: Figure(units.duration(row.sample_seconds))))
     return Listing(

@@ -85,6 +85,9 @@ def record(cell, block):
             "tape_rows": rows,
             "source_bytes": 45 * rows,
             "object_bytes": 20 * rows,
+            "ready_seconds": 0.35 + seconds,
+            "ready_cpu_seconds": 0.41 + 1.5 * seconds,
+            "looped_share": 0.0123,
         }
     if row_bytes := COMPILER_ROW_BYTES.get(cell.engine.split("-")[0], 0):
         compiled |= {

@@ -25,8 +25,13 @@ SIZES = {
 }
 """Figures that only a compiled engine's record has, with their headings."""
 
-_WITHOUT_COLUMN = ("parallel_compilers", "vector_doubles")
-"""Figures without a column, so that the table fits on paper: one is shown below the units, one with the records."""
+READY = ("ready_seconds", "ready_cpu_seconds")
+
+FIGURES_OF_PHASES = (*READY, *SIZES)
+"""Figures of a record that this section shows, so the tables of the workloads need no column for them."""
+
+_WITHOUT_COLUMN = ("looped_share", "parallel_compilers", "vector_doubles")
+"""Figures without a column, so that the table fits on paper: below the rows, below the units, and with the records."""
 _SHOWN = {name: heading for name, heading in SIZES.items() if name not in _WITHOUT_COLUMN}
 
 _COUNTS = ("tape_rows", "translation_units", "parallel_compilers", "vector_doubles")
@@ -48,8 +53,7 @@ _READY_LEAD = (
 def phases(table: pd.DataFrame) -> Section | None:
     """One sheet per workload with a measured cell that has a figure; lines by engine, then interpreter."""
     results = measured(table)
-    figures = ["ready_seconds", *SIZES]
-    shown = results[(results["compile_seconds"] > 0) | results[figures].notna().any(axis=1)]
+    shown = results[(results["compile_seconds"] > 0) | results[list(FIGURES_OF_PHASES)].notna().any(axis=1)]
     ready = ("ready",) if shown["ready_seconds"].notna().any() else ()
     sheets = tuple(
         Sheet(
@@ -88,6 +92,8 @@ def _ready(row: Any) -> Figure:
 
 
 def _below(name: str, row: Any) -> str:
+    if name == "tape_rows" and row.looped_share == row.looped_share:
+        return f"{size_text('looped_share', row.looped_share)} in loops"
     compilers = row.parallel_compilers
     return f"{compilers:.0f} side by side" if name == "translation_units" and compilers == compilers else ""
 

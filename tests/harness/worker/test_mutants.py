@@ -1,14 +1,21 @@
 """The proof catches every mistake seeded into a kernel, and accepts kernels without one."""
 
+from dataclasses import replace
 from functools import cache
+from unittest import mock
 
 import pytest
 
 import engines
 from engines.api import Unavailable
 from engines.interpreted.engine import InterpretedEngine
+from engines.kernel import building
+from engines.kernel.c_engine import variant_for
+from harness import workloads
+from harness.procedure import DRILLS
 from harness.worker.job import Mismatch
-from tests.harness.worker.mutants import MISTAKES, mistaken, mutants, prove, witness_of
+from harness.worker.proof import prepare_proof
+from tests.harness.worker.mutants import DENSE, MISTAKES, job_of, mistaken, mutants, prove, witness_of
 
 pytestmark = pytest.mark.host
 
@@ -50,6 +57,42 @@ def test_a_kernel_without_a_mistake_passes(witnesses, engine, workload):
     assert proof.identical or not engines.load(engine).strict
 
 
+@pytest.mark.parametrize("name", ["rerolled-gcc", "rerolled-clang", "rerolled-clang-sparse", "rerolled-clang-fast"])
+def test_drills_run_every_variant_of_a_kernel(name):
+    """In the variant that takes rows together, one drill has whole groups only, and another one has rows left over."""
+    usable(name)
+    engine, workload = engines.load(name), workloads.load(DENSE)
+    values = [engine.Value(x) for x in workload.row(0)]
+    model = workload.model(engine.nn)
+    loss = workload.loss(model, values, workload.outputs(model, values))
+    tape = engine.tape(loss, inputs=values, parameters=model.parameters())
+    _, together = found = engine.variants(engine.lower(tape))
+    assert {variant_for(how.batch, found).name for how in DRILLS} == {variant.name for variant in found}
+    left_over = {how.batch % together.from_batch > 0 for how in DRILLS if how.batch >= together.from_batch}
+    assert left_over == {False, True}
+
+
+@pytest.mark.parametrize("batch", [1, 6])
+def test_the_proof_covers_variants_that_prepare_did_not_build(witnesses, batch):
+    usable("rerolled-gcc")
+    workload, built = replace(workloads.load(DENSE), batch=batch), []
+
+    def build(*args, **limits):
+        built.append(args)
+        return compile_units(*args, **limits)
+
+    compile_units = building.build
+    engine = engines.load("rerolled-gcc")
+    with mock.patch.object(building, "build", build):
+        trainer = engine.prepare(workload)
+        assert len(built) == 1
+        prepare_proof(engine, trainer, workload, job_of(witnesses(DENSE)))
+        assert len(built) == 2
+        trainer.restart(batch=batch)
+        trainer.train(batch)
+    assert (len(built), trainer.late_variant) == (2, "")
+
+
 def test_every_mistake_is_seeded_into_every_form_that_takes_rows():
     """Updates in place or deferred share the loss and the rows of the plain form, which has those mistakes."""
     whole = {form.name for form, _, _ in mutants() if set(form.mistakes) == set(MISTAKES)}
@@ -58,6 +101,7 @@ def test_every_mistake_is_seeded_into_every_form_that_takes_rows():
     assert parts - forward_only == {
         "loops, an update in place",
         "loops, an update deferred",
+        "loops, rows left over",
         "loops, zeros skipped, an update deferred",
         "C by hand, an update each row",
     }
