@@ -28,7 +28,8 @@ def test_escape(text, escaped):
 
 def test_only_the_headlines_phases_are_included(crowded):
     text = render(crowded.run, crowded.records)
-    assert text.count("Compile time by phase: mnist\n") == text.count("Compile time by phase") == 1
+    title = "Compile time by phase, and ready time"
+    assert text.count(f"{title}: mnist\n") == text.count("Compile time by phase") == 1
     assert "#### The published table, measured again: mnist-b1000\n" in text
     assert "1.99 (faster than the graph)" in text
 
