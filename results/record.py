@@ -245,7 +245,8 @@ class WorkloadFacts(Model):
     samples_per_step: Count
     batch: Count
     learns: bool = True
-    """Whether its steps train. If not, each loss is that of another row, and no curve."""
+    """Whether its steps train. If false, the parameters never change, so the losses of successive rows do not form a
+    learning curve."""
 
 
 class InterpreterFacts(Model):

@@ -79,6 +79,7 @@ class CEngine(CompiledEngine):
         self.form = form
 
     def check(self) -> None:
+        super().check()
         tool = toolchains.find(self.compiler)
         if "-mfma" in self.flags:
             toolchains.check_fused(tool)

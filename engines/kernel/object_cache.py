@@ -1,7 +1,7 @@
 """Keep compiled objects for later processes, and verify them before loading.
 
 A race keeps objects that are slow to compile from one block of a cell to the next. Users' commands and `compile` keep
-objects in a cache of this user, which `of_user` describes and no race reads.
+objects in a cache of this user, which `of_user` describes. No race reads objects that were compiled from graphs there.
 
 Loading an object runs its constructors, and a truncated one kills the process by SIGBUS. A kept object is one file: a
 line with the SHA-256 of the rest, then the object. It is used only if its hash is right, under the rules of

@@ -98,9 +98,9 @@ def _built(tool: Toolchain, text: str, name: str) -> Iterator[Built]:
                 yield found
                 return
     with build(tool, [text], flags(tool)) as built:
-        if store:
-            object_cache.keep(built, store, name)
         yield built
+        if store:  # it could be loaded
+            object_cache.keep(built, store, name)
 
 
 def class_in(path: Path) -> Any:

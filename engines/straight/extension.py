@@ -14,6 +14,7 @@ class ExtensionEngine(StraightC):
     """The C wrapped as a CPython extension module."""
 
     def check(self) -> None:
+        super().check()
         toolchains.find(self.compiler)
         extension.check_python()
 

@@ -34,7 +34,7 @@ def value(translator: Translator) -> Any:
     flags = (*FLAGS, *include_flags())
     recipe = "\0".join([abi(), version, str(tool), *tool.command, *flags, source()])
     module = f"zoomgrad_translated_{translator.tool.lower()}"
-    name = f"{module}-{hashlib.sha256(recipe.encode()).hexdigest()[:32]}"
+    name = f"{translator.tool.lower()}-{hashlib.sha256(recipe.encode()).hexdigest()[:32]}"
     try:
         with _kept(translator, tool, flags, module, name) as built, loading():
             return _loaded(built.path, module).Value
@@ -55,9 +55,9 @@ def _kept(translator: Translator, tool: Toolchain, flags: tuple[str, ...], modul
         write(place / f"{module}.py", source().encode())
         translated = translator.translate(place, module)
         with build(tool, [translated.text], (*flags, *translated.flags)) as built:
-            if store:
-                object_cache.keep(built, store, name)
             yield built
+            if store:  # it could be loaded
+                object_cache.keep(built, store, name)
 
 
 def _loaded(path: Path, module: str) -> Any:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import threading
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Optional
 
-from engines.api import Unavailable, Workload
+from engines.api import Store, Unavailable, Workload
 from engines.interpreted.trainer import RebuildingTrainer
 from engines.translated import build
 from engines.translated.translators import CYTHON, MYPYC, Translator
@@ -41,7 +40,7 @@ class TranslatedEngine(ValueEngine):
         self.check()
         return self._built
 
-    def prepare(self, workload: Workload, *, objects: Optional[Path] = None) -> RebuildingTrainer:
+    def prepare(self, workload: Workload, *, objects: Optional[Store] = None) -> RebuildingTrainer:
         return RebuildingTrainer(self.nn, workload)
 
 

@@ -249,7 +249,8 @@ class Schedule:
         if found.pop("status") != "measured":
             found = {"ready_absence": found["reason"]}
         seconds = record.worker_seconds + answer.seconds
-        return Record.model_validate({**dict(record), **found, "worker_seconds": seconds})
+        load = max(record.other_load, answer.other_load)
+        return Record.model_validate({**dict(record), **found, "worker_seconds": seconds, "other_load": load})
 
     def _vouching(self, workload: str) -> Vouching:
         """The cells that vouch for the workload's engines, determined once. Raises NoVouching and NoEnvironment."""

@@ -1,8 +1,8 @@
 """Measure ready time: take one training step as a user's script would, then say when it was done.
 
 `python -m harness.worker.ready ENGINE WORKLOAD JOB`. The harness reads the monotonic clock just before it starts this
-process, and this process reads it after the first step. Linux, macOS and Windows each have one such clock for all
-processes. Until then this process imports what a user's script would import, and `lifeline`, which takes 4 ms.
+process, and this process reads it after the first step. Linux and macOS have one such clock for all processes. Until
+then this process imports what a user's script would import, and `lifeline`, which takes 4 ms.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ _LEAD = (
 )
 _READY_LEAD = (
     " “ready” is the time from the start of a new interpreter to the end of its first training step: imports, data, "
-    "compilation, everything. Below it is the processor time. It comes from a process of its own, so it is not the "
-    "total plus a constant. It is not measured where compiling takes more than 10 s, which a run does only once."
+    "compilation, everything. Below it is the processor time. A separate process measures it, so it is not the total "
+    "plus the start-up time. It is not measured where compiling takes more than 10 s, which a run does only once."
 )
 
 

@@ -8,11 +8,15 @@ from pathlib import Path
 
 import pytest
 
+import engines
 from engines.api import Unavailable
+from engines.kernel import engine as kernel_engine
 from engines.kernel.building import build as compiled
+from engines.kernel.engine import CompiledEngine
 from engines.kernel.toolchains import find
 from engines.native import build
 from engines.native.recorder import SWITCH
+from tests.engines.ladder import runnable
 
 ROOT = Path(__file__).parents[3]
 
@@ -161,3 +165,13 @@ def test_a_compiler_that_fails_is_passed_over(tmp_path):
         text=True,
     )
     assert (result.stdout, result.stderr) == ("ok\n", "")
+
+
+@pytest.mark.parametrize("name", runnable())
+def test_no_timed_phase_builds_the_recorder(name, monkeypatch):
+    engine, calls = engines.load(name), []
+    if not isinstance(engine, CompiledEngine):
+        pytest.skip("it records nothing")
+    monkeypatch.setattr(kernel_engine, "recorder", lambda: calls.append(name))
+    engine.check()
+    assert calls
