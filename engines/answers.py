@@ -5,8 +5,8 @@ last change. Only programs with machine code of their own are remembered: a scri
 one may be replaced while the script stays the same. The same holds for a link to a program with an unrelated name, such
 as `gcc` -> `ccache`. Failures are not remembered, because the machine may have caused them.
 
-The file is used only under the rules of `own_files`. Every answer is checked again by the one who asked, so a file with
-wrong content costs time and no more.
+The file is used only under the rules of `own_files`. Callers check the form of an answer only, so its correctness rests
+on the question's key and on these rules.
 """
 
 from __future__ import annotations
@@ -137,7 +137,11 @@ def _key(command: Sequence[str], question: str) -> str:
     return hashlib.sha256(repr(parts).encode(errors="replace")).hexdigest()[:32]
 
 
-_FACTS = re.compile(r"(model name|flags|Features|CPU (?:implementer|part|variant|architecture))\s*:(.*)")
+_FACTS = re.compile(
+    r"^(model name|flags|[Ff]eatures|CPU (?:implementer|part|variant|architecture)|cpu|isa|uarch|m\w+id)\s*:(.*)",
+    re.MULTILINE,
+)
+"""Lines of /proc/cpuinfo that identify a processor: on x86 and ARM, then on POWER, RISC-V and others."""
 
 
 def _processor() -> str:

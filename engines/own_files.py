@@ -2,7 +2,7 @@
 
 A folder is used only if it is a folder, not a link, that belongs to this user and that others may not write to; the
 same holds for each file in it. These checks use open descriptors, so a folder or file that is replaced meanwhile is not
-used. They stop other users. A program of this user may write to the same folders, but it could as well change zoomgrad.
+used. They protect against other users, but not against programs of the same user, which could as well change zoomgrad.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from engines.graph.tape import CONSTANT, PARAMETER, Tape
 
 
 def bind(tape: Tape, parameters: Sequence[float]) -> Tape:
-    """Bind every parameter to its number, and fold what becomes constant. Raises BrokenTape if a number is infinite."""
+    """Bind every parameter to its number, and fold what becomes constant. The numbers must be finite."""
     index, constants = tape.index[:], list(tape.constants)
     for row in tape.rows_of(PARAMETER):
         constants.append(parameters[index[row]])

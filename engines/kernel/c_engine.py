@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import platform
 from collections.abc import Sequence
 from time import perf_counter
 from typing import Any, Callable, NamedTuple, NoReturn, Optional
@@ -25,7 +26,7 @@ class Variant(NamedTuple):
 
     name: str
     from_batch: int
-    """The smallest of them. They end where those of the next variant begin."""
+    """The smallest batch that this variant serves. The next variant takes over at its own `from_batch`."""
     code: Any
 
     def __str__(self) -> str:
@@ -60,11 +61,13 @@ class Variants:
         """The variant that the last `train` ran, if it is not the first."""
 
     def train(self, buffers: Buffers, stretch: Stretch) -> int:
-        variant = variant_for(stretch.batch, self._variants)
+        # Forward passes and empty stretches run in every variant.
+        needs_its_own = stretch.learns and stretch.steps
+        variant = variant_for(stretch.batch, self._variants) if needs_its_own else self._first
         if variant.name not in self._kernels:
-            clock = Clock()
-            self._kernels[variant.name] = self._build(variant, clock)
-            self.late_seconds[variant.name] = sum(clock.phases.values())
+            start = perf_counter()
+            self._kernels[variant.name] = self._build(variant, Clock())
+            self.late_seconds[variant.name] = perf_counter() - start
         self.late_variant = variant.name if variant is not self._first else ""
         return self._kernels[variant.name].train(buffers, stretch)
 
@@ -142,25 +145,33 @@ class CEngine(CompiledEngine):
         tool = self.toolchain()
         # The key asks the compiler for its macros, so skip it for most programs: they compile too fast to be kept.
         key = self._key(tool, source) if objects and os.path.lexists(objects.folder) else ""
-        with contextlib.ExitStack() as stack:
-            start = perf_counter()
-            kept = stack.enter_context(object_cache.kept(objects, key)) if objects and key else None
-            if kept:
-                clock.sizes["object_bytes"] = kept.size
-                with building.loading():
-                    kernel = self.load(kept, source)
-                if objects and objects.most_bytes is None:
+        if objects and key:
+            with clock.phase("load"):
+                kernel = self._kept(objects, key, source, clock)
+            if kernel:
+                if objects.most_bytes is None:
                     clock.phases.clear()  # nothing was compiled, so this block of a race has no compile time
-                else:
-                    clock.phases["load"] += perf_counter() - start
                 return kernel
+        with contextlib.ExitStack() as stack:
             with clock.phase("compile"):
                 built = stack.enter_context(building.build(tool, source.units, self.flags))
             clock.sizes["object_bytes"] = built.size
-            if objects and _build_seconds(clock, objects) > objects.from_seconds:
-                object_cache.keep(built, objects, key or self._key(tool, source))
+            seconds = _build_seconds(clock, objects) if objects else 0.0
             with clock.phase("load"), building.loading():
-                return self.load(built, source)
+                kernel = self.load(built, source)
+            if objects and seconds > objects.from_seconds:
+                object_cache.keep(built, objects, key or self._key(tool, source))
+            return kernel
+
+    def _kept(self, objects: Store, key: str, source: Source, clock: Clock) -> Optional[Kernel]:
+        """The kernel of a kept object; None if there is none, or if it can't be loaded, so that it is replaced."""
+        with object_cache.kept(objects, key) as kept, contextlib.suppress(building.BuildFailed):
+            if kept:
+                with building.loading():
+                    kernel = self.load(kept, source)
+                clock.sizes["object_bytes"] = kept.size
+                return kernel
+        return None
 
     def load(self, built: building.Built, source: Source) -> Kernel:
         """Load the object as a kernel. Raises OSError or ImportError if the system refuses it."""
@@ -174,7 +185,7 @@ class CEngine(CompiledEngine):
     def _key(self, tool: toolchains.Toolchain, source: Source) -> str:
         """The cache key of an object: a hash of everything that goes into it, and of the target machine."""
         target = sorted(toolchains.macros(tool, self.flags))  # -march=native depends on the processor
-        parts = [*tool.command, tool.version, *self.flags, *target, self.abi, *source.units]
+        parts = [*tool.command, tool.version, platform.machine(), *self.flags, *target, self.abi, *source.units]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 

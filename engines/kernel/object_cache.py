@@ -61,8 +61,8 @@ def keep(built: Built, store: Store, name: str) -> None:
             return
         with own_files.opened(store.folder, make=True) as directory:
             digest = f"{hashlib.sha256(content).hexdigest()}\n".encode()
-            # A user's object that a crash cuts short fails its check, and is compiled again. That is cheaper than a
-            # sync, which may take longer than to compile.
+            # If a crash truncates a user's object, its hash no longer matches, and it is compiled again. That is
+            # cheaper than a sync, which may take longer than to compile.
             own_files.write(directory, f"{name}{SUFFIX}", digest, content, sync=store.most_bytes is None)
             if store.most_bytes is not None:
                 _shrink(directory, store.most_bytes)

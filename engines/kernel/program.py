@@ -204,7 +204,8 @@ class Program:
         steps: by default, one for each row. Rows wrap around. The gradients of a partial batch persist until later
         calls complete it. Rows must not share memory with `parameters` or `gradients`. Before the first step, raises
         ValueError for a rate that is not finite or a class label beyond its column. Raises NonFiniteLoss at the first
-        loss that is not finite, without applying that step's update.
+        loss that is not finite, without applying that step's update. The first call with a larger batch may compile
+        code for it (`late_seconds`), and then raises the errors of `compile`.
         """
         # Convert numbers first: the conversion may run the caller's code, which could even resize the rows.
         batch, first_row = whole(batch, "batch", 1), whole(first_row, "first_row", 0)

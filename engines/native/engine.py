@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Optional
 
-from engines.api import Workload
+from engines.api import Store, Workload
 from engines.interpreted.trainer import RebuildingTrainer
 from engines.native import build
 from engines.value_engine import ValueEngine
@@ -23,7 +22,7 @@ class NativeEngine(ValueEngine):
     def Value(self) -> Any:  # noqa: N802  (a class)
         return build.load()
 
-    def prepare(self, workload: Workload, *, objects: Optional[Path] = None) -> RebuildingTrainer:
+    def prepare(self, workload: Workload, *, objects: Optional[Store] = None) -> RebuildingTrainer:
         return RebuildingTrainer(self.nn, workload)
 
 

@@ -1,8 +1,8 @@
 """Step -> its variants: the parts of a step that run for small batches, and those that run for larger ones.
 
-A stretch of training has one batch, so it needs a part of the turn only. If a batch has fewer rows than are taken
-together, no rows are. If it has at least as many, no row is alone. Each variant is the step with these conditions
-decided. All variants have the same workspace and the same other sections.
+The batch is fixed during a stretch of training, so only a part of the turn can ever run. If a batch has fewer rows than
+are taken together, no rows are. If it has at least as many, no row is alone. Each variant is the step with these
+conditions decided. All variants have the same workspace and the same other sections.
 
 Example: `if 4 rows fit: A`, then `if alone: B else: C`, becomes `if alone: B else: C` for batches of 1 to 3. For all
 other batches it becomes `if 4 rows fit: A`, then `C`.
@@ -70,7 +70,7 @@ def _decided(step: Step, facts: Mapping[Condition, bool]) -> Step:
 
 
 def _left(condition: Condition, facts: Mapping[Condition, bool]) -> Union[Condition, bool]:
-    """What is left of a condition to ask."""
+    """The part of a condition that must still be evaluated; a bool if the facts decide it."""
     if isinstance(condition, Not):
         inner = _left(condition.condition, facts)
         return not inner if isinstance(inner, bool) else Not(inner)
