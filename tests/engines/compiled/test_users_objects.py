@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import warnings
 from array import array
 from pathlib import Path
+from time import perf_counter
 
 import pytest
 
@@ -221,6 +223,7 @@ def test_the_users_store_is_bounded(folder):
 CHURN = """
 import sys
 from pathlib import Path
+from time import perf_counter
 from engines.api import Store
 from engines.kernel.building import Built
 from engines.kernel.object_cache import keep, kept
@@ -275,3 +278,21 @@ def test_gradients_of_a_loaded_object(folder, builds):
         trained.append([*found.train(array("d", [1.0, 2.0, 0.5]), rate=0.1), *found.parameters])
     assert trained[0] == trained[1]
     assert len(builds) == 1
+
+
+def test_a_moment_of_loading_a_kept_object_counts_once(folder, builds):
+    program()
+    start = perf_counter()
+    _, loaded = program()
+    assert len(builds) == 1
+    assert sum(loaded.phases.values()) <= perf_counter() - start
+    assert loaded.phases["load"] > 0
+
+
+def test_a_kept_object_that_cannot_be_loaded_is_replaced(folder, builds):
+    program()
+    (kept_object,) = objects(folder)
+    content = b"not an object, but with the right hash"
+    kept_object.write_bytes(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+    assert (program()[0], len(builds)) == (10.0, 2)
+    assert (program()[0], len(builds)) == (10.0, 2)
