@@ -354,8 +354,9 @@ static void leave(struct training *t)
 
 /* Last part of every C kernel: updating, and the training loop.
 
-   The loop runs turn(t), or evaluate(t) for a stretch that does not learn, until all steps are done or a loss is not finite. A turn may train on several rows at once.
-   Example: for a batch of 5, a kernel that takes 4 rows together needs two turns, of 4 rows and of 1.
+   The loop runs turn(t), or evaluate(t) for a stretch that does not learn, until all steps are done or a loss is not
+   finite. A turn may train on several rows at once. Example: for a batch of 5, a kernel that takes 4 rows together needs
+   two turns, of 4 rows and of 1.
 
    A kernel defines before this file:
      PARAMETERS     the number of parameters
