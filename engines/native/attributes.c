@@ -47,17 +47,19 @@ static int check_children(PyObject *children) {
 
 /* Raise CyclicGraph if the Value is below one of the children. */
 static int check_cycle(Value *v, PyObject *children) {
-    Values below = {NULL, 0, 0};
-    uint64_t walk = ++walks;
-    int failed = 0;
-    for (Py_ssize_t i = 0; i < PyTuple_Size(children) && !failed; i++)
-        failed = walk_below((Value *)PyTuple_GetItem(children, i), walk, &below) < 0;
-    PyMem_Free(below.values);
-    if (failed) {
+    Walk walk = {++walks, NULL, 0, 0, 0};
+    Value *below;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(children); i++) {
+        begin(&walk, (Value *)PyTuple_GetItem(children, i));
+        while ((below = next_of(&walk)) != NULL)
+            below->mark = walk.number;
+    }
+    PyMem_Free(walk.places);
+    if (walk.failed) {
         PyErr_NoMemory();
         return -1;
     }
-    if (v->mark != walk)
+    if (v->mark != walk.number)
         return 0;
     PyObject *cycle = PyObject_CallFunctionObjArgs(helpers[CYCLIC_GRAPH], (PyObject *)v, NULL);
     if (cycle != NULL)

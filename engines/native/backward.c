@@ -164,24 +164,19 @@ static Value *next_of(Walk *walk) {
     return NULL;
 }
 
-/* Append the Values below the root that the walk has not visited, and the root. The references are borrowed. Returns -1
-   if memory runs out. */
-static int walk_below(Value *root, uint64_t number, Values *order) {
-    Walk walk = {number, NULL, 0, 0, 0};
+/* The Values below the root and the root, operands first, with new references, which keep them alive while Python code
+   runs. Raises MemoryError. */
+static int order_of(Value *root, Values *order) {
+    Walk walk = {++walks, NULL, 0, 0, 0};
     Value *v;
+    *order = (Values){NULL, 0, 0};
     begin(&walk, root);
     while ((v = next_of(&walk)) != NULL) {
-        v->mark = number;
+        v->mark = walk.number;
         walk.failed |= push(order, v) < 0;
     }
     PyMem_Free(walk.places);
-    return walk.failed ? -1 : 0;
-}
-
-/* The same with new references, which keep the Values alive while Python code runs. Raises MemoryError. */
-static int order_of(Value *root, Values *order) {
-    *order = (Values){NULL, 0, 0};
-    if (walk_below(root, ++walks, order) < 0) {
+    if (walk.failed) {
         PyMem_Free(order->values);
         PyErr_NoMemory();
         return -1;

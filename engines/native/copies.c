@@ -157,7 +157,7 @@ static PyObject *value_reduce(PyObject *self, PyObject *unused) {
     (void)unused;
     Value *v = (Value *)self;
     if (v->extra != NULL && v->extra->closure != NULL) {
-        PyErr_Format(PyExc_TypeError, "%R has a backward function of its own, which can't be pickled", self);
+        PyErr_Format(PyExc_TypeError, "%R has its own backward function, which can't be pickled", self);
         return NULL;
     }
     PyObject *rebuild = PyObject_GetAttrString((PyObject *)Py_TYPE(self), "_rebuild");
@@ -178,7 +178,7 @@ static PyObject *value_reduce(PyObject *self, PyObject *unused) {
     return found;
 }
 
-/* The op of the table with this name and so many operands, else CUSTOM. */
+/* The op of the table with this name and this many operands; CUSTOM if there is none, LEAF without operands. */
 static int op_of(PyObject *name, Py_ssize_t operands) {
     for (int op = 1; op <= OPS; op++)
         if (ARITY[op] == operands && PyUnicode_Compare(name, op_names[op]) == 0)

@@ -23,9 +23,9 @@ enum { DATA, GRAD }; /* the two numbers of a Value */
 
 enum {
     IS_INT = 1,        /* shifted by DATA or GRAD: the number is an int that the double holds exactly */
-    IS_OBJECT = 4,     /* shifted likewise: the number is in `extra`; an int that a double can't hold, or complex */
+    IS_OBJECT = 4,     /* shifted in the same way: the number is in `extra`; an int that a double can't hold, or complex */
     TRACKED = 16,      /* by the garbage collector */
-    IS_OPERAND = 32,   /* of another Value, so that a change of its own operands could form a cycle */
+    IS_OPERAND = 32,   /* of another Value, so changing its operands could form a cycle */
     IS_PARAMETER = 64, /* during `_record`: a named leaf is a parameter, not an input */
     HAS_ROW = 128,     /* `row` was set by Python */
 };
@@ -195,7 +195,7 @@ static int to_number(PyObject *given, Number *number, PyObject **object) {
             *number = whole((double)small);
             return 0;
         }
-        /* int.__add__ itself, which gives an exact int even for a subclass with methods of its own */
+        /* int.__add__ gives an exact int, even if a subclass overrides it */
         *object = PyObject_CallMethod((PyObject *)&PyLong_Type, "__add__", "Oi", given, 0);
         return *object == NULL ? -1 : 0;
     }

@@ -269,7 +269,7 @@ def _by_shape(found: Sums, members: Ints, graph: _Graph, weights: NDArray[np.uin
 
 def _runs(np: Any, keys: Any) -> tuple[Ints, Ints]:
     """A stable order that brings equal keys together, and the position where each run of equal keys starts."""
-    # Usually there are few keys, and 16 bits tell them apart.
+    # Usually there are few keys, and their upper 16 bits differ.
     if keys.dtype == np.uint64:
         digits = (keys >> np.uint64(48)).astype(np.uint16)
         order = np.argsort(digits, kind="stable")

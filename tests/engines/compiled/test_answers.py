@@ -252,7 +252,7 @@ def test_a_memory_that_others_could_have_written_is_not_read(add, cache, asked, 
     change(cache / "compilers")
     forget()
     assert find("gcc").version == "12.2.0"
-    assert not recwarn.list, "a memory that can't be used is no reason to complain"
+    assert not recwarn.list, "a memory that can't be used is not reported"
 
 
 @pytest.mark.parametrize("setting", ["off", "relative/folder", "/proc/no/such/folder"])

@@ -31,7 +31,7 @@ if os.name != "posix":
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The folder of objects in a cache of its own, which keeps every build."""
+    """The folder of objects in a separate cache, which keeps every build."""
     monkeypatch.setenv("ZOOMGRAD_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(object_cache, "USERS_FROM_SECONDS", 0.0)
     return tmp_path / "cache" / "objects"
@@ -251,7 +251,7 @@ def test_processes_share_the_cache(tmp_path):
 
 
 def test_a_race_never_reads_it(folder, builds, tmp_path):
-    """Nor do workers that vouch, profile or count, which prepare without a store."""
+    """Workers that vouch, profile or count prepare without a store."""
     engine, workload = usable("tcc"), workloads.load("xor")
     for _ in range(2):
         engine.prepare(workload, objects=Store(tmp_path / "of the race"))

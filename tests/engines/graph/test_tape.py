@@ -307,7 +307,7 @@ def test_columns_of_different_lengths_are_refused():
 
 
 def test_a_value_of_an_unknown_operation_is_refused():
-    """Only a program that fills in `_op` by itself can make one."""
+    """Only a program that sets `_op` itself can make one."""
     a = Value(1.0)
     for name in ("sine", "input"):
         odd = Value(2.0, (a,), name)
