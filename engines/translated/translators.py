@@ -1,4 +1,4 @@
-"""The tools that turn the text of a Python module into C. Each runs in a process of its own, under limits."""
+"""The tools that turn the text of a Python module into C. Each runs in a separate process, under limits."""
 
 from __future__ import annotations
 
