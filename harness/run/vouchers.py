@@ -64,22 +64,23 @@ class Vouchers:
         )
         if isinstance(trusted, PassedOver):
             raise NoVouching(trusted.status, _nobody(workload, [trusted]), trusted.remedy, limit)
-        found, passed_over = [trusted], []
+        found, passed_over, limits = [trusted], [], []
         for engine in CANDIDATES:
             # The second candidate trains as many steps as the first one, if its time limit permits.
             is_first = len(found) == 1
             seconds = min(self.seconds, most_seconds) if is_first else timeout_seconds / 2
-            asked, _ = self._ask(engine, workload, found, seconds, MOST_STEPS if is_first else found[-1].steps)
+            asked, limit = self._ask(engine, workload, found, seconds, MOST_STEPS if is_first else found[-1].steps)
             if is_first and isinstance(asked, Voucher) and asked.steps < least_steps:
-                asked, _ = self._ask(engine, workload, found, timeout_seconds / 2, least_steps)
+                asked, limit = self._ask(engine, workload, found, timeout_seconds / 2, least_steps)
             if isinstance(asked, PassedOver):
                 passed_over.append(asked)
+                limits.append(limit)
             else:
                 found.append(asked)
             if len(found) == 3:
                 break
         else:
-            raise NoVouching("failed", _nobody(workload, passed_over), passed_over[0].remedy)
+            raise NoVouching("failed", _nobody(workload, passed_over), passed_over[0].remedy, limits[0])
         vouching = Vouching(workload=workload, vouchers=tuple(found), passed_over=tuple(passed_over))
         self.store.write_vouching(vouching)
         return vouching

@@ -708,17 +708,18 @@ def test_resuming_ends_the_processes_of_a_killed_harness(command, zoomgrad, runs
 
 
 @pytest.mark.alone
-def test_limits_are_kept_with_the_run_and_a_record_names_the_one_that_it_hit(zoomgrad, runs):
-    limits = ("--memory", "150M", "--output", "1M", "--processes", 99, "--timeout", 50)
+@pytest.mark.parametrize("memory", [120, 180], ids=["for the trusted engine", "for the others"])
+def test_limits_are_kept_with_the_run_and_a_record_names_the_one_that_it_hit(zoomgrad, runs, memory):
+    limits = ("--memory", f"{memory}M", "--output", "1M", "--processes", 99, "--timeout", 50)
     result = zoomgrad("run", "--preset", "smoke", *ONE_CELL[:2], "--workloads", "mnist", *ONE_CELL[4:], *limits)
     assert result.returncode == 1, result.stdout + result.stderr
     store = Store(next(runs.iterdir()))
     settings = store.run.settings
-    assert (settings.memory_bytes, settings.output_bytes) == (150 << 20, 1 << 20)
+    assert (settings.memory_bytes, settings.output_bytes) == (memory << 20, 1 << 20)
     assert (settings.most_processes, settings.timeout_seconds) == (99, 50)
     (record,) = store.records()
     assert (record.status, record.limit) == ("failed", "memory"), record
-    assert "150 MiB" in record.reason
+    assert f"{memory} MiB" in record.reason
     assert "--memory" in record.remedy
 
 
