@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ from engines.graph.tape import CONSTANT, PARAMETER, Tape
 
 def bind(tape: Tape, parameters: Sequence[float]) -> Tape:
     """Bind every parameter to its number, and fold what becomes constant. The numbers must be finite."""
-    index, constants = tape.index[:], list(tape.constants)
+    index, constants = array("i", tape.index), list(tape.constants)
     for row in tape.rows_of(PARAMETER):
         constants.append(parameters[index[row]])
         index[row] = len(constants) - 1

@@ -45,11 +45,11 @@ def linearize(
 def _from_columns(recorded: Recorded, inputs: int, parameters: int) -> Tape:
     """The tape of columns that the walk in C has filled."""
     ops, left, right, index, constants, loss, outputs = recorded
-    left_column, right_column, indices = (array("i", column) for column in (left, right, index))
+    left_column, right_column, indices = (memoryview(column).cast("i") for column in (left, right, index))
     return Tape(ops, left_column, right_column, indices, constants, loss, outputs, inputs, parameters)
 
 
-Recorded = tuple[bytes, bytes, bytes, bytes, list[Number], int, tuple[int, ...]]
+Recorded = tuple[bytearray, bytearray, bytearray, bytearray, list[Number], int, tuple[int, ...]]
 """The columns `ops`, `left`, `right` and `index`, the constants, the row of the loss, and those of the outputs."""
 
 _WALKING = threading.Lock()

@@ -39,16 +39,20 @@ def codes() -> dict[str, int]:
     return {name: code for code, name in enumerate(names())}
 
 
+Column = Union["array[int]", "memoryview[int]"]
+"""32-bit integers, in an array or in the memory that the walk in C filled."""
+
+
 @dataclass(frozen=True)
 class Tape:
     """Rows as columns, in canonical order: depth-first post-order from the loss, then rows that only outputs need."""
 
     ops: Union[bytes, bytearray]
     """Row -> code."""
-    left: array[int]
-    """Row -> its left operand, or NONE; 32-bit integers, as in the next two columns."""
-    right: array[int]
-    index: array[int]
+    left: Column
+    """Row -> its left operand, or NONE."""
+    right: Column
+    index: Column
     """Row -> index of an input or parameter, or the position in `constants` of a constant or of an op's constant; NONE
     for other rows."""
     constants: Sequence[Number]

@@ -3,27 +3,33 @@
    `_record` does what `engines/graph/linearize.py` does, for Values of this file. It returns None if that file
    would refuse the graph; its caller then asks that file, which raises the error. */
 
+enum { OPS_COLUMN, LEFT, RIGHT, INDEX, COLUMNS };
+
+/* Columns that grow by doubling. They are bytearrays from the start, so that Python takes them over without a copy. */
 typedef struct {
+    PyObject *arrays[COLUMNS];
     unsigned char *ops;
-    int32_t *left, *right, *index;
+    int32_t *left, *right, *index; /* into `arrays` */
     Py_ssize_t length, capacity;
 } Tape;
 
-static int grow(void *column, Py_ssize_t rows, size_t bytes) {
-    void *moved = PyMem_Realloc(*(void **)column, (size_t)rows * bytes);
-    if (moved == NULL)
-        return -1;
-    *(void **)column = moved;
+static int make_room(Tape *tape, Py_ssize_t rows) {
+    for (int i = 0; i < COLUMNS; i++)
+        if (PyByteArray_Resize(tape->arrays[i], i == OPS_COLUMN ? rows : 4 * rows) < 0)
+            return -1;
+    tape->ops = (unsigned char *)PyByteArray_AsString(tape->arrays[OPS_COLUMN]);
+    tape->left = (int32_t *)(void *)PyByteArray_AsString(tape->arrays[LEFT]);
+    tape->right = (int32_t *)(void *)PyByteArray_AsString(tape->arrays[RIGHT]);
+    tape->index = (int32_t *)(void *)PyByteArray_AsString(tape->arrays[INDEX]);
+    tape->capacity = rows;
     return 0;
 }
 
 static int append_row(Tape *tape, int op, int32_t left, int32_t right, int32_t index) {
     if (tape->length == tape->capacity) {
         Py_ssize_t rows = tape->capacity ? 2 * tape->capacity : 1024;
-        if (rows > INT32_MAX || grow(&tape->ops, rows, 1) < 0 || grow(&tape->left, rows, 4) < 0 ||
-            grow(&tape->right, rows, 4) < 0 || grow(&tape->index, rows, 4) < 0)
+        if (rows > INT32_MAX || make_room(tape, rows) < 0)
             return -1;
-        tape->capacity = rows;
     }
     tape->ops[tape->length] = (unsigned char)op;
     tape->left[tape->length] = left;
@@ -88,50 +94,53 @@ PyDoc_STRVAR(
     record_doc,
     "_record(inputs, parameters, outputs)\n--\n\n"
     "The rows below this loss, then below the outputs, in canonical order. The arguments are tuples.\n\n"
-    "Returns (ops, left, right, index, constants, row of the loss, rows of the outputs): ops as bytes, then three\n"
-    "bytes objects of 32-bit ints; or None for a graph that can't be recorded.");
+    "Returns (ops, left, right, index, constants, row of the loss, rows of the outputs), or None for a graph that\n"
+    "can't be recorded. The first four are bytearrays: ops have one byte a row, the others a 32-bit int.");
 
 static PyObject *value_record(Value *loss, PyObject *arguments) {
-    PyObject *inputs, *parameters, *outputs, *found = NULL, *rows = NULL;
+    PyObject *inputs, *parameters, *outputs, *found = NULL;
     if (!PyArg_ParseTuple(
             arguments, "O!O!O!:_record", &PyTuple_Type, &inputs, &PyTuple_Type, &parameters, &PyTuple_Type, &outputs))
         return NULL;
-    PyObject *constants = PyList_New(0); /* now, because making a list may run the garbage collector */
     Py_ssize_t output_count = PyTuple_Size(outputs);
-    rows = PyTuple_New(output_count);
-    if (constants == NULL || rows == NULL) {
-        Py_XDECREF(constants);
-        Py_XDECREF(rows);
-        return NULL;
+    /* All objects are made before the walk, because making one may run the garbage collector. */
+    PyObject *constants = PyList_New(0), *rows = PyTuple_New(output_count);
+    Tape tape = {{NULL}, NULL, NULL, NULL, NULL, 0, 0};
+    int failed = constants == NULL || rows == NULL;
+    for (int i = 0; i < COLUMNS; i++) {
+        tape.arrays[i] = PyByteArray_FromStringAndSize(NULL, 0);
+        failed = failed || tape.arrays[i] == NULL;
     }
-    Tape tape = {NULL, NULL, NULL, NULL, 0, 0};
+    if (failed)
+        goto done;
     uint64_t named = ++walks;
     Walk walk = {++walks, NULL, 0, 0, 0};
-    int failed = name_leaves(inputs, named, 0) < 0 || name_leaves(parameters, named, 1) < 0 ||
-                 number_below(loss, named, &walk, &tape, constants) < 0;
+    failed = name_leaves(inputs, named, 0) < 0 || name_leaves(parameters, named, 1) < 0 ||
+             number_below(loss, named, &walk, &tape, constants) < 0;
     for (Py_ssize_t i = 0; i < output_count && !failed; i++) {
         Value *output = (Value *)PyTuple_GetItem(outputs, i);
         failed = !IS_VALUE(output) || number_below(output, named, &walk, &tape, constants) < 0;
     }
+    PyMem_Free(walk.places);
     for (Py_ssize_t i = 0; i < output_count && !failed; i++) {
         PyObject *row = PyLong_FromLong(((Value *)PyTuple_GetItem(outputs, i))->row);
         failed = row == NULL || PyTuple_SetItem(rows, i, row) < 0;
     }
-    if (!failed)
+    if (!failed && make_room(&tape, tape.length) == 0)
         found = Py_BuildValue(
-            "(y#y#y#y#OiO)", (char *)tape.ops, tape.length, (char *)tape.left, 4 * tape.length, (char *)tape.right,
-            4 * tape.length, (char *)tape.index, 4 * tape.length, constants, (int)loss->row, rows);
-    PyMem_Free(tape.ops);
-    PyMem_Free(tape.left);
-    PyMem_Free(tape.right);
-    PyMem_Free(tape.index);
-    PyMem_Free(walk.places);
-    Py_DECREF(constants);
-    Py_DECREF(rows);
-    if (!failed)
-        return found;
-    PyErr_Clear();
-    Py_RETURN_NONE;
+            "(OOOOOiO)", tape.arrays[OPS_COLUMN], tape.arrays[LEFT], tape.arrays[RIGHT], tape.arrays[INDEX], constants,
+            (int)loss->row, rows);
+    if (found == NULL) {
+        PyErr_Clear();
+        Py_INCREF(Py_None);
+        found = Py_None;
+    }
+done:
+    for (int i = 0; i < COLUMNS; i++)
+        Py_XDECREF(tape.arrays[i]);
+    Py_XDECREF(constants);
+    Py_XDECREF(rows);
+    return found;
 }
 
 PyDoc_STRVAR(

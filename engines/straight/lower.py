@@ -90,7 +90,7 @@ class _Lowering:
         # Fast path: nearly all rows are sums and products of two operands, which need no walk over an expression.
         pairs = [_pair(op.forward) for op in OPS.values()]
         plain = [*[None] * len(LEAVES), *(pair[0] if pair and pair[1:] == (0, 1) else None for pair in pairs)]
-        for row, (op, left, right) in enumerate(zip(tape.ops, tape.left, tape.right)):
+        for row, (op, left, right) in enumerate(zip(tape.ops, tape.left.tolist(), tape.right.tolist())):
             primitive = plain[op]
             if primitive is not None:
                 a, b = values[left], values[right]
@@ -117,8 +117,8 @@ class _Lowering:
     def _backward(self) -> None:
         """Walk the rows in reverse. Each contributes to its left operand's gradient first, then to the right one's."""
         tape, instructions, reads, values = self.tape, self.instructions, self.reads, self.values
-        ops, columns, index, differentiable = tape.ops, (tape.left, tape.right), tape.index, self.differentiable
-        lefts, rights = columns
+        ops, index, differentiable = tape.ops, tape.index, self.differentiable
+        lefts, rights = columns = tape.left.tolist(), tape.right.tolist()
         gradients: list[Optional[int]] = [None] * len(tape)  # of rows other than parameters
         plans: list[list[tuple[Any, ...]]] = [[] for _ in LEAVES]
         for op in OPS.values():
