@@ -231,10 +231,10 @@ def waiting(tool: Toolchain, flags: Sequence[str]) -> Iterator[Optional[Waiting]
         started = None
         if linker(tool):
             with contextlib.suppress(BuildFailed):  # `build` will try again, and say why it fails
-                folder = stack.enter_context(private_folder())
-                started = Waiting(tool, flags, folder)
-                stack.callback(started.end)
-                started.add()
+                compilers = Waiting(tool, flags, stack.enter_context(private_folder()))
+                stack.callback(compilers.end)
+                compilers.add()
+                started = compilers
         yield started
 
 
