@@ -42,10 +42,14 @@ class Neuron(Module):
     ) -> None:
         if activation not in ACTIVATIONS:
             raise ValueError(f"there is no activation {activation!r}\n  Choose one of {', '.join(ACTIVATIONS)}.")
-        # This is `rng.uniform(-1, 1)`, to the bit. Calling that takes most of the time in which a large model is made.
-        new, draw = self.Value, rng.random
-        self.w = [new(2.0 * draw() - 1.0) for _ in range(nin)]
-        self.b = new(2.0 * draw() - 1.0 if random_bias else 0)
+        new = self.Value
+        if rng is random or type(rng) is random.Random:
+            draw = rng.random
+            # This is `rng.uniform(-1, 1)`, to the bit. The call would take most of the time to make a large model.
+            self.w = [new(2.0 * draw() - 1.0) for _ in range(nin)]
+        else:
+            self.w = [new(rng.uniform(-1, 1)) for _ in range(nin)]
+        self.b = new(rng.uniform(-1, 1) if random_bias else 0)
         self.nonlin = nonlin
         self.activation = activation if nonlin else "linear"
 

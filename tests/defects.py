@@ -86,10 +86,8 @@ DEFECTS = (
     Defect(
         "nn: a neuron draws its bias before its weights",
         "engines/nn.py",
-        "        self.w = [new(2.0 * draw() - 1.0) for _ in range(nin)]\n"
-        "        self.b = new(2.0 * draw() - 1.0 if random_bias else 0)\n",
-        "        self.b = new(2.0 * draw() - 1.0 if random_bias else 0)\n"
-        "        self.w = [new(2.0 * draw() - 1.0) for _ in range(nin)]\n",
+        "        new = self.Value\n",
+        "        new = self.Value\n        self.b = new(rng.uniform(-1, 1) if random_bias else 0)\n",
         "engines/test_nn.py",
     ),
     # --- the graph and the tape -------------------------------------------------------------------------------------
@@ -223,7 +221,7 @@ DEFECTS = (
     Defect(
         "kept objects: a changed code of ours loads the kernels of the old one",
         "engines/kernel/c_engine.py",
-        "object_cache.code_signature(), repr(facts)",
+        "ours, repr(facts)",
         "repr(facts)",
         "engines/compiled/test_users_objects.py::test_the_name_of_a_graph_covers_what_turns_it_into_c",
     ),

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,32 +115,46 @@ def build(
 ) -> Iterator[Built]:
     """Compile the translation units in parallel and link them. The object is removed at the block's end.
 
-    waiting: compilers of this tool with these flags. Raises BuildFailed.
+    waiting: compilers of this tool with these flags, under limits of their own. Raises BuildFailed.
     """
     with private_folder() as folder:
         target = folder / "program.so"
         limits = _Limits(folder, seconds, most_bytes)
         its_linker = linker(tool)
-        if waiting:
-            objects = waiting.compile(units)
-        else:
-            files = [folder / f"unit_{index}.c" for index in range(len(units))]
-            for file, unit in zip(files, units):
-                write(file, unit.encode("ascii"))
+        objects = _compiled_by(waiting, units) if waiting else []
+        if not objects:
+            files = _written(folder, units)
             if len(files) == 1 and not its_linker:
-                objects = []
                 limits.run([[*tool.command, *flags, "-fPIC", *tool.link_flags, "-o", str(target), str(files[0])]])
             else:
                 objects = [file.with_suffix(".o") for file in files]
-                limits.run(
-                    [[*tool.command, *flags, "-fPIC", "-c", "-o", str(o), str(c)] for c, o in zip(files, objects)]
-                )
+                compile_c = [*tool.command, *flags, "-fPIC", "-c"]
+                limits.run([[*compile_c, "-o", str(o), str(c)] for c, o in zip(files, objects)])
+                _check_there(tool, objects)
         if objects:
-            _check_there(tool, objects)
             limits.run([[*(its_linker or (*tool.command, *tool.link_flags)), "-o", str(target), *map(str, objects)]])
         _check_there(tool, [target])
         _check_whole(tool, target)
         yield Built(target, target.stat().st_size)
+
+
+def _compiled_by(waiting: Waiting, units: Sequence[str]) -> list[Path]:
+    """The objects of compilers that wait; none if one fails, as a wrapper does that wants a file."""
+    try:
+        objects = waiting.compile(units)
+    except TookTooLong:
+        raise
+    except BuildFailed:
+        return []
+    return objects if all(file.is_file() for file in objects) else []
+
+
+def _written(folder: Path, units: Sequence[str]) -> list[Path]:
+    """Files with these units. Raises BuildFailed."""
+    files = [folder / f"unit_{index}.c" for index in range(len(units))]
+    for file, unit in zip(files, units):
+        write(file, unit.encode("ascii"))
+    return files
 
 
 def _check_there(tool: Toolchain, files: Sequence[Path]) -> None:
@@ -194,7 +209,7 @@ def compile_unit(
 
 
 class Waiting:
-    """Compilers that were started before there was anything to compile. Each reads a unit from its standard input.
+    """Compilers that start before the C exists. Each waits on its standard input for the name of its unit.
 
     Clang takes 30 ms to start, most of it to link LLVM. A compiler that waits has done this on another core, while
     Python traced and lowered the graph.
@@ -208,14 +223,17 @@ class Waiting:
 
     def add(self) -> None:
         """Start another compiler. Raises BuildFailed."""
-        self._objects.append(self._folder / f"unit_{len(self._objects)}.o")
-        self._group.start([*self._command, "-o", str(self._objects[-1])], reads=True)
+        target = self._folder / f"unit_{len(self._objects)}.o"
+        self._group.start([*self._command, "-o", str(target)], reads=True)
+        self._objects.append(target)
 
     def compile(self, units: Sequence[str]) -> list[Path]:
         """Compile the units, once. Returns their objects, which `end` removes. Raises BuildFailed."""
         while len(self._objects) < len(units):
             self.add()
-        self._group.finish([unit.encode("ascii") for unit in units])
+        files = _written(self._folder, units)
+        # Compilers get the text by its name, because writing all of it to a pipe may block.
+        self._group.finish([f'#include "{file.name}"\n'.encode() for file in files])
         return self._objects[: len(units)]
 
     def end(self) -> None:
@@ -224,10 +242,10 @@ class Waiting:
 
 
 @contextlib.contextmanager
-def waiting(tool: Toolchain, flags: Sequence[str], count: int = 1) -> Iterator[Optional[Waiting]]:
-    """Start compilers. They are killed at the block's end, and so are those that were added.
+def waiting(tool: Toolchain, flags: Sequence[str]) -> Iterator[Optional[Waiting]]:
+    """Start a compiler. The block's end kills it and any that was added.
 
-    None if the compiler links too, or does not start.
+    Yields None if the compiler also links, or does not start.
     """
     with contextlib.ExitStack() as stack:
         started = None
@@ -235,8 +253,7 @@ def waiting(tool: Toolchain, flags: Sequence[str], count: int = 1) -> Iterator[O
             with contextlib.suppress(BuildFailed):  # `build` will try again, and say why it fails
                 compilers = Waiting(tool, flags, stack.enter_context(private_folder()))
                 stack.callback(compilers.end)
-                for _ in range(count):
-                    compilers.add()
+                compilers.add()
                 started = compilers
         yield started
 
@@ -264,12 +281,13 @@ class _Group:
     """Commands that run in parallel. If one fails or takes too long, all of them are killed."""
 
     def __init__(self, limits: _Limits) -> None:
+        _GROUPS.add(self)
         self._limits = limits
         self._processes: list[subprocess.Popen[bytes]] = []
         self._logs: list[Path] = []
 
     def start(self, command: Sequence[str], reads: bool = False) -> None:
-        """Start a command. reads: whether `finish` gives it an input. Raises BuildFailed."""
+        """Start a command. reads: whether it reads its standard input, which `finish` writes. Raises BuildFailed."""
         log = self._limits.folder / f"output-{len(self._logs)}.txt"
         try:
             with log.open("wb") as output:
@@ -282,7 +300,7 @@ class _Group:
     def finish(self, inputs: Sequence[bytes] = ()) -> list[str]:
         """Give the first commands their inputs, wait until all have ended, and return their outputs.
 
-        Commands without an input that wait for one are killed. Raises BuildFailed.
+        inputs: short enough for a pipe. Kill the commands that wait for an input but get none. Raises BuildFailed.
         """
         late = threading.Event()
 
@@ -296,8 +314,9 @@ class _Group:
         timer = threading.Timer(seconds, end_late)
         try:
             timer.start()
+            readers = (process for process in self._processes if process.stdin)
             used = [process for process in self._processes if not process.stdin]
-            for process, text in zip((process for process in self._processes if process.stdin), inputs):
+            for text, process in zip(inputs, readers):
                 _give(process, text)
                 used.append(process)
             for process in used:
@@ -321,12 +340,21 @@ class _Group:
 
     def end(self) -> None:
         """Kill the commands that still run."""
-        for process in self._processes:
+        # Each is forgotten: after `wait`, another process may get its number.
+        while self._processes:
+            process = self._processes.pop()
             asking.end_group(process)
             if process.stdin:
                 with contextlib.suppress(OSError):
                     process.stdin.close()
             process.wait()
+
+    def close_inputs(self) -> None:
+        """Close our ends of the pipes, in a forked child: a compiler waits until every copy of its pipe is closed."""
+        for process in self._processes:
+            if process.stdin:
+                with contextlib.suppress(OSError):
+                    os.close(process.stdin.fileno())
 
     def _start(self, command: Sequence[str], output: int, reads: bool) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(  # noqa: S603  (a list of arguments, not run by a shell)
@@ -341,6 +369,18 @@ class _Group:
         )
         asking.lower_limits(process.pid, AS=self._limits.most_bytes, FSIZE=LARGEST_FILE_BYTES)
         return process
+
+
+_GROUPS: weakref.WeakSet[_Group] = weakref.WeakSet()
+
+
+def _close_inputs() -> None:
+    for group in list(_GROUPS):
+        group.close_inputs()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_inputs)
 
 
 def _give(process: subprocess.Popen[bytes], text: bytes) -> None:

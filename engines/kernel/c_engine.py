@@ -8,6 +8,7 @@ import os
 import platform
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from time import perf_counter
 from typing import Any, Callable, NamedTuple, NoReturn, Optional
 
@@ -131,8 +132,8 @@ class CEngine(CompiledEngine):
 
     @contextlib.contextmanager
     def compilers(self, clock: Clock, objects: Optional[Store]) -> Iterator[Optional[building.Waiting]]:
-        # On a single core they would only be in the way. If objects are kept, this one may be among them.
-        if CORES == 1 or (objects and os.path.lexists(objects.folder)):
+        # On a single core, an early compiler would only slow down the lowering.
+        if CORES == 1 or _may_be_kept(objects):
             yield None
             return
         with contextlib.ExitStack() as stack:
@@ -144,23 +145,30 @@ class CEngine(CompiledEngine):
         objects = order.objects
         if not objects or objects.most_bytes is None:
             return super().kernel_of(tape, parameters, clock, order)
+        order = order._replace(name=cache(lambda: self._name_of_graph(tape, parameters, order.batch)))
+        if not _may_be_kept(objects):
+            return super().kernel_of(tape, parameters, clock, order)
         with clock.phase("load"):
-            order = order._replace(name=self._name_of_graph(tape, parameters, order.batch))
             kernel = self._kept_graph(tape, parameters, clock, order)
-        return kernel or super().kernel_of(tape, parameters, clock, order)
+        if kernel:
+            return kernel
+        with self.compilers(clock, None) as compilers:
+            return super().kernel_of(tape, parameters, clock, order._replace(compilers=compilers))
 
     def _kept_graph(self, tape: Tape, parameters: Sequence[float], clock: Clock, order: Order) -> Optional[Kernel]:
         """The kernel that a user's cache keeps for this graph; None if there is none."""
         assert order.objects
-        found = self._kept(order.objects, order.name)
+        assert order.name
+        found = self._kept(order.objects, order.name())
         if found is None:
             return None
         kernel, facts = found
         clock.sizes.update(facts["sizes"])
+        clock.sizes["parallel_compilers"] = min(facts["sizes"]["translation_units"], CORES)
         variants = [Variant(name, from_batch, None) for name, from_batch in facts["variants"]]
         if len(variants) == 1:
             return kernel
-        later = order._replace(compilers=None, name="")
+        later = order._replace(compilers=None, name=None)
 
         def build(variant: Variant) -> Kernel:
             by_name = {its.name: its.code for its in self.variants(self.lower_workload(tape, parameters))}
@@ -174,11 +182,11 @@ class CEngine(CompiledEngine):
         kernel = self._build(first.code, clock, order, [(variant.name, variant.from_batch) for variant in variants])
         if len(variants) == 1:
             return kernel
-        later = order._replace(compilers=None, name="")  # each of them compiles one unit
+        later = order._replace(compilers=None, name=None)  # each of them compiles one unit
         return Variants(variants, first, kernel, lambda variant: self._build(variant.code, Clock(), later))
 
     def _build(self, code: Any, clock: Clock, order: Order, variants: Sequence[tuple[str, int]] = ()) -> Kernel:
-        """Build a kernel, or load a kept object with the same source. variants: what `_kept_graph` must know."""
+        """Build a kernel, or load a kept object with the same source. variants: the name and smallest batch of each."""
         objects = order.objects
         with clock.phase("generate"):
             source = self.generate(code)
@@ -190,12 +198,10 @@ class CEngine(CompiledEngine):
             vector_doubles=self.vector_doubles,
         )
         tool = self.toolchain()
-        # The key asks the compiler for its macros, so skip it for most programs: they compile too fast to be kept.
-        name = order.name
-        if objects and not name and os.path.lexists(objects.folder):
+        name = order.name or cache(lambda: self._name_of_source(tool, source))
+        if objects and not order.name and _may_be_kept(objects):
             with clock.phase("load"):
-                name = self._name_of_source(tool, source)
-                found = self._kept(objects, name)
+                found = self._kept(objects, name())
             if found:
                 kernel, facts = found
                 clock.sizes["object_bytes"] = facts["sizes"]["object_bytes"]
@@ -211,7 +217,7 @@ class CEngine(CompiledEngine):
                 kernel = self.load(built, source.workspace)
             if objects and seconds > objects.from_seconds:
                 facts = {"workspace": source.workspace, "sizes": clock.sizes, "variants": variants}
-                object_cache.keep(built, objects, name or self._name_of_source(tool, source), facts)
+                object_cache.keep(built, objects, name(), facts)
             return kernel
 
     def _kept(self, objects: Store, name: str) -> Optional[tuple[Kernel, Mapping[str, Any]]]:
@@ -235,24 +241,36 @@ class CEngine(CompiledEngine):
         return ""
 
     def _name_of_graph(self, tape: Tape, parameters: Sequence[float], batch: int) -> str:
-        """The name of the object of a graph: a hash of everything that its source depends on, our own code included."""
-        facts = (tape.constants, tape.loss, tape.outputs, tape.inputs, tape.parameters, batch, self.name)
+        """The name of the object of a graph: a hash of everything that its source depends on, our own code included.
+
+        Empty if our code has changed since it was imported.
+        """
+        ours = object_cache.code_signature()
+        facts = (tape.constants, tape.loss, tape.outputs, tape.inputs, tape.parameters, batch, self.name, self.form)
         numbers = array("d", parameters if self.bakes_parameters else ())
-        parts = [*self._target(self.toolchain()), object_cache.code_signature(), repr(facts)]
-        digest = hashlib.sha256("\0".join(parts).encode())
+        digest = _digest([*self._target(self.toolchain()), ours, repr(facts)])
         for column in (tape.ops, tape.left, tape.right, tape.index, numbers):
             digest.update(column)
-        return digest.hexdigest()[:32]
+        return digest.hexdigest()[:32] if ours else ""
 
     def _name_of_source(self, tool: toolchains.Toolchain, source: Source) -> str:
         """The name of the object of this source: a hash of everything that goes into it."""
-        parts = [*self._target(tool), *source.units]
-        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+        name: str = _digest([*self._target(tool), *source.units]).hexdigest()[:32]
+        return name
 
     def _target(self, tool: toolchains.Toolchain) -> list[str]:
         """What an object depends on besides its source: the compiler, its flags, and the target machine."""
         target = sorted(toolchains.macros(tool, self.flags))  # -march=native depends on the processor
         return [*tool.command, tool.version, platform.machine(), *self.flags, *target, self.abi]
+
+
+def _digest(parts: Sequence[str]) -> Any:
+    return hashlib.sha256("\0".join(parts).encode(errors="surrogateescape"))  # a path may be undecodable
+
+
+def _may_be_kept(objects: Optional[Store]) -> bool:
+    """Whether anything is kept there. Looking for a certain object needs the compiler's macros, which may take long."""
+    return objects is not None and os.path.lexists(objects.folder)
 
 
 def _build_seconds(clock: Clock, objects: Store) -> float:

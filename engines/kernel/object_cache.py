@@ -19,9 +19,8 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
-from time import time
+from time import time, time_ns
 from types import MappingProxyType
 from typing import Any, Optional
 
@@ -55,29 +54,46 @@ def of_user(name: str = "objects", from_seconds: Optional[float] = None) -> Opti
     return Store(folder, seconds, USERS_MOST_BYTES) if folder else None
 
 
-@cache
-def code_signature() -> str:
-    """What changes when this package's code does, which turns a graph into C: the facts of its files and the Python.
+_SINCE_NS = time_ns() - 2_000_000_000
+"""Two seconds before this module was imported, as the clocks of file systems are coarse."""
 
-    Reading the files would take longer than most graphs. Their times of change can't be set, unlike those of content.
+
+def code_signature() -> str:
+    """A hash that changes with this package's code and with Python: name, size, times and inode of each source file.
+
+    Empty if a file has changed since this process imported it, so that nobody knows which code the process runs, or if
+    one can't be read. Hashing the contents would take longer than compiling most graphs. A program can set a file's
+    time of modification, but not that of its last change.
     """
-    found, folders = [], [str(Path(__file__).parent.parent)]
-    while folders:
-        with os.scandir(folders.pop()) as entries:
-            for entry in entries:
-                if entry.name.endswith((".py", ".c", ".h")):
-                    facts = entry.stat()
-                    found.append(f"{entry.path} {facts.st_size} {facts.st_mtime_ns} {facts.st_ctime_ns} {facts.st_ino}")
-                elif entry.name != "__pycache__" and entry.is_dir():
-                    folders.append(entry.path)
-    return hashlib.sha256("\0".join([sys.version, *sorted(found)]).encode()).hexdigest()
+    found, folders, root = [], [""], Path(__file__).parent.parent
+    try:
+        while folders:
+            folder = folders.pop()
+            with os.scandir(root / folder) as entries:
+                for entry in entries:
+                    name = folder + entry.name
+                    if entry.name.startswith((".", "__pycache__")):
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(f"{name}/")
+                    elif name.endswith((".py", ".c", ".h")):
+                        facts = entry.stat(follow_symlinks=False)
+                        if max(facts.st_ctime_ns, facts.st_mtime_ns) >= _SINCE_NS:
+                            return ""
+                        found.append(f"{name} {facts.st_size} {facts.st_mtime_ns} {facts.st_ctime_ns} {facts.st_ino}")
+    except OSError:
+        return ""
+    parts = "\0".join([sys.version, str(root), *sorted(found)])
+    return hashlib.sha256(parts.encode(errors="surrogateescape")).hexdigest()
 
 
 def keep(built: Built, store: Store, name: str, facts: Mapping[str, Any] = MappingProxyType({})) -> None:
-    """Store a copy of an object, atomically. If the disk refuses it, warns about a race's.
+    """Store a copy of an object, atomically, unless its name is empty. If the disk refuses it, warns about a race's.
 
     facts: names and values that JSON can hold. Raises Unavailable if others may write to a race's folder.
     """
+    if not name:
+        return
     try:
         content = built.path.read_bytes()
         if store.most_bytes is not None and len(content) > store.most_bytes:
@@ -129,7 +145,7 @@ def kept(store: Store, name: str) -> Iterator[Optional[Built]]:
 
     Raises Unavailable if others may write to a race's folder.
     """
-    content = _verified(store, f"{name}{SUFFIX}")
+    content = _verified(store, f"{name}{SUFFIX}") if name else None
     if content is None:
         yield None
         return
@@ -181,9 +197,8 @@ def _checked(store: Store, directory: int, name: str) -> Optional[bytes]:
         start = _HASH_CHARACTERS + 1
         if content[:start] != f"{hashlib.sha256(content[start:]).hexdigest()}\n".encode():
             raise own_files.Unsound("its bytes do not match its hash")
-        if content[start : start + 1] != b"{":
-            raise own_files.Unsound("it has no facts, so another version of zoomgrad wrote it")
-        return content[start:]
+        # An earlier version of zoomgrad kept no facts.
+        return content[start:] if content[start : start + 1] == b"{" else None
     except FileNotFoundError:
         return None
     except (OSError, own_files.Unsound) as error:

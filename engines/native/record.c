@@ -95,7 +95,7 @@ PyDoc_STRVAR(
     "_record(inputs, parameters, outputs)\n--\n\n"
     "The rows below this loss, then below the outputs, in canonical order. The arguments are tuples.\n\n"
     "Returns (ops, left, right, index, constants, row of the loss, rows of the outputs), or None for a graph that\n"
-    "can't be recorded. The first four are bytearrays: ops have one byte a row, the others a 32-bit int.");
+    "can't be recorded. The first four are bytearrays: `ops` has one byte per row, the others one 32-bit int per row.");
 
 static PyObject *value_record(Value *loss, PyObject *arguments) {
     PyObject *inputs, *parameters, *outputs, *found = NULL;

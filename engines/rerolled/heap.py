@@ -1,16 +1,17 @@
 """Keep freed memory while a graph is lowered, so that the next array reuses it.
 
 A stage of `recover` makes a hundred arrays as long as the tape, and frees most of them soon. glibc takes each large one
-from the kernel and gives it back when it is freed, so every array pays again for page faults and for pages of zeros. In
-the block of `kept`, glibc gives nothing back; at its end, everything at once.
+from the kernel and gives it back when it is freed, so every array pays again for page faults and for pages of zeros.
+Within `kept`, glibc keeps all freed memory. At the end it returns what it can.
 
-glibc cannot tell its old thresholds. So afterwards it has the largest ones to which it adjusts itself when arrays of
-that size are freed. Other C libraries, and other systems, are left alone.
+glibc can't report its thresholds, so they can't be restored. Afterwards we set the largest values that glibc would
+choose by itself. A process whose environment sets thresholds is left alone, and so is any other C library.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Iterator
 from functools import cache
@@ -59,7 +60,9 @@ def _set(libc: Any, options: dict[int, int]) -> None:
 
 @cache
 def _glibc() -> Any:
-    """glibc, or None if this process has another C library."""
+    """glibc, or None if this process has another C library, or thresholds of its own."""
+    if any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):
+        return None
     try:
         import ctypes  # NumPy has imported it already
 

@@ -139,7 +139,7 @@ def count_of(columns: Iterable[Ints], size: int) -> Ints:
 def seen_again(columns: Iterable[Ints], size: int) -> tuple[Any, Any]:
     """Number -> whether the columns have it, and whether they have it more than once. NONE counts as the last number.
 
-    Each place of a number but the last one shows that the number comes again.
+    If a number's place is not its last place, the number occurs again.
     """
     import numpy as np
 
@@ -153,7 +153,10 @@ def seen_again(columns: Iterable[Ints], size: int) -> tuple[Any, Any]:
 
 
 def _chunks(columns: Iterable[Ints]) -> Iterator[tuple[Ints, Ints]]:
-    """The columns in chunks, and the place of each number, because large temporary arrays take longer than the work."""
+    """The columns in chunks, and the place of each number.
+
+    Chunks, because allocating large temporary arrays takes longer than counting.
+    """
     import numpy as np
 
     first = 0

@@ -16,8 +16,8 @@ from engines.kernel.toolchains import Toolchain
 from harness import workloads
 from tests.engines.compiled.compiling import usable
 
-OBJECT = 'while [ "$1" != -o ]; do shift; done; cat > "$2"'
-"""Script of a compiler whose object is its input."""
+OBJECT = 'while [ "$1" != -o ]; do shift; done; read include name; eval cat $name > "$2"'
+"""Script of a compiler whose object is the file that its input includes."""
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_units_are_compiled_by_the_compilers_that_wait_and_by_more_if_there_are_
     assert not any(map(alive, compiler.processes()))
 
 
-def test_units_that_a_pipe_does_not_hold(compiler, linker):
+def test_large_units(compiler, linker):
     units = ["a" * 1_000_000, "b" * 1_000_000]
     tool = compiler(OBJECT)
     with waiting(tool, ()) as compilers, build(tool, units, (), waiting=compilers) as built:
@@ -80,20 +80,71 @@ def test_compilers_that_are_not_needed_are_killed(compiler, linker):
 
 def test_a_compiler_that_ends_before_it_has_read_its_unit(compiler, linker):
     tool = compiler("echo out of order; exit 3")
-    with (
-        pytest.raises(BuildFailed, match="fakecc ended with exit code 3: out of order"),
-        waiting(tool, ()) as compilers,
-    ):
+    with waiting(tool, ()) as compilers:
         time.sleep(0.2)
-        with build(tool, ["x" * 1_000_000], (), waiting=compilers):
-            pass
+        with pytest.raises(BuildFailed, match="fakecc ended with exit code 3: out of order"):
+            compilers.compile(["x"])
+    assert len(compiler.processes()) == 1
+
+
+def test_a_wrapper_that_wants_a_file_gets_one(compiler, linker):
+    tool = compiler(
+        'case "$*" in *" - "*) echo no input file; exit 1;; esac; for last; do :; done; '
+        'while [ "$1" != -o ]; do shift; done; cat "$last" > "$2"'
+    )
+    with waiting(tool, ()) as compilers, build(tool, ["one ", "two"], (), waiting=compilers) as built:
+        assert built.path.read_text() == "one two"
+
+
+def test_a_second_compiler_that_does_not_start_is_not_needed(compiler, linker, monkeypatch):
+    tool, start, starts = compiler(OBJECT), building._Group._start, []
+
+    def fail_once(*arguments):
+        starts.append(arguments)
+        if len(starts) == 2:
+            raise BlockingIOError("no more processes")
+        return start(*arguments)
+
+    monkeypatch.setattr(building._Group, "_start", fail_once)
+    with waiting(tool, ()) as compilers:
+        with pytest.raises(BuildFailed, match="did not start"):
+            compilers.add()
+        with build(tool, ["one ", "two"], (), waiting=compilers) as built:
+            assert built.path.read_text() == "one two"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_does_not_hold_a_compiler_up(compiler, linker):
+    # A compiler reads to the end of its input, so until nobody could write more.
+    tool = compiler('read include name; cat > /dev/null; while [ "$1" != -o ]; do shift; done; eval cat $name > "$2"')
+    with waiting(tool, ()) as compilers:
+        child = os.fork()
+        if not child:
+            time.sleep(60)
+            os._exit(0)
+        try:
+            with build(tool, ["one"], (), waiting=compilers) as built:
+                assert built.path.read_text() == "one"
+            assert os.waitpid(child, os.WNOHANG) == (0, 0), "the child ended first"
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+
+def test_a_process_is_ended_once(compiler, linker, monkeypatch):
+    """After `wait`, its number may belong to another process."""
+    tool, ended, end = compiler(OBJECT), [], building.asking.end_group
+    monkeypatch.setattr(building.asking, "end_group", lambda process: ended.append(process.pid) or end(process))
+    with waiting(tool, ()) as compilers, build(tool, ["one"], (), waiting=compilers):
+        pass
+    assert len(ended) == len(set(ended)) == 2
 
 
 def test_the_time_limit_includes_the_time_in_which_a_compiler_does_not_read(compiler, linker, monkeypatch):
     monkeypatch.setattr(building, "SECONDS", 0.5)
     tool = compiler("sleep 1000")
     with waiting(tool, ()) as compilers, pytest.raises(TookTooLong, match=r"fakecc took longer than 0\.5 s"):
-        compilers.compile(["x" * 1_000_000])
+        compilers.compile(["x"])
     assert not any(map(alive, compiler.processes()))
 
 
