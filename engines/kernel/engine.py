@@ -17,6 +17,7 @@ from engines.graph.passes import optimize
 from engines.graph.tape import Tape
 from engines.kernel import object_cache
 from engines.kernel.program import Kernel, Program
+from engines.kernel.saved import Recipe
 from engines.kernel.trainer import CompiledTrainer
 from engines.native.recorder import recorder
 from engines.value_engine import ValueEngine
@@ -138,9 +139,16 @@ class CompiledEngine(ValueEngine):
             with clock.phase("lower"):
                 tape = self.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
             numbers = [v.data for v in inputs], [v.data for v in parameters]
-            program = self._compile(clock, tape, *numbers, object_cache.of_user())
-            del tape
+            program = self.compile_tape(tape, *numbers, clock)
         clock.stop()
+        return program
+
+    def compile_tape(
+        self, tape: Tape, inputs: list[float], parameters: list[float], clock: Optional[Clock] = None
+    ) -> Program:
+        """Compile a tape that `tape` returned, here or before it was pickled."""
+        program = self._compile(clock or Clock(), tape, inputs, parameters, object_cache.of_user())
+        program.recipe = Recipe(self.name, tape)
         return program
 
     def tape(self, loss: Any, *, inputs: Sequence[Any], parameters: Sequence[Any], outputs: Sequence[Any] = ()) -> Tape:
