@@ -14,7 +14,6 @@ takes the memory that its size suggests.
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import math
 import os
@@ -22,6 +21,7 @@ import stat
 import sys
 from array import array
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, Optional, Union
 
 MARK, VERSION = "zoomgrad", "parameters, version 1"
@@ -30,14 +30,14 @@ MOST_BYTES = 1 << 30
 """Largest file: 134 million doubles. Without a limit, a sparse file could claim more than the memory holds."""
 MOST_DIMENSIONS = 16
 
-FilePath = Union[str, "os.PathLike[str]"]
+FilePath = Union[str, Path]
 
 
 class BadFile(ValueError):
     """A file does not hold what it should, or must not be replaced. The text names the file, the reason, the remedy."""
 
     def __init__(self, path: FilePath, reason: str, remedy: str) -> None:
-        super().__init__(f"{os.fspath(path)}: {reason}\n  {remedy}")
+        super().__init__(f"{path}: {reason}\n  {remedy}")
         self.reason = reason
 
 
@@ -102,16 +102,14 @@ _REMEDY = "Name a file that zoomgrad saved, or a safetensors file of doubles (F6
 
 
 def check_destination(path: FilePath, *, overwrite: bool = False) -> None:
-    """Raise BadFile if `save_parameters` would not replace what is there, and OSError if its folder is missing."""
-    folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120  (a Path would drop the trailing slash)
-    if not os.path.isdir(folder):  # noqa: PTH112
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
+    """Raise BadFile if the folder is missing, or if `save_parameters` would not replace what is there."""
+    file = Path(path)
+    if not file.parent.is_dir():
+        raise BadFile(path, "its folder does not exist", "Make the folder, or name another file.")
     try:
-        facts = os.lstat(path)
+        facts = file.lstat()
     except FileNotFoundError:
-        if os.path.basename(os.fspath(path)):  # noqa: PTH119
-            return
-        raise BadFile(path, "the name of a folder", "Name a file in it.") from None  # a/b/
+        return
     if not stat.S_ISREG(facts.st_mode):
         raise BadFile(path, "not a regular file, so it is not replaced", "Name another file.")
     if not overwrite and not _is_ours(path):
@@ -146,7 +144,7 @@ def _opened(path: FilePath) -> Any:
 def _header(count: int, shapes: Mapping[str, Sequence[int]], settings: Mapping[str, str]) -> bytes:
     tensors: dict[str, Any] = {"__metadata__": {MARK: VERSION}}
     for name, text in settings.items():
-        if not isinstance(name, str) or not isinstance(text, str):
+        if not all(isinstance(part, str) for part in (name, text)):
             raise TypeError(f"a setting must be a text, not {name!r}: {text!r}\n  Write `str(…)` or `json.dumps(…)`.")
         if name == MARK:
             raise ValueError(f"{MARK!r} is the file's own mark, so it can't be a setting\n  Choose another name.")
@@ -154,7 +152,7 @@ def _header(count: int, shapes: Mapping[str, Sequence[int]], settings: Mapping[s
     end = 0
     for name, given in shapes.items():
         shape = [int(size) for size in given]
-        if not isinstance(name, str) or not name or name == "__metadata__" or min(shape, default=0) < 0:
+        if name in ("", "__metadata__") or min(shape, default=0) < 0:
             raise ValueError(f"{name!r} with the shape {shape} can't be a tensor\n  Name it, with sizes of 0 or more.")
         start, end = end, end + 8 * math.prod(shape)
         tensors[name] = {"dtype": "F64", "shape": shape, "data_offsets": [start, end]}
@@ -163,14 +161,14 @@ def _header(count: int, shapes: Mapping[str, Sequence[int]], settings: Mapping[s
             f"the shapes hold {end // 8:,} numbers, and there are {count:,} parameters\n"
             "  Give the shapes of all parameters, in their order."
         )
-    text = json.dumps(tensors, ensure_ascii=True, separators=(",", ":")).encode("ascii")
-    text += b" " * (-len(text) % 8)  # so that a reader can map the numbers
-    if len(text) > MOST_HEADER_BYTES or 8 + len(text) + end > MOST_BYTES:
+    header = json.dumps(tensors, separators=(",", ":")).encode("ascii")
+    header += b" " * (-len(header) % 8)  # so that a reader can map the numbers
+    if len(header) > MOST_HEADER_BYTES or 8 + len(header) + end > MOST_BYTES:
         raise ValueError(
-            f"names and settings take {len(text):,} bytes, and numbers {end:,}; the limits are {MOST_HEADER_BYTES:,} "
+            f"names and settings take {len(header):,} bytes, and numbers {end:,}; the limits are {MOST_HEADER_BYTES:,} "
             f"and {MOST_BYTES:,} in all\n  Save parts of the model in files of their own."
         )
-    return text
+    return header
 
 
 def _read_header(file: Any, size: int) -> tuple[dict[str, tuple[int, ...]], dict[str, str], int]:
@@ -228,19 +226,18 @@ def _short_int(text: str) -> int:
 def _write(path: FilePath, parts: Sequence[bytes], overwrite: bool) -> None:
     """Create the file, or replace it if that is allowed, atomically. It is on the disk when this returns."""
     check_destination(path, overwrite=overwrite)
-    name = os.fspath(path)
-    draft = f"{name}.{os.urandom(8).hex()}.draft"
+    file = Path(path)
+    draft = file.with_name(f"{file.name[:200]}.{os.urandom(8).hex()}.draft")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    with os.fdopen(os.open(draft, flags, 0o666), "wb") as file:
-        try:
+    try:
+        with os.fdopen(os.open(draft, flags, 0o666), "wb") as stream:
             for part in parts:
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-            file.close()
-            check_destination(path, overwrite=overwrite)  # somebody may have made it since
-            os.replace(draft, name)  # noqa: PTH105
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(draft)  # noqa: PTH108
-            raise
+                stream.write(part)
+            stream.flush()
+            os.fsync(stream.fileno())
+        check_destination(path, overwrite=overwrite)  # somebody may have made a file since
+        draft.replace(file)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise
