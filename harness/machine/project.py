@@ -1,0 +1,27 @@
+"""The folder that makes our packages importable in any interpreter, and nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from pathlib import Path
+
+from results.places import IS_CHECKOUT, ROOT, STATE
+
+PACKAGES = ("datasets", "engines", "harness", "reports", "results", "zoomgrad")
+
+
+def importable() -> Path:
+    """Return a folder for a worker's PYTHONPATH. An installed copy gets a folder of links to our packages.
+
+    Its own folder, `site-packages`, has packages of one interpreter, which would hide those of the worker's.
+    """
+    if IS_CHECKOUT:
+        return ROOT
+    folder = STATE / "packages" / hashlib.sha256(os.fsencode(ROOT)).hexdigest()[:12]
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name in PACKAGES:
+        with contextlib.suppress(FileExistsError):
+            (folder / name).symlink_to(ROOT / name)
+    return folder
