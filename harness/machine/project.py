@@ -25,3 +25,16 @@ def importable() -> Path:
         with contextlib.suppress(FileExistsError):
             (folder / name).symlink_to(ROOT / name)
     return folder
+
+
+_START = """import sys
+sys.path[0] = sys.path[1]
+import runpy
+runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
+"""
+"""`python -m`, without the current folder on the path: there, the user may have a module with the name of ours."""
+
+
+def worker_command(python: Path, module: str, *arguments: str) -> list[str]:
+    """Return the command that runs one of our modules in the user's folder, with `importable()` as PYTHONPATH."""
+    return [str(python), "-c", _START, module, *arguments]

@@ -19,6 +19,7 @@ from harness.cli.preparing import fetch_data, python_of, with_project
 from harness.containment import descendants
 from harness.containment.running import end
 from harness.interrupts import uninterrupted
+from harness.machine.project import worker_command
 from harness.worker.train import Event, Settings, task
 from harness.workloads.changes import LOSSES
 from results import units
@@ -144,7 +145,7 @@ def train(
 
 def _work(settings: Settings, python: Path, progress: display.TrainingProgress) -> int | None:
     """Train in a worker and show its events. Returns its exit code. Raises KeyboardInterrupt; the worker has ended."""
-    command = [str(python), "-m", "harness.worker.train", json.dumps(settings)]
+    command = worker_command(python, "harness.worker.train", json.dumps(settings))
     descendants.adopt_orphans()
     known = descendants.children()
     with subprocess.Popen(  # noqa: S603  (a list of arguments)
