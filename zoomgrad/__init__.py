@@ -23,7 +23,7 @@ if not hasattr(engines, "load"):
 
 from engines import ChangedArithmetic, Column, NonFiniteLoss, Unavailable, UnknownName, WrongSuffix, api, names
 from engines.api import CyclicGraph
-from engines.saved import BadFile, Saved, load_parameters, save_parameters
+from engines.saving.parameters import BadFile, Saved, load_parameters, save_parameters
 
 if TYPE_CHECKING:
     from engines.graph.check import BrokenTape

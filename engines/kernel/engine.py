@@ -17,9 +17,9 @@ from engines.graph.passes import optimize
 from engines.graph.tape import Tape
 from engines.kernel import object_cache
 from engines.kernel.program import Kernel, Program
-from engines.kernel.saved import Recipe
 from engines.kernel.trainer import CompiledTrainer
 from engines.native.recorder import recorder
+from engines.saving.recipe import Recipe
 from engines.value_engine import ValueEngine
 
 PHASES = ("trace", "lower", "generate", "compile", "load")

@@ -12,9 +12,9 @@ from engines.api import NonFiniteLoss
 from engines.arguments import finite, finite_rate, whole
 from engines.arithmetic import check_arithmetic
 from engines.columns import Column, Rows, check_labels, columns
-from engines.kernel import saved
 from engines.kernel.buffers import Buffer
-from engines.saved import FilePath, Saved, load_parameters, save_parameters
+from engines.saving import recipe
+from engines.saving.parameters import FilePath, Saved, load_parameters, save_parameters
 
 Doubles = MutableSequence[float]
 Rate = Union[float, Callable[[int], float]]
@@ -101,11 +101,11 @@ class Program:
         self._alone = _Alone()
         self._ran_forward = False
         self._taken = 0
-        self.recipe: Optional[saved.Recipe] = None
+        self.recipe: Optional[recipe.Recipe] = None
         """What pickle stores; None unless `compile` made the program."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return saved.reduced(self)
+        return recipe.reduced(self)
 
     def state(self) -> tuple[Any, ...]:
         """Copies of the inputs, parameters and gradients, and the steps since the last update."""
@@ -223,7 +223,7 @@ class Program:
         settings: Optional[Mapping[str, str]] = None,
         overwrite: bool = False,
     ) -> None:
-        """Write the parameters to a file, as `engines.saved.save_parameters` does."""
+        """Write the parameters to a file, as `engines.saving.parameters.save_parameters` does."""
         save_parameters(path, self.state()[1], shapes=shapes, settings=settings, overwrite=overwrite)
 
     def load(self, path: FilePath) -> Saved:

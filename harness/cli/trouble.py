@@ -11,7 +11,7 @@ from pydantic import ValidationError
 import datasets
 from datasets.idx import CorruptData
 from engines.api import Unavailable, UnknownName
-from engines.saved import BadFile
+from engines.saving.parameters import BadFile
 from harness.cli.app import FAILED, WRONG_USE, complain
 from harness.machine.environments import NoEnvironment
 from harness.workloads.changes import InvalidChange

@@ -23,7 +23,7 @@ from engines import NonFiniteLoss, Unavailable, UnknownName
 from engines.api import Trainer
 from engines.domain import DOMAIN_ERRORS, tell_domain_error
 from engines.kernel import object_cache
-from engines.saved import BadFile, check_destination
+from engines.saving.parameters import BadFile, check_destination
 from harness import workloads
 from harness.worker.figures import refusal
 from harness.worker.lifeline import end_with_the_harness

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Optional
 
 from engines import nn
-from engines.saved import BadFile, FilePath, load_parameters, save_parameters
+from engines.saving.parameters import BadFile, FilePath, load_parameters, save_parameters
 from harness.workloads.losses import NAMES
 from harness.workloads.models import Mlp
 from harness.workloads.workload import Workload

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engines import saved
-from engines.saved import BadFile, load_parameters, save_parameters
+from engines.saving import parameters as saved
+from engines.saving.parameters import BadFile, load_parameters, save_parameters
 
 
 @pytest.fixture

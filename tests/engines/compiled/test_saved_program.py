@@ -9,8 +9,8 @@ import pytest
 import engines
 from engines.api import Unavailable, UnknownName
 from engines.graph.check import BrokenTape
-from engines.kernel import saved
-from engines.saved import BadFile
+from engines.saving import recipe
+from engines.saving.parameters import BadFile
 from tests.engines.compiled.compiling import COMPILED
 
 CHEAP = ("bytecode", "python-source", "tcc", "tcc-extension", "rerolled-numpy", "rerolled-tcc")
@@ -71,7 +71,7 @@ def test_where_the_engine_cannot_run_the_pickle_says_so(monkeypatch):
 
 def test_a_changed_recipe_corrupts_nothing():
     rebuild, (engine, ops, columns, rest, state) = program_of("bytecode").__reduce__()
-    assert rebuild is saved.rebuild
+    assert rebuild is recipe.rebuild
     short = (array("d"), *state[1:])
     for changed in (
         (engine, ops, columns, rest, short),

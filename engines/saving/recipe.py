@@ -1,7 +1,7 @@
 """Program -> its recipe, which pickle stores: the engine's name, the tape, the numbers. Loading compiles again.
 
 The bits are the same, because the tape is. Machine code is never in a pickle. Like every pickle, one of a Program can
-run code when it is loaded, so load only pickles that you trust; files of parameters (`engines.saved`) are always safe.
+run code when it is loaded, so load only pickles that you trust; files of parameters are always safe.
 """
 
 from __future__ import annotations
