@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import engines
+import zoomgrad
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -27,11 +28,16 @@ def test_the_example_trains_a_compiled_model(capsys):
         engines.load("tcc").check()
     except engines.Unavailable as missing:
         pytest.skip(missing.reason)
-    (example,) = re.findall(r"(?s)```python\n(.*?)```", (DOCS / "using.md").read_text(encoding="utf-8"))
+    example, *_ = re.findall(r"(?s)```python\n(.*?)```", (DOCS / "using.md").read_text(encoding="utf-8"))
     exec(compile(example, "using.md", "exec"), {"__name__": "__main__"})
     loss, phases = capsys.readouterr().out.split(" ", 1)
     assert float(loss) < 0.01
     assert phases.startswith("{'trace': 0.0, 'lower'")
+
+
+def test_every_public_name_is_in_the_library_s_table():
+    table = (DOCS / "using.md").read_text(encoding="utf-8").partition("## Use it as a library")[2].partition("\n## ")[0]
+    assert [name for name in zoomgrad.__all__ if not re.search(rf"`{name}[`(]", table)] == []
 
 
 def test_every_engine_and_workload_is_in_a_table():
