@@ -102,10 +102,12 @@ _REMEDY = "Name a file that zoomgrad saved, or a safetensors file of doubles (F6
 
 
 def check_destination(path: FilePath, *, overwrite: bool = False) -> None:
-    """Raise BadFile if the folder is missing, or if `save_parameters` would not replace what is there."""
+    """Raise BadFile if the folder takes no file, or if `save_parameters` would not replace what is there."""
     file = Path(path)
     if not file.parent.is_dir():
         raise BadFile(path, "its folder does not exist", "Make the folder, or name another file.")
+    if not os.access(file.parent, os.W_OK):
+        raise BadFile(path, "its folder can't be written to", "Name a file in another folder.")
     try:
         facts = file.lstat()
     except FileNotFoundError:
@@ -124,7 +126,7 @@ def _is_ours(path: FilePath) -> bool:
     try:
         with _opened(path) as file:
             return MARK in _read_header(file, os.fstat(file.fileno()).st_size)[1]
-    except (BadFile, _Wrong):
+    except (BadFile, _Wrong, OSError):
         return False
 
 

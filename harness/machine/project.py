@@ -28,13 +28,14 @@ def importable() -> Path:
 
 
 _START = """import sys
-sys.path[0] = sys.path[1]
+sys.path[: not sys.path[0]] = [sys.argv.pop(1)]
 import runpy
 runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
 """
-"""`python -m`, without the current folder on the path: there, the user may have a module with the name of ours."""
+"""`python -m`, with our folder first on the path in place of the current one, where the user may have a module with the
+name of ours. If PYTHONSAFEPATH is set, the current one is not on the path."""
 
 
 def worker_command(python: Path, module: str, *arguments: str) -> list[str]:
-    """Return the command that runs one of our modules in the user's folder, with `importable()` as PYTHONPATH."""
-    return [str(python), "-c", _START, module, *arguments]
+    """Return the command that runs one of our modules in the user's folder."""
+    return [str(python), "-c", _START, str(importable()), module, *arguments]
