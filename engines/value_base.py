@@ -11,9 +11,12 @@ import math
 import operator
 import sys
 from numbers import Integral, Real
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from engines.api import CyclicGraph, Number
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 def _libm_power(base: Any, exponent: Any) -> Any:
@@ -70,6 +73,12 @@ class Derived:
     data: Any
     grad: Any
 
+    if TYPE_CHECKING:  # each class has its own
+
+        def __add__(self, other: Any) -> Self: ...
+        def __mul__(self, other: Any) -> Self: ...
+        def __pow__(self, other: Any) -> Self: ...
+
     def topo(self) -> list[Any]:
         """This Value and all Values below it, operands first: depth-first post-order, left before right.
 
@@ -95,26 +104,26 @@ class Derived:
                     stack.append(child)
         return order
 
-    def __neg__(self) -> Any:
-        return self * -1  # type: ignore[operator]
+    def __neg__(self) -> Self:
+        return self * -1
 
-    def __radd__(self, other: Number) -> Any:
-        return self + other  # type: ignore[operator]
+    def __radd__(self, other: Number) -> Self:
+        return self + other
 
-    def __sub__(self, other: Any) -> Any:
-        return self + (-other)
+    def __sub__(self, other: Any) -> Self:
+        return self + (-other)  # type: ignore[no-any-return]
 
-    def __rsub__(self, other: Number) -> Any:
+    def __rsub__(self, other: Number) -> Self:
         return other + (-self)
 
-    def __rmul__(self, other: Number) -> Any:
-        return self * other  # type: ignore[operator]
+    def __rmul__(self, other: Number) -> Self:
+        return self * other
 
-    def __truediv__(self, other: Any) -> Any:
-        return self * (power(other, -1) if isinstance(other, (int, float)) else other**-1)
+    def __truediv__(self, other: Any) -> Self:
+        return self * (power(other, -1) if isinstance(other, (int, float)) else other**-1)  # type: ignore[no-any-return]
 
-    def __rtruediv__(self, other: Number) -> Any:
-        return other * self**-1  # type: ignore[operator]
+    def __rtruediv__(self, other: Number) -> Self:
+        return other * self**-1
 
     def __repr__(self) -> str:
         return f"Value(data={self.data}, grad={self.grad})"

@@ -11,7 +11,7 @@ from faults import campaign, kinds
 from faults.campaign import Done
 from faults.tally import COUNTS, total
 from harness.machine import facts
-from harness.machine.interpreters import ROOT
+from results.places import ROOT
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

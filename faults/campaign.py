@@ -25,7 +25,7 @@ from pathlib import Path
 from faults import kinds
 from faults.tally import Tally
 from harness.machine import facts
-from harness.machine.interpreters import ROOT
+from results.places import ROOT
 
 KEPT = ROOT / ".zoomgrad" / "faults"
 

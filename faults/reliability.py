@@ -12,7 +12,7 @@ from faults import kinds
 from faults.campaign import KEPT, Done, Kept
 from faults.tally import COUNTS, total
 from harness.machine import facts
-from harness.machine.interpreters import ROOT
+from results.places import ROOT
 
 PAGE = ROOT / "docs" / "reliability.md"
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 
 from harness.machine import environments, interpreters
-from harness.machine.interpreters import ROOT
+from results.places import ROOT
 from results.store import Store
 
 PATH = "/usr/local/bin:/usr/bin:/bin"

@@ -31,11 +31,12 @@ RARE = re.compile(
     r"|ios_|android_|emscripten|pyodide|wasm32|-cp3[5-8]-|-pp3[78]"
 )
 HERE = Path(__file__).parent
+WORKERS = HERE.parent / "harness" / "machine" / "requirements"
 
 
 def path(lock):
-    """Where the lock is."""
-    return HERE / f"{lock}.lock"
+    """Where the lock is. Those of workers belong to the harness, which makes environments from them."""
+    return (WORKERS if lock.endswith("worker") else HERE) / f"{lock}.lock"
 
 
 def resolve(oldest, extra, output, *options):

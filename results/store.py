@@ -30,17 +30,20 @@ from pathlib import Path
 
 from results import owned
 from results.files import Unreadable, files_inside, folder_inside, inside, read, write_atomically
+from results.places import IS_CHECKOUT, STATE
 from results.profile import PROFILE, AnyProfile
 from results.record import Cell, Record, Run, Vouching
 from results.run_file import SUFFIX, Snapshot, pack, unpack
 
-RUNS = Path(os.environ.get("ZOOMGRAD_RUNS") or Path(__file__).parent / "runs")
+_HERE = Path(__file__).parent if IS_CHECKOUT else STATE
+
+RUNS = Path(os.environ.get("ZOOMGRAD_RUNS") or _HERE / "runs")
 """Default folder of runs."""
 
-OBJECTS = Path(__file__).parent.parent / ".zoomgrad" / "objects"
-"""Compiled code that later blocks load again: one folder per run, always in this checkout."""
+OBJECTS = STATE / "objects"
+"""Compiled code that later blocks load again: one folder per run, always with this copy of zoomgrad."""
 
-BASELINE_RUNS = Path(os.environ.get("ZOOMGRAD_BASELINE_RUNS") or Path(__file__).parent / "baseline_runs")
+BASELINE_RUNS = Path(os.environ.get("ZOOMGRAD_BASELINE_RUNS") or _HERE / "baseline_runs")
 """Committed runs, one file per preset. The gate compares new runs with them, and the README shows their figures."""
 
 LOOKER = "run.json"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import engines
+import zoomgrad
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -27,7 +28,7 @@ def test_the_example_trains_a_compiled_model(capsys):
         engines.load("tcc").check()
     except engines.Unavailable as missing:
         pytest.skip(missing.reason)
-    example, adam = re.findall(r"(?s)```python\n(.*?)```", (DOCS / "using.md").read_text(encoding="utf-8"))
+    example, adam, *_ = re.findall(r"(?s)```python\n(.*?)```", (DOCS / "using.md").read_text(encoding="utf-8"))
     names = {"__name__": "__main__"}
     exec(compile(example, "using.md", "exec"), names)
     loss, phases = capsys.readouterr().out.split(" ", 1)
@@ -42,6 +43,11 @@ def test_the_example_trains_a_compiled_model(capsys):
     data = names["data"]
     outputs = np.asarray(program.predict(data[:, :1].copy()))
     assert ((outputs - data[:, 1:]) ** 2).mean() < 0.05
+
+
+def test_every_public_name_is_in_the_library_s_table():
+    table = (DOCS / "using.md").read_text(encoding="utf-8").partition("## Use it as a library")[2].partition("\n## ")[0]
+    assert [name for name in zoomgrad.__all__ if not re.search(rf"`{name}[`(]", table)] == []
 
 
 def test_every_engine_and_workload_is_in_a_table():

@@ -20,7 +20,7 @@ class Value(Derived):
     __slots__ = ("_constant", "_name", "_prev", "_row", "data", "grad", "label")
 
     def __init__(self, data: Number, _children: tuple[Value, ...] = (), _op: str = "", label: str = "") -> None:
-        self.data = data if data.__class__ is float else float(data)
+        self.data: float = data if data.__class__ is float else float(data)
         self.grad: float = 0  # an int until backward reaches it, so that it prints as in micrograd
         self.label = label
         self._prev = _children

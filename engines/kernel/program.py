@@ -15,6 +15,8 @@ from engines.columns import WITHOUT_INPUTS, Column, Rows, check_labels, columns,
 from engines.graph.tape import Tape
 from engines.kernel.buffers import Buffer
 from engines.kernel.table import Table
+from engines.saving import recipe
+from engines.saving.parameters import FilePath, Saved, load_parameters, save_parameters
 
 Doubles = MutableSequence[float]
 Rate = Union[float, Callable[[int], float]]
@@ -109,6 +111,23 @@ class Program:
         self._alone = _Alone()
         self._ran_forward = False
         self._taken = 0
+        self.recipe: Optional[recipe.Recipe] = None
+        """What pickle stores; None unless `compile` made the program."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return recipe.reduced(self)
+
+    def state(self) -> tuple[Any, ...]:
+        """Copies of the inputs, parameters and gradients, and the steps since the last update."""
+        with self._alone:
+            return (*(array("d", buffer.ready()) for buffer in (self._x, self._p, self._q)), self._taken)
+
+    def set_state(self, state: tuple[Any, ...]) -> None:
+        """Return to what `state` returned."""
+        with self._alone:
+            for buffer, numbers in zip((self._x, self._p, self._q), state):
+                memoryview(buffer.ready())[:] = numbers
+            self._ran_forward, self._taken = False, whole(state[3], "steps", 0)
 
     @property
     def late_variant(self) -> str:
@@ -205,6 +224,26 @@ class Program:
             self._kernel.zero_grad(self._q.ready())
             self._ran_forward = False
             self._taken = 0
+
+    def save(
+        self,
+        path: FilePath,
+        *,
+        shapes: Optional[Mapping[str, Sequence[int]]] = None,
+        settings: Optional[Mapping[str, str]] = None,
+        overwrite: bool = False,
+    ) -> None:
+        """Write the parameters to a file, as `engines.saving.parameters.save_parameters` does."""
+        save_parameters(path, self.state()[1], shapes=shapes, settings=settings, overwrite=overwrite)
+
+    def load(self, path: FilePath) -> Saved:
+        """Set the parameters to those in the file, and discard gradients and any partial batch.
+
+        Raises BadFile, also for another number of parameters, and OSError; nothing is changed then.
+        """
+        found = load_parameters(path, count=self._p.length)
+        self.set_state((self.state()[0], found.parameters, array("d", bytes(8 * self._q.length)), 0))
+        return found
 
     def train(
         self,

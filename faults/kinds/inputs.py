@@ -27,10 +27,10 @@ from faults.kinds import Batch
 from faults.mutate import damage_bytes, damage_json
 from faults.runs import as_files
 from faults.tally import Tally
-from harness.machine.interpreters import ROOT
 from reports import build
 from reports.gate.noise_floor import Noise
 from results.files import Unreadable, read
+from results.places import ROOT
 from results.profile import PROFILE
 from results.record import Record, Run, Vouching
 from results.run_file import SUFFIX, Snapshot, pack, unpack

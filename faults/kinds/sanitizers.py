@@ -31,7 +31,7 @@ from engines.straight.extension import ExtensionEngine
 from faults.kinds import Batch
 from faults.tally import Tally
 from harness import workloads
-from harness.machine.interpreters import ROOT
+from results.places import ROOT
 from tests.engines.graphs import NAMED, bits, classifier, side_by_side
 
 NAME = "sanitizers"

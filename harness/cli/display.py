@@ -164,6 +164,8 @@ class TrainingProgress:
         self.ends: list[dict[str, Any]] = []
         self.curves: list[Curves] = []
         self.failures: list[str] = []
+        self.saved = ""
+        """The file that the parameters are in."""
         self._printed_at = time.monotonic()
         if self._status:
             self._status.start()
@@ -174,6 +176,8 @@ class TrainingProgress:
             self._start = event
         elif kind == "failed":
             self.failures.append(event["reason"])
+        elif kind == "saved":
+            self.saved = str(event["path"])
         elif kind == "end":
             line, curves = end_line(event), curves_of(event)
             self.ends.append(event)

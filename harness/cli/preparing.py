@@ -15,6 +15,7 @@ from datasets.idx import CorruptData
 from harness import workloads
 from harness.cli.app import out
 from harness.machine import environments, interpreters
+from harness.machine.project import importable
 from harness.worker.lifeline import HARNESS, identity
 
 
@@ -34,5 +35,5 @@ def python_of(name: Optional[str]) -> Path:
 
 def with_project() -> dict[str, str]:
     """The caller's environment variables, with this project on the path of any interpreter."""
-    paths = [str(interpreters.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(importable()), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), HARNESS: identity()}

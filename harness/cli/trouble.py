@@ -11,12 +11,13 @@ from pydantic import ValidationError
 import datasets
 from datasets.idx import CorruptData
 from engines.api import Unavailable, UnknownName
+from engines.saving.parameters import BadFile
 from harness.cli.app import FAILED, WRONG_USE, complain
 from harness.machine.environments import NoEnvironment
 from harness.workloads.changes import InvalidChange
 from results.files import Unreadable, first_of
 
-TOLD = (UnknownName, Unreadable, Unavailable, datasets.Unavailable, CorruptData, NoEnvironment, InvalidChange)
+TOLD = (UnknownName, Unreadable, Unavailable, datasets.Unavailable, CorruptData, NoEnvironment, InvalidChange, BadFile)
 """Exceptions whose texts are written for users."""
 
 SPACE = "All records so far are kept. Free some space, then measure the rest with `zoomgrad run --resume RUN`."

@@ -11,10 +11,12 @@ from pathlib import Path
 from filelock import FileLock
 from uv import find_uv_bin
 
-from harness.machine.interpreters import PYPY, ROOT, Interpreter
+from harness.machine.interpreters import PYPY, Interpreter
+from results.places import STATE
 
-ENVIRONMENTS = ROOT / ".zoomgrad" / "environments"
-REQUIREMENTS = ROOT / "requirements"
+ENVIRONMENTS = STATE / "environments"
+REQUIREMENTS = Path(__file__).parent / "requirements"
+"""Lock files, which an installed copy has too."""
 
 INSTALL_SECONDS = 600
 

@@ -23,8 +23,6 @@ from engines.asking import NoAnswer, Skipped, on_path
 from harness.machine.probe import Facts
 from harness.machine.remembered import Answer, Answers
 
-ROOT = Path(__file__).parents[2]
-
 CPYTHONS = tuple(range(9, 15))
 """Minor versions of CPython 3 that the project supports."""
 PYPY = "pypy-3.11"

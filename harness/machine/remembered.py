@@ -18,8 +18,9 @@ from pydantic import TypeAdapter
 from engines.asking import NoAnswer, side_by_side
 from harness.machine.probe import Facts, probe
 from results.files import Unreadable, read, write_atomically
+from results.places import STATE
 
-KEPT = Path(__file__).parents[2] / ".zoomgrad" / "interpreters.json"
+KEPT = STATE / "interpreters.json"
 
 Answer = Facts | NoAnswer
 

@@ -21,6 +21,7 @@ from harness.plan.budget import fit
 from harness.plan.cells import cells_of
 from results import comparability
 from results.files import Unreadable
+from results.places import IS_CHECKOUT, ROOT
 from results.record import Cell, EngineFacts, InterpreterFacts, Run, Settings, WorkloadFacts
 
 
@@ -118,7 +119,7 @@ def plan(
         workloads={name: _workload_facts(name) for name in dict.fromkeys(cell.workload for cell in kept)},
         interpreters=_interpreter_facts(found, missing, kept),
         machine=facts.gather(),
-        commit=facts.commit(interpreters.ROOT),
+        commit=_commit(),
     )
     return _with_interpreters(run, found, missing)
 
@@ -147,7 +148,7 @@ def resume(run: Run) -> Plan:
     mixed, or if the reference interpreter is gone.
     """
     found = interpreters.discover()
-    if run.commit != facts.commit(interpreters.ROOT):
+    if run.commit != _commit():
         raise Unreadable(
             f"{run.id}: was measured at commit {run.commit or 'unknown'}, and the code has changed since\n"
             "  Check out that commit again, or start a new run."
@@ -182,6 +183,11 @@ def in_order(names: Sequence[str]) -> list[str]:
         return implementation, [int(part) for part in version.rstrip("t").split(".") if part.isdigit()]
 
     return sorted(dict.fromkeys(names), key=key)
+
+
+def _commit() -> str:
+    """The checkout's commit; empty for an installed copy, which may lie in a repository of somebody else."""
+    return facts.commit(ROOT) if IS_CHECKOUT else ""
 
 
 def _with_interpreters(run: Run, found: Sequence[Interpreter], missing: Sequence[Missing]) -> Plan:

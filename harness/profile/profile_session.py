@@ -13,7 +13,8 @@ from typing import Any, Protocol
 from engines.api import Engine
 from harness import containment
 from harness.containment import Finished, Limits
-from harness.machine.interpreters import ROOT, Interpreter
+from harness.machine.interpreters import Interpreter
+from harness.machine.project import importable
 from harness.run import isolate
 from harness.worker.job import CountJob, ProfileJob
 from results.record import Cell
@@ -24,8 +25,9 @@ ENDING_SECONDS = 60.0
 """Extra time of a worker beyond the profiled time: start, preparation, and the profiler's own processing."""
 
 
-GENERATED = ROOT / ".zoomgrad" / "generated"
-"""Folder for generated Python. Scalene shows only lines of files below the project."""
+def generated() -> Path:
+    """Folder for generated Python. Scalene shows only lines of files below the project."""
+    return importable() / ".zoomgrad" / "generated"
 
 
 class NoProfile(Exception):
@@ -86,7 +88,7 @@ class Session:
                 "folder": str(self.folder),
             },
             command,
-            environment={"ZOOMGRAD_GENERATED": str(GENERATED), **(environment or {})},
+            environment={"ZOOMGRAD_GENERATED": str(generated()), **(environment or {})},
         )
 
     def answer(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.containment import Limits
-from harness.machine.interpreters import ROOT
+from harness.machine.project import importable
 from harness.profile.profile_session import DRAW, WORKER, NoProfile, Session, common
 from harness.run import isolate
 from results.profile import Line
@@ -38,7 +38,7 @@ def profile(session: Session) -> dict[str, Any]:
         file = Path(folder) / "scalene.json"
         reply = session.work(
             lambda job: [
-                *(str(python), "-m", "scalene", "run", "--off", "-o", str(file), "--program-path", str(ROOT)),
+                *(str(python), "-m", "scalene", "run", "--off", "-o", str(file), "--program-path", str(importable())),
                 *(*WORKER, "---", str(job)),
             ]
         )
@@ -68,9 +68,10 @@ def profile(session: Session) -> dict[str, Any]:
 
 def _lines(found: dict[str, Any]) -> Iterator[Line]:
     """Lines of the project's files that have a sample."""
+    root = importable()
     for name, file in sorted(found["files"].items()):
         path = Path(name)
-        if not path.is_relative_to(ROOT):
+        if not path.is_relative_to(root):
             continue
         texts = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
         for line in file["lines"]:
@@ -79,7 +80,7 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
             if not any(cpu) and not line["n_malloc_mb"]:
                 continue
             yield Line(
-                file=path.relative_to(ROOT).as_posix(),
+                file=path.relative_to(root).as_posix(),
                 line=number,
                 source=texts[number - 1].strip() if number <= len(texts) else line["line"].strip(),
                 python=cpu[0],

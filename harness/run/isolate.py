@@ -21,7 +21,7 @@ import psutil
 
 from engines.asking import INHERITED
 from harness.containment import Finished, Limits, run
-from harness.machine.interpreters import ROOT
+from harness.machine.project import importable
 from harness.run.replies import REMEDY, WrongReply, check_times, read_bounded, read_reply
 from harness.worker.job import Job, ReadyJob, VouchJob
 from harness.worker.lifeline import HARNESS, identity
@@ -158,7 +158,7 @@ def _others_cpu_seconds() -> float:
 def worker_environment(draw: Draw) -> dict[str, str]:
     """Return all environment variables of a worker."""
     environment = {name: os.environ[name] for name in KEPT if name in os.environ}
-    environment.update(PYTHONPATH=str(ROOT), PYTHONHASHSEED=str(draw.hash_seed), PYTHONNOUSERSITE="1")
+    environment.update(PYTHONPATH=str(importable()), PYTHONHASHSEED=str(draw.hash_seed), PYTHONNOUSERSITE="1")
     # NumPy's threads spin for a while after import, and would disturb the timing on another core.
     environment.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
     environment[PADDING] = "." * draw.padding

@@ -16,6 +16,7 @@ from engines.graph.tape import CONSTANT, INPUT, LEAVES, NONE, PARAMETER, Tape, f
 from engines.kernel.c_engine import CEngine
 from engines.standalone.graph import Graph, Unfit, module_name
 from harness import stages
+from harness.machine.project import worker_command
 from harness.workloads import Workload
 from results.files import NotAsWritten, first_of, read_bytes
 from results.printable import on_one_line
@@ -61,7 +62,9 @@ def of_script(engine: CEngine, script: Path, environment: Mapping[str, str]) -> 
     origin = f"script {shown}"
     with tempfile.TemporaryDirectory(prefix="zoomgrad-script-") as folder:
         reply = Path(folder) / "graph.json"
-        command = [sys.executable, "-m", "harness.worker.programs.record", engine.name, str(script), str(reply)]
+        command = worker_command(
+            Path(sys.executable), "harness.worker.programs.record", engine.name, str(script), str(reply)
+        )
         code = subprocess.run(command, env=environment, check=False).returncode  # noqa: S603  (a list)
         try:
             content = read_bytes(reply, MOST_REPLY_BYTES, follow_links=False)

@@ -1,7 +1,8 @@
 """Interactive training for `zoomgrad train`: epochs with loss and accuracy, until a tolerance is reached.
 
 `python -m harness.worker.train SETTINGS` prints events as they happen, one JSON dictionary per line: `start`,
-`progress`, `epoch` and `end`, or `failed`. The harness displays them; any other program that reads lines can too.
+`progress`, `epoch` and `end`, or `failed`; and `saved` if the parameters were written to a file. The harness displays
+them; any other program that reads lines can too.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from engines import NonFiniteLoss, Unavailable, UnknownName
 from engines.api import Trainer
 from engines.domain import DOMAIN_ERRORS, tell_domain_error
 from engines.kernel import object_cache
+from engines.saving.parameters import BadFile, check_destination
 from harness import workloads
 from harness.worker.figures import refusal
 from harness.worker.lifeline import end_with_the_harness
-from harness.workloads import Workload
+from harness.workloads import Workload, parameters
 from harness.workloads.changes import InvalidChange, changed, fresh
 from harness.workloads.workload import forget_data
 
@@ -67,13 +69,27 @@ class Settings(TypedDict, total=False):
     """Number of trainings from different starting parameters: seeds count up from the workload's. One if absent."""
     fresh_data: bool
     """Whether each training draws its data from its seed."""
+    load: Optional[str]
+    """File of the parameters to start from."""
+    save: Optional[str]
+    """File for the parameters at the end."""
+    force: bool
+    """Whether to replace a file there that zoomgrad did not save."""
 
 
 Event = dict[str, Any]
 
 
 def task(settings: Settings, repeat: int = 0) -> Workload:
-    """The workload of that repeat. Raises UnknownName and InvalidChange."""
+    """The workload of that repeat. Raises UnknownName, InvalidChange and BadFile."""
+    for name in ("save", "load"):
+        if settings.get(name) and settings.get("repeats", 1) > 1:
+            raise InvalidChange(
+                f"--{name} needs one training, and --repeats asks for {settings['repeats']:,}",
+                f"Leave out --repeats or --{name}.",
+            )
+    if settings.get("save"):
+        check_destination(str(settings["save"]), overwrite=settings.get("force", False))
     workload = changed(workloads.load(settings["workload"]), settings)
     if not workload.learns:
         raise InvalidChange(
@@ -87,13 +103,13 @@ def task(settings: Settings, repeat: int = 0) -> Workload:
 def train(settings: Settings) -> Iterator[Event]:
     """Yield the events of all repeats.
 
-    Raises UnknownName, InvalidChange, Unavailable and datasets.Unavailable before the first.
+    Raises UnknownName, InvalidChange, BadFile, Unavailable and datasets.Unavailable before the first.
     """
     first = task(settings)
     engine = runnable(settings["engine"], first)
     first.evaluation_rows()  # raise for missing data now, not after an epoch
     for repeat in range(settings.get("repeats", 1)):
-        yield from _train_once(engine, task(settings, repeat))
+        yield from _train_once(engine, task(settings, repeat), settings.get("save"), settings.get("force", False))
         if settings.get("fresh_data"):
             forget_data()
 
@@ -108,7 +124,7 @@ def runnable(name: str, workload: Workload) -> engines.Engine:
     return engine
 
 
-def _train_once(engine: engines.Engine, workload: Workload) -> Iterator[Event]:
+def _train_once(engine: engines.Engine, workload: Workload, path: Optional[str], force: bool) -> Iterator[Event]:
     tolerance, epochs, steps_per_epoch = workload.tolerance, workload.epochs, workload.steps_per_epoch
     stopping = workload.stopping
     yield {"event": "start", "seed": workload.seed, "epochs": epochs, "steps_per_epoch": steps_per_epoch}
@@ -174,6 +190,14 @@ def _train_once(engine: engines.Engine, workload: Workload) -> Iterator[Event]:
         "train_seconds": live.train_seconds,
         "steps": len(losses),
     }
+    if path:
+        try:
+            parameters.save(workload, trainer.parameters(), path, overwrite=force)
+        except OSError as error:
+            reason = f"{path} can't be written: {error.strerror or error}\n  Name another file with --save."
+            yield {"event": "failed", "reason": reason}
+        else:
+            yield {"event": "saved", "path": path}
 
 
 def _undo_update(trainer: Trainer, workload: Workload, steps: int) -> None:
@@ -296,7 +320,7 @@ def main() -> None:
     try:
         for event in train(json.loads(sys.argv[1])):
             print(json.dumps(event), flush=True)
-    except (Unavailable, UnknownName, InvalidChange, datasets.Unavailable, CorruptData) as missing:
+    except (Unavailable, UnknownName, InvalidChange, BadFile, datasets.Unavailable, CorruptData) as missing:
         print(json.dumps({"event": "failed", "reason": str(missing)}), flush=True)
         sys.exit(1)
 

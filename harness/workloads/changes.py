@@ -18,6 +18,7 @@ from engines.nn import ACTIVATIONS
 from harness.workloads import losses
 from harness.workloads.catalogue import WORKLOADS, constant
 from harness.workloads.models import Mlp
+from harness.workloads.parameters import started
 from harness.workloads.workload import Workload
 
 LOSSES = {name: loss for loss, name in losses.NAMES.items()}
@@ -39,7 +40,8 @@ class InvalidChange(ValueError):
 def changed(workload: Workload, changes: Mapping[str, Any]) -> Workload:
     """Return the workload with every change that `CHANGES` knows and that is not None.
 
-    Raises InvalidChange, and UnknownName for a loss or an activation that does not exist.
+    Raises InvalidChange, UnknownName for a loss or an activation that does not exist, and BadFile for a file of
+    parameters that does not fit.
     """
     asked = {name: changes[name] for name in CHANGES if changes.get(name) is not None}
     for name, value in asked.items():
@@ -144,6 +146,11 @@ def _mlp(workload: Workload, what: str) -> Mlp:
     return workload.build
 
 
+def _load(workload: Workload, path: str) -> Workload:
+    # The path is not part of the description, which pictures show.
+    return replace(started(workload, path), description=f"{workload.description}; from saved parameters")
+
+
 CHANGES: Mapping[str, Callable[[Workload, Any], Workload]] = {
     "epochs": _epochs,
     "tolerance": _tolerance,
@@ -152,8 +159,9 @@ CHANGES: Mapping[str, Callable[[Workload, Any], Workload]] = {
     "loss": _loss,
     "activation": _activation,
     "shape": _shape,
+    "load": _load,
 }
-"""Name -> how it changes a workload, in order: a batch is checked against the epochs."""
+"""Name -> how it changes a workload, in order: a batch is checked against the epochs, a file against the model."""
 
-_UNDESCRIBED = ("epochs", "tolerance")
-"""Changes of how long to train, which no workload's description mentions."""
+_UNDESCRIBED = ("epochs", "tolerance", "load")
+"""Changes of how long to train, which no workload's description mentions, and one that describes itself."""

@@ -6,7 +6,7 @@ import itertools
 import random
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Optional
 
@@ -49,6 +49,8 @@ class Workload:
     epochs: int = 1
     """Default number of epochs of `zoomgrad train`."""
     seed: int = SEED
+    start: Optional[array[float]] = field(default=None, compare=False)
+    """Starting parameters; None to draw them from the seed."""
 
     def data(self) -> Dataset:
         """Training data, read once per process. Raises datasets.Unavailable."""
@@ -87,7 +89,10 @@ class Workload:
 
     def model(self, nn: Any) -> Any:
         """A new model with its starting parameters."""
-        return self.build(nn, random.Random(self.seed))
+        model = self.build(nn, random.Random(self.seed))
+        for p, number in zip(model.parameters(), self.start or ()):
+            p.data = number
+        return model
 
     def outputs(self, model: Any, inputs: Sequence[Any]) -> list[Any]:
         """The model's outputs for every sample of the row, concatenated."""

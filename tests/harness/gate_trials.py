@@ -17,11 +17,11 @@ from pathlib import Path
 
 from harness.cli.commands.check import Gate, settle
 from harness.machine import environments, interpreters
-from harness.machine.interpreters import ROOT
 from harness.plan import planning
 from harness.run.isolate import isolate
 from harness.run.schedule import Schedule
 from reports.gate.limits import read_limits
+from results.places import ROOT
 from results.store import Store
 
 SLOWED = {"engine": "tcc", "workload": "xor"}

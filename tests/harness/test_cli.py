@@ -149,6 +149,12 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
             ["train", "xor", "--plot", "absent/plot.png"],
             "can't be written: No such file or directory;",
         ),
+        (["train", "xor", "--save", __file__], "it exists, and zoomgrad did not save it, so it is not replaced\n"),
+        (["train", "xor", "--save", "/dev/null", "--force"], "/dev/null: not a regular file, so it is not replaced\n"),
+        (["train", "xor", "--save", "absent/model"], "its folder does not exist\n  Make the folder"),
+        (["train", "xor", "--save", "model", "--repeats", "2"], "--save needs one training, and --repeats asks for 2"),
+        (["train", "xor", "--load", "absent"], "absent: No such file or directory\n  Name a file"),
+        (["train", "xor", "--load", __file__], "not a file of parameters: it has no header\n  Name a file"),
         (["show", "tuor"], "no workload 'tuor'\n  Did you mean tour"),
         (["show", "xor", "--stage", "tapes"], "tapes"),
         (["show", "xor", "--stage", "tape"], "tuple compiles nothing, so it has no stage tape\n  Use --stage graph"),
@@ -230,7 +236,7 @@ NAMES = [
 NAME = [
     *(("run", "--preset"), ("run", "--resume"), ("check", "--preset"), ("check", "--against"), ("check", "RUN")),
     *(("profile", "--run"), ("report", "--compare"), ("export", "RUN"), ("export", "--output")),
-    ("build", "--into"),
+    *(("build", "--into"), ("train", "--save"), ("train", "--load")),
 ]
 """Options and arguments that take one name. An empty name must not count as no name."""
 KNOWN = [
@@ -427,6 +433,24 @@ def test_a_terminal_shows_the_curves(columns, command):
     assert len(axes) == (2 if columns == 50 else 1)
     assert max(map(len, axes)) <= columns
     assert sum(line.count("loss, median of 2") + line.count("training rows, median of 2") for line in lines) == 2
+
+
+def test_a_training_is_saved_and_continues_on_another_engine(zoomgrad, asked_there, tmp_path):
+    result = zoomgrad("train", "xor", "--engine", "tuple", "--epochs", 30, "--save", "model")
+    assert result.returncode == 0, result.stderr
+    assert "Parameters: model" in result.stdout.splitlines()
+    saved = (tmp_path / "model").read_bytes()
+    result = zoomgrad("train", "xor", "--engine", "bytecode", "--epochs", 1, "--load", "model", "--save", "model")
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "model").read_bytes() != saved
+    result = asked_there("train", "xor", "--shape", "2x5x1", "--load", "model")
+    assert result.returncode == 2, result.stdout
+    assert "model: its shape is '2x4x1', and this training's is '2x5x1'\n  Train with the same" in result.stderr
+    (tmp_path / "model").write_text("a letter")
+    assert asked_there("train", "xor", "--save", "model").returncode == 2
+    assert (tmp_path / "model").read_text() == "a letter"
+    assert zoomgrad("train", "xor", "--epochs", 1, "--save", "model", "--force").returncode == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"model"}
 
 
 def test_a_training_that_diverges_fails_and_names_the_step(zoomgrad):

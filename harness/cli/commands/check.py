@@ -17,7 +17,6 @@ from harness.cli.app import FAILED, app, out, say_next, short
 from harness.cli.measuring import discover, measuring
 from harness.cli.options import Engines, Interpreters, Wait, Workloads, names, share, some_name
 from harness.cli.stores import store_of
-from harness.machine.interpreters import ROOT
 from harness.plan import planning, presets
 from harness.plan.planning import Plan
 from harness.profile import run_profilers
@@ -31,6 +30,7 @@ from reports.gate.verdict_table import HEADINGS, page, verdict_table
 from reports.measured.outcome import MEASURED, outcomes
 from results import units
 from results.files import Unreadable, inside, write_atomically
+from results.places import ROOT
 from results.profile import InstructionsProfile
 from results.run_file import SUFFIX
 from results.store import BASELINE_RUNS, RunFile, Store, stored

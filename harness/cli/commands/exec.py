@@ -11,6 +11,7 @@ import typer
 import engines
 from harness.cli.app import INTERRUPTED, OnInterpreter, app
 from harness.cli.preparing import python_of, with_project
+from harness.machine.project import worker_command
 
 
 @app.command("exec", context_settings={"allow_interspersed_args": False})
@@ -34,8 +35,8 @@ def exec_(
     """Run an unchanged micrograd program on an engine that replaces its `micrograd`."""
     if engine is not None:
         engines.load(engine)
-    command = [str(python_of(interpreter)), "-m", "harness.worker.programs.execute", engine or "", replace]
-    command += [str(script), *(arguments or [])]
+    told = [engine or "", replace, str(script), *(arguments or [])]
+    command = worker_command(python_of(interpreter), "harness.worker.programs.execute", *told)
     try:
         code = subprocess.run(command, env=with_project(), check=False).returncode  # noqa: S603  (a list)
     except KeyboardInterrupt:

@@ -14,10 +14,12 @@ from engines.nn import ACTIVATIONS
 from harness import workloads
 from harness.cli import display, training_plots
 from harness.cli.app import FAILED, INTERRUPTED, Engine, OnInterpreter, app, complain, err, out, say_next, short
+from harness.cli.options import some_name
 from harness.cli.preparing import fetch_data, python_of, with_project
 from harness.containment import descendants
 from harness.containment.running import end
 from harness.interrupts import uninterrupted
+from harness.machine.project import worker_command
 from harness.worker.train import Event, Settings, task
 from harness.workloads.changes import LOSSES
 from results import units
@@ -60,6 +62,21 @@ def train(
             help="Draw loss and accuracy to this .png or .svg. Replaces an earlier plot, and no other file.",
         ),
     ] = None,
+    load: Annotated[
+        Optional[str],
+        typer.Option(
+            callback=some_name, metavar="FILE", help="Start from the parameters that an earlier training saved there."
+        ),
+    ] = None,
+    save: Annotated[
+        Optional[str],
+        typer.Option(
+            callback=some_name,
+            metavar="FILE",
+            help="Save the parameters as safetensors at the end. Replaces an earlier save, and no other file.",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Let --save replace any file.")] = False,
     interpreter: OnInterpreter = None,
 ) -> None:
     """Train interactively with live loss and accuracy, over one seed or several."""
@@ -75,6 +92,9 @@ def train(
         "shape": shape,
         "repeats": repeats,
         "fresh_data": fresh_data,
+        "load": load and str(Path(load).absolute()),
+        "save": save and str(Path(save).absolute()),
+        "force": force,
     }
     engines.load(engine)
     chosen = task(settings)
@@ -115,6 +135,8 @@ def train(
             complain(f"{plot} can't be written: {error.strerror}\n  Name another file with --plot.")
             raise typer.Exit(FAILED) from None
         out.print(f"Plot: {short(plot)}", markup=False, soft_wrap=True)
+    if progress.saved:
+        out.print(f"Parameters: {printable(short(Path(progress.saved)))}", markup=False, soft_wrap=True)
     if progress.failures or code:
         raise typer.Exit(FAILED)
     it = "it" if chosen.description == workloads.load(workload).description else "the unchanged workload"
@@ -123,7 +145,7 @@ def train(
 
 def _work(settings: Settings, python: Path, progress: display.TrainingProgress) -> int | None:
     """Train in a worker and show its events. Returns its exit code. Raises KeyboardInterrupt; the worker has ended."""
-    command = [str(python), "-m", "harness.worker.train", json.dumps(settings)]
+    command = worker_command(python, "harness.worker.train", json.dumps(settings))
     descendants.adopt_orphans()
     known = descendants.children()
     with subprocess.Popen(  # noqa: S603  (a list of arguments)

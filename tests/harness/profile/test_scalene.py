@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from harness.containment import Finished
-from harness.machine.interpreters import ROOT
 from harness.profile import scalene
 from harness.profile.profile_session import NoProfile
+from results.places import ROOT
 from results.profile import LineProfile
 
 WORK = f"{ROOT}/harness/worker/profile.py exercise:86;"

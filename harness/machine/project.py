@@ -1,0 +1,41 @@
+"""The folder that makes our packages importable in any interpreter, and nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from pathlib import Path
+
+from results.places import IS_CHECKOUT, ROOT, STATE
+
+PACKAGES = ("datasets", "engines", "harness", "reports", "results", "zoomgrad")
+
+
+def importable() -> Path:
+    """Return a folder for a worker's PYTHONPATH. An installed copy gets a folder of links to our packages.
+
+    Its own folder, `site-packages`, has packages of one interpreter, which would hide those of the worker's.
+    """
+    if IS_CHECKOUT:
+        return ROOT
+    folder = STATE / "packages" / hashlib.sha256(os.fsencode(ROOT)).hexdigest()[:12]
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name in PACKAGES:
+        with contextlib.suppress(FileExistsError):
+            (folder / name).symlink_to(ROOT / name)
+    return folder
+
+
+_START = """import sys
+sys.path[: not sys.path[0]] = [sys.argv.pop(1)]
+import runpy
+runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
+"""
+"""`python -m`, with our folder first on the path in place of the current one, where the user may have a module with the
+name of ours. If PYTHONSAFEPATH is set, the current one is not on the path."""
+
+
+def worker_command(python: Path, module: str, *arguments: str) -> list[str]:
+    """Return the command that runs one of our modules in the user's folder."""
+    return [str(python), "-c", _START, str(importable()), module, *arguments]

@@ -1,0 +1,77 @@
+"""Workload <-> a file of its parameters: how the numbers are named and shaped, and which settings must match.
+
+Only settings that define the model and its loss must match. A rate or a batch may differ from training to training.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import replace
+from typing import Optional
+
+from engines import nn
+from engines.saving.parameters import BadFile, FilePath, load_parameters, save_parameters
+from harness.workloads.losses import NAMES
+from harness.workloads.models import Mlp
+from harness.workloads.workload import Workload
+
+MOST_SHOWN = 60
+"""Characters of a setting that an error quotes."""
+
+
+def settings_of(workload: Workload) -> dict[str, str]:
+    """The settings that a file must share with a workload that starts from it."""
+    found = {"workload": workload.name, "loss": NAMES.get(workload.loss_of, "")}
+    if isinstance(workload.build, Mlp):
+        found["shape"] = "x".join(map(str, workload.build.shape))
+        found["activation"] = workload.build.activation
+    return found
+
+
+def shapes_of(workload: Workload) -> Optional[dict[str, tuple[int, ...]]]:
+    """Names and shapes of an MLP's parameters: `layers.N` has a row for each neuron, its weights before its bias.
+
+    None for another model, whose parameters are in one tensor.
+    """
+    if not isinstance(workload.build, Mlp):
+        return None
+    sizes = workload.build.shape
+    return {f"layers.{layer}": (nout, nin + 1) for layer, (nin, nout) in enumerate(zip(sizes, sizes[1:]))}
+
+
+def save(workload: Workload, parameters: array[float], path: FilePath, *, overwrite: bool = False) -> None:
+    """Write the parameters of a trained model. Raises BadFile for a file of somebody else, and OSError."""
+    shapes, settings = shapes_of(workload), settings_of(workload)
+    save_parameters(path, parameters, shapes=shapes, settings=settings, overwrite=overwrite)
+
+
+def started(workload: Workload, path: FilePath) -> Workload:
+    """Return the workload with the file's parameters as its start. Raises BadFile unless the settings match."""
+    try:
+        saved = load_parameters(path)
+    except OSError as error:
+        raise BadFile(path, error.strerror or str(error), "Name a file that `zoomgrad train --save` wrote.") from None
+    if "workload" not in saved.settings:
+        raise BadFile(path, "it does not name its workload", "Name a file that `zoomgrad train --save` wrote.")
+    for name, wanted in settings_of(workload).items():
+        found = saved.settings.get(name, "")
+        if found != wanted:
+            shown = repr(found if len(found) <= MOST_SHOWN else f"{found[:MOST_SHOWN]}…")
+            raise BadFile(
+                path,
+                f"its {name} is {shown}, and this training's is {wanted!r}",
+                f"Train with the same {name}, or name another file.",
+            )
+    wanted_count = len(workload.model(nn.bind(_Leaf)).parameters())
+    if len(saved.parameters) != wanted_count:
+        raise BadFile(
+            path, f"it holds {len(saved.parameters):,} parameters, not {wanted_count:,}", "Name another file."
+        )
+    return replace(workload, start=saved.parameters)
+
+
+class _Leaf:
+    """A minimal Value, to count a model's parameters."""
+
+    def __init__(self, data: float) -> None:
+        self.data = data

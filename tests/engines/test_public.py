@@ -1,0 +1,47 @@
+"""`import zoomgrad`: the names that it promises, and how little it imports."""
+
+import subprocess
+import sys
+
+import pytest
+
+import engines
+import zoomgrad
+from engines.api import Unavailable
+
+HEAVY = ("numpy", "pandas", "cffi", "pyperf", "engines.kernel.program", "harness", "datasets", "results")
+
+
+def test_every_name_is_there():
+    for name in zoomgrad.__all__:
+        assert getattr(zoomgrad, name) is not None
+        assert name in dir(zoomgrad)
+    with pytest.raises(AttributeError, match="no attribute 'Valeu'"):
+        _ = zoomgrad.Valeu
+
+
+def test_the_names_are_those_that_engines_raise_and_return():
+    assert zoomgrad.names() == engines.names()
+    assert zoomgrad.load("tuple") is engines.load("tuple")
+    assert zoomgrad.Unavailable is Unavailable
+    with pytest.raises(zoomgrad.UnknownName):
+        zoomgrad.load("tupel")
+
+
+def test_values_of_the_module_compile_on_any_engine():
+    x, w = zoomgrad.Value(2.0), zoomgrad.Value(3.0)
+    program = zoomgrad.load("bytecode").compile(x * w, inputs=[x], parameters=[w])
+    assert isinstance(program, zoomgrad.Program)
+    assert program.forward() == 6.0
+
+
+def test_the_import_is_light():
+    code = f"import sys, zoomgrad; print(*[name for name in {HEAVY!r} if name in sys.modules])"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).split() == []
+
+
+def test_a_module_of_the_user_that_hides_ours_is_named(tmp_path):
+    (tmp_path / "engines.py").write_text("")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import zoomgrad"
+    result = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+    assert f"{tmp_path / 'engines.py'} comes before it on the path\n  Rename" in result.stderr

@@ -1,0 +1,195 @@
+"""Files of parameters: what is written is read back; whatever else a file holds is one clear error."""
+
+import json
+import math
+import os
+import stat
+from array import array
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engines.saving import parameters as saved
+from engines.saving.parameters import BadFile, load_parameters, save_parameters
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "model.safetensors"
+
+
+def raw(header, numbers=b""):
+    header = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return len(header).to_bytes(8, "little") + header + numbers
+
+
+def tensor(shape, begin, end, dtype="F64"):
+    return {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+
+
+def test_what_is_saved_is_loaded(file):
+    numbers = [0.1, -0.0, math.inf, 5e-324, 1.0, 2.0, 3.0]
+    save_parameters(file, numbers, shapes={"w": (2, 3), "b": ()}, settings={"note": "é\n"})
+    found = load_parameters(file)
+    assert found.parameters.tobytes() == array("d", numbers).tobytes()
+    assert found.shapes == {"w": (2, 3), "b": ()}
+    assert found.settings == {"note": "é\n"}
+
+
+def test_without_shapes_there_is_one_tensor(file):
+    save_parameters(file, [1.0, 2.0])
+    assert load_parameters(file) == (array("d", [1.0, 2.0]), {"parameters": (2,)}, {})
+
+
+def test_a_file_of_another_program_is_read_in_the_order_of_its_numbers(file):
+    """Writers may sort names otherwise, and metadata are optional."""
+    file.write_bytes(raw({"b": tensor([1], 8, 16), "a": tensor([], 0, 8)}, array("d", [1.0, 2.0]).tobytes()))
+    assert load_parameters(file) == (array("d", [1.0, 2.0]), {"a": (), "b": (1,)}, {})
+
+
+def test_the_golden_bytes(file):
+    save_parameters(file, [1.0])
+    header = (
+        b'{"__metadata__":{"zoomgrad":"parameters, version 1"},'
+        b'"parameters":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}}'
+    )
+    header += b" " * (-len(header) % 8)
+    assert file.read_bytes() == raw(header, bytes.fromhex("000000000000f03f"))
+
+
+BAD = {
+    "empty": b"",
+    "short": b"abc",
+    "no header": bytes(8),
+    "a header beyond the end": (1 << 40).to_bytes(8, "little") + b"{}",
+    "a negative length": b"\xff" * 8 + b"{}",
+    "a pickle": b"\x80\x04\x95" + bytes(40),
+    "a zip": b"PK\x03\x04" + bytes(60),
+    "not JSON": raw(b"{]"),
+    "not UTF-8": raw(b'{"\xff": 1}'),
+    "not a table": raw([]),
+    "deep": raw(b"[" * 100_000),
+    "a long number": raw(b'{"a": {"dtype": "F64", "shape": [' + b"9" * 5000 + b'], "data_offsets": [0, 8]}}', bytes(8)),
+    "a name twice": raw(b'{"__metadata__": {}, "__metadata__": {}}'),
+    "float32": raw({"a": tensor([2], 0, 8, "F32")}, bytes(8)),
+    "a negative size": raw({"a": tensor([-1, -1], 0, 8)}, bytes(8)),
+    "a float as size": raw({"a": tensor([1.0], 0, 8)}, bytes(8)),
+    "true as size": raw({"a": tensor([True], 0, 8)}, bytes(8)),
+    "text as shape": raw({"a": tensor("1", 0, 8)}, bytes(8)),
+    "no shape": raw({"a": {"dtype": "F64", "data_offsets": [0, 8]}}, bytes(8)),
+    "many dimensions": raw({"a": tensor([1] * 17, 0, 8)}, bytes(8)),
+    "a shape that lies": raw({"a": tensor([1 << 18, 1 << 18], 0, 8)}, bytes(8)),
+    "a gap": raw({"a": tensor([1], 0, 8), "b": tensor([1], 16, 24)}, bytes(24)),
+    "overlapping": raw({"a": tensor([1], 0, 8), "b": tensor([1], 0, 8)}, bytes(8)),
+    "cut": raw({"a": tensor([2], 0, 16)}, bytes(15)),
+    "bytes at the end": raw({"a": tensor([1], 0, 8)}, bytes(9)),
+    "metadata of another kind": raw({"__metadata__": {"a": 1}}),
+    "metadata that are no table": raw({"__metadata__": "a"}),
+    "a later version": raw({"__metadata__": {"zoomgrad": "parameters, version 9"}}),
+}
+
+
+@pytest.mark.parametrize("content", BAD.values(), ids=BAD)
+def test_anything_else_is_one_clear_error_and_is_not_replaced(content, file):
+    file.write_bytes(content)
+    with pytest.raises(BadFile, match=r"model\.safetensors: not a file of parameters: .*\n  Name a file") as caught:
+        load_parameters(file)
+    assert str(caught.value).count("\n") == 1
+    with pytest.raises(BadFile, match="zoomgrad did not save it"):
+        save_parameters(file, [1.0])
+    assert file.read_bytes() == content
+
+
+@given(st.binary(max_size=80), st.integers(0, 200), st.integers(0, 200))
+def test_a_damaged_file_loads_or_is_refused(tmp_path_factory, patch, start, stop):
+    folder = tmp_path_factory.getbasetemp() / "damaged"
+    folder.mkdir(exist_ok=True)
+    file = folder / "model"
+    save_parameters(file, [1.0, 2.0, 3.0], shapes={"a": (1, 2), "b": (1,)}, overwrite=True)
+    content = file.read_bytes()
+    file.write_bytes(content[:start] + patch + content[max(start, stop) :])
+    try:
+        found = load_parameters(file)
+    except BadFile:
+        return
+    assert sum(map(math.prod, found.shapes.values())) == len(found.parameters)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the system has no sparse files or FIFOs")
+def test_a_huge_sparse_file_is_refused_unread(file):
+    header = json.dumps({"a": tensor([1 << 37], 0, 1 << 40)}).encode()
+    with file.open("wb") as stream:
+        stream.write(raw(header))
+        stream.truncate(8 + len(header) + (1 << 40))
+    with pytest.raises(BadFile, match="the limit is"):
+        load_parameters(file)
+    with pytest.raises(BadFile, match="it holds"):
+        saved.save_parameters(file.with_name("other"), [1.0])
+        load_parameters(file.with_name("other"), count=2)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the system has no sparse files or FIFOs")
+def test_what_is_not_a_file_is_neither_read_nor_replaced(tmp_path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    for path in (fifo, tmp_path, "/dev/null"):
+        with pytest.raises((BadFile, IsADirectoryError)):
+            load_parameters(path)
+        with pytest.raises(BadFile, match="not a regular file, so it is not replaced"):
+            save_parameters(path, [1.0], overwrite=True)
+    assert stat.S_ISFIFO(fifo.stat().st_mode)
+
+
+def test_a_link_is_not_followed(tmp_path, file):
+    save_parameters(file, [1.0])
+    link = tmp_path / "link"
+    link.symlink_to(file)
+    with pytest.raises(BadFile, match="not a regular file"):
+        save_parameters(link, [2.0], overwrite=True)
+    assert load_parameters(link).parameters[0] == 1.0
+
+
+def test_our_own_file_is_replaced_and_any_other_on_request(file):
+    save_parameters(file, [1.0])
+    save_parameters(file, [2.0])
+    assert load_parameters(file).parameters[0] == 2.0
+    file.write_text("a letter")
+    save_parameters(file, [3.0], overwrite=True)
+    assert load_parameters(file).parameters[0] == 3.0
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_a_write_that_fails_leaves_the_old_file(file, monkeypatch):
+    save_parameters(file, [1.0])
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        save_parameters(file, [2.0])
+    assert list(file.parent.iterdir()) == [file]
+    assert load_parameters(file).parameters[0] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ({"shapes": {"w": (3,)}}, ValueError, "the shapes hold 3 numbers, and there are 2 parameters\n"),
+        ({"shapes": {"w": (-1, -2)}}, ValueError, "can't be a tensor\n"),
+        ({"shapes": {"__metadata__": (2,)}}, ValueError, "can't be a tensor\n"),
+        ({"settings": {"zoomgrad": "mine"}}, ValueError, "own mark"),
+        ({"settings": {"rate": 0.1}}, TypeError, "a setting must be a text"),
+        ({"settings": {"note": "n" * saved.MOST_HEADER_BYTES}}, ValueError, "the limits are"),
+    ],
+)
+def test_wrong_arguments_write_nothing(arguments, error, text, file):
+    with pytest.raises(error, match=text):
+        save_parameters(file, [1.0, 2.0], **arguments)
+    assert not file.exists()
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(BadFile, match="its folder does not exist\n  Make"):
+        save_parameters(tmp_path / "absent" / "model", [1.0])

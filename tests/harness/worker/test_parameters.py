@@ -1,0 +1,110 @@
+"""Trainings that continue from a file: the same bits as one training, and refusals of files that don't fit."""
+
+import pytest
+
+import engines
+from engines.api import Unavailable
+from engines.saving.parameters import BadFile, load_parameters, save_parameters
+from harness import workloads
+from harness.worker.train import task, train
+from harness.workloads import parameters
+from harness.workloads.changes import InvalidChange
+
+ENGINES = ("slots", "replay", "bytecode", "tcc", "rerolled-numpy", "handwritten")
+
+
+@pytest.fixture
+def file(tmp_path):
+    return str(tmp_path / "model.safetensors")
+
+
+def trained(engine, epochs, **settings):
+    try:
+        engines.load(engine).check()
+    except Unavailable as missing:
+        pytest.skip(missing.reason)
+    settings = {"workload": "xor", "rate": 0.1, "batch": 4, **settings}
+    events = list(train({"engine": engine, "epochs": epochs, **settings}))
+    assert [event["reason"] for event in events if event["event"] == "failed"] == []
+    return events
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_two_trainings_compute_the_bits_of_one(engine, file, tmp_path):
+    whole = str(tmp_path / "whole")
+    trained(engine, 3, save=whole)
+    assert trained("slots", 1, save=file)[-1] == {"event": "saved", "path": file}
+    assert trained(engine, 2, load=file, save=file)[-1]["event"] == "saved"
+    assert load_parameters(file) == load_parameters(whole)
+
+
+def test_a_file_names_the_model_and_shapes_its_layers(file):
+    trained("slots", 1, save=file, shape="2x3x2x1", activation="tanh")
+    saved = load_parameters(file)
+    assert saved.shapes == {"layers.0": (3, 3), "layers.1": (2, 4), "layers.2": (1, 3)}
+    assert saved.settings == {
+        "workload": "xor",
+        "loss": "squared_error",
+        "shape": "2x3x2x1",
+        "activation": "tanh",
+    }
+    model = workloads.load("xor").model(engines.load("slots").nn)
+    assert model.parameters()[:3] == [*model.layers[0].neurons[0].w, model.layers[0].neurons[0].b]
+
+
+def test_another_model_is_one_tensor(file):
+    workload = workloads.load("attention")
+    count = len(workload.model(engines.load("slots").nn).parameters())
+    parameters.save(workload, [0.5] * count, file)
+    assert load_parameters(file).shapes == {"parameters": (count,)}
+    started = task({"engine": "slots", "workload": "attention", "load": file})
+    assert {p.data for p in started.model(engines.load("slots").nn).parameters()} == {0.5}
+    assert started.description.endswith("; from saved parameters")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"workload": "moons"}, r"its workload is 'xor', and this training's is 'moons'\n  Train with the same"),
+        ({"shape": "2x5x1"}, r"its shape is '2x4x1', and this training's is '2x5x1'\n"),
+        ({"activation": "tanh"}, r"its activation is 'relu', and this training's is 'tanh'\n"),
+    ],
+)
+def test_a_file_of_another_model_is_refused(changes, message, file):
+    trained("slots", 1, save=file)
+    with pytest.raises(BadFile, match=message):
+        task({"engine": "slots", "workload": "xor", **changes, "load": file})
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({}, "it does not name its workload\n"),
+        ({"workload": "\n" * 1000}, r"its workload is '(\\n){60}…', and"),
+        (parameters.settings_of(workloads.load("xor")), "it holds 1 parameters, not 17\n"),
+    ],
+)
+def test_a_file_that_claims_too_much_is_refused(settings, message, file):
+    save_parameters(file, [1.0], settings=settings)
+    with pytest.raises(BadFile, match=message) as caught:
+        task({"engine": "slots", "workload": "xor", "load": file})
+    assert str(caught.value).count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["save", "load"])
+def test_one_file_is_for_one_training(name, file):
+    with pytest.raises(InvalidChange, match=f"--{name} needs one training"):
+        task({"engine": "slots", "workload": "xor", name: file, "repeats": 2})
+
+
+def test_a_disk_that_fills_loses_only_the_file(file, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(parameters, "save_parameters", full)
+    *_, end, failed = train({"engine": "slots", "workload": "xor", "epochs": 1, "save": file})
+    assert end["event"] == "end"
+    assert failed == {
+        "event": "failed",
+        "reason": f"{file} can't be written: No space left on device\n  Name another file with --save.",
+    }

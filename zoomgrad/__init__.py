@@ -1,0 +1,104 @@
+"""zoomgrad as a library: one import for programs that compile and train graphs of Values.
+
+`load` returns an engine by name. Its `Value` records a graph, its `nn` has networks of that Value, and its `compile`
+returns a `Program`. The import is quick: engines are looked for when they are first named, and compilers and NumPy when
+an engine needs them.
+
+The names of this module are the public ones. `engines` is what they are made of, and may change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import engines
+
+if not hasattr(engines, "load"):
+    raise ImportError(
+        f"zoomgrad needs its package `engines`, and {engines.__file__} comes before it on the path\n"
+        "  Rename that module, or move it into a package."
+    )
+
+from engines import ChangedArithmetic, Column, NonFiniteLoss, Unavailable, UnknownName, WrongSuffix, api, names
+from engines.api import CyclicGraph
+from engines.saving.parameters import BadFile, Saved, load_parameters, save_parameters
+
+if TYPE_CHECKING:
+    from engines.graph.check import BrokenTape
+    from engines.graph.value import Value
+    from engines.kernel.building import BuildFailed
+    from engines.kernel.program import Program
+
+# `from zoomgrad.decorator import compiled` belongs here, and "compiled" below.
+
+__all__ = [
+    "BadFile",
+    "BrokenTape",
+    "BuildFailed",
+    "ChangedArithmetic",
+    "Column",
+    "CyclicGraph",
+    "Engine",
+    "NonFiniteLoss",
+    "Program",
+    "Saved",
+    "Unavailable",
+    "UnknownName",
+    "Value",
+    "WrongSuffix",
+    "load",
+    "load_parameters",
+    "names",
+    "save_parameters",
+]
+
+
+class Engine(api.Engine, Protocol):
+    """An engine as `load` returns it. Those that interpret have no `compile`; `handwritten` has no `Value` either."""
+
+    def compile(
+        self, loss: Any, *, inputs: Sequence[Any], parameters: Sequence[Any], outputs: Sequence[Any] = ()
+    ) -> Program:
+        """Compile the graph below `loss`, a Value of this engine or of `zoomgrad.Value`.
+
+        Leaves that are neither inputs nor parameters are constants. outputs: Values whose data each forward pass
+        returns. Raises Unavailable if the compiler is missing, BuildFailed if it fails, BrokenTape for a constant that
+        is not finite, and CyclicGraph.
+        """
+
+
+def load(name: str) -> Engine:
+    """Return the engine of that name, one of `names()` or one with a suffix, even if this machine can't run it.
+
+    Its `check` raises Unavailable, with the remedy, if it can't. Raises UnknownName and WrongSuffix.
+    """
+    return cast("Engine", engines.load(name))
+
+
+_LATE = {
+    "BrokenTape": "engines.graph.check",
+    "BuildFailed": "engines.kernel.building",
+    "Program": "engines.kernel.program",
+}
+"""Name -> its module, which takes longer to import than most programs need it."""
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Value":
+        # The class of a user who names no engine: every engine that compiles takes its graphs. The first use may build
+        # it in C; where no compiler is found, it is the one in Python, with the same bits.
+        from engines.native.recorder import recorder
+
+        found = recorder()
+    elif name in _LATE:
+        found = getattr(import_module(_LATE[name]), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
