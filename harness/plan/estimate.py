@@ -15,7 +15,6 @@ from harness.procedure import CANDIDATES, DRILLS, JIT_SECONDS, MOST_STEPS, TRUST
 from harness.workloads import Workload
 from results.record import Cell, Settings
 
-
 FEW_WEIGHTS = 200
 """Up to this many weights, a network is built to count its rows."""
 
