@@ -165,6 +165,7 @@ class CompiledEngine(ValueEngine):
                 tape = self.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
             numbers = [v.data for v in inputs], [v.data for v in parameters]
             program = self._compile(clock, tape, *numbers, Order(objects, compilers=compilers))
+            program.tape = tape if tape.outputs else None
             del tape
         clock.stop()
         return program
