@@ -46,6 +46,11 @@ class ValueEngine:
         """Module, Neuron, Layer and MLP bound to `Value`."""
         return nn.bind(self.Value)
 
+    @property
+    def rebuilds(self) -> bool:
+        """Whether it trains as an unchanged program does, by building a graph for every step."""
+        return not hasattr(self, "compile")
+
     def check(self) -> None:
         """Return at once, because nothing is needed."""
 

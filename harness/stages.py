@@ -33,12 +33,17 @@ class Trace(NamedTuple):
     outputs: list[Any]
 
 
-def trace(engine: Engine, workload: Workload) -> Trace:
+def having(stage: Stage) -> str:
+    """The option for an engine that has the stage and runs everywhere."""
+    return "`--engine rerolled-tcc`" if stage in (Stage.loops, Stage.step) else "`--engine tcc`"
+
+
+def trace(engine: Engine, workload: Workload, stage: Stage = Stage.graph) -> Trace:
     """Graph of the workload's first step. Raises Unavailable if the engine records no graph."""
     if engine.Value is None:
         raise Unavailable(
             f"{engine.name} runs whole models only, so it has no graph, nor a stage derived from one",
-            "Use --stage source, or an engine with a Value, such as `--engine tcc`.",
+            f"Use --stage source, or an engine with a Value, such as {having(stage)}.",
         )
     model = workload.model(engine.nn)
     inputs = [engine.Value(x) for x in workload.row(0)]
@@ -56,13 +61,13 @@ def text(engine: Engine, workload: Workload, stage: Stage) -> str:
         )
     if stage is Stage.source and isinstance(engine, HandwrittenEngine):
         return engine.source(workload)
-    loss, inputs, parameters, outputs = trace(engine, workload)
+    loss, inputs, parameters, outputs = trace(engine, workload, stage)
     if stage is Stage.graph:
         return _joined(show(loss))
     if not isinstance(engine, CompiledEngine):
         raise Unavailable(
             f"{engine.name} compiles nothing, so it has no stage {stage.value}",
-            "Use --stage graph, or an engine that compiles, such as `--engine tcc`.",
+            f"Use --stage graph, or an engine that has the stage, such as {having(stage)}.",
         )
     tape = engine.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
     if stage is Stage.tape:
@@ -73,7 +78,7 @@ def text(engine: Engine, workload: Workload, stage: Stage) -> str:
     if not isinstance(code, Step):
         raise Unavailable(
             f"{engine.name} recovers no loops, so it has no stage {stage.value}",
-            "Use --stage source, or `--engine rerolled-tcc`, which recovers loops from the same tape.",
+            f"Use --stage source, or {having(stage)}, which recovers loops from the same tape.",
         )
     return _joined(code.loops.lines() if stage is Stage.loops else code.lines())
 

@@ -19,5 +19,9 @@ class InterpretedEngine(ValueEngine):
         self.Value = value
         self._trainer = trainer
 
+    @property
+    def rebuilds(self) -> bool:
+        return issubclass(self._trainer, RebuildingTrainer)
+
     def prepare(self, workload: Workload, *, objects: Optional[Store] = None) -> ScalarTrainer:
         return self._trainer(self.nn, workload)

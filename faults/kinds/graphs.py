@@ -26,7 +26,7 @@ from tests.engines.compiled.compiling import (
     train_by_hand,
     training_difference,
 )
-from tests.engines.graphs import Complex, Graph, bits, side_by_side
+from tests.engines.graphs import BINARY, UNARY, Complex, Graph, bits, call, side_by_side
 
 NAME = "graphs"
 FAULTS = "random graphs with subnormal, huge and special constants, through every strict compiled engine"
@@ -49,8 +49,6 @@ EXTREME = (
 SPECIAL = (math.inf, -math.inf, math.nan)
 """Possible values of an input or a parameter; a constant must be finite."""
 EXPONENTS = (-2, -1, 0, 1, 2, 3, 5, 0.5, -0.5, 1.5, 1e-300, 1e300, -1e300, 1023, -1074, 0.1, 1 / 3, -0.0)
-UNARY = ("relu", "tanh", "exp", "log", "sigmoid", "neg")
-BINARY = ("add", "sub", "mul", "div", "max")
 
 
 def lacks() -> str:
@@ -174,11 +172,7 @@ def _apply(op: str, a: Any, b: Any, constant: float, side: int) -> Any:
         return (a * constant, constant * a, a + constant, constant - a)[side]
     if op == "pow":
         return a**constant
-    if op == "neg":
-        return -a
-    if op in UNARY:
-        return getattr(a, op)()
-    return {"add": a.__add__, "sub": a.__sub__, "mul": a.__mul__, "div": a.__truediv__, "max": a.max}[op](b)
+    return call(op, a, b)
 
 
 # --- comparison ------------------------------------------------------------------------------------------------------

@@ -15,6 +15,9 @@ from harness.procedure import CANDIDATES, DRILLS, JIT_SECONDS, MOST_STEPS, TRUST
 from harness.workloads import Workload
 from results.record import Cell, Settings
 
+FEW_WEIGHTS = 200
+"""Up to this many weights, a network is built to count its rows."""
+
 
 @cache
 def tape_rows(name: str) -> int:
@@ -23,8 +26,9 @@ def tape_rows(name: str) -> int:
     if workload.network:
         # Three rows per weight: itself, its product, its sum. Samples in one graph share the first.
         weights = sum((nin + 1) * nout for nin, nout in pairwise(workload.network.shape))
-        return weights * (1 + 2 * workload.samples_per_step)
-    # Other models have no formula, but they are small enough to build and count.
+        if weights > FEW_WEIGHTS:
+            return weights * (1 + 2 * workload.samples_per_step)
+    # A small network has as many rows in its loss. Other models have no formula, but are small enough to count.
     try:
         row = workload.row(0)
         nn = engines.load("tuple").nn

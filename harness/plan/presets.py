@@ -37,8 +37,8 @@ GROWTH_ENGINES = (
     *REROLLED_C,
 )
 
-SHAPES = ("recurrent", "conv-1d", "conv-2d", "attention", "polynomial", "random-dag", "shuffled")
-"""Workloads with loops unlike an MLP's, one without loops, and an MLP in shuffled order."""
+SHAPES = tuple(name for name in workloads.names() if workloads.load(name).network is None)
+"""Workloads that are not plain MLPs: with loops of other shapes, without loops, or in shuffled order."""
 
 
 def _variants(*suffixes: str) -> tuple[str, ...]:

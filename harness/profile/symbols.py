@@ -10,6 +10,9 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from engines.graph.expr import calls
+from engines.graph.ops import OPS
+
 
 class Frame(NamedTuple):
     """A function on a sampled stack, and the file name of its library or program."""
@@ -36,6 +39,9 @@ OTHERS = "others"
 
 TRANSPARENT = re.compile(r"^__tls_get_addr|^_*mem(set|move|cpy|cmp)|@plt$")
 """Helpers that work for their callers. A sample in them counts for the caller."""
+
+LIBM = "|".join(sorted({name for op in OPS.values() for expr in op.exprs for name, _ in calls(expr)}))
+"""The functions of libm that the op table calls, as a pattern."""
 
 RULES = (
     # gc_collect_main was named collect until 3.11. The C compiler may have inlined either.
@@ -96,7 +102,7 @@ RULES = (
     _rule(
         "arithmetic",
         r"^(float|long|int|bool)_|^PyNumber_|^_?PyLong_|^_?PyFloat_|binary_op|RichCompare|^do_richcompare"
-        r"|^(__)?(ieee754_)?(pow|exp|log|tanh|exp1|expm1)(@|_fma|$)",
+        rf"|^(__)?(ieee754_)?({LIBM}|exp1|expm1)(@|_fma|$)",  # libm itself calls the last two
     ),
     _rule(
         "containers",

@@ -11,6 +11,7 @@ from typing import Any, Callable, NamedTuple
 from hypothesis import strategies as st
 
 import engines
+from engines.graph.ops import OPS
 from engines.nn import cross_entropy
 from tests.engines.programs import PROGRAMS
 
@@ -88,8 +89,9 @@ def classifier(inputs=3, hidden=4, classes=3):
 
 # --- random graphs -----------------------------------------------------------------------------------------------
 
-UNARY = ("relu", "tanh", "exp", "log", "sigmoid", "neg")
-BINARY = ("add", "sub", "mul", "div", "max")
+METHODS = {name.lower(): op.arity for name, op in OPS.items() if name.isidentifier()}
+UNARY = (*(name for name, arity in METHODS.items() if arity == 1), "neg")
+BINARY = ("add", "sub", "mul", "div", *(name for name, arity in METHODS.items() if arity == 2))
 EXPONENTS = (-2, -1, 0, 1, 2, 3, 0.5, -0.5, 2.0, 1.5)
 
 leaf_values = st.one_of(
@@ -108,11 +110,18 @@ def apply(op, a, b, number):
         return (a * 0.75, 0.75 * a, a + 1.5, 1.5 - a)[number % 4]
     if op == "pow":
         return a ** EXPONENTS[number % len(EXPONENTS)]
+    return call(op, a, b)
+
+
+def call(op, a, b):
+    """Apply one of UNARY or BINARY."""
     if op == "neg":
         return -a
     if op in UNARY:
         return getattr(a, op)()
-    return {"add": a.__add__, "sub": a.__sub__, "mul": a.__mul__, "div": a.__truediv__, "max": a.max}[op](b)
+    if op in METHODS:
+        return getattr(a, op)(b)
+    return {"add": a.__add__, "sub": a.__sub__, "mul": a.__mul__, "div": a.__truediv__}[op](b)
 
 
 class Complex(ArithmeticError):

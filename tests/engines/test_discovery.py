@@ -12,9 +12,8 @@ from engines.api import UnknownName
 
 
 def test_the_ladder():
-    assert engines.names()[:8] == (
-        *("baseline", "tuple", "slots", "hoisted", "cython", "mypyc", "local-grads", "replay"),
-    )
+    oldest = ["baseline", "tuple", "slots", "hoisted", "cython", "mypyc", "local-grads", "replay"]
+    assert [name for name in engines.names() if name in oldest] == oldest
     for index, name in enumerate(engines.names()):
         engine = engines.load(name)
         assert engine.name == name

@@ -158,6 +158,9 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
         (["show", "tuor"], "no workload 'tuor'\n  Did you mean tour"),
         (["show", "xor", "--stage", "tapes"], "tapes"),
         (["show", "xor", "--stage", "tape"], "tuple compiles nothing, so it has no stage tape\n  Use --stage graph"),
+        (["show", "xor", "--stage", "tape"], "such as `--engine tcc`"),
+        (["show", "xor", "--stage", "loops"], "such as `--engine rerolled-tcc`"),
+        (["show", "xor", "-e", "handwritten", "--stage", "step"], "such as `--engine rerolled-tcc`"),
         (
             ["show", "xor", "--engine", "tcc", "--stage", "loops"],
             "tcc recovers no loops, so it has no stage loops\n  Use",
@@ -317,6 +320,17 @@ def test_the_readme_of_micrograd_runs_unchanged(engine, asked, tmp_path):
         "__main__ ['first', '--second', '-3']",
     ], result.stderr
     assert result.returncode == 4
+
+
+@pytest.mark.parametrize(("engine", "does"), [("tcc", "compiles"), ("replay", "replays")])
+def test_exec_says_what_an_engine_does_not_do_there(engine, does, asked, tmp_path):
+    script = tmp_path / "one.py"
+    script.write_text("from micrograd.engine import Value\nprint((Value(2.0) * 3).data)\n")
+    result = asked("exec", "--engine", engine, script)
+    assert (result.returncode, result.stdout) == (0, "6.0\n")
+    assert result.stderr.startswith(f"zoomgrad: {engine} {does} nothing under exec, because")
+    assert result.stderr.count("\n") == 1
+    assert asked("exec", "--engine", "hoisted", script).stderr == ""
 
 
 def test_a_program_runs_on_a_named_interpreter(asked, tmp_path):

@@ -9,6 +9,7 @@ from typing import Annotated, Optional
 import typer
 
 import engines
+from engines.api import Engine
 from harness.cli.app import INTERRUPTED, OnInterpreter, app
 from harness.cli.preparing import python_of, with_project
 from harness.machine.project import worker_command
@@ -34,7 +35,7 @@ def exec_(
 ) -> None:
     """Run an unchanged micrograd program on an engine that replaces its `micrograd`."""
     if engine is not None:
-        engines.load(engine)
+        typer.echo(_note(engines.load(engine)), err=True, nl=False)
     told = [engine or "", replace, str(script), *(arguments or [])]
     command = worker_command(python_of(interpreter), "harness.worker.programs.execute", *told)
     try:
@@ -43,3 +44,14 @@ def exec_(
         code = INTERRUPTED
     # A shell also reports death by a signal as 128 + signal.
     raise typer.Exit(128 - code if code < 0 else code)
+
+
+def _note(engine: Engine) -> str:
+    """A line if the engine trains workloads in another way than it runs a program; empty for the others."""
+    if getattr(engine, "rebuilds", True):
+        return ""
+    does = "compiles" if hasattr(engine, "compile") else "replays"
+    return (
+        f"zoomgrad: {engine.name} {does} nothing under exec, because the program builds a graph for every step; "
+        "leave out --engine for the fastest engine here\n"
+    )

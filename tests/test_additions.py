@@ -1,0 +1,178 @@
+"""One place to change: a copy of the project gets an op, an engine, workloads and a chart, and its tests still pass.
+
+Each addition touches what CONTRIBUTING's table names, and nothing else. Then the fast tests that know about such
+additions run in the copy.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.host
+
+ROOT = Path(__file__).parent.parent
+LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist")
+
+WORKLOADS = """
+        Workload(
+            "tiny",
+            "2-[2,1], squared error",
+            xor.load,
+            train_rows=4,
+            build=Mlp((2, 2, 1)),
+            loss_of=by_squared_error,
+            is_correct=within(0.5),
+            batch=4,
+            rate=constant(0.1),
+        ),
+        Workload(
+            "parabola",
+            "degree 2 in two inputs, squared error, 10 points in one graph",
+            partial(synthetic.surface, points=10),
+            train_rows=10,
+            build=partial(models.Polynomial, degree=2),
+            loss_of=by_squared_error,
+            is_correct=within(0.25),
+            batch=1,
+            rate=constant(0.005),
+            synthetic=True,
+            whole_set=True,
+        ),
+"""
+
+CHART = '''
+"""Measured cells, by engine."""
+
+from reports.charts.drawing import style
+from reports.measured.table import measured
+
+ORDER = 9
+SUBJECT = "headline"
+
+
+def title(table):
+    """Their number."""
+    return f"{len(measured(table))} cells were measured"
+
+
+def caption(table):
+    """How to read it."""
+    return "Longer is more."
+
+
+def size(table):
+    """Width and height in inches."""
+    return 4.0, 3.0
+
+
+def draw(table, axes):
+    """Draw a bar for each engine."""
+    counts = measured(table)["engine"].value_counts(sort=False)
+    axes.barh(range(len(counts)), list(counts), color=style.MUTED)
+'''
+
+
+def add_op(project):
+    """Add `sin`: a row of the table, and a method of each Value class beside its `tanh`."""
+    edit(
+        project / "engines/graph/ops.py",
+        r"( +Op\(\"tanh\".*\n)",
+        r'\1        Op("sin", call("sin", A), (call("cos", A) * G,)),\n',
+    )
+    for file in (project / "engines/graph/value.py", *(project / "engines/interpreted").glob("*.py")):
+        if "def tanh(" in file.read_text(encoding="utf-8"):
+            edit(file, r"(?ms)^( *)def \w*tanh\w*\(.*?(?=^\1\S)", sine)
+    for file in ("hoisted", "replay"):  # their backward functions are at module level, and take the result
+        edit(project / f"engines/interpreted/{file}.py", r"math\.cos\(self", "math.cos(a")
+
+
+def sine(found):
+    """Return a function and a copy of it for `sin`."""
+    return found[0] + found[0].replace("tanh", "sin").replace("1 - out.data * out.data", "math.cos(self.data)")
+
+
+def add_engine(project):
+    """Add `another`: one file, here like `slots`, and a row of the page about engines."""
+    slots = (project / "engines/interpreted/slots.py").read_text(encoding="utf-8")
+    (project / "engines/interpreted/another.py").write_text(slots.replace('"slots"', '"another"'), encoding="utf-8")
+    edit(project / "docs/engines.md", r"(\| `slots`.*\n)", r"\1| `another` | the same |\n")
+
+
+def add_workloads(project):
+    """Add an MLP and another model: an entry of the catalogue and a row of the page for each."""
+    edit(project / "harness/workloads/catalogue.py", r"(for workload in \()\n", lambda found: found[1] + WORKLOADS)
+    edit(project / "docs/engines.md", r"(\| `xor`.*\n)", r"\1| `tiny`, `parabola` | small models | one row |\n")
+
+
+def add_chart(project):
+    """Add `counted`: one file."""
+    (project / "reports/charts/engines/counted.py").write_text(CHART.lstrip(), encoding="utf-8")
+
+
+def edit(file, pattern, new):
+    """Replace every match in a file. There must be one."""
+    text, count = re.subn(pattern, new, file.read_text(encoding="utf-8"))
+    assert count, f"{file.name} has no {pattern}"
+    file.write_text(text, encoding="utf-8")
+
+
+def ran(project, *arguments):
+    """Run tests in the copy."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *arguments]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
+
+
+def passing(project, *arguments):
+    """Return how many tests pass in the copy. None may fail."""
+    done = ran(project, *arguments)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    return int(re.search(r"(\d+) passed", done.stdout)[1])
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """A copy of the project with all additions."""
+    folder = tmp_path_factory.mktemp("additions") / "project"
+    shutil.copytree(ROOT, folder, ignore=LEFT_OUT)
+    for add in (add_op, add_engine, add_workloads, add_chart):
+        add(folder)
+    return folder
+
+
+EVERY_OP, PROGRAMS = "tests/engines/test_every_op.py", "tests/engines/test_bits.py"
+DISCOVERY, COMPILED = "tests/engines/test_discovery.py", "tests/engines/compiled/test_ops.py"
+WORKLOAD = "tests/harness/worker/test_workloads.py"
+
+
+def test_an_op_and_an_engine(project):
+    assert passing(project, EVERY_OP, PROGRAMS, DISCOVERY, "-k", "sin or another or random or test_discovery") > 100
+    assert passing(project, COMPILED, "-k", "differences and sin and not gcc and not clang") > 1
+
+
+def test_a_doubled_gradient_of_the_added_op_is_noticed(project):
+    file = project / "engines/interpreted/hoisted.py"
+    right = file.read_text(encoding="utf-8")
+    edit(file, r"math\.cos\(a", "2 * math.cos(a")
+    done = ran(project, EVERY_OP, "-k", "hoisted and sin")
+    file.write_text(right, encoding="utf-8")
+    assert "FAILED tests/engines/test_every_op.py::test_an_op_keeps_the_reference_bits[hoisted-sin]" in done.stdout
+
+
+def test_workloads(project):
+    assert passing(project, "tests/harness/test_matrix.py", "tests/harness/profile/test_symbols.py") > 100
+    assert passing(project, WORKLOAD, "-k", "(tiny or parabola) and not gcc and not clang or unnamed") > 10
+
+
+def test_a_chart(project):
+    pages = "found or order or counted or build_writes or (page_whole and 390)"
+    assert passing(project, "tests/reports/test_charts.py", "tests/reports/test_html.py", "-k", pages) > 5
+
+
+def test_every_addition_is_documented(project):
+    assert passing(project, "tests/test_readme.py", "-k", "every_engine") == 1
