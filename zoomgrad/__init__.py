@@ -1,0 +1,13 @@
+"""zoomgrad as a library."""
+
+from zoomgrad.decorator import compiled
+
+__all__ = ["compiled"]
+
+
+def __getattr__(name):
+    if name == "Value":
+        from engines.native.recorder import recorder
+
+        return recorder()
+    raise AttributeError(name)
