@@ -41,7 +41,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 import threading
 import types
 import warnings
@@ -50,9 +49,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Optional
 
 import engines
+from zoomgrad import tracing
 from zoomgrad.arguments import Found, Matcher, describe, matcher, take_apart, unchanged
-from zoomgrad.tracing import is_tracing
-from zoomgrad.variant import Loss, NotTraced, Traced, Variant, graph_of, record
+from zoomgrad.variant import NotTraced, Traced, Variant, graph_of, record
 from zoomgrad.watch import Watch
 
 VARIANTS = 8
@@ -106,6 +105,7 @@ class Compiled:
             raise TypeError(f"compiled takes a function, not {function!r}\n  Put @staticmethod above it, not below.")
         if inspect.isgeneratorfunction(inner) or inspect.iscoroutinefunction(inner):
             raise TypeError(f"{function!r} returns no loss when it is called\n  Compile the function that computes it.")
+        self.__name__ = type(function).__name__  # unless it has a name of its own
         functools.update_wrapper(self, function)
         self._function = function
         self._engine = engine
@@ -121,27 +121,24 @@ class Compiled:
         return self if owner is None else types.MethodType(self, owner)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        if is_tracing():
+        if tracing.run is not None and tracing.is_tracing():
             return self._function(*arguments, **named)
         quick = self._latest
         if quick is not None and not named:
             numbers = quick.fits(arguments)
             if numbers is not None:
-                return self._run(quick.variant, quick.values, numbers, arguments, named)
+                result = quick.variant.call(quick.parameters, numbers)
+                return self._function(*arguments) if result is None else result
         with self._lock:
+            self._latest = None
             found = take_apart(self._engine.Value, (arguments, named))
             variant = self._variant(found)
-            self._latest = _quick(self._engine.Value, variant, arguments, found) if not named else None
-        return self._run(variant, found.values, found.numbers, arguments, named)
-
-    def _run(self, variant: Variant, values: Any, numbers: Any, arguments: Any, named: Any) -> Any:
-        if variant.why:
-            return self._function(*arguments, **named)
-        result = variant.call(values, numbers)
-        loss = result if isinstance(result, Loss) else result[0]
-        if not math.isfinite(loss.data):
-            return self._function(*arguments, **named)  # which raises the program's own error, or returns NaN
-        return result
+            parameters = variant.parameters_of(found.values)
+            if not named and not variant.why:
+                self._latest = _quick(self._engine.Value, variant, parameters, arguments)
+        # No lock here: the program's own code must not hold it.
+        result = None if variant.why else variant.call(parameters, found.numbers)
+        return self._function(*arguments, **named) if result is None else result
 
     def _variant(self, found: Found) -> Variant:
         """The variant for these arguments, compiled if there is none or if what the function reaches has changed."""
@@ -164,13 +161,7 @@ class Compiled:
         return made
 
     def _made(self, found: Found, known: Optional[Variant]) -> Variant:
-        value = self._engine.Value
-        traced, graph = self._traced(found)
-        again, same = self._traced(found)
-        if graph != same:
-            raise NotTraced("two runs with the same arguments built different graphs", "Pass what differs as an argument.")
-        del again
-        watch = Watch(value, [(self.__name__, self._function), *((type(each).__name__, each) for each in found.objects)])
+        traced, graph, watch = self._traced_twice(found)
         if self._strict and (traced.baked or watch.unwatched):
             raise _refusal(traced, watch)
         if known is not None:
@@ -187,6 +178,27 @@ class Compiled:
         variant.retraced = known.retraced + 1 if known is not None else 0
         self._compilations += 1
         return variant
+
+    def _traced_twice(self, found: Found) -> tuple[Traced, Any, Watch]:
+        """The second of two runs that must agree, its graph's description, and what the function can reach."""
+        _, first = self._traced(found)
+        named = [(type(each).__name__, each) for each in found.objects]
+        watch = Watch(self._engine.Value, [(self.__name__, self._function), *named])
+        traced, graph = self._traced(found)
+        if graph != first:
+            raise NotTraced(
+                "two runs with the same arguments built different graphs", "Pass what differs as an argument."
+            )
+        if watch.has_changed():
+            raise NotTraced(
+                "it changes something that outlives the call", "Return what it keeps, and keep it outside."
+            )
+        computed = {id(v): v for v in watch.results}
+        for root in (traced.loss, *traced.outputs) if computed else ():
+            for v in root.topo():
+                if id(v) in computed:
+                    raise NotTraced(f"it uses the result of {v._op!r}, computed before the call", "Compute it inside.")
+        return traced, graph, watch
 
     def _traced(self, found: Found) -> tuple[Traced, Any]:
         """One run of the function, and the graph's description."""
@@ -244,9 +256,7 @@ class Compiled:
         """
         with self._lock:
             found = take_apart(self._engine.Value, (arguments, named))
-            traced, graph = self._traced(found)
-            if graph != self._traced(found)[1]:
-                raise NotTraced("two runs built different graphs", "Pass what differs as an argument.")
+            traced, _, _ = self._traced_twice(found)
             leaves = dict(zip(traced.sources, traced.inputs))
             if len(leaves) < len(traced.sources):
                 raise NotTraced("it makes several Values of one number", "Make one, or use the number as it is.")
@@ -280,7 +290,7 @@ class _Quick(NamedTuple):
     """The last variant, and checks whether the next call's arguments are like the last ones."""
 
     variant: Variant
-    values: list[Any]
+    parameters: tuple[Any, ...]
     matchers: tuple[Matcher, ...]
 
     def fits(self, arguments: tuple[Any, ...]) -> Optional[list[float]]:
@@ -295,14 +305,14 @@ class _Quick(NamedTuple):
                     return None
         except Exception:  # a comparison of the program's own objects
             return None
-        return None if not variant.why and variant.watch.has_changed() else numbers
+        return None if variant.watch.has_changed() else numbers
 
 
-def _quick(value: type, variant: Variant, arguments: tuple[Any, ...], found: Found) -> Optional[_Quick]:
+def _quick(value: type, variant: Variant, parameters: Any, arguments: tuple[Any, ...]) -> Optional[_Quick]:
     matchers = [matcher(value, each) for each in arguments]
     if None in matchers:
         return None
-    return _Quick(variant, found.values, tuple(matchers))  # type: ignore[arg-type]
+    return _Quick(variant, parameters, tuple(matchers))  # type: ignore[arg-type]
 
 
 def _two_lines(error: Exception) -> tuple[str, str]:

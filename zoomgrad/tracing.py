@@ -23,7 +23,7 @@ import engines.graph.value
 _TRACING = threading.RLock()
 """Hooks are on the class, so one thread traces at a time."""
 
-_run: Optional[Run] = None
+run: Optional[Run] = None
 """The run in progress. Only the thread that holds the lock sets it."""
 
 
@@ -53,7 +53,8 @@ class Run:
 
 def is_tracing() -> bool:
     """Whether this thread is in a run."""
-    return _run is not None and _run.thread == threading.get_ident()
+    now = run  # another thread may end its run meanwhile
+    return now is not None and now.thread == threading.get_ident()
 
 
 def trace(value: type, function: Callable[..., Any], arguments: Sequence[Any], named: dict[str, Any]) -> Any:
@@ -61,22 +62,22 @@ def trace(value: type, function: Callable[..., Any], arguments: Sequence[Any], n
 
     Raises what the function raises.
     """
-    global _run
+    global run
     with _TRACING:
-        run = Run()
+        started = Run()
         with _hooks(value):
-            _run = run
+            run = started
             try:
                 result = function(*arguments, **named)
             except Looked:
                 result = None
             except Exception:
-                if not run.look:  # else it is a consequence of the look
+                if not started.look:  # else it is a consequence of the look
                     raise
                 result = None
             finally:
-                _run = None
-        return run, result
+                run = None
+        return started, result
 
 
 def _place() -> str:
@@ -116,12 +117,12 @@ def _hooks(value: type) -> Iterator[None]:
 def _attribute(name: str, slot: Any) -> property:
     def read(v: Any) -> Any:
         if is_tracing() and sys._getframe(1).f_globals is not _OPERATORS:
-            _run.looks(f"reads .{name}")  # type: ignore[union-attr]
+            run.looks(f"reads .{name}")  # type: ignore[union-attr]
         return slot.__get__(v)
 
     def write(v: Any, number: Any) -> None:
         if is_tracing() and sys._getframe(1).f_globals is not _OPERATORS:
-            _run.looks(f"changes .{name}")  # type: ignore[union-attr]
+            run.looks(f"changes .{name}")  # type: ignore[union-attr]
         slot.__set__(v, number)
 
     return property(read, write)
@@ -130,7 +131,7 @@ def _attribute(name: str, slot: Any) -> property:
 def _method(name: str, method: Any) -> Any:
     def hook(v: Any, *arguments: Any) -> Any:
         if is_tracing():
-            _run.looks(f"calls {name}()")  # type: ignore[union-attr]
+            run.looks(f"calls {name}()")  # type: ignore[union-attr]
         return method(v, *arguments)
 
     return hook
@@ -141,19 +142,19 @@ def _constructor(construct: Any) -> Any:
         if not is_tracing():
             construct(v, *arguments, **named)
             return
-        assert _run is not None
+        assert run is not None
         number = arguments[0] if arguments else named.get("data")
         if _is_datum(number):
             if number._prev:
-                _run.looks("makes a Value of computed data")
+                run.looks("makes a Value of computed data")
             construct(v, 0.0, *arguments[1:], **{key: each for key, each in named.items() if key != "data"})
-            _run.copies.append((v, number))
+            run.copies.append((v, number))
             return
         construct(v, *arguments, **named)
         if sys._getframe(1).f_globals is not _OPERATORS:
-            _run.made.append(v)
+            run.made.append(v)
         elif len(arguments) == 1:
-            _run.operands.append(v)
+            run.operands.append(v)
 
     return hook
 
@@ -207,7 +208,7 @@ def datum_classes(value: Any) -> tuple[Any, Any]:
 
     def _look(v: Any, what: str) -> Any:
         if is_tracing():
-            _run.looks(what)  # type: ignore[union-attr]
+            run.looks(what)  # type: ignore[union-attr]
         raise RuntimeError("data of a trace were used after it\n  Keep numbers, not what the function was given.")
 
     def looking(name: str) -> Any:

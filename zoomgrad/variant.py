@@ -14,7 +14,8 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
+from math import isfinite
 from typing import Any, NamedTuple, NoReturn, Optional
 
 from engines.arithmetic import check_arithmetic
@@ -42,6 +43,8 @@ class Traced(NamedTuple):
     """Position among the arguments' Values, for each parameter that is one of them; these come first."""
     baked: list[Any]
     """Leaves that the function made itself: constants."""
+    idle: set[int]
+    """Ids of parameters that only outputs depend on. A backward pass leaves their gradients alone."""
 
 
 class NotTraced(Exception):
@@ -81,7 +84,7 @@ def _sorted_leaves(
     copies = {id(v): places[id(of)] for v, of in run.copies}
     made = {id(v) for v in run.made}
     given = {id(v): place for place, v in enumerate(found.values)}
-    traced = Traced(result, loss, outputs, [], [], [], [], [])
+    traced = Traced(result, loss, outputs, [], [], [], [], [], set())
     captured, seen = [], {id(v) for v in run.operands}
     is_held = _held(value)
     for root in (loss, *outputs):
@@ -97,10 +100,12 @@ def _sorted_leaves(
             elif id(order[at]) in given:
                 traced.parameters.append(order[at])
                 traced.given.append(given[id(order[at])])
+                traced.idle.update(() if root is loss else [id(order[at])])
             elif id(order[at]) in made:
                 traced.baked.append(order[at])
             elif is_held(order, at):
                 captured.append(order[at])
+                traced.idle.update(() if root is loss else [id(order[at])])
     traced.parameters.extend(captured)
     return traced
 
@@ -144,17 +149,18 @@ class Variant:
         self.calls = 0
         self.retraced = 0
         self._lock = threading.RLock()
-        self._ticket: Optional[Loss] = None
+        self._latest: Optional[Loss] = None
         """The loss of the program's last forward pass."""
         self.program: Program = engine.compile(
             traced.loss, inputs=traced.inputs, parameters=traced.parameters, outputs=traced.outputs
         )
         self._shape, self._is_alone = _shape(engine.Value, traced.result), traced.result is traced.loss
-        self._x, self._p, self._q, self._forward, self._backward = self.program.bound()
-        self._x_bytes, self._p_bytes = memoryview(self._x).cast("B"), memoryview(self._p).cast("B")
-        self._pack_x, self._pack_p = (struct.Struct(f"{len(b)}d").pack_into for b in (self._x, self._p))
+        x, p, q, forward, backward = self.program.bound()
+        self._passes = _packer(x), _packer(p), forward
+        self._gradients = _packer(q), backward, q.tolist
         self._gather = _gather(traced.sources, len(found.numbers))
         self.parameters = tuple(traced.parameters)
+        self._idle = [at for at, v in enumerate(self.parameters) if id(v) in traced.idle]
         self._pick = _gather(traced.given, len(found.values))
 
     @classmethod
@@ -162,6 +168,7 @@ class Variant:
         """A variant that runs the function as it is."""
         variant = cls.__new__(cls)
         variant.why, variant.calls, variant.retraced, variant.objects = why, 0, 0, found.objects
+        variant.captured, variant._pick = [], _gather([], 0)
         return variant
 
     def report(self) -> list[str]:
@@ -181,44 +188,50 @@ class Variant:
         lines += [f"changes not noticed: {where}, {what}" for where, what in self.watch.unwatched]
         return lines
 
-    def call(self, values: Sequence[Any], numbers: Sequence[float]) -> Any:
-        """The loss, or what the function returns with numbers in place of Values."""
-        parameters = (*self._pick(values), *self.captured)
+    def parameters_of(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """The graph's parameters: some of the call's Values, and the captured ones."""
+        return (*self._pick(values), *self.captured)
+
+    def call(self, parameters: tuple[Any, ...], numbers: Sequence[float]) -> Any:
+        """The loss, or what the function returns with numbers in place of Values. None if the function itself must run.
+
+        It must if the loss is not finite, because the function may raise an error then, and if a number is complex.
+        """
+        loss = Loss(self, parameters, self._gather(numbers), tuple(map(_data, parameters)))
         with self._lock:
-            check_arithmetic()
-            if self._ticket is not None:
-                self._ticket.saved = bytes(self._x), bytes(self._p)
-                self._ticket = None
-            self._pack_x(self._x, 0, *self._gather(numbers))
-            self._pack_p(self._p, 0, *map(_data, parameters))
-            loss = Loss(self, self._forward(), parameters)
+            try:
+                self._run(loss)
+            except struct.error:  # a Value holds something that is not a double
+                return None
             self.calls += 1
-            self._ticket = loss
-            if self._is_alone:
-                return loss
-            return _filled(self._shape, iter([loss, *map(Output, self.program.outputs)]))
+            if not isfinite(loss.data):
+                return None
+            return loss if self._is_alone else _filled(self._shape, iter([loss, *map(Output, self.program.outputs)]))
+
+    def _run(self, loss: Loss) -> None:
+        """Run the forward pass with the numbers of that loss."""
+        check_arithmetic()
+        self._latest = None
+        pack_inputs, pack_parameters, forward = self._passes
+        pack_inputs(*loss.inputs)
+        pack_parameters(*loss.numbers)
+        loss.data = forward()
+        self._latest = loss
 
     def backward(self, loss: Loss) -> None:
         """Add the gradients of that loss to those of the parameters."""
         with self._lock:
-            check_arithmetic()
-            if self._ticket is not loss:
-                if self._ticket is not None:
-                    self._ticket.saved = bytes(self._x), bytes(self._p)
-                self._restore(loss)
-            self._ticket = None
-            self._pack_p(self._q, 0, *map(_grad, loss.parameters))
-            self._backward()
-            for v, g in zip(loss.parameters, self._q.tolist()):
-                v.grad = g
+            if self._latest is not loss:  # another pass came after its own
+                self._run(loss)
+            pack_gradients, backward, gradients = self._gradients
+            before = tuple(map(_grad, loss.parameters))
+            pack_gradients(*before)
+            backward()
+            for v, v.grad in zip(loss.parameters, gradients()):  # noqa: B007  (the target `v.grad` stores it)
+                pass
+            for at in self._idle:
+                loss.parameters[at].grad = before[at]
             loss.grad = 1.0
-            loss.saved = None
-
-    def _restore(self, loss: Loss) -> None:
-        """Run the loss's forward pass again, because other passes came after it."""
-        assert loss.saved is not None
-        self._x_bytes[:], self._p_bytes[:] = loss.saved
-        self._forward()
 
 
 class Loss:
@@ -227,17 +240,20 @@ class Loss:
     `backward` adds to the gradients of the Values that the call used, at the numbers that they had at the call.
     """
 
-    __slots__ = ("_variant", "data", "grad", "label", "parameters", "saved")
+    __slots__ = ("_variant", "data", "grad", "inputs", "numbers", "parameters")
 
-    def __init__(self, variant: Variant, data: float, parameters: tuple[Any, ...]) -> None:
+    data: float
+
+    def __init__(
+        self, variant: Variant, parameters: tuple[Any, ...], inputs: Sequence[float], numbers: tuple[float, ...]
+    ) -> None:
         self._variant: Optional[Variant] = variant
-        self.data = data
         self.grad: float = 0
-        self.label = ""
         self.parameters = parameters
         """The Values that receive gradients."""
-        self.saved: Optional[tuple[bytes, bytes]] = None
-        """The numbers of the call, once another call has overwritten them."""
+        self.inputs = inputs
+        self.numbers = numbers
+        """Those of the parameters at the call."""
 
     def backward(self) -> None:
         """Add the gradients. Raises RuntimeError the second time."""
@@ -299,6 +315,11 @@ def _gather(places: list[int], length: int) -> Callable[[Sequence[Any]], Sequenc
     if len(places) > 1:
         return operator.itemgetter(*places)
     return (lambda numbers: (numbers[places[0]],)) if places else (lambda numbers: ())
+
+
+def _packer(buffer: Any) -> Callable[..., None]:
+    """A function that stores its arguments in a buffer of doubles."""
+    return partial(struct.Struct(f"{len(buffer)}d").pack_into, buffer, 0)
 
 
 _HOLE = object()

@@ -12,12 +12,12 @@ next call traces the function again.
 
 from __future__ import annotations
 
+import functools
 import operator
 import sys
 import sysconfig
 import types
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,10 +48,14 @@ class Watch:
         self._names: list[tuple[Any, dict[str, Any], tuple[Any, ...]]] = []
         self._arrays: list[tuple[Any, tuple[Any, ...], bytes]] = []
         self.unwatched: list[Unwatched] = []
+        self.results: list[Any] = []
+        """Values that were computed, not leaves."""
         self._seen: dict[int, Any] = {}  # objects stay alive here, so that their ids stay theirs
         self._waiting = list(roots)
         while self._waiting:
             where, found = self._waiting.pop()
+            if isinstance(found, value):
+                self._value_found(found)
             if isinstance(found, (*_PLAIN, value)) or id(found) in self._seen:
                 continue
             if len(self._seen) >= MOST:
@@ -63,19 +67,27 @@ class Watch:
     def has_changed(self) -> bool:
         """Whether any of it differs from what it was."""
         try:
-            return not (
-                all(map(operator.eq, self._containers, self._copies))
-                and all(tuple(map(names.get, wanted)) == before for names, wanted, before in self._names)
-                and all((a.shape, a.dtype) == kind and a.tobytes() == copy for a, kind, copy in self._arrays)
-            )
+            for names, wanted, before in self._names:
+                if tuple(map(names.get, wanted)) != before:
+                    return True
+            for a, kind, copy in self._arrays:
+                if (a.shape, a.dtype) != kind or a.tobytes() != copy:
+                    return True
+            return not all(map(operator.eq, self._containers, self._copies))
         except Exception:  # a comparison of the program's own objects may raise anything
             return True
+
+    def _value_found(self, v: Any) -> None:
+        if v._prev:
+            self.results.append(v)
 
     def _follow(self, where: str, found: Any) -> None:
         if isinstance(found, types.FunctionType):
             self._function(where, found)
         elif isinstance(getattr(found, "__wrapped__", None), types.FunctionType):  # decorated, perhaps compiled
             self._waiting.append((where, found.__wrapped__))
+        elif isinstance(found, functools.partial):
+            self._waiting += [(where, each) for each in (found.func, *found.args, found.keywords)]
         elif isinstance(found, types.MethodType):
             self._waiting += [(where, found.__func__), (where, found.__self__)]
         elif isinstance(found, type):
@@ -98,7 +110,9 @@ class Watch:
         self._copies.append(container.copy())
         entries = container.items() if isinstance(container, dict) else ((None, each) for each in container)
         for key, each in entries:
-            if not isinstance(each, (*_PLAIN, self._value)):
+            if isinstance(each, self._value):
+                self._value_found(each)
+            elif not isinstance(each, _PLAIN):
                 self._waiting.append((f"{where}.{key}" if isinstance(key, str) else f"an entry of {where}", each))
 
     def _object(self, where: str, found: Any) -> None:
@@ -129,7 +143,8 @@ class Watch:
             return
         names = sorted(_names_of(found.__code__))
         values = tuple(map(found.__globals__.get, names))
-        self._names.append((found.__globals__, tuple(names), values))
+        if names:
+            self._names.append((found.__globals__, tuple(names), values))
         self._waiting += zip(names, values)
         for name, cell in zip(found.__code__.co_freevars, found.__closure__ or ()):
             self._names.append((_Cell(cell), (name,), (_Cell(cell).get(name),)))
@@ -188,7 +203,7 @@ def _slots(cls: type) -> list[str]:
     return [name for name in names if name not in ("__dict__", "__weakref__")]
 
 
-@cache
+@functools.cache
 def _installed() -> tuple[str, ...]:
     """Folders whose code is not the program's."""
     paths = sysconfig.get_paths()
