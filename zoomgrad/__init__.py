@@ -1,11 +1,13 @@
 """zoomgrad as a library."""
 
+from typing import Any
+
 from zoomgrad.decorator import compiled
 
 __all__ = ["compiled"]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name == "Value":
         from engines.native.recorder import recorder
 

@@ -13,6 +13,7 @@ The structure is a nested tuple, the first part of a variant's key. Example: `([
 
 from __future__ import annotations
 
+import itertools
 from array import array
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Optional
@@ -37,15 +38,15 @@ class Found(NamedTuple):
     """As they were given."""
 
 
-def take_apart(value: type, arguments: Any) -> Found:
+def take_apart(value: Any, arguments: Any) -> Found:
     """Flatten the arguments. Raises TypeError for one that can't be a constant, and ValueError for a large int."""
     found = Found(None, [], [], [], arguments)
     structure = _flatten(value, arguments, found, {})
     return found._replace(structure=structure)
 
 
-def _flatten(value: type, a: Any, found: Found, places: dict[int, int]) -> Any:
-    kind = type(a)
+def _flatten(value: Any, a: Any, found: Found, places: dict[int, int]) -> Any:
+    kind: Any = type(a)
     if kind is float:
         found.numbers.append(a)
         return float
@@ -67,7 +68,7 @@ def _flatten(value: type, a: Any, found: Found, places: dict[int, int]) -> Any:
         return (kind, len(parts), float) if same else (kind, *parts)
     if kind is dict:
         return (kind, tuple(a), *[_flatten(value, each, found, places) for each in a.values()])
-    if isinstance(a, array) or (hasattr(a, "__array_interface__") and getattr(a, "ndim", 0)):
+    if isinstance(a, array) or (hasattr(a, "__array_interface__") and getattr(a, "ndim", 0) > 0):
         return _array(a, found)
     dtype = getattr(a, "dtype", None)  # of a scalar of NumPy
     if isinstance(a, (int, float)) or getattr(dtype, "str", "")[1:] in _EXACT:
@@ -91,7 +92,7 @@ def _array(a: Any, found: Found) -> Any:
             "  Convert it: a.astype(float)."
         )
     flat = a.tolist() if is_own else a.ravel().tolist()
-    is_whole = is_own and a.typecode not in "fd" or not is_own and a.dtype.kind == "i"
+    is_whole = a.typecode not in "fd" if is_own else a.dtype.kind == "i"
     if is_whole and flat and max(map(abs, flat)) > LARGEST_INT:
         raise ValueError("an array holds ints that are not exact as doubles\n  Convert it: a.astype(float).")
     found.numbers.extend(flat)
@@ -105,9 +106,7 @@ def _static(a: Any, found: Found) -> Any:
             "  Import Value from zoomgrad: `from zoomgrad import Value`."
         )
     if hasattr(a, "__next__"):
-        raise TypeError(
-            f"an argument is a {type(a).__name__}, which can be read only once\n  Pass a list: list(…)."
-        )
+        raise TypeError(f"an argument is a {type(a).__name__}, which can be read only once\n  Pass a list: list(…).")
     if type(a).__hash__ is None:
         raise TypeError(
             f"an argument is a {type(a).__name__}, which is neither data nor a constant\n"
@@ -117,14 +116,14 @@ def _static(a: Any, found: Found) -> Any:
     return ("object", id(a), type(a).__name__)
 
 
-def rebuilt(value: type, structure: Any, found: Found) -> tuple[Any, list[Any]]:
+def rebuilt(value: Any, structure: Any, found: Found) -> tuple[Any, list[Any]]:
     """The arguments with a Datum in place of each number, and these Datums."""
     real, whole = datum_classes(value)
     data: list[Any] = []
     objects = {id(each): each for each in found.objects}
     remaining = iter(found.numbers)
 
-    def datum(kind: type) -> Any:
+    def datum(kind: Any) -> Any:
         number = next(remaining)
         data.append(whole(int(number)) if kind is int else real(number))
         return data[-1]
@@ -140,7 +139,9 @@ def rebuilt(value: type, structure: Any, found: Found) -> tuple[Any, list[Any]]:
             return dict(zip(s[1], map(build, s[2:])))
         if kind == "array":
             return _rebuilt_array(s, datum)
-        return {"value": found.values.__getitem__, "static": lambda _: s[2], "object": objects.get}[kind](s[1])
+        if kind == "value":
+            return found.values[s[1]]
+        return s[2] if kind == "static" else objects[s[1]]
 
     return build(structure), data
 
@@ -196,15 +197,15 @@ Matcher = Callable[[Any, list[float]], bool]
 """Whether an argument fits, after adding its numbers to the list."""
 
 
-def matcher(value: type, a: Any) -> Optional[Matcher]:
+def matcher(value: Any, a: Any) -> Optional[Matcher]:
     """A check for arguments like this one, much quicker than `take_apart`. None if there is no quick one.
 
     It accepts Values only if they are the same ones.
     """
-    kind = type(a)
+    kind: Any = type(a)
     if kind in (float, int):
         return _fits_number(kind)
-    if isinstance(a, value) or not isinstance(a, (bool, str, bytes, list, tuple, dict, array, type(None))):
+    if isinstance(a, value) or kind not in (bool, str, bytes, list, tuple, dict, array, type(None)):
         return _fits_array(a) if hasattr(a, "__array_interface__") else lambda b, _: b is a
     if kind in (bool, str, bytes, type(None)):
         return lambda b, _: type(b) is kind and b == a
@@ -220,7 +221,7 @@ def matcher(value: type, a: Any) -> Optional[Matcher]:
     return None
 
 
-def _copied(value: type, a: Any) -> Any:
+def _copied(value: Any, a: Any) -> Any:
     """A copy of a Value's container; None if it holds anything else. Equal to it while it holds the same Values."""
     if isinstance(a, value):
         return a
@@ -230,7 +231,7 @@ def _copied(value: type, a: Any) -> Any:
     return None if not parts or None in parts else type(a)(parts)
 
 
-def _fits_number(kind: type) -> Matcher:
+def _fits_number(kind: Any) -> Matcher:
     def fits(b: Any, found: list[float]) -> bool:
         if type(b) is kind and (kind is float or -LARGEST_INT <= b <= LARGEST_INT):
             found.append(b)
@@ -243,7 +244,7 @@ def _fits_number(kind: type) -> Matcher:
 _FLOAT = {float}
 
 
-def _fits_numbers(kind: type, length: int) -> Matcher:
+def _fits_numbers(kind: Any, length: int) -> Matcher:
     def fits(b: Any, found: list[float]) -> bool:
         if type(b) is kind and len(b) == length and {*map(type, b)} == _FLOAT:
             found.extend(b)
@@ -253,15 +254,13 @@ def _fits_numbers(kind: type, length: int) -> Matcher:
     return fits
 
 
-def _fits_table(kind: type, row_kind: type, lengths: list[int]) -> Matcher:
+def _fits_table(kind: Any, row_kind: Any, lengths: list[int]) -> Matcher:
     def fits(b: Any, found: list[float]) -> bool:
-        if type(b) is not kind or len(b) != len(lengths):
+        if type(b) is not kind or {*map(type, b)} != {row_kind} or [*map(len, b)] != lengths:
             return False
-        for row, length in zip(b, lengths):
-            if type(row) is not row_kind or len(row) != length or {*map(type, row)} != _FLOAT:
-                return False
-            found.extend(row)
-        return True
+        flat = [*itertools.chain.from_iterable(b)]
+        found.extend(flat)
+        return {*map(type, flat)} == _FLOAT
 
     return fits
 
@@ -280,7 +279,7 @@ def _fits_array(a: Any) -> Optional[Matcher]:
     return fits
 
 
-def numbers_of(value: type, result: Any) -> Iterator[Any]:
+def numbers_of(value: Any, result: Any) -> Iterator[Any]:
     """The Values in what a function returned, in order."""
     if isinstance(result, value):
         yield result

@@ -24,7 +24,8 @@ A graph is right for other numbers only if the function would build it again. So
 3. The numbers of all Values that the graph uses are read at each call, whoever holds them.
 
 Before it compiles, the decorator traces a second time and compares the graphs, so a function that draws random numbers
-or counts its calls is found out. What can't be compiled soundly runs as it is, at each call, with one warning that gives the reason:
+or counts its calls is found out. What can't be compiled soundly runs as it is, at each call, with one warning that
+gives the reason:
 
     @zoomgrad.compiled("tcc")
     def loss(w, x):
@@ -49,6 +50,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Optional
 
 import engines
+from engines.arguments import whole
 from zoomgrad import tracing
 from zoomgrad.arguments import Found, Matcher, describe, matcher, take_apart, unchanged
 from zoomgrad.variant import NotTraced, Traced, Variant, graph_of, record
@@ -77,7 +79,9 @@ class CacheInfo(NamedTuple):
     """Variants that made place for others."""
 
 
-def compiled(engine: str, *, strict: bool = False, variants: int = VARIANTS) -> Callable[[Callable[..., Any]], Compiled]:
+def compiled(
+    engine: str, *, strict: bool = False, variants: int = VARIANTS
+) -> Callable[[Callable[..., Any]], Compiled]:
     """A decorator that runs a function's forward and backward pass as a program of that engine.
 
     The function takes Values (in lists, tuples, dicts or a model), numbers, and constants such as names and flags. It
@@ -86,20 +90,20 @@ def compiled(engine: str, *, strict: bool = False, variants: int = VARIANTS) -> 
 
     Raises UnknownName for the engine, TypeError for one that compiles nothing, and ValueError.
     """
-    found = engines.load(engine) if isinstance(engine, str) else None
-    if found is None:
+    name: Any = engine
+    if not isinstance(name, str):  # `@compiled` without a name passes the function
         raise TypeError('compiled takes the name of an engine\n  Write `@zoomgrad.compiled("rerolled-clang")`.')
+    found = engines.load(name)
     if not hasattr(found, "compile"):
         raise TypeError(f"{engine} compiles nothing\n  Choose an engine such as `rerolled-clang` or `tcc`.")
-    if isinstance(variants, bool) or not isinstance(variants, int) or variants < 1:
-        raise ValueError(f"variants must be an int of at least 1, not {variants!r}\n  Leave it out for {VARIANTS}.")
-    return lambda function: Compiled(function, found, strict, variants)
+    most = whole(variants, "variants", 1)
+    return lambda function: Compiled(function, found, strict, most)
 
 
 class Compiled:
     """A function from Values and data to a loss, which runs compiled."""
 
-    def __init__(self, function: Callable[..., Any], engine: Any, strict: bool, variants: int) -> None:
+    def __init__(self, function: Any, engine: Any, strict: bool, variants: int) -> None:
         inner = getattr(function, "__wrapped__", function)
         if not callable(function) or isinstance(function, type):
             raise TypeError(f"compiled takes a function, not {function!r}\n  Put @staticmethod above it, not below.")
@@ -190,9 +194,7 @@ class Compiled:
                 "two runs with the same arguments built different graphs", "Pass what differs as an argument."
             )
         if watch.has_changed():
-            raise NotTraced(
-                "it changes something that outlives the call", "Return what it keeps, and keep it outside."
-            )
+            raise NotTraced("it changes something that outlives the call", "Return what it keeps, and keep it outside.")
         computed = {id(v): v for v in watch.results}
         for root in (traced.loss, *traced.outputs) if computed else ():
             for v in root.topo():

@@ -57,7 +57,7 @@ def is_tracing() -> bool:
     return now is not None and now.thread == threading.get_ident()
 
 
-def trace(value: type, function: Callable[..., Any], arguments: Sequence[Any], named: dict[str, Any]) -> Any:
+def trace(value: Any, function: Callable[..., Any], arguments: Sequence[Any], named: dict[str, Any]) -> Any:
     """Run the function with hooks. Returns the Run and the function's result, which is None after a look.
 
     Raises what the function raises.
@@ -96,9 +96,9 @@ _OPERATORS = engines.graph.value.__dict__
 
 
 @contextlib.contextmanager
-def _hooks(value: type) -> Iterator[None]:
+def _hooks(value: Any) -> Iterator[None]:
     """Put hooks on the class, and restore it."""
-    hooks: dict[str, Any] = {"__init__": _constructor(value.__init__)}  # type: ignore[misc]
+    hooks: dict[str, Any] = {"__init__": _constructor(value.__init__)}
     for name in ("data", "grad"):
         hooks[name] = _attribute(name, getattr(value, name))
     for name in ("backward", "_contribute", "__copy__", "__deepcopy__", "__reduce__"):
@@ -143,7 +143,7 @@ def _constructor(construct: Any) -> Any:
             construct(v, *arguments, **named)
             return
         assert run is not None
-        number = arguments[0] if arguments else named.get("data")
+        number: Any = arguments[0] if arguments else named.get("data")
         if _is_datum(number):
             if number._prev:
                 run.looks("makes a Value of computed data")
@@ -169,11 +169,36 @@ def _is_datum(v: Any) -> bool:
 _CLASS = vars(object)["__class__"]
 """Sets an object's class, although a Datum's own `__class__` says something else."""
 
-_LOOKS = (
-    "__abs__ __bool__ __ceil__ __divmod__ __eq__ __float__ __floor__ __floordiv__ __format__ __ge__ __gt__ __hash__ "
-    "__index__ __int__ __le__ __lt__ __mod__ __ne__ __pow__ __rdivmod__ __rfloordiv__ __rmod__ __round__ __rpow__ "
-    "__trunc__"
-).split()
+_LOOKS = frozenset(
+    f"__{name}__"
+    for name in (
+        "abs",
+        "bool",
+        "ceil",
+        "divmod",
+        "eq",
+        "float",
+        "floor",
+        "floordiv",
+        "format",
+        "ge",
+        "gt",
+        "hash",
+        "index",
+        "int",
+        "le",
+        "lt",
+        "mod",
+        "ne",
+        "pow",
+        "rdivmod",
+        "rfloordiv",
+        "rmod",
+        "round",
+        "rpow",
+        "trunc",
+    )
+)
 
 
 @cache

@@ -68,6 +68,8 @@ def record(value: Any, function: Callable[..., Any], found: Found) -> Traced:
             f"it returned {_shown(loss)}, not a Value",
             "Return the loss, or a tuple of the loss and outputs, made of zoomgrad's Value.",
         )
+    if not loss._prev:  # the interpreter sets its gradient, and adds to all others
+        raise NotTraced("its loss is a leaf, so there is nothing to compile", "Return the result of an operation.")
     outputs = list(numbers_of(value, result))[1:]
     return _sorted_leaves(value, run, result, outputs, data, found)
 
@@ -76,9 +78,7 @@ def _shown(found: object) -> str:
     return f"a {type(found).__qualname__} of {type(found).__module__}"
 
 
-def _sorted_leaves(
-    value: Any, run: Run, result: Any, outputs: list[Any], data: list[Any], found: Found
-) -> Traced:
+def _sorted_leaves(value: Any, run: Run, result: Any, outputs: list[Any], data: list[Any], found: Found) -> Traced:
     loss = result[0] if isinstance(result, tuple) else result
     places = {id(v): place for place, v in enumerate(data)}
     copies = {id(v): places[id(of)] for v, of in run.copies}
@@ -227,8 +227,8 @@ class Variant:
             before = tuple(map(_grad, loss.parameters))
             pack_gradients(*before)
             backward()
-            for v, v.grad in zip(loss.parameters, gradients()):  # noqa: B007  (the target `v.grad` stores it)
-                pass
+            for v, g in zip(loss.parameters, gradients()):
+                v.grad = g
             for at in self._idle:
                 loss.parameters[at].grad = before[at]
             loss.grad = 1.0

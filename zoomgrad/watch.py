@@ -45,7 +45,7 @@ class Watch:
         self._value = value
         self._containers: list[Any] = []
         self._copies: list[Any] = []
-        self._names: list[tuple[Any, dict[str, Any], tuple[Any, ...]]] = []
+        self._names: list[tuple[Any, tuple[str, ...], tuple[Any, ...]]] = []
         self._arrays: list[tuple[Any, tuple[Any, ...], bytes]] = []
         self.unwatched: list[Unwatched] = []
         self.results: list[Any] = []
@@ -180,7 +180,9 @@ class _ClassNames:
 
 def is_foreign_value(found: Any) -> bool:
     """Whether it looks like a Value of another micrograd."""
-    return not isinstance(found, type) and all(hasattr(type(found), name) for name in ("backward", "__add__", "__mul__"))
+    return not isinstance(found, type) and all(
+        hasattr(type(found), name) for name in ("backward", "__add__", "__mul__")
+    )
 
 
 def _foreign(where: str, found: Any) -> str:

@@ -196,7 +196,10 @@ class Program:
         x, p, w, y, q = self._x.array, self._p.array, self._w, self._y.array, self._q.array
         bind = getattr(getattr(self._kernel.forward, "__self__", None), "bind", None)
         passes = bind(x, p, w, y, q) if bind else None
-        forward, backward = passes or (partial(self._kernel.forward, x, p, w, y), partial(self._kernel.backward, x, p, w, q))
+        forward, backward = passes or (
+            partial(self._kernel.forward, x, p, w, y),
+            partial(self._kernel.backward, x, p, w, q),
+        )
         return Bound(x, p, q, forward, backward)
 
     def zero_grad(self) -> None:
