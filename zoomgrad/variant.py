@@ -25,6 +25,9 @@ from zoomgrad.arguments import Found, numbers_of, rebuilt
 from zoomgrad.tracing import Run, trace
 from zoomgrad.watch import Watch
 
+_NO_NUMBER = (struct.error, ZeroDivisionError, OverflowError, ValueError)
+"""What a forward pass raises if a Value holds no double, or from Python's operators."""
+
 _data, _grad = operator.attrgetter("data"), operator.attrgetter("grad")
 
 
@@ -201,7 +204,7 @@ class Variant:
         with self._lock:
             try:
                 self._run(loss)
-            except struct.error:  # a Value holds something that is not a double
+            except _NO_NUMBER:
                 return None
             self.calls += 1
             if not isfinite(loss.data):

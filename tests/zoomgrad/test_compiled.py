@@ -251,13 +251,14 @@ def test_what_the_function_uses_besides_its_arguments_is_watched(engine, monkeyp
         def __call__(self, x):
             return SCALE * self.w**self.power * x + sum(WEIGHTS)
 
+    monkeypatch.setattr(module, "WEIGHTS", [1.0, 2.0])
     model, bias = Model(), V(10.0)
     loss = compile_with(engine, lambda x: model(x) + bias)
     plain = loss.__wrapped__
     assert loss(1.0).data == 31.0
     for change in (
         lambda: monkeypatch.setattr(module, "SCALE", 5.0),
-        lambda: monkeypatch.setitem(WEIGHTS, 0, 7.0),
+        lambda: WEIGHTS.append(7.0),
         lambda: monkeypatch.setattr(model, "power", 3),
         lambda: monkeypatch.setattr(model, "w", V(4.0)),
         lambda: monkeypatch.setattr(Model, "__call__", lambda self, x: self.w * x),
@@ -281,6 +282,7 @@ def test_what_the_function_uses_besides_its_arguments_is_watched(engine, monkeyp
     ],
 )
 def test_what_a_graph_can_not_hold_is_refused(engine, function, why):
+    HISTORY.clear()
     with pytest.raises(NotTraced, match=why):
         compile_with(engine, function)(engine.Value(2.0))
 
@@ -351,7 +353,7 @@ def test_a_loss_that_is_not_finite_is_the_functions_own(engine, x):
     loss(w, 2.0)
     try:
         expected = function(w, x).data
-    except ArithmeticError as error:
+    except (ArithmeticError, ValueError) as error:
         with pytest.raises(type(error)):
             loss(w, x)
     else:
