@@ -116,8 +116,9 @@ def _static(a: Any, found: Found) -> Any:
     return ("object", id(a), type(a).__name__)
 
 
-def rebuilt(value: Any, structure: Any, found: Found) -> tuple[Any, list[Any]]:
-    """The arguments with a Datum in place of each number, and these Datums."""
+def rebuilt(value: Any, structure: Any, found: Found) -> tuple[Any, list[Any], list[tuple[Any, list[Any]]]]:
+    """The arguments with a Datum in place of each number, these Datums, and each container with its entries."""
+    containers: list[tuple[Any, list[Any]]] = []
     real, whole = datum_classes(value)
     data: list[Any] = []
     objects = {id(each): each for each in found.objects}
@@ -133,17 +134,24 @@ def rebuilt(value: Any, structure: Any, found: Found) -> tuple[Any, list[Any]]:
             return datum(s)
         kind = s[0]
         if kind in (list, tuple):
-            parts = [datum(float) for _ in range(s[1])] if s[-1] is float and type(s[1]) is int else map(build, s[1:])
-            return kind(parts)
+            same = s[-1] is float and type(s[1]) is int
+            made = kind([datum(float) for _ in range(s[1])] if same else map(build, s[1:]))
+            containers.append((made, list(made)))
+            return made
         if kind is dict:
-            return dict(zip(s[1], map(build, s[2:])))
+            made = dict(zip(s[1], map(build, s[2:])))
+            containers.append((made.values(), list(made.values())))
+            return made
         if kind == "array":
-            return _rebuilt_array(s, datum)
+            made = _rebuilt_array(s, datum)
+            flat = made if s[1] is array else made.reshape(-1)
+            containers.append((flat, list(flat)))
+            return made
         if kind == "value":
             return found.values[s[1]]
         return s[2] if kind == "static" else objects[s[1]]
 
-    return build(structure), data
+    return build(structure), data, containers
 
 
 def _rebuilt_array(s: Any, datum: Callable[[type], Any]) -> Any:

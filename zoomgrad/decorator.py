@@ -185,7 +185,7 @@ class Compiled:
 
     def _traced_twice(self, found: Found) -> tuple[Traced, Any, Watch]:
         """The second of two runs that must agree, its graph's description, and what the function can reach."""
-        _, first = self._traced(found)
+        earlier, first = self._traced(found)
         named = [(type(each).__name__, each) for each in found.objects]
         watch = Watch(self._engine.Value, [(self.__name__, self._function), *named])
         traced, graph = self._traced(found)
@@ -195,11 +195,10 @@ class Compiled:
             )
         if watch.has_changed():
             raise NotTraced("it changes something that outlives the call", "Return what it keeps, and keep it outside.")
-        computed = {id(v): v for v in watch.results}
-        for root in (traced.loss, *traced.outputs) if computed else ():
-            for v in root.topo():
-                if id(v) in computed:
-                    raise NotTraced(f"it uses the result of {v._op!r}, computed before the call", "Compute it inside.")
+        computed = {id(v) for v in earlier.results()}
+        for v in traced.results():
+            if id(v) in computed:
+                raise NotTraced(f"it uses the result of {v._op!r}, computed before the call", "Compute it inside.")
         return traced, graph, watch
 
     def _traced(self, found: Found) -> tuple[Traced, Any]:

@@ -19,6 +19,7 @@ from functools import cache
 from typing import Any, Callable, NoReturn, Optional
 
 import engines.graph.value
+from zoomgrad.watch import is_program
 
 _TRACING = threading.RLock()
 """Hooks are on the class, so one thread traces at a time."""
@@ -81,10 +82,11 @@ def trace(value: Any, function: Callable[..., Any], arguments: Sequence[Any], na
 
 
 def _place() -> str:
-    """The innermost frame of the program."""
-    frame: Any = sys._getframe(1)
-    while frame.f_globals.get("__name__", "").startswith(("zoomgrad", "engines")) and frame.f_back:
-        frame = frame.f_back
+    """The innermost frame of the program, else of anything that is not ours."""
+    frames = [sys._getframe(1)]
+    while frames[-1].f_back is not None:
+        frames.append(frames[-1].f_back)
+    frame = next((each for each in frames if is_program(None, each.f_code.co_filename)), frames[-1])
     code = frame.f_code
     return f"{code.co_name}, line {frame.f_lineno} of {code.co_filename.replace(chr(92), '/').rpartition('/')[2]}"
 

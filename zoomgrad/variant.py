@@ -13,7 +13,7 @@ import operator
 import struct
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from math import isfinite
 from typing import Any, NamedTuple, NoReturn, Optional
@@ -49,6 +49,13 @@ class Traced(NamedTuple):
     idle: set[int]
     """Ids of parameters that only outputs depend on. A backward pass leaves their gradients alone."""
 
+    def results(self) -> Iterator[Any]:
+        """The Values of the graph that an operation computed."""
+        for root in (self.loss, *self.outputs):
+            for v in root.topo():
+                if v._prev:
+                    yield v
+
 
 class NotTraced(Exception):
     """A function can't be compiled. Carries the reason and the remedy."""
@@ -61,10 +68,12 @@ class NotTraced(Exception):
 
 def record(value: Any, function: Callable[..., Any], found: Found) -> Traced:
     """Run the function on Datums. Raises NotTraced if it looks at a number, and what it raises itself."""
-    (arguments, named), data = rebuilt(value, found.structure, found)
+    (arguments, named), data, containers = rebuilt(value, found.structure, found)
     run, result = trace(value, function, arguments, named)
     if run.look:
         raise NotTraced(f"it {run.look}", "Return that Value as an output, and look at its number after the call.")
+    if any(len(a) != len(b) or any(map(operator.is_not, a, b)) for a, b in containers):
+        raise NotTraced("it changes an argument", "Change a copy.")
     loss = result[0] if isinstance(result, tuple) and result else result
     if not isinstance(loss, value):
         raise NotTraced(

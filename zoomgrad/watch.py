@@ -21,8 +21,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-MOST = 100_000
-"""Objects that a Watch follows."""
+MOST = 1_000_000
+"""Entries of containers and arrays that a Watch compares."""
 
 _PLAIN = (int, float, complex, str, bytes, type(None), types.ModuleType, types.BuiltinFunctionType)
 
@@ -48,19 +48,18 @@ class Watch:
         self._names: list[tuple[Any, tuple[str, ...], tuple[Any, ...]]] = []
         self._arrays: list[tuple[Any, tuple[Any, ...], bytes]] = []
         self.unwatched: list[Unwatched] = []
-        self.results: list[Any] = []
-        """Values that were computed, not leaves."""
+        self._entries = 0
         self._seen: dict[int, Any] = {}  # objects stay alive here, so that their ids stay theirs
         self._waiting = list(roots)
         while self._waiting:
             where, found = self._waiting.pop()
-            if isinstance(found, value):
-                self._value_found(found)
             if isinstance(found, (*_PLAIN, value)) or id(found) in self._seen:
                 continue
-            if len(self._seen) >= MOST:
-                self.unwatched.append(Unwatched(where, "beyond the first 100,000 objects"))
-                break
+            self._entries += _size(found) + 1
+            if self._entries > MOST:
+                self._entries -= _size(found) + 1
+                self.unwatched.append(Unwatched(where, f"a {type(found).__name__} of {_size(found):,} entries"))
+                continue
             self._seen[id(found)] = found
             self._follow(where, found)
 
@@ -76,10 +75,6 @@ class Watch:
             return not all(map(operator.eq, self._containers, self._copies))
         except Exception:  # a comparison of the program's own objects may raise anything
             return True
-
-    def _value_found(self, v: Any) -> None:
-        if v._prev:
-            self.results.append(v)
 
     def _follow(self, where: str, found: Any) -> None:
         if isinstance(found, types.FunctionType):
@@ -110,9 +105,7 @@ class Watch:
         self._copies.append(container.copy())
         entries = container.items() if isinstance(container, dict) else ((None, each) for each in container)
         for key, each in entries:
-            if isinstance(each, self._value):
-                self._value_found(each)
-            elif not isinstance(each, _PLAIN):
+            if not isinstance(each, (*_PLAIN, self._value)):
                 self._waiting.append((f"{where}.{key}" if isinstance(key, str) else f"an entry of {where}", each))
 
     def _object(self, where: str, found: Any) -> None:
@@ -129,7 +122,7 @@ class Watch:
 
     def _class(self, where: str, found: type) -> None:
         for cls in found.__mro__:
-            if not _is_program(sys.modules.get(cls.__module__), "") or issubclass(cls, self._value):
+            if not is_program(sys.modules.get(cls.__module__), "") or issubclass(cls, self._value):
                 continue
             entries = dict(vars(cls))
             self._names.append((_ClassNames(cls), tuple(entries), tuple(entries.values())))
@@ -139,7 +132,7 @@ class Watch:
                     self._waiting.append((f"{where}.{name}", each))
 
     def _function(self, where: str, found: types.FunctionType) -> None:
-        if not _is_program(None, found.__code__.co_filename):
+        if not is_program(None, found.__code__.co_filename):
             return
         names = sorted(_names_of(found.__code__))
         values = tuple(map(found.__globals__.get, names))
@@ -178,6 +171,13 @@ class _ClassNames:
         return vars(self._cls).get(name)
 
 
+def _size(found: Any) -> int:
+    if isinstance(found, (list, dict, set, tuple, frozenset, bytearray)):
+        return len(found)
+    size = getattr(found, "size", 1) if hasattr(found, "tobytes") else 1
+    return size if isinstance(size, int) else 1
+
+
 def is_foreign_value(found: Any) -> bool:
     """Whether it looks like a Value of another micrograd."""
     return not isinstance(found, type) and all(
@@ -213,7 +213,7 @@ def _installed() -> tuple[str, ...]:
     return tuple({paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")} | set(ours))
 
 
-def _is_program(module: Any, file: str) -> bool:
+def is_program(module: Any, file: str) -> bool:
     """Whether code is the program's, not a library's."""
     if module is not None:
         if module.__name__ == "builtins":

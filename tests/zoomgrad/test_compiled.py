@@ -1,6 +1,7 @@
 """One line compiles a loss function, with the bits of the function itself or with a reason why not."""
 
 import copy
+import functools
 import math
 import random
 import sys
@@ -292,8 +293,35 @@ def test_a_value_computed_before_the_call_is_refused(engine):
     penalty = a * a
     with pytest.raises(NotTraced, match=r"the result of '\*', computed before the call"):
         compile_with(engine, lambda x: penalty * x)(1.0)
+    cached = functools.lru_cache(lambda: a * a)
+    with pytest.raises(NotTraced, match=r"computed before the call"):
+        compile_with(engine, lambda x: cached() * x)(1.0)
     with pytest.raises(TypeError, match=r"an argument is the result of '\*'"):
         compile_with(engine, lambda p: p * 2.0)(penalty)
+
+
+@pytest.mark.parametrize("change", [list.pop, list.reverse, lambda xs: xs.append(1.0)])
+def test_a_function_that_changes_an_argument_is_refused(engine, change):
+    def loss(w, xs):
+        change(xs)
+        return w * xs[0]
+
+    with pytest.raises(NotTraced, match="changes an argument"):
+        compile_with(engine, loss)(engine.Value(2.0), [1.0, 2.0])
+    xs = [1.0, 2.0]
+    with pytest.warns(NotCompiled):
+        compile_with(engine, loss, strict=False)(engine.Value(2.0), xs)
+    assert xs != [1.0, 2.0]
+
+
+def test_what_is_too_large_to_watch_is_listed(engine, monkeypatch):
+    monkeypatch.setattr("zoomgrad.watch.MOST", 50)
+    table = [1.0] * 100
+    loss = compile_with(engine, lambda w: w * table[3], strict=False)
+    loss(engine.Value(2.0))
+    assert "changes not noticed: table, a list of 100 entries" in loss.report()
+    with pytest.raises(NotTraced, match="changes of table"):
+        compile_with(engine, lambda w: w * table[3])(engine.Value(2.0))
 
 
 def test_constants_made_inside_are_listed_and_strictly_refused(engine):
