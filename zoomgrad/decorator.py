@@ -52,8 +52,8 @@ from typing import Any, NamedTuple, Optional
 import engines
 from engines.arguments import whole
 from zoomgrad import tracing
-from zoomgrad.arguments import Found, Matcher, describe, matcher, take_apart, unchanged
-from zoomgrad.variant import NotTraced, Traced, Variant, graph_of, record
+from zoomgrad.arguments import Found, Matcher, describe, matcher, numbers_of, take_apart, unchanged
+from zoomgrad.variant import Loss, NotTraced, Output, Traced, Variant, graph_of, record
 from zoomgrad.watch import Watch
 
 VARIANTS = 8
@@ -61,6 +61,15 @@ VARIANTS = 8
 
 MOST_RETRACES = 8
 """How often one variant may compile another graph before it runs as it is."""
+
+
+class _Plain(threading.local):
+    """How many functions run as they are, one in the other, in this thread."""
+
+    runs = 0
+
+
+_PLAIN = _Plain()
 
 
 class NotCompiled(UserWarning):
@@ -125,14 +134,14 @@ class Compiled:
         return self if owner is None else types.MethodType(self, owner)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        if tracing.run is not None and tracing.is_tracing():
+        if (tracing.run is not None and tracing.is_tracing()) or _PLAIN.runs:
             return self._function(*arguments, **named)
         quick = self._latest
         if quick is not None and not named:
             numbers = quick.fits(arguments)
             if numbers is not None:
                 result = quick.variant.call(quick.parameters, numbers)
-                return self._function(*arguments) if result is None else result
+                return self._as_it_is(arguments, named) if result is None else result
         with self._lock:
             self._latest = None
             found = take_apart(self._engine.Value, (arguments, named))
@@ -142,7 +151,15 @@ class Compiled:
                 self._latest = _quick(self._engine.Value, variant, parameters, arguments)
         # No lock here: the program's own code must not hold it.
         result = None if variant.why else variant.call(parameters, found.numbers)
-        return self._function(*arguments, **named) if result is None else result
+        return self._as_it_is(arguments, named) if result is None else result
+
+    def _as_it_is(self, arguments: Any, named: Any) -> Any:
+        """Run the function, and those that it calls, without any program."""
+        _PLAIN.runs += 1
+        try:
+            return self._function(*arguments, **named)
+        finally:
+            _PLAIN.runs -= 1
 
     def _variant(self, found: Found) -> Variant:
         """The variant for these arguments, compiled if there is none or if what the function reaches has changed."""
@@ -179,6 +196,8 @@ class Compiled:
                     "Pass what changes as an argument.",
                 )
         variant = Variant(self._engine, found, traced, graph, watch)
+        if self._engine.strict:
+            self._verify(variant, found)
         variant.retraced = known.retraced + 1 if known is not None else 0
         self._compilations += 1
         return variant
@@ -209,7 +228,7 @@ class Compiled:
             raise
         except Exception as error:
             arguments, named = unchanged(found)
-            self._function(*arguments, **named)  # raises the program's own error, unless only the trace has one
+            self._as_it_is(arguments, named)  # raises the program's own error, unless only the trace has one
             raise NotTraced(
                 f"it can't be traced ({type(error).__name__}: {str(error).partition(chr(10))[0]})",
                 "Use data only in sums and products with Values.",
@@ -218,6 +237,21 @@ class Compiled:
             return traced, graph_of(traced)
         except (ValueError, TypeError, AttributeError) as error:
             raise NotTraced(*_two_lines(error)) from error
+
+    def _verify(self, variant: Variant, found: Found) -> None:
+        """Compare this call's numbers with those of the function itself, which may treat data as no trace can see.
+
+        Example: `isinstance(x, Value)` is true of a Datum.
+        """
+        arguments, named = unchanged(found)
+        plain = [v.data for v in numbers_of(self._engine.Value, self._as_it_is(arguments, named))]
+        result = variant.call(variant.parameters_of(found.values), found.numbers)
+        variant.calls = 0
+        ours = plain if result is None else [v.data for v in numbers_of((Loss, Output), result)]
+        if len(plain) != len(ours) or any(a != b and (a == a or b == b) for a, b in zip(plain, ours)):
+            raise NotTraced(
+                f"it computes {plain[:1]} from numbers and {ours[:1]} when traced", "Don't ask for the type of data."
+            )
 
     def _warn(self, problem: NotTraced) -> None:
         if problem.reason not in self._warned:

@@ -207,21 +207,32 @@ _LOOKS = frozenset(
 def datum_classes(value: Any) -> tuple[Any, Any]:
     """The classes of data that are floats and of data that are ints, for this class Value."""
 
-    def exactly(name: str) -> Any:
-        operate = getattr(value, name)
-
+    def exactly(operate: Any) -> Any:
         def operator(v: Any, *others: Any) -> Any:
-            out = operate(v, *others)
-            if not others or _is_datum(others[0]):
-                kinds = {type(each) for each in (v, *others)}
-            elif isinstance(others[0], (int, float)):
-                kinds = {type(v), whole if isinstance(others[0], int) else real}
-            else:  # a Value, so the result is one; or NotImplemented
-                return out
-            _CLASS.__set__(out, whole if kinds == {whole} else real)
-            return out
+            return kept(operate(v, *others), v, *others)
 
         return operator
+
+    def kept(out: Any, *operands: Any) -> Any:
+        """The result as data, if all operands are."""
+        if all(_is_datum(each) or isinstance(each, (int, float)) for each in operands):
+            _CLASS.__set__(out, whole if all(isinstance(each, int) for each in operands) else real)
+        return out
+
+    def adding(operate: Any) -> Any:
+        def operator(v: Any, other: Any) -> Any:
+            if isinstance(other, float) or (isinstance(v, float) and isinstance(other, int)):
+                # `sum` calls this too, and it rounds floats as no sequence of additions does
+                _look(v, "adds data to data or numbers")
+            return kept(operate(v, other), v, other)
+
+        return operator
+
+    def subtract(v: Any, other: Any) -> Any:
+        return kept(add(v, -other), v, other)
+
+    def subtracted(v: Any, other: Any) -> Any:
+        return kept(add(-v, other) if isinstance(other, (int, float)) else add(other, -v), v, other)
 
     def divide(v: Any, other: Any) -> Any:
         if _is_datum(other) or not isinstance(other, value):
@@ -248,10 +259,11 @@ def datum_classes(value: Any) -> tuple[Any, Any]:
 
         return method
 
-    power = value.__pow__
-    names = ("__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__neg__")
+    power, add = value.__pow__, value.__add__
     body: dict[str, Any] = {"__slots__": (), "is_datum": True}
-    body.update({name: exactly(name) for name in names})
+    body.update({name: exactly(getattr(value, name)) for name in ("__mul__", "__rmul__", "__neg__")})
+    body.update({name: adding(getattr(value, name)) for name in ("__add__", "__radd__")})
+    body.update(__sub__=subtract, __rsub__=subtracted)
     body.update({name: looking(name) for name in _LOOKS}, __truediv__=divide, __rtruediv__=divided)
     # isinstance then says what it would say of the number
     real: Any = type("Datum", (value,), {**body, "__class__": property(lambda _: float)})

@@ -71,7 +71,9 @@ def record(value: Any, function: Callable[..., Any], found: Found) -> Traced:
     (arguments, named), data, containers = rebuilt(value, found.structure, found)
     run, result = trace(value, function, arguments, named)
     if run.look:
-        raise NotTraced(f"it {run.look}", "Return that Value as an output, and look at its number after the call.")
+        of_value = run.look.startswith(("reads", "calls", "changes"))
+        value_remedy = "Return that Value as an output, and use its number after the call."
+        raise NotTraced(f"it {run.look}", value_remedy if of_value else "Prepare the data before the call.")
     if any(len(a) != len(b) or any(map(operator.is_not, a, b)) for a, b in containers):
         raise NotTraced("it changes an argument", "Change a copy.")
     loss = result[0] if isinstance(result, tuple) and result else result

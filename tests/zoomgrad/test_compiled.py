@@ -209,6 +209,9 @@ LOOKS = {
     "text": lambda v, x: v * len(str(v)),
     "copy": lambda v, x: copy.deepcopy(v) * v,
     "divide": lambda v, x: v * (x / 3),
+    "sum": lambda v, x: v * sum([x * 0.1, 0.3, 0.6]),
+    "type": lambda v, x: v * (x if type(x) is int else 7.0),
+    "class": lambda v, x: v * x if isinstance(x, type(v)) else -v,
     "backward": lambda v, x: ((v * x).backward(), v * v.grad)[1],
     "write": lambda v, x: (setattr(v, "data", 7.0), v * 1.0)[1],
 }
@@ -397,6 +400,9 @@ def test_a_compiled_function_may_call_another_and_itself(engine):
     outer = compile_with(engine, power)
     assert outer(engine.Value(3.0), 2.0, "aa").data == 24.0
     assert inner.cache_info().variants == 0
+    looks = compile_with(engine, lambda w: inner(w, 2.0) * (1.0 if w.data > 0 else 2.0), strict=False)
+    with pytest.warns(NotCompiled):
+        assert looks(engine.Value(-3.0)).data == -12.0
 
 
 def test_a_method_is_compiled_for_each_object(engine):
