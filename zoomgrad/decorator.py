@@ -11,8 +11,8 @@
         for p in model.parameters():
             p.data -= 0.05 * p.grad
 
-The first call runs the function once with its Values, watched (`tracing.py`), and compiles the graph. Each later call
-with arguments of the same structure copies numbers into the program and runs that. The bits are those of the function
+The first call runs the function with its Values, watched (`tracing.py`), and compiles the graph. Each later call with
+arguments of the same structure copies numbers into the program and runs that. The bits are those of the function
 itself, gradients that were there before included.
 
 A graph is right for other numbers only if the function would build it again. So each call looks up a *variant*:
@@ -24,13 +24,13 @@ A graph is right for other numbers only if the function would build it again. So
 3. The numbers of all Values that the graph uses are read at each call, whoever holds them.
 
 Before it compiles, the decorator traces a second time and compares the graphs, so a function that draws random numbers
-or counts its calls is found out. What can't be compiled soundly runs as it is, at each call, with one warning that
-gives the reason:
+or counts its calls is found out. Then it runs the function on plain numbers and compares the results with the
+program's. What can't be compiled soundly runs as it is, at each call, with one warning that gives the reason:
 
     @zoomgrad.compiled("tcc")
     def loss(w, x):
         v = w * x
-        return v if v.data > 0 else v * 0.01      # NotCompiled: it reads .data in loss, line 4 of example.py
+        return v if v.data > 0 else v * 0.01      # NotCompiled: reads .data in loss, line 4
 
 With `strict=True` these cases raise `NotTraced` instead.
 
