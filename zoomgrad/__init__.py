@@ -24,14 +24,13 @@ if not hasattr(engines, "load"):
 from engines import ChangedArithmetic, Column, NonFiniteLoss, Unavailable, UnknownName, WrongSuffix, api, names
 from engines.api import CyclicGraph
 from engines.saving.parameters import BadFile, Saved, load_parameters, save_parameters
+from zoomgrad.decorator import NotCompiled, NotTraced, compiled
 
 if TYPE_CHECKING:
     from engines.graph.check import BrokenTape
     from engines.graph.value import Value
     from engines.kernel.building import BuildFailed
     from engines.kernel.program import Program
-
-# `from zoomgrad.decorator import compiled` belongs here, and "compiled" below.
 
 __all__ = [
     "BadFile",
@@ -42,12 +41,15 @@ __all__ = [
     "CyclicGraph",
     "Engine",
     "NonFiniteLoss",
+    "NotCompiled",
+    "NotTraced",
     "Program",
     "Saved",
     "Unavailable",
     "UnknownName",
     "Value",
     "WrongSuffix",
+    "compiled",
     "load",
     "load_parameters",
     "names",
