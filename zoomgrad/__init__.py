@@ -24,7 +24,8 @@ if not hasattr(engines, "load"):
 from engines import ChangedArithmetic, Column, NonFiniteLoss, Unavailable, UnknownName, WrongSuffix, api, names
 from engines.api import CyclicGraph
 from engines.saving.parameters import BadFile, Saved, load_parameters, save_parameters
-from zoomgrad.decorator import NotCompiled, NotTraced, compiled
+from zoomgrad.decorator import NotCompiled, compiled
+from zoomgrad.variant import NotTraced
 
 if TYPE_CHECKING:
     from engines.graph.check import BrokenTape

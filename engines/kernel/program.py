@@ -14,10 +14,9 @@ from engines.arguments import finite, finite_rate, whole
 from engines.arithmetic import check_arithmetic
 from engines.columns import WITHOUT_INPUTS, Column, Rows, check_labels, columns, described, holds_rows, one_row
 from engines.graph.tape import Tape
-from engines.kernel.buffers import Buffer
+from engines.kernel.buffers import Buffer, Table
 from engines.saving import recipe
 from engines.saving.parameters import FilePath, Saved, load_parameters, save_parameters
-from engines.table import Table
 
 Doubles = MutableSequence[float]
 Rate = Union[float, Callable[[int], float]]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from engines.api import NonFiniteLoss
 from engines.columns import MOST_COLUMNS, Column
 from engines.graph.value import Value
-from engines.table import Table
+from engines.kernel.buffers import Table
 from tests.engines.compiled.compiling import (
     CLASSIFIER_ROWS,
     COMPILED,
