@@ -26,8 +26,8 @@ from engines.straight import value_lines
 
 Names = Mapping[str, Any]
 
-ADOPT = "_adopt"
-"""In `micrograd.engine`: a decorator that makes a subclass of Value the class of all results. For `script.replace`."""
+REPLACEMENT, ADOPT = "_zoomgrad_value", "_adopt"
+"""For `script.replace`: a module with Value, and in it a decorator that makes a subclass the class of all results."""
 
 
 class Modules(MetaPathFinder, Loader):
@@ -51,10 +51,11 @@ class Modules(MetaPathFinder, Loader):
             importlib.import_module("micrograd.nn")
 
 
-def offer(engine: Engine, value: Any) -> set[str]:
+def offer(engine: Engine, value: Any, *, own_first: bool = False) -> set[str]:
     """Make the modules importable, for the rest of the process. Returns a set of those imported so far.
 
     value: the engine's Value, or a subclass, which all operators then create.
+    own_first: a `micrograd` of the program's own, or an installed one, comes first.
     """
     own = engine.Value
 
@@ -66,11 +67,13 @@ def offer(engine: Engine, value: Any) -> set[str]:
 
     adopt(value)
     networks = nn.bind(value, neuron=NamedNeuron if value is not engine.Value else nn.Neuron)
-    names = {"Value": value, "Max": Max, "draw_dot": draw_dot, "__getattr__": _counter_of(value), ADOPT: adopt}
+    names = {"Value": value, "Max": Max, "draw_dot": draw_dot, "__getattr__": _counter_of(value)}
     published = {"micrograd": {}, "micrograd.engine": names, "micrograd.nn": {**networks._asdict(), "Value": value}}
     tour = {"autograd": {"Value": value}, "nn": _tour(networks)}
+    replacement = {REPLACEMENT: {"Value": value, ADOPT: adopt}}
     imported: set[str] = set()
-    sys.meta_path[:] = [Modules(published, imported), *sys.meta_path, Modules(tour, imported)]
+    first, last = (replacement, {**published, **tour}) if own_first else ({**replacement, **published}, tour)
+    sys.meta_path[:] = [Modules(first, imported), *sys.meta_path, Modules(last, imported)]
     return imported
 
 
