@@ -1,0 +1,94 @@
+"""Runs of one program -> verdict: does it run unchanged on an engine, with the bits of `tuple`?"""
+
+import difflib
+import re
+from dataclasses import dataclass, field
+
+REFERENCE = "tuple"
+SAME = "same"
+
+
+@dataclass
+class Verdict:
+    """How one program fared."""
+
+    program: str
+    alone: str = ""  # empty if it runs by itself, else why not
+    reason: str = ""  # why it fails on the reference, though it runs by itself
+    engines: dict = field(default_factory=dict)  # engine -> SAME, or what differs
+    changed: dict = field(default_factory=dict)  # engine -> output lines that differ from the reference's
+    from_alone: int = 0  # output lines of the reference that differ from the program's own
+    values: int = 0  # Values whose data and gradients were compared
+    seconds: dict = field(default_factory=dict)
+
+    @property
+    def unchanged(self):
+        return SAME in self.engines.values()
+
+
+def judge(program, engines, run):
+    """Run a program by itself, on the reference and on the engines. run: program, engine -> Run."""
+    alone = run(program, "")
+    verdict = Verdict(program.name, alone=_why_not(program, alone))
+    if verdict.alone:
+        return verdict
+    reference = run(program, REFERENCE)
+    verdict.reason = _failure(reference, alone)
+    if verdict.reason:
+        return verdict
+    verdict.from_alone = _differing(alone, reference)
+    verdict.values = sum(count for count, _ in reference.numbers.values())
+    verdict.seconds = {"": alone.seconds, REFERENCE: reference.seconds}
+    for engine in engines:
+        found = run(program, engine)
+        verdict.seconds[engine] = found.seconds
+        verdict.changed[engine] = 0
+        verdict.engines[engine] = _failure(found, reference) or SAME
+        if verdict.engines[engine] == SAME and _lines(found) != _lines(reference):
+            noise = _noise(reference, run(program, REFERENCE))
+            verdict.changed[engine] = _differing(reference, found, noise)
+            if verdict.changed[engine]:
+                verdict.engines[engine] = f"{verdict.changed[engine]:,} lines differ"
+        if verdict.engines[engine] == SAME and found.numbers != reference.numbers:
+            names = sorted({name for name, _ in found.numbers.items() ^ reference.numbers.items()})
+            verdict.engines[engine] = f"other bits in {', '.join(names[:3])}"
+    return verdict
+
+
+def _why_not(program, alone):
+    """Why a program does not run by itself, or an empty text."""
+    if not alone.ran:
+        return alone.outcome
+    if program.path.suffix == ".ipynb" and not alone.backward:
+        missing = [text for text in alone.cells.values() if text.startswith("needs ")]
+        first = (missing or [*alone.cells.values(), "it has no such cell"])[0]
+        return f"no cell that calls backward ends: {first}"
+    return ""
+
+
+def _failure(found, before):
+    """What fails here and did not fail before."""
+    if not found.ran:
+        return found.outcome
+    new = [number for number in found.cells if number not in before.cells]
+    return f"cell {new[0]}: {found.cells[new[0]]}" if new else ""
+
+
+def _lines(run):
+    """The output, without addresses of objects."""
+    return re.sub(r"0x[0-9a-f]{6,}", "0x…", run.output).splitlines()
+
+
+def _noise(first, second):
+    """Numbers of lines that differ from run to run on the same engine, such as times."""
+    pairs = enumerate(zip(_lines(first), _lines(second)))
+    return {number for number, (one, other) in pairs if one != other}
+
+
+def _differing(one, other, noise=frozenset()):
+    """How many lines differ. Lines in `noise` don't count."""
+    left, right = _lines(one), _lines(other)
+    if len(left) == len(right):
+        return sum(a != b and number not in noise for number, (a, b) in enumerate(zip(left, right)))
+    matcher = difflib.SequenceMatcher(None, left, right, autojunk=False)
+    return sum(max(b - a, d - c) for tag, a, b, c, d in matcher.get_opcodes() if tag != "equal")
