@@ -54,7 +54,7 @@ def line(verdict, engines):
     state = "unchanged" if verdict.unchanged else "differs"
     speeds = ", ".join(f"{engine} {speed(verdict, engine)}" for engine in engines)
     differing = [f"{engine}: {found}" for engine, found in verdict.engines.items() if found != SAME]
-    own = "as by itself" if not verdict.from_alone else f"{verdict.from_alone:,} lines not as by itself"
+    own = f"not as by itself: {verdict.from_alone}" if verdict.from_alone else "as by itself"
     return f"{state:<10} {verdict.program}: {'; '.join([f'{verdict.values:,} Values', own, *differing, speeds])}"
 
 
@@ -71,7 +71,8 @@ def summary(verdicts, engines):
     yield f"  {sum(v.unchanged for v in able)} run unchanged on {' or '.join(engines)} with the bits of tuple"
     for engine in engines:
         yield f"    {sum(v.engines.get(engine) == SAME for v in able):4} on {engine}"
-    yield f"  {sum(v.unchanged and not v.from_alone for v in able)} of these print what they print by themselves"
+    as_alone = Counter("last digits" if v.from_alone == "last digits" else bool(v.from_alone) for v in able if v.unchanged)
+    yield f"  of these, {as_alone[False]} print what they print by themselves, {as_alone['last digits']} other last digits"
     yield f"  {sum(bool(v.values) for v in able)} leave Values at their top level, {sum(v.values for v in able):,} in all"
     for title, reasons in (
         ("do not run by themselves", [_short(v.alone) for v in verdicts if v.alone]),

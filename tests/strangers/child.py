@@ -29,7 +29,7 @@ from harness.worker.programs import literature
 from harness.worker.programs.execute import able, execute
 from harness.worker.programs.own_modules import WrongScript
 
-SHOWN_ONLY = {"matplotlib", "seaborn", "plotly", "graphviz", "pydot", "pyvis", "IPython", "ipywidgets", "networkx"}
+SHOWN_ONLY = {"matplotlib", "mpl_toolkits", "seaborn", "plotly", "graphviz", "pydot", "pyvis", "IPython", "ipywidgets", "networkx"}
 """Packages whose results a program shows and does not compute with."""
 DEEPEST = 6
 

@@ -71,7 +71,11 @@ def _program(project, path, *, loose):
     nodes = [node for module in modules.values() for node in ast.walk(module)]
     if not _acts(tree) or not any(_calls_backward(node) for node in nodes):
         return None
-    own = sorted({node.name for module in modules.values() for node in replaceable(module) if _like_value(node)})
+    classes = [node for module in modules.values() for node in replaceable(module)]
+    own = sorted({node.name for node in classes if _like_value(node)})
+    # Where a class inherits some of its operators, the heir is what the program uses.
+    heirs = [node.name for node in classes if {ast.unparse(base) for base in node.bases} & set(own)]
+    own = heirs or own
     brings_micrograd = any("micrograd" in (place.stem, place.parent.name) for place in modules if place != file)
     if not own and (brings_micrograd or not any(_imports_micrograd(node) for node in nodes)):
         return None

@@ -23,11 +23,13 @@ from engines import nn
 from engines.api import Engine
 from engines.graph.draw import draw_dot
 from engines.straight import value_lines
+from harness.worker.programs.stand_in import standing_in
 
 Names = Mapping[str, Any]
 
-REPLACEMENT, ADOPT = "_zoomgrad_value", "_adopt"
-"""For `script.replace`: a module with Value, and in it a decorator that makes a subclass the class of all results."""
+REPLACEMENT, ADOPT, STANDING_IN = "_zoomgrad_value", "_adopt", "_standing_in"
+"""For `script.replace`: a module with Value, a decorator that makes a subclass the class of all results, and one that
+gives it the names of a program's class."""
 
 
 class Modules(MetaPathFinder, Loader):
@@ -70,7 +72,7 @@ def offer(engine: Engine, value: Any, *, own_first: bool = False) -> set[str]:
     names = {"Value": value, "Max": Max, "draw_dot": draw_dot, "__getattr__": _counter_of(value)}
     published = {"micrograd": {}, "micrograd.engine": names, "micrograd.nn": {**networks._asdict(), "Value": value}}
     tour = {"autograd": {"Value": value}, "nn": _tour(networks)}
-    replacement = {REPLACEMENT: {"Value": value, ADOPT: adopt}}
+    replacement = {REPLACEMENT: {"Value": value, ADOPT: adopt, STANDING_IN: standing_in}}
     imported: set[str] = set()
     first, last = (replacement, {**published, **tour}) if own_first else ({**replacement, **published}, tour)
     sys.meta_path[:] = [Modules(first, imported), *sys.meta_path, Modules(last, imported)]

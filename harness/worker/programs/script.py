@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from harness.worker.programs.literature import ADOPT, REPLACEMENT
+from harness.worker.programs.literature import ADOPT, REPLACEMENT, STANDING_IN
 from harness.worker.programs.own_modules import WrongScript, followed
+from harness.worker.programs.stand_in import names_of
 
 SHOWN = ("__repr__", "__str__", "__format__")
 """Methods of a replaced class that stay, because a program's output depends on them."""
@@ -64,8 +65,8 @@ def replace(tree: ast.Module, name: str, value: Any, path: Path) -> dict[Path, a
     """Replace a class of the program, or of its own modules, with the engine's Value. Return the changed files.
 
     What a Value lacks stays: the class's other methods, which may add operations by setting `_backward`. Its
-    `__repr__`, `__str__` and `__format__` stay, too. Raises WrongScript if the class is not found, or if a Value can't
-    stand in for it.
+    `__repr__`, `__str__` and `__format__` stay, too, and so do its bases, behind Value. Raises WrongScript if the class
+    is not found, or if a Value can't stand in for it.
     """
     changed, classes = {}, []
     for module, file in followed(tree, path):
@@ -73,10 +74,10 @@ def replace(tree: ast.Module, name: str, value: Any, path: Path) -> dict[Path, a
         classes += [node.name for node in found]
         found = [node for node in found if node.name == name]
         for node in found:
-            unable = sorted(_unable(node))
-            if unable:
+            if node.decorator_list:
                 raise WrongScript(
-                    f"{file}:{node.lineno}: a Value can't replace {name}, because it lacks {', '.join(unable)}\n"
+                    f"{file}:{node.lineno}: a Value can't replace {name}, because it has the decorator "
+                    f"{ast.unparse(node.decorator_list[0])}\n"
                     "  Make it a plain class, or run the program without --replace."
                 )
         if found:
@@ -100,12 +101,6 @@ def replaceable(tree: ast.Module) -> list[ast.ClassDef]:
         elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             todo += [child for child in ast.iter_child_nodes(node) if isinstance(child, (ast.stmt, ast.ExceptHandler))]
     return found
-
-
-def _unable(node: ast.ClassDef) -> Iterator[str]:
-    """What the class has and a subclass of Value can't have: bases, decorators."""
-    yield from (f"the base {ast.unparse(base)}" for base in node.bases if ast.unparse(base) != "object")
-    yield from (f"the decorator {ast.unparse(decorator)}" for decorator in node.decorator_list)
 
 
 def _stays(item: ast.stmt, value: Any) -> bool:
@@ -138,13 +133,19 @@ class _Replacing(ast.NodeTransformer):
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
         if node.name != self.name:
             return node
-        names = [ast.alias("Value", self.name), ast.alias(ADOPT, ADOPT)]
+        names = [ast.alias("Value", self.name), ast.alias(ADOPT, ADOPT), ast.alias(STANDING_IN, STANDING_IN)]
         lines: list[ast.stmt] = [ast.ImportFrom(REPLACEMENT, names, 0)]
         kept = [item for item in node.body if _stays(item, self.value)]
-        if kept:
+        calls = names_of(node)
+        bases = [base for base in node.bases if ast.unparse(base) != "object"]
+        if kept or bases or any(calls):
+            decorators = [ADOPT]
+            if any(calls):
+                decorators.append(f"{STANDING_IN}({(tuple(map(tuple, calls.parameters)), dict(calls.attributes))!r})")
             slots = ast.parse("__slots__ = ()").body
-            node.bases, node.keywords, node.body = [ast.Name(self.name, ast.Load())], [], [*slots, *kept]
-            node.decorator_list = [ast.Name(ADOPT, ast.Load())]
+            node.bases, node.keywords = [ast.Name(self.name, ast.Load()), *bases], []
+            node.body = [*slots, *kept]
+            node.decorator_list = [ast.parse(text, mode="eval").body for text in decorators]
             lines.append(node)
         return [ast.copy_location(line, node) for line in lines]
 
