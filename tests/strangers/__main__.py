@@ -17,6 +17,9 @@ from tests.strangers.find import programs
 from tests.strangers.judge import SAME, judge
 from tests.strangers.run import run
 
+SHORTEST = 0.2
+"""Seconds of processor time below which a ratio says nothing."""
+
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m tests.strangers", description=__doc__.splitlines()[0])
@@ -59,9 +62,9 @@ def line(verdict, engines):
 
 
 def speed(verdict, engine):
-    """How many times as fast as the program by itself."""
+    """How many times as fast as the program by itself; nothing for one that takes too little time to tell."""
     alone, found = verdict.seconds[""], verdict.seconds.get(engine, 0)
-    return f"{alone / found:.1f}×" if found else "-"
+    return f"{alone / found:.1f}×" if alone >= SHORTEST and found else "-"
 
 
 def summary(verdicts, engines):

@@ -39,7 +39,7 @@ class Program:
 def programs(folder):
     """The programs below a folder, in order."""
     found = []
-    for project in (folder, *sorted(path for path in folder.iterdir() if path.is_dir())):
+    for project in (folder, *sorted(path for path in folder.iterdir() if path.is_dir() and not _hidden(Path(path.name)))):
         files = project.glob("*") if project == folder else project.rglob("*")
         for file in sorted(files):
             inside = file.relative_to(project)
@@ -93,7 +93,7 @@ def _acts(tree):
 def _like_value(node):
     methods = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
     attributes = {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
-    return {"__add__", "__mul__"} <= methods and "data" in attributes | {"data"} and not attributes & OF_ARRAYS
+    return {"__add__", "__mul__"} <= methods and not (attributes | methods) & OF_ARRAYS
 
 
 def _calls_backward(node):

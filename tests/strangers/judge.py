@@ -51,7 +51,8 @@ def judge(program, engines, run):
             if verdict.changed[engine]:
                 verdict.engines[engine] = f"{verdict.changed[engine]:,} lines differ"
         if verdict.engines[engine] == SAME and found.numbers != reference.numbers:
-            names = sorted({name for name, _ in found.numbers.items() ^ reference.numbers.items()})
+            either = sorted(found.numbers.keys() | reference.numbers.keys())
+            names = [name for name in either if found.numbers.get(name) != reference.numbers.get(name)]
             verdict.engines[engine] = f"other bits in {', '.join(names[:3])}"
     return verdict
 

@@ -1,5 +1,7 @@
 """Start a program in a child process, in a private copy of its project, with limits on time, memory and output."""
 
+import dataclasses
+import errno
 import json
 import os
 import resource
@@ -8,7 +10,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.strangers.find import NOT_THEIRS
@@ -21,15 +22,15 @@ FILE = 32 << 20
 LARGEST_PROJECT = 200 << 20
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Run:
     """What a program did on one engine."""
 
     outcome: str  # "ran", or why not
     output: str = ""
-    numbers: dict = field(default_factory=dict)
+    numbers: dict = dataclasses.field(default_factory=dict)
     seconds: float = 0.0
-    cells: dict = field(default_factory=dict)  # a notebook's failing cells
+    cells: dict = dataclasses.field(default_factory=dict)  # a notebook's failing cells
     backward: int = 0  # a notebook's cells that called backward and ended
 
     @property
@@ -84,12 +85,12 @@ def run(program, engine, *, seconds, python=sys.executable):
         text = output.read_bytes()[:FILE].decode("utf-8", "replace")
         if code is None or code == -signal.SIGXCPU:
             return Run(f"did not end in {seconds} s", text)
-        if code == -signal.SIGXFSZ:
-            return Run("printed or wrote too much", text[:10_000])
         try:
-            return Run(output=text, **json.loads(reply.read_text(encoding="utf-8")))
+            found = Run(output=text, **json.loads(reply.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
             return Run(f"died (code {code})", text)
+        too_much = f"OSError: [Errno {errno.EFBIG}]"
+        return dataclasses.replace(found, outcome="printed or wrote too much") if too_much in found.outcome else found
 
 
 def _copy(source, target, *, folders_too):

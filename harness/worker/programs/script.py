@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.worker.programs.literature import ADOPT, REPLACEMENT, STANDING_IN
 from harness.worker.programs.own_modules import WrongScript, followed
-from harness.worker.programs.stand_in import names_of
+from harness.worker.programs.stand_in import ROLES, names_of
 
 SHOWN = ("__repr__", "__str__", "__format__")
 """Methods of a replaced class that stay, because a program's output depends on them."""
@@ -69,7 +69,9 @@ def replace(tree: ast.Module, name: str, value: Any, path: Path) -> dict[Path, a
     is not found, or if a Value can't stand in for it.
     """
     changed, classes = {}, []
-    for module, file in followed(tree, path):
+    modules = list(followed(tree, path))
+    slotted = not any(_adds_attributes(module) for module, _ in modules)
+    for module, file in modules:
         found = replaceable(module)
         classes += [node.name for node in found]
         found = [node for node in found if node.name == name]
@@ -81,7 +83,7 @@ def replace(tree: ast.Module, name: str, value: Any, path: Path) -> dict[Path, a
                     "  Make it a plain class, or run the program without --replace."
                 )
         if found:
-            changed[file] = ast.fix_missing_locations(_Replacing(name, value).visit(module))
+            changed[file] = ast.fix_missing_locations(_Replacing(name, value, slotted).visit(module))
     if not changed:
         raise WrongScript(
             f"{path}: defines no class {name!r} outside functions, and neither do the modules beside it\n"
@@ -103,6 +105,17 @@ def replaceable(tree: ast.Module) -> list[ast.ClassDef]:
     return found
 
 
+def _adds_attributes(module: ast.Module) -> bool:
+    """Whether a program may set attributes that a Value lacks. Objects that can hold them take more memory."""
+    return any(
+        isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and node.attr not in (*ROLES, "_backward")
+        and ast.unparse(node.value) not in ("self", "out")
+        for node in ast.walk(module)
+    )
+
+
 def _stays(item: ast.stmt, value: Any) -> bool:
     """Whether a part of the class stays, because a Value lacks it or the program's output depends on it."""
     if isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -120,9 +133,10 @@ def _stays(item: ast.stmt, value: Any) -> bool:
 class _Replacing(ast.NodeTransformer):
     """Class definition -> an import of the engine's Value under its name, and a subclass with the methods that stay."""
 
-    def __init__(self, name: str, value: Any) -> None:
+    def __init__(self, name: str, value: Any, slotted: bool) -> None:
         self.name = name
         self.value = value
+        self.slotted = slotted
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         return node
@@ -138,11 +152,11 @@ class _Replacing(ast.NodeTransformer):
         kept = [item for item in node.body if _stays(item, self.value)]
         calls = names_of(node)
         bases = [base for base in node.bases if ast.unparse(base) != "object"]
-        if kept or bases or any(calls):
+        if kept or bases or any(calls) or not self.slotted:
             decorators = [ADOPT]
             if any(calls):
                 decorators.append(f"{STANDING_IN}({(tuple(map(tuple, calls.parameters)), dict(calls.attributes))!r})")
-            slots = ast.parse("__slots__ = ()").body
+            slots = ast.parse("__slots__ = ()" if self.slotted else "pass").body
             node.bases, node.keywords = [ast.Name(self.name, ast.Load()), *bases], []
             node.body = [*slots, *kept]
             node.decorator_list = [ast.parse(text, mode="eval").body for text in decorators]

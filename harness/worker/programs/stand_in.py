@@ -67,6 +67,8 @@ def _role(name: str, default: Optional[ast.expr], *, first: bool) -> str:
     for part, role in (("op", "_op"), ("label", "label"), ("name", "label")):
         if part in name:
             return role
+    if isinstance(_literal(default), str):
+        return "_op"
     return "grad" if name == "grad" else ""
 
 
@@ -82,22 +84,28 @@ def _literal(default: Optional[ast.expr]) -> Any:
 def _attributes(init: ast.FunctionDef, parameters: tuple[Parameter, ...]) -> Iterator[tuple[str, str]]:
     """The class's attributes that a Value has under another name."""
     role_of = {p.name: p.role for p in parameters if p.role}
-    for node in ast.walk(init):
-        if isinstance(node, ast.Assign):
-            targets, value = node.targets, node.value
-        elif isinstance(node, ast.AnnAssign) and node.value:
-            targets, value = [node.target], node.value
-        else:
+    for target, value in _assignments(init):
+        if not isinstance(target, ast.Attribute) or ast.unparse(target.value) != "self":
             continue
-        for target in targets:
-            if not isinstance(target, ast.Attribute) or ast.unparse(target.value) != "self":
-                continue
-            used = {part.id for part in ast.walk(value) if isinstance(part, ast.Name)} & role_of.keys()
-            role = role_of[used.pop()] if len(used) == 1 else ""
-            if target.attr in ("gradient", "_grad") and not role:
-                role = "grad"
-            if role and target.attr not in (role, *ROLES, "_backward"):
-                yield target.attr, role
+        used = {part.id for part in ast.walk(value) if isinstance(part, ast.Name)} & role_of.keys()
+        role = role_of[used.pop()] if len(used) == 1 else ""
+        if target.attr in ("gradient", "_grad") and not role:
+            role = "grad"
+        if role and target.attr not in (*ROLES, "_backward"):
+            yield target.attr, role
+
+
+def _assignments(init: ast.FunctionDef) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Targets and values; `a, b = c, d` counts as two."""
+    for node in ast.walk(init):
+        if isinstance(node, ast.AnnAssign) and node.value:
+            yield node.target, node.value
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                    yield from zip(target.elts, node.value.elts)
+                else:
+                    yield target, node.value
 
 
 def standing_in(names: tuple[Any, ...]) -> Callable[[Any], Any]:
