@@ -111,7 +111,7 @@ def _adds_attributes(module: ast.Module) -> bool:
         isinstance(node, ast.Attribute)
         and isinstance(node.ctx, ast.Store)
         and node.attr not in (*ROLES, "_backward")
-        and ast.unparse(node.value) not in ("self", "out")
+        and ast.unparse(node.value) != "self"
         for node in ast.walk(module)
     )
 

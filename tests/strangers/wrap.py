@@ -1,0 +1,133 @@
+"""Program -> the program with its losses as functions under `@zoomgrad.compiled`, by moving lines only.
+
+    ypred = [model(x) for x in xs]                          def loss_0(model, xs, ys):
+    loss = sum((y - p)**2 for y, p in zip(ys, ypred))   ->      ypred = …; loss = …; return loss, *ypred
+    loss.backward()                                         loss, ypred = loss_0(model, xs, ys)
+                                                            loss.backward()
+
+The lines that move are those of the same block that compute the loss. Values that the program creates stay where they
+are and become arguments. The names `_zoomgrad_…` are functions that `child.py` offers.
+"""
+
+import ast
+import builtins
+
+FLAT, CALL = "_zoomgrad_flat", "_zoomgrad_call"
+
+
+def wrapped(source):
+    """The changed source and the number of lines that moved or are new; 0 if no loss was found."""
+    tree = ast.parse(source)
+    wrapping = _Wrapping(tree)
+    _blocks(tree, wrapping.block)
+    return ast.unparse(ast.fix_missing_locations(tree)) + "\n", wrapping.lines
+
+
+def _blocks(node, change):
+    for name in ("body", "orelse", "finalbody", "handlers"):
+        block = getattr(node, name, None)
+        if isinstance(block, list):
+            for inner in block:
+                _blocks(inner, change)
+            if name != "handlers":
+                setattr(node, name, change(block))
+
+
+class _Wrapping:
+    def __init__(self, tree):
+        self.assigned = _stored(tree)
+        self.sites = self.lines = 0
+
+    def block(self, block):
+        for at, statement in enumerate(block):
+            loss = _loss_of(statement)
+            if loss:
+                changed = self.site(block, at, loss)
+                if changed is not None:
+                    return changed
+        return block
+
+    def site(self, block, end, loss):
+        """The block with the statements that compute the loss in a function, or None if there are none to move."""
+        last = max((at for at in range(end) if loss in _stored(block[at])), default=None)
+        if last is None or not _movable(block[last]):
+            return None
+        needed, moved = _loaded(block[last]) - _stored(block[last]) | _updated(block[last]), [last]
+        for at in range(last - 1, -1, -1):
+            if _changed(block[at]) & needed and _movable(block[at]):
+                needed = needed - _stored(block[at]) | _loaded(block[at]) | _updated(block[at])
+                moved.insert(0, at)
+        body = [block[at] for at in moved]
+        computed = set().union(*map(_stored, body))
+        later = set().union(*map(_loaded, block[last + 1 :])) | {loss}
+        others = sorted((computed & later) - {loss})
+        arguments = sorted(needed & self.assigned - (computed - needed) - set(dir(builtins)))
+        name = f"_loss_{self.sites}"
+        text = f"def {name}({', '.join(arguments)}):\n    return {loss}, *{FLAT}(({''.join(f'{each}, ' for each in others)}))\n"
+        text += f"{loss}, {''.join(f'{each}, ' for each in others)} = "
+        text += f"{CALL}({self.sites}, {name}, ({''.join(f'{each}, ' for each in arguments)}))"
+        function, call = ast.parse(text).body
+        function.body[:0] = body
+        self.sites += 1
+        self.lines += sum(len(ast.unparse(each).splitlines()) for each in body) + 3
+        rest = [each for at, each in enumerate(block[:last]) if at not in moved]
+        return [*rest, function, call, *block[last + 1 :]]
+
+
+def _loss_of(statement):
+    """The name in `name.backward()`."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    function = call.func if isinstance(call, ast.Call) else None
+    if isinstance(function, ast.Attribute) and function.attr == "backward" and isinstance(function.value, ast.Name):
+        return function.value.id
+    return ""
+
+
+def _movable(statement):
+    """Whether a statement may move: it assigns names, and creates no Values or models."""
+    if not isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For)):
+        return False
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id[:1].isupper():
+            constant = node.args and all(isinstance(each, ast.Constant) for each in node.args)
+            if not constant or not isinstance(statement, (ast.For, ast.AugAssign)) and node is statement.value:
+                return False
+        if isinstance(node, (ast.Yield, ast.Await, ast.Return, ast.Break)):
+            return False
+    return True
+
+
+def _names(node, context):
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, context)}
+
+
+def _stored(node):
+    return _names(node, ast.Store) - _bound_inside(node)
+
+
+def _bound_inside(node):
+    """Names of comprehensions."""
+    found = [part for part in ast.walk(node) if isinstance(part, ast.comprehension)]
+    return set().union(*(_names(part.target, ast.Store) for part in found))
+
+
+def _loaded(node):
+    return _names(node, ast.Load) - _bound_inside(node)
+
+
+def _updated(node):
+    """Names that `+=` needs."""
+    return {node.target.id} if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) else set()
+
+
+def _changed(node):
+    """Names that a statement assigns or appends to."""
+    appended = {
+        part.func.value.id
+        for part in ast.walk(node)
+        if isinstance(part, ast.Call)
+        and isinstance(part.func, ast.Attribute)
+        and part.func.attr in ("append", "extend")
+        and isinstance(part.func.value, ast.Name)
+    }
+    return _stored(node) | appended
