@@ -42,8 +42,10 @@ class Neuron(Module):
     ) -> None:
         if activation not in ACTIVATIONS:
             raise ValueError(f"there is no activation {activation!r}\n  Choose one of {', '.join(ACTIVATIONS)}.")
-        self.w = [self.Value(rng.uniform(-1, 1)) for _ in range(nin)]
-        self.b = self.Value(rng.uniform(-1, 1) if random_bias else 0)
+        # This is `rng.uniform(-1, 1)`, to the bit. Calling that takes most of the time in which a large model is made.
+        new, draw = self.Value, rng.random
+        self.w = [new(2.0 * draw() - 1.0) for _ in range(nin)]
+        self.b = new(2.0 * draw() - 1.0 if random_bias else 0)
         self.nonlin = nonlin
         self.activation = activation if nonlin else "linear"
 

@@ -19,7 +19,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 from engines import asking
 from engines.kernel.toolchains import Toolchain, linker
@@ -102,26 +102,39 @@ def write(file: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def build(
-    tool: Toolchain, units: Sequence[str], flags: Sequence[str], *, seconds: float = SECONDS, most_bytes: int = BYTES
+    tool: Toolchain,
+    units: Sequence[str],
+    flags: Sequence[str],
+    *,
+    seconds: float = SECONDS,
+    most_bytes: int = BYTES,
+    waiting: Optional[Waiting] = None,
 ) -> Iterator[Built]:
     """Compile the translation units in parallel and link them. The object is removed at the block's end.
 
-    Raises BuildFailed.
+    waiting: compilers of this tool with these flags. Raises BuildFailed.
     """
     with private_folder() as folder:
-        files = [folder / f"unit_{index}.c" for index in range(len(units))]
-        for file, unit in zip(files, units):
-            write(file, unit.encode("ascii"))
         target = folder / "program.so"
-        run = _Limits(folder, seconds, most_bytes)
+        limits = _Limits(folder, seconds, most_bytes)
         its_linker = linker(tool)
-        if len(files) == 1 and not its_linker:
-            run([[*tool.command, *flags, "-fPIC", *tool.link_flags, "-o", str(target), str(files[0])]])
+        if waiting:
+            objects = waiting.compile(units)
         else:
-            objects = [file.with_suffix(".o") for file in files]
-            run([[*tool.command, *flags, "-fPIC", "-c", "-o", str(o), str(c)] for c, o in zip(files, objects)])
+            files = [folder / f"unit_{index}.c" for index in range(len(units))]
+            for file, unit in zip(files, units):
+                write(file, unit.encode("ascii"))
+            if len(files) == 1 and not its_linker:
+                objects = []
+                limits.run([[*tool.command, *flags, "-fPIC", *tool.link_flags, "-o", str(target), str(files[0])]])
+            else:
+                objects = [file.with_suffix(".o") for file in files]
+                limits.run(
+                    [[*tool.command, *flags, "-fPIC", "-c", "-o", str(o), str(c)] for c, o in zip(files, objects)]
+                )
+        if objects:
             _check_there(tool, objects)
-            run([[*(its_linker or (*tool.command, *tool.link_flags)), "-o", str(target), *map(str, objects)]])
+            limits.run([[*(its_linker or (*tool.command, *tool.link_flags)), "-o", str(target), *map(str, objects)]])
         _check_there(tool, [target])
         _check_whole(tool, target)
         yield Built(target, target.stat().st_size)
@@ -174,72 +187,164 @@ def compile_unit(
         file, target = folder / "unit.c", folder / "unit.o"
         write(file, unit.encode("ascii"))
         command = [*tool.command, *flags, "-fPIC", "-c", "-o", str(target), str(file)]
-        (output,) = _Limits(folder, seconds, most_bytes)([command])
+        (output,) = _Limits(folder, seconds, most_bytes).run([command])
         yield Compiled(target, output)
+
+
+class Waiting:
+    """Compilers that were started before there was anything to compile. Each reads a unit from its standard input.
+
+    Clang takes 30 ms to start, most of it to link LLVM. A compiler that waits has done this on another core, while
+    Python traced and lowered the graph.
+    """
+
+    def __init__(self, tool: Toolchain, flags: Sequence[str], folder: Path) -> None:
+        self._command = [*tool.command, *flags, "-fPIC", "-c", "-x", "c", "-"]
+        self._group = _Group(_Limits(folder, SECONDS, BYTES))
+        self._objects: list[Path] = []
+        self._folder = folder
+
+    def add(self) -> None:
+        """Start another compiler. Raises BuildFailed."""
+        self._objects.append(self._folder / f"unit_{len(self._objects)}.o")
+        self._group.start([*self._command, "-o", str(self._objects[-1])], reads=True)
+
+    def compile(self, units: Sequence[str]) -> list[Path]:
+        """Compile the units, once. Returns their objects, which `end` removes. Raises BuildFailed."""
+        while len(self._objects) < len(units):
+            self.add()
+        self._group.finish([unit.encode("ascii") for unit in units])
+        return self._objects[: len(units)]
+
+    def end(self) -> None:
+        """Kill the compilers that still run."""
+        self._group.end()
+
+
+@contextlib.contextmanager
+def waiting(tool: Toolchain, flags: Sequence[str]) -> Iterator[Optional[Waiting]]:
+    """Start a compiler. It is killed at the block's end, and so are those that were added.
+
+    None if the compiler links too, or does not start.
+    """
+    with contextlib.ExitStack() as stack:
+        started = None
+        if linker(tool):
+            with contextlib.suppress(BuildFailed):  # `build` will try again, and say why it fails
+                compilers = Waiting(tool, flags, stack.enter_context(private_folder()))
+                stack.callback(compilers.end)
+                compilers.add()
+                started = compilers
+        yield started
 
 
 @dataclass(frozen=True)
 class _Limits:
-    """Runs commands in parallel and returns their outputs. If one fails or takes too long, it kills them all."""
+    """What commands may use, and the folder that they run in."""
 
     folder: Path
     seconds: float
     most_bytes: int
 
-    def __call__(self, commands: Sequence[Sequence[str]]) -> list[str]:
-        logs = [self.folder / f"output-{index}.txt" for index in range(len(commands))]
-        processes: list[subprocess.Popen[bytes]] = []
+    def run(self, commands: Sequence[Sequence[str]]) -> list[str]:
+        """Run commands in parallel and return their outputs. Raises BuildFailed."""
+        group = _Group(self)
+        try:
+            for command in commands:
+                group.start(command)
+            return group.finish()
+        finally:
+            group.end()
+
+
+class _Group:
+    """Commands that run in parallel. If one fails or takes too long, all of them are killed."""
+
+    def __init__(self, limits: _Limits) -> None:
+        self._limits = limits
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._logs: list[Path] = []
+
+    def start(self, command: Sequence[str], reads: bool = False) -> None:
+        """Start a command. reads: whether `finish` gives it an input. Raises BuildFailed."""
+        log = self._limits.folder / f"output-{len(self._logs)}.txt"
+        try:
+            with log.open("wb") as output:
+                self._processes.append(self._start(command, output.fileno(), reads))
+        except OSError as error:
+            remedy = PLACE if error.errno in DISK_TROUBLE else "Run `zoomgrad doctor`."
+            raise BuildFailed("the compiler did not start", str(error), remedy) from None
+        self._logs.append(log)
+
+    def finish(self, inputs: Sequence[bytes] = ()) -> list[str]:
+        """Give the first commands their inputs, wait until all have ended, and return their outputs.
+
+        Commands without an input that wait for one are killed. Raises BuildFailed.
+        """
         late = threading.Event()
 
-        def end_all() -> None:
+        def end_late() -> None:
             late.set()
-            for process in processes:
+            for process in self._processes:
                 asking.end_group(process)
 
+        seconds = self._limits.seconds
         # A timer, because `wait` with a timeout sleeps up to 50 ms at a time, which is half of a short build.
-        timer = threading.Timer(self.seconds, end_all)
+        timer = threading.Timer(seconds, end_late)
         try:
-            for command, log in zip(commands, logs):
-                with log.open("wb") as output:
-                    processes.append(self._start(command, output.fileno()))
             timer.start()
-            for process, log in zip(processes, logs):
+            used = [process for process in self._processes if not process.stdin]
+            for process, text in zip((process for process in self._processes if process.stdin), inputs):
+                _give(process, text)
+                used.append(process)
+            for process in used:
                 code = process.wait()
                 if late.is_set():
                     raise TookTooLong(
-                        f"{_name(process)} took longer than {self.seconds:g} s",
-                        "\n".join(_end_of(log) for log in logs if log.exists()),
+                        f"{_name(process)} took longer than {seconds:g} s",
+                        "\n".join(map(_end_of, self._logs)),
                         "Choose a smaller workload, or an engine that compiles faster.",
                     )
                 if code:
                     raise BuildFailed(
                         f"{_name(process)} {_how_it_ended(code)}",
-                        _end_of(log),
-                        f"It had {self.seconds:g} s and {self.most_bytes >> 20:,} MiB. Choose a smaller workload.",
+                        _end_of(self._logs[self._processes.index(process)]),
+                        f"It had {seconds:g} s and {self._limits.most_bytes >> 20:,} MiB. Choose a smaller workload.",
                     )
-            return [_end_of(log) for log in logs]
-        except OSError as error:
-            remedy = PLACE if error.errno in DISK_TROUBLE else "Run `zoomgrad doctor`."
-            raise BuildFailed("the compiler did not start", str(error), remedy) from None
+            return list(map(_end_of, self._logs))
         finally:
             timer.cancel()
-            for process in processes:
-                asking.end_group(process)
-                process.wait()
+            self.end()
 
-    def _start(self, command: Sequence[str], output: int) -> subprocess.Popen[bytes]:
+    def end(self) -> None:
+        """Kill the commands that still run."""
+        for process in self._processes:
+            asking.end_group(process)
+            if process.stdin:
+                with contextlib.suppress(OSError):
+                    process.stdin.close()
+            process.wait()
+
+    def _start(self, command: Sequence[str], output: int, reads: bool) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(  # noqa: S603  (a list of arguments, not run by a shell)
             command,
-            cwd=self.folder,
-            stdin=subprocess.DEVNULL,
+            cwd=self._limits.folder,
+            stdin=subprocess.PIPE if reads else subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             # Keep its temporary files in the private directory too.
-            env={**asking.surroundings(), "TMPDIR": str(self.folder)},
+            env={**asking.surroundings(), "TMPDIR": str(self._limits.folder)},
             **_OWN_GROUP,
         )
-        asking.lower_limits(process.pid, AS=self.most_bytes, FSIZE=LARGEST_FILE_BYTES)
+        asking.lower_limits(process.pid, AS=self._limits.most_bytes, FSIZE=LARGEST_FILE_BYTES)
         return process
+
+
+def _give(process: subprocess.Popen[bytes], text: bytes) -> None:
+    """Write a process's whole input. If it ends before it has read all, its exit code says why."""
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError), process.stdin as stream:
+        stream.write(text)
 
 
 # A group, so that a driver's children end with it. Not a session, so that killing our session also kills the compiler.

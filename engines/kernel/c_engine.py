@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from time import perf_counter
 from typing import Any, Callable, NamedTuple, NoReturn, Optional
 
@@ -14,7 +14,7 @@ from engines.api import Store, Unavailable, Workload
 from engines.graph.tape import Tape
 from engines.kernel import building, object_cache, toolchains
 from engines.kernel.c_text import Source
-from engines.kernel.engine import Clock, CompiledEngine
+from engines.kernel.engine import Clock, CompiledEngine, Order
 from engines.kernel.library import Library, interface
 from engines.kernel.program import Buffers, Kernel, Stretch
 
@@ -45,16 +45,15 @@ class Variants:
     """
 
     def __init__(
-        self, variants: Sequence[Variant], build: Callable[[Variant, Clock], Kernel], clock: Clock, batch: int
+        self, variants: Sequence[Variant], first: Variant, kernel: Kernel, build: Callable[[Variant], Kernel]
     ) -> None:
-        """Build the variant for that batch. clock: for the time of that build."""
+        """Take the first variant's kernel. build: builds that of another variant."""
         self._variants = variants
         self._build = build
-        self._first = variant_for(batch, variants)
-        self._kernels = {self._first.name: build(self._first, clock)}
-        first = self._kernels[self._first.name]
-        self.workspace, self.set_input, self.forward = first.workspace, first.set_input, first.forward
-        self.backward, self.zero_grad, self.update = first.backward, first.zero_grad, first.update
+        self._first = first
+        self._kernels = {first.name: kernel}
+        self.workspace, self.set_input, self.forward = kernel.workspace, kernel.set_input, kernel.forward
+        self.backward, self.zero_grad, self.update = kernel.backward, kernel.zero_grad, kernel.update
         self.late_seconds: dict[str, float] = {}
         """Variant -> seconds of its build, for variants other than the first."""
         self.late_variant = ""
@@ -66,7 +65,7 @@ class Variants:
         variant = variant_for(stretch.batch, self._variants) if needs_its_own else self._first
         if variant.name not in self._kernels:
             start = perf_counter()
-            self._kernels[variant.name] = self._build(variant, Clock())
+            self._kernels[variant.name] = self._build(variant)
             self.late_seconds[variant.name] = perf_counter() - start
         self.late_variant = variant.name if variant is not self._first else ""
         return self._kernels[variant.name].train(buffers, stretch)
@@ -126,13 +125,28 @@ class CEngine(CompiledEngine):
         """The kernel's variants in the order of their batches. The first one begins with batches of 1."""
         return [Variant("every batch", 1, code)]
 
-    def build(self, code: Any, clock: Clock, objects: Optional[Store], batch: int = 1) -> Kernel:
-        variants = self.variants(code)
-        if len(variants) == 1:
-            return self._build(code, clock, objects)
-        return Variants(variants, lambda variant, clock: self._build(variant.code, clock, objects), clock, batch)
+    @contextlib.contextmanager
+    def compilers(self, clock: Clock, objects: Optional[Store]) -> Iterator[Optional[building.Waiting]]:
+        # On a single core it would only be in the way. If objects are kept, this one may be among them.
+        if CORES == 1 or (objects and os.path.lexists(objects.folder)):
+            yield None
+            return
+        with contextlib.ExitStack() as stack:
+            with clock.phase("compile"):
+                compilers = stack.enter_context(building.waiting(self.toolchain(), self.flags))
+            yield compilers
 
-    def _build(self, code: Any, clock: Clock, objects: Optional[Store]) -> Kernel:
+    def build(self, code: Any, clock: Clock, order: Order) -> Kernel:
+        variants = self.variants(code)
+        first = variant_for(order.batch, variants)
+        kernel = self._build(first.code, clock, order)
+        if len(variants) == 1:
+            return kernel
+        later = order._replace(compilers=None)  # each of them compiles one unit
+        return Variants(variants, first, kernel, lambda variant: self._build(variant.code, Clock(), later))
+
+    def _build(self, code: Any, clock: Clock, order: Order) -> Kernel:
+        objects = order.objects
         with clock.phase("generate"):
             source = self.generate(code)
         units = len(source.units)
@@ -154,7 +168,7 @@ class CEngine(CompiledEngine):
                 return kernel
         with contextlib.ExitStack() as stack:
             with clock.phase("compile"):
-                built = stack.enter_context(building.build(tool, source.units, self.flags))
+                built = stack.enter_context(building.build(tool, source.units, self.flags, waiting=order.compilers))
             clock.sizes["object_bytes"] = built.size
             seconds = _build_seconds(clock, objects) if objects else 0.0
             with clock.phase("load"), building.loading():

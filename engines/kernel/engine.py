@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from time import perf_counter
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from engines.api import Store, Workload
 from engines.domain import DOMAIN_ERRORS, tell_domain_error
@@ -16,6 +16,7 @@ from engines.graph.linearize import linearize
 from engines.graph.passes import optimize
 from engines.graph.tape import Tape
 from engines.kernel import object_cache
+from engines.kernel.building import Waiting
 from engines.kernel.program import Kernel, Program
 from engines.kernel.trainer import CompiledTrainer
 from engines.native.recorder import recorder
@@ -55,6 +56,15 @@ class Clock:
         if self._phase in self.phases:  # it is not if an engine has cleared the phases
             self.phases[self._phase] += now - self._since
         self._phase, self._since = name, now
+
+
+class Order(NamedTuple):
+    """How to build a kernel."""
+
+    objects: Optional[Store]
+    batch: int = 1
+    """The first batch to train with, if the kernel has variants."""
+    compilers: Optional[Waiting] = None
 
 
 class Collector:
@@ -116,8 +126,12 @@ class CompiledEngine(ValueEngine):
         """The back end's output for the code, as text."""
         raise NotImplementedError
 
-    def build(self, code: Any, clock: Clock, objects: Optional[Store], batch: int = 1) -> Kernel:
-        """Generate, compile and load, and time each. batch: the first one to train with, if the kernel has variants."""
+    def compilers(self, clock: Clock, objects: Optional[Store]) -> contextlib.AbstractContextManager[Optional[Waiting]]:
+        """Start a compiler, if `build` will want one that is ready."""
+        return contextlib.nullcontext()
+
+    def build(self, code: Any, clock: Clock, order: Order) -> Kernel:
+        """Generate, compile and load, and time each."""
         raise NotImplementedError
 
     def compile(
@@ -133,12 +147,12 @@ class CompiledEngine(ValueEngine):
         outputs: Values whose data each forward pass returns. Raises the errors of `linearize`, BrokenTape for a
         constant that is not finite, Unavailable if the compiler is missing, and BuildFailed if it fails.
         """
-        clock = Clock()
-        with COLLECTOR.paused():
+        clock, objects = Clock(), object_cache.of_user()
+        with COLLECTOR.paused(), self.compilers(clock, objects) as compilers:
             with clock.phase("lower"):
                 tape = self.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
             numbers = [v.data for v in inputs], [v.data for v in parameters]
-            program = self._compile(clock, tape, *numbers, object_cache.of_user())
+            program = self._compile(clock, tape, *numbers, Order(objects, compilers=compilers))
             del tape
         clock.stop()
         return program
@@ -149,9 +163,10 @@ class CompiledEngine(ValueEngine):
 
     def prepare(self, workload: Workload, *, objects: Optional[Store] = None) -> CompiledTrainer:
         clock = Clock()
-        with COLLECTOR.paused():
+        with COLLECTOR.paused(), self.compilers(clock, objects) as compilers:
             # No name for the tape here: it is freed when `_compile` returns, while the clock still runs.
-            program = self._compile(clock, *self._record(clock, workload), objects, workload.batch)
+            order = Order(objects, workload.batch, compilers)
+            program = self._compile(clock, *self._record(clock, workload), order)
             trainer = CompiledTrainer(program, workload)
         clock.stop()
         return trainer
@@ -182,14 +197,16 @@ class CompiledEngine(ValueEngine):
         tape: Tape,
         inputs: list[float],
         parameters: list[float],
-        objects: Optional[Store],
-        batch: int = 1,
+        order: Order,
     ) -> Program:
         """Turn the tape into a program that starts with these numbers."""
+        if order.compilers:
+            with clock.phase("compile"):
+                order.compilers.add()
         with clock.phase("lower"):
             code = self.lower_workload(tape, parameters)
             clock.sizes.update(self.sizes(code), tape_rows=len(tape))
-        kernel = self.build(code, clock, objects, batch)
+        kernel = self.build(code, clock, order)
         with clock.phase("load"):
             return Program(
                 kernel,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections.abc import Sequence
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from typing import Any, Callable
 
 from engines.api import Unavailable
 from engines.columns import DOUBLES, Column
@@ -54,6 +54,11 @@ class Library:
 
     def backward(self, x: Doubles, p: Doubles, w: Doubles, q: Doubles) -> None:
         self._lib.backward(*map(self._pointer, (x, p, w, q)))
+
+    def bind(self, *buffers: Doubles) -> tuple[Callable[[], float], Callable[[], None]]:
+        """`forward` and `backward` over these five buffers, which are converted once and stay alive."""
+        x, p, w, y, q = map(self._pointer, buffers)
+        return partial(self._lib.forward, x, p, w, y), partial(self._lib.backward, x, p, w, q)
 
     def zero_grad(self, q: Doubles) -> None:
         self._lib.zero_grad(self._pointer(q))

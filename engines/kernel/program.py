@@ -6,6 +6,7 @@ import math
 import threading
 from array import array
 from collections.abc import Mapping, MutableSequence, Sequence
+from functools import partial
 from typing import Any, Callable, NamedTuple, Optional, Protocol, Union
 
 from engines.api import NonFiniteLoss
@@ -37,6 +38,17 @@ class Stretch(NamedTuple):
     """Output: one for each step."""
     learns: bool = True
     """False: run forward passes only, and change no parameter."""
+
+
+class Bound(NamedTuple):
+    """Buffers of a program, and its passes over them as functions without arguments."""
+
+    inputs: Any
+    parameters: Any
+    gradients: Any
+    forward: Callable[[], float]
+    backward: Callable[[], None]
+    """Adds to the gradients."""
 
 
 class Kernel(Protocol):
@@ -174,6 +186,21 @@ class Program:
                 raise RuntimeError("backward before forward\n  Call `forward()` after each `set_input` or new buffer.")
             check_arithmetic()
             self._kernel.backward(self._x.ready(), self._p.ready(), self._w, self._q.ready())
+
+    def bound(self) -> Bound:
+        """The program's buffers and its passes over them, without the checks of `forward` and `backward`.
+
+        For a caller whose graph is so small that these checks take most of the time. It must own the program, let one
+        thread at a time use it, call `check_arithmetic`, and let `backward` follow a `forward` over the same numbers.
+        """
+        x, p, w, y, q = self._x.array, self._p.array, self._w, self._y.array, self._q.array
+        bind = getattr(getattr(self._kernel.forward, "__self__", None), "bind", None)
+        passes = bind(x, p, w, y, q) if bind else None
+        forward, backward = passes or (
+            partial(self._kernel.forward, x, p, w, y),
+            partial(self._kernel.backward, x, p, w, q),
+        )
+        return Bound(x, p, q, forward, backward)
 
     def zero_grad(self) -> None:
         """Set the gradients to zero."""

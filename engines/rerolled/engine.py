@@ -9,6 +9,7 @@ from engines.graph.passes import CHECKED
 from engines.graph.tape import Tape
 from engines.kernel.engine import CompiledEngine
 from engines.rerolled.form import Form
+from engines.rerolled.heap import HEAP
 from engines.rerolled.rearrange import rearrange
 from engines.rerolled.recover.chains import chain
 from engines.rerolled.recover.check import check_groups, check_loops, check_sums
@@ -23,17 +24,19 @@ from engines.rerolled.step.step import Step
 
 def reroll(tape: Tape) -> Loops:
     """Recover loops from a tape: all stages in order. If CHECKED, check the result of each."""
-    found = pull(tape)
-    if CHECKED:
-        check_sums(found)
-    for simplify in (chain, fuse):
-        found = simplify(found)
+    with HEAP.kept():
+        found = pull(tape)
         if CHECKED:
             check_sums(found)
-    groups = group(found)
-    if CHECKED:
-        check_groups(found, groups)
-    loops = lay_out(found, groups)
+        for simplify in (chain, fuse):
+            found = simplify(found)
+            if CHECKED:
+                check_sums(found)
+        groups = group(found)
+        if CHECKED:
+            check_groups(found, groups)
+        loops = lay_out(found, groups)
+        del found, groups
     return check_loops(loops) if CHECKED else loops
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
-from engines.api import Store
-from engines.kernel.engine import Clock
+from engines.kernel.engine import Clock, Order
 from engines.kernel.program import Kernel
 from engines.rerolled.emit.numpy_step import NumpyKernel
 from engines.rerolled.engine import Rerolled
@@ -20,7 +19,7 @@ class NumpyEngine(Rerolled):
     def source(self, code: Any) -> str:
         return "".join(f"{line}\n" for line in (*code.loops.lines(), *code.lines()))
 
-    def build(self, code: Any, clock: Clock, objects: Optional[Store], batch: int = 1) -> Kernel:
+    def build(self, code: Any, clock: Clock, order: Order) -> Kernel:
         with clock.phase("load"):
             return NumpyKernel(code)
 

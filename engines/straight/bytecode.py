@@ -11,12 +11,11 @@ import math
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from typing import Callable, NamedTuple, Optional
+from typing import Callable, NamedTuple
 
-from engines.api import Store
 from engines.graph.expr import ATOM_PRECEDENCE, PYTHON
 from engines.graph.tape import Tape
-from engines.kernel.engine import Clock, CompiledEngine
+from engines.kernel.engine import Clock, CompiledEngine, Order
 from engines.kernel.program import Doubles, Kernel
 from engines.kernel.python_kernel import PythonKernel
 from engines.straight.lower import ACCUMULATE, NUMBER, Code, lower
@@ -175,7 +174,7 @@ class BytecodeEngine(CompiledEngine):
     def source(self, code: Code) -> str:
         return "\n".join(assemble(code).lines()) + "\n"
 
-    def build(self, code: Code, clock: Clock, objects: Optional[Store], batch: int = 1) -> Kernel:
+    def build(self, code: Code, clock: Clock, order: Order) -> Kernel:
         with clock.phase("generate"):
             bytecode = assemble(code)
         with clock.phase("load"):

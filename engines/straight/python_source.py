@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Callable, Optional
 
-from engines.api import Store
 from engines.graph.expr import PYTHON
 from engines.graph.tape import Tape
-from engines.kernel.engine import Clock, CompiledEngine
+from engines.kernel.engine import Clock, CompiledEngine, Order
 from engines.kernel.program import Doubles, Kernel
 from engines.kernel.python_kernel import PythonKernel
 from engines.straight.lower import Code, lower
@@ -73,7 +72,7 @@ class PythonSourceEngine(CompiledEngine):
     def source(self, code: Code) -> str:
         return BETWEEN.join(_functions(self._pieces(code)))
 
-    def build(self, code: Code, clock: Clock, objects: Optional[Store], batch: int = 1) -> Kernel:
+    def build(self, code: Code, clock: Clock, order: Order) -> Kernel:
         with clock.phase("generate"):
             pieces = self._pieces(code)
             functions = _functions(pieces)

@@ -43,7 +43,6 @@ from engines.rerolled.recover.sums import (
     is_cheap,
     jump_pointers,
     read_once,
-    seen_again,
     starts_of,
 )
 
@@ -76,7 +75,8 @@ def chain(found: Sums) -> Sums:
     only = np.empty(nodes, np.int32)
     only[owner] = terms
     """Node -> its last term."""
-    _, is_long = seen_again([owner], nodes)
+    is_long = np.zeros(nodes, bool)
+    is_long[owner[only.take(owner) != terms]] = True
     """Node -> whether it has several terms."""
     given = np.flatnonzero(passes_on[terms])
     inner = operand[terms[given]]

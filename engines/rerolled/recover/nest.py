@@ -73,7 +73,7 @@ def nests(sequences: Ints, breaks: Any = None) -> list[Nest]:
         turns[1:] |= ends[:-1]
     runs: list[tuple[int, int]] = []
     turning = np.flatnonzero(turns).tolist()
-    must_end = ends.tolist()
+    must_end, must_turn = ends.tobytes(), turns.tobytes()
     start = index = 0
     while start < length:
         while turning[index] < start:
@@ -84,7 +84,7 @@ def nests(sequences: Ints, breaks: Any = None) -> list[Nest]:
             after = index + 1 if turning[index] == start else index
             stop = turning[after]
             # A run of two may leave its second position to the run that follows: `a  b c d`, not `a b  c d`.
-            if stop == start + 1 and stop + 1 < length and not turns[stop + 1] and not must_end[stop]:
+            if stop == start + 1 and stop + 1 < length and not must_turn[stop + 1] and not must_end[stop]:
                 stop = start
         runs.append((start, stop + 1))
         start = stop + 1
@@ -98,7 +98,7 @@ def nests(sequences: Ints, breaks: Any = None) -> list[Nest]:
     return _merged(first, pieces, must_end)
 
 
-def _merged(first: dict[int, list[int]], pieces: list[Nest], must_end: list[bool]) -> list[Nest]:
+def _merged(first: dict[int, list[int]], pieces: list[Nest], must_end: bytes) -> list[Nest]:
     """Merge pieces with equal counts and strides at equal distances, until nothing changes.
 
     first: start of a piece -> the sequences' numbers there. must_end: position -> whether a piece must end there.

@@ -139,19 +139,29 @@ def count_of(columns: Iterable[Ints], size: int) -> Ints:
 def seen_again(columns: Iterable[Ints], size: int) -> tuple[Any, Any]:
     """Number -> whether the columns have it, and whether they have it more than once. NONE counts as the last number.
 
-    Columns are read in chunks, because large temporary arrays take most of the time of counting.
+    Each place of a number but the last one shows that the number comes again.
     """
     import numpy as np
 
-    seen, again, last = np.zeros(size, bool), np.zeros(size, bool), np.empty(size, np.int32)
+    columns = list(columns)
+    last, again = np.full(size, NONE, np.int32), np.zeros(size, bool)
+    for numbers, places in _chunks(columns):
+        last[numbers] = places
+    for numbers, places in _chunks(columns):
+        again[numbers[last.take(numbers) != places]] = True
+    return last != NONE, again
+
+
+def _chunks(columns: Iterable[Ints]) -> Iterator[tuple[Ints, Ints]]:
+    """The columns in chunks, and the place of each number, because large temporary arrays take longer than the work."""
+    import numpy as np
+
+    first = 0
     for column in columns:
         for start in range(0, len(column), _CHUNK):
             numbers = column[start : start + _CHUNK].astype(np.int64)
-            position = np.arange(len(numbers), dtype=np.int32)
-            last[numbers] = position
-            again[numbers[seen.take(numbers) | (last.take(numbers) != position)]] = True
-            seen[numbers] = True
-    return seen, again
+            yield numbers, np.arange(first, first + len(numbers), dtype=np.int32)
+            first += len(numbers)
 
 
 _CHUNK = 1 << 18

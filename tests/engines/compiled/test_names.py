@@ -11,7 +11,7 @@ import engines
 from engines.api import KEPT_FROM_SECONDS, Store, UnknownName, WrongSuffix
 from engines.graph.value import Value
 from engines.kernel import building, toolchains
-from engines.kernel.engine import Clock
+from engines.kernel.engine import Clock, Order
 from engines.straight import c_engines
 from engines.straight.c_source import Form, Storage
 from engines.straight.lower import lower
@@ -165,7 +165,7 @@ def test_a_slow_build_is_cached_and_reused(name, tmp_path, monkeypatch):
         codes.append(lower(engine.tape(x * scale, inputs=[x], parameters=[])))
 
     def forward(code, clock, from_seconds=0.0):
-        kernel = engine.build(code, clock, Store(objects, from_seconds))
+        kernel = engine.build(code, clock, Order(Store(objects, from_seconds)))
         return kernel.forward(array("d", [5.0]), array("d"), kernel.workspace(), array("d"))
 
     first, quick = Clock(), Clock()

@@ -23,7 +23,7 @@ from engines.graph.value import Value
 from engines.kernel import building, toolchains
 from engines.kernel import object_cache as objects
 from engines.kernel.building import Built
-from engines.kernel.engine import Clock
+from engines.kernel.engine import Clock, Order
 from engines.kernel.object_cache import keep
 from engines.kernel.toolchains import find
 from engines.straight.lower import lower
@@ -244,7 +244,7 @@ class Kept:
     def block(self):
         """Build or load the program, run it, and return the result and whether it was compiled."""
         clock = Clock()
-        kernel = self.engine.build(self.code, clock, Store(self.folder, 0.0))
+        kernel = self.engine.build(self.code, clock, Order(Store(self.folder, 0.0)))
         loss = kernel.forward(array("d", [5.0]), array("d"), kernel.workspace(), array("d"))
         return loss, bool(clock.phases)
 

@@ -19,7 +19,7 @@ from engines.api import Store
 from engines.graph.value import Value
 from engines.kernel import building, object_cache
 from engines.kernel.building import Built
-from engines.kernel.engine import Clock
+from engines.kernel.engine import Clock, Order
 from engines.kernel.object_cache import USERS_MOST_BYTES, keep, kept, of_user
 from harness import workloads
 from harness.worker import train
@@ -84,7 +84,7 @@ def test_only_the_time_of_the_compiler_counts(folder):
     code = engine.lower(engine.tape(x * 2.0, inputs=[x], parameters=[]))
     clock = Clock()
     clock.phases["trace"] = 2000.0
-    engine.build(code, clock, Store(folder, 1000.0, USERS_MOST_BYTES))
+    engine.build(code, clock, Order(Store(folder, 1000.0, USERS_MOST_BYTES)))
     assert not folder.exists()
 
 

@@ -1,0 +1,152 @@
+"""Compilers that are started before there is anything to compile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from engines.kernel import building, toolchains
+from engines.kernel.building import BuildFailed, TookTooLong, build, waiting
+from engines.kernel.engine import CompiledEngine
+from engines.kernel.toolchains import Toolchain
+from harness import workloads
+from tests.engines.compiled.compiling import usable
+
+OBJECT = 'while [ "$1" != -o ]; do shift; done; cat > "$2"'
+"""Script of a compiler whose object is its input."""
+
+
+@pytest.fixture
+def compiler(tmp_path):
+    """`compiler(script)` returns a Toolchain that runs the script, and logs the processes that ran it."""
+
+    def make(text):
+        program = tmp_path / "fakecc"
+        program.write_text(f'#!/bin/sh\necho $$ >> "{tmp_path}/processes"\n{text}\n')
+        program.chmod(0o755)
+        return Toolchain("gcc", (str(program),), "1.0")
+
+    make.processes = lambda: [int(line) for line in (tmp_path / "processes").read_text().split()]
+    return make
+
+
+@pytest.fixture
+def linker(tmp_path, monkeypatch):
+    """A fake `ld` that joins its objects."""
+    program = tmp_path / "ld"
+    program.write_text('#!/bin/sh\nshift 2; out="$2"; shift 2; cat "$@" > "$out"\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(building, "linker", lambda _: (str(program), "-shared", "-Bsymbolic"))
+
+
+def alive(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("started", [1, 2, 3])
+def test_units_are_compiled_by_the_compilers_that_wait_and_by_more_if_there_are_too_few(compiler, linker, started):
+    tool = compiler(OBJECT)
+    with waiting(tool, ("-O1",)) as compilers:
+        for _ in range(started - 1):
+            compilers.add()
+        with build(tool, ["one ", "two"], ("-O1",), waiting=compilers) as built:
+            assert built.path.read_text() == "one two"
+    assert len(compiler.processes()) >= 2
+    assert not any(map(alive, compiler.processes()))
+
+
+def test_units_that_a_pipe_does_not_hold(compiler, linker):
+    units = ["a" * 1_000_000, "b" * 1_000_000]
+    tool = compiler(OBJECT)
+    with waiting(tool, ()) as compilers, build(tool, units, (), waiting=compilers) as built:
+        assert built.path.read_text() == "".join(units)
+
+
+def test_compilers_that_are_not_needed_are_killed(compiler, linker):
+    with waiting(compiler(OBJECT), ()) as compilers:
+        compilers.add()
+        folder = compilers._folder
+    assert not folder.exists()
+    assert not any(map(alive, compiler.processes()))
+
+
+def test_a_compiler_that_ends_before_it_has_read_its_unit(compiler, linker):
+    tool = compiler("echo out of order; exit 3")
+    with (
+        pytest.raises(BuildFailed, match="fakecc ended with exit code 3: out of order"),
+        waiting(tool, ()) as compilers,
+    ):
+        time.sleep(0.2)
+        with build(tool, ["x" * 1_000_000], (), waiting=compilers):
+            pass
+
+
+def test_the_time_limit_includes_the_time_in_which_a_compiler_does_not_read(compiler, linker, monkeypatch):
+    monkeypatch.setattr(building, "SECONDS", 0.5)
+    tool = compiler("sleep 1000")
+    with waiting(tool, ()) as compilers, pytest.raises(TookTooLong, match=r"fakecc took longer than 0\.5 s"):
+        compilers.compile(["x" * 1_000_000])
+    assert not any(map(alive, compiler.processes()))
+
+
+def test_the_time_before_there_is_a_unit_does_not_count(compiler, linker, monkeypatch):
+    monkeypatch.setattr(building, "SECONDS", 1.0)
+    tool = compiler(OBJECT)
+    with waiting(tool, ()) as compilers:
+        time.sleep(1.5)
+        with build(tool, ["one"], (), waiting=compilers) as built:
+            assert built.path.read_text() == "one"
+
+
+def test_a_compiler_that_does_not_start_is_not_waited_for(linker, tmp_path):
+    with waiting(Toolchain("gcc", (str(tmp_path / "none"),), "1.0"), ()) as compilers:
+        assert compilers is None
+
+
+def test_no_compiler_waits_that_would_link_too():
+    with waiting(toolchains.find("tcc"), ()) as compilers:
+        assert compilers is None
+
+
+@pytest.mark.parametrize("name", ["rerolled-gcc", "rerolled-clang", "gcc-O1"])
+def test_a_program_of_a_compiler_that_waited_has_the_same_bits(name, monkeypatch):
+    engine, used = usable(name), []
+    monkeypatch.setattr(building, "build", lambda *a, waiting=None: used.append(waiting) or build(*a, waiting=waiting))
+    monkeypatch.setattr(building, "waiting", waiting)
+    losses = []
+    for cores in (2, 1):
+        monkeypatch.setattr("engines.kernel.c_engine.CORES", cores)
+        trainer = engine.prepare(workloads.load("xor"))
+        losses.append(trainer.train(20))
+    assert losses[0] == losses[1]
+    assert used[0] is not None
+    assert used[1] is None
+
+
+def test_a_graph_that_is_refused_leaves_no_compiler(monkeypatch):
+    engine, started = usable("gcc-O1"), []
+
+    def fail(*_):
+        raise RuntimeError("refused")
+
+    start = building._Group._start
+    monkeypatch.setattr(building, "waiting", waiting)
+    monkeypatch.setattr(building._Group, "_start", lambda *a: started.append(start(*a)) or started[-1])
+    monkeypatch.setattr(type(engine), "lower", fail)
+    with pytest.raises(RuntimeError, match="refused"):
+        engine.prepare(workloads.load("xor"))
+    assert [process.returncode for process in started] == [-signal.SIGKILL] * 2
+    assert not any(Path(process.args[-1]).parent.exists() for process in started)
+
+
+def test_an_engine_without_a_compiler_starts_none():
+    with CompiledEngine.compilers(usable("bytecode"), None, None) as compilers:
+        assert compilers is None

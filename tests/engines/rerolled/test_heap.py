@@ -1,0 +1,79 @@
+"""glibc keeps freed memory only inside the outermost block."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from engines.rerolled import heap
+from engines.rerolled.heap import HEAP
+
+
+class Libc:
+    def __init__(self):
+        self.calls = []
+
+    def mallopt(self, option, value):
+        self.calls.append((option, value))
+        return 1
+
+    def malloc_trim(self, pad):
+        self.calls.append(("trim", pad))
+
+
+@pytest.fixture
+def libc(monkeypatch):
+    found = Libc()
+    monkeypatch.setattr(heap, "_glibc", lambda: found)
+    return found
+
+
+KEEP, AFTERWARDS = list(heap._KEEP.items()), [*heap._AFTERWARDS.items(), ("trim", 0)]
+
+
+def test_the_first_block_keeps_memory_and_the_last_gives_it_back(libc):
+    with HEAP.kept():
+        assert libc.calls == KEEP
+        with HEAP.kept():
+            pass
+        assert libc.calls == KEEP
+    assert libc.calls == KEEP + AFTERWARDS
+
+
+def test_a_block_that_raises_gives_memory_back(libc):
+    with pytest.raises(ValueError, match="broken"), HEAP.kept():
+        raise ValueError("broken")
+    assert libc.calls == KEEP + AFTERWARDS
+
+
+def test_threads_share_one_outermost_block(libc):
+    inside, go_on = threading.Barrier(3), threading.Event()
+
+    def work():
+        with HEAP.kept():
+            inside.wait(30)
+            go_on.wait(30)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    inside.wait(30)
+    assert libc.calls == KEEP
+    go_on.set()
+    for thread in threads:
+        thread.join()
+    assert libc.calls == KEEP + AFTERWARDS
+
+
+def test_another_c_library_is_left_alone(monkeypatch):
+    monkeypatch.setattr(heap, "_glibc", lambda: None)
+    with HEAP.kept():
+        pass
+
+
+def test_the_real_library_answers():
+    libc = heap._glibc()
+    if libc is None:
+        pytest.skip("this process has no glibc")
+    assert all(libc.mallopt(*option) == 1 for option in heap._AFTERWARDS.items())

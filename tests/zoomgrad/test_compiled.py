@@ -1,0 +1,535 @@
+"""One line compiles a loss function, with the bits of the function itself or with a reason why not."""
+
+import copy
+import functools
+import math
+import random
+import sys
+import threading
+import warnings
+from array import array
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import engines
+import zoomgrad
+from engines import nn
+from engines.graph.value import Value as PythonValue
+from tests.engines.graphs import EXPONENTS, UNARY, bits
+from zoomgrad.decorator import Compiled, NotCompiled
+from zoomgrad.variant import NotTraced
+
+ENGINE = "python-source"
+
+
+def engine_with(value):
+    """An engine of our own whose graphs are of that class."""
+    engine = copy.copy(engines.load(ENGINE))
+    engine.__dict__.pop("nn", None)
+    engine.Value = value
+    return engine
+
+
+NATIVE = zoomgrad.Value
+
+
+@pytest.fixture(
+    params=[NATIVE, PythonValue] if NATIVE is not PythonValue else [PythonValue], ids=lambda v: v.__module__
+)
+def engine(request):
+    return engine_with(request.param)
+
+
+def compile_with(engine, function, *, strict=True, variants=8):
+    return Compiled(function, engine, strict, variants)
+
+
+# --- the same bits ---------------------------------------------------------------------------------------------------
+
+DATA = ("x + 1", "x * y", "-x", "x - y", "2 - x", "v * x", "x * v", "x + v", "v - x", "x - v", "v / x", "x / v")
+BINARY = ("v + w", "v - w", "v * w", "v / w", "v.max(w)", "v.max(x)", "2 * v", "v + 0.5", "1 - v", "v / 3", "3 / v")
+steps = st.lists(
+    st.tuples(st.sampled_from(DATA + BINARY + tuple(f"v.{op}()" for op in UNARY if op != "neg") + ("v ** k",)),
+              st.integers(0, 99), st.integers(0, 99)),
+    min_size=1,
+    max_size=25,
+)  # fmt: skip
+numbers = st.one_of(st.floats(-2.0, 2.0), st.sampled_from([0.0, -0.0, 1.0]), st.integers(-3, 3))
+
+
+def program(taken):
+    def loss(parameters, data):
+        values, plain = list(parameters), list(data)
+        for text, i, j in taken:
+            names = {
+                "v": values[-1 - i % len(values)],
+                "w": values[-1 - j % len(values)],
+                "x": plain[-1 - i % len(plain)],
+                "y": plain[-1 - j % len(plain)],
+                "k": EXPONENTS[j % len(EXPONENTS)],
+            }
+            made = eval(text, names)
+            (values if set(text) & {"v", "w"} else plain).append(made)
+        return values[-1]
+
+    return loss
+
+
+@settings(max_examples=60)
+@given(
+    steps,
+    st.lists(st.floats(-2.0, 2.0), min_size=1, max_size=4),
+    st.lists(st.lists(numbers, min_size=2, max_size=2), min_size=2, max_size=3),
+)
+def test_a_random_program_has_the_same_bits_compiled(taken, start, rows):
+    """Gradients that were there before are part of the sums, so the order of the sums shows."""
+    for value in {NATIVE, PythonValue}:
+        function = program(taken)
+        loss = compile_with(engine_with(value), function, strict=False)
+        ours, theirs = [value(x) for x in start], [value(x) for x in start]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotCompiled)
+            for row in rows:
+                row = [type(rows[0][at])(x) for at, x in enumerate(row)]
+                try:
+                    expected = function(theirs, row)
+                    if not math.isfinite(expected.data):
+                        return
+                    expected.backward()
+                except (ArithmeticError, ValueError, TypeError):
+                    return  # the program has left the domain of its operations
+                got = loss(ours, row)
+                got.backward()
+                assert bits([got.data]) == bits([expected.data])
+                assert bits(v.grad for v in ours) == bits(v.grad for v in theirs)
+                for v in (*ours, *theirs):
+                    v.data -= 0.01 * v.grad if math.isfinite(v.grad) else 0.0
+
+
+def demo(model, X, y, Value):
+    """micrograd's demo, but for its accuracy, which looks at numbers."""
+    inputs = [list(map(Value, row)) for row in X]
+    scores = list(map(model, inputs))
+    losses = [(1 + -yi * score).relu() for yi, score in zip(y, scores)]
+    data_loss = sum(losses) * (1.0 / len(losses))
+    return data_loss + 1e-4 * sum(p * p for p in model.parameters()), scores
+
+
+@pytest.mark.parametrize("kind", [list, "numpy"])
+def test_a_training_script_trains_with_the_same_bits(engine, kind):
+    value = engine.Value
+    loss = compile_with(engine, lambda model, X, y: demo(model, X, y, value))
+    numbers = random.Random(1)
+    X = [[numbers.uniform(-1, 1), numbers.uniform(-1, 1)] for _ in range(6)]
+    y = [numbers.choice((-1, 1)) for _ in X]
+    if kind == "numpy":
+        np = pytest.importorskip("numpy")
+        X, y = np.array(X), np.array(y)
+    ours, theirs = (nn.bind(value).MLP(2, [4, 1], rng=random.Random(7)) for _ in range(2))
+    for step in range(6):
+        if step % 3 == 0:
+            ours.zero_grad()
+            theirs.zero_grad()
+        total, scores = loss(ours, X, y)
+        expected, plain = demo(theirs, [list(map(float, row)) for row in X], [int(each) for each in y], value)
+        total.backward()
+        expected.backward()
+        assert bits([total.data, *(s.data for s in scores)]) == bits([expected.data, *(s.data for s in plain)])
+        assert [p.grad for p in ours.parameters()] == [p.grad for p in theirs.parameters()]
+        for p in (*ours.parameters(), *theirs.parameters()):
+            p.data -= 0.1 * p.grad
+    assert loss.cache_info()[:2] == (6, 1)
+
+
+def test_every_container_of_values_and_data_is_taken(engine):
+    V = engine.Value
+    a, b = V(2.0), V(3.0)
+
+    def loss(p, q, x, name=None):
+        return p["w"][0] * x["n"] + p["b"] * q + (q * x["row"][1] if name == "long" else 0)
+
+    got = compile_with(engine, loss)({"w": (a,), "b": b}, a, {"n": 2, "row": array("d", [1, 5])}, name="long")
+    got.backward()
+    assert (got.data, a.grad, b.grad) == (20.0, 10.0, 2.0)
+
+
+def test_new_values_of_the_same_structure_use_the_same_program(engine):
+    loss = compile_with(engine, lambda w, x: (w[0] * x + w[1]) ** 2)
+    for start in (1.0, 2.0, 3.0):
+        w = [engine.Value(start), engine.Value(1.0)]
+        got = loss(w, 2.0)
+        got.backward()
+        assert got.data == (start * 2 + 1) ** 2 and w[0].grad == 4 * (2 * start + 1)
+    assert loss.cache_info().compilations == 1
+    a = engine.Value(3.0)
+    loss([a, a], 2.0).backward()  # one Value twice is another graph
+    assert a.grad == 54.0 and loss.cache_info().compilations == 2
+
+
+def test_an_earlier_loss_keeps_its_numbers(engine):
+    w = engine.Value(3.0)
+    loss = compile_with(engine, lambda w, x: w * w * x)
+    first, second = loss(w, 2.0), loss(w, 10.0)
+    first.backward()
+    assert w.grad == 12.0
+    second.backward()
+    assert w.grad == 72.0
+    with pytest.raises(RuntimeError, match="backward ran already"):
+        second.backward()
+
+
+def test_a_value_that_only_an_output_uses_keeps_its_gradient(engine):
+    a, b = engine.Value(2.0), engine.Value(5.0)
+    total, other = compile_with(engine, lambda a, b: (a * a, b * a))(a, b)
+    total.backward()
+    assert (other.data, a.grad, repr(b)) == (10.0, 4.0, repr(engine.Value(5.0)))
+
+
+# --- guards ----------------------------------------------------------------------------------------------------------
+
+
+def looks_at_data(v, x):
+    return v if v.data > 0 else v * x
+
+
+LOOKS = {
+    "data": lambda v, x: v * (2.0 if v.data > 0 else 3.0),
+    "grad": lambda v, x: v * (v.grad + 1.0),
+    "exp": lambda v, x: v * math.exp(x),
+    "branch": lambda v, x: v if x > 0 else -v,
+    "bool": lambda v, x: v if x else v * 2.0,
+    "int": lambda v, x: v * int(x),
+    "index": lambda v, x: [v, v * 2.0, v * 3.0][x],
+    "sort": lambda v, x: sorted([x, 0.5])[0] * v,
+    "max": lambda v, x: v * max(x, 0.5),
+    "equal": lambda v, x: v if x == 1 else v * 2.0,
+    "hash": lambda v, x: v * {1: 2.0, -2: 3.0}[x],
+    "text": lambda v, x: v * len(str(v)),
+    "copy": lambda v, x: copy.deepcopy(v) * v,
+    "divide": lambda v, x: v * (x / 3),
+    "backward": lambda v, x: ((v * x).backward(), v * v.grad)[1],
+    "write": lambda v, x: (setattr(v, "data", 7.0), v * 1.0)[1],
+}
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_a_look_at_a_number_is_noticed(engine, name):
+    """The function then runs as it is, so both numbers are right; or it is refused."""
+    function, results = LOOKS[name], []
+    for run in (function, compile_with(engine, function, strict=False)):
+        v = engine.Value(0.5)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotCompiled)
+            results.append([run(v, x).data for x in (1, -2, 1)])
+    assert results[0] == results[1]
+    with pytest.raises(NotTraced) as refused:
+        compile_with(engine, function)(engine.Value(0.5), 1)
+    assert "\n  " in str(refused.value)
+    assert engine.Value(3.0).data == 3.0  # the hooks are gone
+
+
+def test_the_warning_names_the_place_and_comes_once(engine):
+    loss = compile_with(engine, looks_at_data, strict=False)
+    with pytest.warns(NotCompiled, match=r"it reads \.data in looks_at_data, line \d+ of test_compiled\.py") as told:
+        loss(engine.Value(1.0), 2.0)
+        loss(engine.Value(-1.0), 2.0)
+    assert len(told) == 1 and told[0].filename == __file__
+
+
+SCALE, WEIGHTS, HISTORY = 2.0, [1.0, 2.0], []
+
+
+def test_what_the_function_uses_besides_its_arguments_is_watched(engine, monkeypatch):
+    V = engine.Value
+    module = sys.modules[__name__]
+
+    class Model:
+        def __init__(self):
+            self.w, self.power = V(3.0), 2
+
+        def __call__(self, x):
+            return SCALE * self.w**self.power * x + sum(WEIGHTS)
+
+    monkeypatch.setattr(module, "WEIGHTS", [1.0, 2.0])
+    model, bias = Model(), V(10.0)
+    loss = compile_with(engine, lambda x: model(x) + bias)
+    plain = loss.__wrapped__
+    assert loss(1.0).data == 31.0
+    for change in (
+        lambda: monkeypatch.setattr(module, "SCALE", 5.0),
+        lambda: WEIGHTS.append(7.0),
+        lambda: monkeypatch.setattr(model, "power", 3),
+        lambda: monkeypatch.setattr(model, "w", V(4.0)),
+        lambda: monkeypatch.setattr(Model, "__call__", lambda self, x: self.w * x),
+        lambda: setattr(bias, "data", 11.0),
+    ):
+        before = plain(2.0).data
+        change()
+        assert loss(2.0).data == plain(2.0).data != before
+    loss(1.0).backward()
+    assert bias.grad == 1.0
+    assert "2 of them captured" in loss.report() and "traced again 5 times" in loss.report()
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (lambda v: v * random.random(), "different graphs"),
+        (lambda v: (HISTORY.append(v * 2.0), HISTORY[-1])[1], "outlives the call"),
+        (lambda v: 3.0, "not a Value"),
+        (lambda v: v * float("nan"), "constants must be finite"),
+    ],
+)
+def test_what_a_graph_can_not_hold_is_refused(engine, function, why):
+    HISTORY.clear()
+    with pytest.raises(NotTraced, match=why):
+        compile_with(engine, function)(engine.Value(2.0))
+
+
+def test_a_value_computed_before_the_call_is_refused(engine):
+    a = engine.Value(2.0)
+    penalty = a * a
+    with pytest.raises(NotTraced, match=r"the result of '\*', computed before the call"):
+        compile_with(engine, lambda x: penalty * x)(1.0)
+    cached = functools.lru_cache(lambda: a * a)
+    with pytest.raises(NotTraced, match=r"computed before the call"):
+        compile_with(engine, lambda x: cached() * x)(1.0)
+    with pytest.raises(TypeError, match=r"an argument is the result of '\*'"):
+        compile_with(engine, lambda p: p * 2.0)(penalty)
+
+
+@pytest.mark.parametrize("change", [list.pop, list.reverse, lambda xs: xs.append(1.0)])
+def test_a_function_that_changes_an_argument_is_refused(engine, change):
+    def loss(w, xs):
+        change(xs)
+        return w * xs[0]
+
+    with pytest.raises(NotTraced, match="changes an argument"):
+        compile_with(engine, loss)(engine.Value(2.0), [1.0, 2.0])
+    xs = [1.0, 2.0]
+    with pytest.warns(NotCompiled):
+        compile_with(engine, loss, strict=False)(engine.Value(2.0), xs)
+    assert xs != [1.0, 2.0]
+
+
+def test_what_is_too_large_to_watch_is_listed(engine, monkeypatch):
+    monkeypatch.setattr("zoomgrad.watch.MOST", 50)
+    table = [1.0] * 100
+    loss = compile_with(engine, lambda w: w * table[3], strict=False)
+    loss(engine.Value(2.0))
+    assert "changes not noticed: table, a list of 100 entries" in loss.report()
+    with pytest.raises(NotTraced, match="changes of table"):
+        compile_with(engine, lambda w: w * table[3])(engine.Value(2.0))
+
+
+def test_constants_made_inside_are_listed_and_strictly_refused(engine):
+    def loss(w):
+        return w * engine.Value(0.25) + 1.0
+
+    relaxed = compile_with(engine, loss, strict=False)
+    assert relaxed(engine.Value(4.0)).data == 2.0
+    assert "constants, because the function makes them: 0.25" in relaxed.report()
+    with pytest.raises(NotTraced, match="Values of its own"):
+        compile_with(engine, loss)(engine.Value(4.0))
+
+
+def test_variants_are_bounded_and_reported(engine):
+    def total(w, xs, kind):
+        return sum((w * x for x in xs), w)
+
+    loss = compile_with(engine, total, variants=2)
+    w = engine.Value(2.0)
+    for length in (1, 2, 3, 2):
+        assert loss(w, [1.0] * length, "sum").data == 2.0 + 2.0 * length
+    loss(w, [1.0, 2.0], "mean")
+    assert loss.cache_info() == (3, 4, 2, 2, 2)
+    assert loss.report() == (
+        "total: python-source, 2 of at most 2 variants, 2 dropped\n"
+        "  (Value, list of 2 numbers, 'sum')\n"
+        "    2 calls, 1 parameter, 2 inputs\n"
+        "  (Value, list of 2 numbers, 'mean')\n"
+        "    1 call, 1 parameter, 2 inputs"
+    )
+    loss.clear()
+    assert loss.cache_info().variants == 0
+
+
+# --- behaviour of a function -----------------------------------------------------------------------------------------
+
+
+def test_an_error_of_the_function_is_its_own_and_nothing_is_kept(engine):
+    def loss(w, xs):
+        if len(xs) > 1:
+            raise KeyError("mine")
+        return w * xs[0]
+
+    run = compile_with(engine, loss)
+    for _ in range(2):
+        with pytest.raises(KeyError, match="mine"):
+            run(engine.Value(1.0), [1.0, 2.0])
+    assert run(engine.Value(2.0), [4.0]).data == 8.0 and run.cache_info().variants == 1
+
+
+@pytest.mark.parametrize("x", [0.0, math.nan, math.inf])
+def test_a_loss_that_is_not_finite_is_the_functions_own(engine, x):
+    def function(w, x):
+        return (w * x) ** -1 * x
+
+    loss, w = compile_with(engine, function), engine.Value(1.0)
+    loss(w, 2.0)
+    try:
+        expected = function(w, x).data
+    except (ArithmeticError, ValueError) as error:
+        with pytest.raises(type(error)):
+            loss(w, x)
+    else:
+        assert bits([loss(w, x).data]) == bits([expected])
+
+
+def test_a_compiled_function_may_call_another_and_itself(engine):
+    inner = compile_with(engine, lambda w, x: w * x)
+
+    def power(w, x, n):
+        return inner(w, x) if n == "" else inner(outer(w, x, n[1:]), x)
+
+    outer = compile_with(engine, power)
+    assert outer(engine.Value(3.0), 2.0, "aa").data == 24.0
+    assert inner.cache_info().variants == 0
+
+
+def test_a_method_is_compiled_for_each_object(engine):
+    class Model:
+        def __init__(self, scale):
+            self.w = engine.Value(scale)
+
+        loss = compile_with(engine, lambda self, x: self.w * x)
+
+    two, three = Model(2.0), Model(3.0)
+    assert [two.loss(5.0).data, three.loss(5.0).data, two.loss(1.0).data] == [10.0, 15.0, 2.0]
+
+
+def test_threads_share_a_function(engine):
+    loss = compile_with(engine, lambda w, x: w * w * x)
+    wrong = []
+
+    def work(number):
+        w = engine.Value(float(number))
+        for x in range(40):
+            got, w.grad = loss(w, float(x)), 0
+            got.backward()
+            if got.data != number * number * x or w.grad != 2 * number * x:
+                wrong.append((number, x))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_program_of_its_own_trains_and_writes_back(engine):
+    w, b = engine.Value(0.0), engine.Value(0.0)
+    loss = compile_with(engine, lambda w, b, x, y: (w * x + b - y) ** 2)
+    trained = loss.program(w, b, 0.0, 0.0)
+    rows = array("d", [value for x in range(5) for value in (x / 4, 2.0 * x / 4 + 1.0)])
+    trained.program.train(rows, rate=0.2, steps=600)
+    assert w.data == 0.0
+    trained.write_back()
+    assert abs(w.data - 2.0) < 1e-3 and abs(b.data - 1.0) < 1e-3
+
+
+# --- misuse ----------------------------------------------------------------------------------------------------------
+
+
+class Stranger:
+    """A Value of another micrograd."""
+
+    def __init__(self, data):
+        self.data, self.grad = data, 0
+
+    def __add__(self, other):
+        return Stranger(self.data + other.data)
+
+    __mul__ = __add__
+
+    def backward(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        (Stranger(1.0), "not zoomgrad's Value"),
+        ([Stranger(1.0)], "not zoomgrad's Value"),
+        (iter([1.0]), "read only once"),
+        ({1.0, 2.0}, "neither data nor a constant"),
+    ],
+)
+def test_an_argument_that_can_not_be_taken_is_named(engine, argument, message):
+    with pytest.raises(TypeError, match=message) as refused:
+        compile_with(engine, lambda w, x: w)(engine.Value(1.0), argument)
+    assert "\n  " in str(refused.value)
+
+
+def test_another_programs_value_inside_a_model_is_named(engine):
+    class Model:
+        def __init__(self):
+            self.w = Stranger(1.0)
+
+    with pytest.raises(TypeError, match=r"w is a Stranger.*\n  Import Value from zoomgrad"):
+        compile_with(engine, lambda model, v: v * 2.0)(Model(), engine.Value(1.0))
+
+
+def test_an_int_beyond_doubles_is_refused(engine):
+    loss = compile_with(engine, lambda w, x: w * x)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="not exact as a double"):
+            loss(engine.Value(1.0), 2**60 + 1)
+        loss(engine.Value(1.0), 3)
+
+
+def test_a_loss_is_no_operand(engine):
+    got = compile_with(engine, lambda w: w * 2.0)(engine.Value(1.0))
+    assert repr(got) == "Value(data=2.0, grad=0)"
+    for use in (lambda: got + 1, lambda: 2 * got, lambda: got**2, lambda: -got, lambda: got.relu()):
+        with pytest.raises(TypeError, match="part of another expression"):
+            use()
+
+
+def test_the_decorators_own_arguments_are_checked():
+    for use, error, message in (
+        (lambda: zoomgrad.compiled(len), TypeError, "takes the name of an engine"),
+        (lambda: zoomgrad.compiled("tuple"), TypeError, "compiles nothing"),
+        (lambda: zoomgrad.compiled("tc"), engines.UnknownName, "there is no engine"),
+        (lambda: zoomgrad.compiled(ENGINE, variants=0), ValueError, "variants must be"),
+        (lambda: zoomgrad.compiled(ENGINE)(3), TypeError, "takes a function"),
+        (lambda: zoomgrad.compiled(ENGINE)(int), TypeError, "takes a function"),
+    ):
+        with pytest.raises(error, match=message):
+            use()
+
+    def generates():
+        yield 1
+
+    with pytest.raises(TypeError, match="returns no loss"):
+        zoomgrad.compiled(ENGINE)(generates)
+
+
+@pytest.mark.parametrize("name", ["tcc", "rerolled-tcc", "tcc-extension", "bytecode", "rerolled-numpy"])
+def test_every_kind_of_kernel_runs_it(name):
+    try:
+        engines.load(name).check()
+    except engines.Unavailable as missing:
+        pytest.skip(missing.reason)
+
+    @zoomgrad.compiled(name, strict=True)
+    def loss(ws, xs):
+        return sum((w * x for w, x in zip(ws, xs)), -1.0 * ws[0]) ** 2
+
+    ws = [zoomgrad.Value(1.0), zoomgrad.Value(2.0)]
+    for xs in ([1.0, 2.0], [3.0, 4.0]):
+        loss(ws, xs).backward()
+    assert [w.grad for w in ws] == [40.0, 96.0]

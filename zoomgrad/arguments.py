@@ -1,0 +1,299 @@
+"""The arguments of one call: Values, numbers, and the structure that holds them.
+
+argument  = Value                          its number is read at each call, and it receives a gradient
+          | int | float                    an input
+          | array                          of NumPy or `array`: inputs
+          | list | tuple | dict            of arguments; the keys of a dict are static
+          | bool | None | text             static
+          | object                         static: a model, for example, by its identity
+
+The structure is a nested tuple, the first part of a variant's key. Example: `([a, b, a], 0.5, "sum")` has the values
+`a, b`, the numbers `0.5`, and the structure `(tuple, (list, v0, v1, v0), n, "sum")`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from array import array
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Optional
+
+from zoomgrad.tracing import datum_classes
+from zoomgrad.watch import is_foreign_value
+
+LARGEST_INT = 2**53
+"""Beyond it, doubles skip ints."""
+
+
+class Found(NamedTuple):
+    """The arguments of one call, taken apart."""
+
+    structure: Any
+    values: list[Any]
+    """Each Value once, in the order of the arguments."""
+    numbers: list[float]
+    objects: list[Any]
+    """Static objects, which the structure names by identity."""
+    arguments: Any
+    """As they were given."""
+
+
+def take_apart(value: Any, arguments: Any) -> Found:
+    """Flatten the arguments. Raises TypeError for one that can't be a constant, and ValueError for a large int."""
+    found = Found(None, [], [], [], arguments)
+    structure = _flatten(value, arguments, found, {})
+    return found._replace(structure=structure)
+
+
+def _flatten(value: Any, a: Any, found: Found, places: dict[int, int]) -> Any:
+    kind: Any = type(a)
+    if kind is float:
+        found.numbers.append(a)
+        return float
+    if isinstance(a, value):
+        if a._prev:
+            raise TypeError(
+                f"an argument is the result of {a._op!r}\n"
+                "  Pass the leaves that it is computed from, and compute it in the function."
+            )
+        if id(a) not in places:
+            places[id(a)] = len(found.values)
+            found.values.append(a)
+        return ("value", places[id(a)])
+    if kind is bool or a is None or kind in (str, bytes):
+        return ("static", kind, a)
+    if kind in (list, tuple):
+        parts = [_flatten(value, each, found, places) for each in a]
+        same = parts and all(part is float for part in parts)
+        return (kind, len(parts), float) if same else (kind, *parts)
+    if kind is dict:
+        return (kind, tuple(a), *[_flatten(value, each, found, places) for each in a.values()])
+    if isinstance(a, array) or (hasattr(a, "__array_interface__") and getattr(a, "ndim", 0) > 0):
+        return _array(a, found)
+    dtype = getattr(a, "dtype", None)  # of a scalar of NumPy
+    if isinstance(a, (int, float)) or getattr(dtype, "str", "")[1:] in _EXACT:
+        is_whole = not isinstance(a, float)
+        if is_whole and abs(int(a)) > LARGEST_INT:
+            raise ValueError(f"the int {a} is not exact as a double\n  Convert it: float({a}).")
+        found.numbers.append(float(a))
+        return int if is_whole else float
+    return _static(a, found)
+
+
+_EXACT = ("f8", "i8")
+"""Types of NumPy whose arithmetic is that of Python's floats and ints."""
+
+
+def _array(a: Any, found: Found) -> Any:
+    is_own = isinstance(a, array)
+    if (a.typecode == "u") if is_own else (a.dtype.str[1:] not in _EXACT):
+        raise TypeError(
+            f"an argument is an array of {a.typecode if is_own else a.dtype}, not of doubles\n"
+            "  Convert it: a.astype(float)."
+        )
+    flat = a.tolist() if is_own else a.ravel().tolist()
+    is_whole = a.typecode not in "fd" if is_own else a.dtype.kind == "i"
+    if is_whole and flat and max(map(abs, flat)) > LARGEST_INT:
+        raise ValueError("an array holds ints that are not exact as doubles\n  Convert it: a.astype(float).")
+    found.numbers.extend(flat)
+    return ("array", type(a), (len(a),) if is_own else a.shape, int if is_whole else float)
+
+
+def _static(a: Any, found: Found) -> Any:
+    if is_foreign_value(a):
+        raise TypeError(
+            f"an argument is a {type(a).__qualname__} of {type(a).__module__}, not zoomgrad's Value\n"
+            "  Import Value from zoomgrad: `from zoomgrad import Value`."
+        )
+    if hasattr(a, "__next__"):
+        raise TypeError(f"an argument is a {type(a).__name__}, which can be read only once\n  Pass a list: list(…).")
+    if type(a).__hash__ is None:
+        raise TypeError(
+            f"an argument is a {type(a).__name__}, which is neither data nor a constant\n"
+            "  Pass numbers, lists, tuples, dicts, NumPy arrays, a model, or something hashable."
+        )
+    found.objects.append(a)
+    return ("object", id(a), type(a).__name__)
+
+
+def rebuilt(value: Any, structure: Any, found: Found) -> tuple[Any, list[Any], list[tuple[Any, list[Any]]]]:
+    """The arguments with a Datum in place of each number, these Datums, and each container with its entries."""
+    containers: list[tuple[Any, list[Any]]] = []
+    real, whole = datum_classes(value)
+    data: list[Any] = []
+    objects = {id(each): each for each in found.objects}
+    remaining = iter(found.numbers)
+
+    def datum(kind: Any) -> Any:
+        number = next(remaining)
+        data.append(whole(int(number)) if kind is int else real(number))
+        return data[-1]
+
+    def build(s: Any) -> Any:
+        if s in (int, float):
+            return datum(s)
+        kind = s[0]
+        if kind in (list, tuple):
+            same = s[-1] is float and type(s[1]) is int
+            made = kind([datum(float) for _ in range(s[1])] if same else map(build, s[1:]))
+            containers.append((made, list(made)))
+            return made
+        if kind is dict:
+            made = dict(zip(s[1], map(build, s[2:])))
+            containers.append((made.values(), list(made.values())))
+            return made
+        if kind == "array":
+            made = _rebuilt_array(s, datum)
+            flat = made if s[1] is array else made.reshape(-1)
+            containers.append((flat, list(flat)))
+            return made
+        if kind == "value":
+            return found.values[s[1]]
+        return s[2] if kind == "static" else objects[s[1]]
+
+    return build(structure), data, containers
+
+
+def _rebuilt_array(s: Any, datum: Callable[[type], Any]) -> Any:
+    _, kind, shape, of = s
+    if kind is array:
+        return [datum(of) for _ in range(shape[0])]
+    import numpy as np
+
+    filled = np.empty(shape, dtype=object)
+    for place in np.ndindex(*shape):
+        filled[place] = datum(of)
+    return filled
+
+
+def unchanged(found: Found) -> Any:
+    """The arguments as they were given: positional, and by name."""
+    return found.arguments
+
+
+def describe(structure: Any) -> str:
+    """A structure as a short text."""
+    arguments, named = structure[1:]
+    positional = [_described(each) for each in _entries(arguments)]
+    by_name = [f"{name}={_described(each)}" for name, each in zip(named[1], named[2:])]
+    return f"({', '.join([*positional, *by_name])})"
+
+
+def _entries(s: Any) -> list[Any]:
+    is_same = s[-1] is float and type(s[1]) is int
+    return [float] * s[1] if is_same else list(s[1:])
+
+
+def _described(s: Any) -> str:
+    if s in (int, float):
+        return "number"
+    kind = s[0]
+    if kind is dict:
+        return f"dict of {len(s[1])}"
+    if kind in (list, tuple):
+        parts = [_described(each) for each in _entries(s)]
+        inner = f"{parts[0]}s" if len(set(parts)) == 1 and parts[0].isalpha() else "arguments"
+        return f"{kind.__name__} of {len(parts)} {inner}" if parts else f"empty {kind.__name__}"
+    if kind == "array":
+        return f"array of {' × '.join(map(str, s[2]))}"
+    return "Value" if kind == "value" else repr(s[2])[:40] if kind == "static" else s[2]
+
+
+# --- the quick way ---------------------------------------------------------------------------------------------------
+
+Matcher = Callable[[Any, list[float]], bool]
+"""Whether an argument fits, after adding its numbers to the list."""
+
+
+def matcher(value: Any, a: Any) -> Optional[Matcher]:
+    """A check for arguments like this one, much quicker than `take_apart`. None if there is no quick one.
+
+    It accepts Values only if they are the same ones.
+    """
+    kind: Any = type(a)
+    if kind in (float, int):
+        return _fits_number(kind)
+    if isinstance(a, value) or kind not in (bool, str, bytes, list, tuple, dict, array, type(None)):
+        return _fits_array(a) if hasattr(a, "__array_interface__") else lambda b, _: b is a
+    if kind in (bool, str, bytes, type(None)):
+        return lambda b, _: type(b) is kind and b == a
+    if kind in (list, tuple):
+        kinds = {type(each) for each in a}
+        if kinds == {float}:
+            return _fits_numbers(kind, len(a))
+        same = _copied(value, a)
+        if same is not None:
+            return lambda b, _: type(b) is kind and b == same
+        if len(kinds) == 1 and kinds <= {list, tuple} and all(each and {*map(type, each)} == {float} for each in a):
+            return _fits_table(kind, kinds.pop(), [len(each) for each in a])
+    return None
+
+
+def _copied(value: Any, a: Any) -> Any:
+    """A copy of a Value's container; None if it holds anything else. Equal to it while it holds the same Values."""
+    if isinstance(a, value):
+        return a
+    if type(a) not in (list, tuple):
+        return None
+    parts = [_copied(value, each) for each in a]
+    return None if not parts or None in parts else type(a)(parts)
+
+
+def _fits_number(kind: Any) -> Matcher:
+    def fits(b: Any, found: list[float]) -> bool:
+        if type(b) is kind and (kind is float or -LARGEST_INT <= b <= LARGEST_INT):
+            found.append(b)
+            return True
+        return False
+
+    return fits
+
+
+_FLOAT = {float}
+
+
+def _fits_numbers(kind: Any, length: int) -> Matcher:
+    def fits(b: Any, found: list[float]) -> bool:
+        if type(b) is kind and len(b) == length and {*map(type, b)} == _FLOAT:
+            found.extend(b)
+            return True
+        return False
+
+    return fits
+
+
+def _fits_table(kind: Any, row_kind: Any, lengths: list[int]) -> Matcher:
+    def fits(b: Any, found: list[float]) -> bool:
+        if type(b) is not kind or {*map(type, b)} != {row_kind} or [*map(len, b)] != lengths:
+            return False
+        flat = [*itertools.chain.from_iterable(b)]
+        found.extend(flat)
+        return {*map(type, flat)} == _FLOAT
+
+    return fits
+
+
+def _fits_array(a: Any) -> Optional[Matcher]:
+    if a.dtype.str[1:] != "f8" or not a.ndim:
+        return None
+    kind, shape, dtype = type(a), a.shape, a.dtype
+
+    def fits(b: Any, found: list[float]) -> bool:
+        if type(b) is kind and b.shape == shape and b.dtype == dtype:
+            found.extend(b.ravel().tolist())
+            return True
+        return False
+
+    return fits
+
+
+def numbers_of(value: Any, result: Any) -> Iterator[Any]:
+    """The Values in what a function returned, in order."""
+    if isinstance(result, value):
+        yield result
+    elif isinstance(result, (list, tuple)):
+        for each in result:
+            yield from numbers_of(value, each)
+    elif isinstance(result, dict):
+        for each in result.values():
+            yield from numbers_of(value, each)

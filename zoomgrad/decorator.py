@@ -1,0 +1,331 @@
+"""One line compiles a loss function: `@zoomgrad.compiled("rerolled-clang")`.
+
+    @zoomgrad.compiled("rerolled-clang")
+    def loss(model, xs, ys):
+        return sum((model(x) - y) ** 2 for x, y in zip(xs, ys))
+
+    for step in range(100):
+        model.zero_grad()
+        total = loss(model, xs, ys)
+        total.backward()
+        for p in model.parameters():
+            p.data -= 0.05 * p.grad
+
+The first call runs the function once with its Values, watched (`tracing.py`), and compiles the graph. Each later call
+with arguments of the same structure copies numbers into the program and runs that. The bits are those of the function
+itself, gradients that were there before included.
+
+A graph is right for other numbers only if the function would build it again. So each call looks up a *variant*:
+
+1. `arguments.py` takes the arguments apart. Their structure, static arguments and objects select the variant. A new
+   structure compiles another one; beyond `variants`, the one that was not used for the longest time is dropped.
+2. `watch.py` compares what else the function can reach. If anything has changed, the function is traced again. If the
+   graph is the same, its program stays.
+3. The numbers of all Values that the graph uses are read at each call, whoever holds them.
+
+Before it compiles, the decorator traces a second time and compares the graphs, so a function that draws random numbers
+or counts its calls is found out. What can't be compiled soundly runs as it is, at each call, with one warning that
+gives the reason:
+
+    @zoomgrad.compiled("tcc")
+    def loss(w, x):
+        v = w * x
+        return v if v.data > 0 else v * 0.01      # NotCompiled: it reads .data in loss, line 4 of example.py
+
+With `strict=True` these cases raise `NotTraced` instead.
+
+What a call does besides, such as printing, happens when the function is traced and not when its program runs. A change
+inside an object of an installed package is not noticed; `report()` lists such objects, and `strict=True` refuses them.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import types
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, NamedTuple, Optional
+
+import engines
+from engines.arguments import whole
+from zoomgrad import tracing
+from zoomgrad.arguments import Found, Matcher, describe, matcher, take_apart, unchanged
+from zoomgrad.variant import NotTraced, Traced, Variant, graph_of, record
+from zoomgrad.watch import Watch
+
+VARIANTS = 8
+"""Default number of variants that a function keeps."""
+
+MOST_RETRACES = 8
+"""How often one variant may compile another graph before it runs as it is."""
+
+
+class NotCompiled(UserWarning):
+    """A compiled function runs as it is, because its graph would not hold for other numbers."""
+
+
+class CacheInfo(NamedTuple):
+    """Counts of a compiled function."""
+
+    calls: int
+    """Calls that ran a program."""
+    compilations: int
+    variants: int
+    most_variants: int
+    dropped: int
+    """Variants that made place for others."""
+
+
+def compiled(
+    engine: str, *, strict: bool = False, variants: int = VARIANTS
+) -> Callable[[Callable[..., Any]], Compiled]:
+    """A decorator that runs a function's forward and backward pass as a program of that engine.
+
+    The function takes Values (in lists, tuples, dicts or a model), numbers, and constants such as names and flags. It
+    returns the loss, or a tuple of the loss and outputs. strict: raise NotTraced where the function would run as it is,
+    and for Values that it makes itself. variants: how many structures of arguments to keep programs for.
+
+    Raises UnknownName for the engine, TypeError for one that compiles nothing, and ValueError.
+    """
+    name: Any = engine
+    if not isinstance(name, str):  # `@compiled` without a name passes the function
+        raise TypeError('compiled takes the name of an engine\n  Write `@zoomgrad.compiled("rerolled-clang")`.')
+    found = engines.load(name)
+    if not hasattr(found, "compile"):
+        raise TypeError(f"{engine} compiles nothing\n  Choose an engine such as `rerolled-clang` or `tcc`.")
+    most = whole(variants, "variants", 1)
+    return lambda function: Compiled(function, found, strict, most)
+
+
+class Compiled:
+    """A function from Values and data to a loss, which runs compiled."""
+
+    def __init__(self, function: Any, engine: Any, strict: bool, variants: int) -> None:
+        inner = getattr(function, "__wrapped__", function)
+        if not callable(function) or isinstance(function, type):
+            raise TypeError(f"compiled takes a function, not {function!r}\n  Put @staticmethod above it, not below.")
+        if inspect.isgeneratorfunction(inner) or inspect.iscoroutinefunction(inner):
+            raise TypeError(f"{function!r} returns no loss when it is called\n  Compile the function that computes it.")
+        self.__name__ = type(function).__name__  # unless it has a name of its own
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._engine = engine
+        self._strict = strict
+        self._most = variants
+        self._variants: OrderedDict[Any, Variant] = OrderedDict()
+        self._latest: Optional[_Quick] = None
+        self._lock = threading.RLock()
+        self._compilations = self._dropped = 0
+        self._warned: set[str] = set()
+
+    def __get__(self, owner: Any, cls: Any = None) -> Any:
+        return self if owner is None else types.MethodType(self, owner)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        if tracing.run is not None and tracing.is_tracing():
+            return self._function(*arguments, **named)
+        quick = self._latest
+        if quick is not None and not named:
+            numbers = quick.fits(arguments)
+            if numbers is not None:
+                result = quick.variant.call(quick.parameters, numbers)
+                return self._function(*arguments) if result is None else result
+        with self._lock:
+            self._latest = None
+            found = take_apart(self._engine.Value, (arguments, named))
+            variant = self._variant(found)
+            parameters = variant.parameters_of(found.values)
+            if not named and not variant.why:
+                self._latest = _quick(self._engine.Value, variant, parameters, arguments)
+        # No lock here: the program's own code must not hold it.
+        result = None if variant.why else variant.call(parameters, found.numbers)
+        return self._function(*arguments, **named) if result is None else result
+
+    def _variant(self, found: Found) -> Variant:
+        """The variant for these arguments, compiled if there is none or if what the function reaches has changed."""
+        known = self._variants.get(found.structure)
+        if known is not None:
+            self._variants.move_to_end(found.structure)
+            if known.why or not known.watch.has_changed():
+                return known
+        try:
+            made = self._made(found, known)
+        except NotTraced as problem:
+            if self._strict:
+                raise
+            made = Variant.plain(found, problem.reason)
+            self._warn(problem)
+        self._variants[found.structure] = made
+        if len(self._variants) > self._most:
+            self._variants.popitem(last=False)
+            self._dropped += 1
+        return made
+
+    def _made(self, found: Found, known: Optional[Variant]) -> Variant:
+        traced, graph, watch = self._traced_twice(found)
+        if self._strict and (traced.baked or watch.unwatched):
+            raise _refusal(traced, watch)
+        if known is not None:
+            if known.graph == graph:
+                known.watch = watch
+                known.retraced += 1
+                return known
+            if known.retraced >= MOST_RETRACES:
+                raise NotTraced(
+                    f"what it uses besides its arguments changed {known.retraced} times",
+                    "Pass what changes as an argument.",
+                )
+        variant = Variant(self._engine, found, traced, graph, watch)
+        variant.retraced = known.retraced + 1 if known is not None else 0
+        self._compilations += 1
+        return variant
+
+    def _traced_twice(self, found: Found) -> tuple[Traced, Any, Watch]:
+        """The second of two runs that must agree, its graph's description, and what the function can reach."""
+        earlier, first = self._traced(found)
+        named = [(type(each).__name__, each) for each in found.objects]
+        watch = Watch(self._engine.Value, [(self.__name__, self._function), *named])
+        traced, graph = self._traced(found)
+        if graph != first:
+            raise NotTraced(
+                "two runs with the same arguments built different graphs", "Pass what differs as an argument."
+            )
+        if watch.has_changed():
+            raise NotTraced("it changes something that outlives the call", "Return what it keeps, and keep it outside.")
+        computed = {id(v) for v in earlier.results()}
+        for v in traced.results():
+            if id(v) in computed:
+                raise NotTraced(f"it uses the result of {v._op!r}, computed before the call", "Compute it inside.")
+        return traced, graph, watch
+
+    def _traced(self, found: Found) -> tuple[Traced, Any]:
+        """One run of the function, and the graph's description."""
+        try:
+            traced = record(self._engine.Value, self._function, found)
+        except NotTraced:
+            raise
+        except Exception as error:
+            arguments, named = unchanged(found)
+            self._function(*arguments, **named)  # raises the program's own error, unless only the trace has one
+            raise NotTraced(
+                f"it can't be traced ({type(error).__name__}: {str(error).partition(chr(10))[0]})",
+                "Use data only in sums and products with Values.",
+            ) from error
+        try:
+            return traced, graph_of(traced)
+        except (ValueError, TypeError, AttributeError) as error:
+            raise NotTraced(*_two_lines(error)) from error
+
+    def _warn(self, problem: NotTraced) -> None:
+        if problem.reason not in self._warned:
+            self._warned.add(problem.reason)
+            warnings.warn(
+                f"{self.__name__} runs as it is, not compiled: {problem.reason}\n  {problem.remedy}",
+                NotCompiled,
+                stacklevel=4,
+            )
+
+    def cache_info(self) -> CacheInfo:
+        """Counts of calls and variants."""
+        with self._lock:
+            calls = sum(variant.calls for variant in self._variants.values())
+            return CacheInfo(calls, self._compilations, len(self._variants), self._most, self._dropped)
+
+    def report(self) -> str:
+        """What is compiled, what is not and why, and what is a constant, as text."""
+        with self._lock:
+            info = self.cache_info()
+            dropped = f", {info.dropped} dropped" if info.dropped else ""
+            lines = [f"{self.__name__}: {self._engine.name}, {info.variants} of at most {self._most} variants{dropped}"]
+            for structure, variant in self._variants.items():
+                lines += [f"  {describe(structure)}", *(f"    {line}" for line in variant.report())]
+            return "\n".join(lines)
+
+    def clear(self) -> None:
+        """Drop all variants."""
+        with self._lock:
+            self._variants.clear()
+            self._latest = None
+
+    def program(self, *arguments: Any, **named: Any) -> Trainable:
+        """A Program of its own for these arguments, for training without Values.
+
+        Its inputs are the arguments' numbers in order. Raises NotTraced where a call would run the function as it is.
+        """
+        with self._lock:
+            found = take_apart(self._engine.Value, (arguments, named))
+            traced, _, _ = self._traced_twice(found)
+            leaves = dict(zip(traced.sources, traced.inputs))
+            if len(leaves) < len(traced.sources):
+                raise NotTraced("it makes several Values of one number", "Make one, or use the number as it is.")
+            value = self._engine.Value
+            inputs = [leaves[at] if at in leaves else value(number) for at, number in enumerate(found.numbers)]
+            for v, number in zip(inputs, found.numbers):
+                v.data = number
+            program = self._engine.compile(
+                traced.loss, inputs=inputs, parameters=traced.parameters, outputs=traced.outputs
+            )
+            return Trainable(program, tuple(traced.parameters))
+
+    def __repr__(self) -> str:
+        return f"<{self.__name__}, compiled by {self._engine.name}>"
+
+
+class Trainable(NamedTuple):
+    """A program, and the Values whose numbers it started with."""
+
+    program: Any
+    parameters: tuple[Any, ...]
+    """In the order of the program's parameters."""
+
+    def write_back(self) -> None:
+        """Give the Values the program's parameters."""
+        for v, number in zip(self.parameters, list(self.program.parameters)):
+            v.data = number
+
+
+class _Quick(NamedTuple):
+    """The last variant, and checks whether the next call's arguments are like the last ones."""
+
+    variant: Variant
+    parameters: tuple[Any, ...]
+    matchers: tuple[Matcher, ...]
+
+    def fits(self, arguments: tuple[Any, ...]) -> Optional[list[float]]:
+        """The numbers of the arguments; None if they need a closer look."""
+        variant, _, matchers = self
+        if len(arguments) != len(matchers):
+            return None
+        numbers: list[float] = []
+        try:
+            for fits, argument in zip(matchers, arguments):
+                if not fits(argument, numbers):
+                    return None
+        except Exception:  # a comparison of the program's own objects
+            return None
+        return None if variant.watch.has_changed() else numbers
+
+
+def _quick(value: type, variant: Variant, parameters: Any, arguments: tuple[Any, ...]) -> Optional[_Quick]:
+    matchers = [matcher(value, each) for each in arguments]
+    if None in matchers:
+        return None
+    return _Quick(variant, parameters, tuple(matchers))  # type: ignore[arg-type]
+
+
+def _two_lines(error: Exception) -> tuple[str, str]:
+    reason, _, remedy = str(error).partition("\n")
+    return reason, remedy.strip() or "Run it without the decorator."
+
+
+def _refusal(traced: Traced, watch: Watch) -> NotTraced:
+    if traced.baked:
+        return NotTraced(
+            f"it makes Values of its own, which become constants: {', '.join(map(repr, traced.baked[:4]))}",
+            "Make them outside and pass them, or write plain numbers.",
+        )
+    where, what = watch.unwatched[0]
+    return NotTraced(f"changes of {where}, {what}, would not be noticed", "Pass what it uses as an argument.")

@@ -1,0 +1,359 @@
+"""A traced function for arguments of one structure: its program, and the way from Values to buffers and back.
+
+The leaves of the graph are inputs, whose numbers come with each call, and parameters: the Values that the function was
+given, and those that it reached itself, which are called captured. A call copies the parameters' numbers into the
+program and runs it forward. `backward` loads their gradients, lets the program add to them as the interpreter would,
+and stores the sums.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+import struct
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from math import isfinite
+from typing import Any, NamedTuple, NoReturn, Optional
+
+from engines.arithmetic import check_arithmetic
+from engines.graph.linearize import linearize
+from engines.kernel.program import Program
+from zoomgrad.arguments import Found, numbers_of, rebuilt
+from zoomgrad.tracing import Run, trace
+from zoomgrad.watch import Watch
+
+_NO_NUMBER = (struct.error, ZeroDivisionError, OverflowError, ValueError)
+"""What a forward pass raises if a Value holds no double, or from Python's operators."""
+
+_data, _grad = operator.attrgetter("data"), operator.attrgetter("grad")
+
+
+class Traced(NamedTuple):
+    """What one run of the function recorded."""
+
+    result: Any
+    """What the function returned, with Values in it."""
+    loss: Any
+    outputs: list[Any]
+    inputs: list[Any]
+    sources: list[int]
+    """Input -> the position of its number among the arguments'."""
+    parameters: list[Any]
+    given: list[int]
+    """Position among the arguments' Values, for each parameter that is one of them; these come first."""
+    baked: list[Any]
+    """Leaves that the function made itself: constants."""
+    idle: set[int]
+    """Ids of parameters that only outputs depend on. A backward pass leaves their gradients alone."""
+
+    def results(self) -> Iterator[Any]:
+        """The Values of the graph that an operation computed."""
+        for root in (self.loss, *self.outputs):
+            for v in root.topo():
+                if v._prev:
+                    yield v
+
+
+class NotTraced(Exception):
+    """A function can't be compiled. Carries the reason and the remedy."""
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        super().__init__(f"{reason}\n  {remedy}")
+        self.reason = reason
+        self.remedy = remedy
+
+
+def record(value: Any, function: Callable[..., Any], found: Found) -> Traced:
+    """Run the function on Datums. Raises NotTraced if it looks at a number, and what it raises itself."""
+    (arguments, named), data, containers = rebuilt(value, found.structure, found)
+    run, result = trace(value, function, arguments, named)
+    if run.look:
+        raise NotTraced(f"it {run.look}", "Return that Value as an output, and look at its number after the call.")
+    if any(len(a) != len(b) or any(map(operator.is_not, a, b)) for a, b in containers):
+        raise NotTraced("it changes an argument", "Change a copy.")
+    loss = result[0] if isinstance(result, tuple) and result else result
+    if not isinstance(loss, value):
+        raise NotTraced(
+            f"it returned {_shown(loss)}, not a Value",
+            "Return the loss, or a tuple of the loss and outputs, made of zoomgrad's Value.",
+        )
+    if not loss._prev:  # the interpreter sets its gradient, and adds to all others
+        raise NotTraced("its loss is a leaf, so there is nothing to compile", "Return the result of an operation.")
+    outputs = list(numbers_of(value, result))[1:]
+    return _sorted_leaves(value, run, result, outputs, data, found)
+
+
+def _shown(found: object) -> str:
+    return f"a {type(found).__qualname__} of {type(found).__module__}"
+
+
+def _sorted_leaves(value: Any, run: Run, result: Any, outputs: list[Any], data: list[Any], found: Found) -> Traced:
+    loss = result[0] if isinstance(result, tuple) else result
+    places = {id(v): place for place, v in enumerate(data)}
+    copies = {id(v): places[id(of)] for v, of in run.copies}
+    made = {id(v) for v in run.made}
+    given = {id(v): place for place, v in enumerate(found.values)}
+    traced = Traced(result, loss, outputs, [], [], [], [], [], set())
+    captured, seen = [], {id(v) for v in run.operands}
+    is_held = _held(value)
+    for root in (loss, *outputs):
+        order = root.topo()
+        for at in range(len(order)):  # without a name for the Value, which would count as a reference
+            if order[at]._prev or id(order[at]) in seen:
+                continue
+            seen.add(id(order[at]))
+            place = places.get(id(order[at]), copies.get(id(order[at])))
+            if place is not None:
+                traced.inputs.append(order[at])
+                traced.sources.append(place)
+            elif id(order[at]) in given:
+                traced.parameters.append(order[at])
+                traced.given.append(given[id(order[at])])
+                traced.idle.update(() if root is loss else [id(order[at])])
+            elif id(order[at]) in made:
+                traced.baked.append(order[at])
+            elif is_held(order, at):
+                captured.append(order[at])
+                traced.idle.update(() if root is loss else [id(order[at])])
+    traced.parameters.extend(captured)
+    return traced
+
+
+@cache
+def _held(value: Any) -> Callable[[list[Any], int], bool]:
+    """A check whether more than a graph and a list hold a leaf. If so, it may be the program's own.
+
+    The operators in C make a leaf of each number, which only one result holds. The run has noted those that the class
+    in Python makes, so where objects have no count of references, every other leaf is the program's.
+    """
+    if not hasattr(sys, "getrefcount"):
+        return lambda order, at: True
+
+    def count(order: list[Any], at: int) -> int:
+        return sys.getrefcount(order[at])
+
+    order = (value(1.0) + 2.0).topo()
+    alone = count(order, 1)
+    return lambda order, at: count(order, at) > alone
+
+
+# --- running ---------------------------------------------------------------------------------------------------------
+
+
+class Variant:
+    """The program of one structure, and buffers that only this class writes."""
+
+    why = ""
+    """Why each call runs the function itself; empty if it runs the program."""
+
+    def __init__(self, engine: Any, found: Found, traced: Traced, graph: Any, watch: Watch) -> None:
+        self.graph = graph
+        self.watch = watch
+        self.objects = found.objects
+        """Kept alive, because the structure names them by identity."""
+        self.sources = traced.sources
+        self.given = traced.given
+        self.captured = traced.parameters[len(traced.given) :]
+        self.baked = traced.baked
+        self.calls = 0
+        self.retraced = 0
+        self._lock = threading.RLock()
+        self._latest: Optional[Loss] = None
+        """The loss of the program's last forward pass."""
+        self.program: Program = engine.compile(
+            traced.loss, inputs=traced.inputs, parameters=traced.parameters, outputs=traced.outputs
+        )
+        self._shape, self._is_alone = _shape(engine.Value, traced.result), traced.result is traced.loss
+        x, p, q, forward, backward = self.program.bound()
+        self._passes = _packer(x), _packer(p), forward
+        self._gradients = _packer(q), backward, q.tolist
+        self._gather = _gather(traced.sources, len(found.numbers))
+        self.parameters = tuple(traced.parameters)
+        self._idle = [at for at, v in enumerate(self.parameters) if id(v) in traced.idle]
+        self._pick = _gather(traced.given, len(found.values))
+
+    @classmethod
+    def plain(cls, found: Found, why: str) -> Variant:
+        """A variant that runs the function as it is."""
+        variant = cls.__new__(cls)
+        variant.why, variant.calls, variant.retraced, variant.objects = why, 0, 0, found.objects
+        variant.captured, variant._pick = [], _gather([], 0)
+        return variant
+
+    def report(self) -> list[str]:
+        """What it is, in lines of text."""
+        if self.why:
+            return [f"runs as it is: {self.why}"]
+        captured = f", {len(self.captured)} of them captured" if self.captured else ""
+        lines = [
+            f"{_count(self.calls, 'call')}, {_count(len(self.parameters), 'parameter')}{captured}, "
+            f"{_count(len(self.sources), 'input')}"
+        ]
+        if self.baked:
+            shown = ", ".join(str(v.data) for v in self.baked[:8])
+            lines.append(f"constants, because the function makes them: {shown}{', …' * (len(self.baked) > 8)}")
+        if self.retraced:
+            lines.append(f"traced again {_count(self.retraced, 'time')}, because what it uses changed")
+        lines += [f"changes not noticed: {where}, {what}" for where, what in self.watch.unwatched]
+        return lines
+
+    def parameters_of(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """The graph's parameters: some of the call's Values, and the captured ones."""
+        return (*self._pick(values), *self.captured)
+
+    def call(self, parameters: tuple[Any, ...], numbers: Sequence[float]) -> Any:
+        """The loss, or what the function returns with numbers in place of Values. None if the function itself must run.
+
+        It must if the loss is not finite, because the function may raise an error then, and if a number is complex.
+        """
+        loss = Loss(self, parameters, self._gather(numbers), tuple(map(_data, parameters)))
+        with self._lock:
+            try:
+                self._run(loss)
+            except _NO_NUMBER:
+                return None
+            self.calls += 1
+            if not isfinite(loss.data):
+                return None
+            return loss if self._is_alone else _filled(self._shape, iter([loss, *map(Output, self.program.outputs)]))
+
+    def _run(self, loss: Loss) -> None:
+        """Run the forward pass with the numbers of that loss."""
+        check_arithmetic()
+        self._latest = None
+        pack_inputs, pack_parameters, forward = self._passes
+        pack_inputs(*loss.inputs)
+        pack_parameters(*loss.numbers)
+        loss.data = forward()
+        self._latest = loss
+
+    def backward(self, loss: Loss) -> None:
+        """Add the gradients of that loss to those of the parameters."""
+        with self._lock:
+            if self._latest is not loss:  # another pass came after its own
+                self._run(loss)
+            pack_gradients, backward, gradients = self._gradients
+            before = tuple(map(_grad, loss.parameters))
+            pack_gradients(*before)
+            backward()
+            for v, g in zip(loss.parameters, gradients()):
+                v.grad = g
+            for at in self._idle:
+                loss.parameters[at].grad = before[at]
+            loss.grad = 1.0
+
+
+class Loss:
+    """The loss of one call. It has the number and the backward pass of a Value, and no operators.
+
+    `backward` adds to the gradients of the Values that the call used, at the numbers that they had at the call.
+    """
+
+    __slots__ = ("_variant", "data", "grad", "inputs", "numbers", "parameters")
+
+    data: float
+
+    def __init__(
+        self, variant: Variant, parameters: tuple[Any, ...], inputs: Sequence[float], numbers: tuple[float, ...]
+    ) -> None:
+        self._variant: Optional[Variant] = variant
+        self.grad: float = 0
+        self.parameters = parameters
+        """The Values that receive gradients."""
+        self.inputs = inputs
+        self.numbers = numbers
+        """Those of the parameters at the call."""
+
+    def backward(self) -> None:
+        """Add the gradients. Raises RuntimeError the second time."""
+        variant, self._variant = self._variant, None
+        if variant is None:
+            raise RuntimeError("backward ran already on this loss\n  Call the compiled function again first.")
+        variant.backward(self)
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise TypeError(
+            "the loss of a compiled function can't be part of another expression\n"
+            "  Compute the whole loss in one compiled function, or use `.data` if only its number matters."
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __pow__ = __neg__ = relu = tanh = exp = log = sigmoid = max = _refuse
+
+    def __repr__(self) -> str:
+        return f"Value(data={self.data}, grad={self.grad})"
+
+
+class Output:
+    """Another Value that the function returned: its number."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: float) -> None:
+        self.data = data
+
+    def backward(self) -> NoReturn:
+        """Raise TypeError, because only the loss has a backward pass."""
+        Loss._refuse(self)  # type: ignore[arg-type]
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = Loss._refuse
+    __pow__ = __neg__ = relu = tanh = exp = log = sigmoid = max = Loss._refuse
+
+    def __repr__(self) -> str:
+        return f"Output(data={self.data})"
+
+
+def graph_of(traced: Traced) -> Any:
+    """A description of the graph: equal if two runs recorded the same one. Raises the errors of `linearize`."""
+    tape = linearize(traced.loss, inputs=traced.inputs, parameters=traced.parameters, outputs=traced.outputs)
+    columns = [bytes(tape.ops), *(bytes(memoryview(c).cast("B")) for c in (tape.left, tape.right, tape.index))]
+    digest = hashlib.sha256(b"".join(columns)).digest()
+    constants = tuple(map(repr, tape.constants))
+    leaves = tuple(traced.sources), tuple(map(id, traced.parameters[len(traced.given) :])), tuple(traced.given)
+    return digest, constants, tape.loss, tape.outputs, leaves
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _gather(places: list[int], length: int) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """A function that picks these places."""
+    if places == list(range(length)):
+        return lambda numbers: numbers
+    if len(places) > 1:
+        return operator.itemgetter(*places)
+    return (lambda numbers: (numbers[places[0]],)) if places else (lambda numbers: ())
+
+
+def _packer(buffer: Any) -> Callable[..., None]:
+    """A function that stores its arguments in a buffer of doubles."""
+    return partial(struct.Struct(f"{len(buffer)}d").pack_into, buffer, 0)
+
+
+_HOLE = object()
+
+
+def _shape(value: Any, result: Any) -> Any:
+    """What a function returned, with a mark for each Value."""
+    if isinstance(result, value):
+        return _HOLE
+    if isinstance(result, (list, tuple)):
+        return (type(result) if type(result) in (list, tuple) else tuple, [_shape(value, each) for each in result])
+    if isinstance(result, dict):
+        return (dict, list(result), [_shape(value, each) for each in result.values()])
+    return (None, result)
+
+
+def _filled(shape: Any, values: Any) -> Any:
+    if shape is _HOLE:
+        return next(values)
+    kind, *rest = shape
+    if kind is None:
+        return rest[0]
+    if kind is dict:
+        return dict(zip(rest[0], [_filled(each, values) for each in rest[1]]))
+    return kind(_filled(each, values) for each in rest[0])
