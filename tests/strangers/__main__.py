@@ -1,6 +1,6 @@
 """Run every micrograd program in a folder under `tuple` and other engines, and print how each fares.
 
-`python -m tests.strangers FOLDER [--engines native,hoisted] [--seconds 60] [--only TEXT] [--json FILE]`
+`python -m tests.strangers FOLDER [--engines native,hoisted,compiled:tcc] [--seconds 60] [--only TEXT] [--json FILE]`
 
 Run programs that you would run anyway: the child process limits careless programs, not hostile ones.
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 from tests.strangers.find import programs
 from tests.strangers.judge import SAME, judge
 from tests.strangers.run import run
+from tests.strangers.wrap import COMPILED
 
 SHORTEST = 0.2
 """Seconds of processor time below which a ratio says nothing."""
@@ -24,7 +25,7 @@ SHORTEST = 0.2
 def main():
     parser = argparse.ArgumentParser(prog="python -m tests.strangers", description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--engines", default="native,hoisted", help="compared with tuple (%(default)s)")
+    parser.add_argument("--engines", default="native,hoisted", help="compared with tuple (%(default)s); compiled:tcc decorates")
     parser.add_argument("--seconds", type=int, default=60, help="of processor time for one run (%(default)s)")
     parser.add_argument("--python", default=sys.executable, help="the interpreter that has the programs' packages")
     parser.add_argument("--only", default="", help="programs whose name contains this text")
@@ -58,7 +59,9 @@ def line(verdict, engines):
     speeds = ", ".join(f"{engine} {speed(verdict, engine)}" for engine in engines)
     differing = [f"{engine}: {found}" for engine, found in verdict.engines.items() if found != SAME]
     own = f"not as by itself: {verdict.from_alone}" if verdict.from_alone else "as by itself"
-    return f"{state:<10} {verdict.program}: {'; '.join([f'{verdict.values:,} Values', own, *differing, speeds])}"
+    moved = [f"compiles with {verdict.moved} lines moved" if verdict.compiled == SAME else f"not compiled: {verdict.compiled}"]
+    parts = [f"{verdict.values:,} Values", own, *differing, *(moved if verdict.compiled else []), speeds]
+    return f"{state:<10} {verdict.program}: {'; '.join(parts)}"
 
 
 def speed(verdict, engine):
@@ -70,16 +73,20 @@ def speed(verdict, engine):
 def summary(verdicts, engines):
     """The totals."""
     able = [verdict for verdict in verdicts if not verdict.alone]
+    interpreted = [engine for engine in engines if not engine.startswith(COMPILED)]
     yield f"\n{len(verdicts)} programs, of which {len(able)} run by themselves"
-    yield f"  {sum(v.unchanged for v in able)} run unchanged on {' or '.join(engines)} with the bits of tuple"
-    for engine in engines:
+    yield f"  {sum(v.unchanged for v in able)} run unchanged on {' or '.join(interpreted)} with the bits of tuple"
+    for engine in interpreted:
         yield f"    {sum(v.engines.get(engine) == SAME for v in able):4} on {engine}"
+    if any(v.compiled for v in able):
+        yield f"  {sum(v.compiled == SAME for v in able)} compile with the decorator, and all Values left have the same bits"
     as_alone = Counter("last digits" if v.from_alone == "last digits" else bool(v.from_alone) for v in able if v.unchanged)
     yield f"  of these, {as_alone[False]} print what they print by themselves, {as_alone['last digits']} other last digits"
     yield f"  {sum(bool(v.values) for v in able)} leave Values at their top level, {sum(v.values for v in able):,} in all"
     for title, reasons in (
         ("do not run by themselves", [_short(v.alone) for v in verdicts if v.alone]),
         ("fail on tuple", [_short(v.reason) for v in able if v.reason]),
+        ("are not compiled", [_short(v.compiled) for v in able if v.compiled not in ("", SAME)]),
     ):
         yield f"reasons why {len(reasons)} {title}:"
         yield from (f"  {count:4} {reason}" for reason, count in Counter(reasons).most_common())

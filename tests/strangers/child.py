@@ -143,12 +143,74 @@ def _bits(number):
     return "nan" if number != number else struct.pack(">d", number).hex()
 
 
-def confine(folder):
-    """Refuse writes outside the folder, processes and connections, for the rest of this process."""
+class Sites:
+    """The losses that `wrap.py` found, compiled by `zoomgrad.compiled`."""
+
+    def __init__(self, engine):
+        self._engine = engine
+        self._sites = {}
+        self._shape = None
+        self._looks = False
+        self.calling = False
+
+    def call(self, number, function, arguments):
+        """Call the function of a site. The first function of each site stays, and with it what it compiled."""
+        from zoomgrad import compiled
+
+        if number not in self._sites:
+            self._looks = True
+            try:
+                function(*arguments)
+            finally:
+                self._looks = False
+            self._sites[number] = compiled(self._engine.name)(function), self._shape
+        site, shape = self._sites[number]
+        self.calling = True
+        try:
+            loss, *others = site(*arguments)
+        finally:
+            self.calling = False
+        values = iter(others)
+        return (loss, *(_refilled(part, values) for part in shape))
+
+    def flat(self, others):
+        """The Values in what a site computes besides its loss."""
+        if self._looks:
+            self._shape = _refilled(others, None)
+        return [*_flattened(others)]
+
+    def report(self):
+        """How many calls ran compiled, and what the decorator says of each site."""
+        infos = [site.cache_info() for site, _ in self._sites.values()]
+        texts = [line.strip() for site, _ in self._sites.values() for line in site.report().splitlines()]
+        return {"sites": len(infos), "calls": sum(info.calls for info in infos), "report": texts[:20]}
+
+
+def _flattened(part):
+    if isinstance(part, (list, tuple)):
+        for each in part:
+            yield from _flattened(each)
+    elif hasattr(part, "_prev"):
+        yield part
+    else:
+        raise TypeError(f"the lines that compute the loss also compute a {type(part).__name__}")
+
+
+def _refilled(part, values):
+    """The nested lists with new Values, or with None if there are no values yet."""
+    if isinstance(part, (list, tuple)):
+        return type(part)([_refilled(each, values) for each in part])
+    return next(values) if values else None
+
+
+def confine(folder, sites):
+    """Refuse writes outside the folder, processes and connections, except while a site's call may compile."""
     inside = os.path.join(os.path.realpath(folder), "")
     places = (inside, "/dev/null")
 
     def hook(event, arguments):
+        if sites.calling:
+            return
         if event == "open":
             path, mode, flags = arguments
             writes = (mode and set(mode) & set("wax+")) or (flags or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
@@ -187,7 +249,10 @@ def main():
     engine_name, replaced, path, reply = sys.argv[1], sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4])
     cells = Cells()
     builtins._zoomgrad_cell, builtins._zoomgrad_show = cells.guard, show
+    engine_name = engine_name.rpartition("compiled:")[2]
     engine = able(engine_name) if engine_name else None
+    sites = Sites(engine)
+    builtins._zoomgrad_call, builtins._zoomgrad_flat = sites.call, sites.flat
     if engine is not None:
         engine.Value(1.0)  # `native` is built here, before processes are refused
     sys.meta_path.insert(0, Stubs())
@@ -199,7 +264,7 @@ def main():
         numpy.random.seed(1337)
     report = {"outcome": "ran"}
     answer = open(reply, "w", encoding="utf-8")  # noqa: SIM115  (the last thing this process writes)
-    confine(Path.cwd() if not os.environ.get("STRANGER_FOLDER") else os.environ["STRANGER_FOLDER"])
+    confine(os.environ["STRANGER_FOLDER"], sites)
     started = time.process_time()
     names = {}
     try:
@@ -216,6 +281,7 @@ def main():
     report["seconds"] = time.process_time() - started
     report["cells"] = {str(number): text for number, text in cells.failed.items()}
     report["backward"] = cells.backward
+    report["compiled"] = sites.report()
     try:
         report["numbers"] = numbers(names)
     except Exception as error:  # noqa: BLE001  (the program's objects)

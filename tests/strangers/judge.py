@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass, field
 
 from tests.literature.run import parts
+from tests.strangers.wrap import COMPILED, wrapped
 
 REFERENCE = "tuple"
 SAME = "same"
@@ -22,6 +23,8 @@ class Verdict:
     from_alone: str = ""  # how the reference's output differs from the program's own
     values: int = 0  # Values whose data and gradients were compared
     seconds: dict = field(default_factory=dict)
+    compiled: str = ""  # SAME if its losses run under the decorator with the same bits, else why not
+    moved: int = 0  # lines that move or are new for that
 
     @property
     def unchanged(self):
@@ -44,6 +47,10 @@ def judge(program, engines, run):
     for engine in engines:
         found = run(program, engine)
         verdict.seconds[engine] = found.seconds
+        if engine.startswith(COMPILED):
+            verdict.moved = wrapped(program.source)[1]
+            verdict.compiled = _compiled(found, reference) if verdict.moved else "no loss to move was found"
+            continue
         verdict.changed[engine] = 0
         verdict.engines[engine] = _failure(found, reference) or SAME
         if verdict.engines[engine] == SAME and _lines(found) != _lines(reference):
@@ -55,6 +62,22 @@ def judge(program, engines, run):
             names = [name for name in either if found.numbers.get(name) != reference.numbers.get(name)]
             verdict.engines[engine] = f"other bits in {', '.join(names[:3])}"
     return verdict
+
+
+def _compiled(found, reference):
+    """SAME if a loss ran compiled, and all Values that are left have the reference's bits.
+
+    The loss itself and what is returned with it are no Values then, so they are not compared.
+    """
+    if not found.ran:
+        return found.outcome
+    reasons = [text for text in found.compiled.get("report", []) if text.startswith("runs as it is: ")]
+    if not found.compiled.get("calls"):
+        new = _failure(found, reference)
+        return (reasons or [new or "no loss was called"])[0]
+    left = {name for name, (count, _) in found.numbers.items() if reference.numbers.get(name, [0])[0] == count}
+    other = sorted(name for name in left if found.numbers[name] != reference.numbers[name])
+    return f"other bits in {', '.join(other[:3])}" if other else SAME
 
 
 def _from_alone(alone, reference):

@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 from tests.strangers.find import NOT_THEIRS
+from tests.strangers.wrap import COMPILED, wrapped
 
 ROOT = Path(__file__).parents[2]
 CHILD = Path(__file__).with_name("child.py")
@@ -32,6 +33,7 @@ class Run:
     seconds: float = 0.0
     cells: dict = dataclasses.field(default_factory=dict)  # a notebook's failing cells
     backward: int = 0  # a notebook's cells that called backward and ended
+    compiled: dict = dataclasses.field(default_factory=dict)  # of the decorator: sites, calls, report
 
     @property
     def ran(self):
@@ -47,7 +49,7 @@ def run(program, engine, *, seconds, python=sys.executable):
         script = project / program.path.with_suffix(".py")
         if program.path.suffix == ".ipynb":
             script = script.with_name(f"notebook_{script.name}")
-            script.write_text(program.source, encoding="utf-8")
+        script.write_text(wrapped(program.source)[0] if engine.startswith(COMPILED) else program.source, encoding="utf-8")
         reply, output = Path(place, "reply.json"), Path(place, "output.txt")
         environment = {
             "PATH": os.environ.get("PATH", ""),

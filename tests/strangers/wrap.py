@@ -12,6 +12,8 @@ are and become arguments. The names `_zoomgrad_…` are functions that `child.py
 import ast
 import builtins
 
+COMPILED = "compiled:"
+"""Before an engine's name: the program's losses run under the decorator with that engine."""
 FLAT, CALL = "_zoomgrad_flat", "_zoomgrad_call"
 
 
@@ -52,10 +54,10 @@ class _Wrapping:
         last = max((at for at in range(end) if loss in _stored(block[at])), default=None)
         if last is None or not _movable(block[last]):
             return None
-        needed, moved = _loaded(block[last]) - _stored(block[last]) | _updated(block[last]), [last]
+        needed, moved = _needed(block[last]), [last]
         for at in range(last - 1, -1, -1):
             if _changed(block[at]) & needed and _movable(block[at]):
-                needed = needed - _stored(block[at]) | _loaded(block[at]) | _updated(block[at])
+                needed = needed - _stored(block[at]) | _needed(block[at])
                 moved.insert(0, at)
         body = [block[at] for at in moved]
         computed = set().union(*map(_stored, body))
@@ -115,9 +117,15 @@ def _loaded(node):
     return _names(node, ast.Load) - _bound_inside(node)
 
 
-def _updated(node):
-    """Names that `+=` needs."""
-    return {node.target.id} if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) else set()
+def _needed(statement):
+    """Names that a statement reads before it assigns them."""
+    updated = {part.target.id for part in ast.walk(statement) if _updates(part)}
+    own = _stored(statement) if isinstance(statement, ast.For) else set()
+    return _loaded(statement) - own | updated
+
+
+def _updates(node):
+    return isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
 
 
 def _changed(node):
