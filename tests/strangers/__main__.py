@@ -25,7 +25,9 @@ SHORTEST = 0.2
 def main():
     parser = argparse.ArgumentParser(prog="python -m tests.strangers", description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--engines", default="native,hoisted", help="compared with tuple (%(default)s); compiled:tcc decorates")
+    parser.add_argument(
+        "--engines", default="native,hoisted", help="compared with tuple (%(default)s); compiled:tcc decorates"
+    )
     parser.add_argument("--seconds", type=int, default=60, help="of processor time for one run (%(default)s)")
     parser.add_argument("--python", default=sys.executable, help="the interpreter that has the programs' packages")
     parser.add_argument("--only", default="", help="programs whose name contains this text")
@@ -59,8 +61,9 @@ def line(verdict, engines):
     speeds = ", ".join(f"{engine} {speed(verdict, engine)}" for engine in engines)
     differing = [f"{engine}: {found}" for engine, found in verdict.engines.items() if found != SAME]
     own = f"not as by itself: {verdict.from_alone}" if verdict.from_alone else "as by itself"
-    moved = [f"compiles with {verdict.moved} lines moved" if verdict.compiled == SAME else f"not compiled: {verdict.compiled}"]
-    parts = [f"{verdict.values:,} Values", own, *differing, *(moved if verdict.compiled else []), speeds]
+    moved = f"compiles with {verdict.moved} lines moved"
+    moved = moved if verdict.compiled == SAME else f"not compiled: {verdict.compiled}"
+    parts = [f"{verdict.values:,} Values", own, *differing, *filter(None, [verdict.compiled and moved]), speeds]
     return f"{state:<10} {verdict.program}: {'; '.join(parts)}"
 
 
@@ -78,11 +81,11 @@ def summary(verdicts, engines):
     yield f"  {sum(v.unchanged for v in able)} run unchanged on {' or '.join(interpreted)} with the bits of tuple"
     for engine in interpreted:
         yield f"    {sum(v.engines.get(engine) == SAME for v in able):4} on {engine}"
+    own = [v.from_alone for v in able if v.unchanged]
+    yield f"  {own.count('')} of these print what they print by themselves, {own.count('last digits')} other last digits"
     if any(v.compiled for v in able):
-        yield f"  {sum(v.compiled == SAME for v in able)} compile with the decorator, and all Values left have the same bits"
-    as_alone = Counter("last digits" if v.from_alone == "last digits" else bool(v.from_alone) for v in able if v.unchanged)
-    yield f"  of these, {as_alone[False]} print what they print by themselves, {as_alone['last digits']} other last digits"
-    yield f"  {sum(bool(v.values) for v in able)} leave Values at their top level, {sum(v.values for v in able):,} in all"
+        yield f"  {sum(v.compiled == SAME for v in able)} compile with the decorator; all Values left have the same bits"
+    yield f"  {sum(v.values > 0 for v in able)} leave Values at their top level, {sum(v.values for v in able):,} in all"
     for title, reasons in (
         ("do not run by themselves", [_short(v.alone) for v in verdicts if v.alone]),
         ("fail on tuple", [_short(v.reason) for v in able if v.reason]),

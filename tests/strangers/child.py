@@ -29,7 +29,18 @@ from harness.worker.programs import literature
 from harness.worker.programs.execute import able, execute
 from harness.worker.programs.own_modules import WrongScript
 
-SHOWN_ONLY = {"matplotlib", "mpl_toolkits", "seaborn", "plotly", "graphviz", "pydot", "pyvis", "IPython", "ipywidgets", "networkx"}
+SHOWN_ONLY = {
+    "matplotlib",
+    "mpl_toolkits",
+    "seaborn",
+    "plotly",
+    "graphviz",
+    "pydot",
+    "pyvis",
+    "IPython",
+    "ipywidgets",
+    "networkx",
+}
 """Packages whose results a program shows and does not compute with."""
 DEEPEST = 6
 
@@ -37,8 +48,8 @@ DEEPEST = 6
 class Nothing(types.ModuleType):
     """A module, an object or a result that does nothing, in place of a plot."""
 
-    __path__: list[str] = []
-    __all__: list[str] = []
+    __path__ = ()
+    __all__ = ()
 
     def __init__(self, *_: object, **__: object) -> None:
         super().__init__("nothing")
@@ -93,7 +104,7 @@ class Cells:
         try:
             yield
             self.backward += backward
-        except Exception as error:  # noqa: BLE001  (the program's)
+        except Exception as error:
             missing = getattr(error, "name", None) if isinstance(error, ModuleNotFoundError) else None
             self.failed[number] = f"needs {missing}" if missing else f"{type(error).__name__}: {error}"[:300]
             print(f"[cell {number}: {type(error).__name__}]")
@@ -205,7 +216,7 @@ def _refilled(part, values):
 
 def confine(folder, sites):
     """Refuse writes outside the folder, processes and connections, except while a site's call may compile."""
-    inside = os.path.join(os.path.realpath(folder), "")
+    inside = f"{os.path.realpath(folder)}{os.sep}"
     places = (inside, "/dev/null")
 
     def hook(event, arguments):
@@ -216,7 +227,16 @@ def confine(folder, sites):
             writes = (mode and set(mode) & set("wax+")) or (flags or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
             if writes and isinstance(path, (str, bytes)) and not _below(path, places):
                 raise PermissionError(f"a program may write in its own folder only, not {path!r}")
-        elif event in ("os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.symlink", "os.link", "os.chmod", "os.truncate"):
+        elif event in (
+            "os.remove",
+            "os.rename",
+            "os.rmdir",
+            "os.mkdir",
+            "os.symlink",
+            "os.link",
+            "os.chmod",
+            "os.truncate",
+        ):
             for path in arguments[:2]:
                 if isinstance(path, (str, bytes)) and not _below(path, places):
                     raise PermissionError(f"a program may write in its own folder only, not {path!r}")
@@ -241,7 +261,7 @@ def alone(path):
     module = types.ModuleType("__main__")
     module.__dict__["__file__"] = str(path)
     sys.modules["__main__"] = module
-    exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), module.__dict__)  # noqa: S102
+    exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), module.__dict__)
     return module.__dict__
 
 
@@ -263,7 +283,7 @@ def main():
 
         numpy.random.seed(1337)
     report = {"outcome": "ran"}
-    answer = open(reply, "w", encoding="utf-8")  # noqa: SIM115  (the last thing this process writes)
+    answer = reply.open("w", encoding="utf-8")
     confine(os.environ["STRANGER_FOLDER"], sites)
     started = time.process_time()
     names = {}
@@ -276,7 +296,7 @@ def main():
         report["outcome"] = f"needs {error.name}"
     except (Unavailable, WrongScript) as refused:
         report["outcome"] = f"refused: {str(refused).splitlines()[0]}"
-    except BaseException as error:  # noqa: BLE001  (the program's)
+    except BaseException as error:
         report["outcome"] = f"{type(error).__name__}: {error}"[:300]
     report["seconds"] = time.process_time() - started
     report["cells"] = {str(number): text for number, text in cells.failed.items()}
@@ -284,7 +304,7 @@ def main():
     report["compiled"] = sites.report()
     try:
         report["numbers"] = numbers(names)
-    except Exception as error:  # noqa: BLE001  (the program's objects)
+    except Exception as error:
         report["outcome"] = f"unreadable result, {type(error).__name__}: {error}"[:300]
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()

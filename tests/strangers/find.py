@@ -39,7 +39,10 @@ class Program:
 def programs(folder):
     """The programs below a folder, in order."""
     found = []
-    for project in (folder, *sorted(path for path in folder.iterdir() if path.is_dir() and not _hidden(Path(path.name)))):
+    for project in (
+        folder,
+        *sorted(path for path in folder.iterdir() if path.is_dir() and not _hidden(Path(path.name))),
+    ):
         files = project.glob("*") if project == folder else project.rglob("*")
         for file in sorted(files):
             inside = file.relative_to(project)
@@ -65,7 +68,9 @@ def _program(project, path, *, loose):
             source = file.read_text(encoding="utf-8")
             source = notebook.script(source) if path.suffix == ".ipynb" else source
             tree = ast.parse(source)
-            modules = {place: module for start in (file, project / file.name) for module, place in followed(tree, start)}
+            modules = {
+                place: module for start in (file, project / file.name) for module, place in followed(tree, start)
+            }
     except (SyntaxError, ValueError, RecursionError, OSError):
         return None
     nodes = [node for module in modules.values() for node in ast.walk(module)]

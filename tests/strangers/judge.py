@@ -126,13 +126,15 @@ def _beyond_noise(reference, again, found, found_again):
 
 def _unstable(first, second):
     """Numbers of the lines that differ between two runs on the same engine."""
-    return {number for number, (one, other) in enumerate(zip(_lines(first), _lines(second))) if one != other}
+    return {
+        number for number, (one, other) in enumerate(zip(_lines(first), _lines(second), strict=False)) if one != other
+    }
 
 
 def _differing(one, other, noise=frozenset()):
     """How many lines differ. Lines in `noise` don't count."""
     left, right = _lines(one), _lines(other)
     if len(left) == len(right):
-        return sum(a != b and number not in noise for number, (a, b) in enumerate(zip(left, right)))
+        return sum(a != b and number not in noise for number, (a, b) in enumerate(zip(left, right, strict=True)))
     matcher = difflib.SequenceMatcher(None, left, right, autojunk=False)
     return sum(max(b - a, d - c) for tag, a, b, c, d in matcher.get_opcodes() if tag != "equal")

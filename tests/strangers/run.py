@@ -1,5 +1,6 @@
 """Start a program in a child process, in a private copy of its project, with limits on time, memory and output."""
 
+import contextlib
 import dataclasses
 import errno
 import json
@@ -49,7 +50,9 @@ def run(program, engine, *, seconds, python=sys.executable):
         script = project / program.path.with_suffix(".py")
         if program.path.suffix == ".ipynb":
             script = script.with_name(f"notebook_{script.name}")
-        script.write_text(wrapped(program.source)[0] if engine.startswith(COMPILED) else program.source, encoding="utf-8")
+        script.write_text(
+            wrapped(program.source)[0] if engine.startswith(COMPILED) else program.source, encoding="utf-8"
+        )
         reply, output = Path(place, "reply.json"), Path(place, "output.txt")
         environment = {
             "PATH": os.environ.get("PATH", ""),
@@ -122,8 +125,6 @@ def _limit(seconds):
 
 def _end(child):
     """End the child and the processes of its group."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     child.wait()

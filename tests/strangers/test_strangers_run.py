@@ -69,7 +69,9 @@ class Value:
         for v in reversed(order):
             v._backward()
 """
-USES_OWN = "from own.engine import Value\na = Value(2.0)\nloss = a.cube() * Value(parents=(), value=1.5)\nloss.backward()\n"
+USES_OWN = (
+    "from own.engine import Value\na = Value(2.0)\nloss = a.cube() * Value(parents=(), value=1.5)\nloss.backward()\n"
+)
 USES_OWN += "print(loss, a.grad, len(loss.parents))\n"
 BACKWARD = "from micrograd.engine import Value\nv = Value(1.0)\nv.backward()\n"
 
@@ -143,7 +145,9 @@ def test_a_program_that_only_we_fail(fare):
 
 
 def test_plots_and_times_do_not_count(fare):
-    plots = "import time, matplotlib.pyplot as plt\nfrom graphviz import Digraph\nfig, ax = plt.subplots()\nax.plot([1])\n"
+    plots = (
+        "import time, matplotlib.pyplot as plt\nfrom graphviz import Digraph\nfig, ax = plt.subplots()\nax.plot([1])\n"
+    )
     _, verdict = fare(program=f"{plots}{BACKWARD}print(time.perf_counter_ns())\nDigraph(format='svg').node('a')")
     assert verdict.engines == {"hoisted": "same"}
 

@@ -65,9 +65,9 @@ class _Wrapping:
         others = sorted((computed & later) - {loss})
         arguments = sorted(needed & self.assigned - (computed - needed) - set(dir(builtins)))
         name = f"_loss_{self.sites}"
-        text = f"def {name}({', '.join(arguments)}):\n    return {loss}, *{FLAT}(({''.join(f'{each}, ' for each in others)}))\n"
-        text += f"{loss}, {''.join(f'{each}, ' for each in others)} = "
-        text += f"{CALL}({self.sites}, {name}, ({''.join(f'{each}, ' for each in arguments)}))"
+        tuple_of = {key: "".join(f"{each}, " for each in names) for key, names in (("in", arguments), ("out", others))}
+        text = f"def {name}({tuple_of['in']}):\n    return {loss}, *{FLAT}(({tuple_of['out']}))\n"
+        text += f"{loss}, {tuple_of['out']} = {CALL}({self.sites}, {name}, ({tuple_of['in']}))"
         function, call = ast.parse(text).body
         function.body[:0] = body
         self.sites += 1
@@ -92,7 +92,7 @@ def _movable(statement):
     for node in ast.walk(statement):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id[:1].isupper():
             constant = node.args and all(isinstance(each, ast.Constant) for each in node.args)
-            if not constant or not isinstance(statement, (ast.For, ast.AugAssign)) and node is statement.value:
+            if not constant or (isinstance(statement, (ast.Assign, ast.AnnAssign)) and node is statement.value):
                 return False
         if isinstance(node, (ast.Yield, ast.Await, ast.Return, ast.Break)):
             return False

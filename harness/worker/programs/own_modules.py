@@ -6,6 +6,7 @@ import ast
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType
@@ -63,15 +64,13 @@ def _files_of(node: ast.AST, place: Path, roots: list[Path]) -> Iterator[Path]:
                 yield found / "__init__.py"
 
 
-class Changed(PathFinder):
+class Changed(MetaPathFinder):
     """Import some of a program's modules from changed syntax trees, and everything else as usual."""
 
     def __init__(self, trees: Mapping[Path, ast.Module]) -> None:
         self._trees = {path.resolve(): tree for path, tree in trees.items()}
 
-    def find_spec(  # type: ignore[override]  (the base has a class method)
-        self, name: str, path: Any = None, target: Any = None
-    ) -> Optional[ModuleSpec]:
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Optional[ModuleSpec]:
         spec = PathFinder.find_spec(name, path, target)
         if spec is None or not spec.origin:
             return None

@@ -115,8 +115,13 @@ def standing_in(names: tuple[Any, ...]) -> Callable[[Any], Any]:
 
     def decorate(subclass: Any) -> Any:
         base = subclass.__mro__[1]
+        usual = [p.role for p in parameters[1:3]] == ["_prev", "_op"]
+        labelled = any(p.role == "label" and p.default for p in parameters)
 
-        def __init__(self: Any, *positional: Any, **named: Any) -> None:
+        def construct(self: Any, *positional: Any, **named: Any) -> None:
+            if len(positional) == 3 and positional[1].__class__ is tuple and usual and not named and not labelled:
+                base.__init__(self, *positional)  # what follows would do the same, but every result comes here
+                return
             given = _given(parameters, positional, named)
             grad = given.pop("grad", None)
             base.__init__(self, *(given[role] for role in ROLES[:4]))
@@ -124,7 +129,7 @@ def standing_in(names: tuple[Any, ...]) -> Callable[[Any], Any]:
                 self.grad = grad
 
         if parameters:
-            subclass.__init__ = __init__
+            subclass.__init__ = construct
         for own, role in attributes.items():
             if not hasattr(subclass, own):
                 setattr(subclass, own, _renamed(role))
