@@ -82,9 +82,9 @@ def summary(verdicts, engines):
     for engine in interpreted:
         yield f"    {sum(v.engines.get(engine) == SAME for v in able):4} on {engine}"
     own = [v.from_alone for v in able if v.unchanged]
-    yield f"  {own.count('')} of these print what they print by themselves, {own.count('last digits')} other last digits"
+    yield f"  {own.count('')} of these print what they print by themselves, {own.count('last digits')} other digits"
     if any(v.compiled for v in able):
-        yield f"  {sum(v.compiled == SAME for v in able)} compile with the decorator; all Values left have the same bits"
+        yield f"  {sum(v.compiled == SAME for v in able)} compile with the decorator, and all Values left have the bits"
     yield f"  {sum(v.values > 0 for v in able)} leave Values at their top level, {sum(v.values for v in able):,} in all"
     for title, reasons in (
         ("do not run by themselves", [_short(v.alone) for v in verdicts if v.alone]),

@@ -11,6 +11,7 @@ are and become arguments. The names `_zoomgrad_…` are functions that `child.py
 
 import ast
 import builtins
+from collections import Counter
 
 COMPILED = "compiled:"
 """Before an engine's name: the program's losses run under the decorator with that engine."""
@@ -38,6 +39,7 @@ def _blocks(node, change):
 class _Wrapping:
     def __init__(self, tree):
         self.assigned = _stored(tree)
+        self.loads = _loads([tree])
         self.sites = self.lines = 0
 
     def block(self, block):
@@ -59,10 +61,15 @@ class _Wrapping:
             if _changed(block[at]) & needed and _movable(block[at]):
                 needed = needed - _stored(block[at]) | _needed(block[at])
                 moved.insert(0, at)
-        body = [block[at] for at in moved]
-        computed = set().union(*map(_stored, body))
-        later = set().union(*map(_loaded, block[last + 1 :])) | {loss}
-        others = sorted((computed & later) - {loss})
+        computed = set().union(*(_stored(block[at]) for at in moved))
+        moved += [at for at in range(moved[0], end) if _labels(block[at]) & computed and at not in moved]
+        body = [block[at] for at in sorted(moved)]
+        stay = [block[at] for at in range(end) if at not in moved]
+        # What uses the results comes after the call.
+        late = [each for each in stay[moved[0] :] if (_loaded(each) | _stored(each)) & computed]
+        stay = [each for each in stay if each not in late]
+        inside = _loads(body)
+        others = sorted(name for name in computed - {loss} if self.loads[name] > inside[name])
         arguments = sorted(needed & self.assigned - (computed - needed) - set(dir(builtins)))
         name = f"_loss_{self.sites}"
         tuple_of = {key: "".join(f"{each}, " for each in names) for key, names in (("in", arguments), ("out", others))}
@@ -72,8 +79,18 @@ class _Wrapping:
         function.body[:0] = body
         self.sites += 1
         self.lines += sum(len(ast.unparse(each).splitlines()) for each in body) + 3
-        rest = [each for at, each in enumerate(block[:last]) if at not in moved]
-        return [*rest, function, call, *block[last + 1 :]]
+        return [*stay, function, call, *late, *block[end:]]
+
+
+def _labels(statement):
+    """The names in `name.label = …`."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return {
+        each.value.id
+        for target in targets
+        for each in ast.walk(target)
+        if isinstance(each, ast.Attribute) and "label" in each.attr and isinstance(each.value, ast.Name)
+    }
 
 
 def _loss_of(statement):
@@ -115,6 +132,12 @@ def _bound_inside(node):
 
 def _loaded(node):
     return _names(node, ast.Load) - _bound_inside(node)
+
+
+def _loads(statements):
+    """Name -> how often these statements read it."""
+    nodes = (node for statement in statements for node in ast.walk(statement))
+    return Counter(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
 
 
 def _needed(statement):
