@@ -160,6 +160,7 @@ class Sites:
     def __init__(self, engine):
         self._engine = engine
         self._sites = {}
+        self._refused = {}
         self._shape = None
         self._looks = False
         self.calling = False
@@ -179,6 +180,9 @@ class Sites:
         self.calling = True
         try:
             loss, *others = site(*arguments)
+        except TypeError as error:  # such as an argument that is a result
+            self._refused[number] = str(error).split("\n")[0]
+            loss, *others = function(*arguments)
         finally:
             self.calling = False
         values = iter(others)
@@ -194,6 +198,7 @@ class Sites:
         """How many calls ran compiled, and what the decorator says of each site."""
         infos = [site.cache_info() for site, _ in self._sites.values()]
         texts = [line.strip() for site, _ in self._sites.values() for line in site.report().splitlines()]
+        texts += [f"runs as it is: {reason}" for reason in self._refused.values()]
         return {"sites": len(infos), "calls": sum(info.calls for info in infos), "report": texts[:20]}
 
 
