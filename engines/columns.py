@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import types
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, NamedTuple, Optional, Union
 
 from engines.arguments import finite, whole
@@ -53,35 +53,128 @@ class Column(NamedTuple):
         return list(cells) if self.kind == DOUBLES else [cell / self.divisor for cell in cells]
 
 
-Rows = Union[Column, Sequence[Column], "array[float]", bytes, memoryview]
-"""Columns side by side, or a plain buffer, which is one column with all inputs."""
+Rows = Union[Column, "array[float]", bytes, memoryview, Sequence[Any]]
+"""Any of these:
+
+- a flat buffer of doubles or bytes, which holds the numbers of all rows one after the other;
+- a matrix: a C-contiguous buffer with two dimensions, such as a NumPy array, with a row of inputs in each row;
+- a list or tuple of matrices and Columns side by side, such as `(X, Y)`, where a flat buffer has one number per row;
+- a list of rows, each a list of numbers, which is copied.
+"""
+
+WITHOUT_INPUTS = (Column(b"\0", 0, 1.0, one_hot=True),)
+"""One row without inputs, for programs that have none: a label of no class."""
 
 
-def columns(rows: Rows, inputs: int) -> tuple[Column, ...]:
-    """Return the rows as checked columns with `inputs` inputs together. Widths are ints, and data can't change size.
+def described(rows: Rows, inputs: int, fewer: Optional[int] = None) -> tuple[Column, ...]:
+    """Return the rows as Columns over the caller's buffers, which `columns` has not checked yet. Copies lists of rows.
 
-    Data other than `bytes` is wrapped in a memoryview, which stops CPython from resizing the buffer. PyPy still can, so
-    no other thread may resize it during a call. Raises TypeError for data that is not a contiguous buffer of doubles
-    or bytes, ValueError if sizes don't fit.
+    Raises TypeError and ValueError for lists that are not rows of `inputs` numbers, or all of `fewer`.
     """
     if isinstance(rows, Column):
-        found: tuple[Column, ...] = (rows,)
-    elif isinstance(rows, (list, tuple)) and all(isinstance(column, Column) for column in rows):
-        found = tuple(rows)
-    else:
-        found = (Column(rows, inputs),)
+        return (rows,)
+    if not isinstance(rows, (list, tuple)):
+        return (_described(rows, inputs),)
+    if any(isinstance(part, Column) for part in rows) or (rows and _dimensions(rows[0]) == 2):
+        return tuple(part if isinstance(part, Column) else _described(part, 1) for part in rows)
+    if isinstance(rows, tuple) and rows and _dimensions(rows[0]) == 1:
+        raise TypeError(
+            "a tuple of flat buffers could hold rows or columns\n"
+            "  Pass a list of rows, or columns as matrices: `X.reshape(-1, 1)`."
+        )
+    return (_numbers(rows, inputs, fewer),)
+
+
+def holds_rows(rows: Sequence[Any]) -> bool:
+    """Whether a list or a tuple begins with a row or a column, rather than a number."""
+    return bool(rows) and (isinstance(rows[0], (list, tuple)) or _dimensions(rows[0]) > 0)
+
+
+def _described(data: Any, width: int) -> Column:
+    """A column of that width, unless the data is a matrix, which says its own."""
+    return Column(data, memoryview(data).shape[1] if _dimensions(data) == 2 else width)  # type: ignore[index]
+
+
+def _dimensions(data: Any) -> int:
+    """Dimensions of a buffer; 0 if it is none, or one that Python code exports."""
+    try:
+        return 0 if isinstance(data, (list, tuple)) or _is_exported_by_python(data) else memoryview(data).ndim
+    except (TypeError, ValueError, BufferError):
+        return 0
+
+
+def _numbers(rows: Sequence[Any], inputs: int, fewer: Optional[int]) -> Column:
+    """A column with a copy of a list of rows. Its width is that of the first row."""
+    numbers, width = array("d"), inputs
+    for index, row in enumerate(rows):
+        is_list = hasattr(type(row), "__len__") and not isinstance(row, (str, Mapping, Set))
+        if not is_list or _dimensions(row) > 1:
+            raise TypeError(
+                f"row {index:,} must be a list of numbers, not {type(row).__name__}\n"
+                "  Pass a list of rows: `[[…], […]]`."
+            )
+        cells = _doubles(row, index)
+        if not index and len(cells) == fewer:
+            width = fewer
+        numbers.extend(_whole_row(cells, width, index))
+    return Column(numbers, width)
+
+
+def one_row(row: Sequence[Any], inputs: int) -> array[float]:
+    """The numbers of a single row. Raises TypeError and ValueError."""
+    return _whole_row(_doubles(row, 0), inputs, 0)
+
+
+def _doubles(row: Any, index: int) -> array[float]:
+    try:
+        # Without the list, array() would take the bytes of a buffer for those of doubles.
+        return array("d", row if isinstance(row, (list, tuple)) else list(row))
+    except TypeError as error:
+        raise TypeError(f"row {index:,} does not hold numbers: {error}\n  Convert them with `float`.") from None
+    except OverflowError:
+        raise ValueError(f"row {index:,} has a number that is too large\n  The largest double is 1.8e308.") from None
+
+
+def _whole_row(cells: array[float], width: int, index: int) -> array[float]:
+    if len(cells) != width:
+        raise ValueError(_wrong_row(index, len(cells), width))
+    return cells
+
+
+def _wrong_row(index: int, found: int, wanted: int) -> str:
+    return f"row {index:,} has {_count(found)}, not {wanted:,}\n  Each row must have one number for each input."
+
+
+def _count(numbers: int) -> str:
+    return f"{numbers:,} number{'' if numbers == 1 else 's'}"
+
+
+def columns(rows: Rows, inputs: int, fewer: Optional[int] = None) -> tuple[Column, ...]:
+    """Return the rows as checked columns with `inputs` inputs together, or with `fewer`.
+
+    Their widths are ints, and their data is flat and can't change size. Data other than `bytes` is wrapped in a
+    memoryview, which stops CPython from resizing the buffer. PyPy still can, so no other thread may resize it during a
+    call. Raises TypeError for data that is not a contiguous buffer of doubles or bytes, ValueError if sizes don't fit.
+    """
+    found = described(rows, inputs, fewer)
     if len(found) > MOST_COLUMNS:
         raise ValueError(
             f"there are {len(found):,} columns, and the limit is {MOST_COLUMNS}\n"
             "  Put inputs of one kind side by side in one buffer."
         )
-    found = tuple(map(_checked, found))
-    width = sum(column.width for column in found)
-    if width != inputs:
-        raise ValueError(f"the columns have {width:,} inputs per row, the program takes {inputs:,}")
+    # All numbers come first: their conversion may run the caller's code, which could resize data that was checked.
+    found = tuple(map(_with_numbers, found))
+    found = tuple(map(_with_data, found))
     counts = {column.rows for column in found}
     if len(counts) != 1 or 0 in counts:
         raise ValueError(f"every column must hold the same number of rows, at least one; they hold {sorted(counts)}")
+    width = sum(column.width for column in found)
+    if width not in (inputs, fewer):
+        what = f"{inputs:,}" if fewer in (None, inputs) else f"{inputs:,} or the first {fewer:,}"
+        raise ValueError(
+            f"each row has {_count(width)} in its columns, and the program takes {what}\n"
+            "  A row holds all inputs of one step, in the order of `compile`'s inputs."
+        )
     return found
 
 
@@ -104,20 +197,33 @@ def check_labels(columns: Sequence[Column], first_row: int = 0, rows: Optional[i
                 )
 
 
-def _checked(column: Column) -> Column:
-    view = view_of(column.data, "a column", "dB")
+def _with_numbers(column: Column) -> Column:
+    """The column with checked numbers."""
     width = whole(column.width, "a column's width", 0)
     if not width:
         raise ValueError("a column has 0 inputs per row; it must have at least one")
     divisor = finite(column.divisor, "a column's divisor")
     if not divisor:
         raise ValueError("a column's divisor must not be 0")
-    if column.one_hot and view.format != "B":
+    return Column(column.data, width, divisor, bool(column.one_hot))
+
+
+def _with_data(column: Column) -> Column:
+    """The column with checked data."""
+    data, width, _, one_hot = column
+    view = view_of(data, "a column", "dB", most_dimensions=2)
+    if one_hot and view.format != "B":
         raise TypeError("class labels must be bytes\n  Pass them as `bytes`, or as a memoryview of format 'B'.")
-    if not column.one_hot and len(view) % width:
-        raise ValueError(f"a column holds {len(view):,} items, which is not a whole number of rows of {width:,}")
+    if view.ndim == 2:
+        rows, own = view.shape  # type: ignore[misc]
+        if own != (1 if one_hot else width):
+            raise ValueError(f"a column's width is {width:,}, and each row of its matrix has {_count(own)}")
+        # A view without items can't be cast.
+        view = view.cast("B").cast(view.format) if rows else memoryview(array("d"))  # type: ignore[call-overload]
+    if not one_hot and len(view) % width:
+        raise ValueError(_wrong_row(len(view) // width, len(view) % width, width))
     # `bytes` can't change, and reading it directly is faster than through a view.
-    return Column(column.data if type(column.data) is bytes else view, width, divisor, bool(column.one_hot))
+    return column._replace(data=data if type(data) is bytes else view)
 
 
 _PYTHON_MAY_EXPORT = sys.implementation.name == "cpython" and sys.version_info >= (3, 12)
@@ -125,11 +231,23 @@ _PYTHON_MAY_EXPORT = sys.implementation.name == "cpython" and sys.version_info >
 checked."""
 
 
-def view_of(data: Any, name: str, formats: str, *, writable: bool = False, length: Optional[int] = None) -> memoryview:
+def _is_exported_by_python(data: Any) -> bool:
+    exporter = getattr(type(data), "__buffer__", None)
+    return _PYTHON_MAY_EXPORT and exporter is not None and not isinstance(exporter, types.WrapperDescriptorType)
+
+
+def view_of(
+    data: Any,
+    name: str,
+    formats: str,
+    *,
+    writable: bool = False,
+    length: Optional[int] = None,
+    most_dimensions: int = 1,
+) -> memoryview:
     """Return a memoryview of the data. Raises TypeError, or ValueError for a wrong length, with the remedy."""
     wanted = " or ".join({"d": "doubles", "B": "bytes"}[code] for code in formats)
-    exporter = getattr(type(data), "__buffer__", None)
-    if _PYTHON_MAY_EXPORT and exporter is not None and not isinstance(exporter, types.WrapperDescriptorType):
+    if _is_exported_by_python(data):
         raise TypeError(
             f"{name} must be a buffer of {wanted}, but {type(data).__name__} exports it from Python code\n"
             "  Pass a `memoryview` of it."
@@ -137,19 +255,23 @@ def view_of(data: Any, name: str, formats: str, *, writable: bool = False, lengt
     try:
         view = memoryview(data)
     except TypeError:
-        raise TypeError(f"{name} must be a buffer of {wanted}, not {type(data).__name__}\n  {_REMEDY}") from None
+        raise TypeError(f"{name} must be a buffer of {wanted}, not {type(data).__name__}\n  {_remedy(data)}") from None
     except (ValueError, BufferError) as error:
-        raise ValueError(f"{name} can't be read as a buffer: {error}\n  {_REMEDY}") from None
-    if view.format not in tuple(formats) or view.ndim != 1 or not view.c_contiguous:
+        raise ValueError(f"{name} can't be read as a buffer: {error}\n  {_remedy(data)}") from None
+    if view.format not in tuple(formats) or not 1 <= view.ndim <= most_dimensions or not view.c_contiguous:
+        flat = "flat, contiguous" if most_dimensions == 1 else "flat or two-dimensional, C-contiguous"
         raise TypeError(
-            f"{name} must be a flat, contiguous buffer of {wanted}; "
-            f"its format is {view.format!r}, in {view.ndim} dimensions\n  {_REMEDY}"
+            f"{name} must be a {flat} buffer of {wanted}; "
+            f"its format is {view.format!r}, in {view.ndim} dimensions\n  {_remedy(data)}"
         )
     if writable and view.readonly:
-        raise TypeError(f"{name} must be writable, and this {type(data).__name__} is not\n  {_REMEDY}")
+        raise TypeError(f"{name} must be writable, and this {type(data).__name__} is not\n  {_remedy(data)}")
     if length is not None and len(view) != length:
-        raise ValueError(f"{name} must hold {length:,} {wanted}; it holds {len(view):,}\n  {_REMEDY}")
+        raise ValueError(f"{name} must hold {length:,} {wanted}; it holds {len(view):,}\n  {_remedy(data)}")
     return view
 
 
-_REMEDY = "Pass `array.array('d', …)`, or `bytes` where bytes are accepted."
+def _remedy(data: Any) -> str:
+    if hasattr(type(data), "__array__"):
+        return "Convert it: `np.ascontiguousarray(X, dtype=np.float64)`."
+    return "Pass `array.array('d', …)`, or `bytes` where bytes are accepted."

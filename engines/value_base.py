@@ -10,6 +10,7 @@ import contextlib
 import math
 import operator
 import sys
+from numbers import Integral, Real
 from typing import Any, NoReturn
 
 from engines.api import CyclicGraph, Number
@@ -28,21 +29,29 @@ def _libm_power(base: Any, exponent: Any) -> Any:
 power = _libm_power if sys.implementation.name == "pypy" else operator.pow
 
 
-def check_exponent(exponent: object) -> None:
-    """Check that an exponent is a constant, as in micrograd. A Value as exponent would need `exp` and `log`.
+def check_exponent(exponent: Any) -> Number:
+    """Return an exponent as an int or a float. It must be a constant, as in micrograd: a Value would need `log`.
 
-    Raises TypeError unless it is an int or a float, ValueError for infinity, NaN, and an int too large for a float.
+    Any real number will do, such as NumPy's or a Fraction, and gives the same bits as that int or float. Raises
+    TypeError for anything else, ValueError for infinity, NaN, and a number too large for a float.
     """
-    if not isinstance(exponent, (int, float)):
-        raise TypeError(
-            f"the exponent of ** must be an int or a float, not {exponent!r}\n"
-            "  If the exponent is a Value, write (b * a.log()).exp()."
-        )
-    if not -sys.float_info.max <= exponent <= sys.float_info.max:
+    found = exponent
+    if type(exponent) is not int and type(exponent) is not float:
+        if not isinstance(exponent, Real):
+            raise TypeError(
+                f"the exponent of ** must be a real number, not {exponent!r}\n"
+                "  If the exponent is a Value, write (b * a.log()).exp()."
+            )
+        try:
+            found = int(exponent) if isinstance(exponent, Integral) else float(exponent)
+        except OverflowError:
+            found = math.inf
+    if not -sys.float_info.max <= found <= sys.float_info.max:
         raise ValueError(
             f"the exponent of ** must be a finite number, not {exponent!r}\n"
             "  Powers are constants: check how this one is computed."
         )
+    return found  # type: ignore[no-any-return]
 
 
 def refuse_closure(engine: str) -> NoReturn:

@@ -86,10 +86,10 @@ DEFECTS = (
     Defect(
         "nn: a neuron draws its bias before its weights",
         "engines/nn.py",
-        "        self.w = [self.Value(rng.uniform(-1, 1)) for _ in range(nin)]\n"
-        "        self.b = self.Value(rng.uniform(-1, 1) if random_bias else 0)\n",
-        "        self.b = self.Value(rng.uniform(-1, 1) if random_bias else 0)\n"
-        "        self.w = [self.Value(rng.uniform(-1, 1)) for _ in range(nin)]\n",
+        "        self.w = [new(2.0 * draw() - 1.0) for _ in range(nin)]\n"
+        "        self.b = new(2.0 * draw() - 1.0 if random_bias else 0)\n",
+        "        self.b = new(2.0 * draw() - 1.0 if random_bias else 0)\n"
+        "        self.w = [new(2.0 * draw() - 1.0) for _ in range(nin)]\n",
         "engines/test_nn.py",
     ),
     # --- the graph and the tape -------------------------------------------------------------------------------------
@@ -219,6 +219,20 @@ DEFECTS = (
         '        if content[:start] != f"{hashlib.sha256(content[start:]).hexdigest()}\\n".encode():',
         "        if not content[:start]:",
         "engines/compiled/test_objects.py::test_a_flipped_bit",
+    ),
+    Defect(
+        "kept objects: a changed code of ours loads the kernels of the old one",
+        "engines/kernel/c_engine.py",
+        "object_cache.code_signature(), repr(facts)",
+        "repr(facts)",
+        "engines/compiled/test_users_objects.py::test_the_name_of_a_graph_covers_what_turns_it_into_c",
+    ),
+    Defect(
+        "kept objects: frozen weights are not part of a graph's name",
+        "engines/kernel/c_engine.py",
+        "parameters if self.bakes_parameters else ()",
+        "()",
+        "engines/compiled/test_users_objects.py::test_the_name_of_a_graph_covers_what_turns_it_into_c",
     ),
     Defect(
         "kept objects: an object that others may write to is accepted",

@@ -27,11 +27,21 @@ def test_the_example_trains_a_compiled_model(capsys):
         engines.load("tcc").check()
     except engines.Unavailable as missing:
         pytest.skip(missing.reason)
-    (example,) = re.findall(r"(?s)```python\n(.*?)```", (DOCS / "using.md").read_text(encoding="utf-8"))
-    exec(compile(example, "using.md", "exec"), {"__name__": "__main__"})
+    example, adam = re.findall(r"(?s)```python\n(.*?)```", (DOCS / "using.md").read_text(encoding="utf-8"))
+    names = {"__name__": "__main__"}
+    exec(compile(example, "using.md", "exec"), names)
     loss, phases = capsys.readouterr().out.split(" ", 1)
     assert float(loss) < 0.01
     assert phases.startswith("{'trace': 0.0, 'lower'")
+    np = pytest.importorskip("numpy")
+    program = names["program"]
+    for index, parameter in enumerate(names["model"].parameters()):
+        program.parameters[index] = parameter.data  # the start
+    assert len(list(filter(None, adam.splitlines()))) <= 10
+    exec(compile(adam, "using.md", "exec"), names)
+    data = names["data"]
+    outputs = np.asarray(program.predict(data[:, :1].copy()))
+    assert ((outputs - data[:, 1:]) ** 2).mean() < 0.05
 
 
 def test_every_engine_and_workload_is_in_a_table():

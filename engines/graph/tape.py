@@ -80,6 +80,16 @@ class Tape:
             yield row
             row = self.ops.find(code, row + 1)
 
+    def read_by_outputs(self) -> set[int]:
+        """Indices of the inputs that the outputs depend on."""
+        needed = bytearray(len(self) + 1)  # the last byte is that of NONE
+        for row in self.outputs:
+            needed[row] = 1
+        for row in range(len(self) - 1, -1, -1):
+            if needed[row]:
+                needed[self.left[row]] = needed[self.right[row]] = 1
+        return {self.index[row] for row in self.rows_of(INPUT) if needed[row]}
+
     def lines(self) -> Iterator[str]:
         """The text form, as in golden files and `zoomgrad show`."""
         name = names()

@@ -53,7 +53,7 @@ class Value(Derived):
         return Value(self.data * b.data, (self, b), "*")
 
     def __pow__(self, other: Number) -> Value:
-        check_exponent(other)
+        other = check_exponent(other)
         out = Value(OPS["**"].compute(self.data, None, other), (self,), "**")
         out._constant = other
         return out

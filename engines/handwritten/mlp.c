@@ -460,7 +460,10 @@ static int evaluate(struct training *t)
 {
     struct network *n = network(t->w);
     take_row(t, (double *)n->x, 0);
-    return record(t, forward_pass(n));
+    double loss = forward_pass(n);
+    for (int i = 0; i < OUTPUTS; i++)
+        t->y[i] = ((double *)n->y)[i];
+    return record(t, loss);
 }
 
 static void leave(struct training *t)

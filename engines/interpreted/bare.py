@@ -30,7 +30,7 @@ class Bare(Derived):
         return Bare(self.data * other.data)
 
     def __pow__(self, other: Number) -> Bare:
-        check_exponent(other)
+        other = check_exponent(other)
         return Bare(power(self.data, other))
 
     def relu(self) -> Bare:

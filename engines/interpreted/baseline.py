@@ -45,7 +45,7 @@ class Value(Derived):
         return out
 
     def __pow__(self, other: Number) -> Value:
-        check_exponent(other)
+        other = check_exponent(other)
         out = Value(power(self.data, other), (self,), f"**{other}")
 
         def _backward() -> None:

@@ -44,7 +44,7 @@ class Value(Derived):
         return out
 
     def __pow__(self, other: Number) -> Value:
-        check_exponent(other)
+        other = check_exponent(other)
         out = Value(power(self.data, other), (self,), f"**{other}")
         out._exponent = other
         out._forward = _pow_forward

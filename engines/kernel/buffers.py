@@ -78,12 +78,16 @@ class Buffer:
                 "  Slice a buffer of bytes at multiples of 8 before casting it to 'd'."
             )
         for other in others:
-            theirs = address(other._view)
-            if start < theirs + other._view.nbytes and theirs < start + view.nbytes:
+            if other.overlaps(view):
                 raise ValueError(
                     f"{self.name} must not share memory with {other.name}\n  Assign buffers that do not overlap."
                 )
         self.array, self._view, self._is_fixed = buffer, view, False
+
+    def overlaps(self, view: memoryview) -> bool:
+        """Whether a writable view shares memory with this buffer."""
+        start, ours = address(view), address(self._view)
+        return start < ours + self._view.nbytes and ours < start + view.nbytes
 
     def ready(self) -> Any:
         """Return the buffer for a call that begins now. Raises TypeError or ValueError if it has changed."""

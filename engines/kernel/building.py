@@ -16,8 +16,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
@@ -69,6 +69,8 @@ class Built:
 
     path: Path
     size: int
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What a cache keeps with the object: names and values that JSON can hold."""
 
 
 @dataclass(frozen=True)
@@ -222,8 +224,8 @@ class Waiting:
 
 
 @contextlib.contextmanager
-def waiting(tool: Toolchain, flags: Sequence[str]) -> Iterator[Optional[Waiting]]:
-    """Start a compiler. It is killed at the block's end, and so are those that were added.
+def waiting(tool: Toolchain, flags: Sequence[str], count: int = 1) -> Iterator[Optional[Waiting]]:
+    """Start compilers. They are killed at the block's end, and so are those that were added.
 
     None if the compiler links too, or does not start.
     """
@@ -233,7 +235,8 @@ def waiting(tool: Toolchain, flags: Sequence[str]) -> Iterator[Optional[Waiting]
             with contextlib.suppress(BuildFailed):  # `build` will try again, and say why it fails
                 compilers = Waiting(tool, flags, stack.enter_context(private_folder()))
                 stack.callback(compilers.end)
-                compilers.add()
+                for _ in range(count):
+                    compilers.add()
                 started = compilers
         yield started
 

@@ -6,7 +6,8 @@ import contextlib
 import hashlib
 import os
 import platform
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from time import perf_counter
 from typing import Any, Callable, NamedTuple, NoReturn, Optional
 
@@ -74,6 +75,9 @@ class Variants:
 class CEngine(CompiledEngine):
     """An engine that compiles C and calls it through cffi. Subclasses define `lower`, `generate` and `fusable`."""
 
+    bakes_parameters = False
+    """Whether the parameters' numbers are in the C."""
+
     def __init__(self, name: str, compiler: str, flags: tuple[str, ...], form: Any, **facts: Any) -> None:
         super().__init__(name, **facts)
         self.compiler = compiler
@@ -127,7 +131,7 @@ class CEngine(CompiledEngine):
 
     @contextlib.contextmanager
     def compilers(self, clock: Clock, objects: Optional[Store]) -> Iterator[Optional[building.Waiting]]:
-        # On a single core it would only be in the way. If objects are kept, this one may be among them.
+        # On a single core they would only be in the way. If objects are kept, this one may be among them.
         if CORES == 1 or (objects and os.path.lexists(objects.folder)):
             yield None
             return
@@ -136,16 +140,45 @@ class CEngine(CompiledEngine):
                 compilers = stack.enter_context(building.waiting(self.toolchain(), self.flags))
             yield compilers
 
+    def kernel_of(self, tape: Tape, parameters: Sequence[float], clock: Clock, order: Order) -> Kernel:
+        objects = order.objects
+        if not objects or objects.most_bytes is None:
+            return super().kernel_of(tape, parameters, clock, order)
+        with clock.phase("load"):
+            order = order._replace(name=self._name_of_graph(tape, parameters, order.batch))
+            kernel = self._kept_graph(tape, parameters, clock, order)
+        return kernel or super().kernel_of(tape, parameters, clock, order)
+
+    def _kept_graph(self, tape: Tape, parameters: Sequence[float], clock: Clock, order: Order) -> Optional[Kernel]:
+        """The kernel that a user's cache keeps for this graph; None if there is none."""
+        assert order.objects
+        found = self._kept(order.objects, order.name)
+        if found is None:
+            return None
+        kernel, facts = found
+        clock.sizes.update(facts["sizes"])
+        variants = [Variant(name, from_batch, None) for name, from_batch in facts["variants"]]
+        if len(variants) == 1:
+            return kernel
+        later = order._replace(compilers=None, name="")
+
+        def build(variant: Variant) -> Kernel:
+            by_name = {its.name: its.code for its in self.variants(self.lower_workload(tape, parameters))}
+            return self._build(by_name[variant.name], Clock(), later)
+
+        return Variants(variants, variant_for(order.batch, variants), kernel, build)
+
     def build(self, code: Any, clock: Clock, order: Order) -> Kernel:
         variants = self.variants(code)
         first = variant_for(order.batch, variants)
-        kernel = self._build(first.code, clock, order)
+        kernel = self._build(first.code, clock, order, [(variant.name, variant.from_batch) for variant in variants])
         if len(variants) == 1:
             return kernel
-        later = order._replace(compilers=None)  # each of them compiles one unit
+        later = order._replace(compilers=None, name="")  # each of them compiles one unit
         return Variants(variants, first, kernel, lambda variant: self._build(variant.code, Clock(), later))
 
-    def _build(self, code: Any, clock: Clock, order: Order) -> Kernel:
+    def _build(self, code: Any, clock: Clock, order: Order, variants: Sequence[tuple[str, int]] = ()) -> Kernel:
+        """Build a kernel, or load a kept object with the same source. variants: what `_kept_graph` must know."""
         objects = order.objects
         with clock.phase("generate"):
             source = self.generate(code)
@@ -158,11 +191,14 @@ class CEngine(CompiledEngine):
         )
         tool = self.toolchain()
         # The key asks the compiler for its macros, so skip it for most programs: they compile too fast to be kept.
-        key = self._key(tool, source) if objects and os.path.lexists(objects.folder) else ""
-        if objects and key:
+        name = order.name
+        if objects and not name and os.path.lexists(objects.folder):
             with clock.phase("load"):
-                kernel = self._kept(objects, key, source, clock)
-            if kernel:
+                name = self._name_of_source(tool, source)
+                found = self._kept(objects, name)
+            if found:
+                kernel, facts = found
+                clock.sizes["object_bytes"] = facts["sizes"]["object_bytes"]
                 if objects.most_bytes is None:
                     clock.phases.clear()  # nothing was compiled, so this block of a race has no compile time
                 return kernel
@@ -172,40 +208,57 @@ class CEngine(CompiledEngine):
             clock.sizes["object_bytes"] = built.size
             seconds = _build_seconds(clock, objects) if objects else 0.0
             with clock.phase("load"), building.loading():
-                kernel = self.load(built, source)
+                kernel = self.load(built, source.workspace)
             if objects and seconds > objects.from_seconds:
-                object_cache.keep(built, objects, key or self._key(tool, source))
+                facts = {"workspace": source.workspace, "sizes": clock.sizes, "variants": variants}
+                object_cache.keep(built, objects, name or self._name_of_source(tool, source), facts)
             return kernel
 
-    def _kept(self, objects: Store, key: str, source: Source, clock: Clock) -> Optional[Kernel]:
-        """The kernel of a kept object; None if there is none, or if it can't be loaded, so that it is replaced."""
-        with object_cache.kept(objects, key) as kept, contextlib.suppress(building.BuildFailed):
+    def _kept(self, objects: Store, name: str) -> Optional[tuple[Kernel, Mapping[str, Any]]]:
+        """The kernel of a kept object, and what was kept with it.
+
+        None if there is none, or if it can't be loaded, so that it is replaced.
+        """
+        with object_cache.kept(objects, name) as kept, contextlib.suppress(building.BuildFailed):
             if kept:
                 with building.loading():
-                    kernel = self.load(kept, source)
-                clock.sizes["object_bytes"] = kept.size
-                return kernel
+                    return self.load(kept, kept.facts["workspace"]), kept.facts
         return None
 
-    def load(self, built: building.Built, source: Source) -> Kernel:
+    def load(self, built: building.Built, workspace: int) -> Kernel:
         """Load the object as a kernel. Raises OSError or ImportError if the system refuses it."""
-        return Library(str(built.path), source.workspace)
+        return Library(str(built.path), workspace)
 
     @property
     def abi(self) -> str:
         """The interpreter's ABI, if objects depend on it; empty if they are called through cffi."""
         return ""
 
-    def _key(self, tool: toolchains.Toolchain, source: Source) -> str:
-        """The cache key of an object: a hash of everything that goes into it, and of the target machine."""
-        target = sorted(toolchains.macros(tool, self.flags))  # -march=native depends on the processor
-        parts = [*tool.command, tool.version, platform.machine(), *self.flags, *target, self.abi, *source.units]
+    def _name_of_graph(self, tape: Tape, parameters: Sequence[float], batch: int) -> str:
+        """The name of the object of a graph: a hash of everything that its source depends on, our own code included."""
+        facts = (tape.constants, tape.loss, tape.outputs, tape.inputs, tape.parameters, batch, self.name)
+        numbers = array("d", parameters if self.bakes_parameters else ())
+        parts = [*self._target(self.toolchain()), object_cache.code_signature(), repr(facts)]
+        digest = hashlib.sha256("\0".join(parts).encode())
+        for column in (tape.ops, tape.left, tape.right, tape.index, numbers):
+            digest.update(column)
+        return digest.hexdigest()[:32]
+
+    def _name_of_source(self, tool: toolchains.Toolchain, source: Source) -> str:
+        """The name of the object of this source: a hash of everything that goes into it."""
+        parts = [*self._target(tool), *source.units]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+    def _target(self, tool: toolchains.Toolchain) -> list[str]:
+        """What an object depends on besides its source: the compiler, its flags, and the target machine."""
+        target = sorted(toolchains.macros(tool, self.flags))  # -march=native depends on the processor
+        return [*tool.command, tool.version, platform.machine(), *self.flags, *target, self.abi]
 
 
 def _build_seconds(clock: Clock, objects: Store) -> float:
     """The time that counts for `from_seconds`. A user's program is traced again in any case."""
-    return sum(clock.phases.values()) if objects.most_bytes is None else clock.phases["compile"]
+    saved = clock.phases if objects.most_bytes is None else ("lower", "generate", "compile")
+    return sum(clock.phases[phase] for phase in saved)
 
 
 class Frozen(CEngine):
@@ -216,6 +269,7 @@ class Frozen(CEngine):
     """
 
     IDEA = "weights are constants, and only the forward pass is compiled"
+    bakes_parameters = True
 
     def supports(self, workload: Workload) -> Optional[str]:
         return "its weights are constants, so it can't train" if workload.learns else super().supports(workload)

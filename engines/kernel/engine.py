@@ -65,6 +65,8 @@ class Order(NamedTuple):
     batch: int = 1
     """The first batch to train with, if the kernel has variants."""
     compilers: Optional[Waiting] = None
+    name: str = ""
+    """Of the object in a user's cache."""
 
 
 class Collector:
@@ -134,6 +136,16 @@ class CompiledEngine(ValueEngine):
         """Generate, compile and load, and time each."""
         raise NotImplementedError
 
+    def kernel_of(self, tape: Tape, parameters: Sequence[float], clock: Clock, order: Order) -> Kernel:
+        """Lower the tape and build the result, and time each."""
+        if order.compilers:
+            with clock.phase("compile"):
+                order.compilers.add()
+        with clock.phase("lower"):
+            code = self.lower_workload(tape, parameters)
+            clock.sizes.update(self.sizes(code))
+        return self.build(code, clock, order)
+
     def compile(
         self,
         loss: Any,
@@ -153,6 +165,7 @@ class CompiledEngine(ValueEngine):
                 tape = self.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
             numbers = [v.data for v in inputs], [v.data for v in parameters]
             program = self._compile(clock, tape, *numbers, Order(objects, compilers=compilers))
+            program.tape = tape if tape.outputs else None
             del tape
         clock.stop()
         return program
@@ -200,13 +213,8 @@ class CompiledEngine(ValueEngine):
         order: Order,
     ) -> Program:
         """Turn the tape into a program that starts with these numbers."""
-        if order.compilers:
-            with clock.phase("compile"):
-                order.compilers.add()
-        with clock.phase("lower"):
-            code = self.lower_workload(tape, parameters)
-            clock.sizes.update(self.sizes(code), tape_rows=len(tape))
-        kernel = self.build(code, clock, order)
+        clock.sizes["tape_rows"] = len(tape)
+        kernel = self.kernel_of(tape, parameters, clock, order)
         with clock.phase("load"):
             return Program(
                 kernel,

@@ -82,6 +82,7 @@ class Library:
             "rates": rates,
             "losses": losses,
             "learns": stretch.learns,
+            "y_step": stretch.y_step,
         }
         new = self._ffi.new
         done: int = self._lib.train(new("struct buffers *", pointers), new("struct stretch *", of_stretch))

@@ -103,14 +103,14 @@ static PyObject *module_set_input(PyObject *self, PyObject *const *args, Py_ssiz
     Py_RETURN_NONE;
 }
 
-/* train(x, p, w, y, q, columns, first_row, steps, batch, taken, rates, losses, learns) */
+/* train(x, p, w, y, q, columns, first_row, steps, batch, taken, rates, losses, learns, y_step) */
 static PyObject *module_train(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     Py_buffer views[MOST_BUFFERS];
     struct columns columns;
     Py_ssize_t numbers[4]; /* first_row, steps, batch, taken */
     (void)self;
-    if (!count_is("train", count, 13))
+    if (!count_is("train", count, 14))
         return NULL;
     int learns = PyObject_IsTrue(args[12]);
     if (learns < 0)
@@ -125,8 +125,16 @@ static PyObject *module_train(PyObject *self, PyObject *const *args, Py_ssize_t 
         PyErr_SetString(PyExc_ValueError, "steps must not be negative, batch at least 1, taken below batch");
         return NULL;
     }
+    Py_ssize_t y_step = PyLong_AsSsize_t(args[13]);
+    if (PyErr_Occurred())
+        return NULL;
+    if (y_step != 0 && (learns || y_step != OUTPUTS || steps > PY_SSIZE_T_MAX / y_step)) {
+        PyErr_SetString(PyExc_ValueError, "y_step must be 0, or the number of outputs if the steps do not learn");
+        return NULL;
+    }
     const struct expected rates = {"rates", learns ? (taken + steps) / batch : 0, 0}, losses = {"losses", steps, 1};
-    const struct expected *const wanted[] = {&x, &p, &w, &y, &q, &rates, &losses};
+    const struct expected all_y = {"y", y_step ? steps * y_step : OUTPUTS, 1};
+    const struct expected *const wanted[] = {&x, &p, &w, &all_y, &q, &rates, &losses};
     PyObject *const buffers[] = {args[0], args[1], args[2], args[3], args[4], args[10], args[11]};
     if (take(buffers, wanted, MOST_BUFFERS, views) < 0)
         return NULL;
@@ -146,6 +154,7 @@ static PyObject *module_train(PyObject *self, PyObject *const *args, Py_ssize_t 
         .rates = views[5].buf,
         .losses = views[6].buf,
         .learns = learns,
+        .y_step = y_step,
     };
     long long done = -1;
     if (first_row < 0 || first_row >= columns.rows)
@@ -167,7 +176,7 @@ static PyMethodDef methods[] = {
     {"update", (PyCFunction)(void (*)(void))module_update, METH_FASTCALL, "update(p, q, rate, batch)"},
     {"set_input", (PyCFunction)(void (*)(void))module_set_input, METH_FASTCALL, "set_input(x, columns, row)"},
     {"train", (PyCFunction)(void (*)(void))module_train, METH_FASTCALL,
-     "train(x, p, w, y, q, columns, first_row, steps, batch, taken, rates, losses, learns) -> finite losses"},
+     "train(x, p, w, y, q, columns, first_row, steps, batch, taken, rates, losses, learns, y_step) -> finite losses"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -4,21 +4,26 @@ A race keeps objects that are slow to compile from one block of a cell to the ne
 objects in a cache of this user, which `of_user` describes. No race reads objects that were compiled from graphs there.
 
 Loading an object runs its constructors, and a truncated one kills the process by SIGBUS. A kept object is one file: a
-line with the SHA-256 of the rest, then the object. It is used only if its hash is right, under the rules of
-`own_files`. The file may change later, so we load a private copy of the hashed bytes. If a check fails, the file is
-removed and the object compiled again.
+line with the SHA-256 of the rest, a line of JSON with facts, then the object. It is used only if its hash is right,
+under the rules of `own_files`. The file may change later, so we load a private copy of the hashed bytes. If a check
+fails, the file is removed and the object compiled again.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import re
+import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from time import time
-from typing import Optional
+from types import MappingProxyType
+from typing import Any, Optional
 
 from engines import own_files
 from engines.api import Store, Unavailable
@@ -50,16 +55,35 @@ def of_user(name: str = "objects", from_seconds: Optional[float] = None) -> Opti
     return Store(folder, seconds, USERS_MOST_BYTES) if folder else None
 
 
-def keep(built: Built, store: Store, name: str) -> None:
+@cache
+def code_signature() -> str:
+    """What changes when this package's code does, which turns a graph into C: the facts of its files and the Python.
+
+    Reading the files would take longer than most graphs. Their times of change can't be set, unlike those of content.
+    """
+    found, folders = [], [str(Path(__file__).parent.parent)]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.name.endswith((".py", ".c", ".h")):
+                    facts = entry.stat()
+                    found.append(f"{entry.path} {facts.st_size} {facts.st_mtime_ns} {facts.st_ctime_ns} {facts.st_ino}")
+                elif entry.name != "__pycache__" and entry.is_dir():
+                    folders.append(entry.path)
+    return hashlib.sha256("\0".join([sys.version, *sorted(found)]).encode()).hexdigest()
+
+
+def keep(built: Built, store: Store, name: str, facts: Mapping[str, Any] = MappingProxyType({})) -> None:
     """Store a copy of an object, atomically. If the disk refuses it, warns about a race's.
 
-    Raises Unavailable if others may write to a race's folder.
+    facts: names and values that JSON can hold. Raises Unavailable if others may write to a race's folder.
     """
     try:
         content = built.path.read_bytes()
         if store.most_bytes is not None and len(content) > store.most_bytes:
             return
         with own_files.opened(store.folder, make=True) as directory:
+            content = f"{json.dumps(dict(facts))}\n".encode() + content
             digest = f"{hashlib.sha256(content).hexdigest()}\n".encode()
             # If a crash truncates a user's object, its hash no longer matches, and it is compiled again. That is
             # cheaper than a sync, which may take longer than to compile.
@@ -109,10 +133,11 @@ def kept(store: Store, name: str) -> Iterator[Optional[Built]]:
     if content is None:
         yield None
         return
+    facts, _, content = content.partition(b"\n")
     with private_folder() as private:
         path = private / "program.so"
         write(path, content)
-        yield Built(path, len(content))
+        yield Built(path, len(content), json.loads(facts))
 
 
 @contextlib.contextmanager
@@ -139,7 +164,7 @@ def kept_or_built(
 
 
 def _verified(store: Store, name: str) -> Optional[bytes]:
-    """The object's bytes, if their descriptor and hash pass all checks; else None."""
+    """The file's bytes after the hash, if their descriptor and hash pass all checks; else None."""
     try:
         with own_files.opened(store.folder) as directory:
             return _checked(store, directory, name)
@@ -156,6 +181,8 @@ def _checked(store: Store, directory: int, name: str) -> Optional[bytes]:
         start = _HASH_CHARACTERS + 1
         if content[:start] != f"{hashlib.sha256(content[start:]).hexdigest()}\n".encode():
             raise own_files.Unsound("its bytes do not match its hash")
+        if content[start : start + 1] != b"{":
+            raise own_files.Unsound("it has no facts, so another version of zoomgrad wrote it")
         return content[start:]
     except FileNotFoundError:
         return None

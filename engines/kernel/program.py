@@ -12,8 +12,10 @@ from typing import Any, Callable, NamedTuple, Optional, Protocol, Union
 from engines.api import NonFiniteLoss
 from engines.arguments import finite, finite_rate, whole
 from engines.arithmetic import check_arithmetic
-from engines.columns import Column, Rows, check_labels, columns
+from engines.columns import WITHOUT_INPUTS, Column, Rows, check_labels, columns, described, holds_rows, one_row
+from engines.graph.tape import Tape
 from engines.kernel.buffers import Buffer
+from engines.kernel.table import Table
 
 Doubles = MutableSequence[float]
 Rate = Union[float, Callable[[int], float]]
@@ -38,6 +40,9 @@ class Stretch(NamedTuple):
     """Output: one for each step."""
     learns: bool = True
     """False: run forward passes only, and change no parameter."""
+    y_step: int = 0
+    """Distance from a step's outputs to the next one's, if y holds those of every step of a stretch that does not
+    learn; 0 if it holds those of the last one."""
 
 
 class Bound(NamedTuple):
@@ -108,6 +113,11 @@ class Program:
         self._w = kernel.workspace()
         self._y = Buffer("outputs", [0.0] * outputs)
         self._q = Buffer("gradients", [0.0] * len(parameters))
+        self._last = array("d", inputs)
+        """The traced graph's inputs, for rows that leave some out."""
+        self._features = len(inputs)
+        self.tape: Optional[Tape] = None
+        """Tells `predict` which inputs the outputs depend on; set by `compile`, and dropped after the first use."""
         self._alone = _Alone()
         self._ran_forward = False
         self._taken = 0
@@ -158,11 +168,10 @@ class Program:
             self._ran_forward = False
 
     def set_input(self, row: Union[Rows, Sequence[float]]) -> None:
-        """Set one row of inputs: a buffer of doubles, Columns that hold one row, or any sequence of numbers."""
-        # A Column is itself a tuple.
-        if isinstance(row, (list, tuple)) and not any(isinstance(part, Column) for part in (row, *row)):
-            row = array("d", row)
-        found = columns(row, self._x.length)  # type: ignore[arg-type]
+        """Set one row of inputs: a list of numbers, or one row in any form that `train` takes."""
+        if isinstance(row, (list, tuple)) and not holds_rows(row):
+            row = one_row(row, self._x.length)
+        found = columns(row, self._x.length)
         if found[0].rows != 1:
             raise ValueError(f"set_input takes one row, not {found[0].rows:,}\n  Pass several rows to `train`.")
         check_labels(found)
@@ -203,9 +212,10 @@ class Program:
         return Bound(x, p, q, forward, backward)
 
     def zero_grad(self) -> None:
-        """Set the gradients to zero."""
+        """Set the gradients to zero, which also discards a partial batch."""
         with self._alone:
             self._kernel.zero_grad(self._q.ready())
+            self._taken = 0
 
     def update(self, rate: float, batch: int = 1) -> None:
         """`parameters -= rate * gradients / batch`, then `gradients = 0`."""
@@ -224,28 +234,106 @@ class Program:
             self._taken = 0
 
     def train(
-        self, rows: Rows, *, rate: Rate, batch: int = 1, steps: Optional[int] = None, first_row: int = 0
+        self,
+        rows: Optional[Rows] = None,
+        *,
+        rate: Rate,
+        batch: int = 1,
+        steps: Optional[int] = None,
+        first_row: int = 0,
     ) -> array[float]:
         """Run forward and backward over the rows, with an update after every `batch` steps. Returns each step's loss.
 
-        steps: by default, one for each row. Rows wrap around. The gradients of a partial batch persist until later
-        calls complete it. Rows must not share memory with `parameters` or `gradients`. Before the first step, raises
-        ValueError for a rate that is not finite or a class label beyond its column. Raises NonFiniteLoss at the first
-        loss that is not finite, without applying that step's update. The first call with a larger batch may compile
-        code for it (`late_seconds`), and then raises the errors of `compile`.
+        rows: see `engines.columns.Rows`; none if the program has no inputs, which then needs `steps`. steps: by
+        default, one for each row. Rows wrap around. The gradients of a partial batch persist until later calls complete
+        it. Before the first step, raises ValueError for rows that share memory with a buffer of the program, a rate
+        that is not finite or a class label beyond its column. Raises NonFiniteLoss at the first loss that is not
+        finite, without applying that step's update. The first call with a larger batch may compile code for it
+        (`late_seconds`), and then raises the errors of `compile`.
         """
         # Convert numbers first: the conversion may run the caller's code, which could even resize the rows.
-        batch, first_row = whole(batch, "batch", 1), whole(first_row, "first_row", 0)
-        steps = None if steps is None else whole(steps, "steps", 0)
+        batch = whole(batch, "batch", 1)
         rate = rate if callable(rate) else finite(rate, "the rate")
-        found = columns(rows, self._x.length)
-        steps = found[0].rows if steps is None else steps
-        first_row = whole(first_row, "first_row", 0, found[0].rows - 1)
-        check_labels(found, first_row, steps)
-        losses, failed = self.run(found, rate, batch, steps, first_row, update=0, source=rows)
+        source, found, first_row, steps = self._taken_from(rows, first_row, steps)
+        losses, failed = self.run(found, rate, batch, steps, first_row, update=0, source=source)
         if failed is not None:
             raise NonFiniteLoss(len(losses), failed)
         return losses
+
+    def accumulate(self, rows: Optional[Rows] = None, first_row: int = 0, steps: Optional[int] = None) -> array[float]:
+        """Run forward and backward over the rows, and add up their gradients. Returns each step's loss.
+
+        The same as `set_input`, `forward` and `backward` for each row, in one call and with the same bits: no parameter
+        changes, and a partial batch of `train` is neither continued nor discarded. Set the gradients to zero first, by
+        `zero_grad`, unless they are to be added to. The arguments and errors are those of `train`. At a loss that is
+        not finite, the gradients of the steps before it have been added. The first call may compile code for many rows.
+        """
+        _, found, first_row, steps = self._taken_from(rows, first_row, steps)
+        # The batch is longer than the call, so no update comes.
+        losses, failed = self.run(found, 0.0, steps + 1, steps, first_row, update=0, counts=False)
+        if failed is not None:
+            raise NonFiniteLoss(len(losses), failed)
+        return losses
+
+    def predict(self, rows: Optional[Rows] = None, first_row: int = 0, steps: Optional[int] = None) -> Table:
+        """The outputs of each row. Changes nothing, except that `backward` needs another `forward` first.
+
+        rows: as in `train`, or with fewer inputs: a row of a matrix, a list or Columns may end before the first input
+        that no output depends on, such as a target. steps: by default, one for each row. Rows wrap around. The loss is
+        not used, so it need not be finite, but engines in Python raise its ArithmeticError or ValueError, such as that
+        of `log(0)`. Raises ValueError if `compile` was given no outputs.
+        """
+        if not self._y.length:
+            raise ValueError("the program has no outputs\n  Name them: `compile(…, outputs=[…])`.")
+        _, found, first_row, steps = self._taken_from(rows, first_row, steps, self._needed())
+        count, width = found[0].rows, self._y.length
+        rest = self._last[sum(column.width for column in found) :]
+        if rest:  # no output depends on them, so the traced graph's numbers will do
+            found = columns((*found, Column(_repeated(rest, count, f"{count:,} rows"), len(rest))), self._x.length)
+        outputs, losses = _zeros(steps * width, f"the outputs of {steps:,} steps"), _zeros(steps, _losses_of(steps))
+        with self._alone:
+            check_arithmetic()
+            self._ran_forward = False
+            # The buffers of the caller's own passes stay as they are.
+            x, p, q = array("d", self._x.ready()), self._p.ready(), self._q.ready()
+            stretch = Stretch(found, first_row, steps, 1, 0, array("d"), losses, learns=False, y_step=width)
+            done = self._kernel.train((x, p, self._w, outputs, q), stretch)
+            y = array("d", bytes(8 * width))
+            for step in range(done, steps):  # from the first loss that is not finite
+                self._kernel.set_input(x, found, (first_row + step) % count)
+                self._kernel.forward(x, p, self._w, y)
+                outputs[step * width : (step + 1) * width] = y
+        return Table(outputs, width)
+
+    def _needed(self) -> int:
+        """How many of the first inputs the outputs depend on. All, if the program has no tape."""
+        tape, self.tape = self.tape, None
+        if tape is not None:
+            self._features = 1 + max(tape.read_by_outputs(), default=-1)
+        return self._features
+
+    def _taken_from(
+        self, rows: Optional[Rows], first_row: int, steps: Optional[int], fewer: Optional[int] = None
+    ) -> tuple[tuple[Column, ...], tuple[Column, ...], int, int]:
+        """The caller's rows as Columns, then checked, the checked first row, and the checked number of steps."""
+        first_row = whole(first_row, "first_row", 0)
+        steps = None if steps is None else whole(steps, "steps", 0)
+        if rows is None or (not self._x.length and isinstance(rows, (list, tuple)) and not rows):
+            if self._x.length:
+                raise TypeError(f"the program has {self._x.length:,} inputs, so it needs rows\n  Pass them first.")
+            if steps is None:
+                raise TypeError("a program without inputs has no rows to count\n  Pass `steps`.")
+            return WITHOUT_INPUTS, WITHOUT_INPUTS, whole(first_row, "first_row", 0, 0), steps
+        source = described(rows, self._x.length, fewer)
+        found = columns(source, self._x.length, fewer)
+        steps = found[0].rows if steps is None else steps
+        first_row = whole(first_row, "first_row", 0, found[0].rows - 1)
+        check_labels(found, first_row, steps)
+        for view in (memoryview(column.data) for column in found):
+            for place in (self._x, self._p, self._y, self._q):
+                if not view.readonly and place.overlaps(view):
+                    raise ValueError(f"rows must not share memory with the program's {place.name}\n  Copy them first.")
+        return source, found, first_row, steps
 
     def run(
         self,
@@ -257,25 +345,21 @@ class Program:
         update: int,
         source: Optional[Rows] = None,
         learns: bool = True,
+        counts: bool = True,
     ) -> tuple[array[float], Optional[float]]:
         """`train` over checked columns and numbers. Returns the finite losses and the loss after them, if any.
 
         update: the number of the next update. source: the caller's object, if the columns must be checked again.
-        learns: False to run forward passes only.
+        learns: False to run forward passes only. counts: False for steps that belong to no batch.
         """
         with self._alone:
             check_arithmetic()
-            try:
-                losses = array("d", bytes(8 * steps))
-            except (MemoryError, OverflowError):
-                raise ValueError(
-                    f"there is not enough memory for the losses of {steps:,} steps\n  Train in several calls."
-                ) from None
-            count, waiting = rows[0].rows, self._taken % batch
+            losses = _zeros(steps, _losses_of(steps))
+            count, waiting = rows[0].rows, self._taken % batch if counts else 0
             updates = (waiting + steps) // batch if learns else 0
             rates = _rates(rate, range(update, update + updates))
             # If exports don't pin the rows, the schedule may have resized them, and the old views would dangle.
-            if callable(rate) and source is not None:
+            if callable(rate) and source is not None and self._x.length:
                 rows = columns(source, self._x.length)
             if any(column.rows != count for column in rows):
                 raise BufferError("rows changed their length during a call\n  Don't resize them while they are read.")
@@ -283,7 +367,7 @@ class Program:
             stretch = Stretch(rows, first_row, steps, batch, waiting, rates, losses, learns)
             done = self._kernel.train(buffers, stretch)
             self._ran_forward = False
-            if learns:
+            if learns and counts:
                 self._taken = (self._taken + done) % batch
             return losses[:done], losses[done] if done < steps else None
 
@@ -303,6 +387,22 @@ class _Alone:
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()
+
+
+def _losses_of(steps: int) -> str:
+    return f"the losses of {steps:,} steps"
+
+
+def _zeros(count: int, what: str) -> array[float]:
+    return _repeated(array("d", [0.0]), count, what)
+
+
+def _repeated(numbers: array[float], count: int, what: str) -> array[float]:
+    """The numbers, that many times. Raises ValueError if they don't fit into memory."""
+    try:
+        return numbers * count
+    except (MemoryError, OverflowError):
+        raise ValueError(f"there is not enough memory for {what}\n  Take them in several calls.") from None
 
 
 def _rates(rate: Rate, updates: range) -> array[float]:

@@ -61,7 +61,7 @@ static int take_column(PyObject *fields, struct column *described, Py_buffer *vi
     char format = view->format && !view->format[1] ? view->format[0] : view->format ? '?' : 'B';
     if ((format != 'd' && format != 'B') || (one_hot && format != 'B'))
         PyErr_SetString(PyExc_TypeError, "a column must hold doubles or bytes, and class labels are bytes");
-    else if (width < 1 || view->len / view->itemsize % (one_hot ? 1 : width))
+    else if (width < (one_hot ? 0 : 1) || view->len / view->itemsize % (one_hot ? 1 : width))
         PyErr_SetString(PyExc_ValueError, "a column must hold a whole number of rows");
     else if (width > INPUTS) /* a sum of larger widths could wrap around */
         PyErr_Format(PyExc_ValueError, "columns must have %d inputs per row; one has %zd", (int)INPUTS, width);

@@ -18,15 +18,19 @@ class Training:
     """
 
     def __init__(self, buffers: Buffers, stretch: Stretch) -> None:
+        x, p, w, y, q = buffers
+        self._every_output = y
+        if stretch.y_step:
+            y = array("d", bytes(8 * stretch.y_step))
         self.stretch = stretch
-        self.buffers = buffers
-        """The caller's buffers."""
+        self.buffers = (x, p, w, y, q)
+        """The caller's buffers, but for a single step's outputs if `y_step` gives each step its own."""
         self.x: Any
         self.p: Any
         self.w: Any
         self.y: Any
         self.q: Any
-        self.x, self.p, self.w, self.y, self.q = buffers
+        self.x, self.p, self.w, self.y, self.q = self.buffers
         self.step = 0
         """Number of recorded losses, all finite."""
         self.row = stretch.first_row
@@ -53,6 +57,12 @@ class Training:
         self.step += 1
         self.row = self.row + 1 if self.row + 1 < self._rows else 0
         return True
+
+    def keep_outputs(self, step: int) -> None:
+        """Copy that step's outputs to the caller's buffer, if each step has its own there."""
+        count = self.stretch.y_step
+        if count:
+            self._every_output[step * count : (step + 1) * count] = array("d", self.y)
 
     def batch_ends(self, rows: int) -> bool:
         """Count rows whose gradients were added. Returns whether they complete the batch."""
@@ -127,6 +137,7 @@ class PythonKernel:
                 try:
                     if not (self.turn(t) if stretch.learns else self.evaluate(t)):
                         break
+                    t.keep_outputs(step)
                 # C continues with infinity or NaN, but Python's operators raise, even after the loss was recorded.
                 except (ArithmeticError, ValueError):
                     t.step = step
@@ -151,7 +162,7 @@ class PythonKernel:
         return True
 
     def evaluate(self, t: Training) -> bool:
-        """Run the forward pass over the next row. Returns whether its loss is finite."""
+        """Run the forward pass over the next row, and fill y. Returns whether its loss is finite."""
         t.take_row(t.x)
         return t.record(self.values(t.x, t.p, t.w, t.y))
 

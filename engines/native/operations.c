@@ -181,16 +181,17 @@ static PyObject *value_divide(PyObject *a, PyObject *b) {
 static PyObject *value_power(PyObject *base, PyObject *exponent, PyObject *modulus) {
     if (!IS_VALUE(base) || modulus != Py_None)
         Py_RETURN_NOTIMPLEMENTED;
-    PyObject *made = NULL, *none = NULL, *constant = NULL;
+    PyObject *made = NULL, *checked = NULL, *constant = NULL;
     if (!PyFloat_CheckExact(exponent) || !isfinite(PyFloat_AsDouble(exponent))) {
-        none = PyObject_CallFunctionObjArgs(helpers[CHECK_EXPONENT], exponent, NULL);
-        if (none == NULL)
+        checked = PyObject_CallFunctionObjArgs(helpers[CHECK_EXPONENT], exponent, NULL);
+        if (checked == NULL)
             return NULL;
-        Py_DECREF(none);
     }
     /* Store exact numbers, which run no code of the program when they are used. */
     Number k;
-    if (to_number(exponent, &k, &constant) < 0)
+    int failed = to_number(checked == NULL ? exponent : checked, &k, &constant) < 0;
+    Py_XDECREF(checked);
+    if (failed)
         return NULL;
     if (constant != NULL) {
         made = result_by_python(OP_POW, (Value *)base, NULL, NULL, constant);

@@ -37,15 +37,8 @@ class Graph(NamedTuple):
     @property
     def features(self) -> int:
         """Inputs that outputs depend on, if they are the first ones; else all inputs."""
-        tape = self.tape
-        needed = bytearray(len(tape) + 1)
-        for row in tape.outputs:
-            needed[row] = 1
-        for row in range(len(tape) - 1, -1, -1):
-            if needed[row]:
-                needed[tape.left[row]] = needed[tape.right[row]] = 1
-        read = {tape.index[row] for row in tape.rows_of(INPUT) if needed[row]}
-        return len(read) if read and max(read) == len(read) - 1 else tape.inputs
+        read = self.tape.read_by_outputs()
+        return len(read) if read and max(read) == len(read) - 1 else self.tape.inputs
 
 
 def checked(graph: Graph, *, frozen: bool) -> Graph:

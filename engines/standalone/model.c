@@ -68,7 +68,7 @@ static long long train_model(struct model *m, const struct column *columns, long
                              long long first_row, long long steps, long long batch, const double *rates, double *losses)
 {
     const struct buffers buffers = {m->x, m->p, m->w, m->y, m->q};
-    const struct stretch stretch = {columns, count, rows, first_row, steps, batch, m->taken % batch, rates, losses, 1};
+    const struct stretch stretch = {columns, count, rows, first_row, steps, batch, m->taken % batch, rates, losses, 1, 0};
     long long done = train(&buffers, &stretch);
     m->taken = (m->taken + done) % batch;
     changed_model(m);

@@ -26,8 +26,8 @@ class ExtensionEngine(StraightC):
     def abi(self) -> str:
         return extension.abi()
 
-    def load(self, built: building.Built, source: Source) -> Kernel:
-        return extension.Extension(str(built.path), source.workspace)
+    def load(self, built: building.Built, workspace: int) -> Kernel:
+        return extension.Extension(str(built.path), workspace)
 
 
 ENGINES = (

@@ -1,8 +1,8 @@
 """`slots` -> the Python text that the tools compile: its Value, with the mixin of derived operators written into it.
 
 mypyc can't compile a class whose base it does not compile. It enforces annotations, but a program may pass a set of
-children. It stops at `reversed` over a list of any type, so two loops walk a reversed copy instead. Everything else is
-the text of `engines/interpreted/slots.py` and `engines/value_base.py`, word for word.
+children, or a Fraction as an exponent. It stops at `reversed` over a list of any type, so two loops walk a reversed
+copy instead. Everything else is the text of `engines/interpreted/slots.py` and `engines/value_base.py`, word for word.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ _CHANGES = (
     ("from engines.api import Number\n", "from engines.api import CyclicGraph, Number\n"),
     ("import Derived, check_exponent", "import check_exponent"),
     ("class Value(Derived):", "class Value:"),
+    ("def __pow__(self, other: Number)", "def __pow__(self, other: Any)"),
     (
         '_children: tuple[Value, ...] = (), _op: str = "", label: str = ""',
         '_children: Any = (), _op: Any = "", label: Any = ""',

@@ -232,7 +232,10 @@ class Hostile:
         if drawn >= 8:
             return self.kept(array("d", ROWS))
         if drawn == 3:
-            return bytes(range(9))
+            return self.draw(st.sampled_from([bytes(range(9)), memoryview(ROWS).cast("B").cast("d", (3, 3)), None]))
+        if drawn == 4 and self.draw(st.booleans()):
+            row = [0.5, 1, Busy(self.vandalise, 2.0), self.number()]
+            return self.kept([row[: self.draw(st.sampled_from([2, 3, 3, 4]))] for _ in range(self.draw(USUAL))])
         columns = [self.column() for _ in range(self.draw(st.integers(0, 3)))]
         if drawn == 4 and columns:
             return columns[0]
@@ -292,6 +295,10 @@ class Hostile:
             self.rows(), rate=self.rate(), batch=self.count(), steps=self.steps(), first_row=self.count()
         ),
         lambda self: self.program.train(ROWS, rate=self.rate(), batch=self.count(), steps=self.steps()),
+        lambda self: self.program.accumulate(self.rows(), self.count(), self.steps()),
+        lambda self: self.program.accumulate(self.rows()),
+        lambda self: self.program.predict(self.rows(), self.count(), self.steps()),
+        lambda self: np.asarray(self.program.predict(self.rows())) if np else None,
         lambda self: setattr(self.program, "parameters", self.buffer(self.parameters)),
         lambda self: setattr(self.program, "gradients", self.buffer(self.parameters)),
         vandalise,

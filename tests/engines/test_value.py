@@ -2,6 +2,8 @@
 
 import gc
 import math
+from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 
@@ -10,6 +12,11 @@ from engines.api import CyclicGraph
 from engines.graph.value import Value as InPython
 from tests.engines.ladder import of_each_value
 from tests.engines.programs import every_operator, readme
+
+try:
+    import numpy as np
+except ImportError:  # on PyPy
+    np = None
 
 PUBLISHED = ("baseline", "tuple")
 
@@ -161,8 +168,29 @@ def test_a_cycle_made_by_hand_is_refused(Value):
 
 
 def test_an_exponent_must_be_a_number(Value):
-    with pytest.raises(TypeError, match=r"exponent of \*\* must be an int or a float, not Value"):
+    with pytest.raises(TypeError, match=r"exponent of \*\* must be a real number, not Value"):
         Value(2.0) ** Value(3.0)
+
+
+def test_an_exponent_may_be_any_real_number(Value):
+    """The bits and the texts are those of the int or float that it equals."""
+    exponents = [(Fraction(1, 2), 0.5), (Fraction(4), 4.0), (True, 1)]
+    if np:
+        exponents += [(np.float64(-1.5), -1.5), (np.float32(0.5), 0.5), (np.int64(3), 3), (np.uint8(2), 2)]
+    for given, plain in exponents:
+        results = []
+        for exponent in (given, plain):
+            a = Value(1.7)
+            power = a**exponent
+            power.backward()
+            results.append((power.data, a.grad, power._op, type(power.data), type(a.grad)))
+        assert results[0] == results[1], given
+    for wrong in (2j, "2", None, Decimal(2), [2]):
+        with pytest.raises(TypeError, match=r"exponent of \*\* must be a real number, not .*\n  If"):
+            Value(2.0) ** wrong
+    for huge in (Fraction(10**400), Fraction(-(10**400), 3)):
+        with pytest.raises(ValueError, match=r"exponent of \*\* must be a finite number, not Fraction"):
+            Value(2.0) ** huge
 
 
 @pytest.mark.parametrize("exponent", [math.inf, -math.inf, math.nan, 10**309, -(10**400)], ids=lambda k: repr(k)[:5])

@@ -33,6 +33,7 @@ struct stretch {
     const double *rates; /* one for each update to come */
     double *losses;      /* output: one for each step */
     long long learns;    /* 0: run forward passes only, and change no parameter */
+    long long y_step;    /* from a step's outputs to the next one's, if y holds those of every step and learns is 0; else 0 */
 };
 
 void set_input(double *x, const struct column *columns, long long count, long long row);
@@ -362,7 +363,7 @@ static void leave(struct training *t)
      PARAMETERS     the number of parameters
      enter(t)       copy parameters and gradients from the caller's buffers
      turn(t)        train on the next row, or on several; return 0 if a loss is not finite, which ends the training
-     evaluate(t)    run the forward pass over the next row; return 0 if its loss is not finite
+     evaluate(t)    run the forward pass over the next row, and copy its outputs; return 0 if its loss is not finite
      leave(t)       copy parameters, gradients, the last row and its outputs to the caller's buffers
      FORWARD_ONLY   if it has no backward pass and no turn
      WEIGHTS        if it has its own parameters: their array, which `enter` copies from */
@@ -416,8 +417,9 @@ long long train(const struct buffers *b, const struct stretch *s)
         .rates = s->rates,
     };
     enter(&t);
-    while (t.step < s->steps && NEXT)
-        ;
+    do
+        t.y = b->y + t.step * s->y_step;
+    while (NEXT && t.step < s->steps);
     leave(&t);
     return t.step;
 }

@@ -509,6 +509,7 @@ static int evaluate(struct training *t)
     double *const w = t->w;
     take_row(t, w, 0);
     values(w);
+    give_outputs(w, t->y);
     if (!record(t, w[LOSS]))
         return 0;
     return 1;

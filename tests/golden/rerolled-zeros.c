@@ -594,6 +594,7 @@ static int evaluate(struct training *t)
     }
     list_inputs(w, live, t->state.bound < LIMIT);
     values(w, live);
+    give_outputs(w, t->y);
     if (!record(t, w[LOSS]))
         return 0;
     return 1;

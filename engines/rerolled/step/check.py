@@ -99,7 +99,7 @@ def _check_buffers(step: Step) -> None:
     gives_outputs = Give("outputs") in step.programs["turn"]
     lists = (If(Unbounded(), (MeasureWeights(),)), ListInputs()) if step.skips else ()
     # `forward` runs the same routine.
-    evaluation = (TakeRow(), *lists, Perform("values"), *((Give("outputs"),) if gives_outputs else ()), Guard())
+    evaluation = (TakeRow(), *lists, Perform("values"), Give("outputs"), Guard())
     if step.programs["evaluate"] != evaluation:
         raise BrokenStep("evaluate: it is not the forward pass over the next row")
     wanted = {

@@ -17,7 +17,8 @@ def plain(loops: Loops) -> Step:
     p = loops.area("p")
     # If an output is a parameter, give it before an update changes it.
     gives_parameters = any(isinstance(o, Access) and p.start <= o.base < p.stop for o in loops.outputs)
-    forward = (TakeRow(), Perform("values"), *((Give("outputs"),) if gives_parameters else ()), Guard())
+    evaluate = (TakeRow(), Perform("values"), Give("outputs"), Guard())
+    forward = evaluate if gives_parameters else (TakeRow(), Perform("values"), Guard())
     return Step(
         loops,
         loops.areas,
@@ -32,7 +33,7 @@ def plain(loops: Loops) -> Step:
                 Perform("sinks"),
                 If(BatchEnds(), (NextRate(), Update())),
             ),
-            "evaluate": forward,
+            "evaluate": evaluate,
             "leave": (
                 Give("inputs"),
                 *(() if gives_parameters else (Give("outputs"),)),

@@ -344,7 +344,7 @@ WRONG_COLUMNS = {
     "a huge width": (Column(doubles(1.0), 2**63), ValueError, "a column's width must be a whole number"),
     "a negative width": (Column(doubles(1.0), -1), ValueError, "a column's width must be a whole number"),
     "a width that wraps around": (Column(bytes(8), 2**61), ValueError, "a column's width must be a whole number"),
-    "many labels": (Column(b"\0", 2**53, one_hot=True), ValueError, "have 9,007,199,254,740,992 inputs per row"),
+    "many labels": (Column(b"\0", 2**53, one_hot=True), ValueError, "has 9,007,199,254,740,992 numbers in its"),
     "a fractional width": (Column(doubles(1.0), 1.0), ValueError, "a column's width must be a whole number"),
     "no width": (Column(doubles(1.0), None), ValueError, "a column's width must be a whole number"),
     "no rows": (Column(b"", 1), ValueError, "at least one"),

@@ -35,7 +35,7 @@ def module():
 
 
 X, P, W, Y, Q = doubles(2), doubles(3), doubles(*[0] * 8), doubles(), doubles(0)
-TRAIN = (X, P, W, Y, Q, (Column(doubles(1, 2), 1),), 0, 2, 1, 0, doubles(0.1, 0.1), doubles(0, 0), True)
+TRAIN = (X, P, W, Y, Q, (Column(doubles(1, 2), 1),), 0, 2, 1, 0, doubles(0.1, 0.1), doubles(0, 0), True, 0)
 
 
 def replaced(arguments, index, value):
@@ -73,7 +73,7 @@ def test_the_module_computes(module):
         ("set_input", (X, (), 0), ValueError, "columns must have 1 inputs per row"),
         ("set_input", (X, (Column(b"1", 1),), 1), IndexError, "there is no row 1 among 1"),
         ("set_input", (X, (Column(b"1", 1),), -1), IndexError, "there is no row -1 among 1"),
-        ("train", TRAIN[:-1], TypeError, "train takes 13 arguments, not 12"),
+        ("train", TRAIN[:-1], TypeError, "train takes 14 arguments, not 13"),
         ("train", replaced(TRAIN, 6, 2), IndexError, "there is no row 2 among 2"),
         ("train", replaced(TRAIN, 7, -1), ValueError, "steps must not be negative"),
         ("train", replaced(TRAIN, 8, 0), ValueError, "batch at least 1"),

@@ -113,22 +113,38 @@ def test_two_programs_do_not_share_numbers(engine):
 # --- refusals ----------------------------------------------------------------------------------------------------
 
 REFUSED_ROWS = {
-    "too short": ([1.0, 2.0], ValueError, "not a whole number of rows of 3"),
-    "too long": ([1.0, 2.0, 3.0, 4.0], ValueError, "a column holds 4 items, which is not a whole number of rows of 3"),
-    "two rows": ([1.0] * 6, ValueError, "set_input takes one row, not 2\n  Pass several rows to `train`"),
-    "nothing": ([], ValueError, "every column must hold the same number of rows, at least one"),
+    "too short": (doubles(1.0, 2.0), ValueError, "row 0 has 2 numbers, not 3\n  Each row must have one"),
+    "too long": (doubles(1.0, 2.0, 3.0, 4.0), ValueError, "row 1 has 1 number, not 3"),
+    "two rows": (doubles(*[1.0] * 6), ValueError, "set_input takes one row, not 2\n  Pass several rows to `train`"),
+    "nothing": (doubles(), ValueError, "every column must hold the same number of rows, at least one"),
+    "a short list": ([1.0, 2.0], ValueError, "row 0 has 2 numbers, not 3"),
+    "a long list": ([1.0] * 6, ValueError, "row 0 has 6 numbers, not 3"),
+    "no list": ([], ValueError, "row 0 has 0 numbers, not 3"),
+    "a huge int": ([1.0, 10**400, 1.0], ValueError, "row 0 has a number that is too large"),
+    "a short row": ([[1.0, 2.0, 3.0], [1.0]], ValueError, "row 1 has 1 number, not 3"),
+    "a row of rows": ([[[1.0], [2.0], [3.0]]], TypeError, "row 0 does not hold numbers: must be real"),
+    "a row of text": ([[1.0, 2.0, "3"]], TypeError, "row 0 does not hold numbers: must be real number, not str"),
+    "a dictionary": ([[1, 2, 3], {1: 1, 2: 2, 3: 3}], TypeError, "row 1 must be a list of numbers, not dict"),
+    "flat buffers": ((doubles(1, 2, 3), doubles(1, 2, 3)), TypeError, "a tuple of flat buffers could hold rows or"),
+    "a list beside a matrix": ((memoryview(bytes(2)).cast("B", (1, 2)), [1.0]), TypeError, "a column .* not list"),
     "no buffer": (3.5, TypeError, "a column must be a buffer of doubles or bytes, not float\n  Pass `array.array"),
     "None": (None, TypeError, "must be a buffer of doubles or bytes, not NoneType"),
     "text": ("abc", TypeError, "must be a buffer of doubles or bytes, not str"),
-    "strings": (["1", "2", "3"], TypeError, "must be real number, not str|must be float"),
+    "strings": (["1", "2", "3"], TypeError, "row 0 does not hold numbers: must be real number, not str|must be float"),
     "floats of 4 bytes": (array("f", [1, 2, 3]), TypeError, "contiguous buffer of doubles or bytes; its format is 'f'"),
     "signed bytes": (array("b", [1, 2, 3]), TypeError, "its format is 'b', in 1 dimensions"),
     "ints": (array("l", [1, 2, 3]), TypeError, "its format is 'l'"),
-    "every second": (memoryview(doubles(*range(6)))[::2], TypeError, "must be a flat, contiguous buffer"),
-    "backwards": (memoryview(doubles(*range(3)))[::-1], TypeError, "must be a flat, contiguous buffer"),
-    "a matrix": (memoryview(bytes(6)).cast("B", (2, 3)), TypeError, "its format is 'B', in 2 dimensions"),
-    "narrow columns": ([Column(doubles(1.0), 1)], ValueError, "the columns have 1 inputs per row, the program takes 3"),
-    "wide columns": ([Column(bytes(4), 4)], ValueError, "the columns have 4 inputs per row, the program takes 3"),
+    "every second": (memoryview(doubles(*range(6)))[::2], TypeError, "must be a flat or two-dimensional, C-contig"),
+    "backwards": (memoryview(doubles(*range(3)))[::-1], TypeError, "must be a flat or two-dimensional, C-contig"),
+    "a cube": (memoryview(bytes(6)).cast("B", (1, 2, 3)), TypeError, "its format is 'B', in 3 dimensions"),
+    "a wide matrix": (memoryview(bytes(4)).cast("B", (1, 4)), ValueError, "each row has 4 numbers in its columns"),
+    "narrow columns": ([Column(doubles(1.0), 1)], ValueError, "each row has 1 number in its columns, and the program"),
+    "wide columns": ([Column(bytes(4), 4)], ValueError, "each row has 4 numbers in its columns, and the program takes"),
+    "a column's matrix": (
+        Column(memoryview(bytes(4)).cast("B", (2, 2)), 3),
+        ValueError,
+        "each row of its matrix has 2",
+    ),
     "no columns' width": ([Column(bytes(4), 0)], ValueError, "a column has 0 inputs per row"),
     "unequal columns": ([Column(bytes(4), 2), Column(bytes(1), 1)], ValueError, r"at least one; they hold \[1, 2\]"),
     "labels that are doubles": (Column(doubles(1.0), 3, one_hot=True), TypeError, "class labels must be bytes"),
@@ -143,12 +159,20 @@ def test_a_row_that_does_not_fit_is_refused(program, why):
     assert list(program.inputs) == [1.0, 2.0, 3.0]
 
 
-@pytest.mark.parametrize("why", [why for why in REFUSED_ROWS if why not in ("two rows", "strings")])
+@pytest.mark.parametrize("why", [why for why in REFUSED_ROWS if why != "two rows"])
 def test_training_rows_that_do_not_fit_are_refused(program, why):
     rows, kind, message = REFUSED_ROWS[why]
-    rows = doubles(*rows) if type(rows) is list and not any(isinstance(row, Column) for row in rows) else rows
-    with pytest.raises(kind, match=message):
-        program.train(rows, rate=0.1)
+    if rows is None:
+        kind, message = TypeError, "the program has 3 inputs, so it needs rows"
+    elif rows == []:
+        message = "every column must hold the same number of rows, at least one"
+    elif type(rows) is list and type(rows[0]) is str:
+        message = "row 0 must be a list of numbers, not str\n  Pass a list of rows"
+    elif type(rows) is list and type(rows[0]) is float:
+        kind, message = TypeError, "row 0 must be a list of numbers, not float\n  Pass a list of rows"
+    for use in (program.predict, program.accumulate, lambda rows: program.train(rows, rate=0.1)):
+        with pytest.raises(kind, match=message):
+            use(rows)
     assert state(program) == ([0.5, -1.0], [0.0, 0.0])
 
 
@@ -212,7 +236,7 @@ def test_steps_and_first_row_are_limited(program):
             with pytest.raises(ValueError, match=rf"{name} must be a whole number from 0 to {most}, not "):
                 program.train(rows, rate=0.1, **{name: number})
     for steps in (2**53, 2**52):
-        with pytest.raises(ValueError, match=r"not enough memory for the losses of [\d,]+ steps\n  Train in several"):
+        with pytest.raises(ValueError, match=r"not enough memory for the losses of [\d,]+ steps\n  Take them in"):
             program.train(rows, rate=0.1, steps=steps)
     assert list(program.train(rows, rate=0.1, steps=0)) == []
     assert state(program) == ([0.5, -1.0], [0.0, 0.0])
@@ -223,8 +247,11 @@ def test_without_inputs_there_is_no_row(engine):
     program = engine.compile(p * p, inputs=[], parameters=[p])
     with pytest.raises(ValueError, match="a column has 0 inputs"):
         program.train(doubles(1.0), rate=0.1)
-    with pytest.raises(ValueError, match="every column must hold the same number of rows, at least one"):
-        program.train([], rate=0.1)
+    for rows in (None, (), []):
+        with pytest.raises(TypeError, match="a program without inputs has no rows to count\n  Pass `steps`"):
+            program.train(rows, rate=0.1)
+        with pytest.raises(ValueError, match="first_row must be a whole number from 0 to 0, not 1"):
+            program.accumulate(rows, 1, 1)
 
 
 # --- the caller's own buffers ------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import warnings
 from array import array
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
@@ -63,8 +64,8 @@ def test_a_program_is_compiled_once(folder, builds):
     assert program(3.0)[0] == 15.0
     assert len(builds) == 2, "another program got the object"
     assert loaded.sizes == compiled.sizes
-    assert loaded.phases["compile"] == 0.0 < loaded.phases["load"]
-    assert loaded.phases["generate"] > 0.0, "the phases that ran are still reported"
+    assert loaded.phases["generate"] == loaded.phases["compile"] == 0.0 < loaded.phases["load"]
+    assert loaded.phases["lower"] > 0.0, "the phases that ran are still reported"
     for file in objects(folder):
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -77,7 +78,7 @@ def test_a_quick_build_is_not_kept(folder, monkeypatch):
     assert not folder.exists()
 
 
-def test_only_the_time_of_the_compiler_counts(folder):
+def test_the_time_of_the_trace_does_not_count(folder):
     """A user's program is traced again in any case."""
     engine = usable("tcc")
     x = Value(5.0)
@@ -86,6 +87,98 @@ def test_only_the_time_of_the_compiler_counts(folder):
     clock.phases["trace"] = 2000.0
     engine.build(code, clock, Order(Store(folder, 1000.0, USERS_MOST_BYTES)))
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("name", ["tcc", "rerolled-tcc"])
+def test_a_kept_graph_is_not_lowered(folder, monkeypatch, name):
+    engine = usable(name)
+
+    def compiled(k):
+        x, w = engine.Value(5.0), engine.Value(7.0)
+        return engine.compile(x * w * k, inputs=[x], parameters=[w])
+
+    losses = [compiled(2.0).forward(), compiled(3.0).forward()]
+    assert losses == [70.0, 105.0]
+
+    def fail(*_):
+        raise AssertionError("it was lowered")
+
+    monkeypatch.setattr(type(engine), "lower", fail)
+    assert [compiled(2.0).forward(), compiled(3.0).forward()] == losses
+    with pytest.raises(AssertionError, match="it was lowered"):
+        compiled(4.0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"constants": [3.0]},
+        {"constants": [2]},
+        {"loss": 1},
+        {"outputs": (1,)},
+        {"inputs": 2},
+        {"parameters": 2},
+        {"ops": "parameter"},
+        {"left": 0},
+        {"right": 0},
+        {"index": 0},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_the_name_of_a_graph_covers_every_part_of_its_tape(change):
+    engine = usable("tcc")
+    x, w = engine.Value(5.0), engine.Value(7.0)
+    tape = engine.tape(x * w + 2.0, inputs=[x], parameters=[w], outputs=[x * w])
+    (name,), other = change, tape
+    if name == "ops":
+        other = replace(tape, ops=bytes([*tape.ops[:-1], tape.ops[-1] + 1]))
+    elif name in ("left", "right", "index"):
+        column = array("i", getattr(tape, name))
+        column[-1] += 1
+        other = replace(tape, **{name: column})
+    else:
+        other = replace(tape, **change)
+    assert engine._name_of_graph(tape, [7.0], 1) == engine._name_of_graph(replace(tape), [8.0], 1)
+    assert engine._name_of_graph(other, [7.0], 1) != engine._name_of_graph(tape, [7.0], 1)
+
+
+def test_the_name_of_a_graph_covers_what_turns_it_into_c(monkeypatch):
+    engine, frozen = usable("rerolled-gcc"), usable("rerolled-gcc-frozen")
+    x, w = engine.Value(5.0), engine.Value(7.0)
+    tape = engine.tape(x * w, inputs=[x], parameters=[w])
+    names = [engine._name_of_graph(tape, [7.0], 1), engine._name_of_graph(tape, [7.0], 4)]
+    names += [frozen._name_of_graph(tape, [number], 1) for number in (7.0, 8.0)]
+    names.append(usable("rerolled-gcc-generic")._name_of_graph(tape, [7.0], 1))
+    monkeypatch.setattr(object_cache, "code_signature", lambda: "another version")
+    names.append(engine._name_of_graph(tape, [7.0], 1))
+    assert len(set(names)) == len(names)
+
+
+def test_the_signature_changes_with_the_code(tmp_path, monkeypatch):
+    package = tmp_path / "engines" / "kernel"
+    package.mkdir(parents=True)
+    monkeypatch.setattr(object_cache, "__file__", str(package / "object_cache.py"))
+    found = []
+    for name, text in (("a.py", "1"), ("a.py", "2"), ("train.c", ""), ("train.c", " "), ("notes.txt", "")):
+        (package / name).write_text(text)
+        object_cache.code_signature.cache_clear()
+        found.append(object_cache.code_signature())
+    object_cache.code_signature.cache_clear()
+    assert len(set(found[:4])) == 4
+    assert found[4] == found[3]
+
+
+def test_another_variant_of_a_kept_program_is_built_when_needed(folder, builds):
+    engine, workload = usable("rerolled-gcc"), workloads.load("digits")
+    losses = []
+    for _ in range(2):
+        trainer = engine.prepare(workload, objects=of_user())
+        trainer.train(3)
+        trainer.restart(batch=8)
+        trainer.train(16)
+        losses.append(trainer.losses[:])
+    assert losses[0] == losses[1]
+    assert len(builds) == 2, "the late variant was compiled twice"
 
 
 def test_off(folder, builds, monkeypatch):

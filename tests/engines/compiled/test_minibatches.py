@@ -1,0 +1,396 @@
+"""accumulate and predict: the bits of one row after the other, and nothing else of the program changes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from array import array
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from engines.api import NonFiniteLoss
+from engines.columns import MOST_COLUMNS, Column
+from engines.graph.value import Value
+from engines.kernel.table import Table
+from tests.engines.compiled.compiling import (
+    CLASSIFIER_ROWS,
+    COMPILED,
+    ONE_OF_EACH_KIND,
+    by_kernel,
+    compiled,
+    examples,
+    is_slow,
+    reference,
+    usable,
+)
+from tests.engines.compiled.test_differential import cases
+from tests.engines.graphs import bits, classifier, tame_values
+
+NAN = math.nan
+
+
+@pytest.fixture(params=ONE_OF_EACH_KIND)
+def engine(request):
+    return usable(request.param)
+
+
+def doubles(*numbers):
+    return array("d", numbers)
+
+
+def state(program):
+    """Everything that a caller sees."""
+    return [bits(buffer) for buffer in (program.inputs, program.outputs, program.parameters, program.gradients)]
+
+
+# --- the same bits as row by row -------------------------------------------------------------------------------------
+
+
+def alike(program, rows, batch, steps):
+    """Compare minibatches, and their predictions, with rows one by one and with `train`. The losses must be finite."""
+    start = doubles(*program.parameters)
+    flat = doubles(*itertools.chain(*rows))
+    order = [step % len(rows) for step in range(steps)]
+    parts = [order[at : at + batch] for at in range(0, steps, batch)]
+    rates = [0.1 / (update + 1) for update in range(len(parts))]
+    results = {}
+    for how in ("one by one", "accumulate", "train"):
+        program.parameters[:] = start
+        program.reset()
+        losses, outputs = doubles(), []
+        for rate, part in zip(rates, parts):
+            if how == "one by one":
+                for row in part:
+                    program.set_input(rows[row])
+                    losses.append(program.forward())
+                    outputs.append(bits(program.outputs))
+                    program.backward()
+            elif how == "accumulate":
+                seen = state(program)
+                outputs += (
+                    map(bits, program.predict(rows, part[0], len(part))) if program.outputs else [b""] * len(part)
+                )
+                assert state(program) == seen
+                losses += program.accumulate(flat, part[0], len(part))
+            else:
+                losses += program.train(flat, rate=rate, batch=batch, steps=len(part), first_row=part[0])
+            if how != "train" and len(part) == batch:
+                program.update(rate, batch)
+        results[how] = bits(losses), bits(program.parameters), bits(program.gradients), outputs
+    assert results["accumulate"] == results["one by one"]
+    assert results["train"][:3] == results["one by one"][:3]
+
+
+@pytest.mark.parametrize("name", by_kernel(COMPILED))
+def test_a_network_in_minibatches(name):
+    graph, kinds = classifier()
+    found = compiled(usable(name), graph, kinds, graph.numbers, [0, 1, -1])
+    for batch, steps in ((1, 3), (3, 7), (9, 20)):
+        alike(found.program, CLASSIFIER_ROWS, batch, steps)
+
+
+@pytest.mark.parametrize("name", by_kernel(name for name in COMPILED if not is_slow(name)))
+def test_random_graphs_in_minibatches(name):
+    engine = usable(name)
+
+    @settings(max_examples=max(3, examples(name) // 5), deadline=None)
+    @given(data=st.data(), batch=st.integers(1, 5), steps=st.integers(0, 11))
+    def agree(data, batch, steps):
+        graph, kinds, _, outputs = data.draw(cases(tame_values, most_rows=1))
+        width = kinds.count("input")
+        assume(width and reference(graph, graph.numbers))
+        row = st.lists(tame_values, min_size=width, max_size=width)
+        rows = data.draw(st.lists(row, min_size=1, max_size=4))
+        found = compiled(engine, graph, kinds, graph.numbers, outputs)
+        try:
+            alike(found.program, rows, batch, steps)
+        except (ArithmeticError, ValueError):
+            assume(False)
+
+    agree()
+
+
+@pytest.mark.parametrize("name", by_kernel(COMPILED))
+def test_zero_grad_discards_a_partial_batch(name):
+    w, x = Value(0.0), Value(1.0)
+    engine = usable(name)
+    results = []
+    for forget in ("zero_grad", "reset"):
+        program = engine.compile((w * x - 1.0) ** 2, inputs=[x], parameters=[w])
+        rows = doubles(1.0, 1.0, 1.0, 1.0)
+        program.train(rows, rate=0.1, batch=4, steps=2)
+        getattr(program, forget)()
+        program.train(rows, rate=0.1, batch=4)
+        results.append((list(program.parameters), list(program.gradients)))
+    assert results == [([0.2], [0.0])] * 2
+
+
+# --- accumulate ------------------------------------------------------------------------------------------------------
+
+
+def test_a_partial_batch_survives_minibatches(engine):
+    """`accumulate` and `predict` neither continue it nor discard it; the gradients add up, as after `backward`."""
+    x, p = Value(1.0), Value(1.0)
+    program = engine.compile(x * p, inputs=[x], parameters=[p], outputs=[x])
+    program.train(doubles(1.0, 2.0), rate=1.0, batch=3)
+    program.accumulate(doubles(4.0, 8.0, 16.0, 32.0))
+    program.predict(doubles(4.0))
+    assert (list(program.parameters), list(program.gradients)) == ([1.0], [63.0])
+    program.train(doubles(3.0), rate=1.0, batch=3)
+    assert (list(program.parameters), list(program.gradients)) == ([1.0 - 66.0 / 3], [0.0])
+
+
+def test_a_loss_that_is_not_finite_ends_a_minibatch(engine):
+    x, p = Value(1.0), Value(1.0)
+    program = engine.compile(x * p, inputs=[x], parameters=[p], outputs=[x])
+    with pytest.raises(NonFiniteLoss) as error:
+        program.accumulate(doubles(1.0, 2.0, NAN, 4.0))
+    assert error.value.step == 2
+    assert (list(program.parameters), list(program.gradients)) == ([1.0], [3.0])
+
+
+def test_a_minibatch_without_rows_changes_nothing(engine):
+    x, p = Value(1.0), Value(1.0)
+    program = engine.compile(x * p, inputs=[x], parameters=[p], outputs=[x])
+    assert list(program.accumulate(doubles(1.0), steps=0)) == []
+    assert program.predict(doubles(1.0), steps=0).tolist() == []
+    assert list(program.gradients) == [0.0]
+
+
+def test_a_program_without_inputs(engine):
+    p = Value(3.0)
+    program = engine.compile((p - 1.0) ** 2, inputs=[], parameters=[p], outputs=[p * 2.0])
+    assert program.predict(steps=2).tolist() == [[6.0], [6.0]]
+    assert list(program.accumulate(steps=3)) == [4.0] * 3
+    assert list(program.gradients) == [12.0]
+    program.reset()
+    for rows in (None, (), []):
+        program.train(rows, rate=lambda update: 0.25, steps=1)
+    assert list(program.parameters) == [1.25]
+
+
+# --- predict ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def model(engine):
+    """Outputs of two features and a parameter; the loss also reads a target."""
+    x, y, t, p = (Value(n) for n in (1.0, 2.0, 3.0, 0.5))
+    outputs = [x * p, x + y]
+    return engine.compile((outputs[0] * y - t) ** 2, inputs=[x, y, t], parameters=[p], outputs=outputs)
+
+
+def test_rows_of_features(model):
+    wanted = [[1.0, 6.0], [4.0, 9.0]]
+    features = memoryview(doubles(2.0, 4.0, 8.0, 1.0)).cast("B").cast("d", (2, 2))
+    columns = [Column(doubles(2.0, 8.0), 1), Column(b"\x04\x01", 1)]
+    targets = Column(doubles(NAN, 5.0), 1)
+    for rows in ([[2, 4], [8, 1]], features, [features], columns, (features, targets), [[2, 4, NAN], [8, 1, NAN]]):
+        assert model.predict(rows).tolist() == wanted
+        assert model.predict(rows, 1, 3).tolist() == [wanted[1], wanted[0], wanted[1]]
+    with pytest.raises(
+        ValueError, match="each row has 1 number in its columns, and the program takes 3 or the first 2"
+    ):
+        model.predict(columns[0])
+    with pytest.raises(ValueError, match="row 1 has 3 numbers, not 2"):
+        model.predict([[1, 2], [1, 2, 3]])
+    with pytest.raises(ValueError, match="row 1 has 1 number, not 3"):
+        model.predict(doubles(1.0, 2.0, 1.0, 2.0))
+    for use in (model.accumulate, model.set_input):
+        with pytest.raises(ValueError, match="each row has 2 numbers in its columns, and the program takes 3"):
+            use(features)
+
+
+def test_predictions_use_no_other_input(engine):
+    """An input that an output depends on can't be left out, even if it comes last."""
+    x, t, p = Value(1.0), Value(2.0), Value(0.5)
+    program = engine.compile(x * t * p, inputs=[x, t], parameters=[p], outputs=[t * p])
+    with pytest.raises(ValueError, match="row 0 has 1 number, not 2"):
+        program.predict([[1.0]])
+    assert program.predict([[1.0, 4.0]]).tolist() == [[2.0]]
+
+
+def test_a_backward_pass_after_predictions_needs_a_forward_pass(model):
+    model.forward()
+    model.predict([[1, 2]])
+    with pytest.raises(RuntimeError, match="backward before forward"):
+        model.backward()
+
+
+def test_without_outputs_there_is_nothing_to_predict(engine):
+    x, p = Value(1.0), Value(1.0)
+    program = engine.compile(x * p, inputs=[x], parameters=[p])
+    with pytest.raises(ValueError, match=r"the program has no outputs\n  Name them"):
+        program.predict(doubles(1.0))
+
+
+def test_a_number_that_outputs_lack_is_an_error(engine):
+    """C continues with -inf; Python raises. Neither gives zeros that look like outputs."""
+    x, p = Value(1.0), Value(1.0)
+    out = (x * p).log()
+    program = engine.compile(out * 1.0, inputs=[x], parameters=[p], outputs=[out])
+    try:
+        found = program.predict(doubles(1.0, 0.0, 1.0))
+    except ValueError as error:
+        assert "math domain" in str(error) or "expected a positive" in str(error)
+    else:
+        assert found.tolist() == [[0.0], [-math.inf], [0.0]]
+
+
+def test_sizes_of_predictions_are_limited(model):
+    for steps in (2**53, 2**60, -1, 1.5):
+        with pytest.raises(ValueError, match=r"not enough memory|steps must be a whole number"):
+            model.predict([[1, 2]], steps=steps)
+    with pytest.raises(ValueError, match="17 columns, and the limit is 16"):
+        xs = [Value(1.0) for _ in range(MOST_COLUMNS + 1)]
+        sum_of = sum(xs[:-1], Value(0.0))
+        program = usable("bytecode").compile(sum_of * xs[-1], inputs=xs, parameters=[], outputs=[sum_of])
+        program.predict([Column(b"\1", 1)] * MOST_COLUMNS)
+
+
+def test_a_table_of_results():
+    table = Table(doubles(1, 2, 3, 4, 5, 6), 2)
+    assert (table.shape, len(table), table[1], table[-1], repr(table)) == (
+        *((3, 2), 3, doubles(3, 4), doubles(5, 6)),
+        "Table([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])",
+    )
+    assert [list(row) for row in table] == table.tolist() == [list(row) for row in table[:]]
+    assert doubles(3, 4) in table
+    with pytest.raises(IndexError):
+        table[3]
+
+
+# --- NumPy -----------------------------------------------------------------------------------------------------------
+
+
+def test_buffers_are_live_views(engine):
+    np = pytest.importorskip("numpy")
+    x, p = Value(1.0), Value(0.5)
+    program = engine.compile((x * p).log(), inputs=[x], parameters=[p], outputs=[x * p])
+    views = {}
+    for name in ("inputs", "outputs", "parameters", "gradients"):
+        buffer = getattr(program, name)
+        views[name] = np.asarray(buffer), np.frombuffer(buffer), memoryview(buffer)
+    calls = [
+        program.forward,
+        program.backward,
+        lambda: program.update(-0.25),
+        lambda: program.set_input([3.0]),
+        lambda: program.train(doubles(1.0, 2.0), rate=-0.5),
+        lambda: program.accumulate(doubles(1.0, 2.0)),
+        lambda: program.accumulate(doubles(1.0, -1.0)),
+        lambda: program.train(doubles(2.0, 0.0), rate=-0.5, batch=3),
+        program.zero_grad,
+    ]
+    for call in calls:
+        try:
+            call()
+        except NonFiniteLoss as error:
+            assert error.step == 1
+        for name, seen in views.items():
+            for view in seen:
+                assert bits(view) == bits(getattr(program, name)), name
+    views["parameters"][0][:] = 4.0
+    program.set_input([0.25])
+    assert program.forward() == 0.0
+
+
+def test_rows_of_numpy(model):
+    np = pytest.importorskip("numpy")
+    rows = np.arange(12.0).reshape(4, 3)
+    features, targets = rows[:, :2].copy(), rows[:, 2:].copy()
+    losses = model.accumulate(doubles(*rows.ravel()))
+    sums = list(model.gradients)
+    for given_rows in (
+        rows,
+        (features, targets),
+        [features, targets[:, 0].copy()],
+        rows.tolist(),
+        list(rows),
+        rows[::1],
+    ):
+        model.zero_grad()
+        assert model.accumulate(given_rows) == losses
+        assert list(model.gradients) == sums
+        assert np.asarray(model.predict(given_rows)).tolist() == model.predict(features).tolist()
+    read_only = rows.copy()
+    read_only.flags.writeable = False
+    assert model.accumulate(read_only) == losses
+    model.set_input(rows[1])
+    model.set_input(rows[1:2])
+    assert list(model.inputs) == [3.0, 4.0, 5.0]
+    found = np.asarray(model.predict(features))
+    assert (found.shape, found.dtype) == ((4, 2), np.float64)
+    refused = {
+        "float32": rows.astype(np.float32),
+        "ints": rows.astype(np.int64),
+        "objects": rows.astype(object),
+        "big-endian": rows.astype(">d"),
+        "Fortran's order": np.asfortranarray(rows),
+        "transposed": np.arange(12.0).reshape(3, 4).T,
+        "reversed": rows[::-1],
+        "every second": rows[::2],
+        "part of the columns": np.zeros((4, 5))[:, :3],
+        "broadcast": np.broadcast_to(rows[0], (4, 3)),
+        "a pair with float32": (features, targets.astype(np.float32)),
+        "three dimensions": rows.reshape(2, 2, 3),
+    }
+    for why, wrong in refused.items():
+        for use in (model.accumulate, model.predict, lambda rows: model.train(rows, rate=0.1)):
+            with pytest.raises(TypeError, match=r"\n  Convert it: `np.ascontiguousarray\(X, dtype=np.float64\)`"):
+                use(wrong)
+        if why not in ("a pair with float32", "three dimensions"):
+            model.zero_grad()
+            assert model.accumulate(np.ascontiguousarray(wrong, dtype=np.float64)[:1])
+    for wrong in (np.zeros((0, 3)), np.zeros((3, 0)), (features, targets[:3].copy()), np.zeros((2, 4))):
+        with pytest.raises(ValueError, match=r"at least one|each row has 4 numbers"):
+            model.accumulate(wrong)
+    for wrong in ([targets[:3, 0].copy(), targets[:3].copy()], [np.array(1.0)] * 3):
+        with pytest.raises(TypeError, match=r"row [01] (must be a list|does not hold) .*\n  "):
+            model.accumulate(wrong)
+    model.set_input([np.array(1.0)] * 3)
+
+
+def test_rows_that_share_memory_with_the_program_are_refused(engine):
+    x, y, p = Value(1.0), Value(2.0), Value(0.5)
+    program = engine.compile(x * y * p, inputs=[x, y], parameters=[p], outputs=[x])
+    mine = doubles(0.5, 1.0, 2.0, 3.0)
+    program.parameters = memoryview(mine)[:1]
+    for rows in (mine, program.inputs, Column(memoryview(mine)[:2], 2)):
+        for use in (program.predict, program.accumulate, lambda rows: program.train(rows, rate=0.1)):
+            with pytest.raises(ValueError, match=r"rows must not share memory with the program's .*\n  Copy them"):
+                use(rows)
+    assert list(program.accumulate(memoryview(mine)[2:])) == [3.0]
+
+
+def test_rows_that_change_while_they_are_read(engine):
+    """A list is copied once, before a schedule or a number's conversion can change it."""
+    x, p = Value(1.0), Value(1.0)
+    program = engine.compile(x * p, inputs=[x], parameters=[p])
+    rows = [[1.0], [2.0]]
+    assert list(program.train(rows, rate=lambda update: rows.clear() or 0.0)) == [1.0, 2.0]
+
+    class Clearing:
+        def __float__(self):
+            rows.clear()
+            return 3.0
+
+    rows = [[Clearing()], [2.0]]
+    assert list(program.accumulate(rows)) == [3.0]
+
+
+def test_columns_whose_numbers_resize_a_matrix(engine):
+    np = pytest.importorskip("numpy")
+    x, y, p = Value(1.0), Value(1.0), Value(1.0)
+    program = engine.compile(x * y * p, inputs=[x, y], parameters=[p])
+    large = np.zeros((1_000_000, 1))
+
+    class Resizing:
+        def __index__(self):
+            large.resize((2, 1), refcheck=False)
+            return 1
+
+    with pytest.raises(ValueError, match=r"the same number of rows, at least one; they hold \[2, 1000000\]"):
+        program.accumulate([large, Column(bytes(1_000_000), Resizing())])
