@@ -107,7 +107,8 @@ def _movable(statement):
     if not isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For)):
         return False
     for node in ast.walk(statement):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id[:1].isupper():
+        called = getattr(node, "func", None)
+        if (getattr(called, "id", "") or getattr(called, "attr", ""))[:1].isupper():
             constant = node.args and all(isinstance(each, ast.Constant) for each in node.args)
             if not constant or (isinstance(statement, (ast.Assign, ast.AnnAssign)) and node is statement.value):
                 return False
