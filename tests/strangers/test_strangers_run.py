@@ -172,6 +172,12 @@ def test_the_script_of_a_notebook():
         notebook.script("[]")
 
 
+def test_a_program_compiles_with_its_loss_in_a_function(fare):
+    text = TRAINS.replace("random.random()", "x").replace("loss = ", "x = 0.25\n    loss = ").replace("loss, ", "")
+    _, verdict = fare(("compiled:tcc",), program=text)
+    assert (verdict.compiled, verdict.moved) == ("same", 5)
+
+
 def test_what_is_not_a_program(tmp_path):
     (tmp_path / "library.py").write_text(OWN)
     (tmp_path / "test_it.py").write_text(BACKWARD)
