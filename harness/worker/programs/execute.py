@@ -19,7 +19,7 @@ from typing import Any
 import engines
 from engines.api import Engine, Unavailable
 from harness.worker.lifeline import HARNESS, end_with_the_harness
-from harness.worker.programs import script
+from harness.worker.programs import own_modules, script
 from harness.worker.programs.literature import offer, with_ids
 
 WRONG_USE = 2
@@ -56,7 +56,7 @@ def execute(engine: Engine, path: Path, arguments: list[str], *, replaced: str =
     warning says if the program never imported it. Raises WrongScript, Unavailable, SyntaxError, and what the program
     raises.
     """
-    tree = script.parse(path)
+    tree = own_modules.parse(path)
     uses_ids = script.uses_ids(tree, path)
     if (uses_ids or replaced) and not getattr(engine, "extensible", True):
         raise Unavailable(
@@ -65,10 +65,11 @@ def execute(engine: Engine, path: Path, arguments: list[str], *, replaced: str =
         )
     value = with_ids(engine.Value) if uses_ids else engine.Value
     warning = script.never_imported(tree, path, engine.name)
-    if replaced:
-        tree = script.replace(tree, replaced, value, path)
+    changed = script.replace(tree, replaced, value, path) if replaced else {}
+    tree = changed.pop(path, tree)
     code = compile(tree, str(path), "exec", dont_inherit=True)
-    imported = offer(engine, value)
+    imported = offer(engine, value, own_first=bool(changed))
+    own_modules.import_changed(changed)
     atexit.register(_warn_unless, imported, warning)
     sys.argv = [str(path), *arguments]
     sys.path[0] = str(path.resolve().parent)
@@ -95,7 +96,7 @@ def run(engine_name: str, path: Path, arguments: list[str], *, replaced: str = "
     os.environ.pop(HARNESS, None)
     try:
         return execute(able(engine_name), path, arguments, replaced=replaced)
-    except (Unavailable, script.WrongScript) as problem:
+    except (Unavailable, own_modules.WrongScript) as problem:
         sys.stderr.write(f"zoomgrad: {problem}\n")
         sys.exit(WRONG_USE)
     except SyntaxError as error:

@@ -23,11 +23,13 @@ from engines import nn
 from engines.api import Engine
 from engines.graph.draw import draw_dot
 from engines.straight import value_lines
+from harness.worker.programs.stand_in import standing_in
 
 Names = Mapping[str, Any]
 
-ADOPT = "_adopt"
-"""In `micrograd.engine`: a decorator that makes a subclass of Value the class of all results. For `script.replace`."""
+REPLACEMENT, ADOPT, STANDING_IN = "_zoomgrad_value", "_adopt", "_standing_in"
+"""For `script.replace`: a module with Value, a decorator that makes a subclass the class of all results, and one that
+gives it the names of a program's class."""
 
 
 class Modules(MetaPathFinder, Loader):
@@ -51,10 +53,11 @@ class Modules(MetaPathFinder, Loader):
             importlib.import_module("micrograd.nn")
 
 
-def offer(engine: Engine, value: Any) -> set[str]:
+def offer(engine: Engine, value: Any, *, own_first: bool = False) -> set[str]:
     """Make the modules importable, for the rest of the process. Returns a set of those imported so far.
 
     value: the engine's Value, or a subclass, which all operators then create.
+    own_first: a `micrograd` of the program's own, or an installed one, comes first.
     """
     own = engine.Value
 
@@ -66,11 +69,13 @@ def offer(engine: Engine, value: Any) -> set[str]:
 
     adopt(value)
     networks = nn.bind(value, neuron=NamedNeuron if value is not engine.Value else nn.Neuron)
-    names = {"Value": value, "Max": Max, "draw_dot": draw_dot, "__getattr__": _counter_of(value), ADOPT: adopt}
+    names = {"Value": value, "Max": Max, "draw_dot": draw_dot, "__getattr__": _counter_of(value)}
     published = {"micrograd": {}, "micrograd.engine": names, "micrograd.nn": {**networks._asdict(), "Value": value}}
     tour = {"autograd": {"Value": value}, "nn": _tour(networks)}
+    replacement = {REPLACEMENT: {"Value": value, ADOPT: adopt, STANDING_IN: standing_in}}
     imported: set[str] = set()
-    sys.meta_path[:] = [Modules(published, imported), *sys.meta_path, Modules(tour, imported)]
+    first, last = (replacement, {**published, **tour}) if own_first else ({**replacement, **published}, tour)
+    sys.meta_path[:] = [Modules(first, imported), *sys.meta_path, Modules(last, imported)]
     return imported
 
 

@@ -7,22 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from harness.worker.programs.literature import ADOPT
+from harness.worker.programs.literature import ADOPT, REPLACEMENT, STANDING_IN
+from harness.worker.programs.own_modules import WrongScript, followed
+from harness.worker.programs.stand_in import ROLES, names_of
 
 SHOWN = ("__repr__", "__str__", "__format__")
 """Methods of a replaced class that stay, because a program's output depends on them."""
-
-
-class WrongScript(Exception):
-    """The program can't run as requested. The message gives the cause and the remedy."""
-
-
-def parse(path: Path) -> ast.Module:
-    """Read and parse a program. Raises SyntaxError, and WrongScript if the file can't be read."""
-    try:
-        return ast.parse(path.read_bytes(), str(path))
-    except (OSError, ValueError) as error:
-        raise WrongScript(f"{path}: can't be read ({error})\n  Name a Python program.") from error
 
 
 # --- identifiers -----------------------------------------------------------------------------------------------------
@@ -33,20 +23,10 @@ def uses_ids(tree: ast.Module, path: Path) -> bool:
 
     Modules and packages beside the program are followed if it imports them by name.
     """
-    todo, seen = [tree], set()
-    while todo:
-        module = todo.pop()
+    for module, _ in followed(tree, path):
         engine_names = {name for node in ast.walk(module) for name in _names_of_the_engine(node)}
-        for node in ast.walk(module):
-            if _uses_id(node, engine_names):
-                return True
-            for file in _imported_files(node, path.parent):
-                if file not in seen and file.is_file():
-                    seen.add(file)
-                    try:
-                        todo.append(parse(file))
-                    except (SyntaxError, WrongScript):
-                        continue  # the program may be able to do without it
+        if any(_uses_id(node, engine_names) for node in ast.walk(module)):
+            return True
     return False
 
 
@@ -78,42 +58,38 @@ def _names_of_the_engine(node: ast.AST) -> Iterator[str]:
         yield from (alias.asname or alias.name for alias in node.names if alias.name == "engine")
 
 
-def _imported_files(node: ast.AST, folder: Path) -> Iterator[Path]:
-    """Files below the folder that an import may load."""
-    names = []
-    if isinstance(node, ast.Import):
-        names = [alias.name for alias in node.names]
-    elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-        names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    for name in names:
-        parts = name.split(".")
-        for count in range(1, len(parts) + 1):
-            place = folder.joinpath(*parts[:count])
-            yield place.with_name(f"{place.name}.py")
-            yield place / "__init__.py"
-
-
 # --- replacing a class -----------------------------------------------------------------------------------------------
 
 
-def replace(tree: ast.Module, name: str, value: Any, path: Path) -> ast.Module:
-    """Replace a class of the program with the engine's Value. Its `__repr__`, `__str__` and `__format__` stay.
+def replace(tree: ast.Module, name: str, value: Any, path: Path) -> dict[Path, ast.Module]:
+    """Replace a class of the program, or of its own modules, with the engine's Value. Return the changed files.
 
-    Raises WrongScript if the program does not define the class, or if a Value can't stand in for it.
+    What a Value lacks stays: the class's other methods, which may add operations by setting `_backward`. Its
+    `__repr__`, `__str__` and `__format__` stay, too, and so do its bases, behind Value. Raises WrongScript if the class
+    is not found, or if a Value can't stand in for it.
     """
-    found = [node for node in replaceable(tree) if node.name == name]
-    if not found:
-        classes = ", ".join(dict.fromkeys(node.name for node in replaceable(tree))) or "none"
-        raise WrongScript(f"{path}: defines no class {name!r} outside functions\n  Its classes: {classes}.")
-    for node in found:
-        missing = sorted(_missing(node, value))
-        if missing:
-            raise WrongScript(
-                f"{path}:{node.lineno}: a Value can't replace {name}, because it lacks {', '.join(missing)}\n"
-                "  Move these out of the class, or run the program without --replace."
-            )
-    replaced: ast.Module = _Replacing(name).visit(tree)
-    return ast.fix_missing_locations(replaced)
+    changed, classes = {}, []
+    modules = list(followed(tree, path))
+    slotted = not any(_adds_attributes(module) for module, _ in modules)
+    for module, file in modules:
+        found = replaceable(module)
+        classes += [node.name for node in found]
+        found = [node for node in found if node.name == name]
+        for node in found:
+            if node.decorator_list:
+                raise WrongScript(
+                    f"{file}:{node.lineno}: a Value can't replace {name}, because it has the decorator "
+                    f"{ast.unparse(node.decorator_list[0])}\n"
+                    "  Make it a plain class, or run the program without --replace."
+                )
+        if found:
+            changed[file] = ast.fix_missing_locations(_Replacing(name, value, slotted).visit(module))
+    if not changed:
+        raise WrongScript(
+            f"{path}: defines no class {name!r} outside functions, and neither do the modules beside it\n"
+            f"  Its classes: {', '.join(dict.fromkeys(classes)) or 'none'}."
+        )
+    return changed
 
 
 def replaceable(tree: ast.Module) -> list[ast.ClassDef]:
@@ -129,30 +105,38 @@ def replaceable(tree: ast.Module) -> list[ast.ClassDef]:
     return found
 
 
-def _missing(node: ast.ClassDef, value: Any) -> Iterator[str]:
-    """What the class has and a Value lacks: methods, attributes, bases, decorators."""
-    yield from (f"the base {ast.unparse(base)}" for base in node.bases if ast.unparse(base) != "object")
-    yield from (f"the decorator {ast.unparse(decorator)}" for decorator in node.decorator_list)
-    for item in node.body:
-        if isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            names = [item.name]
-        elif isinstance(item, ast.Assign):
-            names = [ast.unparse(target) for target in item.targets]
-        elif isinstance(item, ast.AnnAssign) and item.value:
-            names = [ast.unparse(item.target)]
-        else:
-            continue
-        for name in names:
-            inherited = getattr(value, name, None) is getattr(object, name, None)
-            if inherited and name not in (*SHOWN, "__slots__"):
-                yield name
+def _adds_attributes(module: ast.Module) -> bool:
+    """Whether a program may set attributes that a Value lacks. Objects that can hold them take more memory."""
+    return any(
+        isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and node.attr not in (*ROLES, "_backward")
+        and ast.unparse(node.value) != "self"
+        for node in ast.walk(module)
+    )
+
+
+def _stays(item: ast.stmt, value: Any) -> bool:
+    """Whether a part of the class stays, because a Value lacks it or the program's output depends on it."""
+    if isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        names = [item.name]
+    elif isinstance(item, ast.Assign):
+        names = [ast.unparse(target) for target in item.targets]
+    elif isinstance(item, ast.AnnAssign) and item.value:
+        names = [ast.unparse(item.target)]
+    else:
+        return False
+    lacking = (getattr(value, name, None) is getattr(object, name, None) for name in names)
+    return "__slots__" not in names and (names[0] in SHOWN or all(lacking))
 
 
 class _Replacing(ast.NodeTransformer):
     """Class definition -> an import of the engine's Value under its name, and a subclass with the methods that stay."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, value: Any, slotted: bool) -> None:
         self.name = name
+        self.value = value
+        self.slotted = slotted
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         return node
@@ -163,13 +147,19 @@ class _Replacing(ast.NodeTransformer):
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
         if node.name != self.name:
             return node
-        names = [ast.alias("Value", self.name), ast.alias(ADOPT, ADOPT)]
-        lines: list[ast.stmt] = [ast.ImportFrom("micrograd.engine", names, 0)]
-        kept = [item for item in node.body if isinstance(item, ast.FunctionDef) and item.name in SHOWN]
-        if kept:
-            slots = ast.parse("__slots__ = ()").body
-            node.bases, node.keywords, node.body = [ast.Name(self.name, ast.Load())], [], [*slots, *kept]
-            node.decorator_list = [ast.Name(ADOPT, ast.Load())]
+        names = [ast.alias("Value", self.name), ast.alias(ADOPT, ADOPT), ast.alias(STANDING_IN, STANDING_IN)]
+        lines: list[ast.stmt] = [ast.ImportFrom(REPLACEMENT, names, 0)]
+        kept = [item for item in node.body if _stays(item, self.value)]
+        calls = names_of(node)
+        bases = [base for base in node.bases if ast.unparse(base) != "object"]
+        if kept or bases or any(calls) or not self.slotted:
+            decorators = [ADOPT]
+            if any(calls):
+                decorators.append(f"{STANDING_IN}({(tuple(map(tuple, calls.parameters)), dict(calls.attributes))!r})")
+            slots = ast.parse("__slots__ = ()" if self.slotted else "pass").body
+            node.bases, node.keywords = [ast.Name(self.name, ast.Load()), *bases], []
+            node.body = [*slots, *kept]
+            node.decorator_list = [ast.parse(text, mode="eval").body for text in decorators]
             lines.append(node)
         return [ast.copy_location(line, node) for line in lines]
 

@@ -1,0 +1,322 @@
+"""Run one program on one engine, and write what it computed: `python child.py ENGINE CLASS SCRIPT REPLY`.
+
+ENGINE is a name, or empty to run the program by itself, with the published `micrograd` if it brings none. CLASS is the
+program's class that the engine's Value replaces, or empty. It runs as a script of its own, so that the program finds
+its own package `tests`.
+
+Plots and pictures do nothing here. The program may write below its folder only, start no process and open no
+connection. That stops careless programs; it does not confine a hostile one.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import hashlib
+import json
+import os
+import random
+import struct
+import sys
+import time
+import types
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+from engines.api import Unavailable
+from harness.worker.programs import literature
+from harness.worker.programs.execute import able, execute
+from harness.worker.programs.own_modules import WrongScript
+
+SHOWN_ONLY = {
+    "matplotlib",
+    "mpl_toolkits",
+    "seaborn",
+    "plotly",
+    "graphviz",
+    "pydot",
+    "pyvis",
+    "IPython",
+    "ipywidgets",
+    "networkx",
+}
+"""Packages whose results a program shows and does not compute with."""
+DEEPEST = 6
+
+
+class Nothing(types.ModuleType):
+    """A module, an object or a result that does nothing, in place of a plot."""
+
+    __path__ = ()
+    __all__ = ()
+
+    def __init__(self, *_: object, **__: object) -> None:
+        super().__init__("nothing")
+
+    def __getattr__(self, name: str) -> Nothing:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Nothing()
+
+    def __call__(self, *_: object, **__: object) -> Nothing:
+        return Nothing()
+
+    def __iter__(self):  # as in `figure, axes = plt.subplots()`
+        return iter((Nothing(), Nothing()))
+
+    def __getitem__(self, _: object) -> Nothing:
+        return Nothing()
+
+    def __setitem__(self, *_: object) -> None: ...
+
+    def __enter__(self) -> Nothing:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+class Stubs(MetaPathFinder, Loader):
+    """Import Nothing in place of the packages that only show."""
+
+    def find_spec(self, name, path=None, target=None):
+        return ModuleSpec(name, self, is_package=True) if name.partition(".")[0] in SHOWN_ONLY else None
+
+    def create_module(self, spec):
+        return Nothing()
+
+    def exec_module(self, module):
+        """Nothing to do."""
+
+
+class Cells:
+    """What became of a notebook's cells."""
+
+    def __init__(self):
+        self.failed = {}
+        self.backward = 0
+
+    @contextlib.contextmanager
+    def guard(self, number, backward):
+        try:
+            yield
+            self.backward += backward
+        except Exception as error:
+            missing = getattr(error, "name", None) if isinstance(error, ModuleNotFoundError) else None
+            self.failed[number] = f"needs {missing}" if missing else f"{type(error).__name__}: {error}"[:300]
+            print(f"[cell {number}: {type(error).__name__}]")
+
+
+def show(value):
+    """Print a cell's last expression, as Jupyter does."""
+    if value is not None and not isinstance(value, Nothing):
+        print(repr(value))
+
+
+def numbers(names):
+    """Name -> count and digest of the data and gradients of the Values that a program leaves at its top level."""
+    found = {}
+    for name, value in list(names.items()):
+        if not name.startswith("__") and not isinstance(value, (type, types.ModuleType, types.FunctionType)):
+            values = list(_values(value, 0))
+            if values:
+                texts = [f"{_bits(v.data)} {_bits(v.grad)}" for v in values]
+                found[name] = [len(values), hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]]
+    return found
+
+
+def _values(value, depth):
+    if depth > DEEPEST:
+        return
+    if isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _values(part, depth + 1)
+    elif isinstance(value, dict):
+        yield from _values(list(value.values()), depth + 1)
+    elif isinstance(value, (str, bytes, int, float)):
+        return
+    elif callable(getattr(value, "parameters", None)):
+        with contextlib.suppress(Exception):
+            yield from _values(list(value.parameters()), depth + 1)
+    elif hasattr(value, "data") and hasattr(value, "grad") and hasattr(value, "_backward"):
+        yield value
+
+
+def _bits(number):
+    """A double's bits, with one zero and one NaN; anything else as text."""
+    try:
+        number = float(number) + 0.0
+    except (TypeError, ValueError, OverflowError):
+        return repr(number)
+    return "nan" if number != number else struct.pack(">d", number).hex()
+
+
+class Sites:
+    """The losses that `wrap.py` found, compiled by `zoomgrad.compiled`."""
+
+    def __init__(self, engine):
+        self._engine = engine
+        self._sites = {}
+        self._refused = {}
+        self._shape = None
+        self._looks = False
+        self.calling = False
+
+    def call(self, number, function, arguments):
+        """Call the function of a site. The first function of each site stays, and with it what it compiled."""
+        from zoomgrad import compiled
+
+        if number not in self._sites:
+            self._looks = True
+            try:
+                function(*arguments)
+            finally:
+                self._looks = False
+            self._sites[number] = compiled(self._engine.name)(function), self._shape
+        site, shape = self._sites[number]
+        self.calling = True
+        try:
+            loss, *others = site(*arguments)
+        except TypeError as error:  # such as an argument that is a result
+            self._refused[number] = str(error).split("\n")[0]
+            loss, *others = function(*arguments)
+        finally:
+            self.calling = False
+        values = iter(others)
+        return (loss, *(_refilled(part, values) for part in shape))
+
+    def flat(self, others):
+        """The Values in what a site computes besides its loss."""
+        if self._looks:
+            self._shape = _refilled(others, None)
+        return [*_flattened(others)]
+
+    def report(self):
+        """How many calls ran compiled, and what the decorator says of each site."""
+        infos = [site.cache_info() for site, _ in self._sites.values()]
+        texts = [line.strip() for site, _ in self._sites.values() for line in site.report().splitlines()]
+        texts += [f"runs as it is: {reason}" for reason in self._refused.values()]
+        return {"sites": len(infos), "calls": sum(info.calls for info in infos), "report": texts[:20]}
+
+
+def _flattened(part):
+    if isinstance(part, (list, tuple)):
+        for each in part:
+            yield from _flattened(each)
+    elif hasattr(part, "_prev"):
+        yield part
+    else:
+        raise TypeError(f"the lines that compute the loss also compute a {type(part).__name__}")
+
+
+def _refilled(part, values):
+    """The nested lists with new Values, or with None if there are no values yet."""
+    if isinstance(part, (list, tuple)):
+        return type(part)([_refilled(each, values) for each in part])
+    return next(values) if values else None
+
+
+def confine(folder, sites):
+    """Refuse writes outside the folder, processes and connections, except while a site's call may compile."""
+    inside = f"{os.path.realpath(folder)}{os.sep}"
+    places = (inside, "/dev/null")
+
+    def hook(event, arguments):
+        if sites.calling:
+            return
+        if event == "open":
+            path, mode, flags = arguments
+            writes = (mode and set(mode) & set("wax+")) or (flags or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+            if writes and isinstance(path, (str, bytes)) and not _below(path, places):
+                raise PermissionError(f"a program may write in its own folder only, not {path!r}")
+        elif event in (
+            "os.remove",
+            "os.rename",
+            "os.rmdir",
+            "os.mkdir",
+            "os.symlink",
+            "os.link",
+            "os.chmod",
+            "os.truncate",
+        ):
+            for path in arguments[:2]:
+                if isinstance(path, (str, bytes)) and not _below(path, places):
+                    raise PermissionError(f"a program may write in its own folder only, not {path!r}")
+        elif event in ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.forkpty"):
+            raise PermissionError("a program may not start processes here")
+        elif event in ("socket.connect", "socket.bind", "socket.getaddrinfo", "socket.sendto"):
+            raise ConnectionError("there is no network here")
+
+    sys.addaudithook(hook)
+
+
+def _below(path, places):
+    return os.path.realpath(os.fsdecode(path)).startswith(places)
+
+
+def alone(path):
+    """Run the program by itself. A `micrograd` that it does not bring is the published one."""
+    engine = able("baseline")
+    literature.offer(engine, engine.Value, own_first=True)
+    sys.argv = [str(path)]
+    sys.path[0] = str(path.resolve().parent)
+    module = types.ModuleType("__main__")
+    module.__dict__["__file__"] = str(path)
+    sys.modules["__main__"] = module
+    exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), module.__dict__)
+    return module.__dict__
+
+
+def main():
+    engine_name, replaced, path, reply = sys.argv[1], sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4])
+    cells = Cells()
+    builtins._zoomgrad_cell, builtins._zoomgrad_show = cells.guard, show
+    engine_name = engine_name.rpartition("compiled:")[2]
+    engine = able(engine_name) if engine_name else None
+    sites = Sites(engine)
+    builtins._zoomgrad_call, builtins._zoomgrad_flat = sites.call, sites.flat
+    if engine is not None:
+        engine.Value(1.0)  # `native` is built here, before processes are refused
+    sys.meta_path.insert(0, Stubs())
+    sys.dont_write_bytecode = True
+    random.seed(1337)
+    with contextlib.suppress(ImportError):
+        import numpy
+
+        numpy.random.seed(1337)
+    report = {"outcome": "ran"}
+    answer = reply.open("w", encoding="utf-8")
+    confine(os.environ["STRANGER_FOLDER"], sites)
+    started = time.process_time()
+    names = {}
+    try:
+        names = execute(engine, path, [], replaced=replaced) if engine else alone(path)
+    except SystemExit as end:
+        report["outcome"] = "ran" if end.code in (None, 0) else f"exit code {end.code}"[:300]
+        names = sys.modules["__main__"].__dict__
+    except ModuleNotFoundError as error:
+        report["outcome"] = f"needs {error.name}"
+    except (Unavailable, WrongScript) as refused:
+        report["outcome"] = f"refused: {str(refused).splitlines()[0]}"
+    except BaseException as error:
+        report["outcome"] = f"{type(error).__name__}: {error}"[:300]
+    report["seconds"] = time.process_time() - started
+    report["cells"] = {str(number): text for number, text in cells.failed.items()}
+    report["backward"] = cells.backward
+    report["compiled"] = sites.report()
+    try:
+        report["numbers"] = numbers(names)
+    except Exception as error:
+        report["outcome"] = f"unreadable result, {type(error).__name__}: {error}"[:300]
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+    json.dump(report, answer)
+    answer.close()
+    os._exit(0)  # threads of the program don't keep it alive
+
+
+if __name__ == "__main__":
+    main()

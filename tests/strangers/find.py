@@ -1,0 +1,111 @@
+"""Folder -> programs: scripts and notebooks that use a class like micrograd's Value.
+
+Every folder in FOLDER is one project; files directly in FOLDER form another. A file is a program if it calls
+`backward`, directly or through its own modules, and does something: its top level has more than definitions. Tests for
+pytest are not programs, and neither are files in hidden folders or environments.
+"""
+
+import ast
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.worker.programs.own_modules import followed
+from harness.worker.programs.script import replaceable
+from tests.strangers import notebook
+
+NOT_THEIRS = {"site-packages", "node_modules", "venv", "env", "__pycache__", "build", "dist"}
+LARGEST = 4_000_000
+"""Bytes of a program; a larger file is data."""
+OF_ARRAYS = {"shape", "reshape", "ndarray", "asarray", "array", "transpose", "ndim", "zeros_like", "matmul"}
+"""Attributes that betray a class of arrays, which no engine can stand in for."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program of a project."""
+
+    project: Path
+    path: Path  # in the project
+    source: str  # a notebook's is converted
+    replaced: str  # its own class like Value, or empty if it imports micrograd's
+    loose: bool = False  # the project is the folder's own files, without its folders
+
+    @property
+    def name(self):
+        return f"{self.project.name}/{self.path}"
+
+
+def programs(folder):
+    """The programs below a folder, in order."""
+    found = []
+    for project in (
+        folder,
+        *sorted(path for path in folder.iterdir() if path.is_dir() and not _hidden(Path(path.name))),
+    ):
+        files = project.glob("*") if project == folder else project.rglob("*")
+        for file in sorted(files):
+            inside = file.relative_to(project)
+            if not _hidden(inside) and file.suffix in (".py", ".ipynb") and file.is_file() and not file.is_symlink():
+                program = _program(project, inside, loose=project == folder)
+                if program:
+                    found.append(program)
+    return found
+
+
+def _hidden(path):
+    return any(part.startswith(".") or part in NOT_THEIRS for part in path.parts)
+
+
+def _program(project, path, *, loose):
+    if path.name.startswith(("test_", "setup.py", "conftest")) or path.stem.endswith("_test"):
+        return None
+    file = project / path
+    if file.stat().st_size > LARGEST:
+        return None
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            source = file.read_text(encoding="utf-8")
+            source = notebook.script(source) if path.suffix == ".ipynb" else source
+            tree = ast.parse(source)
+            modules = {
+                place: module for start in (file, project / file.name) for module, place in followed(tree, start)
+            }
+    except (SyntaxError, ValueError, RecursionError, OSError):
+        return None
+    nodes = [node for module in modules.values() for node in ast.walk(module)]
+    if not _acts(tree) or not any(_calls_backward(node) for node in nodes):
+        return None
+    classes = [node for module in modules.values() for node in replaceable(module)]
+    own = sorted({node.name for node in classes if _like_value(node)})
+    # Where a class inherits some of its operators, the heir is what the program uses.
+    heirs = [node.name for node in classes if {ast.unparse(base) for base in node.bases} & set(own)]
+    own = heirs or own
+    brings_micrograd = any("micrograd" in (place.stem, place.parent.name) for place in modules if place != file)
+    if not own and (brings_micrograd or not any(_imports_micrograd(node) for node in nodes)):
+        return None
+    return Program(project, path, source, "Value" if "Value" in own else "".join(own[:1]), loose)
+
+
+def _acts(tree):
+    quiet = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign)
+    return not all(
+        isinstance(node, quiet) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+        for node in tree.body
+    )
+
+
+def _like_value(node):
+    methods = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
+    attributes = {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+    return {"__add__", "__mul__"} <= methods and not (attributes | methods) & OF_ARRAYS
+
+
+def _calls_backward(node):
+    return isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "backward"
+
+
+def _imports_micrograd(node):
+    if isinstance(node, ast.Import):
+        return any(alias.name.partition(".")[0] == "micrograd" for alias in node.names)
+    return isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "micrograd"

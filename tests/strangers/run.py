@@ -1,0 +1,130 @@
+"""Start a program in a child process, in a private copy of its project, with limits on time, memory and output."""
+
+import contextlib
+import dataclasses
+import errno
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.strangers.find import NOT_THEIRS
+from tests.strangers.wrap import COMPILED, wrapped
+
+ROOT = Path(__file__).parents[2]
+CHILD = Path(__file__).with_name("child.py")
+MEMORY = 4 << 30
+FILE = 32 << 20
+"""Bytes of the largest file that a program may write, its output included."""
+LARGEST_PROJECT = 200 << 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What a program did on one engine."""
+
+    outcome: str  # "ran", or why not
+    output: str = ""
+    numbers: dict = dataclasses.field(default_factory=dict)
+    seconds: float = 0.0
+    cells: dict = dataclasses.field(default_factory=dict)  # a notebook's failing cells
+    backward: int = 0  # a notebook's cells that called backward and ended
+    compiled: dict = dataclasses.field(default_factory=dict)  # of the decorator: sites, calls, report
+
+    @property
+    def ran(self):
+        return self.outcome == "ran"
+
+
+def run(program, engine, *, seconds, python=sys.executable):
+    """Run a program on an engine; no name runs it by itself."""
+    with tempfile.TemporaryDirectory(prefix="stranger-") as place:
+        project = Path(place, "project")
+        if not _copy(program.project, project, folders_too=not program.loose):
+            return Run("its project is too large to copy")
+        script = project / program.path.with_suffix(".py")
+        if program.path.suffix == ".ipynb":
+            script = script.with_name(f"notebook_{script.name}")
+        script.write_text(
+            wrapped(program.source)[0] if engine.startswith(COMPILED) else program.source, encoding="utf-8"
+        )
+        reply, output = Path(place, "reply.json"), Path(place, "output.txt")
+        environment = {
+            "PATH": os.environ.get("PATH", ""),
+            "HOME": str(project),
+            "TMPDIR": str(project),
+            "LANG": "C.UTF-8",
+            "PYTHONPATH": os.pathsep.join((str(ROOT), str(project))),
+            "PYTHONHASHSEED": "0",
+            "PYTHONIOENCODING": "utf-8",
+            "PYTHONWARNINGS": "ignore",
+            "MPLBACKEND": "Agg",
+            "OMP_NUM_THREADS": "1",
+            "STRANGER_FOLDER": str(project),
+            **{name: os.environ[name] for name in ("ZOOMGRAD_CACHE", "XDG_CACHE_HOME") if name in os.environ},
+        }
+        if "XDG_CACHE_HOME" not in environment:
+            environment["XDG_CACHE_HOME"] = str(Path("~/.cache").expanduser())
+        with output.open("wb") as sink:
+            child = subprocess.Popen(
+                [str(python), str(CHILD), engine, program.replaced if engine else "", str(script), str(reply)],
+                cwd=script.parent,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                preexec_fn=lambda: _limit(seconds),
+            )
+            try:
+                code = child.wait(timeout=2 * seconds + 10)
+            except subprocess.TimeoutExpired:
+                code = None
+            finally:
+                _end(child)
+        text = output.read_bytes()[:FILE].decode("utf-8", "replace")
+        if code is None or code == -signal.SIGXCPU:
+            return Run(f"did not end in {seconds} s", text)
+        try:
+            found = Run(output=text, **json.loads(reply.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return Run(f"died (code {code})", text)
+        too_much = f"OSError: [Errno {errno.EFBIG}]"
+        return dataclasses.replace(found, outcome="printed or wrote too much") if too_much in found.outcome else found
+
+
+def _copy(source, target, *, folders_too):
+    """Copy a project without links and hidden folders. False if it is too large."""
+    size = 0
+    for folder, folders, files in os.walk(source):
+        folders[:] = [name for name in folders if folders_too and not name.startswith(".") and name not in NOT_THEIRS]
+        inside = target / Path(folder).relative_to(source)
+        inside.mkdir(parents=True)
+        for name in files:
+            file = Path(folder, name)
+            if file.is_symlink() or not file.is_file():
+                continue
+            size += file.stat().st_size
+            if size > LARGEST_PROJECT:
+                return False
+            shutil.copyfile(file, inside / name)
+    return True
+
+
+def _limit(seconds):
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE, FILE))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _end(child):
+    """End the child and the processes of its group."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
