@@ -24,14 +24,14 @@ if not hasattr(engines, "load"):
 from engines import ChangedArithmetic, Column, NonFiniteLoss, Unavailable, UnknownName, WrongSuffix, api, names
 from engines.api import CyclicGraph
 from engines.saving.parameters import BadFile, Saved, load_parameters, save_parameters
-from zoomgrad.decorator import NotCompiled, compiled
-from zoomgrad.variant import NotTraced
 
 if TYPE_CHECKING:
     from engines.graph.check import BrokenTape
     from engines.graph.value import Value
     from engines.kernel.building import BuildFailed
     from engines.kernel.program import Program
+    from zoomgrad.decorator import NotCompiled, compiled
+    from zoomgrad.variant import NotTraced
 
 __all__ = [
     "BadFile",
@@ -83,7 +83,10 @@ def load(name: str) -> Engine:
 _LATE = {
     "BrokenTape": "engines.graph.check",
     "BuildFailed": "engines.kernel.building",
+    "NotCompiled": "zoomgrad.decorator",
+    "NotTraced": "zoomgrad.variant",
     "Program": "engines.kernel.program",
+    "compiled": "zoomgrad.decorator",
 }
 """Name -> its module, which takes longer to import than most programs need it."""
 
