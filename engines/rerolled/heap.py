@@ -2,7 +2,7 @@
 
 A stage of `recover` makes a hundred arrays as long as the tape, and frees most of them soon. glibc takes each large one
 from the kernel and gives it back when it is freed, so every array pays again for page faults and for pages of zeros.
-Within `kept`, glibc keeps all freed memory. At the end it returns what it can.
+Within `kept`, glibc keeps all freed memory. After it, glibc keeps up to 64 MiB, which the program's buffers then reuse.
 
 glibc can't report its thresholds, so they can't be restored. Afterwards we set the largest values that glibc would
 choose by itself. A process whose environment sets thresholds is left alone, and so is any other C library.
@@ -47,7 +47,6 @@ class _Heap:
                 self._blocks -= 1
                 if not self._blocks:
                     _set(libc, _AFTERWARDS)
-                    libc.malloc_trim(0)
 
 
 HEAP = _Heap()

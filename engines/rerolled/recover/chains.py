@@ -40,6 +40,7 @@ from engines.rerolled.recover.sums import (
     CONSTANT,
     SINK,
     Sums,
+    gather,
     is_cheap,
     jump_pointers,
     read_once,
@@ -57,7 +58,7 @@ def chain(found: Sums) -> Sums:
     once[:-1] &= found.kind >= COMPUTED
     first_term = np.zeros(len(operand), bool)
     first_term[starts_of(found.owner)] = True
-    passes_on = (template == 0) & once.take(operand)
+    passes_on = (template == 0) & gather(once, operand)
     """Term -> whether it is an inner sum."""
 
     # Rule 1. head: node -> the sum that its terms end up in.
@@ -69,14 +70,14 @@ def chain(found: Sums) -> Sums:
     head[inner] = found.owner[spliced]
     head = jump_pointers(head, inner)
     terms = np.flatnonzero(~spliced)
-    owner = head.take(found.owner[terms])
+    owner = gather(head, found.owner, terms)
 
     # Rule 2. terms: term -> the term that replaces it, or itself.
     only = np.empty(nodes, np.int32)
     only[owner] = terms
     """Node -> its last term."""
     is_long = np.zeros(nodes, bool)
-    is_long[owner[only.take(owner) != terms]] = True
+    is_long[owner[gather(only, owner) != terms]] = True
     """Node -> whether it has several terms."""
     given = np.flatnonzero(passes_on[terms])
     inner = operand[terms[given]]
@@ -87,13 +88,13 @@ def chain(found: Sums) -> Sums:
     terms[given[cheap]] = source[cheap]
     dropped = np.zeros(nodes, bool)
     dropped[inner[cheap]] = True
-    kept = ~dropped.take(owner)
+    kept = ~gather(dropped, owner)
     # Python's `sum()` starts from 0. Adding that changes only the sign of a zero, which engines may choose.
     constants = np.flatnonzero(found.kind == CONSTANT)
     zero = np.zeros(nodes + 1, bool)  # the last entry is for NONE
     zero[constants[found.number[constants] == 0.0]] = True
     if zero.any():
-        zeros = np.flatnonzero(zero.take(operand.take(terms)))
+        zeros = np.flatnonzero(gather(zero, operand, terms))
         zeros = zeros[(template[terms[zeros]] == 0) & is_long[owner[zeros]]]
         kept[zeros] = False
     terms, owner = terms[kept], owner[kept]
@@ -115,7 +116,7 @@ def _without_unused(found: Sums) -> Sums:
         for column in found.slots.T:
             used[column] = True
         used[[found.loss, *found.outputs]] = True
-        kept = used.take(found.owner)
+        kept = gather(used, found.owner)
         if kept.all():
             return found
         found = replace(found, owner=found.owner[kept], template=found.template[kept], slots=found.slots[kept])

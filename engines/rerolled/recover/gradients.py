@@ -56,6 +56,7 @@ from engines.graph.ops import OPS, Op
 from engines.graph.tape import Tape
 from engines.rerolled.recover import sums
 from engines.rerolled.recover.sums import (
+    CHUNK,
     IDENTITY,
     NONE,
     SLOTS,
@@ -185,8 +186,8 @@ class _Builder:
         # Each array is made once and filled in place, with room for all coefficients, because new memory is slow.
         room = size + sum(len(one.consumers) for one in contributions if _costly_coefficient(one.expr) is not None)
         terms = _Terms(np.empty(room, np.int32), np.zeros(room, np.int16), np.empty((room, len(SLOTS)), np.int32))
-        terms.owner[:forward] = _owners(0, count)
-        terms.owner[forward:size] = _owners(rows + 1, gradient_count[::-1])
+        _fill_owners(terms.owner[:forward], 0, count)
+        _fill_owners(terms.owner[forward:size], rows + 1, gradient_count[::-1])
         terms.slots[:size] = NONE
         self._forward(terms, count)
         self._backward(terms, forward, contributions, gradient_count, node)
@@ -369,12 +370,16 @@ def _no_slots(np: Any, count: int) -> Ints:
     return slots
 
 
-def _owners(first: int, count: Ints) -> Ints:
-    """The owner of each term, for nodes from `first` on with these numbers of terms."""
+def _fill_owners(owners: Ints, node: int, count: Ints) -> None:
+    """Fill in the owner of each term, for nodes from `node` on with these numbers of terms. In chunks, as in `sums`."""
     import numpy as np
 
-    owners: Ints = np.repeat(np.arange(first, first + len(count), dtype=np.int32), count)
-    return owners
+    at = 0
+    for start in range(0, len(count), CHUNK):
+        part = count[start : start + CHUNK]
+        found = np.repeat(np.arange(node + start, node + start + len(part), dtype=np.int32), part)
+        owners[at : at + len(found)] = found
+        at += len(found)
 
 
 def _first_with_key(rows: Ints, key: Ints) -> Ints:

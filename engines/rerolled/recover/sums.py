@@ -127,7 +127,7 @@ def count_of(columns: Iterable[Ints], size: int) -> Ints:
 
     count = np.zeros(size, np.int32)
     for column in columns:
-        chunk = max(_CHUNK, len(column) // 16)
+        chunk = max(CHUNK, len(column) // 16)
         for start in range(0, len(column), chunk):
             numbers = column[start : start + chunk]
             first = int(numbers.min())  # usually, the numbers of a chunk are close together
@@ -152,6 +152,20 @@ def seen_again(columns: Iterable[Ints], size: int) -> tuple[Any, Any]:
     return last != NONE, again
 
 
+def gather(table: Ints, *places: Ints) -> Ints:
+    """`table[a[b]]` for places `a, b`, in chunks: NumPy would convert all of their 32-bit numbers to 64 bits first."""
+    import numpy as np
+
+    *outer, last = places
+    found = np.empty(len(last), table.dtype)
+    for start in range(0, len(last), CHUNK):
+        at = last[start : start + CHUNK]
+        for column in reversed(outer):
+            at = column.take(at)
+        table.take(at, out=found[start : start + CHUNK], mode="wrap")  # -1 is the last place
+    return found
+
+
 def _chunks(columns: Iterable[Ints]) -> Iterator[tuple[Ints, Ints]]:
     """The columns in chunks, and the place of each number.
 
@@ -161,13 +175,13 @@ def _chunks(columns: Iterable[Ints]) -> Iterator[tuple[Ints, Ints]]:
 
     first = 0
     for column in columns:
-        for start in range(0, len(column), _CHUNK):
-            numbers = column[start : start + _CHUNK].astype(np.int64)
+        for start in range(0, len(column), CHUNK):
+            numbers = column[start : start + CHUNK].astype(np.int64)
             yield numbers, np.arange(first, first + len(numbers), dtype=np.int32)
             first += len(numbers)
 
 
-_CHUNK = 1 << 18
+CHUNK = 1 << 18
 """Numbers in a chunk, which fits into a processor's cache."""
 
 
