@@ -4,7 +4,7 @@
 returns a `Program`. The import is quick: engines are looked for when they are first named, and compilers and NumPy when
 an engine needs them.
 
-The names of this module are the public ones. `engines` is what they are made of, and may change.
+The names of this module are the public ones. `engines` implements them, and its interface may change.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ _LATE = {
     "Program": "engines.kernel.program",
     "compiled": "zoomgrad.decorator",
 }
-"""Name -> its module, which takes longer to import than most programs need it."""
+"""Name -> its module. These are slow to import, and most programs don't need them."""
 
 
 def __getattr__(name: str) -> Any:

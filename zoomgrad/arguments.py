@@ -59,7 +59,7 @@ def _flatten(value: Any, a: Any, found: Found, places: dict[int, int]) -> Any:
         if id(a) not in places:
             places[id(a)] = len(found.values)
             found.values.append(a)
-        return ("value", places[id(a)])
+        return ("value", places[id(a)], kind)
     if kind is bool or a is None or kind in (str, bytes):
         return ("static", kind, a)
     if kind in (list, tuple):
@@ -72,11 +72,12 @@ def _flatten(value: Any, a: Any, found: Found, places: dict[int, int]) -> Any:
         return _array(a, found)
     dtype = getattr(a, "dtype", None)  # of a scalar of NumPy
     if isinstance(a, (int, float)) or getattr(dtype, "str", "")[1:] in _EXACT:
-        is_whole = not isinstance(a, float)
+        is_whole = isinstance(a, int) or getattr(dtype, "kind", "") == "i"
         if is_whole and abs(int(a)) > LARGEST_INT:
             raise ValueError(f"the int {a} is not exact as a double\n  Convert it: float({a}).")
         found.numbers.append(float(a))
-        return int if is_whole else float
+        of = int if is_whole else float
+        return of if kind is of else ("number", kind, of)
     return _static(a, found)
 
 
@@ -149,6 +150,8 @@ def rebuilt(value: Any, structure: Any, found: Found) -> tuple[Any, list[Any], l
             return made
         if kind == "value":
             return found.values[s[1]]
+        if kind == "number":
+            return datum(s[2])
         return s[2] if kind == "static" else objects[s[1]]
 
     return build(structure), data, containers
@@ -188,6 +191,8 @@ def _described(s: Any) -> str:
     if s in (int, float):
         return "number"
     kind = s[0]
+    if kind == "number":
+        return "number"
     if kind is dict:
         return f"dict of {len(s[1])}"
     if kind in (list, tuple):
@@ -213,6 +218,8 @@ def matcher(value: Any, a: Any) -> Optional[Matcher]:
     kind: Any = type(a)
     if kind in (float, int):
         return _fits_number(kind)
+    if isinstance(a, (int, float)) and kind is not bool:
+        return None
     if isinstance(a, value) or kind not in (bool, str, bytes, list, tuple, dict, array, type(None)):
         return _fits_array(a) if hasattr(a, "__array_interface__") else lambda b, _: b is a
     if kind in (bool, str, bytes, type(None)):

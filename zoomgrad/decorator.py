@@ -11,9 +11,9 @@
         for p in model.parameters():
             p.data -= 0.05 * p.grad
 
-The first call runs the function with its Values, watched (`tracing.py`), and compiles the graph. Each later call with
-arguments of the same structure copies numbers into the program and runs that. The bits are those of the function
-itself, gradients that were there before included.
+The first call traces the function with its Values (`tracing.py`) and compiles the graph. Each later call with arguments
+of the same structure copies its numbers into the program and runs that. The bits are those of the function, including
+those of gradients that were there before.
 
 A graph is right for other numbers only if the function would build it again. So each call looks up a *variant*:
 
@@ -25,7 +25,7 @@ A graph is right for other numbers only if the function would build it again. So
 
 Before it compiles, the decorator traces a second time and compares the graphs, so a function that draws random numbers
 or counts its calls is found out. Then it runs the function on plain numbers and compares the results with the
-program's. What can't be compiled soundly runs as it is, at each call, with one warning that gives the reason:
+program's. A function that can't be compiled safely runs uncompiled at each call. One warning gives the reason:
 
     @zoomgrad.compiled("tcc")
     def loss(w, x):
@@ -34,14 +34,18 @@ program's. What can't be compiled soundly runs as it is, at each call, with one 
 
 With `strict=True` these cases raise `NotTraced` instead.
 
-What a call does besides, such as printing, happens when the function is traced and not when its program runs. A change
-inside an object of an installed package is not noticed; `report()` lists such objects, and `strict=True` refuses them.
+Side effects of the function, such as printing, happen when it is traced and not when its program runs. A function that
+reaches an object whose state can't be read, such as a deque, runs uncompiled. Changes inside installed packages, in
+`globals()` and in `os.environ` are not noticed, nor whether two containers are the same object. `backward` uses the
+numbers that the Values had at the call.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import random
+import sys
 import threading
 import types
 import warnings
@@ -64,7 +68,7 @@ MOST_RETRACES = 8
 
 
 class _Plain(threading.local):
-    """How many functions run as they are, one in the other, in this thread."""
+    """Depth of nested uncompiled calls in this thread."""
 
     runs = 0
 
@@ -85,7 +89,7 @@ class CacheInfo(NamedTuple):
     variants: int
     most_variants: int
     dropped: int
-    """Variants that made place for others."""
+    """Variants dropped to make room for others."""
 
 
 def compiled(
@@ -147,11 +151,19 @@ class Compiled:
             found = take_apart(self._engine.Value, (arguments, named))
             variant = self._variant(found)
             parameters = variant.parameters_of(found.values)
-            if not named and not variant.why:
+            must_run = variant.why or self._is_special(found, variant.watch)
+            if not named and not must_run:
                 self._latest = _quick(self._engine.Value, variant, parameters, arguments)
         # No lock here: the program's own code must not hold it.
-        result = None if variant.why else variant.call(parameters, found.numbers)
+        result = None if must_run else variant.call(parameters, found.numbers)
         return self._as_it_is(arguments, named) if result is None else result
+
+    def _is_special(self, found: Found, watch: Watch) -> bool:
+        """Whether a Value of this call is also reached another way, or has attributes that the function may read."""
+        value = self._engine.Value
+        return any(
+            id(v) in watch.values or (type(v) is not value and getattr(v, "__dict__", None)) for v in found.values
+        )
 
     def _as_it_is(self, arguments: Any, named: Any) -> Any:
         """Run the function, and those that it calls, without any program."""
@@ -183,10 +195,16 @@ class Compiled:
 
     def _made(self, found: Found, known: Optional[Variant]) -> Variant:
         traced, graph, watch = self._traced_twice(found)
-        if self._strict and (traced.baked or watch.unwatched):
+        if watch.unwatched or (self._strict and traced.baked):
             raise _refusal(traced, watch)
+        if self._is_special(found, watch):
+            raise NotTraced(
+                "an argument is a Value that it also reaches another way, or one with attributes of its own",
+                "Pass each Value once.",
+            )
         if known is not None:
             if known.graph == graph:
+                known.take_result(self._engine.Value, traced)
                 known.watch = watch
                 known.retraced += 1
                 return known
@@ -207,7 +225,10 @@ class Compiled:
         earlier, first = self._traced(found)
         named = [(type(each).__name__, each) for each in found.objects]
         watch = Watch(self._engine.Value, [(self.__name__, self._function), *named])
+        drawn = _drawn(watch.generators)
         traced, graph = self._traced(found)
+        if _drawn(watch.generators) != drawn:
+            raise NotTraced("it draws random numbers", "Draw them before the call, and pass them.")
         if graph != first:
             raise NotTraced(
                 "two runs with the same arguments built different graphs", "Pass what differs as an argument."
@@ -244,13 +265,16 @@ class Compiled:
         Example: `isinstance(x, Value)` is true of a Datum.
         """
         arguments, named = unchanged(found)
-        plain = [v.data for v in numbers_of(self._engine.Value, self._as_it_is(arguments, named))]
-        result = variant.call(variant.parameters_of(found.values), found.numbers)
+        result = self._as_it_is(arguments, named)
+        parameters = variant.parameters_of(found.values)
+        plain = _numbers(self._engine.Value, result, parameters)
+        result = variant.call(parameters, found.numbers)
         variant.calls = 0
-        ours = plain if result is None else [v.data for v in numbers_of((Loss, Output), result)]
+        ours = plain if result is None else _numbers((Loss, Output), result, parameters)
         if len(plain) != len(ours) or any(a != b and (a == a or b == b) for a, b in zip(plain, ours)):
             raise NotTraced(
-                f"it computes {plain[:1]} from numbers and {ours[:1]} when traced", "Don't ask for the type of data."
+                f"it computes {plain[:1]} from numbers and {ours[:1]} when traced, or other gradients",
+                "Don't ask for the type of data.",
             )
 
     def _warn(self, problem: NotTraced) -> None:
@@ -285,9 +309,9 @@ class Compiled:
             self._latest = None
 
     def program(self, *arguments: Any, **named: Any) -> Trainable:
-        """A Program of its own for these arguments, for training without Values.
+        """Compile a separate Program for these arguments, for training without Values: `.program` of the result.
 
-        Its inputs are the arguments' numbers in order. Raises NotTraced where a call would run the function as it is.
+        Its inputs are the arguments' numbers in order. Raises NotTraced where a call would run the function uncompiled.
         """
         with self._lock:
             found = take_apart(self._engine.Value, (arguments, named))
@@ -306,6 +330,31 @@ class Compiled:
 
     def __repr__(self) -> str:
         return f"<{self.__name__}, compiled by {self._engine.name}>"
+
+
+def _numbers(kinds: Any, result: Any, parameters: tuple[Any, ...]) -> list[float]:
+    """The numbers of what a function returned, then the gradients of its loss, which it leaves as they are."""
+    found = list(numbers_of(kinds, result))
+    numbers, before = [v.data for v in found], [v.grad for v in parameters]
+    try:
+        for v in parameters:
+            v.grad = 0.0
+        found[0].backward()
+        return numbers + [v.grad for v in parameters]
+    finally:
+        for v, grad in zip(parameters, before):
+            v.grad = grad
+
+
+def _drawn(generators: list[Any]) -> list[Any]:
+    """The states of generators of random numbers: these, that of `random`, and NumPy's."""
+    states: list[Any] = [random.getstate()]
+    if "numpy" in sys.modules:
+        name, keys, *rest = sys.modules["numpy"].random.get_state()
+        states.append((name, keys.tobytes(), rest))
+    for each in generators:
+        states.append(each.getstate() if isinstance(each, random.Random) else repr(each.bit_generator.state))
+    return states
 
 
 class Trainable(NamedTuple):

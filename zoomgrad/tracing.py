@@ -101,7 +101,7 @@ _OPERATORS = engines.graph.value.__dict__
 def _hooks(value: Any) -> Iterator[None]:
     """Put hooks on the class, and restore it."""
     hooks: dict[str, Any] = {"__init__": _constructor(value.__init__)}
-    for name in ("data", "grad"):
+    for name in ("data", "grad", "label"):
         hooks[name] = _attribute(name, getattr(value, name))
     for name in ("backward", "_contribute", "__copy__", "__deepcopy__", "__reduce__"):
         if name in vars(value):
@@ -168,6 +168,7 @@ def _is_datum(v: Any) -> bool:
     return getattr(type(v), "is_datum", False)
 
 
+_MINUS_ONE = -1
 _CLASS = vars(object)["__class__"]
 """Sets an object's class, although a Datum's own `__class__` says something else."""
 
@@ -209,6 +210,9 @@ def datum_classes(value: Any) -> tuple[Any, Any]:
 
     def exactly(operate: Any) -> Any:
         def operator(v: Any, *others: Any) -> Any:
+            # A negation multiplies by -1.
+            if others and isinstance(v, int) and isinstance(others[0], int) and others[0] is not _MINUS_ONE:
+                _look(v, "multiplies ints, which doubles may round")
             return kept(operate(v, *others), v, *others)
 
         return operator
@@ -221,8 +225,8 @@ def datum_classes(value: Any) -> tuple[Any, Any]:
 
     def adding(operate: Any) -> Any:
         def operator(v: Any, other: Any) -> Any:
-            if isinstance(other, float) or (isinstance(v, float) and isinstance(other, int)):
-                # `sum` calls this too, and it rounds floats as no sequence of additions does
+            if isinstance(other, (int, float)):
+                # `sum` calls this too, and it rounds floats as no sequence of additions does; ints may become too large
                 _look(v, "adds data to data or numbers")
             return kept(operate(v, other), v, other)
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, NoReturn, Optional
 from engines.arithmetic import check_arithmetic
 from engines.graph.linearize import linearize
 from engines.kernel.program import Program
-from zoomgrad.arguments import Found, numbers_of, rebuilt
+from zoomgrad.arguments import LARGEST_INT, Found, numbers_of, rebuilt
 from zoomgrad.tracing import Run, trace
 from zoomgrad.watch import Watch
 
@@ -168,7 +168,7 @@ class Variant:
         self.program: Program = engine.compile(
             traced.loss, inputs=traced.inputs, parameters=traced.parameters, outputs=traced.outputs
         )
-        self._shape, self._is_alone = _shape(engine.Value, traced.result), traced.result is traced.loss
+        self.take_result(engine.Value, traced)
         x, p, q, forward, backward = self.program.bound()
         self._passes = _packer(x), _packer(p), forward
         self._gradients = _packer(q), backward, q.tolist
@@ -176,6 +176,10 @@ class Variant:
         self.parameters = tuple(traced.parameters)
         self._idle = [at for at, v in enumerate(self.parameters) if id(v) in traced.idle]
         self._pick = _gather(traced.given, len(found.values))
+
+    def take_result(self, value: Any, traced: Traced) -> None:
+        """Return what that run returned, with numbers in place of Values. Raises NotTraced if it can't be copied."""
+        self._shape, self._is_alone = _shape(value, traced.result), traced.result is traced.loss
 
     @classmethod
     def plain(cls, found: Found, why: str) -> Variant:
@@ -199,7 +203,6 @@ class Variant:
             lines.append(f"constants, because the function makes them: {shown}{', …' * (len(self.baked) > 8)}")
         if self.retraced:
             lines.append(f"traced again {_count(self.retraced, 'time')}, because what it uses changed")
-        lines += [f"changes not noticed: {where}, {what}" for where, what in self.watch.unwatched]
         return lines
 
     def parameters_of(self, values: Sequence[Any]) -> tuple[Any, ...]:
@@ -209,9 +212,12 @@ class Variant:
     def call(self, parameters: tuple[Any, ...], numbers: Sequence[float]) -> Any:
         """The loss, or what the function returns with numbers in place of Values. None if the function itself must run.
 
-        It must if the loss is not finite, because the function may raise an error then, and if a number is complex.
+        It must if the loss is not finite, because the function may raise an error then, and if a parameter's number is
+        not a double's.
         """
         loss = Loss(self, parameters, self._gather(numbers), tuple(map(_data, parameters)))
+        if not _FLOAT.issuperset(map(type, loss.numbers)) and not all(map(_is_exact, loss.numbers)):
+            return None
         with self._lock:
             try:
                 self._run(loss)
@@ -336,6 +342,14 @@ def _packer(buffer: Any) -> Callable[..., None]:
     return partial(struct.Struct(f"{len(buffer)}d").pack_into, buffer, 0)
 
 
+_FLOAT = {float}
+
+
+def _is_exact(number: Any) -> bool:
+    """Whether a double holds a parameter's number."""
+    return type(number) is float or (type(number) is int and -LARGEST_INT <= number <= LARGEST_INT)
+
+
 _HOLE = object()
 
 
@@ -347,6 +361,8 @@ def _shape(value: Any, result: Any) -> Any:
         return (type(result) if type(result) in (list, tuple) else tuple, [_shape(value, each) for each in result])
     if isinstance(result, dict):
         return (dict, list(result), [_shape(value, each) for each in result.values()])
+    if result is not None and not isinstance(result, (int, float, str, bytes)):
+        raise NotTraced(f"it returns {_shown(result)} beside the loss", "Return Values, and numbers or texts.")
     return (None, result)
 
 

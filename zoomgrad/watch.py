@@ -2,9 +2,10 @@
 
 A function reads global names, variables of enclosing functions, defaults, and attributes of objects. `Watch` follows
 them from object to object when the function is traced, and keeps a shallow copy of every list, dictionary and array.
-`has_changed` compares the copies. Objects that have not changed are identical, so that takes about 20 ns for each
-entry. Values are not watched, because each call reads their numbers. Modules are not followed, and neither are
-functions and classes of the standard library and of installed packages.
+`has_changed` compares the copies, entry by entry, by identity. Values are not watched, because each call reads their
+numbers. Modules of the program are followed by the names that the function reads. Functions and classes of the standard
+library and of installed packages are not followed. An object whose state can't be read, such as a deque, is
+`unwatched`, and a function that reaches one is not compiled.
 
 Example: `def loss(w): return scale * w` reads the global name `scale`. If the program assigns another number to it, the
 next call traces the function again.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import random
 import sys
 import sysconfig
 import types
@@ -24,7 +26,10 @@ from typing import Any, NamedTuple
 MOST = 1_000_000
 """Entries of containers and arrays that a Watch compares."""
 
-_PLAIN = (int, float, complex, str, bytes, type(None), types.ModuleType, types.BuiltinFunctionType)
+_PLAIN = (int, float, complex, str, bytes, range, slice, type(None), type(Ellipsis), types.BuiltinFunctionType)
+
+_HEAP_TYPE, _IMMUTABLE_TYPE = 1 << 9, 1 << 8
+"""Flags of classes. Those of CPython's own C modules are static or immutable."""
 
 
 class Unwatched(NamedTuple):
@@ -47,13 +52,25 @@ class Watch:
         self._copies: list[Any] = []
         self._names: list[tuple[Any, tuple[str, ...], tuple[Any, ...]]] = []
         self._arrays: list[tuple[Any, tuple[Any, ...], bytes]] = []
+        self._keys: list[tuple[Any, tuple[Any, ...]]] = []
+        """Dictionaries and classes, with their names in order."""
+        self.values: dict[int, Any] = {}
+        """Each Value that can be reached, by its id."""
+        self.generators: list[Any] = []
+        """Generators of random numbers."""
         self.unwatched: list[Unwatched] = []
         self._entries = 0
-        self._seen: dict[int, Any] = {}  # objects stay alive here, so that their ids stay theirs
+        self._seen: dict[int, Any] = {}  # keeps the objects alive, so that no id is reused
+        self._modules_seen: set[tuple[int, frozenset[str]]] = set()
         self._waiting = list(roots)
         while self._waiting:
             where, found = self._waiting.pop()
-            if isinstance(found, (*_PLAIN, value)) or id(found) in self._seen:
+            if isinstance(found, value):
+                self.values[id(found)] = found
+                if type(found) is not value and getattr(found, "__dict__", None):
+                    self._waiting.append((where, found.__dict__))
+                continue
+            if isinstance(found, (*_PLAIN, types.ModuleType)) or id(found) in self._seen:
                 continue
             self._entries += _size(found) + 1
             if self._entries > MOST:
@@ -67,12 +84,15 @@ class Watch:
         """Whether any of it differs from what it was."""
         try:
             for names, wanted, before in self._names:
-                if tuple(map(names.get, wanted)) != before:
+                if not all(map(operator.is_, map(names.get, wanted), before)):
+                    return True
+            for holder, keys in self._keys:
+                if tuple(holder) != keys:
                     return True
             for a, kind, copy in self._arrays:
                 if (a.shape, a.dtype) != kind or a.tobytes() != copy:
                     return True
-            return not all(map(operator.eq, self._containers, self._copies))
+            return not all(map(_is_same, self._containers, self._copies))
         except Exception:  # a comparison of the program's own objects may raise anything
             return True
 
@@ -95,7 +115,7 @@ class Watch:
             if found.dtype.hasobject:
                 self._waiting.append((where, found.tolist()))
                 self.unwatched.append(Unwatched(where, "an array of objects"))
-            elif getattr(found, "shape", ()):
+            elif hasattr(type(found), "__setitem__"):  # not a scalar
                 self._arrays.append((found, (found.shape, found.dtype), found.tobytes()))
         else:
             self._object(where, found)
@@ -103,9 +123,11 @@ class Watch:
     def _keep(self, where: str, container: Any) -> None:
         self._containers.append(container)
         self._copies.append(container.copy())
+        if isinstance(container, dict):
+            self._keys.append((container, tuple(container)))
         entries = container.items() if isinstance(container, dict) else ((None, each) for each in container)
         for key, each in entries:
-            if not isinstance(each, (*_PLAIN, self._value)):
+            if not isinstance(each, _PLAIN):
                 self._waiting.append((f"{where}.{key}" if isinstance(key, str) else f"an entry of {where}", each))
 
     def _object(self, where: str, found: Any) -> None:
@@ -115,9 +137,14 @@ class Watch:
         if isinstance(state, dict):
             self._keep(where, state)
         slots = [name for cls in type(found).__mro__ for name in _slots(cls)]
-        if slots or not isinstance(state, dict):
+        attributes = _Attributes(found)
+        names = ("__class__", *slots)
+        self._names.append((attributes, names, tuple(map(attributes.get, names))))
+        self._waiting += [(f"{where}.{name}", attributes.get(name)) for name in slots]
+        if isinstance(found, random.Random) or hasattr(found, "bit_generator"):
+            self.generators.append(found)
+        elif not all(map(_is_in_python, type(found).__mro__)):
             self.unwatched.append(Unwatched(where, f"a {type(found).__name__}"))
-            self._waiting += [(f"{where}.{name}", getattr(found, name)) for name in slots if hasattr(found, name)]
         self._waiting.append((type(found).__name__, type(found)))
 
     def _class(self, where: str, found: type) -> None:
@@ -125,6 +152,7 @@ class Watch:
             if not is_program(sys.modules.get(cls.__module__), "") or issubclass(cls, self._value):
                 continue
             entries = dict(vars(cls))
+            self._keys.append((vars(cls), tuple(entries)))
             self._names.append((_ClassNames(cls), tuple(entries), tuple(entries.values())))
             for name, each in entries.items():
                 each = getattr(each, "__func__", getattr(each, "fget", each))
@@ -139,6 +167,10 @@ class Watch:
         if names:
             self._names.append((found.__globals__, tuple(names), values))
         self._waiting += zip(names, values)
+        enclosing = [_Cell(cell).get("") for cell in found.__closure__ or ()]
+        self._modules(set(names), [*values, *enclosing])
+        attributes, own = _Attributes(found), ("__code__", "__defaults__", "__kwdefaults__")
+        self._names.append((attributes, own, tuple(map(attributes.get, own))))
         for name, cell in zip(found.__code__.co_freevars, found.__closure__ or ()):
             self._names.append((_Cell(cell), (name,), (_Cell(cell).get(name),)))
             self._waiting.append((name, _Cell(cell).get(name)))
@@ -146,6 +178,46 @@ class Watch:
         self._waiting += [(f"a default of {where}", each) for each in defaults]
         if found.__dict__:
             self._keep(where, found.__dict__)
+
+    def _modules(self, names: set[str], values: Iterable[Any]) -> None:
+        """Follow what a function may read of the program's own modules: the attributes that have one of these names."""
+        waiting = [each for each in values if isinstance(each, types.ModuleType)]
+        while waiting:
+            module = waiting.pop()
+            if (id(module), frozenset(names)) in self._modules_seen or not is_program(module, ""):
+                continue
+            self._modules_seen.add((id(module), frozenset(names)))
+            wanted = tuple(sorted(names & vars(module).keys()))
+            found = tuple(map(vars(module).get, wanted))
+            self._names.append((vars(module), wanted, found))
+            self._waiting += [(f"{module.__name__}.{name}", each) for name, each in zip(wanted, found)]
+            waiting += [each for each in found if isinstance(each, types.ModuleType)]
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """Whether two containers of one kind hold the same objects."""
+    if len(a) != len(b):
+        return False
+    if isinstance(a, dict):
+        return all(map(operator.is_, a.values(), b.values()))
+    return all(map(operator.is_, a, b)) if isinstance(a, list) else bool(a == b)
+
+
+def _is_in_python(cls: type) -> bool:
+    """Whether Python code made the class, so that its objects' state is in dictionaries and slots."""
+    if cls in (object, types.SimpleNamespace):
+        return True
+    return bool(cls.__flags__ & _HEAP_TYPE) and not cls.__flags__ & _IMMUTABLE_TYPE
+
+
+class _Attributes:
+    """An object's attributes, read by name as from a dictionary."""
+
+    def __init__(self, found: Any) -> None:
+        self._found = found
+
+    def get(self, name: str) -> Any:
+        return getattr(self._found, name, None)
 
 
 class _Cell:

@@ -98,10 +98,18 @@ class Buffer:
 
 
 def address(view: memoryview) -> int:
-    """Address of a writable view; 0 if it is empty."""
+    """Address of a view; 0 if it is empty, or read-only and there is no cffi."""
     import ctypes
 
-    return ctypes.addressof(ctypes.c_char.from_buffer(view)) if view.nbytes else 0
+    if not view.nbytes:
+        return 0
+    if not view.readonly:
+        return ctypes.addressof(ctypes.c_char.from_buffer(view))
+    try:
+        from _cffi_backend import FFI
+    except ImportError:
+        return 0
+    return int(FFI().cast("uintptr_t", FFI().from_buffer(view)))
 
 
 class Table(Sequence[Any]):

@@ -369,7 +369,7 @@ class Program:
         check_labels(found, first_row, steps)
         for view in (memoryview(column.data) for column in found):
             for place in (self._x, self._p, self._y, self._q):
-                if not view.readonly and place.overlaps(view):
+                if place.overlaps(view):
                     raise ValueError(f"rows must not share memory with the program's {place.name}\n  Copy them first.")
         return source, found, first_row, steps
 

@@ -6,9 +6,9 @@ The format is that of safetensors, restricted to doubles, so the library of that
     the header, JSON              {"__metadata__": {…}, NAME: {"dtype": "F64", "shape": […], "data_offsets": [a, b]}, …}
     the numbers                   little-endian doubles, row by row, tensor by tensor
 
-The metadata are texts. Our mark is one of them, and a file with it may be replaced; any other file belongs to somebody
-else. Every length is checked against the file's size before anything is read, and nothing is compressed, so a file
-takes the memory that its size suggests.
+The metadata are texts. One of them marks the file as ours. `save_parameters` replaces only marked files, unless it is
+asked to overwrite others. Every length is checked against the file's size before anything is read, and nothing is
+compressed, so loading takes as much memory as the file has bytes.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Optional, Union
+
+from engines.arguments import whole
 
 MARK, VERSION = "zoomgrad", "parameters, version 1"
 MOST_HEADER_BYTES = 1 << 22
@@ -88,11 +90,11 @@ def load_parameters(path: FilePath, *, count: Optional[int] = None) -> Saved:
         held = (size - start) // 8
         if count is not None and held != count:
             raise BadFile(path, f"it holds {held:,} parameters, not {count:,}", "Name a file of the same model.")
-        content = file.read(size - start)
-    if len(content) != size - start:
+        numbers = array("d", bytes(8)) * held
+        got = file.readinto(memoryview(numbers).cast("B")) if held else 0
+    if got != 8 * held:
         raise BadFile(path, "it was cut while it was read", "Load it again.")
     settings.pop(MARK, None)
-    numbers = array("d", content)
     if sys.byteorder == "big":
         numbers.byteswap()
     return Saved(numbers, shapes, settings)
@@ -153,9 +155,14 @@ def _header(count: int, shapes: Mapping[str, Sequence[int]], settings: Mapping[s
         tensors["__metadata__"][name] = text
     end = 0
     for name, given in shapes.items():
-        shape = [int(size) for size in given]
-        if name in ("", "__metadata__") or min(shape, default=0) < 0:
-            raise ValueError(f"{name!r} with the shape {shape} can't be a tensor\n  Name it, with sizes of 0 or more.")
+        if not isinstance(name, str):
+            raise TypeError(f"a tensor's name must be a text, not {name!r}\n  Write `str(…)`.")
+        shape = [whole(size, f"a size of {name!r}", 0) for size in given]
+        if name in ("", "__metadata__") or len(shape) > MOST_DIMENSIONS or max(shape, default=0) > MOST_BYTES:
+            raise ValueError(
+                f"{name!r} with the shape {shape} can't be a tensor\n"
+                f"  Give it a name, and at most {MOST_DIMENSIONS} sizes of at most {MOST_BYTES:,}."
+            )
         start, end = end, end + 8 * math.prod(shape)
         tensors[name] = {"dtype": "F64", "shape": shape, "data_offsets": [start, end]}
     if end != 8 * count:
@@ -203,7 +210,7 @@ def _read_header(file: Any, size: int) -> tuple[dict[str, tuple[int, ...]], dict
 def _tensor(name: str, facts: Any) -> tuple[int, int, str, tuple[int, ...]]:
     """Where a tensor begins and ends, its name and shape. Raises ValueError, TypeError and LookupError."""
     shape, (begin, end) = facts["shape"], facts["data_offsets"]
-    if facts["dtype"] != "F64" or len(shape) > MOST_DIMENSIONS:
+    if facts["dtype"] != "F64" or type(shape) is not list or len(shape) > MOST_DIMENSIONS:
         raise ValueError
     if any(type(number) is not int or number < 0 for number in (begin, end, *shape)):
         raise ValueError
@@ -229,10 +236,12 @@ def _write(path: FilePath, parts: Sequence[bytes], overwrite: bool) -> None:
     """Create the file, or replace it if that is allowed, atomically. It is on the disk when this returns."""
     check_destination(path, overwrite=overwrite)
     file = Path(path)
-    draft = file.with_name(f"{file.name[:200]}.{os.urandom(8).hex()}.draft")
+    draft = file.with_name(f".{os.urandom(8).hex()}.draft")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     try:
         with os.fdopen(os.open(draft, flags, 0o666), "wb") as stream:
+            with contextlib.suppress(FileNotFoundError):
+                draft.chmod(stat.S_IMODE(file.lstat().st_mode))
             for part in parts:
                 stream.write(part)
             stream.flush()

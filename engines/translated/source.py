@@ -1,8 +1,9 @@
 """`slots` -> the Python text that the tools compile: its Value, with the mixin of derived operators written into it.
 
 mypyc can't compile a class whose base it does not compile. It enforces annotations, but a program may pass a set of
-children, or a Fraction as an exponent. It stops at `reversed` over a list of any type, so two loops walk a reversed
-copy instead. Everything else is the text of `engines/interpreted/slots.py` and `engines/value_base.py`, word for word.
+children, or a Fraction as an exponent, and it does not know `Self`. It stops at `reversed` over a list of any type, so
+two loops walk a reversed copy instead. Everything else is the text of `engines/interpreted/slots.py` and
+`engines/value_base.py`, word for word.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def source() -> str:
     """The text of a module that defines Value."""
     own = read("interpreted/slots.py").partition("\n\nENGINES = ")[0]
     _, first, derived = read("value_base.py").partition("    def topo(")
-    text = f"{own}\n{first}{derived}"
+    text = f"{own}\n{first}{derived.replace('-> Self:', '-> Any:')}"
     for old, new in _CHANGES:
         assert text.count(old) == 1, f"{old!r} must occur once in slots.py and value_base.py together"
         text = text.replace(old, new)

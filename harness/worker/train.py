@@ -160,9 +160,12 @@ def _train_once(engine: engines.Engine, workload: Workload, path: Optional[str],
             losses = trainer.losses
             if not stopping.before_update:
                 report = live.evaluate_if_due(epoch, at_least=ended)
-            elif ended and not live.evaluated(epoch):
-                _undo_update(trainer, workload, len(losses) - 1)
-                live.evaluate(epoch)
+            elif ended:
+                evaluated = live.evaluated(epoch)
+                if path or not evaluated:
+                    _undo_update(trainer, workload, len(losses) - 1)
+                if not evaluated:
+                    live.evaluate(epoch)
             # An epoch of a tour is one short step: printing ten thousand lines a second would take most of the time.
             if report:
                 yield {

@@ -67,6 +67,9 @@ def started(workload: Workload, path: FilePath) -> Workload:
         raise BadFile(
             path, f"it holds {len(saved.parameters):,} parameters, not {wanted_count:,}", "Name another file."
         )
+    shapes = shapes_of(workload)
+    if shapes and list(saved.shapes.items()) != list(shapes.items()):
+        raise BadFile(path, f"its tensors are not {', '.join(shapes)} in that order", "Name another file.")
     return replace(workload, start=saved.parameters)
 
 

@@ -177,7 +177,7 @@ def test_a_write_that_fails_leaves_the_old_file(file, monkeypatch):
     ("arguments", "error", "text"),
     [
         ({"shapes": {"w": (3,)}}, ValueError, "the shapes hold 3 numbers, and there are 2 parameters\n"),
-        ({"shapes": {"w": (-1, -2)}}, ValueError, "can't be a tensor\n"),
+        ({"shapes": {"w": (-1, -2)}}, ValueError, "must be a whole number"),
         ({"shapes": {"__metadata__": (2,)}}, ValueError, "can't be a tensor\n"),
         ({"settings": {"zoomgrad": "mine"}}, ValueError, "own mark"),
         ({"settings": {"rate": 0.1}}, TypeError, "a setting must be a text"),

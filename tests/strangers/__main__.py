@@ -13,6 +13,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import engines
 from tests.strangers.find import programs
 from tests.strangers.judge import SAME, judge
 from tests.strangers.run import run
@@ -37,14 +38,19 @@ def main():
         parser.error(f"{chosen.folder} is not a folder\n  Name a folder with one folder per project.")
     if chosen.json and chosen.json.exists():
         parser.error(f"{chosen.json} exists\n  Name a new file.")
-    engines = [name for name in chosen.engines.split(",") if name]
+    names = [name for name in chosen.engines.split(",") if name]
+    for name in names:
+        try:
+            engines.load(name.rpartition(":")[2])
+        except (engines.UnknownName, engines.WrongSuffix) as error:
+            parser.error(str(error))
     one = functools.partial(run, seconds=chosen.seconds, python=chosen.python)
     verdicts = []
     for program in programs(chosen.folder):
         if chosen.only in program.name:
-            verdicts.append(judge(program, engines, one))
-            print(line(verdicts[-1], engines), flush=True)
-    print(*summary(verdicts, engines), sep="\n")
+            verdicts.append(judge(program, names, one))
+            print(line(verdicts[-1], names), flush=True)
+    print(*summary(verdicts, names), sep="\n")
     if chosen.json:
         text = json.dumps([dataclasses.asdict(verdict) for verdict in verdicts], indent=1)
         chosen.json.write_text(text + "\n", encoding="utf-8")

@@ -1,13 +1,16 @@
 """One line compiles a loss function, with the bits of the function itself or with a reason why not."""
 
 import copy
+import enum
 import functools
+import importlib
 import math
 import random
 import sys
 import threading
 import warnings
 from array import array
+from collections import deque
 
 import pytest
 from hypothesis import given, settings
@@ -279,7 +282,7 @@ def test_what_the_function_uses_besides_its_arguments_is_watched(engine, monkeyp
 @pytest.mark.parametrize(
     ("function", "why"),
     [
-        (lambda v: v * random.random(), "different graphs"),
+        (lambda v: v * random.random(), "draws random numbers"),
         (lambda v: (HISTORY.append(v * 2.0), HISTORY[-1])[1], "outlives the call"),
         (lambda v: 3.0, "not a Value"),
         (lambda v: v * float("nan"), "constants must be finite"),
@@ -317,12 +320,13 @@ def test_a_function_that_changes_an_argument_is_refused(engine, change):
     assert xs != [1.0, 2.0]
 
 
-def test_what_is_too_large_to_watch_is_listed(engine, monkeypatch):
+def test_what_is_too_large_to_watch_is_not_compiled(engine, monkeypatch):
     monkeypatch.setattr("zoomgrad.watch.MOST", 50)
     table = [1.0] * 100
     loss = compile_with(engine, lambda w: w * table[3], strict=False)
-    loss(engine.Value(2.0))
-    assert "changes not noticed: table, a list of 100 entries" in loss.report()
+    with pytest.warns(NotCompiled, match="changes of table"):
+        loss(engine.Value(2.0))
+    assert "changes of table, a list of 100 entries, would not be noticed" in loss.report()
     with pytest.raises(NotTraced, match="changes of table"):
         compile_with(engine, lambda w: w * table[3])(engine.Value(2.0))
 
@@ -539,3 +543,120 @@ def test_every_kind_of_kernel_runs_it(name):
     for xs in ([1.0, 2.0], [3.0, 4.0]):
         loss(ws, xs).backward()
     assert [w.grad for w in ws] == [40.0, 96.0]
+
+
+# --- what must not give a wrong number --------------------------------------------------------------------------------
+
+
+def agree(engine, function, *calls, prepare=lambda: None):
+    """The compiled function gives what the function gives, call by call, whether it runs compiled or not."""
+    loss = compile_with(engine, function, strict=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotCompiled)
+        for call in calls:
+            arguments = call() if callable(call) else call
+            assert loss(*arguments).data == function(*arguments).data
+    return loss
+
+
+def test_a_value_that_is_an_argument_and_a_global(engine):
+    captured = engine.Value(3.0)
+    agree(engine, lambda w: w * captured, [captured], [engine.Value(5.0)], [captured])
+    agree(engine, lambda w: w * captured, [engine.Value(5.0)], [captured])
+
+
+def test_gradients_of_a_value_that_is_an_argument_and_a_global(engine):
+    captured = engine.Value(3.0)
+    loss = compile_with(engine, lambda w: w * captured, strict=False)
+    loss(engine.Value(5.0)).backward()
+    captured.grad = 0
+    loss(captured).backward()
+    assert captured.grad == 6.0
+
+
+class Kind(enum.IntEnum):
+    """A number that is more than a number."""
+
+    ONE = 1
+
+
+def test_numbers_of_other_types(engine):
+    w = engine.Value(2.0)
+    agree(engine, lambda w, n, x, y: w * x, [w, Kind.ONE, 3.0, 7.0], [w, Kind.ONE, 3.0, 7.0], [w, Kind.ONE, 4.0, 7.0])
+    agree(engine, lambda w, n: w * (2 if isinstance(n, int) else 3), [w, 3], [w, 3.0], [w, Kind.ONE])
+
+
+def test_ints_that_doubles_would_round(engine):
+    w = engine.Value(2.0)
+    big = 2**27
+    agree(engine, lambda w, a, b, c, d: w * (a * b - c * d), [w, 1, 2, 3, 4], [w, big + 1, big + 1, big, big + 2])
+
+
+class Scale:
+    """An object with a slot, which is no entry of a dictionary."""
+
+    __slots__ = ("by",)
+
+    def __init__(self, by):
+        self.by = by
+
+
+def test_state_outside_dictionaries(engine):
+    w, scale, array_of, queue = engine.Value(2.0), Scale(2.0), array("d", [2.0]), deque([2.0])
+
+    def change():
+        scale.by = array_of[0] = queue[0] = 5.0
+        return [w]
+
+    agree(engine, lambda w: w * scale.by, [w], change)
+    scale.by = array_of[0] = queue[0] = 2.0
+    agree(engine, lambda w: w * array_of[0], [w], change)
+    scale.by = array_of[0] = queue[0] = 2.0
+    agree(engine, lambda w: w * queue[0], [w], change)
+
+
+def test_an_attribute_of_the_programs_own_module(engine, tmp_path, monkeypatch):
+    (tmp_path / "own_settings.py").write_text("scale = 2.0\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = importlib.import_module("own_settings")
+    w = engine.Value(2.0)
+
+    def change():
+        module.scale = 5.0
+        return [w]
+
+    agree(engine, lambda w: w * module.scale, [w], change)
+
+
+def test_an_attribute_that_hides_an_inherited_one(engine):
+    base = type("Base", (), {"scale": 2.0})
+    derived, w = type("Derived", (base,), {}), engine.Value(2.0)
+
+    def change():
+        derived.scale = 5.0
+        return [w]
+
+    agree(engine, lambda w: w * derived.scale, [w], change)
+
+
+def test_a_label_is_not_read(engine):
+    one, other = engine.Value(2.0, label="a"), engine.Value(2.0, label="b")
+    agree(engine, lambda w: w * (2 if w.label == "a" else 3), [one], [other])
+
+
+def test_constants_beside_the_loss_are_those_of_the_call(engine):
+    w, scale = engine.Value(2.0), [1.0]
+    loss = compile_with(engine, lambda w: (w * w, scale[0]), strict=False)
+    assert loss(w)[1] == 1.0
+    scale[0] = 7.0
+    assert loss(w)[1] == 7.0
+
+
+def test_other_gradients_are_noticed(engine):
+    """The type of data decides which of two graphs with the same loss is built."""
+
+    def loss(w, x):
+        return w * x if isinstance(x, engine.Value) else w * w * 1.5
+
+    with pytest.raises(NotTraced, match="or other gradients"):
+        compile_with(engine, loss)(engine.Value(2.0), 3.0)

@@ -60,7 +60,7 @@ def test_read_once_counts_the_reads_of_each_node(slots, chunk):
     reads = Counter([node for term in slots for node in term])
     expected = [reads[node] == 1 and node not in (loss, *outputs) for node in range(nodes)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sums, "_CHUNK", chunk)
+        patch.setattr(sums, "CHUNK", chunk)
         assert read_once(found).tolist() == [*expected, False]
 
 
@@ -69,7 +69,7 @@ def test_read_once_counts_the_reads_of_each_node(slots, chunk):
 def test_count_of_counts_each_number(columns, chunk):
     expected = Counter([number for column in columns for number in column])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sums, "_CHUNK", chunk)
+        patch.setattr(sums, "CHUNK", chunk)
         found = sums.count_of([np.array(column, np.int32) for column in columns], 10)
     assert found.tolist() == [expected[number] for number in range(10)]
 
