@@ -11,6 +11,7 @@ import pytest
 import engines
 from harness.worker.lifeline import HARNESS, identity
 from harness.worker.programs import script
+from tests.engines.compiled.compiling import usable
 from tests.engines.ladder import of_each_value
 from tests.engines.programs import MICROGRAD_README
 
@@ -175,6 +176,7 @@ print(a.grad, a.name, b.name, len(b.parents), b.value, Scalar.kinds)
 
 @pytest.mark.parametrize("engine", ["native", "hoisted"])
 def test_a_replaced_class_takes_attributes_of_the_programs_own(tmp_path, engine):
+    usable(engine)
     text = OWN.partition("class Other")[0] + "v = Value(1.0)\nv.colour = 'red'\nprint(v.colour)"
     assert execute(engine, tmp_path, text, replaced="Value").stdout == "red\n"
 
