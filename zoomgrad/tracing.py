@@ -122,10 +122,11 @@ def _attribute(name: str, slot: Any) -> property:
             run.looks(f"reads .{name}")  # type: ignore[union-attr]
         return slot.__get__(v)
 
-    def write(v: Any, number: Any) -> None:
-        if is_tracing() and sys._getframe(1).f_globals is not _OPERATORS:
+    def write(v: Any, new: Any) -> None:
+        # No number depends on a label that nobody reads.
+        if name != "label" and is_tracing() and sys._getframe(1).f_globals is not _OPERATORS:
             run.looks(f"changes .{name}")  # type: ignore[union-attr]
-        slot.__set__(v, number)
+        slot.__set__(v, new)
 
     return property(read, write)
 

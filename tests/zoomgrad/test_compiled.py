@@ -644,6 +644,15 @@ def test_a_label_is_not_read(engine):
     agree(engine, lambda w: w * (2 if w.label == "a" else 3), [one], [other])
 
 
+def test_a_label_may_be_written(engine):
+    def loss(w):
+        square = w * w
+        square.label = "square"
+        return square
+
+    assert compile_with(engine, loss)(engine.Value(3.0)).data == 9.0
+
+
 def test_constants_beside_the_loss_are_those_of_the_call(engine):
     w, scale = engine.Value(2.0), [1.0]
     loss = compile_with(engine, lambda w: (w * w, scale[0]), strict=False)
