@@ -34,7 +34,7 @@ from harness.machine import environments, interpreters  # noqa: E402
 from harness.machine.environments import NoEnvironment  # noqa: E402
 from harness.machine.interpreters import Interpreter  # noqa: E402
 
-WORKER_SAFE = ("tests/engines", "tests/datasets", "tests/harness/worker")
+WORKER_SAFE = ("tests/engines", "tests/datasets", "tests/harness/worker", "tests/zoomgrad")
 BETWEEN = (
     "tests/engines/test_everywhere.py",
     "tests/engines/test_bits.py",

@@ -84,7 +84,8 @@ class Watch:
         """Whether any of it differs from what it was."""
         try:
             for names, wanted, before in self._names:
-                if not all(map(operator.is_, map(names.get, wanted), before)):
+                now = tuple(map(names.get, wanted))
+                if not all(map(operator.is_, now, before)) and not all(map(_is_it, now, before)):
                     return True
             for holder, keys in self._keys:
                 if tuple(holder) != keys:
@@ -160,7 +161,8 @@ class Watch:
                     self._waiting.append((f"{where}.{name}", each))
 
     def _function(self, where: str, found: types.FunctionType) -> None:
-        if not is_program(None, found.__code__.co_filename):
+        # PyPy's built-in functions have code without a file.
+        if not is_program(None, getattr(found.__code__, "co_filename", "<frozen")):
             return
         names = sorted(_names_of(found.__code__))
         values = tuple(map(found.__globals__.get, names))
@@ -192,6 +194,11 @@ class Watch:
             self._names.append((vars(module), wanted, found))
             self._waiting += [(f"{module.__name__}.{name}", each) for name, each in zip(wanted, found)]
             waiting += [each for each in found if isinstance(each, types.ModuleType)]
+
+
+def _is_it(a: Any, b: Any) -> bool:
+    """Whether two are one object. PyPy makes the tuple of a function's defaults anew each time."""
+    return a is b or (type(a) is type(b) is tuple and len(a) == len(b) and all(map(operator.is_, a, b)))
 
 
 def _is_same(a: Any, b: Any) -> bool:
