@@ -132,8 +132,10 @@ class CEngine(CompiledEngine):
 
     @contextlib.contextmanager
     def compilers(self, clock: Clock, objects: Optional[Store]) -> Iterator[Optional[building.Waiting]]:
-        # On a single core, an early compiler would only slow down the lowering.
-        if CORES == 1 or _may_be_kept(objects):
+        # On a single core, an early compiler would only slow down the lowering. A user's graph may be kept, so
+        # `kernel_of` looks first. A race starts one in each block, or its blocks would differ.
+        is_users = objects is not None and objects.most_bytes is not None
+        if CORES == 1 or (is_users and _may_be_kept(objects)):
             yield None
             return
         with contextlib.ExitStack() as stack:

@@ -167,7 +167,6 @@ class CompiledEngine(ValueEngine):
             numbers = [v.data for v in inputs], [v.data for v in parameters]
             program = self._compile(clock, tape, *numbers, Order(objects, compilers=compilers))
             program.recipe = Recipe(self.name, tape)
-            program.tape = tape if tape.outputs else None
         clock.stop()
         return program
 
@@ -177,7 +176,6 @@ class CompiledEngine(ValueEngine):
         with COLLECTOR.paused():
             program = self._compile(clock, tape, inputs, parameters, Order(object_cache.of_user()))
             program.recipe = Recipe(self.name, tape)
-            program.tape = tape if tape.outputs else None
         clock.stop()
         return program
 

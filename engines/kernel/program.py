@@ -6,14 +6,13 @@ import math
 import threading
 from array import array
 from collections.abc import Mapping, MutableSequence, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Callable, NamedTuple, Optional, Protocol, Union
 
 from engines.api import NonFiniteLoss
 from engines.arguments import finite, finite_rate, whole
 from engines.arithmetic import check_arithmetic
 from engines.columns import WITHOUT_INPUTS, Column, Rows, check_labels, columns, described, holds_rows, one_row
-from engines.graph.tape import Tape
 from engines.kernel.buffers import Buffer, Table
 from engines.saving import recipe
 from engines.saving.parameters import FilePath, Saved, load_parameters, save_parameters
@@ -116,9 +115,6 @@ class Program:
         self._q = Buffer("gradients", [0.0] * len(parameters))
         self._last = array("d", inputs)
         """The traced graph's inputs, for rows that leave some out."""
-        self._features = len(inputs)
-        self.tape: Optional[Tape] = None
-        """Tells `predict` which inputs the outputs depend on; set by `compile`, and dropped after the first use."""
         self._alone = _Alone()
         self._ran_forward = False
         self._taken = 0
@@ -323,7 +319,7 @@ class Program:
         """
         if not self._y.length:
             raise ValueError("the program has no outputs\n  Name them: `compile(…, outputs=[…])`.")
-        _, found, first_row, steps = self._taken_from(rows, first_row, steps, self._needed())
+        _, found, first_row, steps = self._taken_from(rows, first_row, steps, self._features)
         count, width = found[0].rows, self._y.length
         rest = self._last[sum(column.width for column in found) :]
         if rest:  # no output depends on them, so the traced graph's numbers will do
@@ -343,12 +339,12 @@ class Program:
                 outputs[step * width : (step + 1) * width] = y
         return Table(outputs, width)
 
-    def _needed(self) -> int:
-        """How many of the first inputs the outputs depend on. All, if the program has no tape."""
-        tape, self.tape = self.tape, None
-        if tape is not None:
-            self._features = 1 + max(tape.read_by_outputs(), default=-1)
-        return self._features
+    @cached_property
+    def _features(self) -> int:
+        """How many of the first inputs the outputs depend on. All, if the program has no recipe."""
+        if self.recipe is None:
+            return self._x.length
+        return 1 + max(self.recipe.tape.read_by_outputs(), default=-1)
 
     def _taken_from(
         self, rows: Optional[Rows], first_row: int, steps: Optional[int], fewer: Optional[int] = None

@@ -24,7 +24,7 @@ class Training:
             y = array("d", bytes(8 * stretch.y_step))
         self.stretch = stretch
         self.buffers = (x, p, w, y, q)
-        """The caller's buffers, but for a single step's outputs if `y_step` gives each step its own."""
+        """The caller's buffers. If `y` has room for the outputs of every step, y is a new buffer for a single step."""
         self.x: Any
         self.p: Any
         self.w: Any

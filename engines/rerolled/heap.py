@@ -5,7 +5,7 @@ from the kernel and gives it back when it is freed, so every array pays again fo
 Within `kept`, glibc keeps all freed memory. After it, glibc keeps up to 64 MiB, which the program's buffers then reuse.
 
 glibc can't report its thresholds, so they can't be restored. Afterwards we set the largest values that glibc would
-choose by itself. A process whose environment sets thresholds is left alone, and so is any other C library.
+choose by itself. We leave other C libraries alone, and processes whose environment sets thresholds.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _set(libc: Any, options: dict[int, int]) -> None:
 
 @cache
 def _glibc() -> Any:
-    """glibc, or None if this process has another C library, or thresholds of its own."""
+    """glibc; None for another C library, and if the environment sets thresholds."""
     if any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):
         return None
     try:

@@ -78,7 +78,7 @@ def points(name):
 def program(numbers, choices):
     """Return the rows of a program. choices: (op, i, j), where i and j choose the first operands to try.
 
-    If no operands are smooth, the op gets leaves of its own.
+    If no operands are smooth, the op gets new leaves.
     """
     rows = [Row(None, (), x) for x in numbers]
     data = list(numbers)

@@ -1,7 +1,7 @@
 """Run one program on one engine, and write what it computed: `python child.py ENGINE CLASS SCRIPT REPLY`.
 
 ENGINE is a name, or empty to run the program by itself, with the published `micrograd` if it brings none. CLASS is the
-program's class that the engine's Value replaces, or empty. It runs as a script of its own, so that the program finds
+program's class that the engine's Value replaces, or empty. It runs as a separate script, so that the program finds
 its own package `tests`.
 
 Plots and pictures do nothing here. The program may write below its folder only, start no process and open no

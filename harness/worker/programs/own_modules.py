@@ -28,7 +28,7 @@ def parse(path: Path) -> ast.Module:
 
 
 def followed(tree: ast.Module, path: Path) -> Iterator[tuple[ast.Module, Path]]:
-    """The program itself, then every module of its own that it imports by name, directly or through others."""
+    """The program, then each of its own modules that it imports by name, directly or through others."""
     named = [Path(folder) for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
     roots = [path.parent, *(folder for folder in named if folder.resolve() != PROJECT)]
     todo, seen = [(tree, path)], {path}

@@ -48,7 +48,7 @@ def state(program):
 # --- the same bits as row by row -------------------------------------------------------------------------------------
 
 
-def alike(program, rows, batch, steps):
+def check_minibatches(program, rows, batch, steps):
     """Compare minibatches, and their predictions, with rows one by one and with `train`. The losses must be finite."""
     start = doubles(*program.parameters)
     flat = doubles(*itertools.chain(*rows))
@@ -88,7 +88,7 @@ def test_a_network_in_minibatches(name):
     graph, kinds = classifier()
     found = compiled(usable(name), graph, kinds, graph.numbers, [0, 1, -1])
     for batch, steps in ((1, 3), (3, 7), (9, 20)):
-        alike(found.program, CLASSIFIER_ROWS, batch, steps)
+        check_minibatches(found.program, CLASSIFIER_ROWS, batch, steps)
 
 
 @pytest.mark.parametrize("name", by_kernel(name for name in COMPILED if not is_slow(name)))
@@ -105,7 +105,7 @@ def test_random_graphs_in_minibatches(name):
         rows = data.draw(st.lists(row, min_size=1, max_size=4))
         found = compiled(engine, graph, kinds, graph.numbers, outputs)
         try:
-            alike(found.program, rows, batch, steps)
+            check_minibatches(found.program, rows, batch, steps)
         except (ArithmeticError, ValueError):
             assume(False)
 
