@@ -77,6 +77,8 @@ BAD = {
     "a float as size": raw({"a": tensor([1.0], 0, 8)}, bytes(8)),
     "true as size": raw({"a": tensor([True], 0, 8)}, bytes(8)),
     "text as shape": raw({"a": tensor("1", 0, 8)}, bytes(8)),
+    "an empty text as shape": raw({"a": tensor("", 0, 8)}, bytes(8)),
+    "an empty table as shape": raw({"a": tensor({}, 0, 8)}, bytes(8)),
     "no shape": raw({"a": {"dtype": "F64", "data_offsets": [0, 8]}}, bytes(8)),
     "many dimensions": raw({"a": tensor([1] * 17, 0, 8)}, bytes(8)),
     "a shape that lies": raw({"a": tensor([1 << 18, 1 << 18], 0, 8)}, bytes(8)),
@@ -158,6 +160,13 @@ def test_our_own_file_is_replaced_and_any_other_on_request(file):
     save_parameters(file, [3.0], overwrite=True)
     assert load_parameters(file).parameters[0] == 3.0
     assert list(file.parent.iterdir()) == [file]
+
+
+def test_a_file_that_is_replaced_keeps_its_mode(file):
+    save_parameters(file, [1.0])
+    file.chmod(0o600)
+    save_parameters(file, [2.0])
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 def test_a_write_that_fails_leaves_the_old_file(file, monkeypatch):

@@ -358,7 +358,8 @@ def test_rows_that_share_memory_with_the_program_are_refused(engine):
     program = engine.compile(x * y * p, inputs=[x, y], parameters=[p], outputs=[x])
     mine = doubles(0.5, 1.0, 2.0, 3.0)
     program.parameters = memoryview(mine)[:1]
-    for rows in (mine, program.inputs, Column(memoryview(mine)[:2], 2)):
+    read_only = memoryview(mine)[:2].toreadonly()
+    for rows in (mine, program.inputs, Column(memoryview(mine)[:2], 2), read_only):
         for use in (program.predict, program.accumulate, lambda rows: program.train(rows, rate=0.1)):
             with pytest.raises(ValueError, match=r"rows must not share memory with the program's .*\n  Copy them"):
                 use(rows)

@@ -81,9 +81,20 @@ def test_a_changed_recipe_corrupts_nothing():
         (engine, ops, (columns[0][:-1], *columns[1:]), rest, state),
         (engine, (*ops, "sin"), columns, rest, state),
         (engine, ops[:4], columns, rest, state),
+        # other types, on which the later stages of some engine would stumble, or which would reach its C
+        (5, ops, columns, rest, state),
+        (engine, list(ops), columns, rest, state),
+        (engine, ops * 60, columns, rest, state),
+        (engine, ops, (columns[0], *map(list, columns[1:])), rest, state),
+        (engine, ops, (columns[0], *(array("q", column) for column in columns[1:])), rest, state),
+        (engine, ops, columns, (rest[0], float(rest[1]), *rest[2:]), state),
+        (engine, ops, columns, (*rest[:3], bool(rest[3]), rest[4]), state),
+        (engine, ops, columns, rest, state[:3]),
     ):
         with pytest.raises(BrokenTape):
             rebuild(*changed)
+    with pytest.raises(Unavailable, match="hoisted compiles no graphs"):
+        rebuild("hoisted", ops, columns, rest, state)
     with pytest.raises(UnknownName):
         rebuild("bytecoed", ops, columns, rest, state)
 

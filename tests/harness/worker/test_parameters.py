@@ -29,6 +29,18 @@ def trained(engine, epochs, **settings):
     return events
 
 
+@pytest.mark.parametrize("epochs", [1, 2, 64, 65, 66, 67])
+def test_a_tour_saves_the_parameters_whose_figure_it_reports(file, epochs):
+    """It stops before the update. Whether the last epoch was also evaluated for the live display must not matter."""
+
+    def figure(**settings):
+        events = list(train({"engine": "replay", "workload": "tour", "tolerance": 1e-9, **settings}))
+        return next(event["figure"] for event in events if event["event"] == "end")
+
+    reported = figure(epochs=epochs, save=file)
+    assert figure(epochs=1, load=file) == reported
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_two_trainings_compute_the_bits_of_one(engine, file, tmp_path):
     whole = str(tmp_path / "whole")
@@ -89,6 +101,14 @@ def test_a_file_that_claims_too_much_is_refused(settings, message, file):
     with pytest.raises(BadFile, match=message) as caught:
         task({"engine": "slots", "workload": "xor", "load": file})
     assert str(caught.value).count("\n") == 1
+
+
+def test_layers_in_another_order_are_refused(file):
+    workload = workloads.load("xor")
+    shapes = dict(reversed(parameters.shapes_of(workload).items()))
+    save_parameters(file, [1.0] * 17, shapes=shapes, settings=parameters.settings_of(workload))
+    with pytest.raises(BadFile, match=r"its tensors are not layers\.0, layers\.1 in that order\n"):
+        task({"engine": "slots", "workload": "xor", "load": file})
 
 
 @pytest.mark.parametrize("name", ["save", "load"])
