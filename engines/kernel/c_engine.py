@@ -23,6 +23,14 @@ from engines.kernel.program import Buffers, Kernel, Stretch
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def second_level_cache() -> int:
+    """Bytes of a core's second-level cache; 0 if the system does not say."""
+    try:
+        return max(0, os.sysconf("SC_LEVEL2_CACHE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return 0
+
+
 class Variant(NamedTuple):
     """Code of a kernel that is fast for some batches."""
 

@@ -15,7 +15,7 @@ from typing import Any, Optional
 
 from engines.graph.tape import Tape
 from engines.kernel import toolchains
-from engines.kernel.c_engine import CORES, CEngine, Frozen, Variant
+from engines.kernel.c_engine import CORES, CEngine, Frozen, Variant, second_level_cache
 from engines.kernel.c_text import Source
 from engines.rerolled.emit.c import c_source
 from engines.rerolled.engine import Rerolled, reroll
@@ -63,7 +63,8 @@ class RerolledC(Rerolled, CEngine):
         asked = tuple(flag for flag in self.flags if flag.startswith("-m") and flag not in toolchains.FUSED)
         defined = toolchains.macros(self.toolchain(), asked)
         width = next((width for macro, width in WIDTHS.items() if macro in defined), 2)
-        return replace(form, width=width, registers=32 if width == 8 or "__aarch64__" in defined else 16)
+        registers = 32 if width == 8 or "__aarch64__" in defined else 16
+        return replace(form, width=width, registers=registers, cache=second_level_cache() or form.cache)
 
 
 class FrozenRerolledC(Frozen, RerolledC):
