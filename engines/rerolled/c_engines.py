@@ -63,7 +63,7 @@ class RerolledC(Rerolled, CEngine):
         asked = tuple(flag for flag in self.flags if flag.startswith("-m") and flag not in toolchains.FUSED)
         defined = toolchains.macros(self.toolchain(), asked)
         width = next((width for macro, width in WIDTHS.items() if macro in defined), 2)
-        registers = 32 if width == 8 or "__aarch64__" in defined else 16
+        registers = 32 if defined & {"__AVX512VL__", "__aarch64__"} else 16
         return replace(form, width=width, registers=registers, cache=second_level_cache() or form.cache)
 
 
