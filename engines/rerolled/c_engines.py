@@ -47,12 +47,12 @@ class RerolledC(Rerolled, CEngine):
         return c_source(code, self.fitted)
 
     def kernel(self, tape: Tape, frozen: Optional[Sequence[float]] = None) -> Source:
-        form, step = replace(self.fitted, units=1, private=True), plain(reroll(tape))
+        form, step = replace(self.fitted, units=1, private=True), plain(reroll(tape, self.form.vector))
         return c_source(load_apart(rearrange(step, form)) if frozen is None else freeze(step), form)
 
     @property
     def vector_doubles(self) -> int:
-        return self.fitted.width
+        return self.fitted.width // (2 if self.form.is_single else 1)
 
     @property
     def fitted(self) -> Form:
@@ -63,14 +63,15 @@ class RerolledC(Rerolled, CEngine):
         asked = tuple(flag for flag in self.flags if flag.startswith("-m") and flag not in toolchains.FUSED)
         defined = toolchains.macros(self.toolchain(), asked)
         width = next((width for macro, width in WIDTHS.items() if macro in defined), 2)
-        return replace(form, width=width, registers=32 if width == 8 or "__aarch64__" in defined else 16)
+        registers = 32 if width == 8 or "__aarch64__" in defined else 16
+        return replace(form, width=2 * width if form.is_single else width, registers=registers)
 
 
 class FrozenRerolledC(Frozen, RerolledC):
     """Recovered loops as C with the weights as constants, of the forward pass only."""
 
     def lower_workload(self, tape: Tape, parameters: Sequence[float]) -> Step:
-        return freeze(plain(reroll(tape)), parameters)
+        return freeze(plain(reroll(tape, self.form.vector)), parameters)
 
 
 NATIVE = (*toolchains.NATIVE, *(("-mprefer-vector-width=512",) if toolchains.IS_X86 else ()))
@@ -134,24 +135,28 @@ ENGINES = (
     ),
 )
 
+SINGLE_ERROR_BOUND = 1e-2
+"""Error bound of an engine with -f32 over a timed stretch. Its drills are held to the derived bounds of `rounding`."""
+
 _HAS_NATIVE = {"native": ("it already has -march=native", "use {engine}")}
-VECTORISED = Suffixes({"generic": "generic", "fma": "fma", "frozen": "frozen"}, _HAS_NATIVE)
+VECTORISED = Suffixes({"generic": "generic", "fma": "fma", "f32": "f32", "frozen": "frozen"}, _HAS_NATIVE)
 SUFFIXES = {
     "rerolled-tcc": Suffixes(
         {"frozen": "frozen"},
         {
             "generic": ("it has no -march=native to leave out", "use rerolled-gcc-generic or rerolled-clang-generic"),
             "fma": ("TCC has no such flag", "use rerolled-gcc-fma or rerolled-clang-fma"),
+            "f32": ("TCC has no vectors, so floats would gain nothing", "use rerolled-gcc-f32 or rerolled-clang-f32"),
         },
     ),
     "rerolled-gcc": VECTORISED,
     "rerolled-clang": VECTORISED,
     "rerolled-clang-sparse": Suffixes(
-        {"generic": "generic", "fma": "fma"},
+        {"generic": "generic", "fma": "fma", "f32": "f32"},
         {**_HAS_NATIVE, "frozen": ("a frozen step skips no zeros", "use rerolled-clang-frozen")},
     ),
     "rerolled-clang-fast": Suffixes(
-        {"generic": "generic", "frozen": "frozen"}, {**_HAS_NATIVE, "fma": ("it already fuses", "use {engine}")}
+        {"generic": "generic", "f32": "f32", "frozen": "frozen"}, {**_HAS_NATIVE, "fma": ("it already fuses", "use {engine}")}
     ),
 }
 """Engine -> the suffixes that it takes."""
@@ -174,10 +179,15 @@ def resolve(name: str) -> Optional[RerolledC]:
         flags += toolchains.FUSED
         facts |= {"strict": False, "error_bound": toolchains.FUSED_ERROR_BOUND}
         changes.append(toolchains.FUSED_IDEA)
+    form = base.form
+    if "f32" in taken:
+        form = replace(form, is_single=True)
+        facts |= {"strict": False, "error_bound": SINGLE_ERROR_BOUND}
+        changes.append("computed in float32, with twice the numbers in a vector")
     make = RerolledC
     if "frozen" in taken:
         make, plain = FrozenRerolledC, name.removesuffix("-frozen")
         changes.append(Frozen.IDEA)
     # CEngine adds STRICT again.
     own = flags[len(toolchains.STRICT) :]
-    return _engine(name, base.compiler, own, base.form, make, idea="; ".join(changes), builds_on=plain, **facts)
+    return _engine(name, base.compiler, own, form, make, idea="; ".join(changes), builds_on=plain, **facts)

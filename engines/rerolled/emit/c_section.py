@@ -67,7 +67,7 @@ class Section:
 
     def statements(self, program: Program) -> list[Statement]:
         """The statements of the section."""
-        first: list[Statement] = [Declare("double *const", "w", "t->w")] if self.buffers else []
+        first: list[Statement] = [Declare("number *const", "w", "t->w")] if self.buffers else []
         if self._needs_list(program):
             first.append(Declare("struct live *const", "live", "(struct live *)(w + LIVE)"))
         return [*first, *self._program(program)]
@@ -115,7 +115,7 @@ class Section:
             return [*update, *([Assign(f"{state}.gradients_are_zero", "1")] if is_asked else [])]
         if isinstance(statement, steps.Copy):
             to, source = self._place(statement.to, row), self._place(statement.source, row)
-            return [Call("memcpy", (to, source, f"{statement.size} * sizeof(double)"))]
+            return [Call("memcpy", (to, source, f"{statement.size} * sizeof(number)"))]
         if isinstance(statement, steps.Set):
             return [Assign(f"{state}.{statement.flag}", str(int(statement.value)))]
         if isinstance(statement, steps.MeasureWeights):
