@@ -13,15 +13,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Optional
 
+from engines.api import Workload
 from engines.graph.tape import Tape
 from engines.kernel import toolchains
 from engines.kernel.c_engine import CORES, CEngine, Frozen, Variant
 from engines.kernel.c_text import Source
+from engines.kernel.engine import COLLECTOR, Clock
 from engines.rerolled.emit.c import c_source
 from engines.rerolled.engine import Rerolled, reroll
 from engines.rerolled.form import Form
 from engines.rerolled.rearrange import rearrange
 from engines.rerolled.rearrange.freeze import freeze, load_apart
+from engines.rerolled.rounding import Rounding
 from engines.rerolled.step.plain import plain
 from engines.rerolled.step.step import Step
 from engines.rerolled.step.variants import variants
@@ -49,6 +52,15 @@ class RerolledC(Rerolled, CEngine):
     def kernel(self, tape: Tape, frozen: Optional[Sequence[float]] = None) -> Source:
         form, step = replace(self.fitted, units=1, private=True), plain(reroll(tape, self.form.vector))
         return c_source(load_apart(rearrange(step, form)) if frozen is None else freeze(step), form)
+
+    def bounds(self, workload: Workload) -> Optional[Rounding]:
+        """How far rounding to float32 may bring the workload's training from the reference; None with doubles."""
+        if not self.form.is_single:
+            return None
+        with COLLECTOR.paused():
+            tape, _, parameters = self._record(Clock(), workload)
+            is_ordered = "-fassociative-math" not in self.flags
+            return Rounding(reroll(tape), parameters, workload.rate, learns=workload.learns, is_ordered=is_ordered)
 
     @property
     def vector_doubles(self) -> int:
@@ -156,7 +168,8 @@ SUFFIXES = {
         {**_HAS_NATIVE, "frozen": ("a frozen step skips no zeros", "use rerolled-clang-frozen")},
     ),
     "rerolled-clang-fast": Suffixes(
-        {"generic": "generic", "f32": "f32", "frozen": "frozen"}, {**_HAS_NATIVE, "fma": ("it already fuses", "use {engine}")}
+        {"generic": "generic", "f32": "f32", "frozen": "frozen"},
+        {**_HAS_NATIVE, "fma": ("it already fuses", "use {engine}")},
     ),
 }
 """Engine -> the suffixes that it takes."""

@@ -17,6 +17,11 @@ _REASONS: dict[type, str] = {
     steps.Unbounded: "Zeros are skipped only while all weights are known to be finite.",
 }
 """Kind of condition -> a comment for the branch where it holds."""
+_CHANGED: dict[steps.Statement, str] = {
+    steps.Give("parameters"): "t->rates != t->stretch->rates",
+    steps.Give("gradients"): "t->stretch->learns",
+}
+"""What a stretch gives to the caller -> when it has changed it. Other doubles stay, even if a float can't hold them."""
 _BUFFER_OF = {"inputs": "x", "outputs": "y", "parameters": "p", "gradients": "q"}
 
 
@@ -93,7 +98,8 @@ class Section:
             self.used.add(buffer)
             call = Call(identifier(str(statement)), ("w", f"{self.buffers}{buffer}"))
             numbers = statement == steps.Take("parameters") and self.step.reads_numbers
-            return [*([Call("put_numbers", ("w",))] if numbers else []), call]
+            changed = _CHANGED.get(statement) if self.buffers else None
+            return [*([Call("put_numbers", ("w",))] if numbers else []), If(changed, [call]) if changed else call]
         if isinstance(statement, steps.TakeRow):
             return [Call("take_row", ("t", "w", "0"))]
         if isinstance(statement, steps.TakeRows):
