@@ -8,7 +8,8 @@ In any other order, it is off by gamma(n - 1) times the sum of all magnitudes, w
 fused operations there are fewer roundings, so the bounds hold too.
 
 The models are those of Nicholas J. Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd edition, SIAM 2002:
-(2.4) and (2.8) for an operation, (4.3) and (4.4) for a sum, and lemma 3.1, and section 3.3 for bounds that follow the computation.
+(2.4) and (2.8) for an operation, (4.3), (4.4) and lemma 3.1 for a sum, and section 3.3 for bounds that follow the
+computation.
 
 Example: a = (1.0, 0.0) and b = (0.1, 1.5e-9), because 0.1 rounds to a float at that distance. Their product is
 (0.1, 7.5e-9): 1.5e-9 from b, and 6e-9 from its own rounding.
@@ -75,13 +76,8 @@ class Arithmetic:
         count = rounds.sum(axis=0)
         sizes = abs(np.cumsum(x, axis=0)) * rounds if self.is_ordered else count * abs(x)
         # Each partial sum is off by at most the whole sum's bound, hence the divisor.
-        return self.checked(
-            x.sum(axis=0), (e.sum(axis=0) * self._grown(count) + U * sizes.sum(axis=0)) / (1.0 - U * count)
-        )
-
-    def _grown(self, count: Any) -> Any:
-        """A sum in any order also rounds its terms' errors each time."""
-        return 1.0 if self.is_ordered else 1.0 + U * count
+        bound = (1.0 + U * count) * e.sum(axis=0) + U * sizes.sum(axis=0)
+        return self.checked(x.sum(axis=0), bound / (1.0 - U * count))
 
     def evaluator(self, expr: Expr) -> Callable[[Sequence[Bounded]], Bounded]:
         """Compile an expression to a function of its operands, element by element."""

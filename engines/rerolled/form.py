@@ -1,4 +1,4 @@
-"""The form of generated code: vector width, register budget, function size, rearrangements. Only `is_single` changes bits."""
+"""The form of generated code: vectors, registers, function size, rearrangements. Only `is_single` changes bits."""
 
 from __future__ import annotations
 

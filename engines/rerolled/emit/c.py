@@ -224,9 +224,8 @@ class _Program:
         if self.step.trains:
             yield Include("rerolled/emit/updates.h")
         if self.step.reads_numbers:
-            numbers = [
-                Assign(f"w[K + {at}]", constant(x, is_single=self.form.is_single)) for at, x in enumerate(loops.numbers)
-            ]
+            texts = [constant(x, is_single=self.form.is_single) for x in loops.numbers]
+            numbers = [Assign(f"w[K + {at}]", text) for at, text in enumerate(texts)]
             yield Function("static void", "put_numbers", (_W,), numbers)
         yield Function(
             "static __attribute__((noinline)) void",

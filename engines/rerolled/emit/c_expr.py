@@ -10,7 +10,7 @@ from engines.graph.expr import ATOM_PRECEDENCE, C_FLOAT, Apply, C, Expr, Literal
 
 
 def spell(expr: Expr, leaves: Mapping[str, Text], width: int, *, is_single: bool) -> Text:
-    """Spell an expression over vectors of that width, or over numbers if it is 1: floats if `is_single`, else doubles."""
+    """Spell an expression over vectors of that width, or over numbers if it is 1. is_single: numbers are floats."""
     if width == 1:
         return (C_FLOAT if is_single else C).spell(expr, leaves)
     if isinstance(expr, Literal):
@@ -34,7 +34,7 @@ def constant(x: float, *, is_single: bool) -> str:
     if not is_single:
         return number(x)[0]
     try:
-        pack("f", x)
+        pack("<f", x)
     except OverflowError:
         raise Unavailable(f"the constant {x!r} is too large for float32", "Use the engine without `-f32`.") from None
     return f"{number(x)[0]}f"
