@@ -127,8 +127,8 @@ LEFT_OVER = {
 }
 
 SLIGHT = {
-    "a rate that is 0.01 % too large": (r"ALL\(rate\) \* AT", "ALL(1.0001f * rate) * AT"),
-    "an input of half the bits": (r"x\[i\] = cells\[i\];", "x[i] = (int)(4096 * cells[i]) / 4096.0;"),
+    "a rate that is 0.1 % too large": (r"ALL\(rate\) \* AT", "ALL(1.001f * rate) * AT"),
+    "an input of 16 bits": (r"x\[i\] = cells\[i\];", "x[i] = (int)(65536 * cells[i]) / 65536.0;"),
 }
 """Mistakes far below the declared error bound of float32, which only its derived bounds reveal."""
 
