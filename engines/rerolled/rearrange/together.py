@@ -45,7 +45,7 @@ from engines.rerolled.step.language import (
     walk,
 )
 from engines.rerolled.step.spans import reads
-from engines.rerolled.step.step import Step, whole_vectors
+from engines.rerolled.step.step import Step
 
 
 class Rows(NamedTuple):
@@ -85,8 +85,9 @@ def take_rows_together(step: Step, form: Form) -> Step:
         live, turned = f"live {values}", f"live {sinks}"
         step = step.with_routine(live, [replace(rows.forward, live_segment=found.segment)])
         step = step.with_routine(turned, [replace(rows.sink, live_segment=0)])
-        step, _ = step.with_area("lists", count * (found.inputs[1] - found.inputs[0] + 1))
-        step, _ = step.with_area("turned", (found.inputs[1] - found.inputs[0]) * (count + 1))
+        listed, spare = found.inputs[1] - found.inputs[0], 4 if form.is_single else 1
+        step, _ = step.with_area("lists", count * (listed + spare))
+        step, _ = step.with_area("turned", listed * (count + spare))
         every = EveryInput(together=True)
         first = (
             If(Unbounded(), (MeasureWeights(),)),
@@ -139,10 +140,10 @@ def lay_out(step: Step, found: Pair, count: int) -> Optional[tuple[Step, Rows]]:
     for number, loop in enumerate(step.loops.loops):
         if number not in (found.forward, found.sink) and reads(loop, found.inputs):
             return None  # these inputs are not copied for each row
-    step, x = step.with_area("rows", count * whole_vectors(step.loops.inputs))
-    step, sums = step.with_area("sums", count * whole_vectors(forward.room))
-    step, factors = step.with_area("factors", count * whole_vectors(forward.room))
-    stride, lanes = whole_vectors(step.loops.inputs), whole_vectors(forward.room)
+    step, x = step.with_area("rows", count * step.whole_vectors(step.loops.inputs))
+    step, sums = step.with_area("sums", count * step.whole_vectors(forward.room))
+    step, factors = step.with_area("factors", count * step.whole_vectors(forward.room))
+    stride, lanes = step.whole_vectors(step.loops.inputs), step.whole_vectors(forward.room)
     segments = []
     for index, segment in enumerate(forward.segments):
         operands = []
