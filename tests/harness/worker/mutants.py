@@ -90,7 +90,7 @@ SINKS_IN_PLACE = r"sinks_in_place\(w(, live)?, t->state\.rate\);"
 
 IN_PLACE = {
     "a lost gradient": (
-        r"(void loops?_\w*in_place\(double \*restrict w[^)]*double rate\)\n\{.*?)\n +AT\d\([^;]*?\) -= [^;]*;",
+        r"(void loops?_\w*in_place\(number \*restrict w[^)]*number rate\)\n\{.*?)\n +AT\d\([^;]*?\) -= [^;]*;",
         r"\1",
     ),
     "an update one row late": (rf"({SINKS_IN_PLACE})", r"if (t->step > 2) \1"),
