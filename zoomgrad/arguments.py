@@ -18,12 +18,9 @@ from array import array
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Optional
 
-from zoomgrad.tracing import datum_classes
+from zoomgrad.exactness import LARGEST_INT
+from zoomgrad.tracing import datum_class
 from zoomgrad.watch import is_foreign_value
-
-LARGEST_INT = 2**53
-"""Beyond it, doubles skip ints."""
-
 
 class Found(NamedTuple):
     """The arguments of one call, taken apart."""
@@ -36,6 +33,15 @@ class Found(NamedTuple):
     """Static objects, which the structure names by identity."""
     arguments: Any
     """As they were given."""
+
+    @property
+    def has_array(self) -> bool:
+        """Whether there is an array of NumPy."""
+        return _has_array(self.structure)
+
+
+def _has_array(s: Any) -> bool:
+    return isinstance(s, tuple) and bool(s) and ((s[0] == "array" and s[1] is not array) or any(map(_has_array, s)))
 
 
 def take_apart(value: Any, arguments: Any) -> Found:
@@ -120,23 +126,22 @@ def _static(a: Any, found: Found) -> Any:
 def rebuilt(value: Any, structure: Any, found: Found) -> tuple[Any, list[Any], list[tuple[Any, list[Any]]]]:
     """The arguments with a Datum in place of each number, these Datums, and each container with its entries."""
     containers: list[tuple[Any, list[Any]]] = []
-    real, whole = datum_classes(value)
     data: list[Any] = []
     objects = {id(each): each for each in found.objects}
     remaining = iter(found.numbers)
 
-    def datum(kind: Any) -> Any:
+    def datum(kind: Any, of: Any) -> Any:
         number = next(remaining)
-        data.append(whole(int(number)) if kind is int else real(number))
+        data.append(datum_class(value, kind, of is int)(int(number) if of is int else number))
         return data[-1]
 
     def build(s: Any) -> Any:
         if s in (int, float):
-            return datum(s)
+            return datum(s, s)
         kind = s[0]
         if kind in (list, tuple):
             same = s[-1] is float and type(s[1]) is int
-            made = kind([datum(float) for _ in range(s[1])] if same else map(build, s[1:]))
+            made = kind([datum(float, float) for _ in range(s[1])] if same else map(build, s[1:]))
             containers.append((made, list(made)))
             return made
         if kind is dict:
@@ -151,21 +156,22 @@ def rebuilt(value: Any, structure: Any, found: Found) -> tuple[Any, list[Any], l
         if kind == "value":
             return found.values[s[1]]
         if kind == "number":
-            return datum(s[2])
+            return datum(s[1], s[2])
         return s[2] if kind == "static" else objects[s[1]]
 
     return build(structure), data, containers
 
 
-def _rebuilt_array(s: Any, datum: Callable[[type], Any]) -> Any:
+def _rebuilt_array(s: Any, datum: Callable[[type, type], Any]) -> Any:
     _, kind, shape, of = s
     if kind is array:
-        return [datum(of) for _ in range(shape[0])]
+        return [datum(of, of) for _ in range(shape[0])]
     import numpy as np
 
+    number = np.int64 if of is int else np.float64
     filled = np.empty(shape, dtype=object)
     for place in np.ndindex(*shape):
-        filled[place] = datum(of)
+        filled[place] = datum(number, of)
     return filled
 
 

@@ -20,8 +20,10 @@ from typing import Any, NamedTuple, NoReturn, Optional
 
 from engines.arithmetic import check_arithmetic
 from engines.graph.linearize import linearize
+from engines.graph.tape import Tape
 from engines.kernel.program import Program
-from zoomgrad.arguments import LARGEST_INT, Found, numbers_of, rebuilt
+from zoomgrad.arguments import Found, numbers_of, rebuilt
+from zoomgrad.exactness import LARGEST_INT, Checks, ints_are_exact
 from zoomgrad.tracing import Run, trace
 from zoomgrad.watch import Watch
 
@@ -48,6 +50,7 @@ class Traced(NamedTuple):
     """Leaves that the function made itself: constants."""
     idle: set[int]
     """Ids of parameters that only outputs depend on. A backward pass leaves their gradients alone."""
+    run: Run
 
     def results(self) -> Iterator[Any]:
         """The Values of the graph that an operation computed."""
@@ -98,7 +101,7 @@ def _sorted_leaves(value: Any, run: Run, result: Any, outputs: list[Any], data: 
     copies = {id(v): places[id(of)] for v, of in run.copies}
     made = {id(v) for v in run.made}
     given = {id(v): place for place, v in enumerate(found.values)}
-    traced = Traced(result, loss, outputs, [], [], [], [], [], set())
+    traced = Traced(result, loss, outputs, [], [], [], [], [], set(), run)
     captured, seen = [], {id(v) for v in run.operands}
     is_held = _held(value)
     for root in (loss, *outputs):
@@ -151,7 +154,7 @@ class Variant:
     why = ""
     """Why each call runs the function itself; empty if it runs the program."""
 
-    def __init__(self, engine: Any, found: Found, traced: Traced, graph: Any, watch: Watch) -> None:
+    def __init__(self, engine: Any, found: Found, traced: Traced, graph: Any, tape: Tape, watch: Watch) -> None:
         self.graph = graph
         self.watch = watch
         self.objects = found.objects
@@ -165,13 +168,20 @@ class Variant:
         self._lock = threading.RLock()
         self._latest: Optional[Loss] = None
         """The loss of the program's last forward pass."""
+        checks = Checks(traced.loss, traced.outputs)
         self.program: Program = engine.compile(
-            traced.loss, inputs=traced.inputs, parameters=traced.parameters, outputs=traced.outputs
+            traced.loss, inputs=traced.inputs, parameters=traced.parameters, outputs=[*traced.outputs, *checks.values]
         )
+        self._checks = checks if checks.values else None
+        self._outputs = len(traced.outputs)
+        self._tape = tape
+        self._exact: Any = None
+        """Numbers, not all of them floats, for which doubles are exact."""
         self.take_result(engine.Value, traced)
         x, p, q, forward, backward = self.program.bound()
         self._passes = _packer(x), _packer(p), forward
         self._gradients = _packer(q), backward, q.tolist
+        self._bits = struct.Struct(f"{len(p)}d").pack
         self._gather = _gather(traced.sources, len(found.numbers))
         self.parameters = tuple(traced.parameters)
         self._idle = [at for at, v in enumerate(self.parameters) if id(v) in traced.idle]
@@ -212,21 +222,41 @@ class Variant:
     def call(self, parameters: tuple[Any, ...], numbers: Sequence[float]) -> Any:
         """The loss, or what the function returns with numbers in place of Values. None if the function itself must run.
 
-        It must if the loss is not finite, because the function may raise an error then, and if a parameter's number is
-        not a double's.
+        It must if a number of the graph is not finite, because the function may raise an error then, and if a parameter
+        is an int that doubles would round.
         """
         loss = Loss(self, parameters, self._gather(numbers), tuple(map(_data, parameters)))
-        if not _FLOAT.issuperset(map(type, loss.numbers)) and not all(map(_is_exact, loss.numbers)):
+        if not _FLOAT.issuperset(map(type, loss.numbers)) and not self._is_exact(loss):
             return None
         with self._lock:
             try:
                 self._run(loss)
             except _NO_NUMBER:
                 return None
-            self.calls += 1
             if not isfinite(loss.data):
                 return None
-            return loss if self._is_alone else _filled(self._shape, iter([loss, *map(Output, self.program.outputs)]))
+            if self._is_alone and self._checks is None:
+                self.calls += 1
+                return loss
+            numbers = list(self.program.outputs)
+            if not all(map(isfinite, numbers)):
+                return None
+            if self._checks is not None and not self._checks.pass_on(numbers[self._outputs :]):
+                return None
+            self.calls += 1
+            return loss if self._is_alone else _filled(self._shape, iter([loss, *map(Output, numbers)]))
+
+    def _is_exact(self, loss: Loss) -> bool:
+        """Whether doubles give what the ints among these numbers give."""
+        numbers = loss.numbers
+        if not all(map(_is_exact, numbers)):
+            return False
+        known = (numbers, tuple(loss.inputs))
+        if known != self._exact:
+            if not ints_are_exact(self._tape, loss.inputs, numbers):
+                return False
+            self._exact = known
+        return True
 
     def _run(self, loss: Loss) -> None:
         """Run the forward pass with the numbers of that loss."""
@@ -238,8 +268,19 @@ class Variant:
         loss.data = forward()
         self._latest = loss
 
+    def _is_current(self, loss: Loss) -> bool:
+        try:  # bytes, because zeros have signs, and NaN equals nothing
+            return self._bits(*map(_data, loss.parameters)) == self._bits(*loss.numbers)
+        except _NO_NUMBER:
+            return False
+
     def backward(self, loss: Loss) -> None:
-        """Add the gradients of that loss to those of the parameters."""
+        """Add the gradients of that loss to those of the parameters. Raises RuntimeError if one has another number."""
+        if not self._is_current(loss):
+            raise RuntimeError(
+                "a Value of this loss has another number now than when the loss was computed\n"
+                "  Call `backward` before the update, or call the compiled function again."
+            )
         with self._lock:
             if self._latest is not loss:  # another pass came after its own
                 self._run(loss)
@@ -257,7 +298,7 @@ class Variant:
 class Loss:
     """The loss of one call. It has the number and the backward pass of a Value, and no operators.
 
-    `backward` adds to the gradients of the Values that the call used, at the numbers that they had at the call.
+    `backward` adds to the gradients of the Values that the call used. They must have the numbers of the call.
     """
 
     __slots__ = ("_variant", "data", "grad", "inputs", "numbers", "parameters")
@@ -277,10 +318,11 @@ class Loss:
 
     def backward(self) -> None:
         """Add the gradients. Raises RuntimeError the second time."""
-        variant, self._variant = self._variant, None
+        variant = self._variant
         if variant is None:
             raise RuntimeError("backward ran already on this loss\n  Call the compiled function again first.")
         variant.backward(self)
+        self._variant = None
 
     def _refuse(self, *_: object) -> NoReturn:
         raise TypeError(
@@ -314,14 +356,17 @@ class Output:
         return f"Output(data={self.data})"
 
 
-def graph_of(traced: Traced) -> Any:
-    """A description of the graph: equal if two runs recorded the same one. Raises the errors of `linearize`."""
+def graph_of(traced: Traced) -> tuple[Any, Tape]:
+    """A description of the graph, equal if two runs recorded the same one, and its tape.
+
+    Raises the errors of `linearize`.
+    """
     tape = linearize(traced.loss, inputs=traced.inputs, parameters=traced.parameters, outputs=traced.outputs)
     columns = [bytes(tape.ops), *(bytes(memoryview(c).cast("B")) for c in (tape.left, tape.right, tape.index))]
     digest = hashlib.sha256(b"".join(columns)).digest()
     constants = tuple(map(repr, tape.constants))
     leaves = tuple(traced.sources), tuple(map(id, traced.parameters[len(traced.given) :])), tuple(traced.given)
-    return digest, constants, tape.loss, tape.outputs, leaves
+    return (digest, constants, tape.loss, tape.outputs, leaves), tape
 
 
 def _count(number: int, noun: str) -> str:
