@@ -213,91 +213,106 @@ def _described(s: Any) -> str:
 # --- the quick way ---------------------------------------------------------------------------------------------------
 
 Matcher = Callable[[Any, list[float]], bool]
-"""Whether an argument fits, after adding its numbers to the list."""
+"""Whether the arguments fit, after adding their numbers to the list."""
 
 
-def matcher(value: Any, a: Any) -> Optional[Matcher]:
-    """A check for arguments like this one, much quicker than `take_apart`. None if there is no quick one.
+def matcher(value: Any, arguments: tuple[Any, ...]) -> Optional[Matcher]:
+    """A check for arguments like these, much quicker than `take_apart`. None if there is no quick one.
 
-    It accepts Values only if they are the same ones.
+    It accepts Values only if they are the same ones. Its text is one condition per argument. Example: for a list of
+    Values and a float,
+
+        len(arguments) == 2 and type(arguments[0]) is k0 and arguments[0] == c0 and type(arguments[1]) is float and
+        add(arguments[1]) is None
     """
+    names: dict[str, Any] = {}
+    texts = []
+    for place, a in enumerate(arguments):
+        text = _condition(value, a, f"_{place}", names)
+        if text is None:
+            return None
+        texts.append(text)
+    body = " and ".join(texts) or "True"
+    start = f"{', '.join(f'_{place}' for place in range(len(arguments)))}, = arguments" if arguments else "pass"
+    source = (
+        f"def fits(arguments, numbers):\n    if len(arguments) != {len(arguments)}:\n        return False\n"
+        f"    {start}\n    return {body}\n"
+    )
+    exec(source, {"LARGEST_INT": LARGEST_INT, **_CHECKS, **names}, names)  # noqa: S102  (text from this file)
+    fits: Matcher = names["fits"]
+    return fits
+
+
+def _condition(value: Any, a: Any, name: str, names: dict[str, Any]) -> Optional[str]:
+    """The condition for one argument of that name. names: objects that the text uses."""
     kind: Any = type(a)
-    if kind in (float, int):
-        return _fits_number(kind)
+
+    def refer(found: Any) -> str:
+        names[f"o{len(names)}"] = found
+        return f"o{len(names) - 1}"
+
+    if kind is float:
+        return f"type({name}) is float and numbers.append({name}) is None"
+    if kind is int:
+        return f"type({name}) is int and {-LARGEST_INT} <= {name} <= {LARGEST_INT} and numbers.append({name}) is None"
     if isinstance(a, (int, float)) and kind is not bool:
         return None
-    if isinstance(a, value) or kind not in (bool, str, bytes, list, tuple, dict, array, type(None)):
-        return _fits_array(a) if hasattr(a, "__array_interface__") else lambda b, _: b is a
+    if isinstance(a, value):
+        return f"{name} is {refer(a)}" if kind is value else None  # another class may have attributes of its own
     if kind in (bool, str, bytes, type(None)):
-        return lambda b, _: type(b) is kind and b == a
+        return f"type({name}) is {refer(kind)} and {name} == {refer(a)}"
     if kind in (list, tuple):
         kinds = {type(each) for each in a}
         if kinds == {float}:
-            return _fits_numbers(kind, len(a))
+            return f"type({name}) is {kind.__name__} and of_floats({name}, {len(a)}, numbers)"
         same = _copied(value, a)
         if same is not None:
-            return lambda b, _: type(b) is kind and b == same
+            return f"type({name}) is {kind.__name__} and {name} == {refer(same)}"
         if len(kinds) == 1 and kinds <= {list, tuple} and all(each and {*map(type, each)} == {float} for each in a):
-            return _fits_table(kind, kinds.pop(), [len(each) for each in a])
-    return None
+            row, lengths = kinds.pop(), refer([len(each) for each in a])
+            return f"type({name}) is {kind.__name__} and of_rows({name}, {{{row.__name__}}}, {lengths}, numbers)"
+        return None
+    if kind in (dict, array):
+        return None
+    if hasattr(a, "__array_interface__"):
+        if a.dtype.str[1:] != "f8" or not a.ndim:
+            return None
+        return f"type({name}) is {refer(kind)} and of_array({name}, {refer(a.shape)}, {refer(a.dtype)}, numbers)"
+    return f"{name} is {refer(a)}"
 
 
 def _copied(value: Any, a: Any) -> Any:
     """A copy of a Value's container; None if it holds anything else. Equal to it while it holds the same Values."""
-    if isinstance(a, value):
+    if type(a) is value:
         return a
     if type(a) not in (list, tuple):
         return None
     parts = [_copied(value, each) for each in a]
-    return None if not parts or None in parts else type(a)(parts)
-
-
-def _fits_number(kind: Any) -> Matcher:
-    def fits(b: Any, found: list[float]) -> bool:
-        if type(b) is kind and (kind is float or -LARGEST_INT <= b <= LARGEST_INT):
-            found.append(b)
-            return True
-        return False
-
-    return fits
+    return None if not parts or any(part is None for part in parts) else type(a)(parts)
 
 
 _FLOAT = {float}
 
 
-def _fits_numbers(kind: Any, length: int) -> Matcher:
-    def fits(b: Any, found: list[float]) -> bool:
-        if type(b) is kind and len(b) == length and {*map(type, b)} == _FLOAT:
-            found.extend(b)
-            return True
+def _of_floats(a: Any, length: int, numbers: list[float]) -> bool:
+    numbers.extend(a)
+    return len(a) == length and {*map(type, a)} == _FLOAT
+
+
+def _of_rows(a: Any, row_kind: Any, lengths: list[int], numbers: list[float]) -> bool:
+    if {*map(type, a)} != row_kind or [*map(len, a)] != lengths:
         return False
-
-    return fits
-
-
-def _fits_table(kind: Any, row_kind: Any, lengths: list[int]) -> Matcher:
-    def fits(b: Any, found: list[float]) -> bool:
-        if type(b) is not kind or {*map(type, b)} != {row_kind} or [*map(len, b)] != lengths:
-            return False
-        flat = [*itertools.chain.from_iterable(b)]
-        found.extend(flat)
-        return {*map(type, flat)} == _FLOAT
-
-    return fits
+    flat = [*itertools.chain.from_iterable(a)]
+    numbers.extend(flat)
+    return {*map(type, flat)} == _FLOAT
 
 
-def _fits_array(a: Any) -> Optional[Matcher]:
-    if a.dtype.str[1:] != "f8" or not a.ndim:
-        return None
-    kind, shape, dtype = type(a), a.shape, a.dtype
+def _of_array(a: Any, shape: Any, dtype: Any, numbers: list[float]) -> bool:
+    numbers.extend(a.ravel().tolist())
+    return bool(a.shape == shape and a.dtype == dtype)
 
-    def fits(b: Any, found: list[float]) -> bool:
-        if type(b) is kind and b.shape == shape and b.dtype == dtype:
-            found.extend(b.ravel().tolist())
-            return True
-        return False
 
-    return fits
+_CHECKS = {"of_floats": _of_floats, "of_rows": _of_rows, "of_array": _of_array}
 
 
 def numbers_of(value: Any, result: Any) -> Iterator[Any]:

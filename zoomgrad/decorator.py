@@ -59,7 +59,7 @@ import engines
 from engines.arguments import whole
 from engines.graph.tape import Tape
 from zoomgrad import tracing
-from zoomgrad.arguments import Found, Matcher, describe, matcher, numbers_of, take_apart, unchanged
+from zoomgrad.arguments import Found, describe, matcher, numbers_of, take_apart, unchanged
 from zoomgrad.permitted import OF_ARRAYS
 from zoomgrad.variant import Loss, NotTraced, Output, Traced, Variant, graph_of, record
 from zoomgrad.watch import Followed, Watch
@@ -149,7 +149,7 @@ class Compiled(Followed):
         self._strict = strict
         self._most = variants
         self._variants: OrderedDict[Any, Variant] = OrderedDict()
-        self._latest: Optional[_Quick] = None
+        self._latest: Any = None
         self._lock = threading.RLock()
         self._compilations = self._dropped = 0
         self._warned: set[str] = set()
@@ -162,10 +162,12 @@ class Compiled(Followed):
             return self._function(*arguments, **named)
         quick = self._latest
         if quick is not None and not named:
-            numbers = quick.fits(arguments)
-            if numbers is not None:
-                result = quick.variant.call(quick.parameters, numbers)
-                return self._as_it_is(arguments, named) if result is None else result
+            try:
+                result = quick(arguments)
+            except Exception:  # what this raises on purpose, it raises again below
+                result = None
+            if result is not None:
+                return result
         with self._lock:
             self._latest = None
             found = take_apart(self._engine.Value, (arguments, named))
@@ -394,33 +396,10 @@ class Trainable(NamedTuple):
             v.data = number
 
 
-class _Quick(NamedTuple):
-    """The last variant, and checks whether the next call's arguments are like the last ones."""
-
-    variant: Variant
-    parameters: tuple[Any, ...]
-    matchers: tuple[Matcher, ...]
-
-    def fits(self, arguments: tuple[Any, ...]) -> Optional[list[float]]:
-        """The numbers of the arguments; None if they need a closer look."""
-        variant, _, matchers = self
-        if len(arguments) != len(matchers):
-            return None
-        numbers: list[float] = []
-        try:
-            for fits, argument in zip(matchers, arguments):
-                if not fits(argument, numbers):
-                    return None
-        except Exception:  # a comparison of the program's own objects
-            return None
-        return None if variant.watch.has_changed() else numbers
-
-
-def _quick(value: type, variant: Variant, parameters: Any, arguments: tuple[Any, ...]) -> Optional[_Quick]:
-    matchers = [matcher(value, each) for each in arguments]
-    if None in matchers:
-        return None
-    return _Quick(variant, parameters, tuple(matchers))  # type: ignore[arg-type]
+def _quick(value: type, variant: Variant, parameters: Any, arguments: tuple[Any, ...]) -> Any:
+    """A function of the next call's arguments that runs the program; None if there is no quick check of them."""
+    fits = matcher(value, arguments)
+    return variant.quick(parameters, fits) if fits else None
 
 
 def _two_lines(error: Exception) -> tuple[str, str]:

@@ -23,12 +23,15 @@ from engines.kernel.toolchains import find
 MISSING = object()
 """In place of an attribute or an entry that is absent."""
 
+_OF_FUNCTIONS = ("__code__", "__defaults__", "__kwdefaults__", "__dict__")
+
 
 class State:
     """What some objects hold."""
 
     def __init__(self) -> None:
         self._types: list[Any] = []
+        self._functions: list[Any] = []
         self._attributes: list[Any] = []
         self._names: list[Any] = []
         self._dicts: list[Any] = []
@@ -38,6 +41,12 @@ class State:
 
     def keep_type(self, found: Any) -> None:
         self._types += (found, type(found))
+
+    def keep_function(self, found: Any) -> tuple[Any, ...]:
+        """Note a function's parts, and return its defaults, keyword defaults and dictionary."""
+        parts = tuple(getattr(found, name) for name in _OF_FUNCTIONS)
+        self._functions += (found, *parts)
+        return parts[1:]
 
     def keep_attribute(self, found: Any, name: str) -> Any:
         """Note an attribute, and return it."""
@@ -71,13 +80,18 @@ class State:
         """Note what a function returns, which is compared by `==`."""
         self._others.append((read, read()))
 
+    def comparison(self) -> tuple[Any, tuple[Any, ...]]:
+        """A function that returns False if anything has changed, and its arguments. None if that is not all."""
+        if not self._compared:
+            parts = (self._types, self._functions, self._attributes, self._names, self._dicts, self._lists)
+            self._compared = (MISSING, *map(tuple, parts))
+        return None if self._others else comparison(), self._compared
+
     def has_changed(self) -> bool:
         """Whether any of it differs from what it was."""
-        if not self._compared:
-            parts = (self._types, self._attributes, self._names, self._dicts, self._lists)
-            self._compared = (MISSING, *map(tuple, parts))
+        _, compared = self.comparison()
         try:
-            if not comparison()(*self._compared):
+            if not comparison()(compared):
                 return True
             for read, before in self._others:
                 if read() != before:
@@ -112,17 +126,15 @@ def _behind(entries: Any) -> Any:
 # --- the comparison --------------------------------------------------------------------------------------------------
 
 
-def unchanged(
-    missing: Any,
-    types: tuple[Any, ...],
-    attributes: tuple[Any, ...],
-    names: tuple[Any, ...],
-    dicts: tuple[Any, ...],
-    lists: tuple[Any, ...],
-) -> bool:
-    """Whether all entries are as they were. Each argument is flat: two or three parts per entry."""
+def unchanged(parts: tuple[Any, ...]) -> bool:
+    """Whether all entries are as they were. Each part but the first is flat: two to five objects per entry."""
+    missing, types, functions, attributes, names, dicts, lists = parts
     for found, kind in zip(types[::2], types[1::2]):
         if type(found) is not kind:
+            return False
+    for at in range(0, len(functions), 5):
+        found, *before = functions[at : at + 5]
+        if not all(a is b or _is_remade(a, b) for a, b in zip((getattr(found, n) for n in _OF_FUNCTIONS), before)):
             return False
     for holder, name, before in zip(names[::3], names[1::3], names[2::3]):
         if holder.get(name, missing) is not before:

@@ -1,15 +1,19 @@
 /* The comparison of `state.py` in C: whether objects still hold what they held, by identity.
 
-   Each argument but the first is a flat tuple of entries. An attribute or a key that is absent counts as `missing`.
+   The argument is a tuple. Each part but the first is a flat tuple of entries. What is absent counts as `missing`.
    Reading an attribute may run Python code, so nothing borrowed is used after it; the tuples hold all that is compared.
    After a wrong argument the result is an exception, never a crash: every function called here checks its arguments. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-enum { MISSING, TYPES, ATTRIBUTES, NAMES, DICTS, LISTS, ARGUMENTS };
+enum { MISSING, TYPES, FUNCTIONS, ATTRIBUTES, NAMES, DICTS, LISTS, PARTS };
 
+#ifdef Py_LIMITED_API
 #define AT(tuple, i) PyTuple_GetItem(tuple, i)
+#else /* of a tuple whose size was asked */
+#define AT(tuple, i) PyTuple_GET_ITEM(tuple, i)
+#endif
 
 /* object, type */
 static int same_types(PyObject *entries, Py_ssize_t length) {
@@ -28,6 +32,37 @@ static int same_attributes(PyObject *entries, Py_ssize_t length, PyObject *missi
         Py_XDECREF(now);
         if (!same)
             return 0;
+    }
+    return 1;
+}
+
+/* Whether an attribute is that object. */
+static int has(PyObject *object, const char *name, PyObject *missing, PyObject *found) {
+    PyObject *now = PyObject_GetAttrString(object, name);
+    int same = (now == NULL ? missing : now) == found;
+    PyErr_Clear();
+    Py_XDECREF(now);
+    return same;
+}
+
+/* function, its code, defaults, keyword defaults, and dictionary */
+static int same_functions(PyObject *entries, Py_ssize_t length, PyObject *missing) {
+    for (Py_ssize_t i = 0; i + 4 < length; i += 5) {
+        PyObject *function = AT(entries, i);
+#ifndef Py_LIMITED_API /* much faster */
+        if (PyFunction_Check(function)) {
+            PyFunctionObject *f = (PyFunctionObject *)function;
+            PyObject *parts[] = {f->func_code, f->func_defaults, f->func_kwdefaults, f->func_dict};
+            for (int part = 0; part < 4; part++)
+                if ((parts[part] == NULL ? Py_None : parts[part]) != AT(entries, i + 1 + part))
+                    return 0;
+            continue;
+        }
+#endif
+        static const char *const names[] = {"__code__", "__defaults__", "__kwdefaults__", "__dict__"};
+        for (int part = 0; part < 4; part++)
+            if (!has(function, names[part], missing, AT(entries, i + 1 + part)))
+                return 0;
     }
     return 1;
 }
@@ -81,20 +116,28 @@ static int same_lists(PyObject *entries, Py_ssize_t length) {
     return 1;
 }
 
-PyDoc_STRVAR(doc, "unchanged(missing, types, attributes, names, dicts, lists)\n--\n\nWhether all entries are as they were.");
+PyDoc_STRVAR(
+    doc,
+    "unchanged((missing, types, functions, attributes, names, dicts, lists))\n--\n\n"
+    "Whether all entries are as they were.");
 
-static PyObject *unchanged(PyObject *module, PyObject *arguments) {
-    PyObject *given[ARGUMENTS];
-    Py_ssize_t lengths[ARGUMENTS];
+static PyObject *unchanged(PyObject *module, PyObject *parts) {
+    PyObject *given[PARTS];
+    Py_ssize_t lengths[PARTS];
     (void)module;
-    if (!PyArg_ParseTuple(
-            arguments, "OO!O!O!O!O!:unchanged", &given[MISSING], &PyTuple_Type, &given[TYPES], &PyTuple_Type,
-            &given[ATTRIBUTES], &PyTuple_Type, &given[NAMES], &PyTuple_Type, &given[DICTS], &PyTuple_Type,
-            &given[LISTS]))
-        return NULL;
-    for (int i = TYPES; i < ARGUMENTS; i++)
-        lengths[i] = PyTuple_Size(given[i]);
+    if (PyTuple_Size(parts) != PARTS) {
+        PyErr_Clear();
+        return PyErr_Format(PyExc_TypeError, "unchanged takes a tuple of %d parts", PARTS);
+    }
+    for (int i = 0; i < PARTS; i++) {
+        given[i] = AT(parts, i);
+        lengths[i] = i == MISSING ? 0 : PyTuple_Size(given[i]);
+        if (lengths[i] < 0)
+            return NULL;
+    }
     int same = same_types(given[TYPES], lengths[TYPES]);
+    if (same > 0)
+        same = same_functions(given[FUNCTIONS], lengths[FUNCTIONS], given[MISSING]);
     if (same > 0)
         same = same_names(given[NAMES], lengths[NAMES], given[MISSING]);
     if (same > 0)
@@ -107,7 +150,7 @@ static PyObject *unchanged(PyObject *module, PyObject *arguments) {
 }
 
 static PyMethodDef functions[] = {
-    {"unchanged", unchanged, METH_VARARGS, doc},
+    {"unchanged", unchanged, METH_O, doc},
     {NULL, NULL, 0, NULL},
 };
 

@@ -183,6 +183,7 @@ class Variant:
         self._gradients = _packer(q), backward, q.tolist
         self._bits = struct.Struct(f"{len(p)}d").pack
         self._gather = _gather(traced.sources, len(found.numbers))
+        self._is_in_order = traced.sources == list(range(len(found.numbers)))
         self.parameters = tuple(traced.parameters)
         self._idle = [at for at, v in enumerate(self.parameters) if id(v) in traced.idle]
         self._pick = _gather(traced.given, len(found.values))
@@ -225,7 +226,7 @@ class Variant:
         It must if a number of the graph is not finite, because the function may raise an error then, and if a parameter
         is an int that doubles would round.
         """
-        loss = Loss(self, parameters, self._gather(numbers), tuple(map(_data, parameters)))
+        loss = Loss(self, parameters, self._gather(numbers), tuple(map(_data, parameters)), 0.0)
         if not _FLOAT.issuperset(map(type, loss.numbers)) and not self._is_exact(loss):
             return None
         with self._lock:
@@ -233,18 +234,59 @@ class Variant:
                 self._run(loss)
             except _NO_NUMBER:
                 return None
-            if not isfinite(loss.data):
+            outputs = list(self.program.outputs)
+            if not isfinite(loss.data) or not all(map(isfinite, outputs)):
                 return None
-            if self._is_alone and self._checks is None:
-                self.calls += 1
-                return loss
-            numbers = list(self.program.outputs)
-            if not all(map(isfinite, numbers)):
-                return None
-            if self._checks is not None and not self._checks.pass_on(numbers[self._outputs :]):
+            if self._checks is not None and not self._checks.pass_on(outputs[self._outputs :]):
                 return None
             self.calls += 1
-            return loss if self._is_alone else _filled(self._shape, iter([loss, *map(Output, numbers)]))
+            return loss if self._is_alone else _filled(self._shape, iter([loss, *map(Output, outputs)]))
+
+    def quick(self, parameters: tuple[Any, ...], fits: Callable[[Any, list[float]], bool]) -> Callable[[Any], Any]:
+        """The function `call` for these parameters, if arguments fit and nothing has changed; else it returns None.
+
+        fits: adds the numbers of the arguments to a list. This function takes most of the time of a small loss, so it
+        reads nothing from the variant that it could know before.
+        """
+        compare, compared = self.watch.comparison()
+        lock, gather = self._lock, None if self._is_in_order else self._gather
+        if not self._is_alone or self._checks is not None or compare is None:
+
+            def general(arguments: Any) -> Any:
+                numbers: list[float] = []
+                if not fits(arguments, numbers) or self.watch.has_changed():
+                    return None
+                return self.call(parameters, numbers)
+
+            return general
+        pack_inputs, pack_parameters, forward = self._passes
+        acquire, release, floats = lock.acquire, lock.release, (float,) * len(parameters)
+
+        def quick(arguments: Any) -> Any:
+            inputs: Any = []
+            if not fits(arguments, inputs) or not compare(compared):
+                return None
+            data = tuple(map(_data, parameters))
+            if tuple(map(type, data)) != floats:
+                return None
+            if gather is not None:
+                inputs = gather(inputs)
+            acquire()
+            try:
+                check_arithmetic()
+                self._latest = None
+                pack_inputs(*inputs)
+                pack_parameters(*data)
+                number = forward()
+                if not isfinite(number):
+                    return None
+                self.calls += 1
+                self._latest = loss = Loss(self, parameters, inputs, data, number)
+                return loss
+            finally:
+                release()
+
+        return quick
 
     def _is_exact(self, loss: Loss) -> bool:
         """Whether doubles give what the ints among these numbers give."""
@@ -303,12 +345,16 @@ class Loss:
 
     __slots__ = ("_variant", "data", "grad", "inputs", "numbers", "parameters")
 
-    data: float
-
     def __init__(
-        self, variant: Variant, parameters: tuple[Any, ...], inputs: Sequence[float], numbers: tuple[float, ...]
+        self,
+        variant: Variant,
+        parameters: tuple[Any, ...],
+        inputs: Sequence[float],
+        numbers: tuple[float, ...],
+        data: float,
     ) -> None:
         self._variant: Optional[Variant] = variant
+        self.data = data
         self.grad: float = 0
         self.parameters = parameters
         """The Values that receive gradients."""

@@ -76,7 +76,7 @@ class Watch:
         self._value = value
         self._ran = ran
         self._state = State()
-        self.has_changed = self._state.has_changed
+        self.has_changed, self.comparison = self._state.has_changed, self._state.comparison
         facts = [facts_of(code) for code in ran.values()]
         self.attributes = frozenset[str]().union(*(each.attributes for each in facts))
         """Names of attributes in the code that ran."""
@@ -210,7 +210,8 @@ class Watch:
             elif cls is not object and (cls is found or id(cls) not in self._seen):
                 self._seen[id(cls)] = cls
                 self._state.keep_dict(vars(cls))
-                self._state.keep_attribute(cls, "__bases__")
+                if cls.__base__ is not object:  # else they can't be replaced
+                    self._state.keep_attribute(cls, "__bases__")
                 own = is_program(sys.modules.get(cls.__module__), "")
                 for name, each in list(vars(cls).items()):
                     is_c = isinstance(each, _OF_CLASSES) or type(each).__name__ in ("_tuplegetter", "_abc_data")
@@ -227,17 +228,15 @@ class Watch:
             contents = [getattr(cell, "cell_contents", None) for cell in cells]
             self._waiting += [(where, each) for each in contents if isinstance(each, types.FunctionType)]
             return
-        state.keep_attribute(found, "__code__")
-        for name in ("__defaults__", "__kwdefaults__"):
-            self._waiting.append((f"a default of {where}", state.keep_attribute(found, name)))
         if id(code) not in self._ran:
             return
+        *defaults, own = state.keep_function(found)
+        self._waiting += [(where, own), *((f"a default of {where}", each) for each in defaults)]
         self._found |= _codes(code)
         names = sorted(facts_of(code).names)
         self._waiting += zip(names, self._globals(where, found.__globals__, names))
         for name, cell in zip(code.co_freevars, cells):
             self._waiting.append((name, state.keep_attribute(cell, "cell_contents")))
-        self._waiting.append((where, state.keep_attribute(found, "__dict__")))
 
     def _globals(self, where: str, names: dict[str, Any], wanted: list[str]) -> list[Any]:
         """The objects of the global names, without the built-in ones that are permitted."""
