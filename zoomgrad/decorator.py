@@ -246,7 +246,12 @@ class Compiled(Followed):
         """The second of two runs that must agree, its graph's description and tape, and what the function can reach."""
         earlier, first, _ = self._traced(found)
         named = [(type(each).__name__, each) for each in found.objects]
-        watch = Watch(self._engine.Value, [(self.__name__, self._function), *named], earlier.run.ran)
+        try:
+            watch = Watch(self._engine.Value, [(self.__name__, self._function), *named], earlier.run.ran)
+        except TypeError:
+            raise
+        except Exception as error:  # an object that answers every question in its own way
+            raise NotTraced(f"it reaches an object that raises {error!r}", "Pass numbers and Values.") from error
         drawn = _drawn(watch.generators)
         traced, graph, tape = self._traced(found)
         if _drawn(watch.generators) != drawn:

@@ -8,7 +8,6 @@ refused, so that an unknown function can't read a clock, a file or a setting unn
 
 from __future__ import annotations
 
-import builtins
 import dis
 import functools
 import types
@@ -131,7 +130,7 @@ def is_permitted(found: Any) -> bool:
         return True
     first = module.partition(".")[0]
     if first == "builtins":
-        own = isinstance(getattr(found, "__self__", builtins), types.ModuleType)
+        own = isinstance(getattr(found, "__self__", None), (types.ModuleType, type(None)))  # None on PyPy
         if isinstance(found, type) or own:
             return name in BUILTINS or (isinstance(found, type) and issubclass(found, BaseException))
     if first == "numpy":

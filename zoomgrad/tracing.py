@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import gc
 import sys
 import threading
 import types
@@ -96,7 +97,7 @@ def trace(value: Any, function: Callable[..., Any], arguments: Sequence[Any], na
     global run
     with _TRACING:
         started = Run()
-        with _hooks(value):
+        with _hooks(value), _quiet_collector():
             run = started
             before = sys.getprofile()
             if before is not None and not isinstance(before, (types.FunctionType, types.MethodType)):
@@ -116,6 +117,24 @@ def trace(value: Any, function: Callable[..., Any], arguments: Sequence[Any], na
                     sys.setprofile(before)
                 run = None
         return started, result
+
+
+@contextlib.contextmanager
+def _quiet_collector() -> Iterator[None]:
+    """Run no finalizers and no hooks of the garbage collector, which are not part of the function."""
+    enabled, hooks = gc.isenabled(), getattr(gc, "hooks", None)  # PyPy has hooks
+    names = [name for name in dir(hooks) if name.startswith("on_gc_")]
+    before = {name: getattr(hooks, name) for name in names}
+    gc.disable()
+    try:
+        for name in names:
+            setattr(hooks, name, None)
+        yield
+    finally:
+        for name, hook in before.items():
+            setattr(hooks, name, hook)
+        if enabled:
+            gc.enable()
 
 
 def _place() -> str:

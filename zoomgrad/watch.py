@@ -36,13 +36,8 @@ _PLAIN = {int, float, complex, bool, str, bytes, range, slice, type(None), type(
 _HEAP_TYPE, _IMMUTABLE_TYPE = 1 << 9, 1 << 8
 """Flags of classes. Those of CPython's own C modules are static or immutable."""
 
-_OF_CLASSES = (
-    types.MemberDescriptorType,
-    types.GetSetDescriptorType,
-    types.MethodDescriptorType,
-    types.WrapperDescriptorType,
-    types.ClassMethodDescriptorType,
-)
+_IN_C = "MemberDescriptorType GetSetDescriptorType MethodDescriptorType WrapperDescriptorType ClassMethodDescriptorType"
+_OF_CLASSES = tuple({getattr(types, name) for name in _IN_C.split()} - {types.FunctionType})  # as which PyPy has some
 """Attributes that C code adds to a class, and slots. They have no state of their own."""
 
 _CONTAINERS = (list, dict, set, bytearray, tuple, frozenset)
@@ -146,6 +141,8 @@ class Watch:
             self._waiting.append((where, found.__func__))
         elif type(found) is property:
             self._waiting += [(where, each) for each in (found.fget, found.fset, found.fdel)]
+        elif type(found) is functools.cached_property:
+            self._waiting.append((where, found.func))
         elif isinstance(found, _CONTAINERS):
             self._container(where, found)
         elif type(found).__module__.partition(".")[0] == "numpy" and hasattr(found, "tobytes"):
@@ -313,7 +310,9 @@ def is_program(module: Any, file: str) -> bool:
     if module is not None:
         if module.__name__ == "builtins":
             return False
-        file = getattr(module, "__file__", None) or ""
+        file = vars(module).get("__file__") or ""
+        if not isinstance(file, str):
+            return True
     ours, installed, standard = _folders()
     if file.startswith((*ours, "<frozen")):
         return False
