@@ -152,13 +152,14 @@ _OURS = (
     "engines.arguments",
     "engines.graph.value",
     "engines.graph.expr",
+    "harness.worker.programs.stand_in",  # gives a Value the names of a class that it replaces
     "zoomgrad.tracing",
 )
 """Modules of ours whose functions a traced function may call."""
 
 
 def _is_ours(frame: types.FrameType) -> bool:
-    return str(frame.f_globals.get("__name__")).startswith(("engines.", "zoomgrad."))
+    return str(frame.f_globals.get("__name__")).startswith(("engines.", "zoomgrad.", "harness.worker."))
 
 
 def _is_pure(frame: types.FrameType) -> bool:
