@@ -46,6 +46,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import pickle
 import random
 import sys
 import threading
@@ -142,7 +143,7 @@ class Compiled(Followed):
             raise TypeError(f"compiled takes a function, not {function!r}\n  Put @staticmethod above it, not below.")
         if inspect.isgeneratorfunction(inner) or inspect.iscoroutinefunction(inner):
             raise TypeError(f"{function!r} returns no loss when it is called\n  Compile the function that computes it.")
-        self.__name__ = type(function).__name__  # unless it has a name of its own
+        self.__name__ = self.__qualname__ = type(function).__name__  # unless it has names of its own
         functools.update_wrapper(self, function)
         self._function = function
         self._engine = engine
@@ -358,6 +359,18 @@ class Compiled(Followed):
                 traced.loss, inputs=inputs, parameters=traced.parameters, outputs=traced.outputs
             )
             return Trainable(program, tuple(traced.parameters))
+
+    def __reduce__(self) -> str:
+        """Pickle by name, as functions are, so that another process compiles it itself."""
+        found: Any = sys.modules.get(self.__module__)
+        for name in self.__qualname__.split("."):
+            found = getattr(found, name, None)
+        if found is not self:
+            raise pickle.PicklingError(
+                f"{self.__qualname__} can't be pickled, because {self.__module__} has no compiled function of that name\n"
+                "  Compile it at the top level of a module, or pickle the Values and compile in the other process."
+            )
+        return self.__qualname__
 
     def __repr__(self) -> str:
         return f"<{self.__name__}, compiled by {self._engine.name}>"
