@@ -149,9 +149,7 @@ def _count(numbers: int) -> str:
     return f"{numbers:,} number{'' if numbers == 1 else 's'}"
 
 
-def columns(
-    rows: Rows, inputs: int, fewer: Optional[int] = None, most: int = MOST_COLUMNS
-) -> tuple[Column, ...]:
+def columns(rows: Rows, inputs: int, fewer: Optional[int] = None, most: int = MOST_COLUMNS) -> tuple[Column, ...]:
     """Return the rows as checked columns with `inputs` inputs together, or with `fewer`.
 
     Their widths are ints, and their data is flat and can't change size. Data other than `bytes` is wrapped in a

@@ -22,6 +22,7 @@ from zoomgrad.exactness import LARGEST_INT
 from zoomgrad.tracing import datum_class
 from zoomgrad.watch import is_foreign_value
 
+
 class Found(NamedTuple):
     """The arguments of one call, taken apart."""
 

@@ -34,9 +34,9 @@ program's. A function that can't be compiled safely runs uncompiled at each call
 
 With `strict=True` these cases raise `NotTraced` instead.
 
-A function is compiled only if all that it uses is known to be harmless (`permitted.py`). One that reads a clock, a file,
-`globals()` or `os.environ`, asks whether two names are one object, or starts a thread runs uncompiled, and so does one
-that reaches an object whose state can't be read, such as a deque.
+A function is compiled only if all that it uses is known to be harmless (`permitted.py`). One that reads a clock, a
+file, `globals()` or `os.environ`, asks whether two names are one object, or starts a thread runs uncompiled, and so
+does one that reaches an object whose state can't be read, such as a deque.
 
 Side effects of the function, such as printing, happen when it is traced and not when its program runs. `backward`
 refuses to run when a Value of the loss has another number than at the call.
@@ -302,7 +302,7 @@ class Compiled(Followed):
         plain = _numbers(self._engine.Value, result, parameters)
         result = variant.call(parameters, found.numbers)
         variant.calls = 0
-        ours = plain if result is None else _numbers((Loss, Output), result, parameters)
+        ours = plain if result is None else _numbers((Loss, Output, self._engine.Value), result, parameters)
         if len(plain) != len(ours) or any(a != b and (a == a or b == b) for a, b in zip(plain, ours)):
             raise NotTraced(
                 f"it computes {plain[:1]} from numbers and {ours[:1]} when traced, or other gradients",
@@ -367,10 +367,10 @@ class Compiled(Followed):
             found = getattr(found, name, None)
         if found is not self:
             raise pickle.PicklingError(
-                f"{self.__qualname__} can't be pickled, because {self.__module__} has no compiled function of that name\n"
+                f"{self.__qualname__} can't be pickled: {self.__module__} has no compiled function of that name\n"
                 "  Compile it at the top level of a module, or pickle the Values and compile in the other process."
             )
-        return self.__qualname__
+        return str(self.__qualname__)
 
     def __repr__(self) -> str:
         return f"<{self.__name__}, compiled by {self._engine.name}>"

@@ -14,48 +14,259 @@ import types
 from typing import Any, NamedTuple
 
 BUILTINS = frozenset(
-    """abs all any ascii bin bool bytearray bytes callable chr complex dict divmod enumerate filter float frozenset hex
-    int isinstance issubclass iter len list map max min next object oct ord pow print property range repr reversed round
-    set slice sorted staticmethod classmethod str sum super tuple zip True False None Ellipsis NotImplemented
-    __debug__""".split()
+    [
+        "abs",
+        "all",
+        "any",
+        "ascii",
+        "bin",
+        "bool",
+        "bytearray",
+        "bytes",
+        "callable",
+        "chr",
+        "complex",
+        "dict",
+        "divmod",
+        "enumerate",
+        "filter",
+        "float",
+        "frozenset",
+        "hex",
+        "int",
+        "isinstance",
+        "issubclass",
+        "iter",
+        "len",
+        "list",
+        "map",
+        "max",
+        "min",
+        "next",
+        "object",
+        "oct",
+        "ord",
+        "pow",
+        "print",
+        "property",
+        "range",
+        "repr",
+        "reversed",
+        "round",
+        "set",
+        "slice",
+        "sorted",
+        "staticmethod",
+        "classmethod",
+        "str",
+        "sum",
+        "super",
+        "tuple",
+        "zip",
+        "True",
+        "False",
+        "None",
+        "Ellipsis",
+        "NotImplemented",
+        "__debug__",
+    ]
 )
 """Built-in functions and classes, by their names."""
 
 MODULES = frozenset(
-    """abc bisect cmath codecs collections contextlib dataclasses encodings engines enum fractions functools heapq
-    itertools math numbers operator statistics string typing zoomgrad _abc _bisect _collections _collections_abc
-    _functools _heapq _operator""".split()
+    [
+        "abc",
+        "bisect",
+        "cmath",
+        "codecs",
+        "collections",
+        "contextlib",
+        "dataclasses",
+        "encodings",
+        "engines",
+        "enum",
+        "fractions",
+        "functools",
+        "heapq",
+        "itertools",
+        "math",
+        "numbers",
+        "operator",
+        "statistics",
+        "string",
+        "typing",
+        "zoomgrad",
+        "_abc",
+        "_bisect",
+        "_collections",
+        "_collections_abc",
+        "_functools",
+        "_heapq",
+        "_operator",
+    ]
 )
 """Libraries whose results depend on their arguments only, by the first part of the module's name."""
 
 NOT_THESE = frozenset(
-    """attrgetter methodcaller is_ is_not call lru_cache cache _lru_cache_wrapper singledispatch singledispatchmethod
-    format format_map""".split()
+    [
+        "attrgetter",
+        "methodcaller",
+        "is_",
+        "is_not",
+        "call",
+        "lru_cache",
+        "cache",
+        "_lru_cache_wrapper",
+        "singledispatch",
+        "singledispatchmethod",
+        "format",
+        "format_map",
+    ]
 )
 """Names in these modules and classes that are refused: they reach attributes, identities or a state of their own."""
 
 ARRAYS = frozenset(
-    """arange argmax argmin array asarray concatenate diag dot empty eye float64 full hstack identity inner int64
-    linspace matmul maximum mean minimum ndenumerate ndindex newaxis ones outer prod ravel repeat reshape square
-    squeeze stack sum tile transpose vstack zeros zip_longest copy flatten item tolist array_equal ndarray floating integer number generic
-    bool_""".split()
+    [
+        "arange",
+        "argmax",
+        "argmin",
+        "array",
+        "asarray",
+        "concatenate",
+        "diag",
+        "dot",
+        "empty",
+        "eye",
+        "float64",
+        "full",
+        "hstack",
+        "identity",
+        "inner",
+        "int64",
+        "linspace",
+        "matmul",
+        "maximum",
+        "mean",
+        "minimum",
+        "ndenumerate",
+        "ndindex",
+        "newaxis",
+        "ones",
+        "outer",
+        "prod",
+        "ravel",
+        "repeat",
+        "reshape",
+        "square",
+        "squeeze",
+        "stack",
+        "sum",
+        "tile",
+        "transpose",
+        "vstack",
+        "zeros",
+        "zip_longest",
+        "copy",
+        "flatten",
+        "item",
+        "tolist",
+        "array_equal",
+        "ndarray",
+        "floating",
+        "integer",
+        "number",
+        "generic",
+        "bool_",
+    ]
 )
 """Functions of NumPy and methods of its arrays. All of its element-wise functions are permitted too."""
 
-OF_ARRAYS = frozenset("base ctypes dtype flags imag itemsize nbytes real strides".split())
+OF_ARRAYS = frozenset(["base", "ctypes", "dtype", "flags", "imag", "itemsize", "nbytes", "real", "strides"])
 """Attributes of NumPy's arrays that differ in a trace, where their entries are objects."""
 
 METHODS_OF = frozenset(
-    """BaseException Datum Exception IntDatum Value bool bytearray bytes complex dict float frozenset generator int list
-    object range set slice str tuple Counter OrderedDict defaultdict""".split()
+    [
+        "BaseException",
+        "Datum",
+        "Exception",
+        "IntDatum",
+        "Value",
+        "bool",
+        "bytearray",
+        "bytes",
+        "complex",
+        "dict",
+        "float",
+        "frozenset",
+        "generator",
+        "int",
+        "list",
+        "object",
+        "range",
+        "set",
+        "slice",
+        "str",
+        "tuple",
+        "Counter",
+        "OrderedDict",
+        "defaultdict",
+    ]
 )
 """Classes in C whose methods depend on the object and the arguments only."""
 
 DUNDERS = frozenset(
     f"__{name}__"
-    for name in """abs add and bool call contains debug delitem doc enter eq exit file floordiv ge getitem gt iadd imul
-    init isub iter itruediv le len lt matmul mod mul name ne neg new next or pos post_init pow qualname radd rmul round
-    rpow rsub rtruediv setitem sub truediv xor""".split()
+    for name in [
+        "abs",
+        "add",
+        "and",
+        "bool",
+        "call",
+        "contains",
+        "debug",
+        "delitem",
+        "doc",
+        "enter",
+        "eq",
+        "exit",
+        "file",
+        "floordiv",
+        "ge",
+        "getitem",
+        "gt",
+        "iadd",
+        "imul",
+        "init",
+        "isub",
+        "iter",
+        "itruediv",
+        "le",
+        "len",
+        "lt",
+        "matmul",
+        "mod",
+        "mul",
+        "name",
+        "ne",
+        "neg",
+        "new",
+        "next",
+        "or",
+        "pos",
+        "post_init",
+        "pow",
+        "qualname",
+        "radd",
+        "rmul",
+        "round",
+        "rpow",
+        "rsub",
+        "rtruediv",
+        "setitem",
+        "sub",
+        "truediv",
+        "xor",
+    ]
 )
 _ONLY_GLOBAL = frozenset({"__name__", "__file__", "__doc__", "__qualname__", "__debug__"})
 _INSIDES = ("gi_", "cr_", "ag_", "tb_", "co_", "f_", "func_", "_Compiled_")

@@ -280,9 +280,50 @@ _CLASS = vars(object)["__class__"]
 
 _LOOKS = frozenset(
     f"__{name}__"
-    for name in """abs and bool ceil complex divmod eq float floor floordiv format ge gt hash index int invert le lshift
-    lt matmul mod ne or pos pow rand rdivmod repr rfloordiv rlshift rmatmul rmod ror round rpow rrshift rshift rxor str
-    trunc xor""".split()
+    for name in [
+        "abs",
+        "and",
+        "bool",
+        "ceil",
+        "complex",
+        "divmod",
+        "eq",
+        "float",
+        "floor",
+        "floordiv",
+        "format",
+        "ge",
+        "gt",
+        "hash",
+        "index",
+        "int",
+        "invert",
+        "le",
+        "lshift",
+        "lt",
+        "matmul",
+        "mod",
+        "ne",
+        "or",
+        "pos",
+        "pow",
+        "rand",
+        "rdivmod",
+        "repr",
+        "rfloordiv",
+        "rlshift",
+        "rmatmul",
+        "rmod",
+        "ror",
+        "round",
+        "rpow",
+        "rrshift",
+        "rshift",
+        "rxor",
+        "str",
+        "trunc",
+        "xor",
+    ]
 )
 
 
@@ -357,7 +398,9 @@ def datum_class(value: Any, kind: Any, is_whole: bool) -> Any:
         raise RuntimeError("data of a trace were used after it\n  Keep numbers, not what the function was given.")
 
     def looking(name: str) -> Any:
-        ordinary = getattr(value, name, None) if name in ("__eq__", "__ne__", "__hash__", "__repr__", "__str__") else None
+        ordinary = (
+            getattr(value, name, None) if name in ("__eq__", "__ne__", "__hash__", "__repr__", "__str__") else None
+        )
 
         def method(v: Any, *others: Any) -> Any:
             if is_tracing() or ordinary is None:

@@ -190,7 +190,8 @@ class Variant:
 
     def take_result(self, value: Any, traced: Traced) -> None:
         """Return what that run returned, with numbers in place of Values. Raises NotTraced if it can't be copied."""
-        self._shape, self._is_alone = _shape(value, traced.result), traced.result is traced.loss
+        places = {id(v): at for at, v in enumerate(traced.parameters)}
+        self._shape, self._is_alone = _shape(value, traced.result, places), traced.result is traced.loss
 
     @classmethod
     def plain(cls, found: Found, why: str) -> Variant:
@@ -240,7 +241,9 @@ class Variant:
             if self._checks is not None and not self._checks.pass_on(outputs[self._outputs :]):
                 return None
             self.calls += 1
-            return loss if self._is_alone else _filled(self._shape, iter([loss, *map(Output, outputs)]))
+            if self._is_alone:
+                return loss
+            return _filled(self._shape, iter([loss, *map(Output, outputs)]), parameters)
 
     def quick(self, parameters: tuple[Any, ...], fits: Callable[[Any, list[float]], bool]) -> Callable[[Any], Any]:
         """The function `call` for these parameters, if arguments fit and nothing has changed; else it returns None.
@@ -307,7 +310,7 @@ class Variant:
         pack_inputs, pack_parameters, forward = self._passes
         pack_inputs(*loss.inputs)
         pack_parameters(*loss.numbers)
-        loss.data = forward()
+        loss._data = forward()
         self._latest = loss
 
     def _is_current(self, loss: Loss) -> bool:
@@ -343,7 +346,7 @@ class Loss:
     `backward` adds to the gradients of the Values that the call used. They must have the numbers of the call.
     """
 
-    __slots__ = ("_variant", "data", "grad", "inputs", "numbers", "parameters")
+    __slots__ = ("_data", "_variant", "grad", "inputs", "numbers", "parameters")
 
     def __init__(
         self,
@@ -354,13 +357,18 @@ class Loss:
         data: float,
     ) -> None:
         self._variant: Optional[Variant] = variant
-        self.data = data
+        self._data = data
         self.grad: float = 0
         self.parameters = parameters
         """The Values that receive gradients."""
         self.inputs = inputs
         self.numbers = numbers
         """Those of the parameters at the call."""
+
+    @property
+    def data(self) -> float:
+        """The number. It can't be changed, because the program would not notice."""
+        return self._data
 
     def backward(self) -> None:
         """Add the gradients. Raises RuntimeError the second time."""
@@ -386,10 +394,15 @@ class Loss:
 class Output:
     """Another Value that the function returned: its number."""
 
-    __slots__ = ("data",)
+    __slots__ = ("_data",)
 
     def __init__(self, data: float) -> None:
-        self.data = data
+        self._data = data
+
+    @property
+    def data(self) -> float:
+        """The number. It can't be changed, because the program would not notice."""
+        return self._data
 
     def backward(self) -> NoReturn:
         """Raise TypeError, because only the loss has a backward pass."""
@@ -444,25 +457,29 @@ def _is_exact(number: Any) -> bool:
 _HOLE = object()
 
 
-def _shape(value: Any, result: Any) -> Any:
-    """What a function returned, with a mark for each Value."""
+def _shape(value: Any, result: Any, places: dict[int, int]) -> Any:
+    """What a function returned, with a mark for each Value. places: parameters, which are returned themselves."""
     if isinstance(result, value):
-        return _HOLE
+        return places.get(id(result), _HOLE)
     if isinstance(result, (list, tuple)):
-        return (type(result) if type(result) in (list, tuple) else tuple, [_shape(value, each) for each in result])
+        parts = [_shape(value, each, places) for each in result]
+        return (type(result) if type(result) in (list, tuple) else tuple, parts)
     if isinstance(result, dict):
-        return (dict, list(result), [_shape(value, each) for each in result.values()])
+        return (dict, list(result), [_shape(value, each, places) for each in result.values()])
     if result is not None and not isinstance(result, (int, float, str, bytes)):
         raise NotTraced(f"it returns {_shown(result)} beside the loss", "Return Values, and numbers or texts.")
     return (None, result)
 
 
-def _filled(shape: Any, values: Any) -> Any:
+def _filled(shape: Any, values: Any, parameters: tuple[Any, ...]) -> Any:
     if shape is _HOLE:
         return next(values)
+    if type(shape) is int:
+        next(values)
+        return parameters[shape]
     kind, *rest = shape
     if kind is None:
         return rest[0]
     if kind is dict:
-        return dict(zip(rest[0], [_filled(each, values) for each in rest[1]]))
-    return kind(_filled(each, values) for each in rest[0])
+        return dict(zip(rest[0], [_filled(each, values, parameters) for each in rest[1]]))
+    return kind(_filled(each, values, parameters) for each in rest[0])

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from zoomgrad.permitted import BUILTINS, facts_of, is_permitted, shown
-from zoomgrad.state import MISSING, State
+from zoomgrad.state import State
 
 MOST = 1_000_000
 """Entries of containers and arrays that a Watch compares."""
@@ -124,8 +124,8 @@ class Watch:
             if self.attributes.intersection(type(found).__slots__):
                 self._miss(where, "whose insides it reads,")
         elif isinstance(found, functools.partial):
-            names = ("func", "args", "keywords", "__dict__")
-            self._waiting += [(where, state.keep_attribute(found, name)) for name in names]
+            parts = ("func", "args", "keywords", "__dict__")
+            self._waiting += [(where, state.keep_attribute(found, name)) for name in parts]
         elif isinstance(found, types.MethodType):
             self._waiting += [(where, found.__func__), (where, found.__self__)]
         elif isinstance(found, types.ModuleType):
@@ -257,7 +257,7 @@ def _codes(code: types.CodeType) -> set[int]:
 
 def _is_in_python(cls: type) -> bool:
     """Whether Python code made the class, so that its objects' state is in dictionaries and slots."""
-    return cls is object or bool(cls.__flags__ & _HEAP_TYPE) and not cls.__flags__ & _IMMUTABLE_TYPE
+    return cls is object or (bool(cls.__flags__ & _HEAP_TYPE) and not cls.__flags__ & _IMMUTABLE_TYPE)
 
 
 def _in_mro(kind: type, name: str) -> bool:
@@ -268,8 +268,7 @@ def _hides_its_state(kind: type) -> bool:
     """Whether the class says itself what its attributes are."""
     own = next((vars(cls)["__dict__"] for cls in kind.__mro__ if "__dict__" in vars(cls)), None)
     return not isinstance(own, (types.GetSetDescriptorType, types.MemberDescriptorType, type(None))) or (
-        kind.__getattribute__ is not object.__getattribute__
-        and not any(kind.__getattribute__ is each.__getattribute__ for each in _BASES)
+        not any(kind.__getattribute__ is each.__getattribute__ for each in _BASES)
     )
 
 
@@ -306,7 +305,10 @@ def _folders() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
 
 
 def is_program(module: Any, file: str) -> bool:
-    """Whether code is the program's, not the standard library's, NumPy's or ours. A package's counts as the program's."""
+    """Whether code is the program's, not the standard library's, NumPy's or ours.
+
+    An installed package's code counts as the program's.
+    """
     if module is not None:
         if module.__name__ == "builtins":
             return False

@@ -12,7 +12,17 @@ from typing import Any, Callable, NamedTuple, Optional, Protocol, Union
 from engines.api import NonFiniteLoss
 from engines.arguments import finite, finite_rate, whole
 from engines.arithmetic import check_arithmetic
-from engines.columns import MOST_COLUMNS, WITHOUT_INPUTS, Column, Rows, check_labels, columns, described, holds_rows, one_row
+from engines.columns import (
+    MOST_COLUMNS,
+    WITHOUT_INPUTS,
+    Column,
+    Rows,
+    check_labels,
+    columns,
+    described,
+    holds_rows,
+    one_row,
+)
 from engines.kernel.buffers import Buffer, Table
 from engines.saving import recipe
 from engines.saving.parameters import FilePath, Saved, load_parameters, save_parameters

@@ -13,7 +13,19 @@ import engines
 from engines.nn import ACTIVATIONS
 from harness import workloads
 from harness.cli import display, training_plots
-from harness.cli.app import FAILED, INTERRUPTED, WRONG_USE, Engine, OnInterpreter, app, complain, err, out, say_next, short
+from harness.cli.app import (
+    FAILED,
+    INTERRUPTED,
+    WRONG_USE,
+    Engine,
+    OnInterpreter,
+    app,
+    complain,
+    err,
+    out,
+    say_next,
+    short,
+)
 from harness.cli.options import some_name
 from harness.cli.preparing import fetch_data, python_of, with_project
 from harness.containment import descendants
