@@ -679,6 +679,8 @@ def test_the_type_of_data_is_that_of_the_number(engine):
 NAMED = 2.0
 """Read by name, through many doors."""
 
+TEMPLATE = "{0.__globals__[NAMED]}"
+
 
 def of_frame(v):
     numbers = (each for each in [1])
@@ -712,7 +714,7 @@ REFUSED = {
     "getattr": (lambda v: v * getattr(sys.modules[__name__], "NAM" + "ED"), "calls getattr"),
     "eval": (lambda v: v * eval("NAMED"), "built different graphs|calls eval"),
     "dunder": (lambda v: v * looks_at_data.__globals__["NAMED"], "uses .__globals__"),
-    "format": (lambda v: v * len(f"{looks_at_data.__globals__['NAMED']}"), "calls str.format"),
+    "format": (lambda v: v * len(TEMPLATE.format(looks_at_data)), "calls str.format"),
     "frame": (of_frame, "uses .gi_frame"),
     "import": (importing, "imports in a function"),
     "environ": (lambda v: v * len(os.environ["PATH"]), "calls os"),
