@@ -358,7 +358,9 @@ def _is_method(found: Any) -> bool:
     if owner == "ndarray":
         return name in ARRAYS
     is_inside = name.startswith("__") and name not in DUNDERS
-    return owner in METHODS_OF and not is_inside and name not in NOT_THESE
+    # The name is that of the object's class, which may derive from the class of the method.
+    owners = {owner, *(cls.__name__ for cls in type(getattr(found, "__self__", None)).__mro__)} - {"object"}
+    return bool((owners | {owner}) & METHODS_OF) and not is_inside and name not in NOT_THESE
 
 
 def shown(found: Any) -> str:
