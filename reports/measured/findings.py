@@ -38,12 +38,17 @@ def faster(row: Any) -> str:
     return f"{row.engine} is {units.times(row.speedup)} as fast as {BASELINE} on {row.interpreter}"
 
 
+def in_doubles(rows: pd.DataFrame) -> pd.DataFrame:
+    """Leave out engines in float32, which win over no others, because their results are less precise."""
+    return rows[~rows["engine"].astype(str).str.split("-").map(lambda parts: "f32" in parts).astype(bool)]
+
+
 def best(rows: pd.DataFrame) -> Any:
     """Return the row with the best speedup, or None: on the reference CPython if it has one, else on any interpreter.
 
     The best is the largest whose interval is above 1, or which has no interval. If none is, the largest of all.
     """
-    rows = measured(rows)
+    rows = in_doubles(measured(rows))
     rows = rows[(rows["engine"] != BASELINE) & rows["speedup"].notna()]
     at_home = rows[rows["on_reference"].astype(bool)]
     rows = rows if at_home.empty else at_home
@@ -55,16 +60,17 @@ def _speed(table: pd.DataFrame, workload: str) -> Iterator[str]:
     rows = measured(table[table["workload"] == workload])
     if rows.empty:
         return
-    winner = best(rows)
+    winner, doubles = best(rows), in_doubles(rows)
     if winner is None:
         yield f"On {workload} no engine was measured alongside {BASELINE} on any interpreter, so there is no speedup."
     elif winner.speedup_low <= 1:
         yield f"On {workload} no engine is measurably faster than {BASELINE} on {winner.interpreter}."
     else:
-        yield f"On {workload}, {faster(winner)} ({_interval(winner)}){_too_close(winner, rows)}."
+        yield f"On {workload}, {faster(winner)} ({_interval(winner)}){_too_close(winner, doubles)}."
         if winner.promise != IDENTICAL:
-            strict = rows[rows["promise"] == IDENTICAL]
+            strict = doubles[doubles["promise"] == IDENTICAL]
             yield from _strict_winner(winner, best(strict), strict)
+    rows = rows if doubles.empty else doubles
     fastest = smallest(rows, "step_seconds")
     if winner is None or fastest.name != winner.name:
         yield _fastest(fastest, rows)
