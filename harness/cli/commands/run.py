@@ -26,7 +26,7 @@ from harness.cli.options import (
     some_name,
 )
 from harness.cli.stores import folder_of
-from harness.machine import named
+from harness.machine import interpreters, named
 from harness.plan import planning, presets
 
 
@@ -74,7 +74,8 @@ def run(
     """Measure cells in fresh processes, then print the headline table and build the report."""
     if resume:
         # Where a build given by path lies is not in the record, because a path is private.
-        plan = planning.resume(folder_of(resume).run, requested(names(interpreters_))[0])
+        there, _ = named.asked(names(interpreters_), interpreters.discover())
+        plan = planning.resume(folder_of(resume).run, there)
     else:
         found, only_interpreters = requested([*names(interpreters_), *([versus] if versus and interpreters_ else [])])
         plan = planning.plan(
