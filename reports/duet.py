@@ -11,6 +11,7 @@ from results import units
 from results.duet.blocks import Counts, Result
 from results.duet.verdicts import Finding, differing_bits, family, findings, within
 from results.record import Cell
+from results.stats.intervals import MIN_PROCESSES
 
 HEADINGS = ("verdict", "what", "of", "change", "interval", "blocks", "instructions")
 _FIGURES = {"step": "step", "compile": "compile time"}
@@ -78,7 +79,11 @@ def _row(one: Finding, limit: float) -> tuple[str, ...]:
 
 
 def _to_know(one: Finding) -> str:
-    return "too close to tell" if math.isinf(one.seconds_to_know) else f"{units.duration(one.seconds_to_know)} more"
+    if math.isinf(one.seconds_to_know):
+        return "too close to tell"
+    # So few blocks say little about how they spread.
+    least = "at least " if one.blocks < MIN_PROCESSES else ""
+    return f"{least}{units.duration(one.seconds_to_know)} more"
 
 
 def percent(ratio: float) -> str:
