@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import engines
+from engines.discovery import is_peer
 from harness import workloads
 from harness.machine import facts, interpreters
 from harness.machine.interpreters import Interpreter, Missing
@@ -212,6 +213,7 @@ def _engine_facts(name: str) -> EngineFacts:
         strict=engine.strict,
         error_bound=engine.error_bound,
         native=engine.native,
+        peer=getattr(engine, "file", "") if is_peer(engine) else "",
     )
 
 

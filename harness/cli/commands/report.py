@@ -79,6 +79,10 @@ def conclude(
         names = [name if apart == " " else name.replace("-", apart, 1) for name in top.interpreters]
         title = f"{top.workload}: time per step, and speedup over baseline on the same interpreter"
         out.print("", display.table(title, ("engine", *names), rows), "")
+    if story.peers and story.peers.sheets[0].names == 1:
+        rows = [tuple(f"{one.text} {one.below}".strip() for one in row) for row in story.peers.sheets[0].rows]
+        title = "fastest strict engine against the fastest peer: float64, one thread, time per step"
+        out.print(display.table(title, story.peers.sheets[0].headings, rows), "")
     for sheet in story.frozen.sheets if story.frozen else ():
         for interpreter in dict.fromkeys(row[1].text for row in sheet.rows):
             found = [row for row in sheet.rows if row[1].text == interpreter]
