@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import tempfile
 from array import array
 from typing import Any, Optional
 

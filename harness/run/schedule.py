@@ -188,7 +188,6 @@ class Schedule:
         absent = self.plan.missing.get(cell.interpreter)
         if absent:
             return without_result("skipped", absent.reason, absent.remedy)
-        interpreter = self.plan.interpreters[cell.interpreter]
         try:
             python = self._python(cell)
             vouching = self._vouching(cell.workload)

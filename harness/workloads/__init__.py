@@ -21,7 +21,7 @@ __all__ = ["SEED", "WORKLOADS", "Workload", "load", "names"]
 
 
 def names() -> tuple[str, ...]:
-    """Names of the catalogue's workloads. `mlp-IxHxO` exists for every shape as well, and `mlp-IxHxO-bN` for every batch."""
+    """Names of the catalogue's workloads. `mlp-IxHxO` and `mlp-IxHxO-bN` exist for every shape and batch as well."""
     return tuple(WORKLOADS)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from reports.measured.outcome import IDENTICAL
-from reports.measured.table import NAN, in_order, ladder, measured, smallest
+from reports.measured.table import NAN, in_order, ladder, largest, measured, smallest
 
 COLUMNS = ("workload", "inputs", "width", "outputs", "batch", "engine", "peer", "engine_seconds", "peer_seconds")
 RATIO = ("ratio", "ratio_low", "ratio_high")
@@ -37,7 +37,8 @@ def contests(table: pd.DataFrame, batches: Mapping[str, int]) -> pd.DataFrame:
     for workload in in_order(table, "workload"):
         engines, peers = ours[ours["workload"] == workload], theirs[theirs["workload"] == workload]
         if len(engines) and len(peers):
-            found.append(_contest(workload, batches, smallest(engines, "step_seconds"), smallest(peers, "step_seconds")))
+            one, other = smallest(engines, "step_seconds"), smallest(peers, "step_seconds")
+            found.append(_contest(workload, batches, one, other))
     return pd.DataFrame(found, columns=[*COLUMNS, *RATIO])
 
 
@@ -50,7 +51,7 @@ def grid(rows: pd.DataFrame) -> pd.DataFrame:
     if rows.empty:
         return rows
     family = rows.groupby(["inputs", "outputs"], sort=False)["width"].transform("size")
-    first = rows.loc[family.idxmax()]
+    first = largest(rows.assign(family=family), "family")
     rows = rows[(rows["inputs"] == first["inputs"]) & (rows["outputs"] == first["outputs"])]
     return rows if len(rows) > 1 else rows.iloc[:0]
 

@@ -68,7 +68,8 @@ class JaxModel(Model):
             return losses.sum(), losses
 
         x, y = (lax.dynamic_slice_in_dim(data, first, rows) for data in (x, y))
-        return jax.grad(total, has_aux=True)(layers, x, y)  # type: ignore[no-any-return]
+        gradient, losses = jax.grad(total, has_aux=True)(layers, x, y)
+        return gradient, losses
 
     def train_batch(self, layers: Any, x: Any, y: Any, first: Any, rate: Any, *, batch: int) -> tuple[Any, Any]:
         gradient, losses = self.gradient(layers, x, y, first, batch)

@@ -1,4 +1,4 @@
-"""`torch` and `torch-compile`: a Sequential of Linear layers, backward() and an optimizer, as in PyTorch's tutorials."""
+"""`torch` and `torch-compile`: a Sequential of Linear layers, backward() and an optimizer, as in its tutorials."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ class TorchModel(Model):
 
     def restart(self, parameters: array[float]) -> None:
         with torch.no_grad():
-            for part, (weights, biases) in zip(self.linear, layers(self.task.network.shape, parameters, self.task.dtype)):
+            for part, (weights, biases) in zip(
+                self.linear, layers(self.task.network.shape, parameters, self.task.dtype)
+            ):
                 part.weight.copy_(torch.from_numpy(weights.T))
                 part.bias.copy_(torch.from_numpy(biases))
         self.optimizer.zero_grad()

@@ -1,4 +1,4 @@
-"""The matrix as tiles, with engines as rows and interpreters as columns, and other tables as tiles: shared by all heat maps."""
+"""Tables as tiles, such as the matrix with engines as rows and interpreters as columns: shared by all heat maps."""
 
 from __future__ import annotations
 
@@ -55,8 +55,7 @@ def draw_grid(
     columns: Sequence[str],
     tiles: Mapping[tuple[int, int], tuple[tuple[float, ...] | None, str, str]],
 ) -> None:
-    """Draw tiles by row and column, each with its colour, its text, and a smaller line below. Without a colour, hatch.
-    """
+    """Draw tiles by row and column: colour, text, and a smaller line below. A tile without a colour is hatched."""
     for (y, x), (colour, text, below) in tiles.items():
         _tile(axes, x, y, colour, text, below)
     axes.set_xlim(-0.5, len(columns) - 0.5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pandas as pd
 from matplotlib import colormaps
@@ -35,7 +36,9 @@ def title(table: pd.DataFrame) -> str:
 
 def caption(table: pd.DataFrame) -> str:
     """How to read it."""
-    shape = "" if table.empty else f" of {table['inputs'].iloc[0]:.0f} inputs and {table['outputs'].iloc[0]:.0f} outputs"
+    shape = (
+        "" if table.empty else f" of {table['inputs'].iloc[0]:.0f} inputs and {table['outputs'].iloc[0]:.0f} outputs"
+    )
     return (
         f"Networks{shape} with one hidden layer: its width grows downwards, the rows of a batch to the right. A tile "
         "shows the time of a step of the fastest strict engine over that of the fastest peer, both in float64 on one "
@@ -67,5 +70,5 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
     axes.xaxis.set_label_position("top")
 
 
-def _place(row: object) -> str:
-    return f"{getattr(row, 'width'):,.0f} units, batch {getattr(row, 'batch'):,}"
+def _place(row: Any) -> str:
+    return f"{row.width:,.0f} units, batch {row.batch:,}"
