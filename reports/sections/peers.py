@@ -22,8 +22,8 @@ _FILE = re.compile(r"engines/peers/models/[a-z0-9_]{1,40}\.py")
 
 _LEAD = (
     "Peers are other libraries that train the same network from the same parameters on the same bytes. They are "
-    "context, not rungs of the ladder. A ratio is the time of a step of the fastest strict engine over that of the fastest "
-    "peer in float64 on one thread: below 1 the engine is faster. Its range is that of both intervals."
+    "context, not rungs of the ladder. A ratio is the time of a step of the fastest strict engine over that of the "
+    "fastest peer in float64 on one thread: below 1 the engine is faster. Its range is that of both intervals."
 )
 
 

@@ -79,7 +79,8 @@ class JaxModel(Model):
         def step(layers: Any, of_batch: tuple[Any, Any]) -> tuple[Any, Any]:
             return self.train_batch(layers, x, y, *of_batch, batch=batch)
 
-        return lax.scan(step, layers, (first + batch * jnp.arange(len(rates)), rates))
+        layers, losses = lax.scan(step, layers, (first + batch * jnp.arange(len(rates)), rates))
+        return layers, losses
 
     def add_gradients(self, layers: Any, sums: Any, x: Any, y: Any, first: Any, *, rows: int) -> tuple[Any, Any]:
         gradient, losses = self.gradient(layers, x, y, first, rows)
