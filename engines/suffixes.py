@@ -31,10 +31,11 @@ KNOWN = (
     Known("frozen", "straight-line C and C of recovered loops", "tcc-frozen or rerolled-gcc-frozen"),
     Known("whole|published", "straight-line C", "tcc-whole or clang-O1-published"),
     Known("array|static|globals", "straight-line C", "tcc-array or clang-O1-whole-static"),
+    Known("f32|threads", "other libraries", "numpy-f32 or jax-scan-threads"),
     Known(r"p[1-9]\d{0,6}", "straight-line C and Python", "tcc-p50 or python-source-p50"),
 )
 
-_WORDS = ("native", "generic", "fma", "whole", "published", "array", "static", "globals", "frozen")
+_WORDS = ("native", "generic", "fma", "whole", "published", "array", "static", "globals", "frozen", "f32", "threads")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Environments of peers: made on demand only, after the size of the download is said; otherwise a skip with a remedy."""
+"""Environments of peers: made on demand, after the size of the download is said; otherwise cells are skipped."""
 
 from pathlib import Path
 
