@@ -11,7 +11,7 @@ import pandas as pd
 from reports.measured.contests import contests
 from reports.measured.headline import status_text
 from reports.measured.outcome import MEASURED
-from reports.measured.table import PHASES, each, phase_column
+from reports.measured.table import each
 from reports.text.figures import Figure, Link, Section, Sheet, compile_time, time
 from results import units
 
@@ -85,7 +85,7 @@ def _line(row: Any, code: str) -> Iterator[Figure]:
     yield from (Figure(str(row.workload)), Figure(str(row.engine)), Figure(str(row.interpreter)))
     if row.status == MEASURED:
         yield time(row, "step_seconds")
-        yield Figure(compile_time(row.compile_seconds), _phases(row))
+        yield Figure(compile_time(row.compile_seconds))
         yield Figure(units.duration(row.ready_seconds))
         yield Figure(units.size(row.peak_bytes))
         yield Figure(units.error(row.worst_error), f"promised: {row.promise}")
@@ -95,8 +95,3 @@ def _line(row: Any, code: str) -> Iterator[Figure]:
     file = str(row.peer)
     links = (Link(file, f"{code}/{file}"),) if code and _FILE.fullmatch(file) else ()
     yield Figure("" if links else file, links=links)
-
-
-def _phases(row: Any) -> str:
-    found = {phase: getattr(row, phase_column(phase)) for phase in PHASES}
-    return ", ".join(f"{phase} {units.duration(seconds)}" for phase, seconds in found.items() if seconds > 0)
