@@ -38,7 +38,7 @@ def most_bounded_steps(batch: int) -> int:
 class Proof:
     """Comparison of one engine with the reference, with counts of what was compared."""
 
-    def __init__(self, engine: Engine, job: Job, *, batch: int = 1) -> None:
+    def __init__(self, engine: Engine, job: Job, *, batch: int) -> None:
         self._engine = engine
         self._witness = Witness(Path(job["reference_folder"]))
         self._reference_cell = job["reference_cell"]

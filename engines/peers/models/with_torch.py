@@ -10,6 +10,7 @@ import numpy as np
 import torch
 import torch._dynamo  # otherwise the first optimizer imports it, in seconds
 
+from engines.columns import BYTES
 from engines.kernel.engine import Clock
 from engines.peers.models.layout import flat, layers, rows_of
 from engines.peers.peer import Model, Task
@@ -38,6 +39,7 @@ class TorchModel(Model):
         self.of_whole_batch = self.losses
         if self.compiles:
             with clock.phase("compile"):
+                torch.compiler.reset()  # forgets the models that this process compiled before
                 self.of_whole_batch = torch.compile(self.losses, fullgraph=True)
                 self.whole_batches(0, task.batch, [0.0])
                 self.restart(task.start)
@@ -53,9 +55,10 @@ class TorchModel(Model):
 
     def losses(self, x: Any, y: Any) -> Any:
         """Loss of each row."""
-        if x.dtype == torch.uint8:
-            x = x.to(self.dtype) / self.task.features.divisor
-        outputs = self.model(x.to(self.dtype))
+        x = x.to(self.dtype)
+        if self.task.features.kind == BYTES:
+            x = x.div_(self.task.features.divisor)
+        outputs = self.model(x)
         if self.task.network.loss == "squared_error":
             return (outputs - y.to(self.dtype)).square().sum(dim=1)
         of_label = torch.softmax(outputs, dim=1).gather(1, y.long().unsqueeze(1)).squeeze(1)
