@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 from array import array
 from typing import Any, Optional
 
 from engines import nn
 from engines.api import Store, Unavailable, Workload
 from engines.columns import check_labels, columns
+from engines.kernel.c_engine import CORES
 from engines.kernel.engine import Clock
 from engines.peers.peer import Model, PeerTrainer, Task
 from engines.suffixes import Suffixes, root
@@ -81,9 +83,11 @@ class PeerEngine:
 
     def _load(self) -> type[Model]:
         """Import the library, and return the peer's Model. Raises Unavailable."""
-        os.environ.update(settings(self._threads()))
+        name = f"engines.peers.models.{self._module}"
+        if name not in sys.modules:
+            os.environ.update(settings(self._threads()))
         try:
-            module = importlib.import_module(f"engines.peers.models.{self._module}")
+            module = importlib.import_module(name)
         except ImportError as error:
             lacking = self._packages[0]
             raise Unavailable(f"{lacking} can't be imported: {error}", REMEDY) from None
@@ -91,7 +95,7 @@ class PeerEngine:
         return found
 
     def _threads(self) -> int:
-        return (os.cpu_count() or 1) if self.threads else 1
+        return CORES if self.threads else 1
 
     def supports(self, workload: Workload) -> Optional[str]:
         network = workload.network
@@ -115,7 +119,8 @@ class PeerEngine:
             check_labels((targets,))
             start = array("d", [leaf.data for leaf in workload.model(nn.bind(_Leaf)).parameters()])
             dtype = "float32" if self.single else "float64"
-            task = Task(network, features, targets, start, workload.batch, dtype, self._threads())
+            batch = min(workload.batch, features.rows)  # beyond it, no batch is one call
+            task = Task(network, features, targets, start, batch, dtype, self._threads())
         trainer = PeerTrainer(model(task, clock), workload, task, clock)
         clock.stop()
         return trainer

@@ -24,6 +24,7 @@ class Task(NamedTuple):
     targets: Column
     start: array[float]
     batch: int
+    """Rows of a whole batch, at most all rows."""
     dtype: str
     """`float64` or `float32`."""
     threads: int
@@ -83,7 +84,7 @@ class PeerTrainer:
         """Steps of the shortest training in the library's own style."""
         self.phases = clock.phases
         self.sizes = clock.sizes
-        self.restart(batch=task.batch)
+        self.restart(batch=workload.batch)
 
     def restart(self, *, batch: int, rows: Optional[int] = None) -> None:
         there = self._task.features.rows

@@ -34,6 +34,7 @@ def test_a_training_in_any_pieces_stays_within_the_bound(name, suffix):
     for workload in (
         workloads.load("xor"),
         workloads.load("mlp-5x7x6x3-b4"),
+        workloads.load("mlp-3x2-b1200"),
         changed(workloads.load("mlp-6x3x2"), {"activation": "tanh"}),
         workloads.load("digits"),
     ):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from array import array
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +16,10 @@ from engines.columns import BYTES
 from engines.kernel.engine import Clock
 from engines.peers.models.layout import flat, layers, rows_of
 from engines.peers.peer import Model, Task
+
+# The compiler's files from an earlier run are not used, and those of this one end with the process.
+_FOLDER = tempfile.TemporaryDirectory(prefix="zoomgrad-")
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = _FOLDER.name
 
 ACTIVATIONS = {"relu": torch.nn.ReLU, "tanh": torch.nn.Tanh}
 

@@ -90,7 +90,8 @@ def run(
             precision=until or 0.0,
             budget_seconds=budget or 0.0,
         )
-    with_peers = peers or presets.preset(plan.run.preset).peers
+    chosen = presets.PRESETS.get(plan.run.preset)  # an old run may be of a preset that no longer exists
+    with_peers = peers or (chosen is not None and chosen.peers)
     out.print(display.plan_table(plan))
     out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, not counting new environments", "")
     # Imported late: pandas and matplotlib take a second, which would delay `--help` and the error about a wrong name.
