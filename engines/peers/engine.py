@@ -89,8 +89,8 @@ class PeerEngine:
         try:
             module = importlib.import_module(name)
         except ImportError as error:
-            lacking = self._packages[0]
-            raise Unavailable(f"{lacking} can't be imported: {error}", REMEDY) from None
+            remedy = OTHER_INTERPRETER if self.environment == "worker" else ON_DEMAND
+            raise Unavailable(f"{self._packages[0]} can't be imported: {error}", remedy) from None
         found: type[Model] = getattr(module, self._class)
         return found
 
@@ -136,7 +136,8 @@ class _Leaf:
         self.data = data
 
 
-REMEDY = "Run it with `zoomgrad run --peers`, which makes an environment for it."
+OTHER_INTERPRETER = "Install it here, or choose another interpreter with --interpreters."
+ON_DEMAND = "Run it with `zoomgrad run --peers`, which makes an environment for it."
 
 
 def settings(threads: int) -> dict[str, str]:

@@ -19,6 +19,8 @@ REQUIREMENTS = Path(__file__).parent / "requirements"
 """Lock files, which an installed copy has too."""
 
 INSTALL_SECONDS = 600
+LARGE_INSTALL_SECONDS = 3600
+"""For gigabytes, of which the user knows."""
 
 
 class NoEnvironment(Exception):
@@ -40,7 +42,11 @@ def environment(interpreter: Interpreter, *, lock: str = "worker", resolved: Pat
             shutil.rmtree(folder, ignore_errors=True)
             _uv("venv", "--quiet", "--no-project", "--python", str(interpreter.path), str(folder))
             python = str(_python(folder))
-            _uv("pip", "install", "--quiet", "--python", python, "--requirement", str(resolved or requirements))
+            install = ("pip", "install", "--quiet", "--python", python, "--requirement")
+            if resolved:
+                _uv(*install, str(resolved), seconds=LARGE_INSTALL_SECONDS)
+            else:
+                _uv(*install, str(requirements))
             ready.touch()
     return _python(folder)
 
@@ -76,7 +82,7 @@ def fetch_pypy() -> bool:
     return True
 
 
-def _uv(*arguments: str) -> None:
+def _uv(*arguments: str, seconds: float = INSTALL_SECONDS) -> None:
     try:
         subprocess.run(  # noqa: S603  (a list of arguments, none of them read by a shell)
             [_uv_path(), *arguments],
@@ -84,12 +90,12 @@ def _uv(*arguments: str) -> None:
             text=True,
             errors="replace",
             check=True,
-            timeout=INSTALL_SECONDS,
+            timeout=seconds,
         )
     except subprocess.CalledProcessError as error:
         raise NoEnvironment(f"uv {arguments[0]} failed: {_tail(error.stderr)}") from error
     except subprocess.TimeoutExpired as error:
-        raise NoEnvironment(f"uv {arguments[0]} took longer than {INSTALL_SECONDS} s") from error
+        raise NoEnvironment(f"uv {arguments[0]} took longer than {seconds:g} s") from error
     except OSError as error:
         raise NoEnvironment(f"uv can't be started: {error}") from error
 

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 import engines
 from engines.api import KEPT_FROM_SECONDS
+from engines.discovery import is_peer
 from harness.containment import Limits
 from harness.machine.environments import NoEnvironment
 from harness.machine.interpreters import Interpreter
@@ -316,8 +317,9 @@ class Schedule:
 
 
 def lock_of(engine: str) -> str:
-    """The lock file of an engine's environment."""
-    return getattr(engines.load(engine), "environment", WORKER)
+    """The lock file of an engine's environment. Only peers have environments of their own."""
+    found = engines.load(engine)
+    return str(getattr(found, "environment", WORKER)) if is_peer(found) else WORKER
 
 
 def _next_block(records: Sequence[Record]) -> int:

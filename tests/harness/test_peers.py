@@ -36,7 +36,7 @@ def uv(monkeypatch, tmp_path):
         def __init__(self):
             self.commands = []
 
-        def __call__(self, *arguments):
+        def __call__(self, *arguments, seconds=0):
             self.commands.append(arguments[:2])
             if self.fails in arguments:
                 raise NoEnvironment(f"uv {self.fails} failed: no wheel")
