@@ -20,6 +20,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from engines.api import NonFiniteLoss, Trainer, Workload
+from engines.columns import Column
 from harness.procedure import MOST_STEPS, Drill
 from harness.worker.job import DamagedEvidence, write_json
 
@@ -38,14 +39,19 @@ DIVERGES = "diverges"
 
 def drill(trainer: Trainer, workload: Workload, how: Drill) -> Evidence:
     """Train as the drill says. If that diverges, the evidence holds only the losses so far."""
-    there = workload.columns()[0].rows
-    trainer.restart(batch=how.batch, rows=None if how.rows is None else min(how.rows, there))
+    trainer.restart(batch=how.batch, rows=None if how.rows is None else rows_of(workload, how)[0].rows)
     try:
         for steps in how.pieces:
             trainer.train(steps)
     except NonFiniteLoss:
         return _diverged(trainer)
     return left_by(trainer)
+
+
+def rows_of(workload: Workload, how: Drill) -> tuple[Column, ...]:
+    """The rows that a drill trains on."""
+    columns = workload.columns()
+    return columns if how.rows is None else tuple(column.first(min(how.rows, column.rows)) for column in columns)
 
 
 def stretches(

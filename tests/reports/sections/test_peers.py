@@ -15,7 +15,14 @@ from results.record import Cell, EngineFacts, WorkloadFacts
 
 FILE = "engines/peers/models/with_jax.py"
 WIDTHS, BATCHES = (16, 1024), (1, 100)
-BASE = {"clang-O1": 4e-6, "rerolled-clang-fast": 1e-6, "handwritten": 1e-9, "jax": 8e-6, "numpy": 3e-5, "jax-f32": 1e-10}
+BASE = {
+    "clang-O1": 4e-6,
+    "rerolled-clang-fast": 1e-6,
+    "handwritten": 1e-9,
+    "jax": 8e-6,
+    "numpy": 3e-5,
+    "jax-f32": 1e-10,
+}
 """Seconds of a step. The engine is half as fast again as the best peer, except in wide nets and large batches."""
 
 
