@@ -139,7 +139,7 @@ PRESETS = {
         parts=(Part(GROWTH_SHAPES, GROWTH_ENGINES),),
     ),
     "peers": Preset(
-        "NumPy, PyTorch and JAX against recovered loops, from one row a batch to wide nets; five blocks, half an hour",
+        "NumPy, PyTorch and JAX against recovered loops, from one row a batch to wide nets; five blocks",
         blocks=5,
         settings=Settings(timeout_seconds=600.0, ready_blocks=1),
         parts=(
@@ -152,7 +152,7 @@ PRESETS = {
         peers=True,
     ),
     "widths": Preset(
-        "where recovered loops or peers win, by width of the net and rows of a batch; three blocks, twenty minutes",
+        "where recovered loops or peers win, by width of the net and rows of a batch; three blocks",
         blocks=3,
         settings=Settings(values=2, value_seconds=0.1, timeout_seconds=600.0),
         parts=(

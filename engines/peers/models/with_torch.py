@@ -12,7 +12,6 @@ import numpy as np
 import torch
 import torch._dynamo  # otherwise the first optimizer imports it, in seconds
 
-from engines.columns import BYTES
 from engines.kernel.engine import Clock
 from engines.peers.models.layout import flat, layers, rows_of
 from engines.peers.peer import Model, Task
@@ -35,6 +34,8 @@ class TorchModel(Model):
             self.task = task
             self.dtype = getattr(torch, task.dtype)
             self.x, self.y = (torch.from_numpy(rows_of(column).copy()) for column in (task.features, task.targets))
+            # Plain attributes, because torch.compile does not see through those of a column.
+            self.divides, self.divisor = self.x.dtype == torch.uint8, task.features.divisor
             shape, parts = task.network.shape, list[torch.nn.Module]()
             for nin, nout in zip(shape, shape[1:]):
                 parts += [torch.nn.Linear(nin, nout, dtype=self.dtype), ACTIVATIONS[task.network.activation]()]
@@ -62,8 +63,8 @@ class TorchModel(Model):
     def losses(self, x: Any, y: Any) -> Any:
         """Loss of each row."""
         x = x.to(self.dtype)
-        if self.task.features.kind == BYTES:
-            x = x.div_(self.task.features.divisor)
+        if self.divides:
+            x = x.div_(self.divisor)
         outputs = self.model(x)
         if self.task.network.loss == "squared_error":
             return (outputs - y.to(self.dtype)).square().sum(dim=1)
