@@ -235,6 +235,8 @@ class EngineFacts(Model):
     error_bound: float | None = None
     native: bool | None = None
     """Whether its C is compiled for the host's processor (`-march=native`). None: unknown, in an older run."""
+    peer: OneLine = ""
+    """The project's file of a peer: another library, measured as context for the engines. Empty for an engine."""
 
 
 class WorkloadFacts(Model):
@@ -299,6 +301,8 @@ class Run(Model):
     """Planned blocks per cell. `precision` may add more."""
     precision: Share = 0.0
     """Target for the relative half-width of every speedup's interval: imprecise cells get more blocks. 0: no target."""
+    versus: Name | Literal[""] = ""
+    """The interpreter that the others' steps are compared with; empty for none."""
     budget_seconds: Seconds = 0.0
     """Time budget of the whole run; 0: no limit."""
     left_out: tuple[Cell, ...] = ()

@@ -39,12 +39,13 @@ def phase_column(phase: str) -> str:
 KEYS = ("engine", "interpreter", "workload")
 COLUMNS = (
     *KEYS,
-    *("on_reference", "status", "reason", "remedy", "promise", "bits", "worst_error", "blocks"),
+    *("peer", "on_reference", "status", "reason", "remedy", "promise", "bits", "worst_error", "blocks"),
     *("step_seconds", "step_seconds_low", "step_seconds_high"),
     *("compile_seconds", "compile_seconds_low", "compile_seconds_high"),
     *("epoch_seconds", "epoch_seconds_low", "epoch_seconds_high", "extrapolated", "sample_seconds"),
     *("speedup", "speedup_low", "speedup_high"),
     *("speedup_reference", "speedup_reference_low", "speedup_reference_high"),
+    *("speedup_versus", "speedup_versus_low", "speedup_versus_high"),
     *(phase_column(phase) for phase in PHASES),
     *FIGURES,
 )
@@ -88,6 +89,11 @@ def each(rows: pd.DataFrame) -> Iterator[Any]:
     return iter(rows.itertuples(index=False))
 
 
+def ladder(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of engines, without those of peers, which are context and never win."""
+    return table[table["peer"] == ""]
+
+
 def smallest(rows: pd.DataFrame, column: str) -> Any:
     """Return the row with the smallest figure in a column; rows must not be empty."""
     return rows.iloc[int(rows[column].argmin())]
@@ -120,6 +126,7 @@ def _row(
     row: Row = {
         **dict.fromkeys(COLUMNS, NAN),
         **{key: getattr(cell, key) for key in KEYS},
+        "peer": facts.peer if (facts := run.engines.get(cell.engine)) else "",
         "on_reference": cell.interpreter == run.reference_interpreter,
         "status": outcome.status,
         "reason": outcome.reason,
@@ -138,6 +145,9 @@ def _row(
     for column, interpreter in (("speedup", cell.interpreter), ("speedup_reference", run.reference_interpreter)):
         base = Cell(engine=BASELINE, interpreter=interpreter, workload=cell.workload)
         row |= _bounded(column, _speedup(cell, base, seconds))
+    if run.versus and run.versus != cell.interpreter:
+        there = cell.model_copy(update={"interpreter": run.versus})
+        row |= _bounded("speedup_versus", _speedup(cell, there, seconds))
     row |= {phase_column(phase): _phase_seconds(phase, records) for phase in PHASES}
     return row | {name: _figure(name, records) for name in FIGURES}
 

@@ -13,7 +13,19 @@ import engines
 from engines.nn import ACTIVATIONS
 from harness import workloads
 from harness.cli import display, training_plots
-from harness.cli.app import FAILED, INTERRUPTED, Engine, OnInterpreter, app, complain, err, out, say_next, short
+from harness.cli.app import (
+    FAILED,
+    INTERRUPTED,
+    WRONG_USE,
+    Engine,
+    OnInterpreter,
+    app,
+    complain,
+    err,
+    out,
+    say_next,
+    short,
+)
 from harness.cli.options import some_name
 from harness.cli.preparing import fetch_data, python_of, with_project
 from harness.containment import descendants
@@ -97,6 +109,9 @@ def train(
         "force": force,
     }
     engines.load(engine)
+    if plot and save and _is_same_file(plot, Path(save)):
+        complain(f"--plot and --save both name {printable(save)}\n  Name another file for one of them.")
+        raise typer.Exit(WRONG_USE)
     chosen = task(settings)
     fetch_data([workload])
     progress = display.TrainingProgress(out)
@@ -141,6 +156,10 @@ def train(
         raise typer.Exit(FAILED)
     it = "it" if chosen.description == workloads.load(workload).description else "the unchanged workload"
     say_next(f"Compare the engines on {it}: `zoomgrad run --workloads {workload}`.")
+
+
+def _is_same_file(plot: Path, save: Path) -> bool:
+    return plot.resolve() == save.resolve() or (plot.exists() and save.exists() and plot.samefile(save))
 
 
 def _work(settings: Settings, python: Path, progress: display.TrainingProgress) -> int | None:
