@@ -142,12 +142,17 @@ def _bad(problem: str, remedy: str) -> CorruptData:
 
 
 def _divided(found: list[str]) -> Names:
-    """The names in shuffled order, after which those follow that are held out."""
+    """The names in shuffled order, after which those follow that are held out.
+
+    The first names have one of each length, so that a short training meets every length.
+    """
     random.Random(SEED).shuffle(found)
     distinct = list(dict.fromkeys(found))
     held_out = distinct[len(distinct) - len(distinct) // HELD_OUT :]
     hidden = set(held_out)
     train = [name for name in found if name not in hidden]
+    first = {len(train[at]): at for at in reversed(range(len(train)))}
+    train = [train[at] for at in sorted(first.values())] + [n for at, n in enumerate(train) if first[len(n)] != at]
     return Names(tuple(map(_tokens, itertools.chain(train, held_out))), len(train))
 
 

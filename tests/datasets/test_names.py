@@ -14,6 +14,7 @@ def test_embedded_names():
     assert len(held_out) == len(set(held_out)) == 2_949
     assert not set(train) & set(held_out)
     assert {len(tokens) - 1 for tokens in data.tokens} == set(range(3, 17))
+    assert {len(tokens) - 1 for tokens in train[:14]} == set(range(3, 17))
     assert len(train) + sum(1 for _ in held_out) <= 32_033
 
 
