@@ -5,14 +5,18 @@ from __future__ import annotations
 import contextlib
 import gc
 import threading
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from time import perf_counter
 from typing import Any, Callable, NamedTuple, Optional
 
-from engines.api import Store, Workload
+from engines.api import Store, Trainer, Workload
 from engines.domain import DOMAIN_ERRORS, tell_domain_error
+from engines.families.conductor import Conductor
+from engines.families.trainer import Conduct, FamilyTrainer
 from engines.graph.linearize import linearize
+from engines.graph.optimisers import SGD, Optimiser
 from engines.graph.passes import optimize
 from engines.graph.tape import Tape
 from engines.kernel import object_cache
@@ -47,6 +51,20 @@ class Clock:
         self._turn_to(name)
         yield
         self._turn_to(name)
+
+    def add(self, other: Clock) -> None:
+        """Add the phases and sizes of another clock, which has stopped."""
+        for phase, seconds in other.phases.items():
+            self.phases[phase] += seconds
+        rows, share = self.sizes.get("tape_rows", 0.0), self.sizes.get("looped_share", 0.0)
+        for name, size in other.sizes.items():
+            if name in ("parallel_compilers", "vector_doubles"):
+                self.sizes[name] = max(self.sizes.get(name, 0), size)
+            elif name != "looped_share":
+                self.sizes[name] = self.sizes.get(name, 0) + size
+        if "looped_share" in other.sizes:
+            total = self.sizes["tape_rows"]
+            self.sizes["looped_share"] = (rows * share + other.sizes["tape_rows"] * other.sizes["looped_share"]) / total
 
     def stop(self) -> None:
         """End the last phase."""
@@ -183,22 +201,53 @@ class CompiledEngine(ValueEngine):
         """The tape after all passes, as it is compiled."""
         return optimize(linearize(loss, inputs=inputs, parameters=parameters, outputs=outputs))
 
-    def prepare(self, workload: Workload, *, objects: Optional[Store] = None) -> CompiledTrainer:
+    def prepare(self, workload: Workload, *, objects: Optional[Store] = None) -> Trainer:
+        if workload.varies or workload.optimiser is not SGD:
+            return self._prepare_family(workload, objects)
         clock = Clock()
         with COLLECTOR.paused(), self.compilers(clock, objects) as compilers:
             # No name for the tape here: it is freed when `_compile` returns, while the clock still runs.
             order = Order(objects, workload.batch, compilers)
-            program = self._compile(clock, *self._record(clock, workload), order)
+            program = self._compile(clock, *self._record(clock, workload, workload.row(0)), order)
             trainer = CompiledTrainer(program, workload)
         clock.stop()
         return trainer
 
-    def _record(self, clock: Clock, workload: Workload) -> tuple[Tape, list[float], list[float]]:
-        """The tape of the workload's first step, and the numbers of its inputs and parameters."""
+    def _prepare_family(self, workload: Workload, objects: Optional[Store]) -> FamilyTrainer:
+        """A kernel for each length of a row, and an update by the workload's optimiser."""
+        whole, built, outputs = Clock(), [], []
+        with COLLECTOR.paused():
+            for shape in workload.shapes():
+                clock = Clock()
+                tape, _, parameters = self._record(clock, workload, workload.row(shape.rows[0]))
+                clock.sizes["tape_rows"] = len(tape)
+                built.append((shape, self.kernel_of(tape, parameters, clock, Order(objects))))
+                outputs.append(len(tape.outputs))
+                clock.stop()
+                whole.add(clock)
+            with whole.phase("compile"):
+                conduct = self.conductor(workload.optimiser)
+            whole.stop()
+        return FamilyTrainer(
+            workload,
+            built,
+            outputs=outputs,
+            parameters=parameters,
+            conduct=conduct,
+            phases=whole.phases,
+            sizes=whole.sizes,
+        )
+
+    def conductor(self, optimiser: Optimiser) -> Conduct:
+        """Takes steps over the kernels of a family."""
+        return partial(Conductor, optimiser)
+
+    def _record(self, clock: Clock, workload: Workload, row: array[float]) -> tuple[Tape, list[float], list[float]]:
+        """The tape of the workload's step on that row, and the numbers of its inputs and parameters."""
         with clock.phase("trace"):
             try:
                 model = workload.model(self.nn)
-                inputs = [self.Value(x) for x in workload.row(0)]
+                inputs = [self.Value(x) for x in row]
                 outputs = workload.outputs(model, inputs)
                 loss = workload.loss(model, inputs, outputs)
                 parameters = model.parameters()
