@@ -103,7 +103,7 @@ def _embedded() -> Names:
     return _divided(found)
 
 
-def read(path: Path) -> Names:
+def read(path: Path, context: int = LONGEST + 1) -> Names:
     """The names in a file of your own, one on each line. Raises CorruptData, which names the line."""
     try:
         with path.open("rb") as opened:
@@ -134,7 +134,7 @@ def read(path: Path) -> Names:
         raise CorruptData(
             f"{path} has {len(set(found))} distinct names; {HELD_OUT} are the least\n  Add names, one on each line."
         )
-    return _divided(sorted(found))
+    return _divided(sorted(found))._replace(context=context)
 
 
 def _bad(problem: str, remedy: str) -> CorruptData:

@@ -20,7 +20,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from engines.api import NonFiniteLoss, Trainer, Workload
-from harness.procedure import MOST_STEPS, Drill
+from harness.procedure import DRILLS, MOST_STEPS, Drill, every_shape
 from harness.worker.job import DamagedEvidence, write_json
 
 
@@ -36,9 +36,14 @@ DIVERGES = "diverges"
 """Name of the evidence of a training that met a non-finite loss. It holds only the losses before that."""
 
 
+def drills(workload: Workload) -> tuple[Drill, ...]:
+    """The drills of a workload, the most important first."""
+    return (every_shape(len(workload.shapes())), *DRILLS) if workload.varies else DRILLS
+
+
 def drill(trainer: Trainer, workload: Workload, how: Drill) -> Evidence:
     """Train as the drill says. If that diverges, the evidence holds only the losses so far."""
-    there = workload.columns()[0].rows
+    there = sum(len(shape.rows) for shape in workload.shapes())
     trainer.restart(batch=how.batch, rows=None if how.rows is None else min(how.rows, there))
     try:
         for steps in how.pieces:

@@ -17,8 +17,7 @@ from typing import Any
 from engines import Engine
 from engines.api import Trainer, Workload
 from engines.arithmetic import check_arithmetic
-from harness.procedure import DRILLS
-from harness.worker.evidence import Evidence, Witness, compare, drill, left_by
+from harness.worker.evidence import Evidence, Witness, compare, drill, drills, left_by
 from harness.worker.figures import check_built
 from harness.worker.job import Job, Mismatch
 
@@ -49,7 +48,7 @@ class Proof:
     def drill(self, trainer: Trainer, workload: Workload) -> None:
         """Run every drill that was vouched for, and compare. Raises Mismatch."""
         start = perf_counter()
-        for how in DRILLS:
+        for how in drills(workload):
             if how.name in self._drills:
                 self._compare(how.name, drill(trainer, workload, how), f"in the drill {how.name!r}")
         self.seconds += perf_counter() - start

@@ -14,7 +14,8 @@ import math
 import operator
 import random
 import re
-from collections.abc import Sequence
+from array import array
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -48,6 +49,15 @@ class Sizes:
     context: int = 16
     """Most positions."""
 
+    def shapes(self) -> dict[str, tuple[int, int]]:
+        """Names and shapes of the matrices, in the order of the parameters."""
+        width = self.width
+        square, wide, narrow = (width, width), (4 * width, width), (width, 4 * width)
+        of_layer = {**dict.fromkeys(("query", "key", "value", "out"), square), "wider": wide, "narrower": narrow}
+        outer = {"tokens": (TOKENS, width), "positions": (self.context, width), "read_out": (TOKENS, width)}
+        layers = range(self.layers)
+        return outer | {f"layers.{n}.{name}": shape for n in layers for name, shape in of_layer.items()}
+
     def __call__(self, nn: Any, rng: random.Random) -> MicroGpt:
         return MicroGpt(nn.Neuron.Value, rng, self)
 
@@ -59,12 +69,10 @@ class MicroGpt:
         def matrix(rows: int, columns: int) -> Matrix:
             return [[value(rng.gauss(0, DEVIATION)) for _ in range(columns)] for _ in range(rows)]
 
-        self.sizes, width = sizes, sizes.width
-        self.of_token, self.of_position = matrix(TOKENS, width), matrix(sizes.context, width)
-        self.read_out = matrix(TOKENS, width)
-        shapes = [(width, width)] * 4 + [(4 * width, width), (width, 4 * width)]
-        self.layers = [[matrix(*shape) for shape in shapes] for _ in range(sizes.layers)]
-        every = [self.of_token, self.of_position, self.read_out, *(part for layer in self.layers for part in layer)]
+        self.sizes = sizes
+        every = [matrix(*shape) for shape in sizes.shapes().values()]
+        self.of_token, self.of_position, self.read_out, *rest = every
+        self.layers = [rest[start : start + 6] for start in range(0, len(rest), 6)]
         self._parameters = [p for part in every for row in part for p in row]
 
     def parameters(self) -> list[Any]:
@@ -115,22 +123,39 @@ def likelihood(outputs: Sequence[float], targets: Sequence[float]) -> float:
     return (1 / len(losses)) * functools.reduce(operator.add, losses)
 
 
-def invented(model_of: Any, rng: random.Random, *, context: int, temperature: float = 0.5) -> str:
-    """Draw a name. model_of: (tokens) -> the probabilities of the token after the last one."""
+def samples(
+    workload: Workload, predict: Callable[[array[float]], array[float]], count: int, temperature: float = 0.5
+) -> list[str]:
+    """Names that the model invents. predict: (row) -> the probabilities of all its positions."""
+    rng, context = random.Random(workload.seed), workload.data().context
+    return [_invented(predict, rng, context, temperature) for _ in range(count)]
+
+
+def _invented(
+    predict: Callable[[array[float]], array[float]], rng: random.Random, context: int, temperature: float
+) -> str:
     tokens = [names.BOUNDARY]
     while len(tokens) <= context:
+        # An engine may have no graph for fewer positions than a name of two letters needs. Later ones change nothing.
+        row = bytes([*tokens, *[names.BOUNDARY] * (min(3, context) - len(tokens))])
+        probabilities = predict(names.one_hot(row + row))[(len(tokens) - 1) * TOKENS : len(tokens) * TOKENS]
         # Dividing the logits by the temperature is the same as this power of the probabilities.
-        weights = [probability ** (1 / temperature) for probability in model_of(tokens)]
-        (token,) = rng.choices(range(TOKENS), weights)
+        (token,) = rng.choices(range(TOKENS), [probability ** (1 / temperature) for probability in probabilities])
         if token == names.BOUNDARY:
             break
         tokens.append(token)
     return names.spelled(tokens[1:])
 
 
-def decaying(update: int, steps: int = STEPS) -> float:
-    """Learning rate of that update: it falls linearly, and after all steps it is 0."""
-    return 0.01 * (1 - update / steps) if update < steps else 0.0
+@dataclass(frozen=True)
+class Decay:
+    """A learning rate that falls linearly. After all steps it is 0."""
+
+    first: float
+    steps: int
+
+    def __call__(self, update: int) -> float:
+        return self.first * (1 - update / self.steps) if update < self.steps else 0.0
 
 
 @cache
@@ -153,7 +178,7 @@ def load(name: str) -> Workload:
         loss_of=by_likelihood,
         is_correct=_same_token,
         batch=1,
-        rate=decaying,
+        rate=Decay(0.01, STEPS),
         optimiser=ADAM,
         classes=TOKENS,
         epoch_steps=STEPS,

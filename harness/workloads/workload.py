@@ -9,9 +9,10 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from datasets import Dataset
+from datasets.names import Names
 from engines.api import Network, Shape
 from engines.columns import Column
 from engines.graph.optimisers import SGD, Optimiser
@@ -30,7 +31,7 @@ class Workload:
 
     name: str
     description: str
-    reader: Callable[..., Dataset]
+    reader: Callable[..., Union[Dataset, Names]]
     train_rows: int
     """Number of rows to train on, known without reading the dataset."""
     build: Build
@@ -62,8 +63,8 @@ class Workload:
     start: Optional[array[float]] = field(default=None, compare=False)
     """Starting parameters; None to draw them from the seed."""
 
-    def data(self) -> Dataset:
-        """Training data, read once per process. Raises datasets.Unavailable."""
+    def data(self) -> Any:
+        """Training data, a Dataset or Names, read once per process. Raises datasets.Unavailable."""
         return _read(self.reader)
 
     @property
@@ -186,12 +187,12 @@ def forget_data() -> None:
 
 
 @cache
-def _read(reader: Callable[[], Dataset]) -> Dataset:
+def _read(reader: Callable[[], Any]) -> Any:
     return reader()
 
 
 @cache
-def _whole_set(reader: Callable[[], Dataset]) -> array[float]:
+def _whole_set(reader: Callable[[], Any]) -> array[float]:
     data = _read(reader)
     return array("d", (x for sample in range(data.train_rows) for x in data.inputs(sample)))
 
