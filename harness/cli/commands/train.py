@@ -1,4 +1,4 @@
-"""`zoomgrad train`: run `harness.worker.train` on one engine and display its events. `zoomgrad sample`: use the result."""
+"""`zoomgrad train`: run `harness.worker.train` on one engine and display its events. `sample` is here too."""
 
 from __future__ import annotations
 
