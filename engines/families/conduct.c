@@ -33,16 +33,11 @@ long long take(const struct shared *shared, const struct course *course)
     return course->steps;
 }
 
-long long powers(const double *x, double *y, long long count, long long root, long long is_known)
+long long powers(const double *x, double *y, long long count, long long is_root, long long is_known)
 {
-    long long i = 0;
     libm_is_known = is_known;
     left_to_libm = 0;
-#if LANES > 1
-    for (; i + LANES <= count; i += LANES)
-        AT(y + i) = root ? root_lanes(AT(x + i)) : square_lanes(AT(x + i));
-#endif
-    for (; i < count; i++)
-        y[i] = pow(x[i], root ? 0.5 : 2.0);
+    for (long long start = 0; start < count; start += BLOCK)
+        (is_root ? roots : squares)(x + start, y + start, count - start < BLOCK ? count - start : BLOCK);
     return left_to_libm;
 }

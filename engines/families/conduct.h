@@ -42,5 +42,5 @@ long long take(const struct shared *shared, const struct course *course);
 /* An update of every parameter by a batch, which sets the gradients to 0. */
 void update_shared(const struct shared *shared, const double *numbers, double batch);
 
-/* pow(x[i], 2.0), or pow(x[i], 0.5) if `root`, as an update computes them. Returns how many it left to libm. */
-long long powers(const double *x, double *y, long long count, long long root, long long libm_is_known);
+/* pow(x[i], 2.0), or pow(x[i], 0.5) if `is_root`, as an update computes them. Returns how many it left to libm. */
+long long powers(const double *x, double *y, long long count, long long is_root, long long is_known);

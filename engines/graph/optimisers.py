@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
-from engines.graph.expr import ATOM_PRECEDENCE, PYTHON, Apply, Expr, Leaf, call
+from engines.graph.expr import ATOM_PRECEDENCE, PYTHON, Expr, Leaf, call
 
 Q, RATE, BATCH = Leaf("q"), Leaf("rate"), Leaf("batch")
 """A parameter's gradient, summed over a batch; the learning rate; the number of steps in the batch."""
@@ -40,10 +40,9 @@ class Optimiser:
         """Names of all leaves: the gradient, the numbers of an update, the batch, and the states."""
         return (Q.name, RATE.name, *self.factors, BATCH.name, *self.states)
 
-    def steps(self, *, single: bool = False) -> Iterator[tuple[str, Expr]]:
-        """Each state and its next value, in order, and last `p` and its change. single: for batches of one step."""
-        for name, expr in (*self.states.items(), ("p", self.change)):
-            yield name, _of_one_step(expr) if single else expr
+    def steps(self) -> Iterator[tuple[str, Expr]]:
+        """Each state and its next value, in order, and last `p` and its change."""
+        yield from (*self.states.items(), ("p", self.change))
 
     def python(self) -> str:
         """The update of one parameter as the text of a Python function. It returns the parameter and the states."""
@@ -57,15 +56,6 @@ class Optimiser:
     def function(self) -> Callable[..., tuple[float, ...]]:
         """The function of `python`."""
         return _compiled(self.python())
-
-
-def _of_one_step(expr: Expr) -> Expr:
-    """The expression for batches of one step: dividing by 1.0 changes nothing, but takes time."""
-    if not isinstance(expr, Apply):
-        return expr
-    if expr.primitive == "div" and expr.operands[1] == BATCH:
-        return _of_one_step(expr.operands[0])
-    return Apply(expr.primitive, tuple(map(_of_one_step, expr.operands)))
 
 
 @cache
