@@ -28,11 +28,16 @@ class FamilyTrainer:
         *,
         outputs: Sequence[int],
         parameters: Sequence[float],
+        order: Sequence[int],
         conduct: Conduct,
         phases: Mapping[str, float],
         sizes: Mapping[str, float],
     ) -> None:
-        """outputs: how many each kernel has. conduct: makes the conductor of these members."""
+        """outputs: how many each kernel has. parameters: in the kernels' order. order: their numbers in the model.
+
+        conduct: makes the conductor of these members.
+        """
+        self._order = order
         self.phases, self.sizes = phases, sizes
         self.losses = array("d")
         self._workload = workload
@@ -92,14 +97,21 @@ class FamilyTrainer:
             raise NonFiniteLoss(len(self.losses), losses[done])
 
     def parameters(self) -> array[float]:
-        return self._shared.p[:]
+        return self._as_in_the_model(self._shared.p)
 
     def gradients(self) -> array[float]:
-        return self._shared.q[:]
+        return self._as_in_the_model(self._shared.q)
 
     def states(self) -> dict[str, array[float]]:
         """What the optimiser keeps, by name."""
-        return {name: state[:] for name, state in zip(self._workload.optimiser.states, self._shared.states)}
+        names = self._workload.optimiser.states
+        return {name: self._as_in_the_model(state) for name, state in zip(names, self._shared.states)}
+
+    def _as_in_the_model(self, ours: array[float]) -> array[float]:
+        found = array("d", bytes(8 * len(ours)))
+        for number, index in zip(ours, self._order):
+            found[index] = number
+        return found
 
     def predict(self, row: array[float]) -> array[float]:
         member = self._of_length[len(row)]

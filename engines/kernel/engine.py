@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from time import perf_counter
 from typing import Any, Callable, NamedTuple, Optional
 
-from engines.api import Store, Trainer, Workload
+from engines.api import Shape, Store, Trainer, Workload
 from engines.domain import DOMAIN_ERRORS, tell_domain_error
 from engines.families.conductor import Conductor
 from engines.families.trainer import Conduct, FamilyTrainer
@@ -217,9 +217,12 @@ class CompiledEngine(ValueEngine):
         """A kernel for each length of a row, and an update by the workload's optimiser."""
         whole, built, outputs = Clock(), [], []
         with COLLECTOR.paused():
-            for shape in workload.shapes():
+            shapes = sorted(workload.shapes(), key=lambda shape: len(shape.columns))
+            order = self._order_of(whole, workload, shapes[0])
+            whole.stop()
+            for shape in shapes:
                 clock = Clock()
-                tape, _, parameters = self._record(clock, workload, workload.row(shape.rows[0]))
+                tape, _, parameters = self._record(clock, workload, workload.row(shape.rows[0]), order)
                 clock.sizes["tape_rows"] = len(tape)
                 built.append((shape, self.kernel_of(tape, parameters, clock, Order(objects))))
                 outputs.append(len(tape.outputs))
@@ -233,17 +236,44 @@ class CompiledEngine(ValueEngine):
             built,
             outputs=outputs,
             parameters=parameters,
+            order=order,
             conduct=conduct,
             phases=whole.phases,
             sizes=whole.sizes,
         )
 
+    def _order_of(self, clock: Clock, workload: Workload, shape: Shape) -> Sequence[int]:
+        """The parameters in the order in which a family keeps them: that of the workspace of its smallest kernel.
+
+        A kernel with another order copies strided parameters and gradients for each row.
+        """
+        if workload.varies and self.orders_parameters:
+            tape, _, parameters = self._record(clock, workload, workload.row(shape.rows[0]))
+            with clock.phase("lower"):
+                found = self.parameter_order(self.lower_workload(tape, parameters))
+        else:
+            found, parameters = [], workload.model(self.nn).parameters()
+        chosen = dict.fromkeys(found)
+        return [*chosen, *(index for index in range(len(parameters)) if index not in chosen)]
+
+    orders_parameters = False
+    """Whether `parameter_order` may differ from the model's order."""
+
+    def parameter_order(self, code: Any) -> list[int]:
+        """The numbers of the parameters in the order of the kernel's workspace."""
+        raise NotImplementedError
+
     def conductor(self, optimiser: Optimiser) -> Conduct:
         """Takes steps over the kernels of a family."""
         return partial(Conductor, optimiser)
 
-    def _record(self, clock: Clock, workload: Workload, row: array[float]) -> tuple[Tape, list[float], list[float]]:
-        """The tape of the workload's step on that row, and the numbers of its inputs and parameters."""
+    def _record(
+        self, clock: Clock, workload: Workload, row: array[float], order: Optional[Sequence[int]] = None
+    ) -> tuple[Tape, list[float], list[float]]:
+        """The tape of the workload's step on that row, and the numbers of its inputs and parameters.
+
+        order: the numbers of the parameters in the order that the tape shall have.
+        """
         with clock.phase("trace"):
             try:
                 model = workload.model(self.nn)
@@ -251,6 +281,8 @@ class CompiledEngine(ValueEngine):
                 outputs = workload.outputs(model, inputs)
                 loss = workload.loss(model, inputs, outputs)
                 parameters = model.parameters()
+                if order is not None:
+                    parameters = [parameters[index] for index in order]
             except DOMAIN_ERRORS as error:
                 tell_domain_error(0, error)
                 raise
