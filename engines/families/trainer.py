@@ -10,7 +10,7 @@ from engines.api import NonFiniteLoss, Shape, Workload
 from engines.arguments import finite_rate, whole
 from engines.arithmetic import check_arithmetic
 from engines.families.conductor import Conductor, Course, Member, Shared
-from engines.kernel.program import Kernel
+from engines.kernel.program import Doubles, Kernel
 
 MOST_AT_ONCE = 1 << 16
 """Steps of one call, which needs a few numbers for each."""
@@ -46,7 +46,10 @@ class FamilyTrainer:
         zeros = array("d", bytes(8 * len(self._start)))
         states = tuple(zeros[:] for _ in workload.optimiser.states)
         self._shared = Shared(self._start[:], zeros[:], states)
-        members = [_member(kernel, shape, count) for (shape, kernel), count in zip(kernels, outputs)]
+        spaces = _workspaces([kernel for _, kernel in kernels])
+        members = [
+            _member(kernel, shape, space, count) for (shape, kernel), space, count in zip(kernels, spaces, outputs)
+        ]
         self._of_length = {len(member.x): member for member in members}
         self._conductor = conduct(members, self._shared)
         self._all_rows = self._rows = sum(len(member.shape.rows) for member in members)
@@ -121,6 +124,17 @@ class FamilyTrainer:
         return member.y[:]
 
 
-def _member(kernel: Kernel, shape: Shape, outputs: int) -> Member:
+def _workspaces(kernels: Sequence[Kernel]) -> list[Doubles]:
+    """A workspace for each kernel. C's share one, which stays in the processor's cache from step to step.
+
+    A pass expects nothing there but what the passes before it wrote in the same step.
+    """
+    spaces = [kernel.workspace() for kernel in kernels]
+    if all(isinstance(space, array) for space in spaces):
+        return [max(spaces, key=len)] * len(spaces)
+    return spaces
+
+
+def _member(kernel: Kernel, shape: Shape, w: Doubles, outputs: int) -> Member:
     width = sum(column.width for column in shape.columns)
-    return Member(kernel, shape, array("d", bytes(8 * width)), kernel.workspace(), array("d", bytes(8 * outputs)))
+    return Member(kernel, shape, array("d", bytes(8 * width)), w, array("d", bytes(8 * outputs)))
