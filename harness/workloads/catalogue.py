@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from datasets import digits, mnist, moons, synthetic, tour, xor
-from harness.workloads import microgpt, models
+from harness.workloads import models
 from harness.workloads.losses import by_cross_entropy, by_hinge_and_l2, by_squared_error, same_class, same_side, within
 from harness.workloads.models import Mlp
 from harness.workloads.random_dag import RandomDag
@@ -200,6 +200,5 @@ WORKLOADS = {
             rate=constant(0.05),
             epochs=8,
         ),
-        microgpt.load("microgpt"),
     )
 }
