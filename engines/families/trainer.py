@@ -32,6 +32,7 @@ class FamilyTrainer:
         conduct: Conduct,
         phases: Mapping[str, float],
         sizes: Mapping[str, float],
+        shape_seconds: Mapping[int, float],
     ) -> None:
         """outputs: how many each kernel has. parameters: in the kernels' order. order: their numbers in the model.
 
@@ -39,6 +40,8 @@ class FamilyTrainer:
         """
         self._order = order
         self.phases, self.sizes = phases, sizes
+        self.shape_seconds = shape_seconds
+        """Inputs of a shape -> seconds that its kernel took, all phases together."""
         self.losses = array("d")
         self._workload = workload
         self._batch = whole(workload.batch, "batch", 1)

@@ -215,7 +215,7 @@ class CompiledEngine(ValueEngine):
 
     def _prepare_family(self, workload: Workload, objects: Optional[Store]) -> FamilyTrainer:
         """A kernel for each length of a row, and an update by the workload's optimiser."""
-        whole, built, outputs = Clock(), [], []
+        whole, built, outputs, seconds = Clock(), [], [], {}
         with COLLECTOR.paused():
             shapes = sorted(workload.shapes(), key=lambda shape: len(shape.columns))
             order = self._order_of(whole, workload, shapes[0])
@@ -228,6 +228,7 @@ class CompiledEngine(ValueEngine):
                 outputs.append(len(tape.outputs))
                 clock.stop()
                 whole.add(clock)
+                seconds[sum(column.width for column in shape.columns)] = sum(clock.phases.values())
             with whole.phase("compile"):
                 conduct = self.conductor(workload.optimiser)
             whole.stop()
@@ -238,6 +239,7 @@ class CompiledEngine(ValueEngine):
             parameters=parameters,
             order=order,
             conduct=conduct,
+            shape_seconds=seconds,
             phases=whole.phases,
             sizes=whole.sizes,
         )

@@ -177,6 +177,10 @@ class TrainingProgress:
             self._start = event
         elif kind == "failed":
             self.failures.append(event["reason"])
+        elif kind == "prepared" and event["shapes"]:
+            each = ", ".join(f"{inputs:,}: {units.duration(seconds)}" for inputs, seconds in event["shapes"])
+            total = units.duration(event["seconds"])
+            self._print(f"{len(event['shapes'])} graphs, by number of inputs, compiled in {total}: {each}")
         elif kind == "saved":
             self.saved = str(event["path"])
         elif kind == "end":

@@ -1,8 +1,8 @@
 """Interactive training for `zoomgrad train`: epochs with loss and accuracy, until a tolerance is reached.
 
 `python -m harness.worker.train SETTINGS` prints events as they happen, one JSON dictionary per line: `start`,
-`progress`, `epoch` and `end`, or `failed`; and `saved` if the parameters were written to a file. The harness displays
-them; any other program that reads lines can too.
+`prepared` if there are several graphs, `progress`, `epoch` and `end`, or `failed`; and `saved` if the parameters were
+written to a file. The harness displays them; any other program that reads lines can too.
 """
 
 from __future__ import annotations
@@ -137,6 +137,9 @@ def _train_once(engine: engines.Engine, workload: Workload, path: Optional[str],
     start = perf_counter()
     trainer = engine.prepare(workload, objects=object_cache.of_user())
     prepare_seconds = perf_counter() - start
+    if workload.varies:
+        shapes = getattr(trainer, "shape_seconds", {})
+        yield {"event": "prepared", "seconds": prepare_seconds, "shapes": [*sorted(shapes.items())]}
     live = _Live(trainer, workload)
     converged, ended, epoch, loss, figure = False, False, 0, math.nan, math.nan
     try:
