@@ -101,6 +101,7 @@ def plan(
         kept = fit(seconds, budget_seconds - vouching)
         if not kept:
             raise Unreadable(f"no cell fits into {budget_seconds:g} s\n  Raise --budget, or lower --blocks.")
+    planned = set(kept)
     created_at = datetime.now(UTC)
     run = Run(
         id=f"{created_at:%Y-%m-%dT%H%M%S}-{preset_name}",
@@ -111,7 +112,7 @@ def plan(
         blocks=blocks,
         precision=precision,
         budget_seconds=budget_seconds,
-        left_out=tuple(cell for cell in cells if cell not in kept),
+        left_out=tuple(cell for cell in cells if cell not in planned),
         settings=settings,
         cells=tuple(kept),
         reference_interpreter=interpreters.reference(found).name,

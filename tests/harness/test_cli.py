@@ -352,7 +352,6 @@ def test_a_programs_own_error_is_shown_unchanged(asked, tmp_path):
 # Comparing
 
 
-@pytest.mark.alone
 def test_a_report_compared_with_a_run_without_common_speedups_says_so(zoomgrad, runs):
     chosen = ("--preset", "smoke", "--engines", "tuple", "--workloads", "xor", "--interpreters", RUNNING)
     assert zoomgrad("run", *chosen, "--blocks", 1).returncode == 0
@@ -534,7 +533,6 @@ def test_an_interrupted_training_sums_up_what_is_finished(command, tmp_path):
 # Running
 
 
-@pytest.mark.alone
 def test_a_run_leaves_a_folder_that_report_and_pyperf_can_read(zoomgrad, runs, pypy):
     places = [RUNNING, *filter(None, [pypy])]
     selection = ["--engines", "baseline,tuple", "--workloads", "xor", "--interpreters", ",".join(places)]
@@ -573,7 +571,6 @@ def test_a_run_leaves_a_folder_that_report_and_pyperf_can_read(zoomgrad, runs, p
     assert text.read_text() == written
 
 
-@pytest.mark.alone
 def test_a_missing_interpreter_is_not_a_failure(zoomgrad, runs):
     lacking = interpreters.missing(interpreters.discover())
     if not lacking:
@@ -587,7 +584,6 @@ def test_a_missing_interpreter_is_not_a_failure(zoomgrad, runs):
     assert (record.status, record.remedy) == ("skipped", absent.remedy)
 
 
-@pytest.mark.alone
 def test_a_failed_cell_gives_exit_code_one_and_the_others_are_measured(zoomgrad, runs):
     result = zoomgrad(
         *("run", "--engines", "tuple", "--workloads", "mlp-784x1000x10,xor", "--interpreters", RUNNING),
@@ -601,7 +597,6 @@ def test_a_failed_cell_gives_exit_code_one_and_the_others_are_measured(zoomgrad,
     assert last_line(result).startswith("Open ")
 
 
-@pytest.mark.alone
 def test_an_interrupted_run_says_how_to_resume_and_can_be_resumed(command, zoomgrad, runs):
     """Interrupt the run with SIGTERM and the resumed run with Ctrl-C, then let it finish."""
     names = ["baseline", "tuple", "slots"]
@@ -719,7 +714,6 @@ def test_signals_in_quick_succession_leave_no_process_and_lose_no_record(command
     assert not marked(folder.name)
 
 
-@pytest.mark.alone
 def test_resuming_ends_the_processes_of_a_killed_harness(command, zoomgrad, runs):
     process = subprocess.Popen(**command("run", "--preset", "smoke", *ONE_CELL[:-2], "--blocks", 3))
     while not list(runs.glob("*/records/[!.]*.json")):
@@ -802,7 +796,6 @@ def test_a_script_keeps_its_own_options(asked, tmp_path):
 # Profiling and checking
 
 
-@pytest.mark.alone
 def test_profile_makes_a_run_and_later_profiles_join_it(zoomgrad, runs):
     chosen = ("--engines", "tuple", "--workloads", "xor", "--interpreters", RUNNING, "--seconds", "0.5")
     result = zoomgrad("profile", *chosen, "--profilers", "collector")
@@ -827,7 +820,6 @@ def test_profile_of_an_unknown_profiler_is_a_usage_error(asked):
     assert "Did you mean scalene" in result.stderr
 
 
-@pytest.mark.alone
 def test_the_gate_makes_a_baseline_run_only_on_request_and_compares_runs_with_it(zoomgrad, asked_there, runs, tmp_path):
     missing = asked_there("check")
     assert missing.returncode == 2

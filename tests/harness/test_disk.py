@@ -136,7 +136,6 @@ def test_a_read_only_disk_is_a_one_line_error(on_disk, tmp_path):
 
 
 @mounting
-@pytest.mark.alone
 def test_a_run_whose_disk_fills_up_loses_no_record_and_can_be_resumed(on_disk, tmp_path):
     ended = on_disk(
         f"""

@@ -13,6 +13,7 @@ from engines.graph.linearize import linearize
 from engines.graph.passes import optimize
 from engines.graph.tape import codes, from_rows, names
 from engines.graph.value import Value
+from engines.kernel import c_text
 from engines.nn import bind, squared_error
 from engines.straight.c_source import Form, c_source
 from engines.straight.lower import lower
@@ -49,14 +50,20 @@ def test_text(golden, name):
     golden(f"tape-{name}.txt", text(TAPES[name]()))
 
 
+@pytest.fixture
+def fixed_text_by_name(monkeypatch):
+    """An `#include` replaces each file that is the same for every graph."""
+    monkeypatch.setattr(c_text, "read", '#include "{}"'.format)
+
+
 @pytest.mark.parametrize("name", TAPES)
-def test_c(golden, name):
+def test_c(golden, fixed_text_by_name, name):
     """The functions are small, so the text shows how values pass between them."""
     source = c_source(lower(optimize(TAPES[name]())), Form(piece=12, expression=4))
     golden(f"{name}.c", "".join(source.units))
 
 
-def test_c_in_several_units(golden):
+def test_c_in_several_units(golden, fixed_text_by_name):
     """The first unit has the passes, and declares the functions that the others define."""
     source = c_source(lower(optimize(mlp_tape())), Form(piece=12, expression=4, units=2))
     assert len(source.units) == 2
@@ -64,7 +71,7 @@ def test_c_in_several_units(golden):
 
 
 @pytest.mark.parametrize("name", TAPES)
-def test_c_as_first_published(golden, name):
+def test_c_as_first_published(golden, fixed_text_by_name, name):
     """The published form has one statement per row and per adjoint, in the tape's order."""
     golden(f"{name}-published.c", "".join(published_source(optimize(TAPES[name]())).units))
 

@@ -190,6 +190,7 @@ def test_shapes_are_compared_whole(data):
     ]
 
 
+@pytest.mark.host
 @pytest.mark.parametrize("graphs", GRAPHS)
 def test_a_colliding_hash_changes_no_loop_of_tempting_graphs(graphs):
     @settings(max_examples=30, deadline=None)

@@ -18,6 +18,8 @@ from engines.rerolled.step.ways import BrokenStep
 from tests.engines.graphs import bits, classifier
 from tests.engines.rerolled.rolling import form, step_of, tape_of
 
+pytestmark = pytest.mark.host
+
 GRAPH, KINDS = classifier()
 START = [x for x, kind in zip(GRAPH.numbers, KINDS) if kind == "parameter"]
 FORMS = {

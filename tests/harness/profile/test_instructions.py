@@ -95,7 +95,7 @@ def test_a_worker_that_dies_is_reported(session, callgrind):
     assert none.value.status == "failed"
 
 
-@pytest.mark.parametrize("engine", ["tcc", "rerolled-gcc"])
+@pytest.mark.parametrize("engine", [pytest.param("tcc", marks=pytest.mark.exhaustive), "rerolled-gcc"])
 def test_a_count_is_reproducible(engine, session, callgrind):
     """Real workers under real callgrind, one of them with vectors, which valgrind supports only in part."""
     try:

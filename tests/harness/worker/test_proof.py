@@ -102,8 +102,9 @@ def gates():
             yield pytest.param(name, workload, marks=marks)
         yield pytest.param(name, "digits", marks=[*marks, pytest.mark.host])
         # Training on `moons` is compared with a loop by hand in test_workloads.
-        interpreted = isinstance(engines.load(name), InterpretedEngine)
-        yield pytest.param(name, "moons", marks=[*marks, pytest.mark.exhaustive if interpreted else pytest.mark.host])
+        engine = engines.load(name)
+        slow = isinstance(engine, InterpretedEngine) or engine.rebuilds
+        yield pytest.param(name, "moons", marks=[*marks, pytest.mark.exhaustive if slow else pytest.mark.host])
 
 
 @pytest.mark.parametrize(("engine", "workload"), list(gates()))
