@@ -9,6 +9,7 @@ from typing import Optional
 from engines.api import NonFiniteLoss, Shape, Workload
 from engines.arguments import finite_rate, whole
 from engines.arithmetic import check_arithmetic
+from engines.columns import check_labels
 from engines.families.conductor import Conductor, Course, Member, Shared
 from engines.kernel.program import Doubles, Kernel
 
@@ -56,6 +57,13 @@ class FamilyTrainer:
         self._of_length = {len(member.x): member for member in members}
         self._conductor = conduct(members, self._shared)
         self._all_rows = self._rows = sum(len(member.shape.rows) for member in members)
+        for member in members:
+            # Check once here, because a step is too short for checks.
+            check_labels(member.shape.columns)
+            if not all(0 <= row < self._rows for row in member.shape.rows):
+                raise ValueError("the shapes' rows must be numbered from 0 without gaps")
+            if len(member.shape.rows) > member.shape.columns[0].rows:
+                raise ValueError("a shape names more rows than its columns hold")
         self._members, self._places = array("q", bytes(8 * self._rows)), array("q", bytes(8 * self._rows))
         for number, member in enumerate(members):
             for place, row in enumerate(member.shape.rows):

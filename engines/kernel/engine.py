@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import Any, Callable, NamedTuple, Optional
 
 from engines.api import Shape, Store, Trainer, Workload
+from engines.columns import columns
 from engines.domain import DOMAIN_ERRORS, tell_domain_error
 from engines.families.conductor import Conductor
 from engines.families.trainer import Conduct, FamilyTrainer
@@ -222,13 +223,14 @@ class CompiledEngine(ValueEngine):
             whole.stop()
             for shape in shapes:
                 clock = Clock()
-                tape, _, parameters = self._record(clock, workload, workload.row(shape.rows[0]), order)
+                tape, inputs, parameters = self._record(clock, workload, workload.row(shape.rows[0]), order)
                 clock.sizes["tape_rows"] = len(tape)
-                built.append((shape, self.kernel_of(tape, parameters, clock, Order(objects))))
+                checked = shape._replace(columns=columns(shape.columns, len(inputs)))
+                built.append((checked, self.kernel_of(tape, parameters, clock, Order(objects))))
                 outputs.append(len(tape.outputs))
                 clock.stop()
                 whole.add(clock)
-                seconds[sum(column.width for column in shape.columns)] = sum(clock.phases.values())
+                seconds[len(inputs)] = sum(clock.phases.values())
             with whole.phase("compile"):
                 conduct = self.conductor(workload.optimiser)
             whole.stop()
