@@ -19,7 +19,7 @@ Q, RATE, BATCH = Leaf("q"), Leaf("rate"), Leaf("batch")
 """A parameter's gradient, summed over a batch; the learning rate; the number of steps in the batch."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Optimiser:
     """A rule for updates. It is applied to each parameter alone."""
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import engines
 from engines.api import Network, NonFiniteLoss, Unavailable
 from engines.columns import Column
+from engines.graph.optimisers import SGD
 from engines.handwritten import engine as handwritten
 from engines.kernel import toolchains
 from engines.kernel.engine import CompiledTrainer
@@ -44,6 +45,8 @@ class Task:
     in_columns: Optional[tuple[Column, ...]] = None
     name = "task"
     learns = True
+    optimiser = SGD
+    varies = False
 
     @property
     def network(self):
