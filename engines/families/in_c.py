@@ -103,11 +103,14 @@ def _optimise(optimiser: Optimiser, width: int) -> Iterator[str]:
     yield "        const long long length = count - start < BLOCK ? count - start : BLOCK;"
     for index, name in enumerate(optimiser.states):
         yield f"        double *const {name} = states[{index}] + start;"
-    yield "        const double *mean = q; /* dividing by 1.0 changes nothing, but takes time */"
-    yield "        if (batch != 1.0) {"
-    yield from (f"    {line}" for line in _loop("means[i] = q[i] / batch", ["means", "q"], width))
-    yield "            mean = means;"
-    yield "        }"
+    if any(MEAN in _leaves(loop.value) for loop in found):
+        yield "        const double *mean = q; /* dividing by 1.0 changes nothing, but takes time */"
+        yield "        if (batch != 1.0) {"
+        yield from (f"    {line}" for line in _loop("means[i] = q[i] / batch", ["means", "q"], width))
+        yield "            mean = means;"
+        yield "        }"
+    else:
+        yield "        (void)means;"
     for loop in found:
         if loop.call:
             yield f"        {loop.call}({loop.value.name}, {loop.target}, length);"  # type: ignore[attr-defined]
@@ -118,6 +121,14 @@ def _optimise(optimiser: Optimiser, width: int) -> Iterator[str]:
         yield from _loop(f"{loop.target}[i] {sign} {C.spell(loop.value, names)[0]}", arrays, width)
     yield "    }"
     yield "}"
+
+
+def _leaves(expr: Expr) -> Iterator[Expr]:
+    if isinstance(expr, Apply):
+        for operand in expr.operands:
+            yield from _leaves(operand)
+    else:
+        yield expr
 
 
 def _loop(statement: str, arrays: Sequence[str], width: int) -> Iterator[str]:

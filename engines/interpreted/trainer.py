@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple, Optional
 
@@ -66,11 +66,7 @@ class ScalarTrainer:
             self.losses.append(loss)
             if self._learns and (step + 1) % self._batch == 0:
                 number = step // self._batch
-                rate = finite_rate(self._workload.rate(number), number)
-                if self._workload.optimiser is SGD:
-                    self.update(rate)
-                else:
-                    self.optimise(self._workload.optimiser.numbers(number, rate))
+                self.update(finite_rate(self._workload.rate(number), number))
 
     def _step(self, row: array[float]) -> float:
         """Run forward and, if the workload learns, backward for one row, which adds to the parameters' gradients.
@@ -80,16 +76,18 @@ class ScalarTrainer:
         raise NotImplementedError
 
     def update(self, rate: float) -> None:
-        batch = self._batch
+        batch, optimiser = self._batch, self._workload.optimiser
+        if optimiser is not SGD:
+            self._optimise(optimiser.function, optimiser.numbers(len(self.losses) // batch - 1, rate))
+            return
         for p in self._parameters:
             p.data -= rate * p.grad / batch
             p.grad = 0.0
 
-    def optimise(self, numbers: Sequence[float]) -> None:
+    def _optimise(self, update: Callable[..., tuple[float, ...]], numbers: Sequence[float]) -> None:
         """An update by an optimiser other than plain descent."""
-        update, batch = self._workload.optimiser.function, self._batch
         for p, kept in zip(self._parameters, self._kept):
-            p.data, *kept[:] = update(p.data, p.grad, *numbers, batch, *kept)
+            p.data, *kept[:] = update(p.data, p.grad, *numbers, self._batch, *kept)
             p.grad = 0.0
 
     def _no_states(self) -> list[list[float]]:
