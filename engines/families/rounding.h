@@ -80,17 +80,21 @@ static inline unsigned root(const double *x, double *y)
     return unsure(a, r, e, unit(r) * (2.0 - 2.0 * BOUND) * r);
 }
 
+/* Without a branch for the first lane of a vector, which no processor could predict, calls overlap. */
 #define POWERS(in_lanes, exponent)                                                                                     \
-    unsigned char left[BLOCK / LANES];                                                                                 \
-    const long long vectors = count / LANES;                                                                           \
-    for (long long n = 0; n < vectors; n++)                                                                            \
-        left[n] = (unsigned char)in_lanes(x + n * LANES, y + n * LANES);                                               \
-    for (long long n = 0; n < vectors; n++)                                                                            \
-        for (unsigned its = left[n]; its; its &= its - 1, left_to_libm++) {                                            \
-            const long long i = n * LANES + __builtin_ctz(its);                                                        \
-            y[i] = pow(x[i], exponent);                                                                                \
-        }                                                                                                              \
-    for (long long i = vectors * LANES; i < count; i++)                                                                \
+    int left[BLOCK + 1], lefts = 0;                                                                                    \
+    long long i = 0;                                                                                                   \
+    for (; i + LANES <= count; i += LANES) {                                                                           \
+        unsigned its = in_lanes(x + i, y + i);                                                                         \
+        left[lefts] = (int)i + __builtin_ctz(its | 1U << LANES);                                                       \
+        lefts += its != 0;                                                                                             \
+        while (its &= its - 1)                                                                                                \
+            left[lefts++] = (int)i + __builtin_ctz(its);                                                               \
+    }                                                                                                                  \
+    left_to_libm += lefts;                                                                                             \
+    for (int n = 0; n < lefts; n++)                                                                                    \
+        y[left[n]] = pow(x[left[n]], exponent);                                                                        \
+    for (; i < count; i++)                                                                                             \
         y[i] = pow(x[i], exponent);
 #else
 #define POWERS(in_lanes, exponent)                                                                                     \
