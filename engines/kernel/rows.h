@@ -1,9 +1,15 @@
-/* Reading one column of a row. */
+/* Reading one column of a row.
+
+   A kernel that computes with other numbers than doubles defines HAS_NUMBER and `number` before this file. */
+
+#ifndef HAS_NUMBER
+typedef double number;
+#endif
 
 enum column_kind { DOUBLES, BYTES, CLASSES };
 
 /* quotients: byte / divisor for each byte, if the column holds BYTES. */
-static void read_column(double *restrict x, const struct column *c, long long row, const double *restrict quotients)
+static void read_column(number *restrict x, const struct column *c, long long row, const number *restrict quotients)
 {
     const long long width = c->width;
     if (c->kind == DOUBLES) {

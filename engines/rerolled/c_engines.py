@@ -1,7 +1,8 @@
 """The engines that compile recovered loops as C.
 
 Suffixes, in this order: `-generic` (without -march=native, so only with vectors that every processor of this kind has),
-`-fma` (fused multiply-add, not strict) and `-frozen` (weights are constants), as in `rerolled-clang-generic-frozen`.
+`-fma` (fused multiply-add, not strict), `-f32` (float32, not strict) and `-frozen` (weights are constants), as in
+`rerolled-clang-generic-frozen`.
 
 Two flags need an explanation. Clang splits 512-bit vectors in two unless -mprefer-vector-width=512 is given. gcc -O1
 omits `vzeroupper` unless -fexpensive-optimizations is given, and every call to libm is slower without it.
@@ -13,15 +14,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Optional
 
+from engines.api import Workload
+from engines.graph.optimisers import SGD
 from engines.graph.tape import Tape
 from engines.kernel import toolchains
 from engines.kernel.c_engine import CORES, CEngine, Frozen, Variant
 from engines.kernel.c_text import Source
+from engines.kernel.engine import COLLECTOR, Clock
 from engines.rerolled.emit.c import c_source
 from engines.rerolled.engine import Rerolled, reroll
 from engines.rerolled.form import Form
 from engines.rerolled.rearrange import rearrange
 from engines.rerolled.rearrange.freeze import freeze, load_apart
+from engines.rerolled.rounding import Rounding
 from engines.rerolled.step.plain import plain
 from engines.rerolled.step.step import Step
 from engines.rerolled.step.variants import variants
@@ -47,12 +52,24 @@ class RerolledC(Rerolled, CEngine):
         return c_source(code, self.fitted)
 
     def kernel(self, tape: Tape, frozen: Optional[Sequence[float]] = None) -> Source:
-        form, step = replace(self.fitted, units=1, private=True), plain(reroll(tape))
+        form, step = replace(self.fitted, units=1, private=True), plain(reroll(tape, self.form.vector))
         return c_source(load_apart(rearrange(step, form)) if frozen is None else freeze(step), form)
+
+    def bounds(self, workload: Workload) -> Optional[Rounding]:
+        """How far rounding to float32 may bring the workload's training from the reference.
+
+        None with doubles, with several graphs, and with an optimiser other than plain descent.
+        """
+        if not self.form.is_single or workload.varies or workload.optimiser is not SGD:
+            return None
+        with COLLECTOR.paused():
+            tape, _, parameters = self._record(Clock(), workload, workload.row(0))
+            is_ordered = "-fassociative-math" not in self.flags
+            return Rounding(reroll(tape), parameters, workload.rate, learns=workload.learns, is_ordered=is_ordered)
 
     @property
     def vector_doubles(self) -> int:
-        return self.fitted.width
+        return self.fitted.width // (2 if self.form.is_single else 1)
 
     @property
     def fitted(self) -> Form:
@@ -63,14 +80,15 @@ class RerolledC(Rerolled, CEngine):
         asked = tuple(flag for flag in self.flags if flag.startswith("-m") and flag not in toolchains.FUSED)
         defined = toolchains.macros(self.toolchain(), asked)
         width = next((width for macro, width in WIDTHS.items() if macro in defined), 2)
-        return replace(form, width=width, registers=32 if width == 8 or "__aarch64__" in defined else 16)
+        registers = 32 if width == 8 or "__aarch64__" in defined else 16
+        return replace(form, width=2 * width if form.is_single else width, registers=registers)
 
 
 class FrozenRerolledC(Frozen, RerolledC):
     """Recovered loops as C with the weights as constants, of the forward pass only."""
 
     def lower_workload(self, tape: Tape, parameters: Sequence[float]) -> Step:
-        return freeze(plain(reroll(tape)), parameters)
+        return freeze(plain(reroll(tape, self.form.vector)), parameters)
 
 
 NATIVE = (*toolchains.NATIVE, *(("-mprefer-vector-width=512",) if toolchains.IS_X86 else ()))
@@ -134,24 +152,30 @@ ENGINES = (
     ),
 )
 
+SINGLE_ERROR_BOUND = 1e-2
+"""Error bound of an engine with -f32. On `mnist`, its errors grow to 1e-3 in 256 steps. In drills, each number must
+also stay within the bound that `rounding` derives for it."""
+
 _HAS_NATIVE = {"native": ("it already has -march=native", "use {engine}")}
-VECTORISED = Suffixes({"generic": "generic", "fma": "fma", "frozen": "frozen"}, _HAS_NATIVE)
+VECTORISED = Suffixes({"generic": "generic", "fma": "fma", "f32": "f32", "frozen": "frozen"}, _HAS_NATIVE)
 SUFFIXES = {
     "rerolled-tcc": Suffixes(
         {"frozen": "frozen"},
         {
             "generic": ("it has no -march=native to leave out", "use rerolled-gcc-generic or rerolled-clang-generic"),
             "fma": ("TCC has no such flag", "use rerolled-gcc-fma or rerolled-clang-fma"),
+            "f32": ("TCC has no vectors, so floats would gain nothing", "use rerolled-gcc-f32 or rerolled-clang-f32"),
         },
     ),
     "rerolled-gcc": VECTORISED,
     "rerolled-clang": VECTORISED,
     "rerolled-clang-sparse": Suffixes(
-        {"generic": "generic", "fma": "fma"},
+        {"generic": "generic", "fma": "fma", "f32": "f32"},
         {**_HAS_NATIVE, "frozen": ("a frozen step skips no zeros", "use rerolled-clang-frozen")},
     ),
     "rerolled-clang-fast": Suffixes(
-        {"generic": "generic", "frozen": "frozen"}, {**_HAS_NATIVE, "fma": ("it already fuses", "use {engine}")}
+        {"generic": "generic", "f32": "f32", "frozen": "frozen"},
+        {**_HAS_NATIVE, "fma": ("it already fuses", "use {engine}")},
     ),
 }
 """Engine -> the suffixes that it takes."""
@@ -174,10 +198,15 @@ def resolve(name: str) -> Optional[RerolledC]:
         flags += toolchains.FUSED
         facts |= {"strict": False, "error_bound": toolchains.FUSED_ERROR_BOUND}
         changes.append(toolchains.FUSED_IDEA)
+    form = base.form
+    if "f32" in taken:
+        form = replace(form, is_single=True)
+        facts |= {"strict": False, "error_bound": SINGLE_ERROR_BOUND}
+        changes.append("computed in float32, with twice the numbers in a vector")
     make = RerolledC
     if "frozen" in taken:
         make, plain = FrozenRerolledC, name.removesuffix("-frozen")
         changes.append(Frozen.IDEA)
     # CEngine adds STRICT again.
     own = flags[len(toolchains.STRICT) :]
-    return _engine(name, base.compiler, own, base.form, make, idea="; ".join(changes), builds_on=plain, **facts)
+    return _engine(name, base.compiler, own, form, make, idea="; ".join(changes), builds_on=plain, **facts)

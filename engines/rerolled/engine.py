@@ -16,14 +16,17 @@ from engines.rerolled.recover.check import check_groups, check_loops, check_sums
 from engines.rerolled.recover.fuse import fuse
 from engines.rerolled.recover.gradients import pull
 from engines.rerolled.recover.groups import group
-from engines.rerolled.recover.layout import lay_out
+from engines.rerolled.recover.layout import VECTOR, lay_out
 from engines.rerolled.recover.loops import Loops
 from engines.rerolled.step.plain import plain
 from engines.rerolled.step.step import Step
 
 
-def reroll(tape: Tape) -> Loops:
-    """Recover loops from a tape: all stages in order. If CHECKED, check the result of each."""
+def reroll(tape: Tape, vector: int = VECTOR) -> Loops:
+    """Recover loops from a tape: all stages in order. If CHECKED, check the result of each.
+
+    vector: the numbers in the widest vector.
+    """
     with HEAP.kept():
         found = pull(tape)
         if CHECKED:
@@ -35,7 +38,7 @@ def reroll(tape: Tape) -> Loops:
         groups = group(found)
         if CHECKED:
             check_groups(found, groups)
-        loops = lay_out(found, groups)
+        loops = lay_out(found, groups, vector)
         del found, groups
     return check_loops(loops) if CHECKED else loops
 
@@ -57,7 +60,8 @@ class Rerolled(CompiledEngine):
         raise NotImplementedError
 
     def lower(self, tape: Tape) -> Step:
-        return rearrange(plain(reroll(tape)), self.fitted)
+        form = self.fitted
+        return rearrange(plain(reroll(tape, form.vector)), form)
 
     orders_parameters = True
 

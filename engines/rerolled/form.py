@@ -1,4 +1,4 @@
-"""The form of generated code: vector width, register budget, function size, rearrangements. It changes no bit."""
+"""The form of generated code: vectors, registers, function size, rearrangements. Only `is_single` changes bits."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class Form:
     """The machine's vectors, the limits on functions, and the rearrangements to make."""
 
     width: int = 1
-    """Doubles in a vector; 1: no vectors."""
+    """Numbers in a vector; 1: no vectors."""
     registers: int = 16
-    """Number of the machine's registers, each for a vector or a double."""
+    """Number of the machine's registers, each for a vector or a number."""
     accumulators: int = 8
     """Maximum number of sums, each a lane or a vector of lanes, that a block keeps in registers."""
     piece: int = 60
@@ -27,6 +27,13 @@ class Form:
     """Names of `rearrange.PASSES`."""
     rows: int = 4
     """Number of rows to take together."""
+    is_single: bool = False
+    """Whether numbers are floats of 32 bits instead of doubles, which does change bits."""
+
+    @property
+    def vector(self) -> int:
+        """Numbers in the widest vector of any machine."""
+        return 16 if self.is_single else 8
 
     def is_one_block(self, loop: Loop) -> bool:
         """Whether one block computes all lanes side by side, in one pass over the terms."""
@@ -45,7 +52,7 @@ def lies_in_vectors(loop: Loop) -> bool:
 
 
 def vector_widths(lanes: int, room: int, widest: int) -> list[int]:
-    """The widths, in doubles, of the vectors that cover these lanes. The last one may extend into the room after them.
+    """The widths of the vectors that cover these lanes. The last one may extend into the room after them.
 
     5 lanes with room for 8, and vectors at most 4 wide, give 4 and 4. With room for 6 they give 4 and 2.
     """

@@ -20,6 +20,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from engines.api import NonFiniteLoss, Trainer, Workload
+from engines.columns import Column
 from harness.procedure import DRILLS, MOST_STEPS, Drill, every_shape
 from harness.worker.job import DamagedEvidence, write_json
 
@@ -43,14 +44,20 @@ def drills(workload: Workload) -> tuple[Drill, ...]:
 
 def drill(trainer: Trainer, workload: Workload, how: Drill) -> Evidence:
     """Train as the drill says. If that diverges, the evidence holds only the losses so far."""
-    there = sum(len(shape.rows) for shape in workload.shapes())
-    trainer.restart(batch=how.batch, rows=None if how.rows is None else min(how.rows, there))
+    rows = how.rows if how.rows is None or workload.varies else rows_of(workload, how)[0].rows
+    trainer.restart(batch=how.batch, rows=rows)
     try:
         for steps in how.pieces:
             trainer.train(steps)
     except NonFiniteLoss:
         return _diverged(trainer)
     return left_by(trainer)
+
+
+def rows_of(workload: Workload, how: Drill) -> tuple[Column, ...]:
+    """The rows that a drill trains on."""
+    columns = workload.columns()
+    return columns if how.rows is None else tuple(column.first(min(how.rows, column.rows)) for column in columns)
 
 
 def stretches(

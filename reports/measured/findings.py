@@ -38,12 +38,17 @@ def faster(row: Any) -> str:
     return f"{row.engine} is {units.times(row.speedup)} as fast as {BASELINE} on {row.interpreter}"
 
 
+def in_doubles(rows: pd.DataFrame) -> pd.DataFrame:
+    """Leave out engines in float32, which win over no others, because their results are less precise."""
+    return rows[~rows["engine"].astype(str).str.split("-").map(lambda parts: "f32" in parts).astype(bool)]
+
+
 def best(rows: pd.DataFrame) -> Any:
     """Return the row with the best speedup, or None: on the reference CPython if it has one, else on any interpreter.
 
     The best is the largest whose interval is above 1, or which has no interval. If none is, the largest of all.
     """
-    rows = measured(rows)
+    rows = in_doubles(measured(rows))
     rows = rows[(rows["engine"] != BASELINE) & rows["speedup"].notna()]
     at_home = rows[rows["on_reference"].astype(bool)]
     rows = rows if at_home.empty else at_home
@@ -64,6 +69,7 @@ def _speed(table: pd.DataFrame, workload: str) -> Iterator[str]:
         yield f"On {workload}, {faster(winner)} ({_interval(winner)})."
         if winner.promise != IDENTICAL:
             yield from _strict_winner(winner, best(rows[rows["promise"] == IDENTICAL]))
+    rows = rows if in_doubles(rows).empty else in_doubles(rows)
     fastest = smallest(rows, "step_seconds")
     if winner is None or fastest.name != winner.name:
         step = units.duration(fastest.step_seconds)

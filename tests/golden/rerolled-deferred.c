@@ -19,29 +19,29 @@ double pow(double, double);
 
 #include "rerolled/emit/vectors.h"
 
-__attribute__((noinline, visibility("hidden"))) void loop_0(double *restrict w)
+__attribute__((noinline, visibility("hidden"))) void loop_0(number *restrict w)
 {
-    double *const x = w + X;
-    double *const p = w + P;
-    double *const v = w + V;
+    number *const x = w + X;
+    number *const p = w + P;
+    number *const v = w + V;
     /* Loop 0: for i<4: v[i] = p[i] + sum(t<3: p[4 + i + 4*t] * x[t]) */
     {
         const v4 fixed0 = AT4(p);
         v4 sum0 = fixed0;
         for (long long t = 0; t < 3; t++) {
-            double *p0 = p + 4 + 4*t;
-            double *x1 = x + t;
+            number *p0 = p + 4 + 4*t;
+            number *x1 = x + t;
             sum0 += AT4(p0) * all4(x1[0]);
         }
         AT4(v) = sum0;
     }
 }
 
-__attribute__((noinline, visibility("hidden"))) void loops_1_to_12(double *restrict w)
+__attribute__((noinline, visibility("hidden"))) void loops_1_to_12(number *restrict w)
 {
-    double *const x = w + X;
-    double *const p = w + P;
-    double *const v = w + V;
+    number *const x = w + X;
+    number *const p = w + P;
+    number *const v = w + V;
     /* Loop 1 */
     AT4(v + 8) = where4(AT4(v) < all4(0.0), all4(0.0), AT4(v));
     /* Loop 2: for i<3: v[16 + i] = p[16 + i] + sum(t<4: p[20 + i + 4*t] * v[8 + t]) */
@@ -49,8 +49,8 @@ __attribute__((noinline, visibility("hidden"))) void loops_1_to_12(double *restr
         const v4 fixed0 = AT4(p + 16);
         v4 sum0 = fixed0;
         for (long long t = 0; t < 4; t++) {
-            double *p0 = p + 20 + 4*t;
-            double *v1 = v + 8 + t;
+            number *p0 = p + 20 + 4*t;
+            number *v1 = v + 8 + t;
             sum0 += AT4(p0) * all4(v1[0]);
         }
         AT4(v + 16) = sum0;
@@ -63,9 +63,9 @@ __attribute__((noinline, visibility("hidden"))) void loops_1_to_12(double *restr
     AT4(v + 24) = AT4(v + 16) + all4(v[21]);
     /* Loop 6: for i<3: v[32 + i] = exp(v[24 + i]) */
     for (long long i = 0; i < 3; i++) {
-        double *target = v + 32 + i;
-        double *v0 = v + 24 + i;
-        double value0 = exp(v0[0]);
+        number *target = v + 32 + i;
+        number *v0 = v + 24 + i;
+        number value0 = exp(v0[0]);
         target[0] = value0;
     }
     /* Loop 7 */
@@ -76,9 +76,9 @@ __attribute__((noinline, visibility("hidden"))) void loops_1_to_12(double *restr
     AT4(v + 40) = AT4(v + 32) * all4(v[37]) + all4(0.0001);
     /* Loop 10: for i<3: v[48 + i] = log(v[40 + i]) */
     for (long long i = 0; i < 3; i++) {
-        double *target = v + 48 + i;
-        double *v0 = v + 40 + i;
-        double value0 = log(v0[0]);
+        number *target = v + 48 + i;
+        number *v0 = v + 40 + i;
+        number value0 = log(v0[0]);
         target[0] = value0;
     }
     /* Loop 11 */
@@ -87,13 +87,13 @@ __attribute__((noinline, visibility("hidden"))) void loops_1_to_12(double *restr
     v[53] = v[52] * -1.0;
 }
 
-__attribute__((noinline, visibility("hidden"))) void loops_13_to_26(double *restrict w)
+__attribute__((noinline, visibility("hidden"))) void loops_13_to_26(number *restrict w)
 {
-    double *const x = w + X;
-    double *const p = w + P;
-    double *const v = w + V;
-    double *const g = w + G;
-    double *const u = w + U;
+    number *const x = w + X;
+    number *const p = w + P;
+    number *const v = w + V;
+    number *const g = w + G;
+    number *const u = w + U;
     /* Loop 13 */
     g[52] = -1.0 * 1.0;
     /* Loop 14 */
@@ -120,14 +120,14 @@ __attribute__((noinline, visibility("hidden"))) void loops_13_to_26(double *rest
     g[16] = g[24] + (v[16] > v[17] ? g[20] : 0.0);
     /* Loop 25: for i<4: g[8 + i] = sum(t<3: p[22 + 4*i - t] * g[18 - t]) */
     {
-        double sum0 = 0.0;
-        double sum1 = 0.0;
-        double sum2 = 0.0;
-        double sum3 = 0.0;
+        number sum0 = 0.0;
+        number sum1 = 0.0;
+        number sum2 = 0.0;
+        number sum3 = 0.0;
         for (long long t = 0; t < 3; t++) {
-            double *p0 = p + 22 - t;
-            double *g1 = g + 18 - t;
-            const double shared0 = g1[0];
+            number *p0 = p + 22 - t;
+            number *g1 = g + 18 - t;
+            const number shared0 = g1[0];
             sum0 += p0[0] * shared0;
             sum1 += p0[4] * shared0;
             sum2 += p0[8] * shared0;
@@ -142,12 +142,12 @@ __attribute__((noinline, visibility("hidden"))) void loops_13_to_26(double *rest
     AT4(g) = truth4(AT4(v + 8) > all4(0.0)) * AT4(g + 8);
 }
 
-__attribute__((noinline, visibility("hidden"))) void loops_27_to_30(double *restrict w)
+__attribute__((noinline, visibility("hidden"))) void loops_27_to_30(number *restrict w)
 {
-    double *const x = w + X;
-    double *const v = w + V;
-    double *const q = w + Q;
-    double *const g = w + G;
+    number *const x = w + X;
+    number *const v = w + V;
+    number *const q = w + Q;
+    number *const g = w + G;
     /* Loop 27: for i<4 j<3: q[20 + 4*i + j] += v[8 + i] * g[16 + j] */
     {
         v4 value0 = AT4(q + 20);
@@ -183,12 +183,12 @@ __attribute__((noinline, visibility("hidden"))) void loops_27_to_30(double *rest
     AT4(q) = AT4(q) + AT4(g);
 }
 
-__attribute__((noinline, visibility("hidden"))) void loops_27_to_28_in_place_and_loop_30_in_place(double *restrict w,
-                                                                                                  double rate)
+__attribute__((noinline, visibility("hidden"))) void loops_27_to_28_in_place_and_loop_30_in_place(number *restrict w,
+                                                                                                  number rate)
 {
-    double *const p = w + P;
-    double *const v = w + V;
-    double *const g = w + G;
+    number *const p = w + P;
+    number *const v = w + V;
+    number *const g = w + G;
     /* Loop 27, in place: for i<4 j<3: p[20 + 4*i + j] -= rate * (v[8 + i] * g[16 + j]) */
     {
         const v4 shared0 = AT4(g + 16);
@@ -207,14 +207,14 @@ __attribute__((noinline, visibility("hidden"))) void loops_27_to_28_in_place_and
     AT4(p) -= all4(rate) * AT4(g);
 }
 
-__attribute__((noinline, visibility("hidden"))) void loop_0_after_its_update_keeping_the_inputs(double *restrict w,
-                                                                                                double rate)
+__attribute__((noinline, visibility("hidden"))) void loop_0_after_its_update_keeping_the_inputs(number *restrict w,
+                                                                                                number rate)
 {
-    double *const x = w + X;
-    double *const p = w + P;
-    double *const v = w + V;
-    double *const g = w + G;
-    double *const before = w + BEFORE;
+    number *const x = w + X;
+    number *const p = w + P;
+    number *const v = w + V;
+    number *const g = w + G;
+    number *const before = w + BEFORE;
     /* Loop 0, after its update keeping the inputs: for i<4: v[i] = p[i] + sum(t<3: p[4 + i + 4*t] * x[t]) */
     {
         const v4 fixed0 = AT4(p);
@@ -222,9 +222,9 @@ __attribute__((noinline, visibility("hidden"))) void loop_0_after_its_update_kee
         const v4 fixed2 = all4(rate);
         v4 sum0 = fixed0;
         for (long long t = 0; t < 3; t++) {
-            double *p0 = p + 4 + 4*t;
-            double *x1 = x + t;
-            double *kept = before + t;
+            number *p0 = p + 4 + 4*t;
+            number *x1 = x + t;
+            number *kept = before + t;
             const v4 old = all4(kept[0]);
             const v4 new0 = AT4(p0) - fixed2 * (old * fixed1);
             AT4(p0) = new0;
@@ -235,11 +235,11 @@ __attribute__((noinline, visibility("hidden"))) void loop_0_after_its_update_kee
     }
 }
 
-__attribute__((noinline, visibility("hidden"))) void loop_29_in_place_of_the_row_before(double *restrict w, double rate)
+__attribute__((noinline, visibility("hidden"))) void loop_29_in_place_of_the_row_before(number *restrict w, number rate)
 {
-    double *const p = w + P;
-    double *const g = w + G;
-    double *const before = w + BEFORE;
+    number *const p = w + P;
+    number *const g = w + G;
+    number *const before = w + BEFORE;
     /* Loop 29, in place of the row before: for i<3 j<4: p[4 + 4*i + j] -= rate * (before[i] * g[j]) */
     {
         const v4 shared0 = AT4(g);
@@ -252,34 +252,34 @@ __attribute__((noinline, visibility("hidden"))) void loop_29_in_place_of_the_row
     }
 }
 
-static void values(double *restrict w)
+static void values(number *restrict w)
 {
     loop_0(w);
     loops_1_to_12(w);
 }
 
-static void gradients(double *restrict w)
+static void gradients(number *restrict w)
 {
     loops_13_to_26(w);
 }
 
-static void sinks(double *restrict w)
+static void sinks(number *restrict w)
 {
     loops_27_to_30(w);
 }
 
-static void sinks_in_place(double *restrict w, double rate)
+static void sinks_in_place(number *restrict w, number rate)
 {
     loops_27_to_28_in_place_and_loop_30_in_place(w, rate);
 }
 
-static void values_after_the_update(double *restrict w, double rate)
+static void values_after_the_update(number *restrict w, number rate)
 {
     loop_0_after_its_update_keeping_the_inputs(w, rate);
     loops_1_to_12(w);
 }
 
-static void settle(double *restrict w, double rate)
+static void settle(number *restrict w, number rate)
 {
     loop_29_in_place_of_the_row_before(w, rate);
 }
@@ -292,7 +292,7 @@ static void settle(double *restrict w, double rate)
 
 /* State that persists between the turns of a stretch. */
 struct state {
-    double rate; /* of the current or waiting update */
+    number rate; /* of the current or waiting update */
     int gradients_are_zero; /* set by the first update; after that, each row may be alone */
     int due; /* whether an update waits for the next row */
     int kept; /* whether this row's inputs are already kept for that update */
@@ -310,22 +310,22 @@ enum { LOSS = V + 53 };
 
 #include "rerolled/emit/updates.h"
 
-static __attribute__((noinline)) void move(double *restrict w, double *restrict theirs, int out)
+static __attribute__((noinline)) void move(number *restrict w, double *restrict theirs, int out)
 {
     move_nest(w + P + 0, theirs + 0, out, 4, 4, 4, 1, 1, 4);
     move_nest(w + P + 16, theirs + 16, out, 5, 3, 4, 1, 1, 5);
 }
 
-static void give_outputs(const double *restrict w, double *restrict y)
+static void give_outputs(const number *restrict w, double *restrict y)
 {
     y[0] = w[V + 16];
     y[1] = w[V + 17];
     y[2] = w[V + 18];
 }
 
-double forward(const double *restrict x, const double *restrict p, double *restrict w, double *restrict y)
+double forward(const double *restrict x, const double *restrict p, double *work, double *restrict y)
 {
-    w = aligned(w);
+    number *const w = aligned(work);
     take_inputs(w, x);
     take_parameters(w, p);
     values(w);
@@ -333,10 +333,10 @@ double forward(const double *restrict x, const double *restrict p, double *restr
     return w[LOSS];
 }
 
-void backward(const double *restrict x, const double *restrict p, double *restrict w, double *restrict q)
+void backward(const double *restrict x, const double *restrict p, double *work, double *restrict q)
 {
     (void)x, (void)p;
-    w = aligned(w);
+    number *const w = aligned(work);
     take_gradients(w, q);
     gradients(w);
     sinks(w);
@@ -346,14 +346,14 @@ void backward(const double *restrict x, const double *restrict p, double *restri
 static void enter(struct training *t)
 {
     t->w = aligned(t->w);
-    double *const w = t->w;
+    number *const w = t->w;
     take_parameters(w, t->p);
     take_gradients(w, t->q);
 }
 
 static int turn(struct training *t)
 {
-    double *const w = t->w;
+    number *const w = t->w;
     take_row(t, w, 0);
     if (t->state.due) {
         values_after_the_update(w, t->state.rate);
@@ -371,7 +371,7 @@ static int turn(struct training *t)
         t->state.rate = *t->rates++;
         sinks_in_place(w, t->state.rate);
         if (!t->state.kept)
-            memcpy(w + BEFORE, w + X, 3 * sizeof(double));
+            memcpy(w + BEFORE, w + X, 3 * sizeof(number));
         t->state.due = 1;
     } else {
         sinks(w);
@@ -386,7 +386,7 @@ static int turn(struct training *t)
 
 static int evaluate(struct training *t)
 {
-    double *const w = t->w;
+    number *const w = t->w;
     take_row(t, w, 0);
     values(w);
     give_outputs(w, t->y);
@@ -397,13 +397,15 @@ static int evaluate(struct training *t)
 
 static void leave(struct training *t)
 {
-    double *const w = t->w;
+    number *const w = t->w;
     if (t->state.due)
         settle(w, t->state.rate);
     give_inputs(w, t->x);
     give_outputs(w, t->y);
-    give_parameters(w, t->p);
-    give_gradients(w, t->q);
+    if (t->rates != t->stretch->rates)
+        give_parameters(w, t->p);
+    if (t->stretch->learns)
+        give_gradients(w, t->q);
 }
 
 #include "kernel/train.c"

@@ -22,29 +22,29 @@ double pow(double, double);
 
 #include "rerolled/emit/vectors.h"
 
-__attribute__((noinline, visibility("hidden"))) void loop_0(double *restrict w)
+__attribute__((noinline, visibility("hidden"))) void loop_0(number *restrict w)
 {
-    double *const x = w + X;
-    double *const p = w + P;
-    double *const v = w + V;
+    number *const x = w + X;
+    number *const p = w + P;
+    number *const v = w + V;
     /* Loop 0: for i<4: v[i] = p[i] + sum(t<3: p[4 + i + 4*t] * x[t]) */
     {
         const v4 fixed0 = AT4(p);
         v4 sum0 = fixed0;
         for (long long t = 0; t < 3; t++) {
-            double *p0 = p + 4 + 4*t;
-            double *x1 = x + t;
+            number *p0 = p + 4 + 4*t;
+            number *x1 = x + t;
             sum0 += AT4(p0) * all4(x1[0]);
         }
         AT4(v) = sum0;
     }
 }
 
-__attribute__((noinline, visibility("hidden"))) void loops_1_to_12(double *restrict w)
+__attribute__((noinline, visibility("hidden"))) void loops_1_to_12(number *restrict w)
 {
-    double *const x = w + X;
-    double *const p = w + P;
-    double *const v = w + V;
+    number *const x = w + X;
+    number *const p = w + P;
+    number *const v = w + V;
     /* Loop 1 */
     AT4(v + 8) = where4(AT4(v) < all4(0.0), all4(0.0), AT4(v));
     /* Loop 2: for i<3: v[16 + i] = p[16 + i] + sum(t<4: p[20 + i + 4*t] * v[8 + t]) */
@@ -52,8 +52,8 @@ __attribute__((noinline, visibility("hidden"))) void loops_1_to_12(double *restr
         const v4 fixed0 = AT4(p + 16);
         v4 sum0 = fixed0;
         for (long long t = 0; t < 4; t++) {
-            double *p0 = p + 20 + 4*t;
-            double *v1 = v + 8 + t;
+            number *p0 = p + 20 + 4*t;
+            number *v1 = v + 8 + t;
             sum0 += AT4(p0) * all4(v1[0]);
         }
         AT4(v + 16) = sum0;
@@ -66,9 +66,9 @@ __attribute__((noinline, visibility("hidden"))) void loops_1_to_12(double *restr
     AT4(v + 24) = AT4(v + 16) + all4(v[21]);
     /* Loop 6: for i<3: v[32 + i] = exp(v[24 + i]) */
     for (long long i = 0; i < 3; i++) {
-        double *target = v + 32 + i;
-        double *v0 = v + 24 + i;
-        double value0 = exp(v0[0]);
+        number *target = v + 32 + i;
+        number *v0 = v + 24 + i;
+        number value0 = exp(v0[0]);
         target[0] = value0;
     }
     /* Loop 7 */
@@ -79,9 +79,9 @@ __attribute__((noinline, visibility("hidden"))) void loops_1_to_12(double *restr
     AT4(v + 40) = AT4(v + 32) * all4(v[37]) + all4(0.0001);
     /* Loop 10: for i<3: v[48 + i] = log(v[40 + i]) */
     for (long long i = 0; i < 3; i++) {
-        double *target = v + 48 + i;
-        double *v0 = v + 40 + i;
-        double value0 = log(v0[0]);
+        number *target = v + 48 + i;
+        number *v0 = v + 40 + i;
+        number value0 = log(v0[0]);
         target[0] = value0;
     }
     /* Loop 11 */
@@ -90,13 +90,13 @@ __attribute__((noinline, visibility("hidden"))) void loops_1_to_12(double *restr
     v[53] = v[52] * -1.0;
 }
 
-__attribute__((noinline, visibility("hidden"))) void loops_13_to_26(double *restrict w)
+__attribute__((noinline, visibility("hidden"))) void loops_13_to_26(number *restrict w)
 {
-    double *const x = w + X;
-    double *const p = w + P;
-    double *const v = w + V;
-    double *const g = w + G;
-    double *const u = w + U;
+    number *const x = w + X;
+    number *const p = w + P;
+    number *const v = w + V;
+    number *const g = w + G;
+    number *const u = w + U;
     /* Loop 13 */
     g[52] = -1.0 * 1.0;
     /* Loop 14 */
@@ -123,14 +123,14 @@ __attribute__((noinline, visibility("hidden"))) void loops_13_to_26(double *rest
     g[16] = g[24] + (v[16] > v[17] ? g[20] : 0.0);
     /* Loop 25: for i<4: g[8 + i] = sum(t<3: p[22 + 4*i - t] * g[18 - t]) */
     {
-        double sum0 = 0.0;
-        double sum1 = 0.0;
-        double sum2 = 0.0;
-        double sum3 = 0.0;
+        number sum0 = 0.0;
+        number sum1 = 0.0;
+        number sum2 = 0.0;
+        number sum3 = 0.0;
         for (long long t = 0; t < 3; t++) {
-            double *p0 = p + 22 - t;
-            double *g1 = g + 18 - t;
-            const double shared0 = g1[0];
+            number *p0 = p + 22 - t;
+            number *g1 = g + 18 - t;
+            const number shared0 = g1[0];
             sum0 += p0[0] * shared0;
             sum1 += p0[4] * shared0;
             sum2 += p0[8] * shared0;
@@ -145,11 +145,11 @@ __attribute__((noinline, visibility("hidden"))) void loops_13_to_26(double *rest
     AT4(g) = truth4(AT4(v + 8) > all4(0.0)) * AT4(g + 8);
 }
 
-__attribute__((noinline, visibility("hidden"))) void loops_27_to_28(double *restrict w)
+__attribute__((noinline, visibility("hidden"))) void loops_27_to_28(number *restrict w)
 {
-    double *const v = w + V;
-    double *const q = w + Q;
-    double *const g = w + G;
+    number *const v = w + V;
+    number *const q = w + Q;
+    number *const g = w + G;
     /* Loop 27: for i<4 j<3: q[20 + 4*i + j] += v[8 + i] * g[16 + j] */
     {
         v4 value0 = AT4(q + 20);
@@ -170,11 +170,11 @@ __attribute__((noinline, visibility("hidden"))) void loops_27_to_28(double *rest
     AT4(q + 16) = AT4(q + 16) + AT4(g + 16);
 }
 
-__attribute__((noinline, visibility("hidden"))) void loop_29(double *restrict w)
+__attribute__((noinline, visibility("hidden"))) void loop_29(number *restrict w)
 {
-    double *const x = w + X;
-    double *const q = w + Q;
-    double *const g = w + G;
+    number *const x = w + X;
+    number *const q = w + Q;
+    number *const g = w + G;
     /* Loop 29: for i<3 j<4: q[4 + 4*i + j] += x[i] * g[j] */
     {
         v4 value0 = AT4(q + 4);
@@ -190,20 +190,20 @@ __attribute__((noinline, visibility("hidden"))) void loop_29(double *restrict w)
     }
 }
 
-__attribute__((noinline, visibility("hidden"))) void loop_30(double *restrict w)
+__attribute__((noinline, visibility("hidden"))) void loop_30(number *restrict w)
 {
-    double *const q = w + Q;
-    double *const g = w + G;
+    number *const q = w + Q;
+    number *const g = w + G;
     /* Loop 30 */
     AT4(q) = AT4(q) + AT4(g);
 }
 
-__attribute__((noinline, visibility("hidden"))) void loops_27_to_28_in_place_and_loop_30_in_place(double *restrict w,
-                                                                                                  double rate)
+__attribute__((noinline, visibility("hidden"))) void loops_27_to_28_in_place_and_loop_30_in_place(number *restrict w,
+                                                                                                  number rate)
 {
-    double *const p = w + P;
-    double *const v = w + V;
-    double *const g = w + G;
+    number *const p = w + P;
+    number *const v = w + V;
+    number *const g = w + G;
     /* Loop 27, in place: for i<4 j<3: p[20 + 4*i + j] -= rate * (v[8 + i] * g[16 + j]) */
     {
         const v4 shared0 = AT4(g + 16);
@@ -222,14 +222,14 @@ __attribute__((noinline, visibility("hidden"))) void loops_27_to_28_in_place_and
     AT4(p) -= all4(rate) * AT4(g);
 }
 
-__attribute__((noinline, visibility("hidden"))) void loop_0_after_its_update_keeping_the_inputs(double *restrict w,
-                                                                                                double rate)
+__attribute__((noinline, visibility("hidden"))) void loop_0_after_its_update_keeping_the_inputs(number *restrict w,
+                                                                                                number rate)
 {
-    double *const x = w + X;
-    double *const p = w + P;
-    double *const v = w + V;
-    double *const g = w + G;
-    double *const before = w + BEFORE;
+    number *const x = w + X;
+    number *const p = w + P;
+    number *const v = w + V;
+    number *const g = w + G;
+    number *const before = w + BEFORE;
     /* Loop 0, after its update keeping the inputs: for i<4: v[i] = p[i] + sum(t<3: p[4 + i + 4*t] * x[t]) */
     {
         const v4 fixed0 = AT4(p);
@@ -237,9 +237,9 @@ __attribute__((noinline, visibility("hidden"))) void loop_0_after_its_update_kee
         const v4 fixed2 = all4(rate);
         v4 sum0 = fixed0;
         for (long long t = 0; t < 3; t++) {
-            double *p0 = p + 4 + 4*t;
-            double *x1 = x + t;
-            double *kept = before + t;
+            number *p0 = p + 4 + 4*t;
+            number *x1 = x + t;
+            number *kept = before + t;
             const v4 old = all4(kept[0]);
             const v4 new0 = AT4(p0) - fixed2 * (old * fixed1);
             AT4(p0) = new0;
@@ -250,11 +250,11 @@ __attribute__((noinline, visibility("hidden"))) void loop_0_after_its_update_kee
     }
 }
 
-__attribute__((noinline, visibility("hidden"))) void loop_29_in_place_of_the_row_before(double *restrict w, double rate)
+__attribute__((noinline, visibility("hidden"))) void loop_29_in_place_of_the_row_before(number *restrict w, number rate)
 {
-    double *const p = w + P;
-    double *const g = w + G;
-    double *const before = w + BEFORE;
+    number *const p = w + P;
+    number *const g = w + G;
+    number *const before = w + BEFORE;
     /* Loop 29, in place of the row before: for i<3 j<4: p[4 + 4*i + j] -= rate * (before[i] * g[j]) */
     {
         const v4 shared0 = AT4(g);
@@ -267,19 +267,19 @@ __attribute__((noinline, visibility("hidden"))) void loop_29_in_place_of_the_row
     }
 }
 
-__attribute__((noinline, visibility("hidden"))) void loop_0_for_2_rows(double *restrict w)
+__attribute__((noinline, visibility("hidden"))) void loop_0_for_2_rows(number *restrict w)
 {
-    double *const p = w + P;
-    double *const rows = w + ROWS;
-    double *const sums = w + SUMS;
+    number *const p = w + P;
+    number *const rows = w + ROWS;
+    number *const sums = w + SUMS;
     /* Loop 0, for 2 rows: for i<2 j<4: sums[8*i + j] = p[j] + sum(t<3: p[4 + j + 4*t] * rows[8*i + t]) */
     {
         const v4 fixed0 = AT4(p);
         v4 sum0 = fixed0;
         v4 sum1 = fixed0;
         for (long long t = 0; t < 3; t++) {
-            double *p0 = p + 4 + 4*t;
-            double *rows1 = rows + t;
+            number *p0 = p + 4 + 4*t;
+            number *rows1 = rows + t;
             const v4 shared0 = AT4(p0);
             sum0 += shared0 * all4(rows1[0]);
             sum1 += shared0 * all4(rows1[8]);
@@ -289,11 +289,11 @@ __attribute__((noinline, visibility("hidden"))) void loop_0_for_2_rows(double *r
     }
 }
 
-__attribute__((noinline, visibility("hidden"))) void loop_29_for_2_rows(double *restrict w)
+__attribute__((noinline, visibility("hidden"))) void loop_29_for_2_rows(number *restrict w)
 {
-    double *const q = w + Q;
-    double *const rows = w + ROWS;
-    double *const factors = w + FACTORS;
+    number *const q = w + Q;
+    number *const rows = w + ROWS;
+    number *const factors = w + FACTORS;
     /* Loop 29, for 2 rows: for i<3 j<4: q[4 + 4*i + j] += rows[i] * factors[j] + rows[8 + i] * factors[8 + j] */
     {
         v4 value0 = AT4(q + 4);
@@ -315,62 +315,62 @@ __attribute__((noinline, visibility("hidden"))) void loop_29_for_2_rows(double *
     }
 }
 
-static void values(double *restrict w)
+static void values(number *restrict w)
 {
     loop_0(w);
     loops_1_to_12(w);
 }
 
-static void gradients(double *restrict w)
+static void gradients(number *restrict w)
 {
     loops_13_to_26(w);
 }
 
-static void sinks(double *restrict w)
+static void sinks(number *restrict w)
 {
     loops_27_to_28(w);
     loop_29(w);
     loop_30(w);
 }
 
-static void sinks_in_place(double *restrict w, double rate)
+static void sinks_in_place(number *restrict w, number rate)
 {
     loops_27_to_28_in_place_and_loop_30_in_place(w, rate);
 }
 
-static void values_after_the_update(double *restrict w, double rate)
+static void values_after_the_update(number *restrict w, number rate)
 {
     loop_0_after_its_update_keeping_the_inputs(w, rate);
     loops_1_to_12(w);
 }
 
-static void settle(double *restrict w, double rate)
+static void settle(number *restrict w, number rate)
 {
     loop_29_in_place_of_the_row_before(w, rate);
 }
 
-static void values_of_2_rows(double *restrict w)
+static void values_of_2_rows(number *restrict w)
 {
     loop_0_for_2_rows(w);
 }
 
-static void values_but_loop_0(double *restrict w)
+static void values_but_loop_0(number *restrict w)
 {
     loops_1_to_12(w);
 }
 
-static void sinks_but_loop_29(double *restrict w)
+static void sinks_but_loop_29(number *restrict w)
 {
     loops_27_to_28(w);
     loop_30(w);
 }
 
-static void sink_29(double *restrict w)
+static void sink_29(number *restrict w)
 {
     loop_29(w);
 }
 
-static void sinks_of_2_rows(double *restrict w)
+static void sinks_of_2_rows(number *restrict w)
 {
     loop_29_for_2_rows(w);
 }
@@ -383,7 +383,7 @@ static void sinks_of_2_rows(double *restrict w)
 
 /* State that persists between the turns of a stretch. */
 struct state {
-    double rate; /* of the current or waiting update */
+    number rate; /* of the current or waiting update */
     int gradients_are_zero; /* set by the first update; after that, each row may be alone */
     int due; /* whether an update waits for the next row */
     int kept; /* whether this row's inputs are already kept for that update */
@@ -401,22 +401,22 @@ enum { LOSS = V + 53 };
 
 #include "rerolled/emit/updates.h"
 
-static __attribute__((noinline)) void move(double *restrict w, double *restrict theirs, int out)
+static __attribute__((noinline)) void move(number *restrict w, double *restrict theirs, int out)
 {
     move_nest(w + P + 0, theirs + 0, out, 4, 4, 4, 1, 1, 4);
     move_nest(w + P + 16, theirs + 16, out, 5, 3, 4, 1, 1, 5);
 }
 
-static void give_outputs(const double *restrict w, double *restrict y)
+static void give_outputs(const number *restrict w, double *restrict y)
 {
     y[0] = w[V + 16];
     y[1] = w[V + 17];
     y[2] = w[V + 18];
 }
 
-double forward(const double *restrict x, const double *restrict p, double *restrict w, double *restrict y)
+double forward(const double *restrict x, const double *restrict p, double *work, double *restrict y)
 {
-    w = aligned(w);
+    number *const w = aligned(work);
     take_inputs(w, x);
     take_parameters(w, p);
     values(w);
@@ -424,10 +424,10 @@ double forward(const double *restrict x, const double *restrict p, double *restr
     return w[LOSS];
 }
 
-void backward(const double *restrict x, const double *restrict p, double *restrict w, double *restrict q)
+void backward(const double *restrict x, const double *restrict p, double *work, double *restrict q)
 {
     (void)x, (void)p;
-    w = aligned(w);
+    number *const w = aligned(work);
     take_gradients(w, q);
     gradients(w);
     sinks(w);
@@ -437,38 +437,38 @@ void backward(const double *restrict x, const double *restrict p, double *restri
 static void enter(struct training *t)
 {
     t->w = aligned(t->w);
-    double *const w = t->w;
+    number *const w = t->w;
     take_parameters(w, t->p);
     take_gradients(w, t->q);
 }
 
 static int turn(struct training *t)
 {
-    double *const w = t->w;
+    number *const w = t->w;
     if (t->stretch->steps - t->step >= 2 && t->stretch->batch - t->taken >= 2) {
         /* Rows of one batch share each load of the first layer's weights. */
         for (long long row = 0; row < 2; row++)
             take_row(t, w + ROWS + 8 * row, row);
         values_of_2_rows(w);
         for (long long row = 0; row < 2; row++) {
-            memcpy(w + X + 3, w + ROWS + 3 + 8 * row, 3 * sizeof(double));
-            memcpy(w + V, w + SUMS + 8 * row, 4 * sizeof(double));
+            memcpy(w + X + 3, w + ROWS + 3 + 8 * row, 3 * sizeof(number));
+            memcpy(w + V, w + SUMS + 8 * row, 4 * sizeof(number));
             values_but_loop_0(w);
             if (!record(t, w[LOSS])) {
                 for (long long earlier = 0; earlier < row; earlier++) {
-                    memcpy(w + X, w + ROWS + 8 * earlier, 6 * sizeof(double));
-                    memcpy(w + G, w + FACTORS + 8 * earlier, 4 * sizeof(double));
+                    memcpy(w + X, w + ROWS + 8 * earlier, 6 * sizeof(number));
+                    memcpy(w + G, w + FACTORS + 8 * earlier, 4 * sizeof(number));
                     sink_29(w);
                 }
-                memcpy(w + X, w + ROWS + 8 * row, 6 * sizeof(double));
+                memcpy(w + X, w + ROWS + 8 * row, 6 * sizeof(number));
                 return 0;
             }
             gradients(w);
             sinks_but_loop_29(w);
-            memcpy(w + FACTORS + 8 * row, w + G, 4 * sizeof(double));
+            memcpy(w + FACTORS + 8 * row, w + G, 4 * sizeof(number));
         }
         sinks_of_2_rows(w);
-        memcpy(w + X, w + ROWS + 8, 6 * sizeof(double));
+        memcpy(w + X, w + ROWS + 8, 6 * sizeof(number));
         if (batch_ends(t, 2)) {
             t->state.rate = *t->rates++;
             update_all(w, t->state.rate, (double)t->stretch->batch);
@@ -493,7 +493,7 @@ static int turn(struct training *t)
         t->state.rate = *t->rates++;
         sinks_in_place(w, t->state.rate);
         if (!t->state.kept)
-            memcpy(w + BEFORE, w + X, 3 * sizeof(double));
+            memcpy(w + BEFORE, w + X, 3 * sizeof(number));
         t->state.due = 1;
     } else {
         sinks(w);
@@ -508,7 +508,7 @@ static int turn(struct training *t)
 
 static int evaluate(struct training *t)
 {
-    double *const w = t->w;
+    number *const w = t->w;
     take_row(t, w, 0);
     values(w);
     give_outputs(w, t->y);
@@ -519,13 +519,15 @@ static int evaluate(struct training *t)
 
 static void leave(struct training *t)
 {
-    double *const w = t->w;
+    number *const w = t->w;
     if (t->state.due)
         settle(w, t->state.rate);
     give_inputs(w, t->x);
     give_outputs(w, t->y);
-    give_parameters(w, t->p);
-    give_gradients(w, t->q);
+    if (t->rates != t->stretch->rates)
+        give_parameters(w, t->p);
+    if (t->stretch->learns)
+        give_gradients(w, t->q);
 }
 
 #include "kernel/train.c"

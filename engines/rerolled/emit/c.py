@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from engines.graph.expr import number
 from engines.kernel.c_text import BUFFERS, PIECE, PRIVATE_PIECE, Source, libm, table, unit
 from engines.kernel.c_tree import (
     Assign,
@@ -20,6 +19,7 @@ from engines.kernel.c_tree import (
     Define,
     For,
     Function,
+    If,
     Include,
     Item,
     Return,
@@ -28,6 +28,7 @@ from engines.kernel.c_tree import (
     Text,
     print_statements,
 )
+from engines.rerolled.emit.c_expr import constant
 from engines.rerolled.emit.c_nest import Nests
 from engines.rerolled.emit.c_section import Section, arguments, identifier, leaf, loss, place_of, spelled
 from engines.rerolled.form import Form
@@ -84,7 +85,8 @@ class _Program:
         elsewhere = tuple(piece.prototype for pieces in others for piece in pieces)
         head = self._head()
         units = [unit([*head, *first, Declarations(elsewhere), *end]), *(unit([*head, *pieces]) for pieces in others)]
-        return Source(units, self.step.workspace + ALIGNMENT)
+        per_double = 2 if self.form.is_single else 1
+        return Source(units, -(-self.step.workspace // per_double) + ALIGNMENT)
 
     @cached_property
     def used(self) -> dict[str, tuple[Run, ...]]:
@@ -107,8 +109,10 @@ class _Program:
             Define("INPUTS", loops.inputs),
             Define("PARAMETERS", loops.parameters),
             Define("LANES", self.form.width),
+            *([Define("SINGLE", 1)] if self.form.is_single else []),
             Declarations(places),
             libm(self.nests.calls),
+            *(_rounded(call) for call in sorted(self.nests.calls) if self.form.is_single),
             Include("rerolled/emit/vectors.h"),
         ]
         if skips:
@@ -169,7 +173,7 @@ class _Program:
         body = [self._body(run) for run in runs]
         named = set().union(*(self.nests.areas[str(run)] for run in runs))
         areas = [area.name for area in self.step.areas if area.name in named]
-        pointers = [Declare("double *const", area, f"w + {area.upper()}") for area in areas]
+        pointers = [Declare("number *const", area, f"w + {area.upper()}") for area in areas]
         # Named like the text of a step, for example "loops 48-49 in place".
         name = identifier(" and ".join(line.replace("-", " to ") for line in run_lines(runs)))
         return Function(PRIVATE_PIECE if self.form.private else PIECE, name, _parameters(runs), [*pointers, *body])
@@ -220,7 +224,8 @@ class _Program:
         if self.step.trains:
             yield Include("rerolled/emit/updates.h")
         if self.step.reads_numbers:
-            numbers = [Assign(f"w[K + {at}]", number(x)[0]) for at, x in enumerate(loops.numbers)]
+            texts = [constant(x, is_single=self.form.is_single) for x in loops.numbers]
+            numbers = [Assign(f"w[K + {at}]", text) for at, text in enumerate(texts)]
             yield Function("static void", "put_numbers", (_W,), numbers)
         yield Function(
             "static __attribute__((noinline)) void",
@@ -238,7 +243,7 @@ class _Program:
             yield Declarations([f"static const int unused[] = {{{', '.join(map(str, loops.unused))}}};"])
             each: list[Statement] = [
                 Declare("const long long", "i", "unused[n]"),
-                Assign("t->p[i]", "t->state.rate * t->q[i] / t->stretch->batch", "-="),
+                Assign("t->p[i]", "(number)t->p[i] - t->state.rate * (number)t->q[i] / (number)t->stretch->batch"),
                 Assign("t->q[i]", "0.0"),
             ]
             yield Function(
@@ -258,7 +263,7 @@ class _Program:
         programs = self.step.programs.values()
         asked = {condition for program in programs for condition in steps.conditions(program)}
         asked |= {s.flag for program in programs for s in steps.walk(program) if isinstance(s, steps.Set)}
-        fields = [("double rate", "of the current or waiting update")]
+        fields = [("number rate", "of the current or waiting update")]
         if steps.Alone() in asked:
             fields.append(("int gradients_are_zero", "set by the first update; after that, each row may be alone"))
         if steps.DUE in asked:
@@ -287,9 +292,9 @@ class _Program:
                 body: list[Statement] = [Call("move_nest", (f"w + P + {place}", f"theirs + {index}", "out", *numbers))]
             else:
                 body = [
-                    Declare("double *", "ours", f"w + P + {place}"),
+                    Declare("number *", "ours", f"w + P + {place}"),
                     Declare("double *", "other", f"theirs + {index}"),
-                    Assign("*(out ? other : ours)", "*(out ? ours : other)"),
+                    If("out", [Assign("*other", "*ours")], [Assign("*ours", "*other")]),
                 ]
             for name, count in reversed(list(zip(LANE_NAMES, copy.counts[:outer]))):
                 body = [For(name, count, body)]
@@ -315,10 +320,10 @@ class _Program:
             if name not in programs:
                 continue
             section = Section(self.step, buffers="")
-            body = [Assign("w", "aligned(w)"), *section.statements(programs[name])]
+            body = [Declare("number *const", "w", "aligned(work)"), *section.statements(programs[name])]
             unused = _unused(*(buffer for buffer in parameters if not section.uses(buffer)))
             kind = "double" if result else "static void" if name == "load" else "void"
-            declared = tuple(BUFFERS[buffer] for buffer in parameters)
+            declared = tuple("double *work" if buffer == "w" else BUFFERS[buffer] for buffer in parameters)
             yield Function(kind, name, declared, [*unused, *body, *([result] if result else [])])
         for name, kind, first, last in (
             ("enter", "void", [Assign("t->w", "aligned(t->w)")], []),
@@ -331,14 +336,21 @@ class _Program:
                 yield Function(f"static {kind}", name, (_TRAINING,), [*first, *body, *last])
 
 
-_W, _READ, _TRAINING = "double *restrict w", "const double *restrict w", "struct training *t"
+_W, _READ, _TRAINING = "number *restrict w", "const number *restrict w", "struct training *t"
 
 
-_DECLARED = {"w": _W, "live": "const struct live *live", "rate": "double rate"}
+_DECLARED = {"w": _W, "live": "const struct live *live", "rate": "number rate"}
 
 
 def _parameters(runs: Sequence[Run]) -> tuple[str, ...]:
     return tuple(_DECLARED[name] for name in arguments(runs))
+
+
+def _rounded(call: tuple[str, int]) -> Define:
+    """Round a function of libm, which takes and gives doubles, to a float. In its own macro, a name is no macro."""
+    name, arity = call
+    taken = ", ".join("ab"[:arity])
+    return Define(f"{name}({taken})", f"((number){name}({taken}))")
 
 
 def _unused(*names: str) -> list[Statement]:

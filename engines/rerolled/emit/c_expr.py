@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from struct import pack
 
-from engines.graph.expr import ATOM_PRECEDENCE, Apply, C, Expr, Literal, Text, number
+from engines.api import Unavailable
+from engines.graph.expr import ATOM_PRECEDENCE, C_FLOAT, Apply, C, Expr, Literal, Text, number
 
 
-def spell(expr: Expr, leaves: Mapping[str, Text], width: int) -> Text:
-    """Spell an expression over vectors of that width, or over doubles if it is 1."""
+def spell(expr: Expr, leaves: Mapping[str, Text], width: int, *, is_single: bool) -> Text:
+    """Spell an expression over vectors of that width, or over numbers if it is 1. is_single: numbers are floats."""
     if width == 1:
-        return C.spell(expr, leaves)
+        return (C_FLOAT if is_single else C).spell(expr, leaves)
     if isinstance(expr, Literal):
         return spread(number(expr.number)[0], width), ATOM_PRECEDENCE
     if not isinstance(expr, Apply):
         return leaves[expr.name]  # type: ignore[attr-defined]
-    operands = [spell(operand, leaves, width) for operand in expr.operands]
+    operands = [spell(operand, leaves, width, is_single=is_single) for operand in expr.operands]
     if expr.primitive == "where":
         return f"where{width}({', '.join(text for text, _ in operands)})", ATOM_PRECEDENCE
     for at, operand in enumerate(expr.operands):
@@ -27,11 +29,22 @@ def spell(expr: Expr, leaves: Mapping[str, Text], width: int) -> Text:
 _COMPARISONS = ("less", "greater")
 
 
+def constant(x: float, *, is_single: bool) -> str:
+    """Spell a number of the graph. Raises Unavailable if it is too large for a float."""
+    if not is_single:
+        return number(x)[0]
+    try:
+        pack("<f", x)
+    except OverflowError:
+        raise Unavailable(f"the constant {x!r} is too large for float32", "Use the engine without `-f32`.") from None
+    return f"{number(x)[0]}f"
+
+
 def vector(width: int) -> str:
-    """The C type of a vector of doubles, or of a single double."""
-    return f"v{width}" if width > 1 else "double"
+    """The C type of a vector of numbers, or of a single one."""
+    return f"v{width}" if width > 1 else "number"
 
 
 def spread(text: str, width: int) -> str:
-    """A vector with the same double in every lane."""
+    """A vector with the same number in every lane."""
     return f"all{width}({text})" if width > 1 else text

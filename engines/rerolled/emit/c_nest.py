@@ -7,8 +7,8 @@ build fast. Example: `for i<16: v[i] = sum(t<3: p[16*t + i] * x[t])` in vectors 
     v8 sum0 = all8(0.0);
     v8 sum1 = all8(0.0);
     for (long long t = 0; t < 3; t++) {
-        double *p0 = p + 16*t;
-        double *x1 = x + t;
+        number *p0 = p + 16*t;
+        number *x1 = x + t;
         const v8 shared0 = all8(x1[0]);
         sum0 += AT8(p0) * shared0;
         sum1 += AT8(p0 + 8) * shared0;
@@ -26,9 +26,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Optional
 
-from engines.graph.expr import ATOM_PRECEDENCE, INFIX, calls, number
+from engines.graph.expr import ATOM_PRECEDENCE, INFIX, calls
 from engines.kernel.c_tree import Assign, Block, Declare, For, Statement
-from engines.rerolled.emit.c_expr import spell, spread, vector
+from engines.rerolled.emit.c_expr import constant, spell, spread, vector
 from engines.rerolled.emit.single_sums import is_listed, unrolled, with_a_lane
 from engines.rerolled.form import Form, lies_in_vectors, vector_widths
 from engines.rerolled.recover.groups import Phase
@@ -60,7 +60,7 @@ class _Pointer(NamedTuple):
     moves: bool
 
     def there(self, block: Lanes, width: int) -> str:
-        """The vector or double in memory for these lanes."""
+        """The vector or number in memory for these lanes."""
         at = self.constant
         for stride, offset in zip(self.lanes, block.offsets):
             if offset:  # lanes with listed offsets are never in one block, so their offset is 0
@@ -193,7 +193,7 @@ class _Nest:
                 )
                 for slot, o in enumerate(segment.operands)
             }
-            text, binds = spell(segment.template, leaves, block.width)
+            text, binds = spell(segment.template, leaves, block.width, is_single=self.nests.form.is_single)
             terms.append(text if binds >= INFIX["add"].precedence else f"({text})")
         total = " + ".join(terms)
         if not run.in_place:
@@ -262,14 +262,14 @@ class _Nest:
         for text, name in shared.items():
             yield Declare(f"const {vector(sums[0][1].width)}", name, text)
         width = sums[0][1].width
-        pattern = spell(segment.template, _BLANKS, width)[0]
+        pattern = spell(segment.template, _BLANKS, width, is_single=self.nests.form.is_single)[0]
         for (name, _), leaves in zip(sums, texts):
             term = pattern.format(*[shared.get(text, text) for text in leaves])
             yield Declare(vector(width), name, term) if begins else Assign(name, term, "+=")
 
     def _operand(self, operand: Operand, pointer: Optional[_Pointer], block: Lanes, segment: Segment) -> str:
         if isinstance(operand, float):
-            return spread(number(operand)[0], block.width)
+            return spread(constant(operand, is_single=self.nests.form.is_single), block.width)
         if isinstance(operand, Table):
             sizes = (*self.loop.counts, *segment.counts)
             strides = list(itertools.accumulate(reversed(sizes[1:]), lambda a, b: a * b, initial=1))[::-1]
@@ -298,7 +298,7 @@ class _Nest:
         name = f"{area}{name}" if name.isdigit() else name
         offset = affine(first, moved, access.terms, self.nests.listed)
         place = f"{area} {offset}" if offset.startswith("-") else f"{area} + {offset}"
-        return _Pointer(name, 0, access.lanes, moves=True), [Declare("double *", name, place)]
+        return _Pointer(name, 0, access.lanes, moves=True), [Declare("number *", name, place)]
 
 
 class _Update:

@@ -17,6 +17,11 @@ _REASONS: dict[type, str] = {
     steps.Unbounded: "Zeros are skipped only while all weights are known to be finite.",
 }
 """Kind of condition -> a comment for the branch where it holds."""
+_CHANGED: dict[steps.Statement, str] = {
+    steps.Give("parameters"): "t->rates != t->stretch->rates",
+    steps.Give("gradients"): "t->stretch->learns",
+}
+"""What a stretch gives to the caller -> when it has changed it. Other doubles stay, even if a float can't hold them."""
 _BUFFER_OF = {"inputs": "x", "outputs": "y", "parameters": "p", "gradients": "q"}
 
 
@@ -67,7 +72,7 @@ class Section:
 
     def statements(self, program: Program) -> list[Statement]:
         """The statements of the section."""
-        first: list[Statement] = [Declare("double *const", "w", "t->w")] if self.buffers else []
+        first: list[Statement] = [Declare("number *const", "w", "t->w")] if self.buffers else []
         if self._needs_list(program):
             first.append(Declare("struct live *const", "live", "(struct live *)(w + LIVE)"))
         return [*first, *self._program(program)]
@@ -93,7 +98,8 @@ class Section:
             self.used.add(buffer)
             call = Call(identifier(str(statement)), ("w", f"{self.buffers}{buffer}"))
             numbers = statement == steps.Take("parameters") and self.step.reads_numbers
-            return [*([Call("put_numbers", ("w",))] if numbers else []), call]
+            changed = _CHANGED.get(statement) if self.buffers else None
+            return [*([Call("put_numbers", ("w",))] if numbers else []), If(changed, [call]) if changed else call]
         if isinstance(statement, steps.TakeRow):
             return [Call("take_row", ("t", "w", "0"))]
         if isinstance(statement, steps.TakeRows):
@@ -115,7 +121,7 @@ class Section:
             return [*update, *([Assign(f"{state}.gradients_are_zero", "1")] if is_asked else [])]
         if isinstance(statement, steps.Copy):
             to, source = self._place(statement.to, row), self._place(statement.source, row)
-            return [Call("memcpy", (to, source, f"{statement.size} * sizeof(double)"))]
+            return [Call("memcpy", (to, source, f"{statement.size} * sizeof(number)"))]
         if isinstance(statement, steps.Set):
             return [Assign(f"{state}.{statement.flag}", str(int(statement.value)))]
         if isinstance(statement, steps.MeasureWeights):

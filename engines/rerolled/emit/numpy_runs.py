@@ -38,12 +38,12 @@ class Runs:
 
     def of(self, run: Run) -> Callable[[], None]:
         np, loop = self.np, run.loop
-        target = self._view(loop.target._replace(base=loop.target.base - self.away * run.in_place), loop.counts)
+        target = self.view(loop.target._replace(base=loop.target.base - self.away * run.in_place), loop.counts)
         adds = loop.phase == Phase.SINK and not run.in_place
         segments = [
             (
                 _evaluator(np, segment.template),
-                [self._operand(operand, loop.counts, segment.counts) for operand in segment.operands],
+                [self.operand(operand, loop.counts, segment.counts) for operand in segment.operands],
                 segment.counts,
                 np.empty((segment.terms + 1, loop.lanes)) if segment.counts else None,
             )
@@ -76,7 +76,7 @@ class Runs:
         assert isinstance(weights, Access)
         assert isinstance(x, Access)
         weight, before, factor, inputs = (
-            self._view(access, run.loop.counts, segment.counts) for access in (weights, due.before, due.factor, x)
+            self.view(access, run.loop.counts, segment.counts) for access in (weights, due.before, due.factor, x)
         )
 
         def bring_up_to_date() -> None:
@@ -87,7 +87,7 @@ class Runs:
 
         return bring_up_to_date
 
-    def _operand(self, operand: Operand, lanes: Sequence[int], terms: Sequence[int]) -> Any:
+    def operand(self, operand: Operand, lanes: Sequence[int], terms: Sequence[int]) -> Any:
         """A number, a view of shape (terms…, lanes…), or a function that reads a table."""
         if isinstance(operand, float):
             return operand
@@ -98,9 +98,9 @@ class Runs:
             turned = Access(operand.base, (*operand.terms, *operand.lanes))
             at = turned.places((*terms, *lanes)).reshape((*terms, *lanes))
             return lambda: self.w[at]
-        return self._view(operand, lanes, terms)
+        return self.view(operand, lanes, terms)
 
-    def _view(self, access: Access, lanes: Sequence[int], terms: Sequence[int] = ()) -> Array:
+    def view(self, access: Access, lanes: Sequence[int], terms: Sequence[int] = ()) -> Array:
         strides: Any = [8 * stride for stride in (*access.terms, *access.lanes)]
         return self.np.lib.stride_tricks.as_strided(self.w[access.base :], (*terms, *lanes), strides)
 

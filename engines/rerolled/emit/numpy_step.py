@@ -195,7 +195,7 @@ class _Bound:
     def _take_row(self, to: Place, ahead: int) -> None:
         assert self.training is not None
         columns, row = self.training.stretch.columns, self.training.index(ahead)
-        _read_row(self.np, self.w, to.base + ahead * to.per_row, columns, row)
+        read_row(self.np, self.w, to.base + ahead * to.per_row, columns, row)
 
     def _guard(self, otherwise: Sequence[Action]) -> object:
         assert self.training is not None
@@ -283,7 +283,7 @@ def _descend(parameters: Array, gradients: Array, rate: float, batch: int) -> No
     gradients[:] = 0.0
 
 
-def _read_row(np: Any, w: Array, at: int, columns: Sequence[Column], row: int) -> None:
+def read_row(np: Any, w: Array, at: int, columns: Sequence[Column], row: int) -> None:
     """Read a row's inputs to the places from `at`."""
     for column in columns:
         if column.one_hot:

@@ -1,26 +1,26 @@
 /* Gradients and updates of all parameters, and copies from the workspace to the caller's buffers.
 
-   Q is the area of the parameters' gradients. Like that of the parameters, it has ROOM doubles. */
+   Q is the area of the parameters' gradients. Like that of the parameters, it has ROOM numbers. */
 
-static void give_parameters(double *restrict w, double *restrict p)
+static void give_parameters(number *restrict w, double *restrict p)
 {
     move(w, p, 1);
 }
 
 /* The distance from a parameter to its gradient is always Q - P. */
-static void take_gradients(double *restrict w, const double *restrict q)
+static void take_gradients(number *restrict w, const double *restrict q)
 {
     move(w + (Q - P), (double *)q, 0);
 }
 
-static void give_gradients(double *restrict w, double *restrict q)
+static void give_gradients(number *restrict w, double *restrict q)
 {
     move(w + (Q - P), q, 1);
 }
 
-static void update_all(double *restrict w, double rate, double batch)
+static void update_all(number *restrict w, number rate, number batch)
 {
-    if (batch == 1.0)
+    if (batch == 1)
         for (long long i = 0; i < ROOM; i += LANES)
             AT(w + P + i) -= ALL(rate) * AT(w + Q + i);
     else

@@ -1,21 +1,34 @@
-/* Vectors of doubles. LANES is the width of the widest. `vec` is that vector, or a double if there are no vectors. */
+/* Numbers, which are doubles, or floats if SINGLE is defined; and vectors of them.
+
+   LANES is the width of the widest vector. `vec` is that vector, or a number if there are no vectors. */
+
+#ifdef SINGLE
+typedef float number;
+typedef int whole; /* an integer as long as a number */
+typedef unsigned word;
+#else
+typedef double number;
+typedef long long whole;
+typedef unsigned long long word;
+#endif
+#define HAS_NUMBER
 
 #define UNUSED __attribute__((unused))
 #define INLINE static inline __attribute__((always_inline, unused))
 
 #if LANES == 1
-typedef double vec;
-typedef long long mask;
+typedef number vec;
+typedef whole mask;
 #define ALL(a) (a)
 #define AT(place) (*(place))
 #define EACH(a, op) (a)
 #else
-/* v4: four doubles. m4: four results of a comparison. AT4: four doubles in memory, at the address of any double. */
+/* v4: four numbers. m4: four results of a comparison. AT4: four numbers in memory, at the address of any number. */
 #define VECTORS(N, ...)                                                                                                \
-    typedef double v##N __attribute__((vector_size(8 * N)));                                                           \
-    typedef long long m##N __attribute__((vector_size(8 * N)));                                                        \
-    typedef v##N u##N __attribute__((aligned(8), may_alias));                                                          \
-    INLINE v##N all##N(double a) { return (v##N){__VA_ARGS__}; }                                                       \
+    typedef number v##N __attribute__((vector_size(sizeof(number) * N)));                                              \
+    typedef whole m##N __attribute__((vector_size(sizeof(number) * N)));                                               \
+    typedef v##N u##N __attribute__((aligned(sizeof(number)), may_alias));                                             \
+    INLINE v##N all##N(number a) { return (v##N){__VA_ARGS__}; }                                                       \
     INLINE v##N where##N(m##N is, v##N a, v##N b) { return (v##N)((is & (m##N)a) | (~is & (m##N)b)); }                 \
     INLINE v##N truth##N(m##N is) { return (v##N)(is & (m##N)all##N(1.0)); }
 
@@ -29,6 +42,10 @@ VECTORS(4, a, a, a, a)
 VECTORS(8, a, a, a, a, a, a, a, a)
 #define AT8(place) (*(u8 *)(place))
 #endif
+#if LANES >= 16
+VECTORS(16, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a)
+#define AT16(place) (*(u16 *)(place))
+#endif
 
 #define JOINED(a, b) a##b
 #define JOIN(a, b) JOINED(a, b)
@@ -40,5 +57,7 @@ typedef JOIN(m, LANES) mask;
 #define EACH2(a, op) ((a)[0] op(a)[1])
 #define EACH4(a, op) (EACH2(a, op) op(a)[2] op(a)[3])
 #define EACH8(a, op) (EACH4(a, op) op(a)[4] op(a)[5] op(a)[6] op(a)[7])
+#define EACH16(a, op)                                                                                                  \
+    (EACH8(a, op) op(a)[8] op(a)[9] op(a)[10] op(a)[11] op(a)[12] op(a)[13] op(a)[14] op(a)[15])
 #define EACH JOIN(EACH, LANES)
 #endif

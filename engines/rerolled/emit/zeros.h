@@ -4,18 +4,19 @@
    defines squares_of_weights and squares_of_factors. Functions with several callers are not inlined, which would only
    cost compile time. */
 
-static const double LIMIT = 1e300; /* on magnitudes; infinity and NaN are not below it */
+/* On magnitudes; infinity and NaN are not below it. */
+static const double LIMIT = sizeof(number) == sizeof(float) ? 1e30 : 1e300;
 
-static double squares_of_weights(const double *w);
-static double squares_of_factors(const double *w);
+static double squares_of_weights(const number *w);
+static double squares_of_factors(const number *w);
 
-static __attribute__((noinline)) double squares(const double *a, long long count)
+static __attribute__((noinline)) double squares(const number *a, long long count)
 {
     vec sums[4] = {ALL(0.0), ALL(0.0), ALL(0.0), ALL(0.0)};
     long long i = 0;
     for (; i + 4 * LANES <= count; i += 4 * LANES)
         for (int n = 0; n < 4; n++) {
-            vec some = AT((double *)a + i + n * LANES);
+            vec some = AT((number *)a + i + n * LANES);
             sums[n] += some * some;
         }
     vec sum = sums[0] + sums[1] + sums[2] + sums[3];
@@ -26,18 +27,18 @@ static __attribute__((noinline)) double squares(const double *a, long long count
 }
 
 /* A bound on the magnitude of all weights, because |x| <= 1 + x * x. */
-static double bound_of_weights(const double *w)
+static double bound_of_weights(const number *w)
 {
     return 1.0 + squares_of_weights(w);
 }
 
-static __attribute__((noinline)) int has_zeros(const double *a)
+static __attribute__((noinline)) int has_zeros(const number *a)
 {
     long long i = 0;
     for (; i + 4 * LANES <= LISTED; i += 4 * LANES) {
-        mask found = AT((double *)a + i) == ALL(0.0);
+        mask found = AT((number *)a + i) == ALL(0.0);
         for (int n = 1; n < 4; n++)
-            found |= AT((double *)a + i + n * LANES) == ALL(0.0);
+            found |= AT((number *)a + i + n * LANES) == ALL(0.0);
         if (EACH(found, |))
             return 1;
     }
@@ -48,7 +49,7 @@ static __attribute__((noinline)) int has_zeros(const double *a)
 }
 
 /* Whether one of the rows taken together has zeros. */
-UNUSED static int rows_have_zeros(const double *rows, long long per_row, long long count)
+UNUSED static int rows_have_zeros(const number *rows, long long per_row, long long count)
 {
     for (long long row = 0; row < count; row++)
         if (has_zeros(rows + row * per_row))
@@ -63,31 +64,31 @@ static __attribute__((noinline)) void list_every_input(struct live *live)
     live->count = LISTED;
 }
 
-typedef unsigned long long __attribute__((may_alias)) word;
+typedef word __attribute__((may_alias)) bits;
 
-static void list_inputs(const double *w, struct live *live, int skips)
+static void list_inputs(const number *w, struct live *live, int skips)
 {
     if (!skips || !has_zeros(w + FIRST)) {
         if (live->count != LISTED) /* a full list already holds every input */
             list_every_input(live);
         return;
     }
-    const word *bits = (const word *)(w + FIRST);
+    const bits *inputs = (const bits *)(w + FIRST);
     long long count = 0;
     int i = 0;
     for (; i + 4 <= LISTED; i += 4) {
         live->at[count] = i;
-        count += bits[i] << 1 != 0; /* all bits except the sign */
+        count += inputs[i] << 1 != 0; /* all bits except the sign */
         live->at[count] = i + 1;
-        count += bits[i + 1] << 1 != 0;
+        count += inputs[i + 1] << 1 != 0;
         live->at[count] = i + 2;
-        count += bits[i + 2] << 1 != 0;
+        count += inputs[i + 2] << 1 != 0;
         live->at[count] = i + 3;
-        count += bits[i + 3] << 1 != 0;
+        count += inputs[i + 3] << 1 != 0;
     }
     for (; i < LISTED; i++) {
         live->at[count] = i;
-        count += bits[i] << 1 != 0;
+        count += inputs[i] << 1 != 0;
     }
     live->count = count;
 }
@@ -95,7 +96,7 @@ static void list_inputs(const double *w, struct live *live, int skips)
 /* `reach` bounds all products of an input and a factor, also after an update multiplies them by its rate. */
 static void check_factors(struct training *t, struct live *live)
 {
-    const double *w = t->w;
+    const number *w = t->w;
     double reach = (1.0 + squares(w + FIRST, LISTED)) * (1.0 + squares_of_factors(w));
     if (t->taken == t->stretch->batch - 1)
         reach *= 1.0 + t->rates[0] * t->rates[0];

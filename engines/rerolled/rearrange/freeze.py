@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Optional
 
 from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.layout import VECTOR
 from engines.rerolled.recover.loops import Area
 from engines.rerolled.step.language import Give, Take
 from engines.rerolled.step.step import Step
@@ -34,7 +33,7 @@ def freeze(step: Step, weights: Optional[Sequence[float]] = None) -> Step:
     loops = [loop for loop in step.loops.loops if loop.phase == Phase.FORWARD]
     kept = tuple(area for area in step.areas if area.name in "xkpv")
     # The last vector may reach beyond the last value.
-    areas = (*kept, Area("u", kept[-1].stop, kept[-1].stop + VECTOR))
+    areas = (*kept, Area("u", kept[-1].stop, kept[-1].stop + step.loops.vector))
     return replace(
         step,
         loops=replace(step.loops, loops=loops, areas=areas),

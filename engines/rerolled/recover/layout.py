@@ -69,27 +69,32 @@ if TYPE_CHECKING:
 FEW = 4
 """Up to this many terms of a single sum, pieces or irregular terms are emitted one by one."""
 VECTOR = 8
-"""The number of doubles in the widest vector. Blocks of more than 2 doubles start at multiples of it."""
+"""The number of doubles in the widest vector. Lanes are padded to multiples of it."""
 
 
-def lay_out(found: Sums, groups: Sequence[Group]) -> Loops:
-    """Give every node a place in one workspace, and write the groups as loops over it."""
-    return _Layout(found).lay_out(groups)
+def lay_out(found: Sums, groups: Sequence[Group], vector: int = VECTOR) -> Loops:
+    """Give every node a place in one workspace, and write the groups as loops over it.
+
+    vector: the numbers in the widest vector.
+    """
+    return _Layout(found, vector).lay_out(groups)
 
 
 def padded(count: int) -> int:
-    """The number of doubles for this many lanes side by side, including padding."""
+    """The number of places for this many lanes side by side, including padding."""
     return count if count < 3 else 4 if count <= 4 else -(-count // VECTOR) * VECTOR
 
 
 class _Layout:
     """Fills the workspace from start to end, area by area, and each area block by block."""
 
-    def __init__(self, found: Sums) -> None:
+    def __init__(self, found: Sums, vector: int) -> None:
         import numpy as np
 
         self.np = np
         self.found = found
+        self.vector = vector
+        """Blocks of more than 2 numbers, and areas, start at multiples of it."""
         self.place = np.full(found.nodes + 1, NONE, np.int32)  # the last entry is for NONE
         """Node -> its place."""
         self.end = 0
@@ -115,14 +120,14 @@ class _Layout:
         loops = [loop for group in groups if group.phase == Phase.FORWARD for loop in self._loops(group)]
         values = self._close("v")
         self.mirror = values.stop - parameters.start
-        self.occupied = np.zeros(values.stop + VECTOR, bool)
+        self.occupied = np.zeros(values.stop + self.vector, bool)
         self.occupied[self.place[self.place >= 0]] = True
         self.end += parameters.stop - parameters.start
         self._close("q")
         self.end += values.stop - values.start
         self._close("g")
         loops += [loop for group in groups if group.phase != Phase.FORWARD for loop in self._loops(group)]
-        self.end += VECTOR  # the last vector may reach beyond the last block
+        self.end += self.vector  # the last vector may reach beyond the last block
         self._close("u")
         return Loops(
             loops=loops,
@@ -133,19 +138,20 @@ class _Layout:
             outputs=tuple(map(self._single_operand, found.outputs)),
             inputs=found.inputs,
             parameters=found.parameters,
+            vector=self.vector,
         )
 
     def _close(self, name: str) -> Area:
-        """Complete the area that starts at the end of the previous one. It ends at a multiple of VECTOR."""
+        """Complete the area that starts at the end of the previous one. It ends at a multiple of `vector`."""
         start = max((area.stop for area in self.areas.values()), default=0)
-        self.end = -(-self.end // VECTOR) * VECTOR
+        self.end = -(-self.end // self.vector) * self.vector
         self.areas[name] = Area(name, start, self.end)
         return self.areas[name]
 
     def _block(self, size: int) -> int:
         """Reserve a new block and return its start."""
         if size > 2:
-            self.end = -(-self.end // VECTOR) * VECTOR
+            self.end = -(-self.end // self.vector) * self.vector
         start, self.end = self.end, self.end + size
         return start
 

@@ -140,10 +140,12 @@ class Loops:
     outputs: tuple[Operand, ...]
     inputs: int
     parameters: int
+    vector: int = 8
+    """The numbers in the widest vector. Areas start at multiples of it."""
 
     @property
     def workspace(self) -> int:
-        """The number of doubles."""
+        """The number of places."""
         return self.areas[-1].stop
 
     def area(self, name: str) -> Area:

@@ -54,6 +54,10 @@ class Step:
     def workspace(self) -> int:
         return self.areas[-1].stop
 
+    def whole_vectors(self, size: int) -> int:
+        """The size, rounded up to whole vectors."""
+        return -(-size // self.loops.vector) * self.loops.vector
+
     @property
     def trains(self) -> bool:
         """Whether it has more than the forward pass. A frozen step does not."""
@@ -82,7 +86,7 @@ class Step:
     def with_area(self, name: str, size: int) -> tuple[Step, Area]:
         """Add an area at the end of the workspace. Its size is rounded up to whole vectors."""
         start = self.workspace
-        area = Area(name, start, start + whole_vectors(size))
+        area = Area(name, start, start + self.whole_vectors(size))
         return replace(self, areas=(*self.areas, area)), area
 
     def with_routine(self, name: str, runs: Iterable[Run]) -> Step:
@@ -154,15 +158,6 @@ class Step:
     @cached_property
     def _starts(self) -> list[int]:
         return [area.start for area in self.areas]
-
-
-ALIGNMENT = 8
-"""Doubles in the widest vector. Areas start at multiples of it."""
-
-
-def whole_vectors(size: int) -> int:
-    """The size, rounded up to whole vectors."""
-    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def run_lines(runs: Iterable[Run]) -> Iterator[str]:

@@ -103,6 +103,7 @@ def test_every_mistake_is_seeded_into_every_form_that_takes_rows():
         "loops, an update deferred",
         "loops, rows left over",
         "loops, zeros skipped, an update deferred",
+        "loops in float32, a small error",
         "C by hand, an update each row",
     }
 
