@@ -25,6 +25,7 @@ from reports.sections.listing import Listing, listings
 from reports.sections.means import means
 from reports.sections.published import published
 from reports.sections.records import EveryRecord, every_record
+from reports.sections.versus import versus
 from reports.sections.vouching import vouched
 from reports.text.absence import Absence, absences
 from reports.text.figures import Section
@@ -71,6 +72,7 @@ class Story:
     glance: Section | None
     comparison: Section | None
     across: Across | None
+    versus: Section | None
     means: Section | None
     published: Section | None
     break_even: Section | None
@@ -123,6 +125,7 @@ def story(
         glance=with_notes(at_a_glance(found.headline_rows)),
         comparison=with_notes(comparison(table, race(*against).table, against[0].id)) if against else None,
         across=replace(beside, section=noted(beside.section, run.engines)) if beside else None,
+        versus=with_notes(versus(table, run.versus)),
         means=with_notes(means(table)),
         published=with_notes(published(table)),
         break_even=with_notes(break_even(table)),

@@ -302,6 +302,8 @@ class Run(Model):
     """Planned blocks per cell. `precision` may add more."""
     precision: Share = 0.0
     """Target for the relative half-width of every speedup's interval: imprecise cells get more blocks. 0: no target."""
+    versus: Name | Literal[""] = ""
+    """The interpreter that the others' steps are compared with; empty for none."""
     budget_seconds: Seconds = 0.0
     """Time budget of the whole run; 0: no limit."""
     left_out: tuple[Cell, ...] = ()

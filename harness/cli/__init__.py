@@ -27,6 +27,7 @@ COMMANDS = {
     "check": (
         "Fail if a speedup regressed against the baseline run, a result is wrong or missing, or compiling takes longer."
     ),
+    "ab": "Compare the speed of two commits, block by block in turns, until each cell has a verdict.",
     "noise": "Measure this machine's noise floor: how much speedups vary when the same run is repeated.",
     "profile": "Show where time and memory go: by stage of a step, by line (Scalene), by function (perf), over time.",
     "report": "Rebuild a run's report from its records; speedups of further runs appear beside its own.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Sequence
 
 import typer
 
@@ -14,7 +14,7 @@ from harness import containment
 from harness.cli import display
 from harness.cli.app import INTERRUPTED, WRONG_USE, complain, out, say_next
 from harness.cli.preparing import fetch_data
-from harness.machine import environments, interpreters
+from harness.machine import environments, interpreters, named
 from harness.machine.environments import NoEnvironment
 from harness.plan.planning import Plan
 from harness.run.isolate import RUN, isolate
@@ -23,18 +23,23 @@ from harness.run.schedule import Schedule
 from results.store import Store
 
 
-def discover(only: Collection[str] = ()) -> list[interpreters.Interpreter]:
-    """Find this machine's interpreters. If a PyPy is wanted and missing, let uv install one.
+def discover() -> list[interpreters.Interpreter]:
+    """Find this machine's interpreters. If there is no PyPy, let uv install one."""
+    return requested(())[0]
 
-    only: names of the requested interpreters; empty for all.
+
+def requested(only: Sequence[str]) -> tuple[list[interpreters.Interpreter], list[str]]:
+    """As `discover`, with those that the user gave by path, and the names of the requested ones, empty for all.
+
+    only: as the user wrote them: names, full versions, NAME=PATH. Raises Unreadable for a path that is no Python.
     """
     found = interpreters.discover()
-    with_pypy = not only or any("pypy" in name for name in only)
+    with_pypy = not only or any(name.startswith("pypy") for name in only)
     if with_pypy and not any(interpreter.has_jit for interpreter in found):
         with out.status("no PyPy found: asking uv to install one"):
             if environments.fetch_pypy():
                 found = interpreters.discover()
-    return found
+    return named.asked(only, found)
 
 
 def get_ready(plan: Plan) -> None:

@@ -79,7 +79,11 @@ Workloads = Annotated[
 ]
 Interpreters = Annotated[
     Optional[str],
-    typer.Option("--interpreters", callback=some_names, help="Only these interpreters, separated by commas."),
+    typer.Option(
+        "--interpreters",
+        callback=some_names,
+        help="Only these interpreters, separated by commas: names, full versions, or NAME=PATH of any build.",
+    ),
 ]
 Timeout = Annotated[Optional[float], typer.Option(min=1, help="Time limit of a worker, in seconds.")]
 Memory = Annotated[

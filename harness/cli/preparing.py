@@ -14,7 +14,7 @@ from datasets import fetch, mnist
 from datasets.idx import CorruptData
 from harness import workloads
 from harness.cli.app import out
-from harness.machine import environments, interpreters
+from harness.machine import environments, interpreters, named
 from harness.machine.project import importable
 from harness.worker.lifeline import HARNESS, identity
 
@@ -30,7 +30,7 @@ def python_of(name: Optional[str]) -> Path:
     """Path of the Python for a worker: the named interpreter's environment, or the Python that runs this process."""
     if name is None:
         return Path(sys.executable)
-    return environments.environment(interpreters.choose(name, interpreters.discover()))
+    return environments.environment(named.chosen_one(name, interpreters.discover()))
 
 
 def with_project() -> dict[str, str]:

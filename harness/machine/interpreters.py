@@ -15,7 +15,8 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain, count
 from pathlib import Path
 
 from engines.api import UnknownName
@@ -40,6 +41,8 @@ class Interpreter:
     full_version: str
     free_threaded: bool
     build: dict[str, str]
+    aliases: tuple[str, ...] = ()
+    """Other names that the command line accepts: the full version."""
 
     @property
     def has_jit(self) -> bool:
@@ -67,7 +70,8 @@ class Missing:
 def discover(*, remembered: bool = False) -> list[Interpreter]:
     """All supported interpreters: CPython by version, then PyPy.
 
-    The highest patch of a minor version has the short name; others carry the full version.
+    The highest patch of a minor version has the short name; others carry the full version. Further builds of one
+    version are numbered, in the order of the sources: `cpython-3.13.0-2`.
     remembered: accept a program's cached answer if its file is unchanged.
     """
     return survey(remembered=remembered)[0]
@@ -77,32 +81,45 @@ def survey(*, remembered: bool = False) -> tuple[list[Interpreter], list[Skipped
     """As `discover`, and the programs that are named like an interpreter but are unusable, each with the reason."""
     candidates = list(dict.fromkeys(_candidates()))
     answers = _answers(candidates, remembered=remembered)
-    facts: dict[tuple[str, str, bool], tuple[Path, Facts]] = {}
+    facts: list[tuple[Path, Facts]] = []
     skipped = []
     for candidate in candidates:
         answer = answers.get(candidate)
         if isinstance(answer, NoAnswer):
             skipped.append(Skipped(str(candidate), str(answer)))
-        elif answer and not answer.virtual and _supported(answer):
-            facts.setdefault((answer.implementation, answer.version, answer.free_threaded), (candidate, answer))
-    ordered = sorted(facts.values(), key=lambda found: (found[1].implementation, _age(found[1].version)), reverse=True)
+        elif answer and not answer.virtual and is_supported(answer):
+            # Two names of one program, by links of either kind, are one build.
+            facts += [] if any(same_file(candidate, path) for path, _ in facts) else [(candidate, answer)]
+    ordered = sorted(facts, key=lambda found: (found[1].implementation, _age(found[1].version)), reverse=True)
     taken: set[str] = set()
     interpreters = []
     for path, fact in ordered:
-        name = _name(fact, taken)
-        taken.add(name)
-        interpreters.append(
-            Interpreter(
-                name=name,
-                path=path,
-                implementation=fact.implementation,
-                version=fact.version,
-                full_version=fact.full_version,
-                free_threaded=fact.free_threaded,
-                build={key: value for key, value in fact.build.items() if value},
-            )
-        )
+        name, full = _name(fact, taken), _full_name(fact)
+        aliases = () if full in taken or full == name else (full,)
+        taken.update((name, full))
+        interpreters.append(replace(interpreter_of(name, path, fact), aliases=aliases))
     return sorted(interpreters, key=lambda i: (i.implementation, _age(i.version), i.name)), skipped
+
+
+def interpreter_of(name: str, path: Path, fact: Facts) -> Interpreter:
+    """An interpreter with its facts."""
+    return Interpreter(
+        name=name,
+        path=path,
+        implementation=fact.implementation,
+        version=fact.version,
+        full_version=fact.full_version,
+        free_threaded=fact.free_threaded,
+        build={key: value for key, value in fact.build.items() if value},
+    )
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one program: by links of either kind."""
+    try:
+        return one == other or one.samefile(other)
+    except OSError:
+        return False
 
 
 def _answers(candidates: Sequence[Path], *, remembered: bool) -> dict[Path, Answer]:
@@ -178,7 +195,8 @@ def _installed(variable: str, default: str, pattern: str) -> list[Path]:
     return []
 
 
-def _supported(found: Facts) -> bool:
+def is_supported(found: Facts) -> bool:
+    """Whether the project runs on that implementation and version."""
     major, minor = _numbers(found.version)[:2]
     if found.implementation == "cpython":
         return major == 3 and minor in CPYTHONS
@@ -186,9 +204,15 @@ def _supported(found: Facts) -> bool:
 
 
 def _name(fact: Facts, taken: set[str]) -> str:
-    suffix = "t" if fact.free_threaded else ""
-    short = f"{fact.implementation}-{'.'.join(fact.version.split('.')[:2])}{suffix}"
-    return f"{fact.implementation}-{fact.version}{suffix}" if short in taken else short
+    """The first name that is free: of the minor version, of the full version, then numbered."""
+    full = _full_name(fact)
+    short = full.replace(fact.version, ".".join(fact.version.split(".")[:2]))
+    numbered = (f"{full}-{number}" for number in count(2))
+    return next(name for name in chain((short, full), numbered) if name not in taken)
+
+
+def _full_name(fact: Facts) -> str:
+    return f"{fact.implementation}-{fact.version}{'t' if fact.free_threaded else ''}"
 
 
 def _numbers(version: str) -> tuple[int, ...]:

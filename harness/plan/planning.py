@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import engines
+from engines.api import UnknownName
 from harness import workloads
 from harness.machine import facts, interpreters
 from harness.machine.interpreters import Interpreter, Missing
@@ -70,11 +71,13 @@ def plan(
     seed: int | None = None,
     precision: float = 0.0,
     budget_seconds: float = 0.0,
+    versus: str = "",
     **limits: float,
 ) -> Plan:
     """Plan a new run on the interpreters found. Raises UnknownName for a name that does not exist, and Unreadable.
 
     everywhere: the interpreters for parts of the preset that run on all of them; empty for all supported ones.
+    versus: interpreter that the others are compared with. It is measured too.
     limits: fields of Settings for a worker's limits that differ from the preset's.
     """
     chosen = presets.preset(preset_name)
@@ -88,6 +91,8 @@ def plan(
         only_workloads=only_workloads,
         only_interpreters=only_interpreters,
     )
+    if versus and versus not in {cell.interpreter for cell in cells}:
+        raise UnknownName("interpreter to compare with", versus, [cell.interpreter for cell in cells])
     # Validate now, because a run with invalid settings could not be read again.
     settings = Settings.model_validate({**chosen.settings.model_dump(), **limits})
     blocks = chosen.blocks if blocks is None else blocks
@@ -111,6 +116,7 @@ def plan(
         seed=secrets.randbelow(2**32) if seed is None else seed,
         blocks=blocks,
         precision=precision,
+        versus=versus,
         budget_seconds=budget_seconds,
         left_out=tuple(cell for cell in cells if cell not in planned),
         settings=settings,
@@ -142,13 +148,14 @@ def _main(found: Sequence[Interpreter], missing: Sequence[Missing]) -> list[str]
     return [interpreters.reference(found).name, *(jits or [m.name for m in missing if m.name.startswith("pypy")])]
 
 
-def resume(run: Run) -> Plan:
+def resume(run: Run, found: Sequence[Interpreter] | None = None) -> Plan:
     """Plan of an interrupted run, with this machine's current interpreters.
 
+    found: these interpreters, instead of those that discovery finds.
     Raises Unreadable if the machine, the code or an interpreter's build is different, because their times must not be
     mixed, or if the reference interpreter is gone.
     """
-    found = interpreters.discover()
+    found = interpreters.discover() if found is None else found
     if run.commit != _commit():
         raise Unreadable(
             f"{run.id}: was measured at commit {run.commit or 'unknown'}, and the code has changed since\n"
@@ -195,7 +202,9 @@ def _with_interpreters(run: Run, found: Sequence[Interpreter], missing: Sequence
     present = {interpreter.name: interpreter for interpreter in found}
     absent = {m.name: m for m in missing}
     for name in {cell.interpreter for cell in run.cells} - set(present) - set(absent):
-        absent[name] = Missing(name, f"{name} is no longer on this machine", f"uv python install {name}")
+        is_known = name.startswith(("cpython-", "pypy-"))
+        remedy = f"uv python install {name}" if is_known else f"Resume with --interpreters {name}=PATH."
+        absent[name] = Missing(name, f"{name} is no longer on this machine", remedy)
     return Plan(run, present, absent)
 
 

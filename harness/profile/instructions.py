@@ -10,6 +10,7 @@ can't separate them. The two counters' figures are never compared with each othe
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engines.api import Unavailable
@@ -23,8 +24,13 @@ REMEDY = "Install it, for example `apt install valgrind`."
 WORKER = ("-m", "harness.worker.profiling.count")
 
 
-def profile(session: Session) -> dict[str, Any]:
-    """Instructions per step. The session's folder keeps callgrind's files, which `callgrind_annotate` reads."""
+def profile(
+    session: Session, *, worker: Sequence[str] = WORKER, environment: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Instructions per step. The session's folder keeps callgrind's files, which `callgrind_annotate` reads.
+
+    worker: arguments that run the worker, if not this checkout's. environment: further variables of its environment.
+    """
     tool, program = find()
     target = count.PORTABLE if program and platform.machine() in ("x86_64", "AMD64") else ""
     dump = session.folder / "callgrind.out"
@@ -44,7 +50,8 @@ def profile(session: Session) -> dict[str, Any]:
 
     under = (program, "--tool=callgrind", "--quiet", "--instr-atstart=no", f"--callgrind-out-file={dump}")
     python = str(session.python("worker"))
-    reply = session.answer("count", job, lambda job: [*(under if program else ()), python, *WORKER, str(job)])
+    command = [*(under if program else ()), python, *worker]
+    reply = session.answer("count", job, lambda job: [*command, str(job)], environment=environment)
     fewer, more = reply["counts"]
     if more <= fewer:
         raise NoProfile("failed", f"{tool} saw no call of compiled code", "Report this with your version of valgrind.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import stdev
 from typing import Annotated, Final
@@ -15,7 +15,7 @@ from results.comparability import same_machine, unlike_settings
 from results.fields import CellKey, Moment, Name, OneLine
 from results.files import inside, read, write_atomically
 from results.record import Cell, Model, Record, Run
-from results.samples import baseline_of, common, step_seconds
+from results.samples import Blocks, baseline_of, common, compiled_seconds, step_seconds, step_seconds_as_measured
 from results.stats import intervals
 from results.store import RUNS
 
@@ -33,8 +33,14 @@ class Noise(Model):
     floors: dict[CellKey, Annotated[float, Field(ge=0.0, le=MOST)]]
     """By cell key, the change of speedup that two runs exceed by chance once in twenty times: 0.04 means 4 %."""
 
+    compile_floors: dict[CellKey, Annotated[float, Field(ge=0.0, le=MOST)]] = Field(default_factory=dict)
+    """The same for compile times in steps of the baseline, as the gate compares them. Empty in older files."""
+
     def floor(self, cell: Cell) -> float | None:
         return self.floors.get(cell.key)
+
+    def compile_floor(self, cell: Cell) -> float | None:
+        return self.compile_floors.get(cell.key)
 
 
 def noise(runs: Sequence[tuple[Run, Iterable[Record]]]) -> Noise:
@@ -43,22 +49,31 @@ def noise(runs: Sequence[tuple[Run, Iterable[Record]]]) -> Noise:
     Raises ValueError for fewer than two runs, and for runs that differ in commit, machine or settings.
     """
     _refuse_unlike([run for run, _ in runs])
-    logs: dict[Cell, list[float]] = defaultdict(list)
-    for _, records in runs:
-        measured = step_seconds(records)
-        for cell, blocks in measured.items():
-            base = baseline_of(cell)
-            if cell != base and base in measured:
-                over, under = common(measured[base], blocks)
-                if over:
-                    logs[cell].append(math.log(intervals.ratio_of_blocks(over, under)))
+    steps: dict[Cell, list[float]] = defaultdict(list)
+    compiled: dict[Cell, list[float]] = defaultdict(list)
+    for _, of_run in runs:
+        records = list(of_run)
+        _add_ratios(steps, step_seconds(records), step_seconds(records))
+        # As the gate compares them: neither side has a pace.
+        _add_ratios(compiled, step_seconds_as_measured(records), compiled_seconds(records))
     last = max((run for run, _ in runs), key=lambda run: run.created_at)
     return Noise(
         machine=last.machine,
         created_at=last.created_at,
         runs=tuple(run.id for run, _ in runs),
-        floors={cell.key: _floor(found) for cell, found in logs.items() if len(found) > 1},
+        floors={cell.key: _floor(found) for cell, found in steps.items() if len(found) > 1},
+        compile_floors={cell.key: _floor(found) for cell, found in compiled.items() if len(found) > 1},
     )
+
+
+def _add_ratios(logs: dict[Cell, list[float]], bases: Mapping[Cell, Blocks], measured: Mapping[Cell, Blocks]) -> None:
+    """Add the logarithm of one run's ratio of the baseline's steps to each cell's times."""
+    for cell, blocks in measured.items():
+        base = baseline_of(cell)
+        if cell != base and base in bases:
+            over, under = common(bases[base], blocks)
+            if over:
+                logs[cell].append(math.log(intervals.ratio_of_blocks(over, under)))
 
 
 def _floor(logs: Sequence[float]) -> float:

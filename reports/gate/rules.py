@@ -80,7 +80,9 @@ def verdicts(new: MeasuredRun, baseline_run: MeasuredRun, limits: Limits, noise:
             limit = max(scale * limits.slowdown_of(cell), (noise.floor(cell) if noise else None) or 0.0)
             yield _compared(cell, SPEEDUP, now.step_times(cell), then.step_times(cell), limit)
             if cell in now.compiled and cell in then.compiled:
-                limit = scale * limits.compile_growth_of(cell)
+                limit = max(
+                    scale * limits.compile_growth_of(cell), (noise.compile_floor(cell) if noise else None) or 0.0
+                )
                 yield _compared(cell, COMPILE_TIME, now.compile_times(cell), then.compile_times(cell), limit)
 
     found = [verdict for cell, here in now.outcomes.items() for verdict in of_cell(cell, here)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pandas as pd
@@ -60,26 +60,55 @@ def _speed(table: pd.DataFrame, workload: str) -> Iterator[str]:
     rows = measured(table[table["workload"] == workload])
     if rows.empty:
         return
-    winner = best(rows)
+    winner, doubles = best(rows), in_doubles(rows)
     if winner is None:
         yield f"On {workload} no engine was measured alongside {BASELINE} on any interpreter, so there is no speedup."
     elif winner.speedup_low <= 1:
         yield f"On {workload} no engine is measurably faster than {BASELINE} on {winner.interpreter}."
     else:
-        yield f"On {workload}, {faster(winner)} ({_interval(winner)})."
+        yield f"On {workload}, {faster(winner)} ({_interval(winner)}){_too_close(winner, doubles)}."
         if winner.promise != IDENTICAL:
-            yield from _strict_winner(winner, best(rows[rows["promise"] == IDENTICAL]))
-    rows = rows if in_doubles(rows).empty else in_doubles(rows)
+            strict = doubles[doubles["promise"] == IDENTICAL]
+            yield from _strict_winner(winner, best(strict), strict)
+    rows = rows if doubles.empty else doubles
     fastest = smallest(rows, "step_seconds")
     if winner is None or fastest.name != winner.name:
-        step = units.duration(fastest.step_seconds)
-        yield f"The fastest cell is {fastest.engine} on {fastest.interpreter}: {step} a step."
+        yield _fastest(fastest, rows)
 
 
-def _strict_winner(winner: Any, strict: Any) -> Iterator[str]:
+def _strict_winner(winner: Any, strict: Any, rows: pd.DataFrame) -> Iterator[str]:
     yield f"{winner.engine} does not promise identical bits; its error stayed {winner.promise}."
     if strict is not None and not strict.speedup_low <= 1:
-        yield f"Of the engines that do, {faster(strict)} ({_interval(strict)})."
+        yield f"Of the engines that do, {faster(strict)} ({_interval(strict)}){_too_close(strict, rows)}."
+
+
+def _too_close(winner: Any, rows: pd.DataFrame) -> str:
+    """Name the engines that may be as fast as the winner, on its interpreter."""
+    rows = rows[(rows["interpreter"] == winner.interpreter) & (rows["engine"] != BASELINE) & rows["speedup"].notna()]
+    # An interval that is missing separates nothing.
+    rivals = rows[(rows.index != winner.name) & ~(rows["speedup_high"] < winner.speedup_low)]
+    return f"; {_listed(rivals['engine'])} may be as fast" if len(rivals) else ""
+
+
+def _fastest(fastest: Any, rows: pd.DataFrame) -> str:
+    """Say which cell is the fastest, if its interval is apart from all others'."""
+    step = f"{fastest.engine} on {fastest.interpreter}: {units.duration(fastest.step_seconds)} a step"
+    rivals = rows[(rows.index != fastest.name) & ~(rows["step_seconds_low"] > fastest.step_seconds_high)]
+    if rivals.empty:
+        return f"The fastest cell is {step}."
+    others = [
+        f"{engine} on {interpreter}"
+        for engine, interpreter in zip(rivals["engine"], rivals["interpreter"], strict=True)
+    ]
+    return f"The least time was measured in {step}; {_listed(others)} may be as fast."
+
+
+def _listed(names: Iterable[object]) -> str:
+    """The first names, and how many more there are."""
+    first, *others = map(str, names)
+    if not others:
+        return first
+    return f"{first} and {others[0]}" if len(others) == 1 else f"{first} and {len(others)} others"
 
 
 def _interval(row: Any) -> str:

@@ -45,6 +45,7 @@ COLUMNS = (
     *("epoch_seconds", "epoch_seconds_low", "epoch_seconds_high", "extrapolated", "sample_seconds"),
     *("speedup", "speedup_low", "speedup_high"),
     *("speedup_reference", "speedup_reference_low", "speedup_reference_high"),
+    *("speedup_versus", "speedup_versus_low", "speedup_versus_high"),
     *(phase_column(phase) for phase in PHASES),
     *FIGURES,
 )
@@ -138,6 +139,9 @@ def _row(
     for column, interpreter in (("speedup", cell.interpreter), ("speedup_reference", run.reference_interpreter)):
         base = Cell(engine=BASELINE, interpreter=interpreter, workload=cell.workload)
         row |= _bounded(column, _speedup(cell, base, seconds))
+    if run.versus and run.versus != cell.interpreter:
+        there = cell.model_copy(update={"interpreter": run.versus})
+        row |= _bounded("speedup_versus", _speedup(cell, there, seconds))
     row |= {phase_column(phase): _phase_seconds(phase, records) for phase in PHASES}
     return row | {name: _figure(name, records) for name in FIGURES}
 

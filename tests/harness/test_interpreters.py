@@ -132,9 +132,13 @@ def test_versions_that_are_not_supported_are_passed_over(machine):
     assert names() == []
 
 
-def test_the_first_source_of_a_version_wins(machine):
-    machine({"/pyenv/python": fact("3.11.7"), "/usr/python": fact("3.11.7")})
-    assert [found.path for found in discover()] == [Path("/pyenv/python")]
+def test_builds_of_one_version_are_kept_apart(machine):
+    machine({"/pyenv/python": fact("3.11.7"), "/usr/python": fact("3.11.7"), "/opt/python": fact("3.11.7")})
+    assert {found.name: (found.path, found.aliases) for found in discover()} == {
+        "cpython-3.11": (Path("/pyenv/python"), ("cpython-3.11.7",)),
+        "cpython-3.11.7-2": (Path("/usr/python"), ()),
+        "cpython-3.11.7-3": (Path("/opt/python"), ()),
+    }
 
 
 # Programs that are not interpreters

@@ -14,7 +14,7 @@ import typer
 
 from harness.cli import display
 from harness.cli.app import FAILED, app, out, say_next, short
-from harness.cli.measuring import discover, measuring
+from harness.cli.measuring import measuring, requested
 from harness.cli.options import Engines, Interpreters, Wait, Workloads, names, share, some_name
 from harness.cli.stores import store_of
 from harness.plan import planning, presets
@@ -86,13 +86,14 @@ def check(
     if finished:
         store, rerun = finished, ""
     else:
+        found, only_interpreters = requested(names(interpreters_))
         plan = planning.plan(
             preset,
-            discover(names(interpreters_)),
+            found,
             command=["zoomgrad", *sys.argv[1:]],
             only_engines=names(engines_),
             only_workloads=names(workloads_),
-            only_interpreters=names(interpreters_),
+            only_interpreters=only_interpreters,
             precision=until or 0.0,
         )
         store, rerun = _measured(plan, gate, instructions, wait)

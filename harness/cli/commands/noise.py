@@ -37,9 +37,16 @@ def noise_(
     except ValueError as error:
         raise Unreadable(f"{error}\n  Make new runs with `zoomgrad noise`.") from error
     path = keep_noise(stores[0].run.preset, floors)
-    rows = [(key, f"{100 * floor:.1f} %") for key, floor in sorted(floors.floors.items(), key=lambda item: -item[1])]
+    rows = [
+        (
+            key,
+            f"{100 * floor:.1f} %",
+            f"{100 * floors.compile_floors[key]:.1f} %" if key in floors.compile_floors else "",
+        )
+        for key, floor in sorted(floors.floors.items(), key=lambda item: -item[1])
+    ]
     title = f"noise floor from {len(stores)} runs: two runs of the same code differ by more than this in 5 % of cases"
-    out.print(display.table(title, ("cell", "noise floor"), rows), "")
+    out.print(display.table(title, ("cell", "noise floor", "of compile time"), rows), "")
     say_next(f"Stored in {short(path)}, where `zoomgrad check` reads it.")
 
 

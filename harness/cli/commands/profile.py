@@ -11,7 +11,7 @@ import typer
 from engines.api import UnknownName
 from harness.cli import display
 from harness.cli.app import FAILED, INTERRUPTED, app, out, say_next, short
-from harness.cli.measuring import alone, discover, get_ready
+from harness.cli.measuring import alone, get_ready, requested
 from harness.cli.options import (
     Engines,
     Interpreters,
@@ -76,14 +76,14 @@ def profile(
     for name in chosen:
         if name not in PROFILERS:
             raise UnknownName("profiler", name, PROFILERS)
-    found = discover(names(interpreters_))
+    found, only_interpreters = requested(names(interpreters_))
     plan = planning.plan(
         "profile",
         found,
         command=["zoomgrad", *sys.argv[1:]],
         only_engines=names(engines_),
         only_workloads=names(workloads_),
-        only_interpreters=names(interpreters_),
+        only_interpreters=only_interpreters,
         everywhere=planning.worth_profiling(found),
         blocks=0,
         **limits(timeout, memory, output, processes),

@@ -79,6 +79,9 @@ def conclude(
         names = [name if apart == " " else name.replace("-", apart, 1) for name in top.interpreters]
         title = f"{top.workload}: time per step, and speedup over baseline on the same interpreter"
         out.print("", display.table(title, ("engine", *names), rows), "")
+    for sheet in story.versus.sheets if story.versus else ():
+        rows = [tuple("\n".join(filter(None, (one.text, one.below))) for one in row) for row in sheet.rows]
+        out.print(display.table(f"{sheet.title}: speed over {store.run.versus}'s", sheet.headings, rows), "")
     for sheet in story.frozen.sheets if story.frozen else ():
         for interpreter in dict.fromkeys(row[1].text for row in sheet.rows):
             found = [row for row in sheet.rows if row[1].text == interpreter]

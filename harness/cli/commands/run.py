@@ -9,7 +9,7 @@ import typer
 
 from harness.cli import display
 from harness.cli.app import FAILED, app, out
-from harness.cli.measuring import discover, measuring
+from harness.cli.measuring import measuring, requested
 from harness.cli.options import (
     Engines,
     Interpreters,
@@ -26,6 +26,7 @@ from harness.cli.options import (
     some_name,
 )
 from harness.cli.stores import folder_of
+from harness.machine import interpreters, named
 from harness.plan import planning, presets
 
 
@@ -53,6 +54,12 @@ def run(
             parser=share, metavar="SHARE", help="Add blocks until every speedup is known to within this share, e.g. 5%."
         ),
     ] = None,
+    versus: Annotated[
+        Optional[str],
+        typer.Option(
+            callback=some_name, help="Also compare each engine's speed on every other interpreter with this one's."
+        ),
+    ] = None,
     budget: Annotated[
         Optional[float],
         typer.Option(
@@ -66,18 +73,21 @@ def run(
 ) -> None:
     """Measure cells in fresh processes, then print the headline table and build the report."""
     if resume:
-        plan = planning.resume(folder_of(resume).run)
+        # Where a build given by path lies is not in the record, because a path is private.
+        there, _ = named.asked(names(interpreters_), interpreters.discover())
+        plan = planning.resume(folder_of(resume).run, there)
     else:
-        only_interpreters = names(interpreters_)
+        found, only_interpreters = requested([*names(interpreters_), *([versus] if versus and interpreters_ else [])])
         plan = planning.plan(
             preset,
-            discover(only_interpreters),
+            found,
             command=["zoomgrad", *sys.argv[1:]],
             only_engines=names(engines_),
             only_workloads=names(workloads_),
             only_interpreters=only_interpreters,
             blocks=blocks,
             seed=seed,
+            versus=named.asked([versus], found)[1][0] if versus else "",
             **limits(timeout, memory, output, processes),
             precision=until or 0.0,
             budget_seconds=budget or 0.0,

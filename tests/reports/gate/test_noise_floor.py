@@ -82,3 +82,15 @@ def test_a_floor_is_stored_per_preset_and_machine(tmp_path):
     assert noise_of(run, tmp_path) == noise(RACES)
     assert noise_of(run.model_copy(update={"preset": "quick"}), tmp_path) is None
     assert noise_of(run.model_copy(update={"machine": {"processor": "b"}}), tmp_path) is None
+
+
+def test_compile_times_have_a_floor_of_their_own():
+    """Two runs compile for 2 and 3 steps of the baseline; the gate compares just that."""
+    runs = []
+    for number, seconds in enumerate((2.0, 3.0)):
+        run, records = race(number, baseline=1.0, tcc=0.01)
+        runs.append((run, [one.model_copy(update={"phases": {"compile": seconds}}) for one in records]))
+    found = noise(runs)
+    assert found.floor(cell("tcc")) == 0.0
+    assert found.compile_floor(cell("tcc")) > 0.5
+    assert noise(RACES).compile_floor(cell("tcc")) is None

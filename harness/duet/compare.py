@@ -1,0 +1,191 @@
+"""Plan of a duet -> blocks, until each cell has a verdict or the time is up.
+
+Each round plays one block of every cell that has no verdict yet, in shuffled order. Blocks are on disk as soon as they
+end. A cell that fails on either side is left out, with the reason.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from harness.containment import Limits, run
+from harness.duet import layout
+from harness.duet.block import SIDES
+from harness.machine.project import importable
+from harness.run.isolate import worker_environment
+from results.duet.blocks import Absence, Block, Duet
+from results.duet.verdicts import Finding, findings, undecided
+from results.files import Unreadable, first_of
+from results.record import Cell
+
+PLAYER = Path(__file__).parents[1] / "worker" / "player.py"
+
+LONGEST_BLOCK_SECONDS = 600.0
+
+MOST_CHARACTERS = 2000
+"""Longest reason that is kept."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one side's processes run."""
+
+    checkout: Path
+    pythons: Mapping[str, tuple[Path, bool]]
+    """Interpreter -> the Python of its environment, and whether it has a JIT."""
+
+
+Play = Callable[[Mapping[str, Any], Limits], dict[str, Any]]
+"""Play one block and return its reply. Tests replace it."""
+
+
+def play(job: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
+    """Play a block in processes of their own, within limits. Any failure becomes a reply."""
+    with tempfile.TemporaryDirectory(prefix="zoomgrad-", ignore_cleanup_errors=True) as folder:
+        job_file, reply_file = Path(folder) / "job.json", Path(folder) / "reply.json"
+        job_file.write_text(json.dumps({**job, "reply_file": str(reply_file)}), encoding="utf-8")
+        environment = {**job["sides"]["base"]["environment"], "PYTHONPATH": str(importable())}
+        command = [sys.executable, "-m", "harness.duet.block", str(job_file)]
+        finished = run(command, environment, folder, limits)
+        if finished.code is None:
+            return {"failed": limits.reply(finished.limit)["reason"], "side": ""}
+        with contextlib.suppress(OSError, ValueError):
+            reply = json.loads(reply_file.read_bytes()[: 1 << 22])
+            if isinstance(reply, dict):
+                if reply.get("side") and "its process ended" in str(reply.get("failed")) and finished.output:
+                    reply["failed"] = f"{reply['failed']}: {finished.output.splitlines()[-1]}"
+                return reply
+        return {"failed": f"the block ended without figures: {finished.output or 'no output'}", "side": ""}
+
+
+@dataclass
+class Comparison:
+    """A duet in progress."""
+
+    duet: Duet
+    places: Mapping[str, Place]
+    """By side."""
+    told: Callable[[str, Sequence[Finding]], None]
+    """Receives a line on the last block, and what is known so far."""
+    keep: Callable[[BaseModel], None] = lambda block: None
+    """Writes a block or an absence to the disk."""
+    play: Play = play
+    limits: Limits = field(default_factory=lambda: Limits(LONGEST_BLOCK_SECONDS))
+    clock: Callable[[], float] = time.monotonic
+    blocks: list[Block] = field(default_factory=list)
+    absences: list[Absence] = field(default_factory=list)
+    _steps: dict[Cell, int] = field(default_factory=dict)
+
+    def found(self) -> list[Finding]:
+        """What is known so far."""
+        return findings(self.duet, self.blocks, [absence.cell for absence in self.absences])
+
+    def measure(self) -> None:
+        """Play blocks until every cell and every mean has a verdict, or the time is up."""
+        until = self.clock() + self.duet.budget_seconds
+        cells: Sequence[Cell] = self.duet.cells
+        number, longest = 0, 0.0
+        while cells:
+            rng = random.Random(f"{self.duet.seed} {number}")
+            for cell in rng.sample(list(cells), len(cells)):
+                start = self.clock()
+                # Everything gets one block, so that a short time limit still finds out what fails.
+                if number and start + longest > until:
+                    return
+                self._block(cell, number)
+                longest = max(longest, self.clock() - start)
+            number += 1
+            left_out = {absence.cell for absence in self.absences}
+            cells = undecided(self.found()) if self.blocks else []
+            cells = [cell for cell in cells if cell not in left_out]
+
+    def _block(self, cell: Cell, number: int) -> None:
+        started_at, start = datetime.now(UTC), self.clock()
+        reply = self._reply(cell, number)
+        seconds = self.clock() - start
+        if "failed" not in reply:
+            try:
+                sides = {side: reply[side] for side in SIDES}
+                block = Block(
+                    cell=cell,
+                    block=number,
+                    started_at=started_at,
+                    seconds=max(0.0, seconds),
+                    steps=reply["steps"],
+                    **sides,
+                )
+            except (ValidationError, KeyError) as error:
+                wrong = first_of(error) if isinstance(error, ValidationError) else f"no {error}"
+                reply = {"failed": f"its figures are out of range: {wrong}", "side": ""}
+            else:
+                self._steps.setdefault(cell, block.steps)
+                self.blocks.append(block)
+                self.keep(block)
+                self.told(f"{cell.key} block {number + 1}", self.found())
+                return
+        side = reply.get("side")
+        side = side if side in SIDES else ""
+        reason = str(reply["failed"])[:MOST_CHARACTERS]
+        absence = Absence.model_validate({"cell": cell, "side": side, "reason": reason})
+        self.absences.append(absence)
+        self.keep(absence)
+        where = f" on {side}" if side else ""
+        self.told(f"{cell.key} block {number + 1}: no result{where}: {absence.reason}", self.found())
+
+    def _reply(self, cell: Cell, number: int) -> dict[str, Any]:
+        rng = random.Random(f"{self.duet.seed} {number} {cell.key}")
+        with contextlib.ExitStack() as stack:
+            sides = {}
+            for side in SIDES:
+                place, drawn = self.places[side], layout.draw(rng)
+                padding = stack.enter_context(layout.padding(drawn.code_bytes))
+                python, has_jit = place.pythons[cell.interpreter]
+                sides[side] = {
+                    "engine": cell.engine,
+                    "workload": cell.workload,
+                    "python": str(python),
+                    "player": str(PLAYER),
+                    "checkout": str(place.checkout),
+                    "environment": {**worker_environment(drawn.draw), "PYTHONPATH": str(place.checkout)},
+                    "layout": drawn.job(padding),
+                    "layout_facts": drawn.facts(),
+                }
+            job = {
+                "seed": rng.randrange(2**32),
+                "processor": rng.choice(_processors()),
+                "steps": self._steps.get(cell, 0),
+                "has_jit": has_jit,
+                "sides": sides,
+            }
+            return self.play(job, self.limits)
+
+
+def _processors() -> list[int]:
+    """The processors that this process may use."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
+
+
+def refuse_hopeless(comparison: Comparison) -> None:
+    """Raise Unreadable if no cell has figures: a commit does not build, or no engine runs here."""
+    if comparison.blocks or not comparison.absences:
+        return
+    first = comparison.absences[0]
+    commit = {"base": comparison.duet.base, "head": comparison.duet.head}.get(first.side)
+    where = f"{commit.name} ({commit.sha[:12]})" if commit else "both commits"
+    raise Unreadable(
+        f"{where}: {first.cell.key} has no result: {first.reason.splitlines()[-1]}\n"
+        "  No cell of this duet could be measured. Try the commit with `zoomgrad run --preset smoke`."
+    )

@@ -1,0 +1,70 @@
+"""A random number -> the layout of one process: its environment's size, hash seed, heap, and the code that it links.
+
+Each process of each block has its own draw, so a difference between two commits is not the accident of one layout.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from engines.api import Unavailable
+from engines.kernel import building, toolchains
+from harness.run.isolate import MOST_PADDING, Draw
+
+MOST_HEAP_OBJECTS = 1000
+CODE_ALIGNMENT, CODE_PLACES = 16, 256
+"""Code begins at multiples of 16 bytes, so these are all its places within a page."""
+
+
+class Layout(NamedTuple):
+    """One process's draw."""
+
+    draw: Draw
+    link_seed: int
+    heap_objects: int
+    code_bytes: int
+
+    def job(self, padding: Path | None) -> dict[str, Any]:
+        """The part that the player applies."""
+        return {
+            "link_seed": self.link_seed,
+            "heap_objects": self.heap_objects,
+            "code_padding": str(padding) if padding else "",
+        }
+
+    def facts(self) -> dict[str, str]:
+        """The whole draw, for the record."""
+        return {
+            "environment bytes": str(self.draw.padding),
+            "hash seed": str(self.draw.hash_seed),
+            "link seed": str(self.link_seed),
+            "heap objects": str(self.heap_objects),
+            "code bytes": str(self.code_bytes),
+        }
+
+
+def draw(rng: random.Random) -> Layout:
+    """Draw a layout."""
+    return Layout(
+        Draw(rng.randrange(1, 2**32), rng.randrange(MOST_PADDING)),
+        rng.randrange(2**32),
+        rng.randrange(MOST_HEAP_OBJECTS),
+        CODE_ALIGNMENT * rng.randrange(1, CODE_PLACES + 1),
+    )
+
+
+@contextlib.contextmanager
+def padding(size: int) -> Iterator[Path | None]:
+    """An object with that many bytes in its code section, to be linked before others; None without a compiler."""
+    unit = f'__attribute__((section(".text"))) const char zoomgrad_padding[{size}] = {{1}};\n'
+    with contextlib.ExitStack() as stack:
+        made = None
+        for family in ("gcc", "clang", "tcc"):
+            with contextlib.suppress(Unavailable, building.BuildFailed):
+                made = stack.enter_context(building.compile_unit(toolchains.find(family), unit, ["-w"])).path
+                break
+        yield made

@@ -1,0 +1,185 @@
+"""One side of a duet: prepares one engine of one checkout, then trains when it is told to.
+
+`python player.py CHECKOUT` reads commands from standard input, one line of JSON each, and answers each with one line.
+`harness/duet/block.py` sends them. The checkout may be many commits old, so this file imports nothing but what has not
+changed for long: `engines.load`, `harness.workloads.load`, and an engine's and a trainer's methods.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import random
+import subprocess
+import sys
+from array import array
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+VALUE_SECONDS = 0.02
+"""Approximate duration of a value, a few of which fit into the second that a neighbour's burst lasts."""
+
+
+class Player:
+    """An engine and a workload of the checkout, and the layout that this process was given."""
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        import engines
+        from harness import workloads
+
+        self._engine: Any = engines.load(job["engine"])
+        self._workload: Any = workloads.load(job["workload"])
+        self._layout = Layout(job["layout"])
+        self._trainer: Any = None
+
+    def ready(self) -> dict[str, Any]:
+        """Check that the engine runs here."""
+        self._engine.check()
+        refusal = self._engine.supports(self._workload)
+        if refusal:
+            raise Refused(refusal)
+        self._workload.data()
+        return {}
+
+    def prepare(self) -> dict[str, Any]:
+        """Compile, and return the seconds by phase."""
+        self._trainer = None
+        with self._layout.linking():
+            self._trainer = self._engine.prepare(self._workload)
+        return {"phases": dict(self._trainer.phases)}
+
+    def scout(self) -> dict[str, Any]:
+        """Return how many steps fill a value, in whole batches, so that each value has its share of updates."""
+        steps = self._workload.batch
+        seconds = self._pass(steps)
+        while 2 * seconds <= VALUE_SECONDS:
+            steps *= 2
+            seconds = self._pass(steps)
+        return {"steps": steps}
+
+    def warm(self, steps: int, seconds: float) -> dict[str, Any]:
+        """Train until the time is up, at least once, and return a digest of the bits after one pass."""
+        # The extra step leaves a partial batch's gradients behind, which a restart must clear.
+        self._pass(steps + 1)
+        until = perf_counter() + seconds
+        while perf_counter() < until:
+            self._pass(steps)
+        self._pass(steps)
+        return {"bits": digest(self._trainer.losses, self._trainer.parameters())}
+
+    def pin(self, processor: int) -> dict[str, Any]:
+        """Stay on that processor from now on, unless the engine has threads."""
+        if hasattr(os, "sched_setaffinity") and "threads" not in self._engine.name:
+            os.sched_setaffinity(0, {processor})
+        return {}
+
+    def value(self, steps: int) -> dict[str, Any]:
+        """Return the seconds of these first steps of training, the processor's seconds, and how often it waited."""
+        waits, processor = _waits(), process_time()
+        seconds = self._pass(steps)
+        return {"seconds": seconds, "processor_seconds": process_time() - processor, "waits": _waits() - waits}
+
+    def _pass(self, steps: int) -> float:
+        self._trainer.restart(batch=self._workload.batch)
+        start = perf_counter()
+        self._trainer.train(steps)
+        return perf_counter() - start
+
+
+def _waits() -> int:
+    """How often this process gave up its processor to wait for something; always 0 where the system does not count."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+
+
+class Refused(Exception):
+    """The engine does not run this workload."""
+
+
+class Layout:
+    """Where code and data lie, drawn anew for each process.
+
+    A program's speed depends on the addresses of its code and its data, so one build of each commit would compare two
+    accidents (Curtsinger and Berger, "STABILIZER: statistically sound performance evaluation", ASPLOS 2013). The
+    environment's size and the hash seed are set before this process starts.
+    """
+
+    def __init__(self, draw: dict[str, Any]) -> None:
+        self._rng = random.Random(draw["link_seed"])
+        self._padding = draw["code_padding"]  # path of an object of that many bytes of code; empty for none
+        # Kept, so that all later allocations lie behind it.
+        self._heap = [bytearray(self._rng.randrange(16, 512)) for _ in range(draw["heap_objects"])]
+
+    @contextlib.contextmanager
+    def linking(self) -> Iterator[None]:
+        """Change each command that links a shared object in this block: padding first, then its objects, shuffled."""
+        start = subprocess.Popen.__init__
+
+        def started(process: Any, command: Any, *rest: Any, **named: Any) -> None:
+            start(process, self.command(command), *rest, **named)
+
+        subprocess.Popen.__init__ = started  # type: ignore[assignment, method-assign]
+        try:
+            yield
+        finally:
+            subprocess.Popen.__init__ = start  # type: ignore[method-assign]
+
+    def command(self, command: Any) -> Any:
+        """The command, with another layout if it links."""
+        if not isinstance(command, (list, tuple)) or "-o" not in command[:-1] or "-c" in command:
+            return command
+        words = [*map(str, command)]
+        target = words.index("-o") + 1
+        inputs = [i for i, word in enumerate(words) if i != target and word.endswith((".o", ".c"))]
+        if not words[target].endswith(".so") or not inputs:
+            return command
+        shuffled = self._rng.sample(inputs, len(inputs))
+        changed = [*words]
+        for place, taken in zip(inputs, shuffled):
+            changed[place] = words[taken]
+        return [*changed[: inputs[0]], *([self._padding] if self._padding else []), *changed[inputs[0] :]]
+
+
+def digest(*numbers: Sequence[float]) -> str:
+    """Return a hash of doubles in which both zeros are equal, and all NaNs are."""
+    found = hashlib.sha256()
+    for each in numbers:
+        found.update(array("d", (x + 0.0 if x == x else float("nan") for x in each)).tobytes())
+    return found.hexdigest()
+
+
+def main() -> None:
+    """Answer commands until standard input ends."""
+    checkout = Path(sys.argv[1])
+    sys.path[0] = str(checkout)  # replaces the folder of this file, which belongs to another checkout
+    # Whatever an engine prints must not be taken for an answer.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    player = None
+    for line in sys.stdin:
+        command = json.loads(line)
+        name = command.pop("do")
+        try:
+            if player is None:
+                player = Player(command.pop("job"))
+                import engines
+
+                if checkout.resolve() not in Path(str(engines.__file__)).resolve().parents:
+                    raise Refused(f"engines was imported from {engines.__file__}, not from the checkout")
+            answer = getattr(player, name)(**command)
+        except Exception as error:  # a commit may fail in any way, and its reason is the answer
+            reason = getattr(error, "reason", "") or str(error) or type(error).__name__
+            is_told = isinstance(error, Refused) or hasattr(error, "reason")
+            answer = {"failed": str(reason) if is_told else f"{type(error).__name__}: {reason}"}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""A duet: two commits side by side. Its plan, its blocks, and what they show."""

@@ -1,0 +1,83 @@
+"""Commits by name, and worktrees that leave no trace in the user's checkout."""
+
+import subprocess
+
+import pytest
+
+from harness.duet import commits
+from results.files import Unreadable
+
+
+def git(folder, *arguments):
+    who = ("-c", "user.name=a", "-c", "user.email=a@localhost")
+    return subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def repository(tmp_path):
+    folder = tmp_path / "clone"
+    for path in commits.NEEDED:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text("first\n")
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    git(folder, "add", ".")
+    git(folder, "commit", "--quiet", "--message=first")
+    (folder / "engines/__init__.py").write_text("second\n")
+    git(folder, "commit", "--quiet", "--all", "--message=second")
+    return folder
+
+
+def both(repository):
+    return {"base": commits.commit("HEAD~1", repository), "head": commits.commit("main", repository)}
+
+
+def test_both_commits_are_checked_out_and_removed(repository, tmp_path):
+    hook = repository / ".git/hooks/post-checkout"
+    hook.write_text("#!/bin/sh\ntouch ran-a-hook\n")
+    hook.chmod(0o755)
+    before = git(repository, "worktree", "list"), git(repository, "status", "--porcelain")
+    with commits.worktrees(both(repository), repository, tmp_path / "ours") as places:
+        assert {side: (path / "engines/__init__.py").read_text() for side, path in places.items()} == {
+            "base": "first\n",
+            "head": "second\n",
+        }
+        assert not list(tmp_path.rglob("ran-a-hook"))
+    assert list((tmp_path / "ours").iterdir()) == []
+    assert (git(repository, "worktree", "list"), git(repository, "status", "--porcelain")) == before
+
+
+def test_worktrees_of_a_killed_duet_are_removed_by_the_next(repository, tmp_path):
+    killed = tmp_path / "ours/0123456789ab"
+    git(repository, "worktree", "add", "--quiet", "--detach", str(killed / "base"), "HEAD")
+    killed.with_name("0123456789ab.lock").touch()
+    stranger = tmp_path / "ours/notes"
+    stranger.mkdir()
+    with commits.worktrees(both(repository), repository, tmp_path / "ours"):
+        assert not killed.exists()
+    assert stranger.is_dir()
+    assert len(git(repository, "worktree", "list").splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["nowhere", "", "--all", "-x", "main^{tree}", "main:engines", "a\0b", "main\n", "x" * 5000]
+)
+def test_what_is_no_commit_is_refused_in_one_line(name, repository):
+    with pytest.raises(Unreadable, match=r"not a commit") as refused:
+        commits.commit(name, repository)
+    assert len(str(refused.value).splitlines()) == 2
+
+
+def test_a_commit_without_engines_is_refused(repository):
+    git(repository, "rm", "--quiet", "engines/__init__.py")
+    git(repository, "commit", "--quiet", "--message=third")
+    with pytest.raises(Unreadable, match=r"has no engines/__init__\.py"):
+        commits.commit("main", repository)
+
+
+def test_uncommitted_changes_of_a_compared_commit_are_refused(repository):
+    found = both(repository)
+    commits.refuse_changes(found, repository)
+    (repository / "engines/__init__.py").write_text("changed\n")
+    with pytest.raises(Unreadable, match=r"main is checked out with uncommitted changes.*: engines/__init__.py"):
+        commits.refuse_changes(found, repository)
+    commits.refuse_changes({"base": found["base"]}, repository)

@@ -1,0 +1,59 @@
+"""Confidence sequences: their wealth against its integral, their error while blocks are added, their foresight."""
+
+import math
+import random
+
+import pytest
+from scipy.integrate import quad
+
+from results.stats import sequential
+from results.stats.sequential import bounds, foreseen, rank, wealth_reaches
+
+
+@pytest.mark.parametrize(("count", "below"), [(1, 0), (7, 2), (14, 0), (30, 9), (30, 20)])
+def test_the_wealth_is_that_of_all_bets_from_even_odds_to_certainty(count, below):
+    above = count - below
+    won, _ = quad(lambda p: 2 * (2 * p) ** above * (2 * (1 - p)) ** below, 0.5, 1.0)
+    assert wealth_reaches(count, below, won * (1 - 1e-9))
+    assert not wealth_reaches(count, below, won * (1 + 1e-9))
+
+
+def test_fourteen_blocks_that_agree_are_enough_for_one_in_a_thousand():
+    values = [0.01 + 0.001 * n for n in range(14)]
+    assert bounds(values, 0.001) == (values[0], values[-1])
+    assert bounds(values[:13], 0.001) == (-math.inf, math.inf)
+
+
+def test_the_rank_grows_with_the_blocks_and_with_the_permitted_error():
+    ranks = [-1 if (found := rank(count, 0.01)) is None else found for count in range(1, 200)]
+    assert ranks == sorted(ranks)
+    assert rank(100, 0.05) > rank(100, 0.01) > rank(100, 0.001)
+
+
+def test_looking_after_every_block_keeps_the_stated_error():
+    """A fifth of ordinary 95 % intervals would exclude the truth at some time within 100 blocks."""
+    rng, wrong = random.Random(7), 0
+    for _ in range(2000):
+        below = count = 0
+        while count < 100:
+            count += 1
+            below += rng.random() < 0.5
+            place = rank(count, 0.05)
+            if place is not None and min(below, count - below) <= place:
+                wrong += 1
+                break
+    assert 0.005 < wrong / 2000 < 0.05
+
+
+def test_foresight_about_as_many_blocks_is_what_is_known():
+    rng = random.Random(3)
+    values = [rng.gauss(0.0, 1.0) for _ in range(60)]
+    low, high = foreseen(values, len(values), 0.01)
+    assert (low, high) == pytest.approx(bounds(values, 0.01), abs=0.3)
+    narrow = foreseen(values, 1000, 0.01)
+    assert low < narrow[0] < narrow[1] < high
+    assert foreseen([], 10, 0.01) == foreseen(values, 3, 0.01) == (-math.inf, math.inf)
+
+
+def test_a_run_of_two_thousand_blocks_has_a_bound():
+    assert rank(sequential.MOST_BLOCKS, 0.001) > 800
