@@ -177,7 +177,8 @@ class Engine(Protocol):
 
     @property
     def error_bound(self) -> Optional[float]:
-        """None if strict, else the largest |x - reference| / max(1, |reference|) in a proof of at most 256 steps."""
+        """None if strict, else the largest |x - reference| / max(1, |reference|) in a proof of at most 256 steps or 16
+        batches, whichever is more."""
 
     @property
     def native(self) -> bool:

@@ -141,7 +141,13 @@ def _in_order(found: dict[str, tuple[str, Engine]], problems: list[Problem]) -> 
         base = one_line(repr(engine.builds_on), 80)
         reason = "is part of a cycle or is itself left out" if engine.builds_on in waiting else "does not exist"
         problems.append(Problem(where, f"{engine.name} builds on {base}, which {reason}"))
-    return ladder
+    # Peers are no rungs, whatever their folder's name.
+    return dict(sorted(ladder.items(), key=lambda item: is_peer(item[1])))
+
+
+def is_peer(engine: Any) -> bool:
+    """Whether the engine is another library, which is measured as context for the others."""
+    return getattr(engine, "is_peer", False) is True
 
 
 def _modules(package: str, path: Sequence[str], problems: list[Problem]) -> Iterator[tuple[str, ModuleType]]:

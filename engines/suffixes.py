@@ -28,14 +28,15 @@ KNOWN = (
     Known("native", "straight-line C of gcc and Clang", "gcc-O1-native or clang-O1-native"),
     Known("generic", "C of recovered loops or by hand", "rerolled-gcc-generic or handwritten-generic"),
     Known("fma", "C of gcc and Clang", "clang-O1-fma, rerolled-clang-fma or handwritten-fma"),
-    Known("f32", "C of recovered loops by gcc and Clang", "rerolled-gcc-f32 or rerolled-clang-f32"),
+    Known("f32", "a peer or C of recovered loops by gcc and Clang", "rerolled-gcc-f32 or numpy-f32"),
     Known("frozen", "straight-line C and C of recovered loops", "tcc-frozen or rerolled-gcc-frozen"),
     Known("whole|published", "straight-line C", "tcc-whole or clang-O1-published"),
     Known("array|static|globals", "straight-line C", "tcc-array or clang-O1-whole-static"),
+    Known("threads", "a peer", "numpy-threads or jax-scan-threads"),
     Known(r"p[1-9]\d{0,6}", "straight-line C and Python", "tcc-p50 or python-source-p50"),
 )
 
-_WORDS = ("native", "generic", "fma", "whole", "published", "array", "static", "globals", "f32", "frozen")
+_WORDS = ("native", "generic", "fma", "whole", "published", "array", "static", "globals", "frozen", "f32", "threads")
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from reports.profiling.profile_index import STACKS, ProfileIndex, flame_name, pr
 from reports.sections.history import History
 from reports.story import RunRecords, Story, story
 from results.files import Unreadable, inside, read_text, write_atomically
+from results.places import IS_CHECKOUT, ROOT
 from results.printable import printable
 from results.record import Run
 from results.run_file import SUFFIX
@@ -42,6 +44,7 @@ def tell(store: Store, against: Store | None = None, others: Sequence[Store] = (
         compared,
         [_run_records(other) for other in others],
         store.vouchings(),
+        "" if elsewhere or not IS_CHECKOUT else Path(os.path.relpath(ROOT, store.pages_folder())).as_posix(),
     )
 
 

@@ -23,6 +23,7 @@ from reports.sections.compiling.phases import phases
 from reports.sections.glance import at_a_glance
 from reports.sections.listing import Listing, listings
 from reports.sections.means import means
+from reports.sections.peers import peers
 from reports.sections.published import published
 from reports.sections.records import EveryRecord, every_record
 from reports.sections.versus import versus
@@ -78,6 +79,7 @@ class Story:
     break_even: Section | None
     phases: Section | None
     growth: Section | None
+    peers: Section | None
     frozen: Section | None
     profile_index: ProfileIndex | None
     """The run's profiles, and the files that profilers left."""
@@ -106,13 +108,15 @@ def story(
     against: RunRecords | None = None,
     others: Sequence[RunRecords] = (),
     vouchings: Sequence[Vouching] = (),
+    code: str = "",
 ) -> Story:
     """Return the story of a run, which may be unfinished.
 
-    against: the run that its speedups are compared with. others: runs to show side by side with it.
+    against: the run that its speedups are compared with. others: runs to show side by side with it. code: path from
+    the report to the project's folder, so that it may link to files there; empty if it may not.
     """
     found = view(run, records)
-    table = found.table
+    table, rungs = found.table, found.ladder
     beside = across(found, [race(*other) for other in others])
 
     def with_notes(section: Section | None) -> Section | None:
@@ -126,12 +130,13 @@ def story(
         comparison=with_notes(comparison(table, race(*against).table, against[0].id)) if against else None,
         across=replace(beside, section=noted(beside.section, run.engines)) if beside else None,
         versus=with_notes(versus(table, run.versus)),
-        means=with_notes(means(table)),
-        published=with_notes(published(table)),
-        break_even=with_notes(break_even(table)),
+        means=with_notes(means(rungs)),
+        published=with_notes(published(rungs)),
+        break_even=with_notes(break_even(rungs)),
         phases=with_notes(phases(table)),
-        growth=with_notes(growth(table)),
-        frozen=with_notes(frozen(table)),
+        growth=with_notes(growth(rungs)),
+        peers=peers(table, {name: facts.batch for name, facts in run.workloads.items()}, code),
+        frozen=with_notes(frozen(rungs)),
         profile_index=profile_index,
         profiled=profiled(profile_index) if profile_index else None,
         listings=listings(found),

@@ -14,7 +14,7 @@ import pandas as pd
 from reports.measured.headline import Headline, headline, headline_workload
 from reports.measured.outcome import Outcome, outcomes
 from reports.measured.races import timed
-from reports.measured.table import cells
+from reports.measured.table import cells, ladder
 from reports.measured.trade_off import trade_off_workload
 from reports.text.native_notes import native_note
 from results.record import Cell, Record, Run
@@ -38,8 +38,13 @@ class View:
 
     @property
     def headline_rows(self) -> pd.DataFrame:
-        """The table's rows for the headline workload."""
-        return self.table[self.table["workload"] == self.headline_workload]
+        """The ladder's rows for the headline workload."""
+        return self.ladder[self.ladder["workload"] == self.headline_workload]
+
+    @property
+    def ladder(self) -> pd.DataFrame:
+        """The table without peers, which are context and have a section of their own."""
+        return ladder(self.table)
 
 
 def view(run: Run, records: Iterable[Record]) -> View:

@@ -26,6 +26,10 @@ LOCKS = {
     "test": ("3.11", "test", "harness"),
     "lint": ("3.11", "lint", "test"),
 }
+# A peer's lock -> (oldest Python, its library). They pin versions without hashes, because a version of PyTorch has
+# several builds, and name nothing of CUDA, which not all of these need. uv checks the hashes of what it then installs.
+PEERS = {"peers-jax-worker": ("3.12", "jax"), "peers-torch-worker": ("3.11", "torch")}
+CUDA = re.compile(r"^(cuda|nvidia|triton)")
 RARE = re.compile(
     r"musllinux|win32|win_arm64|i686|armv7l|ppc64le|s390x|riscv64|loongarch64"
     r"|ios_|android_|emscripten|pyodide|wasm32|-cp3[5-8]-|-pp3[78]"
@@ -46,6 +50,17 @@ def resolve(oldest, extra, output, *options):
     command += [f"--extra={extra}"] if extra else []
     command += [*options, "pyproject.toml", f"--output-file={output}"]
     subprocess.run(command, cwd=HERE.parent, check=True)  # noqa: S603  (a list of arguments)
+
+
+def resolve_peer(oldest, library, output, *options):
+    """Write the lock of a peer's library and what it needs, over the packages of all workers."""
+    command = [find_uv_bin(), "pip", "compile", "--quiet", "--universal", "--no-emit-index-url", "--no-header"]
+    command += ["--no-annotate", f"--python-version={oldest}", f"--constraint={path('worker')}", *options, "-"]
+    command += [f"--output-file={output}"]
+    subprocess.run(command, input=library, text=True, check=True)  # noqa: S603  (a list of arguments)
+    worker = {line.split(" ")[0] for line in path("worker").read_text().splitlines()}
+    found = output.read_text().splitlines()
+    return [line for line in found if not CUDA.match(line) and line.split(" ")[0] not in worker]
 
 
 def packages(text):
@@ -93,3 +108,7 @@ with tempfile.TemporaryDirectory() as folder:
             digest = hashlib.sha256(path(base).read_bytes()).hexdigest()
             text = f"# {base}.lock {digest}\n-r {base}.lock\n{text}"
         path(lock).write_text(text)
+    digest = hashlib.sha256(path("worker").read_bytes()).hexdigest()
+    for lock, (oldest, library) in PEERS.items():
+        lines = resolve_peer(oldest, library, path(lock), *sys.argv[1:])
+        path(lock).write_text("\n".join([f"# worker.lock {digest}", "-r worker.lock", *lines, ""]))

@@ -238,6 +238,8 @@ class EngineFacts(Model):
     error_bound: float | None = None
     native: bool | None = None
     """Whether its C is compiled for the host's processor (`-march=native`). None: unknown, in an older run."""
+    peer: OneLine = ""
+    """The project's file of a peer: another library, measured as context for the engines. Empty for an engine."""
 
 
 class WorkloadFacts(Model):

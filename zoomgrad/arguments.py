@@ -18,11 +18,9 @@ from array import array
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Optional
 
-from zoomgrad.tracing import datum_classes
+from zoomgrad.exactness import LARGEST_INT
+from zoomgrad.tracing import datum_class
 from zoomgrad.watch import is_foreign_value
-
-LARGEST_INT = 2**53
-"""Beyond it, doubles skip ints."""
 
 
 class Found(NamedTuple):
@@ -36,6 +34,15 @@ class Found(NamedTuple):
     """Static objects, which the structure names by identity."""
     arguments: Any
     """As they were given."""
+
+    @property
+    def has_array(self) -> bool:
+        """Whether there is an array of NumPy."""
+        return _has_array(self.structure)
+
+
+def _has_array(s: Any) -> bool:
+    return isinstance(s, tuple) and bool(s) and ((s[0] == "array" and s[1] is not array) or any(map(_has_array, s)))
 
 
 def take_apart(value: Any, arguments: Any) -> Found:
@@ -120,23 +127,22 @@ def _static(a: Any, found: Found) -> Any:
 def rebuilt(value: Any, structure: Any, found: Found) -> tuple[Any, list[Any], list[tuple[Any, list[Any]]]]:
     """The arguments with a Datum in place of each number, these Datums, and each container with its entries."""
     containers: list[tuple[Any, list[Any]]] = []
-    real, whole = datum_classes(value)
     data: list[Any] = []
     objects = {id(each): each for each in found.objects}
     remaining = iter(found.numbers)
 
-    def datum(kind: Any) -> Any:
+    def datum(kind: Any, of: Any) -> Any:
         number = next(remaining)
-        data.append(whole(int(number)) if kind is int else real(number))
+        data.append(datum_class(value, kind, of is int)(int(number) if of is int else number))
         return data[-1]
 
     def build(s: Any) -> Any:
         if s in (int, float):
-            return datum(s)
+            return datum(s, s)
         kind = s[0]
         if kind in (list, tuple):
             same = s[-1] is float and type(s[1]) is int
-            made = kind([datum(float) for _ in range(s[1])] if same else map(build, s[1:]))
+            made = kind([datum(float, float) for _ in range(s[1])] if same else map(build, s[1:]))
             containers.append((made, list(made)))
             return made
         if kind is dict:
@@ -151,21 +157,22 @@ def rebuilt(value: Any, structure: Any, found: Found) -> tuple[Any, list[Any], l
         if kind == "value":
             return found.values[s[1]]
         if kind == "number":
-            return datum(s[2])
+            return datum(s[1], s[2])
         return s[2] if kind == "static" else objects[s[1]]
 
     return build(structure), data, containers
 
 
-def _rebuilt_array(s: Any, datum: Callable[[type], Any]) -> Any:
+def _rebuilt_array(s: Any, datum: Callable[[type, type], Any]) -> Any:
     _, kind, shape, of = s
     if kind is array:
-        return [datum(of) for _ in range(shape[0])]
+        return [datum(of, of) for _ in range(shape[0])]
     import numpy as np
 
+    number = np.int64 if of is int else np.float64
     filled = np.empty(shape, dtype=object)
     for place in np.ndindex(*shape):
-        filled[place] = datum(of)
+        filled[place] = datum(number, of)
     return filled
 
 
@@ -207,91 +214,106 @@ def _described(s: Any) -> str:
 # --- the quick way ---------------------------------------------------------------------------------------------------
 
 Matcher = Callable[[Any, list[float]], bool]
-"""Whether an argument fits, after adding its numbers to the list."""
+"""Whether the arguments fit, after adding their numbers to the list."""
 
 
-def matcher(value: Any, a: Any) -> Optional[Matcher]:
-    """A check for arguments like this one, much quicker than `take_apart`. None if there is no quick one.
+def matcher(value: Any, arguments: tuple[Any, ...]) -> Optional[Matcher]:
+    """A check for arguments like these, much quicker than `take_apart`. None if there is no quick one.
 
-    It accepts Values only if they are the same ones.
+    It accepts Values only if they are the same ones. Its text is one condition per argument. Example: for a list of
+    Values and a float,
+
+        len(arguments) == 2 and type(arguments[0]) is k0 and arguments[0] == c0 and type(arguments[1]) is float and
+        add(arguments[1]) is None
     """
+    names: dict[str, Any] = {}
+    texts = []
+    for place, a in enumerate(arguments):
+        text = _condition(value, a, f"_{place}", names)
+        if text is None:
+            return None
+        texts.append(text)
+    body = " and ".join(texts) or "True"
+    start = f"{', '.join(f'_{place}' for place in range(len(arguments)))}, = arguments" if arguments else "pass"
+    source = (
+        f"def fits(arguments, numbers):\n    if len(arguments) != {len(arguments)}:\n        return False\n"
+        f"    {start}\n    return {body}\n"
+    )
+    exec(source, {"LARGEST_INT": LARGEST_INT, **_CHECKS, **names}, names)  # noqa: S102  (text from this file)
+    fits: Matcher = names["fits"]
+    return fits
+
+
+def _condition(value: Any, a: Any, name: str, names: dict[str, Any]) -> Optional[str]:
+    """The condition for one argument of that name. names: objects that the text uses."""
     kind: Any = type(a)
-    if kind in (float, int):
-        return _fits_number(kind)
+
+    def refer(found: Any) -> str:
+        names[f"o{len(names)}"] = found
+        return f"o{len(names) - 1}"
+
+    if kind is float:
+        return f"type({name}) is float and numbers.append({name}) is None"
+    if kind is int:
+        return f"type({name}) is int and {-LARGEST_INT} <= {name} <= {LARGEST_INT} and numbers.append({name}) is None"
     if isinstance(a, (int, float)) and kind is not bool:
         return None
-    if isinstance(a, value) or kind not in (bool, str, bytes, list, tuple, dict, array, type(None)):
-        return _fits_array(a) if hasattr(a, "__array_interface__") else lambda b, _: b is a
+    if isinstance(a, value):
+        return f"{name} is {refer(a)}" if kind is value else None  # another class may have attributes of its own
     if kind in (bool, str, bytes, type(None)):
-        return lambda b, _: type(b) is kind and b == a
+        return f"type({name}) is {refer(kind)} and {name} == {refer(a)}"
     if kind in (list, tuple):
         kinds = {type(each) for each in a}
         if kinds == {float}:
-            return _fits_numbers(kind, len(a))
+            return f"type({name}) is {kind.__name__} and of_floats({name}, {len(a)}, numbers)"
         same = _copied(value, a)
         if same is not None:
-            return lambda b, _: type(b) is kind and b == same
+            return f"type({name}) is {kind.__name__} and {name} == {refer(same)}"
         if len(kinds) == 1 and kinds <= {list, tuple} and all(each and {*map(type, each)} == {float} for each in a):
-            return _fits_table(kind, kinds.pop(), [len(each) for each in a])
-    return None
+            row, lengths = kinds.pop(), refer([len(each) for each in a])
+            return f"type({name}) is {kind.__name__} and of_rows({name}, {{{row.__name__}}}, {lengths}, numbers)"
+        return None
+    if kind in (dict, array):
+        return None
+    if hasattr(a, "__array_interface__"):
+        if a.dtype.str[1:] != "f8" or not a.ndim:
+            return None
+        return f"type({name}) is {refer(kind)} and of_array({name}, {refer(a.shape)}, {refer(a.dtype)}, numbers)"
+    return f"{name} is {refer(a)}"
 
 
 def _copied(value: Any, a: Any) -> Any:
     """A copy of a Value's container; None if it holds anything else. Equal to it while it holds the same Values."""
-    if isinstance(a, value):
+    if type(a) is value:
         return a
     if type(a) not in (list, tuple):
         return None
     parts = [_copied(value, each) for each in a]
-    return None if not parts or None in parts else type(a)(parts)
-
-
-def _fits_number(kind: Any) -> Matcher:
-    def fits(b: Any, found: list[float]) -> bool:
-        if type(b) is kind and (kind is float or -LARGEST_INT <= b <= LARGEST_INT):
-            found.append(b)
-            return True
-        return False
-
-    return fits
+    return None if not parts or any(part is None for part in parts) else type(a)(parts)
 
 
 _FLOAT = {float}
 
 
-def _fits_numbers(kind: Any, length: int) -> Matcher:
-    def fits(b: Any, found: list[float]) -> bool:
-        if type(b) is kind and len(b) == length and {*map(type, b)} == _FLOAT:
-            found.extend(b)
-            return True
+def _of_floats(a: Any, length: int, numbers: list[float]) -> bool:
+    numbers.extend(a)
+    return len(a) == length and {*map(type, a)} == _FLOAT
+
+
+def _of_rows(a: Any, row_kind: Any, lengths: list[int], numbers: list[float]) -> bool:
+    if {*map(type, a)} != row_kind or [*map(len, a)] != lengths:
         return False
-
-    return fits
-
-
-def _fits_table(kind: Any, row_kind: Any, lengths: list[int]) -> Matcher:
-    def fits(b: Any, found: list[float]) -> bool:
-        if type(b) is not kind or {*map(type, b)} != {row_kind} or [*map(len, b)] != lengths:
-            return False
-        flat = [*itertools.chain.from_iterable(b)]
-        found.extend(flat)
-        return {*map(type, flat)} == _FLOAT
-
-    return fits
+    flat = [*itertools.chain.from_iterable(a)]
+    numbers.extend(flat)
+    return {*map(type, flat)} == _FLOAT
 
 
-def _fits_array(a: Any) -> Optional[Matcher]:
-    if a.dtype.str[1:] != "f8" or not a.ndim:
-        return None
-    kind, shape, dtype = type(a), a.shape, a.dtype
+def _of_array(a: Any, shape: Any, dtype: Any, numbers: list[float]) -> bool:
+    numbers.extend(a.ravel().tolist())
+    return bool(a.shape == shape and a.dtype == dtype)
 
-    def fits(b: Any, found: list[float]) -> bool:
-        if type(b) is kind and b.shape == shape and b.dtype == dtype:
-            found.extend(b.ravel().tolist())
-            return True
-        return False
 
-    return fits
+_CHECKS = {"of_floats": _of_floats, "of_rows": _of_rows, "of_array": _of_array}
 
 
 def numbers_of(value: Any, result: Any) -> Iterator[Any]:

@@ -34,16 +34,19 @@ program's. A function that can't be compiled safely runs uncompiled at each call
 
 With `strict=True` these cases raise `NotTraced` instead.
 
-Side effects of the function, such as printing, happen when it is traced and not when its program runs. A function that
-reaches an object whose state can't be read, such as a deque, runs uncompiled. Changes inside installed packages, in
-`globals()` and in `os.environ` are not noticed, nor whether two containers are the same object. `backward` uses the
-numbers that the Values had at the call.
+A function is compiled only if all that it uses is known to be harmless (`permitted.py`). One that reads a clock, a
+file, `globals()` or `os.environ`, asks whether two names are one object, or starts a thread runs uncompiled, and so
+does one that reaches an object whose state can't be read, such as a deque.
+
+Side effects of the function, such as printing, happen when it is traced and not when its program runs. `backward`
+refuses to run when a Value of the loss has another number than at the call.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import pickle
 import random
 import sys
 import threading
@@ -55,10 +58,12 @@ from typing import Any, NamedTuple, Optional
 
 import engines
 from engines.arguments import whole
+from engines.graph.tape import Tape
 from zoomgrad import tracing
-from zoomgrad.arguments import Found, Matcher, describe, matcher, numbers_of, take_apart, unchanged
+from zoomgrad.arguments import Found, describe, matcher, numbers_of, take_apart, unchanged
+from zoomgrad.permitted import OF_ARRAYS
 from zoomgrad.variant import Loss, NotTraced, Output, Traced, Variant, graph_of, record
-from zoomgrad.watch import Watch
+from zoomgrad.watch import Followed, Watch
 
 VARIANTS = 8
 """Default number of variants that a function keeps."""
@@ -113,8 +118,24 @@ def compiled(
     return lambda function: Compiled(function, found, strict, most)
 
 
-class Compiled:
+class Compiled(Followed):
     """A function from Values and data to a loss, which runs compiled."""
+
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "_compilations",
+        "_dropped",
+        "_engine",
+        "_function",
+        "_latest",
+        "_lock",
+        "_most",
+        "_strict",
+        "_variants",
+        "_warned",
+    )
+    """The function's own attributes are in the dictionary, which callers watch."""
 
     def __init__(self, function: Any, engine: Any, strict: bool, variants: int) -> None:
         inner = getattr(function, "__wrapped__", function)
@@ -122,14 +143,14 @@ class Compiled:
             raise TypeError(f"compiled takes a function, not {function!r}\n  Put @staticmethod above it, not below.")
         if inspect.isgeneratorfunction(inner) or inspect.iscoroutinefunction(inner):
             raise TypeError(f"{function!r} returns no loss when it is called\n  Compile the function that computes it.")
-        self.__name__ = type(function).__name__  # unless it has a name of its own
+        self.__name__ = self.__qualname__ = type(function).__name__  # unless it has names of its own
         functools.update_wrapper(self, function)
         self._function = function
         self._engine = engine
         self._strict = strict
         self._most = variants
         self._variants: OrderedDict[Any, Variant] = OrderedDict()
-        self._latest: Optional[_Quick] = None
+        self._latest: Any = None
         self._lock = threading.RLock()
         self._compilations = self._dropped = 0
         self._warned: set[str] = set()
@@ -142,10 +163,12 @@ class Compiled:
             return self._function(*arguments, **named)
         quick = self._latest
         if quick is not None and not named:
-            numbers = quick.fits(arguments)
-            if numbers is not None:
-                result = quick.variant.call(quick.parameters, numbers)
-                return self._as_it_is(arguments, named) if result is None else result
+            try:
+                result = quick(arguments)
+            except Exception:  # what this raises on purpose, it raises again below
+                result = None
+            if result is not None:
+                return result
         with self._lock:
             self._latest = None
             found = take_apart(self._engine.Value, (arguments, named))
@@ -194,9 +217,9 @@ class Compiled:
         return made
 
     def _made(self, found: Found, known: Optional[Variant]) -> Variant:
-        traced, graph, watch = self._traced_twice(found)
-        if watch.unwatched or (self._strict and traced.baked):
-            raise _refusal(traced, watch)
+        traced, graph, tape, watch = self._traced_twice(found)
+        if self._strict and traced.baked:
+            raise _own_values(traced)
         if self._is_special(found, watch):
             raise NotTraced(
                 "an argument is a Value that it also reaches another way, or one with attributes of its own",
@@ -213,36 +236,45 @@ class Compiled:
                     f"what it uses besides its arguments changed {known.retraced} times",
                     "Pass what changes as an argument.",
                 )
-        variant = Variant(self._engine, found, traced, graph, watch)
+        variant = Variant(self._engine, found, traced, graph, tape, watch)
         if self._engine.strict:
             self._verify(variant, found)
         variant.retraced = known.retraced + 1 if known is not None else 0
         self._compilations += 1
         return variant
 
-    def _traced_twice(self, found: Found) -> tuple[Traced, Any, Watch]:
-        """The second of two runs that must agree, its graph's description, and what the function can reach."""
-        earlier, first = self._traced(found)
+    def _traced_twice(self, found: Found) -> tuple[Traced, Any, Tape, Watch]:
+        """The second of two runs that must agree, its graph's description and tape, and what the function can reach."""
+        earlier, first, _ = self._traced(found)
         named = [(type(each).__name__, each) for each in found.objects]
-        watch = Watch(self._engine.Value, [(self.__name__, self._function), *named])
+        try:
+            watch = Watch(self._engine.Value, [(self.__name__, self._function), *named], earlier.run.ran)
+        except TypeError:
+            raise
+        except Exception as error:  # an object that answers every question in its own way
+            raise NotTraced(f"it reaches an object that raises {error!r}", "Pass numbers and Values.") from error
         drawn = _drawn(watch.generators)
-        traced, graph = self._traced(found)
+        traced, graph, tape = self._traced(found)
         if _drawn(watch.generators) != drawn:
             raise NotTraced("it draws random numbers", "Draw them before the call, and pass them.")
+        differ = NotTraced(
+            "two runs with the same arguments built different graphs", "Pass what differs as an argument."
+        )
         if graph != first:
-            raise NotTraced(
-                "two runs with the same arguments built different graphs", "Pass what differs as an argument."
-            )
+            raise differ
         if watch.has_changed():
             raise NotTraced("it changes something that outlives the call", "Return what it keeps, and keep it outside.")
         computed = {id(v) for v in earlier.results()}
         for v in traced.results():
             if id(v) in computed:
                 raise NotTraced(f"it uses the result of {v._op!r}, computed before the call", "Compute it inside.")
-        return traced, graph, watch
+        if traced.run.ran.keys() != earlier.run.ran.keys():
+            raise differ
+        _check_permitted(traced, watch, found)
+        return traced, graph, tape, watch
 
-    def _traced(self, found: Found) -> tuple[Traced, Any]:
-        """One run of the function, and the graph's description."""
+    def _traced(self, found: Found) -> tuple[Traced, Any, Tape]:
+        """One run of the function, the graph's description, and its tape."""
         try:
             traced = record(self._engine.Value, self._function, found)
         except NotTraced:
@@ -255,7 +287,7 @@ class Compiled:
                 "Use data only in sums and products with Values.",
             ) from error
         try:
-            return traced, graph_of(traced)
+            return (traced, *graph_of(traced))
         except (ValueError, TypeError, AttributeError) as error:
             raise NotTraced(*_two_lines(error)) from error
 
@@ -270,7 +302,7 @@ class Compiled:
         plain = _numbers(self._engine.Value, result, parameters)
         result = variant.call(parameters, found.numbers)
         variant.calls = 0
-        ours = plain if result is None else _numbers((Loss, Output), result, parameters)
+        ours = plain if result is None else _numbers((Loss, Output, self._engine.Value), result, parameters)
         if len(plain) != len(ours) or any(a != b and (a == a or b == b) for a, b in zip(plain, ours)):
             raise NotTraced(
                 f"it computes {plain[:1]} from numbers and {ours[:1]} when traced, or other gradients",
@@ -315,7 +347,7 @@ class Compiled:
         """
         with self._lock:
             found = take_apart(self._engine.Value, (arguments, named))
-            traced, _, _ = self._traced_twice(found)
+            traced, _, _, _ = self._traced_twice(found)
             leaves = dict(zip(traced.sources, traced.inputs))
             if len(leaves) < len(traced.sources):
                 raise NotTraced("it makes several Values of one number", "Make one, or use the number as it is.")
@@ -327,6 +359,18 @@ class Compiled:
                 traced.loss, inputs=inputs, parameters=traced.parameters, outputs=traced.outputs
             )
             return Trainable(program, tuple(traced.parameters))
+
+    def __reduce__(self) -> str:
+        """Pickle by name, as functions are, so that another process compiles it itself."""
+        found: Any = sys.modules.get(self.__module__)
+        for name in self.__qualname__.split("."):
+            found = getattr(found, name, None)
+        if found is not self:
+            raise pickle.PicklingError(
+                f"{self.__qualname__} can't be pickled: {self.__module__} has no compiled function of that name\n"
+                "  Compile it at the top level of a module, or pickle the Values and compile in the other process."
+            )
+        return str(self.__qualname__)
 
     def __repr__(self) -> str:
         return f"<{self.__name__}, compiled by {self._engine.name}>"
@@ -370,33 +414,10 @@ class Trainable(NamedTuple):
             v.data = number
 
 
-class _Quick(NamedTuple):
-    """The last variant, and checks whether the next call's arguments are like the last ones."""
-
-    variant: Variant
-    parameters: tuple[Any, ...]
-    matchers: tuple[Matcher, ...]
-
-    def fits(self, arguments: tuple[Any, ...]) -> Optional[list[float]]:
-        """The numbers of the arguments; None if they need a closer look."""
-        variant, _, matchers = self
-        if len(arguments) != len(matchers):
-            return None
-        numbers: list[float] = []
-        try:
-            for fits, argument in zip(matchers, arguments):
-                if not fits(argument, numbers):
-                    return None
-        except Exception:  # a comparison of the program's own objects
-            return None
-        return None if variant.watch.has_changed() else numbers
-
-
-def _quick(value: type, variant: Variant, parameters: Any, arguments: tuple[Any, ...]) -> Optional[_Quick]:
-    matchers = [matcher(value, each) for each in arguments]
-    if None in matchers:
-        return None
-    return _Quick(variant, parameters, tuple(matchers))  # type: ignore[arg-type]
+def _quick(value: type, variant: Variant, parameters: Any, arguments: tuple[Any, ...]) -> Any:
+    """A function of the next call's arguments that runs the program; None if there is no quick check of them."""
+    fits = matcher(value, arguments)
+    return variant.quick(parameters, fits) if fits else None
 
 
 def _two_lines(error: Exception) -> tuple[str, str]:
@@ -404,11 +425,22 @@ def _two_lines(error: Exception) -> tuple[str, str]:
     return reason, remedy.strip() or "Run it without the decorator."
 
 
-def _refusal(traced: Traced, watch: Watch) -> NotTraced:
-    if traced.baked:
-        return NotTraced(
-            f"it makes Values of its own, which become constants: {', '.join(map(repr, traced.baked[:4]))}",
-            "Make them outside and pass them, or write plain numbers.",
-        )
-    where, what = watch.unwatched[0]
-    return NotTraced(f"changes of {where}, {what}, would not be noticed", "Pass what it uses as an argument.")
+def _own_values(traced: Traced) -> NotTraced:
+    return NotTraced(
+        f"it makes Values of its own, which become constants: {', '.join(map(repr, traced.baked[:4]))}",
+        "Make them outside and pass them, or write plain numbers.",
+    )
+
+
+def _check_permitted(traced: Traced, watch: Watch, found: Found) -> None:
+    """Raise NotTraced if the function may depend on something that nobody would notice."""
+    if traced.run.called:
+        raise NotTraced(f"it {traced.run.called}", "Call it before, and pass what it returns.")
+    if watch.objections:
+        raise NotTraced(f"it {watch.objections[0]}", "Do that before the call, and pass the result.")
+    if watch.unwatched:
+        where, what = watch.unwatched[0]
+        raise NotTraced(f"changes of {where}, {what} would not be noticed", "Pass what it uses as an argument.")
+    of_arrays = sorted(watch.attributes & OF_ARRAYS)
+    if of_arrays and found.has_array:
+        raise NotTraced(f"it uses .{of_arrays[0]}, which an array has", "Convert arrays before the call.")

@@ -5,20 +5,27 @@ has hooks in place of `data`, `grad`, `backward` and its copies. They look at th
 before. The data that the function takes are `Datum` objects: leaves that behave like the Python number of the call in
 every operation whose bits a graph keeps. Everything else, such as `if x > 0` or `x / 255`, counts as a look.
 
+A profile function notes what the run calls: the program's code, and whatever is not on the lists of `permitted.py`.
+
 A look ends the run. Example: in `v = w * x; return v if v.data > 0 else -v`, the hook of `data` raises `Looked`, so
 `trace` returns no graph but the place, `reads .data in loss.py, line 3`.
 """
 
 from __future__ import annotations
 
+import builtins
 import contextlib
+import gc
 import sys
 import threading
+import types
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, Callable, NoReturn, Optional
 
 import engines.graph.value
+import engines.value_base
+from zoomgrad.permitted import MODULES, is_permitted, place, shown
 from zoomgrad.watch import is_program
 
 _TRACING = threading.RLock()
@@ -45,11 +52,35 @@ class Run:
         """Leaves that the operators of the Value in Python have made of numbers."""
         self.copies: list[tuple[Any, Any]] = []
         """A leaf that the function has made of a datum, and the datum."""
+        self.ran: dict[int, types.CodeType] = {}
+        """The program's code that has run, by its id."""
+        self.called = ""
+        """The first call that is not permitted, and its place; empty if there was none."""
+        self._printing: Any = None
 
     def looks(self, what: str) -> NoReturn:
         """End the run."""
         self.look = self.look or f"{what} in {_place()}"
         raise Looked
+
+    def profile(self, frame: types.FrameType, event: str, function: Any) -> None:
+        """Note a call. `sys.setprofile` describes the events."""
+        if self._printing is not None:  # what `print` prints to is not part of the function
+            if frame is self._printing and event.startswith("c_") and function is print:
+                self._printing = None
+        elif event == "call":
+            code = frame.f_code
+            if id(code) in self.ran:
+                return
+            if not _is_ours(frame) and is_program(None, code.co_filename):
+                self.ran[id(code)] = code
+            elif not _is_pure(frame) and not self.called:
+                self.called = f"calls {frame.f_globals.get('__name__')}.{code.co_name} in {_place()}"
+        elif event == "c_call" and not self.called and id(frame.f_code) in self.ran:
+            if function is print:
+                self._printing = frame
+            elif not is_permitted(function):
+                self.called = f"calls {shown(function)} in {_place()}"
 
 
 def is_tracing() -> bool:
@@ -66,9 +97,14 @@ def trace(value: Any, function: Callable[..., Any], arguments: Sequence[Any], na
     global run
     with _TRACING:
         started = Run()
-        with _hooks(value):
+        with _hooks(value), _quiet_collector():
             run = started
+            before = sys.getprofile()
+            if before is not None and not isinstance(before, (types.FunctionType, types.MethodType)):
+                started.called = "runs under a profiler written in C, which can't be suspended"
             try:
+                if not started.called:
+                    sys.setprofile(started.profile)
                 result = function(*arguments, **named)
             except Looked:
                 result = None
@@ -77,8 +113,28 @@ def trace(value: Any, function: Callable[..., Any], arguments: Sequence[Any], na
                     raise
                 result = None
             finally:
+                if not started.called.startswith("runs under"):
+                    sys.setprofile(before)
                 run = None
         return started, result
+
+
+@contextlib.contextmanager
+def _quiet_collector() -> Iterator[None]:
+    """Run no finalizers and no hooks of the garbage collector, which are not part of the function."""
+    enabled, hooks = gc.isenabled(), getattr(gc, "hooks", None)  # PyPy has hooks
+    names = [name for name in dir(hooks) if name.startswith("on_gc_")]
+    before = {name: getattr(hooks, name) for name in names}
+    gc.disable()
+    try:
+        for name in names:
+            setattr(hooks, name, None)
+        yield
+    finally:
+        for name, hook in before.items():
+            setattr(hooks, name, hook)
+        if enabled:
+            gc.enable()
 
 
 def _place() -> str:
@@ -87,8 +143,32 @@ def _place() -> str:
     while frames[-1].f_back is not None:
         frames.append(frames[-1].f_back)
     frame = next((each for each in frames if is_program(None, each.f_code.co_filename)), frames[-1])
-    code = frame.f_code
-    return f"{code.co_name}, line {frame.f_lineno} of {code.co_filename.replace(chr(92), '/').rpartition('/')[2]}"
+    return place(frame.f_code, frame.f_lineno)
+
+
+_OURS = (
+    "engines.nn",
+    "engines.value_base",
+    "engines.arguments",
+    "engines.graph.value",
+    "engines.graph.expr",
+    "harness.worker.programs.stand_in",  # gives a Value the names of a class that it replaces
+    "zoomgrad.tracing",
+)
+"""Modules of ours whose functions a traced function may call."""
+
+
+def _is_ours(frame: types.FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).startswith(("engines.", "zoomgrad.", "harness.worker."))
+
+
+def _is_pure(frame: types.FrameType) -> bool:
+    """Whether a library's function depends on its arguments only."""
+    name, code = str(frame.f_globals.get("__name__")), frame.f_code
+    if _is_ours(frame):
+        # A compiled function may call another one.
+        return name.startswith(_OURS) or (name == "zoomgrad.decorator" and code.co_name in ("__call__", "__get__"))
+    return name.partition(".")[0] in MODULES or code.co_filename.startswith("<builtin>")
 
 
 # --- hooks -----------------------------------------------------------------------------------------------------------
@@ -96,35 +176,60 @@ def _place() -> str:
 _OPERATORS = engines.graph.value.__dict__
 """Globals of the Value in Python, whose operators read `data` themselves."""
 
+_DERIVED = engines.value_base.__dict__
+"""Those of the operators that all classes share."""
+
+
+def _is_operator(frame: types.FrameType) -> bool:
+    names = frame.f_globals
+    return names is _OPERATORS or names is _DERIVED or names is globals()
+
 
 @contextlib.contextmanager
 def _hooks(value: Any) -> Iterator[None]:
     """Put hooks on the class, and restore it."""
     hooks: dict[str, Any] = {"__init__": _constructor(value.__init__)}
-    for name in ("data", "grad", "label"):
+    for name in ("data", "grad", "label", "_op", "_name", "_constant", "_row", "_backward"):
         hooks[name] = _attribute(name, getattr(value, name))
-    for name in ("backward", "_contribute", "__copy__", "__deepcopy__", "__reduce__"):
-        if name in vars(value):
+    for name in ("backward", "_contribute", "__copy__", "__deepcopy__", "__reduce__", "__hash__", "__repr__"):
+        if name in ("__hash__", "__repr__") or name in vars(value):
             hooks[name] = _method(name, getattr(value, name))
-    before = {name: vars(value)[name] for name in hooks}
+    before = {name: vars(value).get(name) for name in hooks}
     try:
         for name, hook in hooks.items():
             setattr(value, name, hook)
+        builtins.isinstance = _isinstance_hook
         yield
     finally:
+        builtins.isinstance = _isinstance
         for name, attribute in before.items():
-            setattr(value, name, attribute)
+            if attribute is not None:
+                setattr(value, name, attribute)
+            else:
+                delattr(value, name)
+
+
+_isinstance = isinstance
+
+
+def _isinstance_hook(found: Any, kinds: Any) -> bool:
+    """`isinstance`, which says of data what it would say of the number."""
+    if _is_datum(found) and is_tracing() and not _is_ours(sys._getframe(1)):
+        if type(found).kind is None:
+            run.looks("asks for the type of computed data")  # type: ignore[union-attr]
+        return issubclass(type(found).kind, kinds)
+    return _isinstance(found, kinds)
 
 
 def _attribute(name: str, slot: Any) -> property:
     def read(v: Any) -> Any:
-        if is_tracing() and sys._getframe(1).f_globals is not _OPERATORS:
+        if is_tracing() and not _is_operator(sys._getframe(1)):
             run.looks(f"reads .{name}")  # type: ignore[union-attr]
         return slot.__get__(v)
 
     def write(v: Any, new: Any) -> None:
         # No number depends on a label that nobody reads.
-        if name != "label" and is_tracing() and sys._getframe(1).f_globals is not _OPERATORS:
+        if name != "label" and is_tracing() and not _is_operator(sys._getframe(1)):
             run.looks(f"changes .{name}")  # type: ignore[union-attr]
         slot.__set__(v, new)
 
@@ -175,10 +280,12 @@ _CLASS = vars(object)["__class__"]
 
 _LOOKS = frozenset(
     f"__{name}__"
-    for name in (
+    for name in [
         "abs",
+        "and",
         "bool",
         "ceil",
+        "complex",
         "divmod",
         "eq",
         "float",
@@ -190,87 +297,136 @@ _LOOKS = frozenset(
         "hash",
         "index",
         "int",
+        "invert",
         "le",
+        "lshift",
         "lt",
+        "matmul",
         "mod",
         "ne",
+        "or",
+        "pos",
         "pow",
+        "rand",
         "rdivmod",
+        "repr",
         "rfloordiv",
+        "rlshift",
+        "rmatmul",
         "rmod",
+        "ror",
         "round",
         "rpow",
+        "rrshift",
+        "rshift",
+        "rxor",
+        "str",
         "trunc",
-    )
+        "xor",
+    ]
 )
 
 
 @cache
-def datum_classes(value: Any) -> tuple[Any, Any]:
-    """The classes of data that are floats and of data that are ints, for this class Value."""
+def datum_class(value: Any, kind: Any, is_whole: bool) -> Any:
+    """The class of data for this class Value.
+
+    kind: the number's class, such as float; None for the result of an operation on other kinds. is_whole: whether it is
+    an int's.
+    """
 
     def exactly(operate: Any) -> Any:
         def operator(v: Any, *others: Any) -> Any:
             # A negation multiplies by -1.
-            if others and isinstance(v, int) and isinstance(others[0], int) and others[0] is not _MINUS_ONE:
-                _look(v, "multiplies ints, which doubles may round")
-            return kept(operate(v, *others), v, *others)
+            if others and is_whole and _is_whole(others[0]) and others[0] is not _MINUS_ONE:
+                _look("multiplies ints, which doubles may round")
+            out = done(operate, v, *others)
+            # An int has no negative zero.
+            return kept(add(out, 0.0) if is_whole and all(map(_is_whole, others)) else out, v, *others)
 
         return operator
 
+    def done(operate: Any, *operands: Any) -> Any:
+        try:
+            return operate(*operands)
+        except Exception:  # a number might raise another one, or none
+            return _look("uses data where no number is expected")
+
     def kept(out: Any, *operands: Any) -> Any:
         """The result as data, if all operands are."""
-        if all(_is_datum(each) or isinstance(each, (int, float)) for each in operands):
-            _CLASS.__set__(out, whole if all(isinstance(each, int) for each in operands) else real)
+        if all(_is_datum(each) or type(each) in (int, float) for each in operands):
+            kinds = {type(each).kind if _is_datum(each) else type(each) for each in operands}
+            whole = all(map(_is_whole, operands))
+            known = (int if whole else float) if kinds <= {int, float} else None
+            _CLASS.__set__(out, datum_class(value, known, whole))
+        elif not all(isinstance(each, value) for each in operands):
+            _look("uses data with a number of another type")
         return out
 
     def adding(operate: Any) -> Any:
         def operator(v: Any, other: Any) -> Any:
-            if isinstance(other, (int, float)):
+            if _is_datum(other) or not isinstance(other, value):
                 # `sum` calls this too, and it rounds floats as no sequence of additions does; ints may become too large
-                _look(v, "adds data to data or numbers")
-            return kept(operate(v, other), v, other)
+                _look("adds data to data or numbers")
+            return kept(done(operate, v, other), v, other)
 
         return operator
 
     def subtract(v: Any, other: Any) -> Any:
-        return kept(add(v, -other), v, other)
+        if _is_datum(other) or not isinstance(other, value):
+            _look("adds data to data or numbers")
+        return kept(done(add, v, -other), v, other)
 
     def subtracted(v: Any, other: Any) -> Any:
-        return kept(add(-v, other) if isinstance(other, (int, float)) else add(other, -v), v, other)
+        if _is_datum(other) or not isinstance(other, value):
+            _look("adds data to data or numbers")
+        return kept(done(add, other, -v), v, other)
 
     def divide(v: Any, other: Any) -> Any:
         if _is_datum(other) or not isinstance(other, value):
-            return _look(v, "divides data, which a Value would round differently,")
+            return _look("divides data, which a Value would round differently,")
         return v * other**-1
 
     def divided(v: Any, other: Any) -> Any:
         if _is_datum(other) or not isinstance(other, value):
-            return _look(v, "divides by data, which a Value would round differently,")
+            return _look("divides by data, which a Value would round differently,")
         return other * power(v, -1)
 
-    def _look(v: Any, what: str) -> Any:
+    def _look(what: str) -> Any:
         if is_tracing():
             run.looks(what)  # type: ignore[union-attr]
         raise RuntimeError("data of a trace were used after it\n  Keep numbers, not what the function was given.")
 
     def looking(name: str) -> Any:
-        ordinary = getattr(object, name, None)
+        ordinary = (
+            getattr(value, name, None) if name in ("__eq__", "__ne__", "__hash__", "__repr__", "__str__") else None
+        )
 
         def method(v: Any, *others: Any) -> Any:
             if is_tracing() or ordinary is None:
-                return _look(v, f"needs the number of an input ({name})")
+                return _look(f"needs the number of an input ({name})")
             return ordinary(v, *others)
 
         return method
 
+    def attribute(v: Any, name: str) -> Any:
+        # A number has other attributes, and an error for a missing one could be caught.
+        if name != "__class__" and is_tracing() and not _is_ours(sys._getframe(1)):
+            _look(f"uses .{name} of an input")
+        return value.__getattribute__(v, name)
+
+    def pretended(_: Any) -> Any:
+        return kind if kind is not None else _look("asks for the type of computed data")
+
     power, add = value.__pow__, value.__add__
-    body: dict[str, Any] = {"__slots__": (), "is_datum": True}
+    body: dict[str, Any] = {"__slots__": (), "is_datum": True, "kind": kind, "whole": is_whole}
     body.update({name: exactly(getattr(value, name)) for name in ("__mul__", "__rmul__", "__neg__")})
     body.update({name: adding(getattr(value, name)) for name in ("__add__", "__radd__")})
-    body.update(__sub__=subtract, __rsub__=subtracted)
+    body.update(__sub__=subtract, __rsub__=subtracted, __getattribute__=attribute)
     body.update({name: looking(name) for name in _LOOKS}, __truediv__=divide, __rtruediv__=divided)
     # isinstance then says what it would say of the number
-    real: Any = type("Datum", (value,), {**body, "__class__": property(lambda _: float)})
-    whole: Any = type("IntDatum", (value,), {**body, "__class__": property(lambda _: int)})
-    return real, whole
+    return type("IntDatum" if is_whole else "Datum", (value,), {**body, "__class__": property(pretended)})
+
+
+def _is_whole(number: Any) -> bool:
+    return bool(type(number).whole) if _is_datum(number) else isinstance(number, int)

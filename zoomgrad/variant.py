@@ -20,8 +20,10 @@ from typing import Any, NamedTuple, NoReturn, Optional
 
 from engines.arithmetic import check_arithmetic
 from engines.graph.linearize import linearize
+from engines.graph.tape import Tape
 from engines.kernel.program import Program
-from zoomgrad.arguments import LARGEST_INT, Found, numbers_of, rebuilt
+from zoomgrad.arguments import Found, numbers_of, rebuilt
+from zoomgrad.exactness import LARGEST_INT, Checks, ints_are_exact
 from zoomgrad.tracing import Run, trace
 from zoomgrad.watch import Watch
 
@@ -48,6 +50,7 @@ class Traced(NamedTuple):
     """Leaves that the function made itself: constants."""
     idle: set[int]
     """Ids of parameters that only outputs depend on. A backward pass leaves their gradients alone."""
+    run: Run
 
     def results(self) -> Iterator[Any]:
         """The Values of the graph that an operation computed."""
@@ -98,7 +101,7 @@ def _sorted_leaves(value: Any, run: Run, result: Any, outputs: list[Any], data: 
     copies = {id(v): places[id(of)] for v, of in run.copies}
     made = {id(v) for v in run.made}
     given = {id(v): place for place, v in enumerate(found.values)}
-    traced = Traced(result, loss, outputs, [], [], [], [], [], set())
+    traced = Traced(result, loss, outputs, [], [], [], [], [], set(), run)
     captured, seen = [], {id(v) for v in run.operands}
     is_held = _held(value)
     for root in (loss, *outputs):
@@ -151,7 +154,7 @@ class Variant:
     why = ""
     """Why each call runs the function itself; empty if it runs the program."""
 
-    def __init__(self, engine: Any, found: Found, traced: Traced, graph: Any, watch: Watch) -> None:
+    def __init__(self, engine: Any, found: Found, traced: Traced, graph: Any, tape: Tape, watch: Watch) -> None:
         self.graph = graph
         self.watch = watch
         self.objects = found.objects
@@ -165,21 +168,30 @@ class Variant:
         self._lock = threading.RLock()
         self._latest: Optional[Loss] = None
         """The loss of the program's last forward pass."""
+        checks = Checks(traced.loss, traced.outputs)
         self.program: Program = engine.compile(
-            traced.loss, inputs=traced.inputs, parameters=traced.parameters, outputs=traced.outputs
+            traced.loss, inputs=traced.inputs, parameters=traced.parameters, outputs=[*traced.outputs, *checks.values]
         )
+        self._checks = checks if checks.values else None
+        self._outputs = len(traced.outputs)
+        self._tape = tape
+        self._exact: Any = None
+        """Numbers, not all of them floats, for which doubles are exact."""
         self.take_result(engine.Value, traced)
         x, p, q, forward, backward = self.program.bound()
         self._passes = _packer(x), _packer(p), forward
         self._gradients = _packer(q), backward, q.tolist
+        self._bits = struct.Struct(f"{len(p)}d").pack
         self._gather = _gather(traced.sources, len(found.numbers))
+        self._is_in_order = traced.sources == list(range(len(found.numbers)))
         self.parameters = tuple(traced.parameters)
         self._idle = [at for at, v in enumerate(self.parameters) if id(v) in traced.idle]
         self._pick = _gather(traced.given, len(found.values))
 
     def take_result(self, value: Any, traced: Traced) -> None:
         """Return what that run returned, with numbers in place of Values. Raises NotTraced if it can't be copied."""
-        self._shape, self._is_alone = _shape(value, traced.result), traced.result is traced.loss
+        places = {id(v): at for at, v in enumerate(traced.parameters)}
+        self._shape, self._is_alone = _shape(value, traced.result, places), traced.result is traced.loss
 
     @classmethod
     def plain(cls, found: Found, why: str) -> Variant:
@@ -212,21 +224,84 @@ class Variant:
     def call(self, parameters: tuple[Any, ...], numbers: Sequence[float]) -> Any:
         """The loss, or what the function returns with numbers in place of Values. None if the function itself must run.
 
-        It must if the loss is not finite, because the function may raise an error then, and if a parameter's number is
-        not a double's.
+        It must if a number of the graph is not finite, because the function may raise an error then, and if a parameter
+        is an int that doubles would round.
         """
-        loss = Loss(self, parameters, self._gather(numbers), tuple(map(_data, parameters)))
-        if not _FLOAT.issuperset(map(type, loss.numbers)) and not all(map(_is_exact, loss.numbers)):
+        loss = Loss(self, parameters, self._gather(numbers), tuple(map(_data, parameters)), 0.0)
+        if not _FLOAT.issuperset(map(type, loss.numbers)) and not self._is_exact(loss):
             return None
         with self._lock:
             try:
                 self._run(loss)
             except _NO_NUMBER:
                 return None
-            self.calls += 1
-            if not isfinite(loss.data):
+            outputs = list(self.program.outputs)
+            if not isfinite(loss.data) or not all(map(isfinite, outputs)):
                 return None
-            return loss if self._is_alone else _filled(self._shape, iter([loss, *map(Output, self.program.outputs)]))
+            if self._checks is not None and not self._checks.pass_on(outputs[self._outputs :]):
+                return None
+            self.calls += 1
+            if self._is_alone:
+                return loss
+            return _filled(self._shape, iter([loss, *map(Output, outputs)]), parameters)
+
+    def quick(self, parameters: tuple[Any, ...], fits: Callable[[Any, list[float]], bool]) -> Callable[[Any], Any]:
+        """The function `call` for these parameters, if arguments fit and nothing has changed; else it returns None.
+
+        fits: adds the numbers of the arguments to a list. This function takes most of the time of a small loss, so it
+        reads nothing from the variant that it could know before.
+        """
+        compare, compared = self.watch.comparison()
+        lock, gather = self._lock, None if self._is_in_order else self._gather
+        if not self._is_alone or self._checks is not None or compare is None:
+
+            def general(arguments: Any) -> Any:
+                numbers: list[float] = []
+                if not fits(arguments, numbers) or self.watch.has_changed():
+                    return None
+                return self.call(parameters, numbers)
+
+            return general
+        pack_inputs, pack_parameters, forward = self._passes
+        acquire, release, floats = lock.acquire, lock.release, (float,) * len(parameters)
+
+        def quick(arguments: Any) -> Any:
+            inputs: Any = []
+            if not fits(arguments, inputs) or not compare(compared):
+                return None
+            data = tuple(map(_data, parameters))
+            if tuple(map(type, data)) != floats:
+                return None
+            if gather is not None:
+                inputs = gather(inputs)
+            acquire()
+            try:
+                check_arithmetic()
+                self._latest = None
+                pack_inputs(*inputs)
+                pack_parameters(*data)
+                number = forward()
+                if not isfinite(number):
+                    return None
+                self.calls += 1
+                self._latest = loss = Loss(self, parameters, inputs, data, number)
+                return loss
+            finally:
+                release()
+
+        return quick
+
+    def _is_exact(self, loss: Loss) -> bool:
+        """Whether doubles give what the ints among these numbers give."""
+        numbers = loss.numbers
+        if not all(map(_is_exact, numbers)):
+            return False
+        known = (numbers, tuple(loss.inputs))
+        if known != self._exact:
+            if not ints_are_exact(self._tape, loss.inputs, numbers):
+                return False
+            self._exact = known
+        return True
 
     def _run(self, loss: Loss) -> None:
         """Run the forward pass with the numbers of that loss."""
@@ -235,11 +310,22 @@ class Variant:
         pack_inputs, pack_parameters, forward = self._passes
         pack_inputs(*loss.inputs)
         pack_parameters(*loss.numbers)
-        loss.data = forward()
+        loss._data = forward()
         self._latest = loss
 
+    def _is_current(self, loss: Loss) -> bool:
+        try:  # bytes, because zeros have signs, and NaN equals nothing
+            return self._bits(*map(_data, loss.parameters)) == self._bits(*loss.numbers)
+        except _NO_NUMBER:
+            return False
+
     def backward(self, loss: Loss) -> None:
-        """Add the gradients of that loss to those of the parameters."""
+        """Add the gradients of that loss to those of the parameters. Raises RuntimeError if one has another number."""
+        if not self._is_current(loss):
+            raise RuntimeError(
+                "a Value of this loss has another number now than when the loss was computed\n"
+                "  Call `backward` before the update, or call the compiled function again."
+            )
         with self._lock:
             if self._latest is not loss:  # another pass came after its own
                 self._run(loss)
@@ -257,17 +343,21 @@ class Variant:
 class Loss:
     """The loss of one call. It has the number and the backward pass of a Value, and no operators.
 
-    `backward` adds to the gradients of the Values that the call used, at the numbers that they had at the call.
+    `backward` adds to the gradients of the Values that the call used. They must have the numbers of the call.
     """
 
-    __slots__ = ("_variant", "data", "grad", "inputs", "numbers", "parameters")
-
-    data: float
+    __slots__ = ("_data", "_variant", "grad", "inputs", "numbers", "parameters")
 
     def __init__(
-        self, variant: Variant, parameters: tuple[Any, ...], inputs: Sequence[float], numbers: tuple[float, ...]
+        self,
+        variant: Variant,
+        parameters: tuple[Any, ...],
+        inputs: Sequence[float],
+        numbers: tuple[float, ...],
+        data: float,
     ) -> None:
         self._variant: Optional[Variant] = variant
+        self._data = data
         self.grad: float = 0
         self.parameters = parameters
         """The Values that receive gradients."""
@@ -275,12 +365,18 @@ class Loss:
         self.numbers = numbers
         """Those of the parameters at the call."""
 
+    @property
+    def data(self) -> float:
+        """The number. It can't be changed, because the program would not notice."""
+        return self._data
+
     def backward(self) -> None:
         """Add the gradients. Raises RuntimeError the second time."""
-        variant, self._variant = self._variant, None
+        variant = self._variant
         if variant is None:
             raise RuntimeError("backward ran already on this loss\n  Call the compiled function again first.")
         variant.backward(self)
+        self._variant = None
 
     def _refuse(self, *_: object) -> NoReturn:
         raise TypeError(
@@ -298,10 +394,15 @@ class Loss:
 class Output:
     """Another Value that the function returned: its number."""
 
-    __slots__ = ("data",)
+    __slots__ = ("_data",)
 
     def __init__(self, data: float) -> None:
-        self.data = data
+        self._data = data
+
+    @property
+    def data(self) -> float:
+        """The number. It can't be changed, because the program would not notice."""
+        return self._data
 
     def backward(self) -> NoReturn:
         """Raise TypeError, because only the loss has a backward pass."""
@@ -314,14 +415,17 @@ class Output:
         return f"Output(data={self.data})"
 
 
-def graph_of(traced: Traced) -> Any:
-    """A description of the graph: equal if two runs recorded the same one. Raises the errors of `linearize`."""
+def graph_of(traced: Traced) -> tuple[Any, Tape]:
+    """A description of the graph, equal if two runs recorded the same one, and its tape.
+
+    Raises the errors of `linearize`.
+    """
     tape = linearize(traced.loss, inputs=traced.inputs, parameters=traced.parameters, outputs=traced.outputs)
     columns = [bytes(tape.ops), *(bytes(memoryview(c).cast("B")) for c in (tape.left, tape.right, tape.index))]
     digest = hashlib.sha256(b"".join(columns)).digest()
     constants = tuple(map(repr, tape.constants))
     leaves = tuple(traced.sources), tuple(map(id, traced.parameters[len(traced.given) :])), tuple(traced.given)
-    return digest, constants, tape.loss, tape.outputs, leaves
+    return (digest, constants, tape.loss, tape.outputs, leaves), tape
 
 
 def _count(number: int, noun: str) -> str:
@@ -353,25 +457,29 @@ def _is_exact(number: Any) -> bool:
 _HOLE = object()
 
 
-def _shape(value: Any, result: Any) -> Any:
-    """What a function returned, with a mark for each Value."""
+def _shape(value: Any, result: Any, places: dict[int, int]) -> Any:
+    """What a function returned, with a mark for each Value. places: parameters, which are returned themselves."""
     if isinstance(result, value):
-        return _HOLE
+        return places.get(id(result), _HOLE)
     if isinstance(result, (list, tuple)):
-        return (type(result) if type(result) in (list, tuple) else tuple, [_shape(value, each) for each in result])
+        parts = [_shape(value, each, places) for each in result]
+        return (type(result) if type(result) in (list, tuple) else tuple, parts)
     if isinstance(result, dict):
-        return (dict, list(result), [_shape(value, each) for each in result.values()])
+        return (dict, list(result), [_shape(value, each, places) for each in result.values()])
     if result is not None and not isinstance(result, (int, float, str, bytes)):
         raise NotTraced(f"it returns {_shown(result)} beside the loss", "Return Values, and numbers or texts.")
     return (None, result)
 
 
-def _filled(shape: Any, values: Any) -> Any:
+def _filled(shape: Any, values: Any, parameters: tuple[Any, ...]) -> Any:
     if shape is _HOLE:
         return next(values)
+    if type(shape) is int:
+        next(values)
+        return parameters[shape]
     kind, *rest = shape
     if kind is None:
         return rest[0]
     if kind is dict:
-        return dict(zip(rest[0], [_filled(each, values) for each in rest[1]]))
-    return kind(_filled(each, values) for each in rest[0])
+        return dict(zip(rest[0], [_filled(each, values, parameters) for each in rest[1]]))
+    return kind(_filled(each, values, parameters) for each in rest[0])

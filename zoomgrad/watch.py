@@ -1,11 +1,13 @@
 """What a function can reach besides its arguments, so that a change of it is noticed.
 
 A function reads global names, variables of enclosing functions, defaults, and attributes of objects. `Watch` follows
-them from object to object when the function is traced, and keeps a shallow copy of every list, dictionary and array.
-`has_changed` compares the copies, entry by entry, by identity. Values are not watched, because each call reads their
-numbers. Modules of the program are followed by the names that the function reads. Functions and classes of the standard
-library and of installed packages are not followed. An object whose state can't be read, such as a deque, is
-`unwatched`, and a function that reaches one is not compiled.
+them from object to object after the function was traced, and `state.py` keeps a shallow copy of each. Only the code
+that ran is read for names: as long as nothing that it reads has changed, the function takes the same path again.
+Values are not watched, because each call reads their numbers.
+
+What can't be followed is `unwatched`, and a function that reaches it is not compiled: an object whose state can't be
+read, such as a deque, a function or class of a library that is not on the lists of `permitted.py`, and code that ran
+although no function of it was found.
 
 Example: `def loss(w): return scale * w` reads the global name `scale`. If the program assigns another number to it, the
 next call traces the function again.
@@ -13,23 +15,35 @@ next call traces the function again.
 
 from __future__ import annotations
 
+import builtins
 import functools
-import operator
 import random
 import sys
 import sysconfig
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from zoomgrad.permitted import BUILTINS, facts_of, is_permitted, shown
+from zoomgrad.state import State
 
 MOST = 1_000_000
 """Entries of containers and arrays that a Watch compares."""
 
-_PLAIN = (int, float, complex, str, bytes, range, slice, type(None), type(Ellipsis), types.BuiltinFunctionType)
+_PLAIN = {int, float, complex, bool, str, bytes, range, slice, type(None), type(Ellipsis), type(NotImplemented)}
 
 _HEAP_TYPE, _IMMUTABLE_TYPE = 1 << 9, 1 << 8
 """Flags of classes. Those of CPython's own C modules are static or immutable."""
+
+_IN_C = "MemberDescriptorType GetSetDescriptorType MethodDescriptorType WrapperDescriptorType ClassMethodDescriptorType"
+_OF_CLASSES = tuple({getattr(types, name) for name in _IN_C.split()} - {types.FunctionType})  # as which PyPy has some
+"""Attributes that C code adds to a class, and slots. They have no state of their own."""
+
+_CONTAINERS = (list, dict, set, bytearray, tuple, frozenset)
+_RANDOM = random.Random.__mro__[1]
+_BASES = (*_CONTAINERS, int, float, complex, str, bytes, BaseException, types.SimpleNamespace, type, _RANDOM, object)
+"""Classes in C whose objects have no state but their entries and attributes."""
 
 
 class Unwatched(NamedTuple):
@@ -39,21 +53,30 @@ class Unwatched(NamedTuple):
     what: str
 
 
+class Followed:
+    """Base of an object that stands for a function, `_function`, and has attributes of its own."""
+
+    __slots__ = ()
+    _function: Any
+
+
 class Watch:
     """The state of everything that some objects reach."""
 
-    def __init__(self, value: type, roots: Iterable[tuple[str, Any]]) -> None:
-        """value: the class Value. roots: each with its name in messages.
+    def __init__(self, value: type, roots: Iterable[tuple[str, Any]], ran: Mapping[int, types.CodeType]) -> None:
+        """value: the class Value. roots: each with its name in messages. ran: the program's code that ran, by its id.
 
         Raises TypeError for a Value of another program's class.
         """
         self._value = value
-        self._containers: list[Any] = []
-        self._copies: list[Any] = []
-        self._names: list[tuple[Any, tuple[str, ...], tuple[Any, ...]]] = []
-        self._arrays: list[tuple[Any, tuple[Any, ...], bytes]] = []
-        self._keys: list[tuple[Any, tuple[Any, ...]]] = []
-        """Dictionaries and classes, with their names in order."""
+        self._ran = ran
+        self._state = State()
+        self.has_changed, self.comparison = self._state.has_changed, self._state.comparison
+        facts = [facts_of(code) for code in ran.values()]
+        self.attributes = frozenset[str]().union(*(each.attributes for each in facts))
+        """Names of attributes in the code that ran."""
+        self.objections = [each.objection for each in facts if each.objection]
+        """Why the code that ran is refused."""
         self.values: dict[int, Any] = {}
         """Each Value that can be reached, by its id."""
         self.generators: list[Any] = []
@@ -61,197 +84,196 @@ class Watch:
         self.unwatched: list[Unwatched] = []
         self._entries = 0
         self._seen: dict[int, Any] = {}  # keeps the objects alive, so that no id is reused
-        self._modules_seen: set[tuple[int, frozenset[str]]] = set()
-        self._waiting = list(roots)
+        self._found: set[int] = set()  # code of functions that were followed
+        self._waiting = [*roots, (value.__name__, value)]
         while self._waiting:
             where, found = self._waiting.pop()
-            if isinstance(found, value):
-                self.values[id(found)] = found
-                if type(found) is not value and getattr(found, "__dict__", None):
-                    self._waiting.append((where, found.__dict__))
-                continue
-            if isinstance(found, (*_PLAIN, types.ModuleType)) or id(found) in self._seen:
+            if type(found) in _PLAIN or id(found) in self._seen:
                 continue
             self._entries += _size(found) + 1
             if self._entries > MOST:
                 self._entries -= _size(found) + 1
-                self.unwatched.append(Unwatched(where, f"a {type(found).__name__} of {_size(found):,} entries"))
+                self._miss(where, f"a {type(found).__name__} of {_size(found):,} entries,")
                 continue
             self._seen[id(found)] = found
             self._follow(where, found)
+        for key, code in ran.items():
+            if key not in self._found:
+                self._miss(code.co_name, "code that it can't find a function of,")
 
-    def has_changed(self) -> bool:
-        """Whether any of it differs from what it was."""
-        try:
-            for names, wanted, before in self._names:
-                now = tuple(map(names.get, wanted))
-                if not all(map(operator.is_, now, before)) and not all(map(_is_it, now, before)):
-                    return True
-            for holder, keys in self._keys:
-                if tuple(holder) != keys:
-                    return True
-            for a, kind, copy in self._arrays:
-                if (a.shape, a.dtype) != kind or a.tobytes() != copy:
-                    return True
-            return not all(map(_is_same, self._containers, self._copies))
-        except Exception:  # a comparison of the program's own objects may raise anything
-            return True
+    def _miss(self, where: str, what: str) -> None:
+        self.unwatched.append(Unwatched(where, what))
 
     def _follow(self, where: str, found: Any) -> None:
-        if isinstance(found, types.FunctionType):
+        state = self._state
+        if isinstance(found, self._value):
+            self.values[id(found)] = found
+            if type(found) is not self._value:
+                self._waiting += [(where, getattr(found, "__dict__", None)), (where, type(found))]
+        elif isinstance(found, types.FunctionType):
             self._function(where, found)
-        elif isinstance(getattr(found, "__wrapped__", None), types.FunctionType):  # decorated, perhaps compiled
-            self._waiting.append((where, found.__wrapped__))
+        elif isinstance(found, types.BuiltinFunctionType):
+            owner = getattr(found, "__self__", None)
+            # `isinstance` is replaced while a function is traced, where it is found by its own name.
+            if not is_permitted(found) or found is isinstance:
+                self._miss(where, f"the function {shown(found)},")
+            elif not isinstance(owner, (type, types.ModuleType)):
+                self._waiting.append((where, owner))
+        elif isinstance(found, Followed):
+            self._waiting += [(where, found._function), (where, vars(found))]
+            if self.attributes.intersection(type(found).__slots__):
+                self._miss(where, "whose insides it reads,")
         elif isinstance(found, functools.partial):
-            self._waiting += [(where, each) for each in (found.func, *found.args, found.keywords)]
+            parts = ("func", "args", "keywords", "__dict__")
+            self._waiting += [(where, state.keep_attribute(found, name)) for name in parts]
         elif isinstance(found, types.MethodType):
             self._waiting += [(where, found.__func__), (where, found.__self__)]
+        elif isinstance(found, types.ModuleType):
+            names = [name for name in sorted(self.attributes) if name in vars(found) or is_program(found, "")]
+            self._waiting += [
+                (f"{found.__name__}.{name}", each) for name, each in zip(names, state.keep_names(vars(found), names))
+            ]
+            if type(found) is not types.ModuleType:
+                self._waiting.append((where, type(found)))
         elif isinstance(found, type):
             self._class(where, found)
-        elif isinstance(found, (list, dict, set, bytearray)):
-            self._keep(where, found)
-        elif isinstance(found, (tuple, frozenset)):
-            self._waiting += [(f"an entry of {where}", each) for each in found]
+        elif isinstance(found, (staticmethod, classmethod)):
+            self._waiting.append((where, found.__func__))
+        elif type(found) is property:
+            self._waiting += [(where, each) for each in (found.fget, found.fset, found.fdel)]
+        elif type(found) is functools.cached_property:
+            self._waiting.append((where, found.func))
+        elif isinstance(found, _CONTAINERS):
+            self._container(where, found)
         elif type(found).__module__.partition(".")[0] == "numpy" and hasattr(found, "tobytes"):
-            if found.dtype.hasobject:
-                self._waiting.append((where, found.tolist()))
-                self.unwatched.append(Unwatched(where, "an array of objects"))
-            elif hasattr(type(found), "__setitem__"):  # not a scalar
-                self._arrays.append((found, (found.shape, found.dtype), found.tobytes()))
-        else:
+            self._array(where, found)
+        elif type(found) is not object:  # a marker
             self._object(where, found)
 
-    def _keep(self, where: str, container: Any) -> None:
-        self._containers.append(container)
-        self._copies.append(container.copy())
-        if isinstance(container, dict):
-            self._keys.append((container, tuple(container)))
-        entries = container.items() if isinstance(container, dict) else ((None, each) for each in container)
-        for key, each in entries:
-            if not isinstance(each, _PLAIN):
-                self._waiting.append((f"{where}.{key}" if isinstance(key, str) else f"an entry of {where}", each))
+    def _container(self, where: str, found: Any) -> None:
+        entries = found
+        if isinstance(found, dict):
+            self._state.keep_dict(found)
+            entries = [*found.keys(), *found.values()]
+        elif isinstance(found, list):
+            self._state.keep_list(found)
+        elif isinstance(found, set):
+            self._state.keep_other(lambda: [*map(id, found)])
+        elif isinstance(found, bytearray):
+            self._state.keep_other(lambda: bytes(found))
+            entries = ()
+        names = [*found.keys(), *found.keys()] if isinstance(found, dict) else ()
+        for place, each in enumerate(entries):
+            if type(each) not in _PLAIN:
+                name = names[place] if names else None
+                self._waiting.append((f"{where}.{name}" if isinstance(name, str) else f"an entry of {where}", each))
+        if type(found) not in _CONTAINERS:
+            self._object(where, found)
+
+    def _array(self, where: str, found: Any) -> None:
+        if found.dtype.hasobject:
+            self._waiting.append((where, found.tolist()))
+            self._miss(where, "an array of objects,")
+        elif hasattr(type(found), "__setitem__"):  # not a scalar
+            self._state.keep_other(lambda: (found.shape, found.dtype, found.tobytes()))
+            if type(found).__name__ != "ndarray":
+                self._miss(where, f"a {type(found).__name__},")
 
     def _object(self, where: str, found: Any) -> None:
         if is_foreign_value(found):
             raise TypeError(_foreign(where, found))
-        state = getattr(found, "__dict__", None)
-        if isinstance(state, dict):
-            self._keep(where, state)
-        slots = [name for cls in type(found).__mro__ for name in _slots(cls)]
-        attributes = _Attributes(found)
-        names = ("__class__", *slots)
-        self._names.append((attributes, names, tuple(map(attributes.get, names))))
-        self._waiting += [(f"{where}.{name}", attributes.get(name)) for name in slots]
+        kind = type(found)
+        state = self._state
+        state.keep_type(found)
+        if _in_mro(kind, "__dict__"):
+            self._waiting.append((where, state.keep_attribute(found, "__dict__")))
+        for cls in kind.__mro__:
+            for name, each in list(vars(cls).items()):
+                if isinstance(each, types.MemberDescriptorType) and _is_in_python(cls):
+                    self._waiting.append((f"{where}.{name}", state.keep_attribute(found, name)))
         if isinstance(found, random.Random) or hasattr(found, "bit_generator"):
             self.generators.append(found)
-        elif not all(map(_is_in_python, type(found).__mro__)):
-            self.unwatched.append(Unwatched(where, f"a {type(found).__name__}"))
-        self._waiting.append((type(found).__name__, type(found)))
+        elif not all(cls in _BASES or _is_in_python(cls) for cls in kind.__mro__) or _hides_its_state(kind):
+            self._miss(where, f"a {kind.__name__},")
+        self._waiting.append((kind.__name__, kind))
 
     def _class(self, where: str, found: type) -> None:
+        if type(found) is not type:
+            self._waiting.append((where, type(found)))
         for cls in found.__mro__:
-            if not is_program(sys.modules.get(cls.__module__), "") or issubclass(cls, self._value):
-                continue
-            entries = dict(vars(cls))
-            self._keys.append((vars(cls), tuple(entries)))
-            self._names.append((_ClassNames(cls), tuple(entries), tuple(entries.values())))
-            for name, each in entries.items():
-                each = getattr(each, "__func__", getattr(each, "fget", each))
-                if not name.startswith("__") or callable(each):
-                    self._waiting.append((f"{where}.{name}", each))
+            if not _is_in_python(cls):
+                if cls not in _BASES and not is_permitted(cls):
+                    self._miss(where, f"the class {shown(cls)},")
+            elif cls is not object and (cls is found or id(cls) not in self._seen):
+                self._seen[id(cls)] = cls
+                self._state.keep_dict(vars(cls))
+                if cls.__base__ is not object:  # else they can't be replaced
+                    self._state.keep_attribute(cls, "__bases__")
+                own = is_program(sys.modules.get(cls.__module__), "")
+                for name, each in list(vars(cls).items()):
+                    is_c = isinstance(each, _OF_CLASSES) or type(each).__name__ in ("_tuplegetter", "_abc_data")
+                    is_c = is_c or (not own and isinstance(each, types.BuiltinFunctionType))
+                    if not is_c and (callable(each) or not name.startswith("__")):
+                        self._waiting.append((f"{where}.{name}", each))
 
     def _function(self, where: str, found: types.FunctionType) -> None:
+        state, code = self._state, found.__code__
         # PyPy's built-in functions have code without a file.
-        if not is_program(None, getattr(found.__code__, "co_filename", "<frozen")):
+        is_ours = is_program(None, getattr(code, "co_filename", "<frozen"))
+        cells = found.__closure__ or ()
+        if not is_ours:  # a library's function may call one of the program's, which it decorates
+            contents = [getattr(cell, "cell_contents", None) for cell in cells]
+            self._waiting += [(where, each) for each in contents if isinstance(each, types.FunctionType)]
             return
-        names = sorted(_names_of(found.__code__))
-        values = tuple(map(found.__globals__.get, names))
-        if names:
-            self._names.append((found.__globals__, tuple(names), values))
-        self._waiting += zip(names, values)
-        enclosing = [_Cell(cell).get("") for cell in found.__closure__ or ()]
-        self._modules(set(names), [*values, *enclosing])
-        attributes, own = _Attributes(found), ("__code__", "__defaults__", "__kwdefaults__")
-        self._names.append((attributes, own, tuple(map(attributes.get, own))))
-        for name, cell in zip(found.__code__.co_freevars, found.__closure__ or ()):
-            self._names.append((_Cell(cell), (name,), (_Cell(cell).get(name),)))
-            self._waiting.append((name, _Cell(cell).get(name)))
-        defaults = (*(found.__defaults__ or ()), *(found.__kwdefaults__ or {}).values())
-        self._waiting += [(f"a default of {where}", each) for each in defaults]
-        if found.__dict__:
-            self._keep(where, found.__dict__)
+        if id(code) not in self._ran:
+            return
+        *defaults, own = state.keep_function(found)
+        self._waiting += [(where, own), *((f"a default of {where}", each) for each in defaults)]
+        self._found |= _codes(code)
+        names = sorted(facts_of(code).names)
+        self._waiting += zip(names, self._globals(where, found.__globals__, names))
+        for name, cell in zip(code.co_freevars, cells):
+            self._waiting.append((name, state.keep_attribute(cell, "cell_contents")))
 
-    def _modules(self, names: set[str], values: Iterable[Any]) -> None:
-        """Follow what a function may read of the program's own modules: the attributes that have one of these names."""
-        waiting = [each for each in values if isinstance(each, types.ModuleType)]
-        while waiting:
-            module = waiting.pop()
-            if (id(module), frozenset(names)) in self._modules_seen or not is_program(module, ""):
-                continue
-            self._modules_seen.add((id(module), frozenset(names)))
-            wanted = tuple(sorted(names & vars(module).keys()))
-            found = tuple(map(vars(module).get, wanted))
-            self._names.append((vars(module), wanted, found))
-            self._waiting += [(f"{module.__name__}.{name}", each) for name, each in zip(wanted, found)]
-            waiting += [each for each in found if isinstance(each, types.ModuleType)]
+    def _globals(self, where: str, names: dict[str, Any], wanted: list[str]) -> list[Any]:
+        """The objects of the global names, without the built-in ones that are permitted."""
+        built_in = [name for name in wanted if name not in names and hasattr(builtins, name)]
+        self._state.keep_names(vars(builtins), [name for name in built_in if name != "isinstance"])
+        if names.get("__builtins__") not in (builtins, vars(builtins)):
+            self._miss(where, "whose built-in functions are not Python's,")
+        for name in built_in:
+            found = getattr(builtins, name)
+            if name not in BUILTINS and not (isinstance(found, type) and issubclass(found, BaseException)):
+                self.objections.append(f"uses {name}() in {where}")
+        found = self._state.keep_names(names, wanted)
+        return [None if name in built_in else each for name, each in zip(wanted, found)]
 
 
-def _is_it(a: Any, b: Any) -> bool:
-    """Whether two are one object. PyPy makes the tuple of a function's defaults anew each time."""
-    return a is b or (type(a) is type(b) is tuple and len(a) == len(b) and all(map(operator.is_, a, b)))
-
-
-def _is_same(a: Any, b: Any) -> bool:
-    """Whether two containers of one kind hold the same objects."""
-    if len(a) != len(b):
-        return False
-    if isinstance(a, dict):
-        return all(map(operator.is_, a.values(), b.values()))
-    return all(map(operator.is_, a, b)) if isinstance(a, list) else bool(a == b)
+def _codes(code: types.CodeType) -> set[int]:
+    """Ids of the code and of the functions in it."""
+    inner = [each for each in code.co_consts if isinstance(each, types.CodeType)]
+    return {id(code)}.union(*map(_codes, inner))
 
 
 def _is_in_python(cls: type) -> bool:
     """Whether Python code made the class, so that its objects' state is in dictionaries and slots."""
-    if cls in (object, types.SimpleNamespace):
-        return True
-    return bool(cls.__flags__ & _HEAP_TYPE) and not cls.__flags__ & _IMMUTABLE_TYPE
+    return cls is object or (bool(cls.__flags__ & _HEAP_TYPE) and not cls.__flags__ & _IMMUTABLE_TYPE)
 
 
-class _Attributes:
-    """An object's attributes, read by name as from a dictionary."""
-
-    def __init__(self, found: Any) -> None:
-        self._found = found
-
-    def get(self, name: str) -> Any:
-        return getattr(self._found, name, None)
+def _in_mro(kind: type, name: str) -> bool:
+    return any(name in vars(cls) for cls in kind.__mro__)
 
 
-class _Cell:
-    """A variable of an enclosing function, read by name as from a dictionary."""
-
-    def __init__(self, cell: Any) -> None:
-        self._cell = cell
-
-    def get(self, _: str) -> Any:
-        try:
-            return self._cell.cell_contents
-        except ValueError:  # it has no value yet
-            return None
-
-
-class _ClassNames:
-    """A class's own names, read as from a dictionary."""
-
-    def __init__(self, cls: type) -> None:
-        self._cls = cls
-
-    def get(self, name: str) -> Any:
-        return vars(self._cls).get(name)
+def _hides_its_state(kind: type) -> bool:
+    """Whether the class says itself what its attributes are."""
+    own = next((vars(cls)["__dict__"] for cls in kind.__mro__ if "__dict__" in vars(cls)), None)
+    return not isinstance(own, (types.GetSetDescriptorType, types.MemberDescriptorType, type(None))) or (
+        not any(kind.__getattribute__ is each.__getattribute__ for each in _BASES)
+    )
 
 
 def _size(found: Any) -> int:
-    if isinstance(found, (list, dict, set, tuple, frozenset, bytearray)):
+    if isinstance(found, _CONTAINERS):
         return len(found)
     size = getattr(found, "size", 1) if hasattr(found, "tobytes") else 1
     return size if isinstance(size, int) else 1
@@ -272,30 +294,28 @@ def _foreign(where: str, found: Any) -> str:
     )
 
 
-def _names_of(code: types.CodeType) -> set[str]:
-    """Names that may be global, of the code and of the functions in it."""
-    inner = [each for each in code.co_consts if isinstance(each, types.CodeType)]
-    return set(code.co_names).union(*map(_names_of, inner))
-
-
-def _slots(cls: type) -> list[str]:
-    slots = vars(cls).get("__slots__", ())
-    names = [slots] if isinstance(slots, str) else list(slots)
-    return [name for name in names if name not in ("__dict__", "__weakref__")]
-
-
 @functools.cache
-def _installed() -> tuple[str, ...]:
-    """Folders whose code is not the program's."""
+def _folders() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Folders of NumPy and our own code, of installed packages, and of the standard library, which may hold others."""
     paths = sysconfig.get_paths()
-    ours = [str(Path(__file__).parent), str(Path(__file__).parent.parent / "engines")]
-    return tuple({paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")} | set(ours))
+    installed = tuple({paths["purelib"], paths["platlib"]})
+    here = Path(__file__).parent
+    ours = (str(here), str(here.parent / "engines"), *(str(Path(each) / "numpy") for each in installed))
+    return ours, installed, tuple({paths["stdlib"], paths["platstdlib"]})
 
 
 def is_program(module: Any, file: str) -> bool:
-    """Whether code is the program's, not a library's."""
+    """Whether code is the program's, not the standard library's, NumPy's or ours.
+
+    An installed package's code counts as the program's.
+    """
     if module is not None:
         if module.__name__ == "builtins":
             return False
-        file = getattr(module, "__file__", None) or ""
-    return not file.startswith((*_installed(), "<frozen"))
+        file = vars(module).get("__file__") or ""
+        if not isinstance(file, str):
+            return True
+    ours, installed, standard = _folders()
+    if file.startswith((*ours, "<frozen")):
+        return False
+    return file.startswith(installed) or not file.startswith(standard)

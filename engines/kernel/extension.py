@@ -71,7 +71,7 @@ def as_module(source: Source, outputs: int) -> Source:
             Declarations([*LIMITED_API.splitlines(), *python]),
             Define("WORKSPACE", source.workspace),
             Define("OUTPUTS", outputs),
-            Define("MOST_COLUMNS", MOST_COLUMNS),
+            Define("MOST_COLUMNS", MOST_COLUMNS + 1),  # `predict` adds one
         ]
     )
     calls = map(read, ("kernel/python_arguments.c", "kernel/module.c"))

@@ -12,7 +12,17 @@ from typing import Any, Callable, NamedTuple, Optional, Protocol, Union
 from engines.api import NonFiniteLoss
 from engines.arguments import finite, finite_rate, whole
 from engines.arithmetic import check_arithmetic
-from engines.columns import WITHOUT_INPUTS, Column, Rows, check_labels, columns, described, holds_rows, one_row
+from engines.columns import (
+    MOST_COLUMNS,
+    WITHOUT_INPUTS,
+    Column,
+    Rows,
+    check_labels,
+    columns,
+    described,
+    holds_rows,
+    one_row,
+)
 from engines.kernel.buffers import Buffer, Table
 from engines.saving import recipe
 from engines.saving.parameters import FilePath, Saved, load_parameters, save_parameters
@@ -323,7 +333,8 @@ class Program:
         count, width = found[0].rows, self._y.length
         rest = self._last[sum(column.width for column in found) :]
         if rest:  # no output depends on them, so the traced graph's numbers will do
-            found = columns((*found, Column(_repeated(rest, count, f"{count:,} rows"), len(rest))), self._x.length)
+            absent = Column(_repeated(rest, count, f"{count:,} rows"), len(rest))
+            found = columns((*found, absent), self._x.length, most=MOST_COLUMNS + 1)
         outputs, losses = _zeros(steps * width, f"the outputs of {steps:,} steps"), _zeros(steps, _losses_of(steps))
         with self._alone:
             check_arithmetic()

@@ -105,7 +105,11 @@ _REMEDY = "Name a file that zoomgrad saved, or a safetensors file of doubles (F6
 
 def check_destination(path: FilePath, *, overwrite: bool = False) -> None:
     """Raise BadFile if the folder takes no file, or if `save_parameters` would not replace what is there."""
+    if not isinstance(path, (str, Path)):
+        raise TypeError(f"a file's path must be a text or a Path, not {path!r}\n  Write `os.fsdecode(…)`.")
     file = Path(path)
+    if "\0" in str(path):
+        raise BadFile(repr(str(path)), "a file's name can't hold a null character", "Name another file.")
     if not file.parent.is_dir():
         raise BadFile(path, "its folder does not exist", "Make the folder, or name another file.")
     if not os.access(file.parent, os.W_OK):
@@ -138,6 +142,8 @@ class _Wrong(Exception):
 
 def _opened(path: FilePath) -> Any:
     """The regular file, opened without blocking on a FIFO. Raises BadFile for anything else, and OSError."""
+    if "\0" in str(path):
+        raise BadFile(repr(str(path)), "a file's name can't hold a null character", "Name another file.")
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -246,9 +252,20 @@ def _write(path: FilePath, parts: Sequence[bytes], overwrite: bool) -> None:
                 stream.write(part)
             stream.flush()
             os.fsync(stream.fileno())
-        check_destination(path, overwrite=overwrite)  # somebody may have made a file since
-        draft.replace(file)
+        _put(draft, file, overwrite)
     except BaseException:
         with contextlib.suppress(OSError):
             draft.unlink()
         raise
+
+
+def _put(draft: Path, file: Path, overwrite: bool) -> None:
+    """Give the draft the file's name, unless somebody has made another file of that name since."""
+    check_destination(file, overwrite=overwrite)
+    if not os.path.lexists(file):
+        with contextlib.suppress(OSError, NotImplementedError, AttributeError):  # some file systems have no links
+            os.link(draft, file)  # fails if there is a file by now
+            draft.unlink()
+            return
+        check_destination(file, overwrite=overwrite)
+    draft.replace(file)

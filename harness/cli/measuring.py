@@ -16,10 +16,12 @@ from harness.cli.app import INTERRUPTED, WRONG_USE, complain, out, say_next
 from harness.cli.preparing import fetch_data
 from harness.machine import environments, interpreters, named
 from harness.machine.environments import NoEnvironment
+from harness.machine.peers import WORKER, Download, PeerEnvironments
 from harness.plan.planning import Plan
 from harness.run.isolate import RUN, isolate
 from harness.run.lock import Busy, locked
-from harness.run.schedule import Schedule
+from harness.run.schedule import Schedule, lock_of
+from results import units
 from results.store import Store
 
 
@@ -42,30 +44,48 @@ def requested(only: Sequence[str]) -> tuple[list[interpreters.Interpreter], list
     return named.asked(only, found)
 
 
-def get_ready(plan: Plan) -> None:
-    """Fetch data and make environments before measuring. Ignores failures: the cells' records will give the reason."""
+def get_ready(plan: Plan, peers: PeerEnvironments | None = None) -> None:
+    """Fetch data and make environments before measuring. Ignores failures: the cells' records will give the reason.
+
+    peers: makes the environments of peers too, if the user wants them.
+    """
     fetch_data(plan.run.workloads)
     for name in dict.fromkeys(cell.interpreter for cell in plan.run.cells):
         if name in plan.interpreters:
             with out.status(f"making the environment for {name}"), contextlib.suppress(NoEnvironment):
                 environments.environment(plan.interpreters[name])
+    for name, lock in dict.fromkeys((cell.interpreter, lock_of(cell.engine)) for cell in plan.run.cells):
+        if peers and lock != WORKER and name in plan.interpreters:
+            _make_peer(peers, plan.interpreters[name], lock)
+
+
+def _make_peer(peers: PeerEnvironments, interpreter: interpreters.Interpreter, lock: str) -> None:
+    def say(download: Download) -> None:
+        size = units.size(download.size_bytes)
+        out.print(f"{lock} for {interpreter.name}: up to {size} to download in {download.files} files. {download.hint}")
+
+    with out.status(f"making the environment {lock} for {interpreter.name}"):
+        peers.make(interpreter, lock, say)
 
 
 @contextlib.contextmanager
-def measuring(plan: Plan, store: Store | None = None, then: str = "", *, wait: bool = False) -> Iterator[Schedule]:
+def measuring(
+    plan: Plan, store: Store | None = None, then: str = "", *, wait: bool = False, with_peers: bool = False
+) -> Iterator[Schedule]:
     """Hold the machine's lock, and yield the plan's schedule, which writes to `store` or to a new one.
 
     On Ctrl-C, prints the commands that resume the run and then use it. then: the command that uses the finished run.
-    wait: as for `alone`.
+    wait: as for `alone`. with_peers: make the environments of peers, which may download gigabytes.
     """
+    peers = PeerEnvironments()
     tell_left_out()
     with alone(wait=wait):
         store = store or Store.create(plan.run)
         try:
             os.environ[RUN] = plan.run.id
-            get_ready(plan)
+            get_ready(plan, peers if with_peers else None)
             with display.RunProgress(out, len(plan.run.cells) * plan.run.blocks) as progress:
-                schedule = Schedule(plan, store, isolate, environments.environment, progress)
+                schedule = Schedule(plan, store, isolate, environments.environment, progress, peers)
                 yield schedule
                 schedule.clean_up()
         except KeyboardInterrupt:

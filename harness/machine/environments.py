@@ -19,32 +19,58 @@ REQUIREMENTS = Path(__file__).parent / "requirements"
 """Lock files, which an installed copy has too."""
 
 INSTALL_SECONDS = 600
+LARGE_INSTALL_SECONDS = 3600
+"""For gigabytes, of which the user knows."""
 
 
 class NoEnvironment(Exception):
     """uv could not make a worker's environment. The text has the end of uv's output."""
 
 
-def environment(interpreter: Interpreter, *, lock: str = "worker") -> Path:
+def environment(interpreter: Interpreter, *, lock: str = "worker", resolved: Path | None = None) -> Path:
     """Path of the Python in a virtual environment with the lock file's packages. Makes the environment if needed.
 
+    resolved: the same packages as a `pylock.toml` for this interpreter, if they are known already.
     Raises NoEnvironment with the end of uv's output.
     """
     requirements = REQUIREMENTS / f"{lock}.lock"
-    fingerprint = hashlib.sha256(
-        "\n".join((str(interpreter.path), interpreter.full_version, requirements.read_text())).encode()
-    ).hexdigest()[:12]
-    folder = ENVIRONMENTS / f"{interpreter.name}-{lock}-{fingerprint}"
-    python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    folder = _folder(interpreter, requirements)
     ready = folder / ".ready"
     ENVIRONMENTS.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"):
         if not ready.exists():
             shutil.rmtree(folder, ignore_errors=True)
             _uv("venv", "--quiet", "--no-project", "--python", str(interpreter.path), str(folder))
-            _uv("pip", "install", "--quiet", "--python", str(python), "--requirement", str(requirements))
+            python = str(_python(folder))
+            install = ("pip", "install", "--quiet", "--python", python, "--requirement")
+            if resolved:
+                _uv(*install, str(resolved), seconds=LARGE_INSTALL_SECONDS)
+            else:
+                _uv(*install, str(requirements))
             ready.touch()
-    return python
+    return _python(folder)
+
+
+def is_made(interpreter: Interpreter, *, lock: str) -> bool:
+    """Whether `environment` would return at once."""
+    return (_folder(interpreter, REQUIREMENTS / f"{lock}.lock") / ".ready").exists()
+
+
+def _folder(interpreter: Interpreter, requirements: Path) -> Path:
+    fingerprint = hashlib.sha256(
+        "\n".join((str(interpreter.path), interpreter.full_version, requirements.read_text())).encode()
+    ).hexdigest()[:12]
+    return ENVIRONMENTS / f"{interpreter.name}-{requirements.stem}-{fingerprint}"
+
+
+def _python(folder: Path) -> Path:
+    return folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+
+
+def resolve(interpreter: Interpreter, lock: str, output: Path) -> None:
+    """Write a `pylock.toml` with the files, their sizes and hashes that the interpreter needs. Raises NoEnvironment."""
+    options = ("--quiet", "--no-header", "--format=pylock.toml", f"--python={interpreter.path}")
+    _uv("pip", "compile", *options, str(REQUIREMENTS / f"{lock}.lock"), f"--output-file={output}")
 
 
 def fetch_pypy() -> bool:
@@ -56,7 +82,7 @@ def fetch_pypy() -> bool:
     return True
 
 
-def _uv(*arguments: str) -> None:
+def _uv(*arguments: str, seconds: float = INSTALL_SECONDS) -> None:
     try:
         subprocess.run(  # noqa: S603  (a list of arguments, none of them read by a shell)
             [_uv_path(), *arguments],
@@ -64,12 +90,12 @@ def _uv(*arguments: str) -> None:
             text=True,
             errors="replace",
             check=True,
-            timeout=INSTALL_SECONDS,
+            timeout=seconds,
         )
     except subprocess.CalledProcessError as error:
         raise NoEnvironment(f"uv {arguments[0]} failed: {_tail(error.stderr)}") from error
     except subprocess.TimeoutExpired as error:
-        raise NoEnvironment(f"uv {arguments[0]} took longer than {INSTALL_SECONDS} s") from error
+        raise NoEnvironment(f"uv {arguments[0]} took longer than {seconds:g} s") from error
     except OSError as error:
         raise NoEnvironment(f"uv can't be started: {error}") from error
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import engines
 from engines.api import UnknownName
 from harness import workloads
-from harness.plan.presets import SLOW_TO_COMPILE, TRANSLATED, Preset
+from harness.plan.presets import PEERS, SLOW_TO_COMPILE, TRANSLATED, Preset
 from results.record import Cell
 
 
@@ -31,7 +31,7 @@ def cells_of(
             raise UnknownName("interpreter", name, interpreters)
     everywhere = tuple(only_interpreters or interpreters)
     newest = set(only_interpreters or main)
-    ordinary = _all_but(*SLOW_TO_COMPILE, *TRANSLATED)
+    ordinary = _all_but(*SLOW_TO_COMPILE, *TRANSLATED, *PEERS)
     chosen_cells = {
         Cell(engine=engines.load(engine).name, interpreter=interpreter, workload=workloads.load(workload).name)
         for part in chosen.parts

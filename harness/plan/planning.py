@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 
 import engines
 from engines.api import UnknownName
+from engines.discovery import is_peer
 from harness import workloads
 from harness.machine import facts, interpreters
 from harness.machine.interpreters import Interpreter, Missing
@@ -222,6 +223,7 @@ def _engine_facts(name: str) -> EngineFacts:
         strict=engine.strict,
         error_bound=engine.error_bound,
         native=engine.native,
+        peer=getattr(engine, "file", "") if is_peer(engine) else "",
     )
 
 

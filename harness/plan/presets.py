@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import engines
 from engines.api import UnknownName
+from engines.discovery import is_peer
 from harness import workloads
 from results.record import Settings
 
@@ -53,6 +54,12 @@ TRANSLATED = ("cython", "mypyc")
 """Engines that need packages which no environment has by default. They run only where a preset or the user names them.
 """
 
+PEERS = tuple(name for name in engines.names() if is_peer(engines.load(name)))
+"""Other libraries, as context. They run only where a preset or the user names them."""
+
+WIDTHS, BATCHES = (16, 64, 256, 1024), (1, 10, 100, 1000)
+"""Of the map that compares the best engine with the best peer."""
+
 PUBLISHED = ("tcc-published", "clang-O0-published", "clang-O1-published")
 """The published trade-off, with exactly the C of the post."""
 
@@ -69,7 +76,7 @@ class Part:
 
     workloads: tuple[str, ...]
     engines: tuple[str, ...] = ()
-    """Empty for every engine that is neither slow to compile nor translated."""
+    """Empty for every engine that is neither slow to compile nor translated nor a peer."""
     everywhere: bool = False
     cpython_only: bool = False
     """Skip PyPy unless the user names it, because the part is only about C compilers, or takes minutes."""
@@ -83,6 +90,8 @@ class Preset:
     blocks: int
     settings: Settings
     parts: tuple[Part, ...]
+    peers: bool = False
+    """Whether to make the environments of peers, as `--peers` does."""
     every_patch: bool = False
     """Whether to include interpreters that differ from another only in patch version or build."""
 
@@ -128,6 +137,32 @@ PRESETS = {
         blocks=1,
         settings=Settings(values=2, warmups=1, jit_warmups=1, value_seconds=0.1, timeout_seconds=1800.0),
         parts=(Part(GROWTH_SHAPES, GROWTH_ENGINES),),
+    ),
+    "peers": Preset(
+        "NumPy, PyTorch and JAX against recovered loops, from one row a batch to wide nets; five blocks",
+        blocks=5,
+        settings=Settings(timeout_seconds=600.0, ready_blocks=1),
+        parts=(
+            Part(
+                ("mnist", "mnist-b1000", "mlp-784x512x10-b100"),
+                ("rerolled-clang", "rerolled-clang-sparse", *PEERS),
+                cpython_only=True,
+            ),
+        ),
+        peers=True,
+    ),
+    "widths": Preset(
+        "where recovered loops or peers win, by width of the net and rows of a batch; three blocks",
+        blocks=3,
+        settings=Settings(values=2, value_seconds=0.1, timeout_seconds=600.0),
+        parts=(
+            Part(
+                tuple(f"mlp-64x{width}x10{f'-b{batch}' * (batch > 1)}" for width in WIDTHS for batch in BATCHES),
+                ("rerolled-clang", "rerolled-gcc", "numpy", "torch", "jax-scan"),
+                cpython_only=True,
+            ),
+        ),
+        peers=True,
     ),
     "profile": Preset(
         "the cells that `zoomgrad profile` profiles, but timed: interpreted engines, compiled Python, compilers",

@@ -17,10 +17,13 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
+import engines
 from engines.api import KEPT_FROM_SECONDS
+from engines.discovery import is_peer
 from harness.containment import Limits
 from harness.machine.environments import NoEnvironment
 from harness.machine.interpreters import Interpreter
+from harness.machine.peers import WORKER, NoPeer, PeerEnvironments
 from harness.plan.planning import Plan
 from harness.run.isolate import MOST_PADDING, Draw, Isolate, Task, WorkerResult
 from harness.run.replies import REMEDY, first_error, read_bounded, read_times
@@ -85,6 +88,7 @@ class Schedule:
     isolate: Isolate
     environment: Environment
     observer: Observer
+    peers: PeerEnvironments = field(default_factory=PeerEnvironments)
     _vouched: dict[str, Vouching | NoVouching] = field(default_factory=dict)
     _given_up: set[Cell] = field(default_factory=set)
     """Cells that gave no result while this schedule ran."""
@@ -185,10 +189,11 @@ class Schedule:
         absent = self.plan.missing.get(cell.interpreter)
         if absent:
             return without_result("skipped", absent.reason, absent.remedy)
-        interpreter = self.plan.interpreters[cell.interpreter]
         try:
-            python = self.environment(interpreter)
+            python = self._python(cell)
             vouching = self._vouching(cell.workload)
+        except NoPeer as none:
+            return without_result("skipped", str(none), none.remedy)
         except NoEnvironment as error:
             return without_result("failed", str(error), NO_ENVIRONMENT_REMEDY)
         except NoVouching as nobody:
@@ -232,6 +237,11 @@ class Schedule:
             reason = f"{cell.engine}: its figures are out of range for a record: {first_error(error)}"
             return without_result("failed", reason, REMEDY, answer.seconds)
 
+    def _python(self, cell: Cell) -> Path:
+        """Python of the cell's environment. Raises NoEnvironment and NoPeer."""
+        interpreter, lock = self.plan.interpreters[cell.interpreter], lock_of(cell.engine)
+        return self.environment(interpreter) if lock == WORKER else self.peers.python(interpreter, lock)
+
     def _with_ready_time(self, record: Record) -> Record:
         """The record with its ready time, or with the reason why there is none. Runs one more worker."""
         compiled = compile_seconds(record)
@@ -240,8 +250,8 @@ class Schedule:
             return record.model_copy(update={"ready_absence": reason})
         cell, settings = record.cell, self.plan.run.settings
         try:
-            python = self.environment(self.plan.interpreters[cell.interpreter])
-        except NoEnvironment as error:  # it was there a moment ago
+            python = self._python(cell)
+        except (NoEnvironment, NoPeer) as error:  # it was there a moment ago
             return record.model_copy(update={"ready_absence": str(error)})
         job: ReadyJob = {"engine": cell.engine, "workload": cell.workload, "reply_file": ""}
         answer = self.isolate("ready", python, job, limits=Limits.of(settings), draw=self._draw(record.block))
@@ -304,6 +314,12 @@ class Schedule:
             "stretch_steps": before.stretch_steps if before else 0,
             "steps_per_value": before.steps_per_value if before else 0,
         }
+
+
+def lock_of(engine: str) -> str:
+    """The lock file of an engine's environment. Only peers have environments of their own."""
+    found = engines.load(engine)
+    return str(getattr(found, "environment", WORKER)) if is_peer(found) else WORKER
 
 
 def _next_block(records: Sequence[Record]) -> int:

@@ -25,18 +25,26 @@ MOST_BOUNDED_STEPS = 256
 """Longest stretch of an engine that declares an error bound. Training is chaotic: on `mnist`, the different rounding of
 `rerolled-clang-fast` grows to 4e-13 after 256 steps, 1e-9 after 1,024, and 9 after 8,192."""
 
+MOST_BOUNDED_BATCHES = 16
+"""In large batches, its stretch may be this many batches instead. Errors grow from one update to the next."""
+
+
+def most_bounded_steps(batch: int) -> int:
+    """Longest stretch, in steps, of an engine that declares an error bound."""
+    return max(MOST_BOUNDED_STEPS, MOST_BOUNDED_BATCHES * batch)
+
 
 class Proof:
     """Comparison of one engine with the reference, with counts of what was compared."""
 
-    def __init__(self, engine: Engine, job: Job) -> None:
+    def __init__(self, engine: Engine, job: Job, *, batch: int) -> None:
         self._engine = engine
         self._witness = Witness(Path(job["reference_folder"]))
         self._reference_cell = job["reference_cell"]
         self._drills = job["reference_drills"]
         self._known: dict[str, Evidence] = {}
         self._compared: tuple[bytes, ...] = ()
-        self.steps = job["reference_steps"] if engine.strict else min(job["reference_steps"], MOST_BOUNDED_STEPS)
+        self.steps = job["reference_steps"] if engine.strict else min(job["reference_steps"], most_bounded_steps(batch))
         """Steps of the longest stretch over which the engine can be compared."""
         self.worst_error = 0.0
         self.identical = True
@@ -125,7 +133,7 @@ def prepare_proof(engine: Engine, trainer: Trainer, workload: Workload, job: Job
     steps prove them. Raises Mismatch and ChangedArithmetic.
     """
     check_arithmetic()
-    proof = Proof(engine, job)
+    proof = Proof(engine, job, batch=workload.batch)
     if engine.typical_compile_row_seconds:
         proof.drill(trainer, workload)
     return proof

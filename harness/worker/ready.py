@@ -27,7 +27,8 @@ def first_step(engine_name: str, workload_name: str) -> Optional[str]:
     workload = workloads.load(workload_name)
     refusal = engine.supports(workload)
     if not refusal:
-        engine.prepare(workload).train(1)
+        trainer = engine.prepare(workload)
+        trainer.train(getattr(trainer, "first_steps", 1))
     return refusal
 
 

@@ -94,6 +94,8 @@ def task(settings: Settings, repeat: int = 0) -> Workload:
                 f"--{name} needs one training, and --repeats asks for {settings['repeats']:,}",
                 f"Leave out --repeats or --{name}.",
             )
+    if settings.get("force") and not settings.get("save"):
+        raise InvalidChange("--force lets --save replace a file, and there is no --save", "Add --save FILE.")
     if settings.get("save"):
         check_destination(str(settings["save"]), overwrite=settings.get("force", False))
     workload = changed(workloads.load(settings["workload"]), settings)

@@ -22,7 +22,7 @@ __all__ = ["SEED", "WORKLOADS", "Workload", "load", "names"]
 
 
 def names() -> tuple[str, ...]:
-    """Names of the catalogue's workloads. `mlp-IxHxO` exists for every shape as well.
+    """Names of the catalogue's workloads. `mlp-IxHxO` and `mlp-IxHxO-bN` exist for every shape and batch as well.
 
     `microgpt` and `microgpt-Ln-Dn-Hn-Tn` exist too. They are not in the catalogue, whose workloads presets measure and
     tests compile with every engine, because a whole GPT takes too long to compile for that.
@@ -32,7 +32,7 @@ def names() -> tuple[str, ...]:
 
 def load(name: str) -> Workload:
     """Return the workload of that name. Raises UnknownName with the nearest names."""
-    if re.fullmatch(r"mlp(-|x)?\d*(x\d+)*", name):
+    if re.fullmatch(r"mlp(-|x)?\d*(x\d+)*(-b\d*)?", name):
         return _mlp(name)
     if name == "microgpt" or name.startswith("microgpt-"):
         return microgpt.load(name)
@@ -43,23 +43,26 @@ def load(name: str) -> Workload:
 
 @cache
 def _mlp(name: str) -> Workload:
-    """Workload of a growth curve: an MLP of any shape on seeded uniform rows."""
-    if not re.fullmatch(r"mlp-[1-9]\d{0,6}(x[1-9]\d{0,6})+", name):
+    """An MLP of any shape on seeded uniform rows: workload of a growth curve, or of a map of widths and batches."""
+    if not re.fullmatch(r"mlp-[1-9]\d{0,6}(x[1-9]\d{0,6})+(-b[1-9]\d{0,6})?", name):
         raise UnknownName("workload", name, ["mlp-784x50x10 (inputs x hidden x outputs: two or more sizes, none 0)"])
-    shape = tuple(int(size) for size in name[len("mlp-") :].split("x"))
+    sizes, _, batch = name[len("mlp-") :].partition("-b")
+    if batch == "1":  # it would be another name for the same workload
+        raise UnknownName("workload", name, [f"mlp-{sizes}"])
+    shape = tuple(map(int, sizes.split("x")))
     # Gradients grow with the number of weights, and with the width of each further hidden layer. At a rate of 0.001,
     # large networks overflow within ten steps.
     weights = sum(nin * nout for nin, nout in zip(shape, shape[1:]))
     deeper = math.prod(min(1.0, 25 / width) for width in shape[2:-1])
     return Workload(
         name,
-        f"{shape[0]}-{list(shape[1:])}, squared error, synthetic rows",
+        f"{shape[0]}-{list(shape[1:])}, squared error, synthetic rows{batch and f', an update every {batch} rows'}",
         partial(synthetic.load, shape[0], shape[-1]),
         train_rows=synthetic.ROWS,
         build=Mlp(shape),
         loss_of=by_squared_error,
         is_correct=within(0.5),
-        batch=1,
+        batch=int(batch or 1),
         rate=constant(0.001 * min(1.0, 300 / weights) * deeper),
         synthetic=True,
     )

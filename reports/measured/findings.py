@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from reports.measured.outcome import IDENTICAL, MISSING, UNSTEADY
-from reports.measured.table import largest, measured, smallest
+from reports.measured.table import ladder, largest, measured, smallest
 from results import units
 from results.record import BASELINE
 from results.stats.intervals import MIN_PROCESSES
@@ -26,11 +26,12 @@ _PHRASES = {
 def findings(table: pd.DataFrame, workload: str | None) -> list[str]:
     """Return sentences on the speed on the headline workload, on how much was measured, and on correctness.
 
+    Peers count for the last two only.
     workload: None if the plan is empty.
     """
     if workload is None:
         return ["The plan of this run is empty: there is nothing to report."]
-    return [*_speed(table, workload), _coverage(table), *_correctness(table)]
+    return [*_speed(ladder(table), workload), _coverage(table), *_correctness(table)]
 
 
 def faster(row: Any) -> str:

@@ -34,7 +34,8 @@ class Rung:
 
     engine: str
     caveat: str
-    """What an engine promises instead of identical bits (`within 1e-09`); empty for a strict engine."""
+    """What an engine promises instead of identical bits (`within 1e-09`), and whether it is a peer; empty for a strict
+    engine."""
     entries: tuple[Entry, ...]
 
 
@@ -53,7 +54,7 @@ def headline(table: pd.DataFrame, workload: str) -> Headline:
     rows = table[table["workload"] == workload]
     interpreters = by_coverage(rows)
     shown = entries(rows)
-    caveats = {row.engine: "" if row.promise == IDENTICAL else row.promise for row in each(rows)}
+    caveats = {row.engine: _caveat(row) for row in each(rows)}
     return Headline(
         workload,
         tuple(interpreters),
@@ -106,6 +107,11 @@ def entries(table: pd.DataFrame) -> dict[tuple[str, str], Entry]:
 def status_text(status: str) -> str:
     """Return a status as a reader sees it."""
     return _WORDS.get(status, status)
+
+
+def _caveat(row: Any) -> str:
+    bits = "" if row.promise == IDENTICAL else str(row.promise)
+    return f"peer, {bits}" if row.peer else bits
 
 
 def _entry(row: Any) -> Entry:

@@ -39,7 +39,7 @@ def phase_column(phase: str) -> str:
 KEYS = ("engine", "interpreter", "workload")
 COLUMNS = (
     *KEYS,
-    *("on_reference", "status", "reason", "remedy", "promise", "bits", "worst_error", "blocks"),
+    *("peer", "on_reference", "status", "reason", "remedy", "promise", "bits", "worst_error", "blocks"),
     *("step_seconds", "step_seconds_low", "step_seconds_high"),
     *("compile_seconds", "compile_seconds_low", "compile_seconds_high"),
     *("epoch_seconds", "epoch_seconds_low", "epoch_seconds_high", "extrapolated", "sample_seconds"),
@@ -89,6 +89,11 @@ def each(rows: pd.DataFrame) -> Iterator[Any]:
     return iter(rows.itertuples(index=False))
 
 
+def ladder(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of engines, without those of peers, which are context and never win."""
+    return table[table["peer"] == ""]
+
+
 def smallest(rows: pd.DataFrame, column: str) -> Any:
     """Return the row with the smallest figure in a column; rows must not be empty."""
     return rows.iloc[int(rows[column].argmin())]
@@ -121,6 +126,7 @@ def _row(
     row: Row = {
         **dict.fromkeys(COLUMNS, NAN),
         **{key: getattr(cell, key) for key in KEYS},
+        "peer": facts.peer if (facts := run.engines.get(cell.engine)) else "",
         "on_reference": cell.interpreter == run.reference_interpreter,
         "status": outcome.status,
         "reason": outcome.reason,

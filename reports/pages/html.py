@@ -17,6 +17,7 @@ import pandas as pd
 from reports.charts import charts
 from reports.charts.drawing.svg import Drawing, drawing
 from reports.discovery import left_out
+from reports.measured.contests import contests, grid
 from reports.measured.sequences import losses, values
 from reports.profiling.profile_index import ProfileIndex
 from reports.sections.compiling.growth import points
@@ -86,13 +87,15 @@ def _subjects(story: Story) -> dict[str, pd.DataFrame]:
     """Return the rows for charts, by the subject that a chart names."""
     view, table = story.view, story.view.table
     none = table.iloc[:0]
+    batches = {name: facts.batch for name, facts in view.run.workloads.items()}
     facts = view.run.workloads.get(view.headline_workload or "")
     return {
         "headline": view.headline_rows,
-        "trade-off": table[table["workload"] == view.trade_off_workload],
+        "trade-off": view.ladder[view.ladder["workload"] == view.trade_off_workload],
+        "peers": grid(contests(table, batches)),
         "losses": losses(view.headline_rows, view.records) if facts is None or facts.learns else none,
         "sequences": values(view.headline_rows, view.records),
-        "growth": points(table),
+        "growth": points(view.ladder),
         "across": story.across.rows if story.across else none,
         "samples": story.profiled.samples if story.profiled else none,
         "anatomy-of-a-step": story.profiled.parts if story.profiled else none,

@@ -162,6 +162,36 @@ def test_our_own_file_is_replaced_and_any_other_on_request(file):
     assert list(file.parent.iterdir()) == [file]
 
 
+def test_a_file_that_somebody_makes_meanwhile_stays(file, monkeypatch):
+    """The last check finds no file, and then there is one."""
+    exists, answers = os.path.lexists, iter([False])
+    monkeypatch.setattr(os.path, "lexists", lambda path: next(answers, exists(path)))
+    file.write_text("a letter")
+    monkeypatch.setattr("engines.saving.parameters.check_destination", _refuse_at(3))
+    with pytest.raises(BadFile):
+        save_parameters(file, [1.0])
+    assert file.read_text() == "a letter" and len(list(file.parent.iterdir())) == 1
+
+
+def _refuse_at(number):
+    calls = iter(range(1, number))
+
+    def check(path, **_):
+        if next(calls, None) is None:
+            raise BadFile(path, "it exists", "Name another file.")
+
+    return check
+
+
+def test_a_path_that_is_none():
+    with pytest.raises(BadFile, match="null character"):
+        save_parameters("a\0b", [1.0])
+    with pytest.raises(BadFile, match="null character"):
+        load_parameters("a\0b")
+    with pytest.raises(TypeError, match=r"must be a text or a Path, not b'a'\n  Write"):
+        save_parameters(b"a", [1.0])
+
+
 def test_a_file_that_is_replaced_keeps_its_mode(file):
     save_parameters(file, [1.0])
     file.chmod(0o600)

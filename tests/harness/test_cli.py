@@ -153,6 +153,12 @@ def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
         (["train", "xor", "--save", "/dev/null", "--force"], "/dev/null: not a regular file, so it is not replaced\n"),
         (["train", "xor", "--save", "absent/model"], "its folder does not exist\n  Make the folder"),
         (["train", "xor", "--save", "model", "--repeats", "2"], "--save needs one training, and --repeats asks for 2"),
+        (
+            ["train", "xor", "--save", "curve.svg", "--plot", "curve.svg"],
+            "--plot and --save both name curve.svg\n  Name",
+        ),
+        (["train", "xor", "--force"], "--force lets --save replace a file, and there is no --save\n  Add --save FILE"),
+        (["train", "xor", "--save", "a\0b"], "a file's name can't hold a null character\n  Name another file"),
         (["train", "xor", "--load", "absent"], "absent: No such file or directory\n  Name a file"),
         (["train", "xor", "--load", __file__], "not a file of parameters: it has no header\n  Name a file"),
         (["train", "microgpt-L1-D9-H2-T4"], "no workload 'microgpt-L1-D9-H2-T4'\n  Did you mean microgpt"),

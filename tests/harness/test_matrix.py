@@ -32,7 +32,8 @@ def product(engine_names, interpreters, workload_names):
     return {(e, i, w) for e in engine_names for i in interpreters for w in workload_names}
 
 
-ORDINARY = [name for name in engines.names() if name not in (*presets.SLOW_TO_COMPILE, *presets.TRANSLATED)]
+OPT_IN = (*presets.SLOW_TO_COMPILE, *presets.TRANSLATED, *presets.PEERS)
+ORDINARY = [name for name in engines.names() if name not in OPT_IN]
 
 
 def test_smoke_has_all_baselines_and_enough_blocks_for_intervals():

@@ -41,7 +41,11 @@ def test_every_engine_runs_on_the_newest_cpython_and_on_pypy():
     made = plan("quick", only_workloads=["xor", "digits"])
     assert {cell.interpreter for cell in made.run.cells if cell.engine == "slots"} == {"cpython-3.13", "pypy-3.9"}
     assert made.run.reference_interpreter == "cpython-3.13"
-    assert set(made.run.engines) == set(engines.names()) - {*presets.SLOW_TO_COMPILE, *presets.TRANSLATED}
+    assert set(made.run.engines) == set(engines.names()) - {
+        *presets.SLOW_TO_COMPILE,
+        *presets.TRANSLATED,
+        *presets.PEERS,
+    }
     assert set(made.run.workloads) == {"xor", "digits"}
     assert made.run.interpreters["cpython-3.13"].version == "3.13.1"
     assert made.total_seconds > 0

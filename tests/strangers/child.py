@@ -161,8 +161,6 @@ class Sites:
         self._engine = engine
         self._sites = {}
         self._refused = {}
-        self._shape = None
-        self._looks = False
         self.calling = False
 
     def call(self, number, function, arguments):
@@ -170,53 +168,24 @@ class Sites:
         from zoomgrad import compiled
 
         if number not in self._sites:
-            self._looks = True
-            try:
-                function(*arguments)
-            finally:
-                self._looks = False
-            self._sites[number] = compiled(self._engine.name)(function), self._shape
-        site, shape = self._sites[number]
+            self._sites[number] = compiled(self._engine.name)(function)
+        site = self._sites[number]
         self.calling = True
         try:
-            loss, *others = site(*arguments)
+            loss, others = site(*arguments)
         except TypeError as error:  # such as an argument that is a result
             self._refused[number] = str(error).split("\n")[0]
-            loss, *others = function(*arguments)
+            loss, others = function(*arguments)
         finally:
             self.calling = False
-        values = iter(others)
-        return (loss, *(_refilled(part, values) for part in shape))
-
-    def flat(self, others):
-        """The Values in what a site computes besides its loss."""
-        if self._looks:
-            self._shape = _refilled(others, None)
-        return [*_flattened(others)]
+        return (loss, *others)
 
     def report(self):
         """How many calls ran compiled, and what the decorator says of each site."""
-        infos = [site.cache_info() for site, _ in self._sites.values()]
-        texts = [line.strip() for site, _ in self._sites.values() for line in site.report().splitlines()]
+        infos = [site.cache_info() for site in self._sites.values()]
+        texts = [line.strip() for site in self._sites.values() for line in site.report().splitlines()]
         texts += [f"runs as it is: {reason}" for reason in self._refused.values()]
         return {"sites": len(infos), "calls": sum(info.calls for info in infos), "report": texts[:20]}
-
-
-def _flattened(part):
-    if isinstance(part, (list, tuple)):
-        for each in part:
-            yield from _flattened(each)
-    elif hasattr(part, "_prev"):
-        yield part
-    else:
-        raise TypeError(f"the lines that compute the loss also compute a {type(part).__name__}")
-
-
-def _refilled(part, values):
-    """The nested lists with new Values, or with None if there are no values yet."""
-    if isinstance(part, (list, tuple)):
-        return type(part)([_refilled(each, values) for each in part])
-    return next(values) if values else None
 
 
 def confine(folder, sites):
@@ -277,7 +246,7 @@ def main():
     engine_name = engine_name.rpartition("compiled:")[2]
     engine = able(engine_name) if engine_name else None
     sites = Sites(engine)
-    builtins._zoomgrad_call, builtins._zoomgrad_flat = sites.call, sites.flat
+    builtins._zoomgrad_call = sites.call
     if engine is not None:
         engine.Value(1.0)  # `native` is built here, before processes are refused
     sys.meta_path.insert(0, Stubs())

@@ -1,12 +1,12 @@
 """Program -> the program with its losses as functions under `@zoomgrad.compiled`, by moving lines only.
 
     ypred = [model(x) for x in xs]                          def loss_0(model, xs, ys):
-    loss = sum((y - p)**2 for y, p in zip(ys, ypred))   ->      ypred = …; loss = …; return loss, *ypred
+    loss = sum((y - p)**2 for y, p in zip(ys, ypred))   ->      ypred = …; loss = …; return loss, (ypred,)
     loss.backward()                                         loss, ypred = loss_0(model, xs, ys)
                                                             loss.backward()
 
 The lines that move are those of the same block that compute the loss. Values that the program creates stay where they
-are and become arguments. The names `_zoomgrad_…` are functions that `child.py` offers.
+are and become arguments. The name `_zoomgrad_call` is a function that `child.py` offers.
 """
 
 import ast
@@ -15,7 +15,7 @@ from collections import Counter
 
 COMPILED = "compiled:"
 """Before an engine's name: the program's losses run under the decorator with that engine."""
-FLAT, CALL = "_zoomgrad_flat", "_zoomgrad_call"
+CALL = "_zoomgrad_call"
 
 
 def wrapped(source):
@@ -73,7 +73,7 @@ class _Wrapping:
         arguments = sorted(needed & self.assigned - (computed - needed) - set(dir(builtins)))
         name = f"_loss_{self.sites}"
         tuple_of = {key: "".join(f"{each}, " for each in names) for key, names in (("in", arguments), ("out", others))}
-        text = f"def {name}({tuple_of['in']}):\n    return {loss}, *{FLAT}(({tuple_of['out']}))\n"
+        text = f"def {name}({tuple_of['in']}):\n    return {loss}, ({tuple_of['out']})\n"
         text += f"{loss}, {tuple_of['out']} = {CALL}({self.sites}, {name}, ({tuple_of['in']}))"
         function, call = ast.parse(text).body
         function.body[:0] = body

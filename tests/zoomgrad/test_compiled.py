@@ -5,9 +5,13 @@ import enum
 import functools
 import importlib
 import math
+import os
+import pickle
 import random
 import sys
 import threading
+import time
+import types
 import warnings
 from array import array
 from collections import deque
@@ -22,6 +26,7 @@ from engines import nn
 from engines.graph.value import Value as PythonValue
 from tests.engines.graphs import EXPONENTS, UNARY, bits
 from zoomgrad.decorator import Compiled, NotCompiled
+from zoomgrad.state import State, comparison, unchanged
 from zoomgrad.variant import NotTraced
 
 ENGINE = "python-source"
@@ -321,12 +326,12 @@ def test_a_function_that_changes_an_argument_is_refused(engine, change):
 
 
 def test_what_is_too_large_to_watch_is_not_compiled(engine, monkeypatch):
-    monkeypatch.setattr("zoomgrad.watch.MOST", 50)
-    table = [1.0] * 100
+    monkeypatch.setattr("zoomgrad.watch.MOST", 500)
+    table = [1.0] * 1000
     loss = compile_with(engine, lambda w: w * table[3], strict=False)
     with pytest.warns(NotCompiled, match="changes of table"):
         loss(engine.Value(2.0))
-    assert "changes of table, a list of 100 entries, would not be noticed" in loss.report()
+    assert "changes of table, a list of 1,000 entries, would not be noticed" in loss.report()
     with pytest.raises(NotTraced, match="changes of table"):
         compile_with(engine, lambda w: w * table[3])(engine.Value(2.0))
 
@@ -661,11 +666,253 @@ def test_constants_beside_the_loss_are_those_of_the_call(engine):
     assert loss(w)[1] == 7.0
 
 
-def test_other_gradients_are_noticed(engine):
-    """The type of data decides which of two graphs with the same loss is built."""
+def test_the_type_of_data_is_that_of_the_number(engine):
+    """A Value in place of the number stands for it during a trace."""
 
     def loss(w, x):
-        return w * x if isinstance(x, engine.Value) else w * w * 1.5
+        return (w * x).relu() if isinstance(x, engine.Value) else w * x if isinstance(x, float) else w * w * 1.5
 
-    with pytest.raises(NotTraced, match="or other gradients"):
-        compile_with(engine, loss)(engine.Value(2.0), 3.0)
+    agree(engine, loss, [engine.Value(2.0), 3.0], [engine.Value(2.0), -3.0], [engine.Value(2.0), 3])
+
+
+# --- what can't be watched is not compiled ---------------------------------------------------------------------------
+
+NAMED = 2.0
+"""Read by name, through many doors."""
+
+HIDING = types.ModuleType("hiding")
+vars(HIDING)["__getattr__"] = lambda name: NAMED
+
+TEMPLATE = "{0.__globals__[NAMED]}"
+
+
+def of_frame(v):
+    numbers = (each for each in [1])
+    return v * numbers.gi_frame.f_globals["NAMED"]
+
+
+def importing(v):
+    import math as m
+
+    return v * m.pi
+
+
+def in_a_thread(v):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(v.data))
+    thread.start()
+    thread.join()
+    return v * (2.0 if found[0] > 0 else 3.0)
+
+
+def without_the_attribute(v, x):
+    try:
+        return v * x.relu()
+    except AttributeError:
+        return v * x
+
+
+REFUSED = {
+    "globals": (lambda v: v * globals()["NAMED"], "calls globals"),
+    "vars": (lambda v: v * vars(sys.modules[__name__])["NAMED"], "(calls|uses) vars"),
+    "getattr": (lambda v: v * getattr(sys.modules[__name__], "NAM" + "ED"), "calls getattr"),
+    "eval": (lambda v: v * eval("NAMED"), "built different graphs|calls eval"),
+    "dunder": (lambda v: v * looks_at_data.__globals__["NAMED"], "uses .__globals__"),
+    "format": (lambda v: v * len(TEMPLATE.format(looks_at_data)), "calls str.format"),
+    "module": (lambda v: v * HIDING.number, "code that it can't find a function of"),
+    "frame": (of_frame, "uses .gi_frame"),
+    "import": (importing, "imports in a function"),
+    "environ": (lambda v: v * len(os.environ["PATH"]), "calls os"),
+    "clock": (lambda v: v * (1.0 + 0.0 * time.time()), "calls time.time"),
+    "clock from C": (lambda v: v * (1.0 + 0.0 * next(map(max, iter(time.time, 0), [5.0]))), "time.time"),
+    "identity": (lambda v: v * (2.0 if v is NAMED else 3.0), "compares identities"),
+    "id": (lambda v: v * (1.0 + 0.0 * id(v)), "calls id"),
+    "hash": (lambda v: sum({v, v * 2.0}), "calls __hash__"),
+    "thread": (in_a_thread, "calls threading"),
+    "op": (lambda v: v * len(v._op), "reads ._op"),
+    "text": (lambda v: v * len(repr(v)), "calls __repr__"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_can_not_be_watched_is_not_compiled(engine, name):
+    function, reason = REFUSED[name]
+    with pytest.raises(NotTraced, match=reason):
+        compile_with(engine, function)(engine.Value(2.0))
+
+
+def test_a_descriptor_that_was_bound_before(engine):
+    read = engine.Value.data.__get__
+    with pytest.raises(NotTraced, match=r"changes of read, a method|reads \.data|calls member_descriptor"):
+        compile_with(engine, lambda v: v * read(v))(engine.Value(2.0))
+
+
+def test_attributes_that_only_data_or_only_numbers_have(engine):
+    v = engine.Value(2.0)
+    agree(engine, without_the_attribute, [v, 1.0], [v, -1.0])
+    agree(engine, lambda v, x: v * (2.0 if x.is_integer() else 3.0), [v, 1.0], [v, 1.5])
+
+
+def test_other_attributes_are_watched(engine, monkeypatch):
+    """Each change goes past the dictionary of an object."""
+    V = engine.Value
+
+    class Meta(type):
+        power = 2
+
+    class Base:
+        scale = 2.0
+
+    class Entries(list, metaclass=Meta):
+        pass
+
+    class Model(Base):
+        __slots__ = ("__hidden",)
+
+        def __init__(self):
+            self.__hidden, self.entries, self.by_key = 2.0, Entries([1.0]), {self: 1.0}
+            self.entries.scale = 1.0
+
+        def hide(self, number):
+            self.__hidden = number
+
+        def __call__(self, x):
+            keys = sum(key.factor for key in self.by_key)
+            return x * self.__hidden * self.scale * self.entries.scale * self.factor * keys**Entries.power
+
+        factor = 1.0
+
+    class Other(Model):
+        factor = 23.0
+
+    model = Model()
+    helper = compile_with(engine, lambda x: x * 1.0)
+    helper.scale = 2.0
+    monkeypatch.setattr(math, "own", 2.0, raising=False)
+    monkeypatch.setattr("zoomgrad.decorator.MOST_RETRACES", 20)
+
+    def function(x):
+        try:
+            extra = model.extra
+        except AttributeError:
+            extra = 1.0
+        return model(x) * helper.scale * math.own * extra
+
+    changes = (
+        lambda: model.hide(5.0),
+        lambda: setattr(model.entries, "scale", 7.0),
+        lambda: setattr(Meta, "power", 3),
+        lambda: setattr(model, "__dict__", {**vars(model), "by_key": {Model(): 3.0, model: 4.0}}),
+        lambda: setattr(Base, "scale", 11.0),
+        lambda: setattr(model, "__class__", Other),
+        lambda: setattr(model, "extra", None) or setattr(model, "extra", 13.0),
+        lambda: setattr(helper, "scale", 17.0),
+        lambda: setattr(math, "own", 19.0),
+        lambda: setattr(V, "unused", 1.0),
+    )
+    loss, v = compile_with(engine, function), V(2.0)
+    try:
+        for change in changes:
+            assert loss(v).data == function(v).data
+            change()
+        assert loss(v).data == function(v).data
+    finally:
+        if hasattr(V, "unused"):
+            del V.unused
+    assert "runs as it is" not in loss.report()
+
+
+@pytest.mark.parametrize(
+    ("function", "number"),
+    [
+        (lambda v: (v.exp() + 1.0) ** -1, 1000.0),
+        (lambda v: v.log().exp(), 0.0),
+        (lambda v: (v**-1).tanh(), 0.0),
+        (lambda v: v.sigmoid() + 1.0, -1000.0),
+    ],
+)
+@pytest.mark.parametrize("name", ["tcc", ENGINE])
+def test_an_error_inside_the_graph_is_raised(name, function, number):
+    """C computes infinity there, which a later operation hides."""
+    try:
+        engines.load(name).check()
+    except engines.Unavailable as missing:
+        pytest.skip(missing.reason)
+    loss = zoomgrad.compiled(name, strict=True)(function)
+    assert loss(zoomgrad.Value(1.0)).data == function(zoomgrad.Value(1.0)).data
+    with pytest.raises((ArithmeticError, ValueError)):
+        loss(zoomgrad.Value(number))
+    assert loss.cache_info().calls == 1
+
+
+def test_ints_that_doubles_would_round_inside_the_graph(engine):
+    V = engine.Value
+    large = [V(2**40), V(2**40 + 1)]
+    agree(engine, lambda a, b: (a * b + 1 - a * b) * 2.5, [V(2.0), V(3.0)], large, [V(2), V(3)])
+    agree(engine, lambda a, b: (a**30 + 1 - b**30) * 0.5, [V(2.0), V(3.0)], [V(7), V(7)], [V(2), V(3)])
+
+
+def test_a_loss_of_other_numbers_has_no_backward_pass(engine):
+    w = engine.Value(3.0)
+    total = compile_with(engine, lambda w: w * w)(w)
+    w.data = 5.0
+    with pytest.raises(RuntimeError, match=r"another number now.*\n  Call `backward` before the update"):
+        total.backward()
+    w.data = 3.0
+    total.backward()
+    assert w.grad == 6.0
+    with pytest.raises(AttributeError):
+        total.data = 0.0
+
+
+def test_a_returned_parameter_is_the_value_itself(engine):
+    w = engine.Value(3.0)
+    total, same, square = compile_with(engine, lambda w: (w * w, w, w * 2.0))(w)
+    assert same is w and (total.data, square.data) == (9.0, 6.0)
+
+
+@zoomgrad.compiled(ENGINE)
+def at_the_top(w):
+    return w * w
+
+
+def test_a_compiled_function_is_pickled_by_name(monkeypatch):
+    monkeypatch.setitem(sys.modules, at_the_top.__module__, sys.modules[__name__])
+    assert pickle.loads(pickle.dumps(at_the_top)) is at_the_top is copy.deepcopy(at_the_top)
+    with pytest.raises(pickle.PicklingError, match=r"can't be pickled.*\n  Compile it at the top level"):
+        pickle.dumps(zoomgrad.compiled(ENGINE)(lambda w: w))
+
+
+def test_both_comparisons_notice_the_same():
+    """The one in C, where it can be built, and the one in Python."""
+    kept = State()
+    found, entries, function = Scale(1.0), [1.0], looks_at_data
+    names = {"a": 1.0}
+    kept.keep_type(found)
+    kept.keep_attribute(found, "by")
+    kept.keep_function(function)
+    kept.keep_names(names, ["a", "b"])
+    kept.keep_dict(names)
+    kept.keep_list(entries)
+    _, compared = kept.comparison()
+    for compare in (unchanged, comparison()):
+        assert compare(compared)
+        for change, back in (
+            (lambda: setattr(found, "by", 2.0), lambda: setattr(found, "by", compared[3][2])),
+            (lambda: names.update(b=1.0), lambda: names.pop("b")),
+            (lambda: entries.append(1.0), entries.pop),
+            (lambda: setattr(function, "__defaults__", (1,)), lambda: setattr(function, "__defaults__", None)),
+        ):
+            change()
+            assert not compare(compared)
+            back()
+            assert compare(compared)
+    for wrong in (
+        (),
+        1,
+        (1, 2, 3, 4, 5, 6, 7),
+        (1, (), (), (), (1, 2, 3), (), ()),
+        (1, (), (), (), (), ([], 1, 2), ()),
+    ):
+        with pytest.raises(Exception, match=""):
+            comparison()(wrong)

@@ -82,6 +82,10 @@ def conclude(
     for sheet in story.versus.sheets if story.versus else ():
         rows = [tuple("\n".join(filter(None, (one.text, one.below))) for one in row) for row in sheet.rows]
         out.print(display.table(f"{sheet.title}: speed over {store.run.versus}'s", sheet.headings, rows), "")
+    if story.peers and story.peers.sheets[0].names == 1:
+        rows = [tuple(f"{one.text} {one.below}".strip() for one in row) for row in story.peers.sheets[0].rows]
+        title = "fastest strict engine against the fastest peer: float64, one thread, time per step"
+        out.print(display.table(title, story.peers.sheets[0].headings, rows), "")
     for sheet in story.frozen.sheets if story.frozen else ():
         for interpreter in dict.fromkeys(row[1].text for row in sheet.rows):
             found = [row for row in sheet.rows if row[1].text == interpreter]

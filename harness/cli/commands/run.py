@@ -69,6 +69,14 @@ def run(
     resume: Annotated[
         Optional[str], typer.Option(callback=some_name, help="Interrupted run to continue: its id or folder.")
     ] = None,
+    peers: Annotated[
+        bool,
+        typer.Option(
+            "--peers",
+            help="Make the environments of PyTorch and JAX, which is a large download, if the run has such cells. "
+            "Implied by the presets peers and widths.",
+        ),
+    ] = False,
     wait: Wait = False,
 ) -> None:
     """Measure cells in fresh processes, then print the headline table and build the report."""
@@ -92,12 +100,14 @@ def run(
             precision=until or 0.0,
             budget_seconds=budget or 0.0,
         )
+    chosen = presets.PRESETS.get(plan.run.preset)  # an old run may be of a preset that no longer exists
+    with_peers = peers or (chosen is not None and chosen.peers)
     out.print(display.plan_table(plan))
     out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, not counting new environments", "")
     # Imported late: pandas and matplotlib take a second, which would delay `--help` and the error about a wrong name.
     from harness.cli.commands.report import conclude
 
-    with measuring(plan, folder_of(resume) if resume else None, wait=wait) as schedule:
+    with measuring(plan, folder_of(resume) if resume else None, wait=wait, with_peers=with_peers) as schedule:
         schedule.execute()
     conclude(schedule.store)
     if any(record.status in ("failed", "timed-out") for record in schedule.store.records()):

@@ -119,6 +119,9 @@ def train(
         "force": force,
     }
     engines.load(engine)
+    if plot and save and _is_same_file(plot, Path(save)):
+        complain(f"--plot and --save both name {printable(save)}\n  Name another file for one of them.")
+        raise typer.Exit(WRONG_USE)
     chosen = task(settings)
     fetch_data([workload])
     progress = display.TrainingProgress(out)
@@ -192,6 +195,10 @@ def sample(
     predict = engine.prepare(chosen).predict
     for name in samples(replace(chosen, seed=seed), predict, count, temperature):
         out.print(name, markup=False)
+
+
+def _is_same_file(plot: Path, save: Path) -> bool:
+    return plot.resolve() == save.resolve() or (plot.exists() and save.exists() and plot.samefile(save))
 
 
 def _work(settings: Settings, python: Path, progress: display.TrainingProgress) -> int | None:

@@ -57,6 +57,7 @@ def execute(engine: Engine, path: Path, arguments: list[str], *, replaced: str =
     raises.
     """
     tree = own_modules.parse(path)
+    own_modules.check_names(tree, path)
     uses_ids = script.uses_ids(tree, path)
     if (uses_ids or replaced) and not getattr(engine, "extensible", True):
         raise Unavailable(

@@ -45,6 +45,22 @@ def followed(tree: ast.Module, path: Path) -> Iterator[tuple[ast.Module, Path]]:
                         continue  # the program may be able to do without it
 
 
+OURS = ("engines", "harness", "zoomgrad")
+"""Packages that a program can't replace, because the worker goes on using them."""
+
+
+def check_names(tree: ast.Module, path: Path) -> None:
+    """Raise WrongScript if the program brings a module with the name of one that the worker uses."""
+    for _, place in followed(tree, path):
+        for name in OURS:
+            own = path.parent.resolve() / name
+            if place != path and place.resolve() in (own.with_suffix(".py"), own / "__init__.py"):
+                raise WrongScript(
+                    f"{path} imports {place.name if place.stem == name else f'the package {name}'} beside it, and "
+                    f"zoomgrad has a package `{name}`\n  Rename yours, or move it into a package."
+                )
+
+
 def _files_of(node: ast.AST, place: Path, roots: list[Path]) -> Iterator[Path]:
     """Files that an import may load."""
     names: list[str] = []

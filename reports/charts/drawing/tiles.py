@@ -1,8 +1,8 @@
-"""The matrix as tiles, with engines as rows and interpreters as columns: shared by both heat maps."""
+"""Tables as tiles, such as the matrix with engines as rows and interpreters as columns: shared by all heat maps."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 from matplotlib import colormaps
@@ -39,13 +39,29 @@ def draw_tiles(
         return
     low, high = min(figures.values(), default=1.0), max(figures.values(), default=2.0)
     norm = LogNorm(low, high * (1 + _EDGE))
-    for cell, (text, below) in texts.items():
-        x, y = interpreters.index(cell[1]), engines.index(cell[0])
-        _tile(axes, x, y, _MAP(norm(figures[cell])) if cell in figures else None, text, below)
-    axes.set_xlim(-0.5, len(interpreters) - 0.5)
-    axes.set_ylim(len(engines) - 0.5, -0.5)
-    axes.set_xticks(range(len(interpreters)), interpreters)
-    axes.set_yticks(range(len(engines)), engines)
+    tiles = {
+        (engines.index(cell[0]), interpreters.index(cell[1])): (
+            (_MAP(norm(figures[cell])) if cell in figures else None),
+            *lines,
+        )
+        for cell, lines in texts.items()
+    }
+    draw_grid(axes, engines, interpreters, tiles)
+
+
+def draw_grid(
+    axes: Axes,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    tiles: Mapping[tuple[int, int], tuple[tuple[float, ...] | None, str, str]],
+) -> None:
+    """Draw tiles by row and column: colour, text, and a smaller line below. A tile without a colour is hatched."""
+    for (y, x), (colour, text, below) in tiles.items():
+        _tile(axes, x, y, colour, text, below)
+    axes.set_xlim(-0.5, len(columns) - 0.5)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xticks(range(len(columns)), columns)
+    axes.set_yticks(range(len(rows)), rows)
     axes.tick_params(length=0, top=False, labeltop=True, bottom=False, labelbottom=False)
     style.bare(axes)
 

@@ -20,7 +20,9 @@ from reports.measured.table import NAN, each, in_order, measured
 from reports.text.figures import Figure, Section, Sheet
 from results import units
 
-FAMILY = "mlp-"
+FAMILY = r"mlp-[0-9x]+"
+"""Names of the workloads of a growth curve, as a regular expression. Others with larger batches have the same graphs.
+"""
 MIN_POINTS = 3
 """Fewest graphs for a fit."""
 LARGE_ROWS = 10_000
@@ -66,7 +68,7 @@ def points(table: pd.DataFrame) -> pd.DataFrame:
     memory_bytes: the peak of the worker or of its compilers, whichever is larger. No rows below `MIN_POINTS` workloads.
     """
     rows = measured(table)
-    rows = rows[rows["workload"].astype(str).str.startswith(FAMILY) & (rows["tape_rows"] > 0)]
+    rows = rows[rows["workload"].astype(str).str.fullmatch(FAMILY) & (rows["tape_rows"] > 0)]
     rows = rows[rows["compile_seconds"] > 0].sort_values("tape_rows", kind="stable")
     rows = rows.assign(memory_bytes=rows[["peak_bytes", "peak_compiler_bytes"]].max(axis=1))
     return rows if rows["workload"].nunique() >= MIN_POINTS else rows.iloc[:0]
@@ -124,7 +126,7 @@ def _slope(x: np.ndarray, y: np.ndarray) -> float:
 def _absent(table: pd.DataFrame, one: Growth) -> Iterator[str]:
     """Why a curve ends early: `mlp-784x200x10 timed out`."""
     rows = table[(table["engine"] == one.engine) & (table["interpreter"] == one.interpreter)]
-    for row in each(rows[rows["workload"].astype(str).str.startswith(FAMILY) & (rows["status"] != MEASURED)]):
+    for row in each(rows[rows["workload"].astype(str).str.fullmatch(FAMILY) & (rows["status"] != MEASURED)]):
         yield f"{row.workload} {status_text(row.status)}"
 
 

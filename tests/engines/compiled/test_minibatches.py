@@ -243,11 +243,16 @@ def test_sizes_of_predictions_are_limited(model):
     for steps in (2**53, 2**60, -1, 1.5):
         with pytest.raises(ValueError, match=r"not enough memory|steps must be a whole number"):
             model.predict([[1, 2]], steps=steps)
+
+
+@pytest.mark.parametrize("name", ["bytecode", "tcc", "tcc-extension"])
+def test_as_many_columns_as_there_may_be_without_the_target(name):
+    xs = [Value(1.0) for _ in range(MOST_COLUMNS + 1)]
+    sum_of = sum(xs[:-1], Value(0.0))
+    program = usable(name).compile(sum_of * xs[-1], inputs=xs, parameters=[], outputs=[sum_of])
+    assert program.predict([Column(b"\2", 1)] * MOST_COLUMNS).tolist() == [[2.0 * MOST_COLUMNS]]
     with pytest.raises(ValueError, match="17 columns, and the limit is 16"):
-        xs = [Value(1.0) for _ in range(MOST_COLUMNS + 1)]
-        sum_of = sum(xs[:-1], Value(0.0))
-        program = usable("bytecode").compile(sum_of * xs[-1], inputs=xs, parameters=[], outputs=[sum_of])
-        program.predict([Column(b"\1", 1)] * MOST_COLUMNS)
+        program.predict([Column(b"\2", 1)] * (MOST_COLUMNS + 1))
 
 
 def test_a_table_of_results():

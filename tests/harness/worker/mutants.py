@@ -19,6 +19,8 @@ import engines
 from engines.interpreted.trainer import ScalarTrainer
 from engines.kernel import building
 from engines.kernel.python_kernel import PythonKernel, Training
+from engines.peers.models.with_numpy import NumpyModel
+from engines.peers.peer import PeerTrainer
 from engines.rerolled.emit.numpy_runs import Runs
 from engines.rerolled.emit.numpy_step import _Bound
 from harness import workloads
@@ -200,12 +202,22 @@ INTERPRETED = {
     "a wrong row after wrap-around": (r"else step\)", "else step + (step >= 4))"),
 }
 
+PEER = {
+    "a lost gradient": (r"d\.sum\(axis=0\)", "0.0 * d.sum(axis=0)"),
+    "a doubled loss": (r"np\.square\(d\)", "2.0 * np.square(d)"),
+    "a skipped row": (r"row, update, within = step", "row, update, within = (step + (step > 2))"),
+    "an update one row late": (r"if step % self\._batch == 0", "if step % self._batch == 1"),
+    "a wrong row after wrap-around": (r"= step % self\._rows", "= (step + (step >= self._rows)) % self._rows"),
+}
+
 PYTHON_LOOP = (
     (PythonKernel, "turn"),
     (Training, "index"),
     (Training, "record"),
     (Training, "batch_ends"),
 )
+
+PEER_TRAINING = ((PeerTrainer, "train"), (NumpyModel, "forward_backward"), (NumpyModel, "loss"))
 
 PYTHON_EVALUATION = ((PythonKernel, "evaluate"), (Training, "index"), (Training, "record"))
 
@@ -247,6 +259,7 @@ FORMS = (
     Form(
         "frozen: loops", ("rerolled-tcc-frozen", "rerolled-gcc-frozen"), {**EVALUATING, **WEIGHTS_IN_A_TABLE}, FORWARD
     ),
+    Form("a peer", ("numpy",), PEER, DENSE, PEER_TRAINING),
     Form("interpreted", ("slots", "replay", "native", "cython"), INTERPRETED, "xor", ((ScalarTrainer, "train"),)),
 )
 

@@ -1,0 +1,198 @@
+"""The peers as engines: their names, which workloads they know, and how their library is imported.
+
+Suffixes, in this order: `-f32` (float32 instead of float64) and `-threads` (as many threads as there are cores).
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from array import array
+from typing import Any, Optional
+
+from engines import nn
+from engines.api import Store, Unavailable, Workload
+from engines.columns import check_labels, columns
+from engines.kernel.c_engine import CORES
+from engines.kernel.engine import Clock
+from engines.peers.peer import Model, PeerTrainer, Task
+from engines.suffixes import Suffixes, root
+
+ERROR_BOUND = 1e-9
+"""Each library adds up its sums in an order of its own."""
+ERROR_BOUND_F32 = 1e-2
+
+ACTIVATIONS = ("relu", "tanh")
+LOSSES = ("cross_entropy", "squared_error")
+
+
+class PeerEngine:
+    """A library that trains whole MLPs."""
+
+    is_peer = True
+    strict = False
+    native = False  # a library chooses its instructions when it runs
+    typical_row_seconds = 1e-10
+    typical_compile_row_seconds = 1e-9  # not 0, so that the proof includes drills
+    builds_on = ""
+    Value: Any = None
+    nn: Any = None
+
+    def __init__(
+        self,
+        name: str,
+        model: str,
+        *,
+        packages: tuple[str, ...] = (),
+        idea: str,
+        environment: str = "worker",
+        single: bool = False,
+        threads: bool = False,
+    ) -> None:
+        self.name = name
+        self.idea = idea
+        self.environment = environment
+        """The lock file of its worker's packages."""
+        self.single = single
+        self.threads = threads
+        self.error_bound = ERROR_BOUND_F32 if single else ERROR_BOUND
+        self._packages = packages
+        self._module, _, self._class = model.partition(":")
+        self._model = model
+
+    @property
+    def file(self) -> str:
+        """The file that a reader should look at, relative to the project's folder."""
+        return f"engines/peers/models/{self._module}.py"
+
+    def with_choices(self, name: str, idea: str, *, single: bool, threads: bool) -> PeerEngine:
+        """Return the same peer with suffixes."""
+        return PeerEngine(
+            name,
+            self._model,
+            packages=self._packages,
+            idea=idea,
+            environment=self.environment,
+            single=single,
+            threads=threads,
+        )
+
+    def check(self) -> None:
+        self._load()
+
+    def _load(self) -> type[Model]:
+        """Import the library, and return the peer's Model. Raises Unavailable."""
+        name = f"engines.peers.models.{self._module}"
+        if name not in sys.modules:
+            os.environ.update(settings(self._threads()))
+        try:
+            module = importlib.import_module(name)
+        except ImportError as error:
+            remedy = OTHER_INTERPRETER if self.environment == "worker" else ON_DEMAND
+            raise Unavailable(f"{self._packages[0]} can't be imported: {error}", remedy) from None
+        found: type[Model] = getattr(module, self._class)
+        return found
+
+    def _threads(self) -> int:
+        return CORES if self.threads else 1
+
+    def supports(self, workload: Workload) -> Optional[str]:
+        network = workload.network
+        if network is None:
+            return "it is written for MLPs, and this model is not an MLP"
+        if network.activation not in ACTIVATIONS:
+            return f"it is written for {' and '.join(ACTIVATIONS)}, and this model has {network.activation}"
+        if network.loss not in LOSSES:
+            return f"it is written for {' and '.join(LOSSES)}, and this loss is {network.loss}"
+        if network.samples != 1:
+            return f"it is written for one sample per step, and a step of this workload has {network.samples:,}"
+        return None if workload.learns else "it is written for training, and this workload only runs forward"
+
+    def prepare(self, workload: Workload, *, objects: Optional[Store] = None) -> PeerTrainer:
+        refusal, network = self.supports(workload), workload.network
+        if refusal or network is None:
+            raise ValueError(f"{self.name} can't run {workload.name}: {refusal}\n  Call `supports` first.")
+        model, clock = self._load(), Clock()
+        with clock.phase("load"):
+            features, targets = columns(workload.columns(), network.shape[0] + network.shape[-1])
+            check_labels((targets,))
+            start = array("d", [leaf.data for leaf in workload.model(nn.bind(_Leaf)).parameters()])
+            dtype = "float32" if self.single else "float64"
+            batch = min(workload.batch, features.rows)  # beyond it, no batch is one call
+            task = Task(network, features, targets, start, batch, dtype, self._threads())
+        trainer = PeerTrainer(model(task, clock), workload, task, clock)
+        clock.stop()
+        return trainer
+
+    def __repr__(self) -> str:
+        return f"<engine {self.name}>"
+
+
+class _Leaf:
+    """A minimal Value that holds a starting parameter."""
+
+    def __init__(self, data: float) -> None:
+        self.data = data
+
+
+OTHER_INTERPRETER = "Install it here, or choose another interpreter with --interpreters."
+ON_DEMAND = "Run it with `zoomgrad run --peers`, which makes an environment for it."
+
+
+def settings(threads: int) -> dict[str, str]:
+    """Environment variables that libraries read when they are imported: threads, no GPU, no cache from earlier runs."""
+    eigen = str(threads > 1).lower()
+    return {
+        **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads)),
+        "XLA_FLAGS": f"--xla_cpu_multi_thread_eigen={eigen} intra_op_parallelism_threads={threads}",
+        "JAX_PLATFORMS": "cpu",
+        "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",
+    }
+
+
+ENGINES = (
+    PeerEngine("numpy", "with_numpy:NumpyModel", packages=("numpy",), idea="NumPy, with derivatives by hand"),
+    PeerEngine(
+        "torch",
+        "with_torch:TorchModel",
+        packages=("torch", "numpy"),
+        idea="PyTorch in eager mode",
+        environment="peers-torch-worker",
+    ),
+    PeerEngine(
+        "torch-compile",
+        "with_torch:CompiledTorchModel",
+        packages=("torch", "numpy"),
+        idea="PyTorch with torch.compile",
+        environment="peers-torch-worker",
+    ),
+    PeerEngine(
+        "jax",
+        "with_jax:JaxModel",
+        packages=("jax", "numpy"),
+        idea="JAX, one jitted call for each batch",
+        environment="peers-jax-worker",
+    ),
+    PeerEngine(
+        "jax-scan",
+        "with_jax:ScanModel",
+        packages=("jax", "numpy"),
+        idea="JAX, one jitted scan over all batches",
+        environment="peers-jax-worker",
+    ),
+)
+
+SUFFIXES = Suffixes({"f32": "f32", "threads": "threads"})
+
+
+def resolve(name: str) -> Optional[PeerEngine]:
+    """Return a peer with suffixes, or None for other names. Raises WrongSuffix."""
+    plain, rest = root(name, [engine.name for engine in ENGINES])
+    if not rest:
+        return None
+    taken = SUFFIXES.read(plain, rest)
+    peer = next(engine for engine in ENGINES if engine.name == plain)
+    said = [words for choice, words in (("f32", "in float32"), ("threads", "on all cores")) if choice in taken]
+    idea = f"{peer.idea}, {' and '.join(said)}"
+    return peer.with_choices(name, idea, single="f32" in taken, threads="threads" in taken)

@@ -1,0 +1,39 @@
+"""The project's columns and parameters <-> NumPy arrays, in the layout that the libraries use."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from engines.columns import DOUBLES, Column
+
+
+def rows_of(column: Column) -> Any:
+    """A view of the column's memory with a row for each step: doubles or bytes. Class labels have one dimension."""
+    data = np.frombuffer(column.data, np.float64 if column.kind == DOUBLES else np.uint8)
+    return data if column.one_hot else data.reshape(-1, column.width)
+
+
+def layers(shape: Sequence[int], parameters: array[float], dtype: str) -> list[tuple[Any, Any]]:
+    """Weights, with a row for each input, and biases of each layer.
+
+    parameters: neuron by neuron, the weights before the bias.
+    """
+    found, end = [], 0
+    for nin, nout in zip(shape, shape[1:]):
+        start, end = end, end + nout * (nin + 1)
+        neurons = np.asarray(parameters[start:end]).reshape(nout, nin + 1)
+        found.append((np.array(neurons[:, :-1].T, dtype, order="C"), np.array(neurons[:, -1], dtype)))
+    return found
+
+
+def flat(layers: Iterable[tuple[Any, Any]]) -> array[float]:
+    """The inverse of `layers`."""
+    found = array("d")
+    for weights, biases in layers:
+        neurons = np.column_stack((np.asarray(weights).T, np.asarray(biases)))
+        found.frombytes(np.ascontiguousarray(neurons, np.float64).tobytes())
+    return found

@@ -1,0 +1,150 @@
+"""`jax` and `jax-scan`: value_and_grad of a loss under jit, in one call for each batch or in one scan over all."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from engines.kernel.engine import Clock
+from engines.peers.models.layout import flat, layers, rows_of
+from engines.peers.peer import Model, Task
+
+ACTIVATIONS = {"relu": jax.nn.relu, "tanh": jnp.tanh}
+
+
+class JaxModel(Model):
+    """An MLP with one call for each batch."""
+
+    def __init__(self, task: Task, clock: Clock) -> None:
+        with clock.phase("load"):
+            jax.config.update("jax_enable_x64", True)
+            jax.config.update("jax_enable_compilation_cache", False)
+            # Calls that return at once are carried out by another thread.
+            jax.config.update("jax_cpu_enable_async_dispatch", task.threads > 1)
+            self.task = task
+            self.x, self.y = (jnp.array(rows_of(column)) for column in (task.features, task.targets))
+            self.step = jax.jit(self.train_batch, static_argnames="batch", donate_argnums=0)
+            self.epoch = jax.jit(self.train_batches, static_argnames="batch", donate_argnums=0)
+            self.some_rows = jax.jit(self.add_gradients, static_argnames="rows", donate_argnums=1)
+            self.subtract = jax.jit(_subtract)
+            self.restart(task.start)
+        self.build(clock)
+
+    def build(self, clock: Clock) -> None:
+        """Compile what whole batches need."""
+        compile_by_phase(clock, self.step, self.layers, self.x, self.y, 0, 0.0, batch=self.task.batch)
+
+    def outputs(self, layers: Any, values: Any) -> Any:
+        network = self.task.network
+        for number, (w, b) in enumerate(layers):
+            values = values @ w + b
+            if number < len(layers) - 1 or not network.last_linear:
+                values = ACTIVATIONS[network.activation](values)
+        return values
+
+    def losses(self, layers: Any, x: Any, y: Any) -> Any:
+        """Loss of each row."""
+        values = x.astype(self.task.dtype)
+        if x.dtype == jnp.uint8:
+            values = values / self.task.features.divisor
+        outputs = self.outputs(layers, values)
+        if self.task.network.loss == "squared_error":
+            return jnp.square(outputs - y.astype(self.task.dtype)).sum(axis=1)
+        labels = y.astype("int32")[:, jnp.newaxis]
+        of_label = jnp.take_along_axis(jax.nn.softmax(outputs), labels, axis=1)[:, 0]
+        return -jnp.log(of_label + 0.0001)
+
+    def gradient(self, layers: Any, x: Any, y: Any, first: Any, rows: int) -> tuple[Any, Any]:
+        """Sum of the rows' gradients, and the loss of each row."""
+
+        def total(layers: Any, x: Any, y: Any) -> tuple[Any, Any]:
+            losses = self.losses(layers, x, y)
+            return losses.sum(), losses
+
+        x, y = (lax.dynamic_slice_in_dim(data, first, rows) for data in (x, y))
+        gradient, losses = jax.grad(total, has_aux=True)(layers, x, y)
+        return gradient, losses
+
+    def train_batch(self, layers: Any, x: Any, y: Any, first: Any, rate: Any, *, batch: int) -> tuple[Any, Any]:
+        gradient, losses = self.gradient(layers, x, y, first, batch)
+        return _subtract(layers, gradient, rate / batch), losses
+
+    def train_batches(self, layers: Any, x: Any, y: Any, first: Any, rates: Any, *, batch: int) -> tuple[Any, Any]:
+        def step(layers: Any, of_batch: tuple[Any, Any]) -> tuple[Any, Any]:
+            return self.train_batch(layers, x, y, *of_batch, batch=batch)
+
+        layers, losses = lax.scan(step, layers, (first + batch * jnp.arange(len(rates)), rates))
+        return layers, losses
+
+    def add_gradients(self, layers: Any, sums: Any, x: Any, y: Any, first: Any, *, rows: int) -> tuple[Any, Any]:
+        gradient, losses = self.gradient(layers, x, y, first, rows)
+        return jax.tree.map(jnp.add, sums, gradient), losses
+
+    def restart(self, parameters: array[float]) -> None:
+        found = layers(self.task.network.shape, parameters, self.task.dtype)
+        self.layers = jax.tree.map(jnp.array, found)
+        self.sums = jax.tree.map(jnp.zeros_like, self.layers)
+
+    def whole_batches(self, first: int, batch: int, rates: Sequence[float]) -> list[Any]:
+        found = []
+        for number, rate in enumerate(rates):
+            start = first + number * batch
+            self.layers, losses = self.step(self.layers, self.x, self.y, start, rate, batch=batch)
+            found.append(losses)
+        return found
+
+    def accumulate(self, first: int, rows: int) -> Any:
+        self.sums, losses = self.some_rows(self.layers, self.sums, self.x, self.y, first, rows=rows)
+        return losses
+
+    def update(self, step: float) -> None:
+        self.layers = self.subtract(self.layers, self.sums, step)
+        self.sums = jax.tree.map(jnp.zeros_like, self.layers)
+
+    def finish(self, losses: Sequence[Any]) -> Sequence[float]:
+        jax.block_until_ready((self.layers, self.sums))
+        return np.concatenate([np.ravel(some) for some in losses]).tolist() if losses else []
+
+    def parameters(self) -> array[float]:
+        return flat(self.layers)
+
+    def gradients(self) -> array[float]:
+        return flat(self.sums)
+
+    def predict(self, features: array[float]) -> Sequence[float]:
+        found: list[float] = self.outputs(self.layers, jnp.asarray([features], self.task.dtype))[0].tolist()
+        return found
+
+
+class ScanModel(JaxModel):
+    """The same with one call for all batches in a row."""
+
+    def build(self, clock: Clock) -> None:
+        batches = self.task.features.rows // self.task.batch
+        rates = np.zeros(batches, self.task.dtype)
+        compile_by_phase(clock, self.epoch, self.layers, self.x, self.y, 0, rates, batch=self.task.batch)
+
+    def whole_batches(self, first: int, batch: int, rates: Sequence[float]) -> list[Any]:
+        some = np.asarray(rates, self.task.dtype)
+        self.layers, losses = self.epoch(self.layers, self.x, self.y, first, some, batch=batch)
+        return [losses]
+
+
+def compile_by_phase(clock: Clock, function: Any, *arguments: Any, **static: Any) -> None:
+    """Compile a jitted function. Its later calls find the result in jit's own cache."""
+    with clock.phase("trace"):
+        traced = function.trace(*arguments, **static)
+    with clock.phase("lower"):
+        lowered = traced.lower()
+    with clock.phase("compile"):
+        lowered.compile()
+
+
+def _subtract(layers: Any, gradient: Any, step: Any) -> Any:
+    return jax.tree.map(lambda parameter, slope: parameter - step * slope, layers, gradient)

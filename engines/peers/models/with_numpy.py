@@ -1,0 +1,116 @@
+"""`numpy`: forward and backward by hand, a few matrix products for each batch."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from engines.kernel.engine import Clock
+from engines.peers.models.layout import flat, layers, rows_of
+from engines.peers.peer import Model, Task
+
+
+class NumpyModel(Model):
+    """An MLP with hand-written derivatives."""
+
+    def __init__(self, task: Task, clock: Clock) -> None:
+        with clock.phase("load"):
+            self.network = task.network
+            self.dtype = task.dtype
+            self.divisor = np.dtype(task.dtype).type(task.features.divisor)
+            self.x, self.y = rows_of(task.features), rows_of(task.targets)
+            self.restart(task.start)
+
+    def restart(self, parameters: array[float]) -> None:
+        self.layers = layers(self.network.shape, parameters, self.dtype)
+        self.gradient = [(np.zeros_like(w), np.zeros_like(b)) for w, b in self.layers]
+
+    def whole_batches(self, first: int, batch: int, rates: Sequence[float]) -> list[Any]:
+        found = []
+        for start, rate in zip(range(first, first + batch * len(rates), batch), rates):
+            losses, gradient = self.forward_backward(start, batch)
+            for (w, b), (dw, db) in zip(self.layers, gradient):
+                dw *= rate / batch
+                db *= rate / batch
+                w -= dw
+                b -= db
+            found.append(losses)
+        return found
+
+    def accumulate(self, first: int, rows: int) -> Any:
+        losses, gradient = self.forward_backward(first, rows)
+        for (dw, db), (more_w, more_b) in zip(self.gradient, gradient):
+            dw += more_w
+            db += more_b
+        return losses
+
+    def update(self, step: float) -> None:
+        for (w, b), (dw, db) in zip(self.layers, self.gradient):
+            w -= step * dw
+            b -= step * db
+            dw[:] = 0
+            db[:] = 0
+
+    def forward(self, x: Any) -> list[Any]:
+        """The inputs of every layer, then the outputs of the last one."""
+        found = [x]
+        for number, (w, b) in enumerate(self.layers):
+            z = found[-1] @ w
+            z += b
+            if self.has_activation(number):
+                (np.tanh if self.network.activation == "tanh" else _relu)(z, out=z)
+            found.append(z)
+        return found
+
+    def forward_backward(self, first: int, rows: int) -> tuple[Any, list[tuple[Any, Any]]]:
+        """Loss of each row, and the sum of their gradients, layer by layer."""
+        x, y = self.x[first : first + rows], self.y[first : first + rows]
+        x = np.divide(x, self.divisor, dtype=self.dtype) if x.dtype == np.uint8 else x.astype(self.dtype, copy=False)
+        values = self.forward(x)
+        losses, d = self.loss(values[-1], y)
+        gradient = []
+        for number in reversed(range(len(self.layers))):
+            out = values[number + 1]
+            if self.has_activation(number):
+                d *= 1 - out * out if self.network.activation == "tanh" else out > 0
+            gradient.append((values[number].T @ d, d.sum(axis=0)))
+            if number:
+                d = d @ self.layers[number][0].T
+        return losses, gradient[::-1]
+
+    def has_activation(self, number: int) -> bool:
+        return number < len(self.layers) - 1 or not self.network.last_linear
+
+    def loss(self, z: Any, y: Any) -> tuple[Any, Any]:
+        """Loss of each row, and its derivatives by the outputs."""
+        if self.network.loss == "squared_error":
+            d = z - y.astype(self.dtype, copy=False)
+            return np.square(d).sum(axis=1), 2 * d
+        p = np.exp(z - z.max(axis=1, keepdims=True))
+        p /= p.sum(axis=1, keepdims=True)
+        rows = np.arange(len(p))
+        of_label = p[rows, y]
+        factor = of_label / (of_label + 0.0001)
+        d = p * factor[:, np.newaxis]
+        d[rows, y] -= factor
+        return -np.log(of_label + 0.0001), d
+
+    def finish(self, losses: Sequence[Any]) -> Sequence[float]:
+        return np.concatenate(losses).tolist() if losses else []
+
+    def parameters(self) -> array[float]:
+        return flat(self.layers)
+
+    def gradients(self) -> array[float]:
+        return flat(self.gradient)
+
+    def predict(self, features: array[float]) -> Sequence[float]:
+        found: list[float] = self.forward(np.asarray([features], self.dtype))[-1][0].tolist()
+        return found
+
+
+def _relu(z: Any, out: Any) -> Any:
+    return np.maximum(z, 0, out=out)

@@ -1,0 +1,118 @@
+"""`torch` and `torch-compile`: a Sequential of Linear layers, backward() and an optimizer, as in its tutorials."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import torch._dynamo  # otherwise the first optimizer imports it, in seconds
+
+from engines.kernel.engine import Clock
+from engines.peers.models.layout import flat, layers, rows_of
+from engines.peers.peer import Model, Task
+
+# The compiler's files from an earlier run are not used, and those of this one end with the process.
+_FOLDER = tempfile.TemporaryDirectory(prefix="zoomgrad-")
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = _FOLDER.name
+
+ACTIVATIONS = {"relu": torch.nn.ReLU, "tanh": torch.nn.Tanh}
+
+
+class TorchModel(Model):
+    """An MLP in eager mode."""
+
+    compiles = False
+
+    def __init__(self, task: Task, clock: Clock) -> None:
+        with clock.phase("load"):
+            torch.set_num_threads(task.threads)
+            self.task = task
+            self.dtype = getattr(torch, task.dtype)
+            self.x, self.y = (torch.from_numpy(rows_of(column).copy()) for column in (task.features, task.targets))
+            # Plain attributes, because torch.compile does not see through those of a column.
+            self.divides, self.divisor = self.x.dtype == torch.uint8, task.features.divisor
+            shape, parts = task.network.shape, list[torch.nn.Module]()
+            for nin, nout in zip(shape, shape[1:]):
+                parts += [torch.nn.Linear(nin, nout, dtype=self.dtype), ACTIVATIONS[task.network.activation]()]
+            self.model = torch.nn.Sequential(*(parts[:-1] if task.network.last_linear else parts))
+            self.linear = [part for part in parts if isinstance(part, torch.nn.Linear)]
+            self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.0, fused=True)
+            self.restart(task.start)
+        self.of_whole_batch = self.losses
+        if self.compiles:
+            with clock.phase("compile"):
+                torch.compiler.reset()  # forgets the models that this process compiled before
+                self.of_whole_batch = torch.compile(self.losses, fullgraph=True)
+                self.whole_batches(0, task.batch, [0.0])
+                self.restart(task.start)
+
+    def restart(self, parameters: array[float]) -> None:
+        with torch.no_grad():
+            for part, (weights, biases) in zip(
+                self.linear, layers(self.task.network.shape, parameters, self.task.dtype)
+            ):
+                part.weight.copy_(torch.from_numpy(weights.T))
+                part.bias.copy_(torch.from_numpy(biases))
+        self.optimizer.zero_grad()
+
+    def losses(self, x: Any, y: Any) -> Any:
+        """Loss of each row."""
+        x = x.to(self.dtype)
+        if self.divides:
+            x = x.div_(self.divisor)
+        outputs = self.model(x)
+        if self.task.network.loss == "squared_error":
+            return (outputs - y.to(self.dtype)).square().sum(dim=1)
+        of_label = torch.softmax(outputs, dim=1).gather(1, y.long().unsqueeze(1)).squeeze(1)
+        return -torch.log(of_label + 0.0001)
+
+    def whole_batches(self, first: int, batch: int, rates: Sequence[float]) -> list[Any]:
+        losses_of = self.of_whole_batch if batch == self.task.batch else self.losses
+        found = []
+        for start, rate in zip(range(first, first + batch * len(rates), batch), rates):
+            losses = losses_of(self.x[start : start + batch], self.y[start : start + batch])
+            losses.sum().backward()
+            self.update(rate / batch)
+            found.append(losses.detach())
+        return found
+
+    def accumulate(self, first: int, rows: int) -> Any:
+        losses = self.losses(self.x[first : first + rows], self.y[first : first + rows])
+        losses.sum().backward()
+        return losses.detach()
+
+    def update(self, step: float) -> None:
+        for group in self.optimizer.param_groups:
+            group["lr"] = step
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+
+    def finish(self, losses: Sequence[Any]) -> Sequence[float]:
+        return torch.cat(tuple(losses)).tolist() if losses else []
+
+    def parameters(self) -> array[float]:
+        return flat((part.weight.detach().numpy().T, part.bias.detach().numpy()) for part in self.linear)
+
+    def gradients(self) -> array[float]:
+        return flat((_gradient(part.weight).T, _gradient(part.bias)) for part in self.linear)
+
+    def predict(self, features: array[float]) -> Sequence[float]:
+        with torch.no_grad():
+            found: list[float] = self.model(torch.tensor([list(features)], dtype=self.dtype))[0].tolist()
+        return found
+
+
+class CompiledTorchModel(TorchModel):
+    """The same with `torch.compile` around model and loss, for whole batches."""
+
+    compiles = True
+
+
+def _gradient(parameter: Any) -> Any:
+    """A parameter's gradient, which is None after `zero_grad`."""
+    return np.zeros(tuple(parameter.shape)) if parameter.grad is None else parameter.grad.numpy()

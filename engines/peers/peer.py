@@ -1,0 +1,136 @@
+"""The training contract of all peers, over a Model that a peer's own file defines.
+
+A training is cut into whole batches and the pieces that are left, because a proof begins and ends anywhere. What is
+timed are whole batches, except for the last steps of a stretch.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Optional
+
+from engines.api import Network, NonFiniteLoss, Workload
+from engines.arguments import finite_rate, whole
+from engines.columns import Column
+from engines.kernel.engine import Clock
+
+
+class Task(NamedTuple):
+    """Everything that a model needs: network, training rows, starting parameters, and how to compute."""
+
+    network: Network
+    features: Column
+    targets: Column
+    start: array[float]
+    batch: int
+    """Rows of a whole batch, at most all rows."""
+    dtype: str
+    """`float64` or `float32`."""
+    threads: int
+
+
+class Model:
+    """An MLP under training in one library. A row's number is its place in the task's columns."""
+
+    def __init__(self, task: Task, clock: Clock) -> None:
+        """Make the model, and compile what whole batches need, by phase."""
+        raise NotImplementedError
+
+    def restart(self, parameters: array[float]) -> None:
+        """Set the parameters, and the gradients to 0."""
+        raise NotImplementedError
+
+    def whole_batches(self, first: int, batch: int, rates: Sequence[float]) -> list[Any]:
+        """Train one batch after the other, and update after each. Return their losses, as the library's arrays.
+
+        The gradients are 0 before and after.
+        """
+        raise NotImplementedError
+
+    def accumulate(self, first: int, rows: int) -> Any:
+        """Run forward and backward for these rows, add to the gradients, and return the loss of each row."""
+        raise NotImplementedError
+
+    def update(self, step: float) -> None:
+        """Subtract step × gradient from each parameter, and set the gradients to 0."""
+        raise NotImplementedError
+
+    def finish(self, losses: Sequence[Any]) -> Sequence[float]:
+        """Wait until everything is computed, and return the losses of all these arrays as numbers."""
+        raise NotImplementedError
+
+    def parameters(self) -> array[float]:
+        raise NotImplementedError
+
+    def gradients(self) -> array[float]:
+        raise NotImplementedError
+
+    def predict(self, features: array[float]) -> Sequence[float]:
+        raise NotImplementedError
+
+
+class PeerTrainer:
+    """The training contract over a Model."""
+
+    warms_up = True
+    """The first pass over a stretch may compile, because a library compiles for each length that it meets."""
+
+    def __init__(self, model: Model, workload: Workload, task: Task, clock: Clock) -> None:
+        self._model = model
+        self._workload = workload
+        self._task = task
+        self.first_steps = task.batch
+        """Steps of the shortest training in the library's own style."""
+        self.phases = clock.phases
+        self.sizes = clock.sizes
+        self.restart(batch=workload.batch)
+
+    def restart(self, *, batch: int, rows: Optional[int] = None) -> None:
+        there = self._task.features.rows
+        self._batch = whole(batch, "batch", 1)
+        self._rows = there if rows is None else whole(rows, "rows", 1, there)
+        self.losses = array("d")
+        self._model.restart(self._task.start)
+
+    def train(self, steps: int) -> None:
+        start, found = len(self.losses), list[Any]()
+        step, end = start, start + whole(steps, "steps", 0)
+        while step < end:
+            row, update, within = step % self._rows, step // self._batch, step % self._batch
+            left = min(end - step, self._rows - row)
+            if not within and left >= self._batch:
+                rates = [self._rate(number) for number in range(update, update + left // self._batch)]
+                found += self._model.whole_batches(row, self._batch, rates)
+                step += len(rates) * self._batch
+                continue
+            rows = min(left, self._batch - within)
+            found.append(self._model.accumulate(row, rows))
+            step += rows
+            if step % self._batch == 0:
+                self._model.update(self._rate(update) / self._batch)
+        self.losses.extend(self._model.finish(found))
+        self._refuse_infinite(start)
+
+    def _rate(self, update: int) -> float:
+        return finite_rate(self._workload.rate(update), update)
+
+    def _refuse_infinite(self, start: int) -> None:
+        """Raise NonFiniteLoss for the first loss since `start` that is not finite."""
+        infinity = float("inf")
+        if abs(sum(self.losses[start:])) < infinity:
+            return
+        for step in range(start, len(self.losses)):
+            loss = self.losses[step]
+            if not abs(loss) < infinity:
+                del self.losses[step:]
+                raise NonFiniteLoss(step, loss)
+
+    def parameters(self) -> array[float]:
+        return self._model.parameters()
+
+    def gradients(self) -> array[float]:
+        return self._model.gradients()
+
+    def predict(self, row: array[float]) -> array[float]:
+        return array("d", self._model.predict(row[: self._task.features.width]))

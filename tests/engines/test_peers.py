@@ -1,0 +1,100 @@
+"""Peers train what the engines train, within the bound that they state."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import engines
+from engines.api import NonFiniteLoss, Unavailable, WrongSuffix
+from engines.discovery import is_peer
+from engines.peers import engine as peers
+from harness import workloads
+from harness.worker.evidence import compare, left_by
+from harness.workloads.changes import changed
+
+PEERS = [engine.name for engine in peers.ENGINES]
+
+
+def prepared(name, workload):
+    engine = engines.load(name)
+    try:
+        engine.check()
+    except Unavailable as why:
+        pytest.skip(why.reason)
+    return engine.prepare(workload)
+
+
+@pytest.mark.parametrize("suffix", ["", "-f32", "-threads"])
+@pytest.mark.parametrize("name", PEERS)
+def test_a_training_in_any_pieces_stays_within_the_bound(name, suffix):
+    """Pieces begin and end anywhere: within a batch, at the end of the rows, or after many batches."""
+    rng = random.Random(name + suffix)
+    for workload in (
+        workloads.load("xor"),
+        workloads.load("mlp-5x7x6x3-b4"),
+        workloads.load("mlp-3x2-b1200"),
+        changed(workloads.load("mlp-6x3x2"), {"activation": "tanh"}),
+        workloads.load("digits"),
+    ):
+        peer, reference = prepared(name + suffix, workload), engines.load("bytecode").prepare(workload)
+        for _ in range(2):
+            batch, rows = rng.choice([1, 2, workload.batch, 5]), rng.choice([None, 3, 4])
+            pieces = [rng.randrange(12) for _ in range(4)]
+            for trainer in (peer, reference):
+                trainer.restart(batch=batch, rows=rows)
+                for steps in pieces:
+                    trainer.train(steps)
+            worst, first = compare(left_by(peer), left_by(reference))
+            assert worst <= engines.load(name + suffix).error_bound, (workload.name, batch, rows, pieces, first)
+        row = workload.row(0)
+        assert list(peer.predict(row)) == pytest.approx(list(reference.predict(row)), rel=1e-3, abs=1e-4)
+
+
+def test_a_loss_that_is_not_finite_stops_the_training():
+    trainer = prepared("numpy", changed(workloads.load("mlp-6x3x2"), {"rate": 1e200}))
+    with pytest.raises(NonFiniteLoss) as error:
+        trainer.train(20)
+    assert len(trainer.losses) == error.value.step < 20
+    assert all(abs(loss) < float("inf") for loss in trainer.losses)
+
+
+def test_what_a_peer_is_not_written_for_is_refused_with_the_reason():
+    for name, reason in {"tour": "5", "moons": "hinge", "recurrent": "MLP", "digits-forward": "forward"}.items():
+        refusal = engines.load("numpy").supports(workloads.load(name))
+        assert reason in refusal, name
+    with pytest.raises(ValueError, match="Call `supports` first"):
+        engines.load("numpy").prepare(workloads.load("moons"))
+
+
+def test_suffixes_have_one_order_and_change_the_bound():
+    both = engines.load("jax-scan-f32-threads")
+    assert (both.single, both.threads, both.environment) == (True, True, engines.load("jax").environment)
+    assert both.error_bound > engines.load("jax-scan-threads").error_bound
+    with pytest.raises(WrongSuffix, match="use torch-f32-threads"):
+        engines.load("torch-threads-f32")
+    with pytest.raises(WrongSuffix, match="numpy takes no suffix -native"):
+        engines.load("numpy-native")
+
+
+def test_peers_come_last_and_build_on_nothing():
+    kinds = [is_peer(engines.load(name)) for name in engines.names()]
+    assert kinds == sorted(kinds)
+    assert sum(kinds) == len(PEERS)
+    assert not any(engines.load(name).builds_on for name in PEERS)
+
+
+def test_a_missing_library_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "engines.peers.models.with_jax", None)
+    with pytest.raises(Unavailable) as error:
+        engines.load("jax").check()
+    assert "zoomgrad run --peers" in error.value.remedy
+
+
+def test_one_thread_and_no_caches_are_set_before_a_library_is_imported():
+    one, all_cores = peers.settings(1), peers.settings(7)
+    assert {one["OMP_NUM_THREADS"], one["MKL_NUM_THREADS"], one["OPENBLAS_NUM_THREADS"]} == {"1"}
+    assert "multi_thread_eigen=false" in one["XLA_FLAGS"]
+    assert all_cores["OMP_NUM_THREADS"] == "7"
+    assert one["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] == "1"

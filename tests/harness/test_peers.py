@@ -1,0 +1,102 @@
+"""Environments of peers: made on demand, after the size of the download is said; otherwise cells are skipped."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.machine import environments, peers
+from harness.machine.environments import NoEnvironment
+from harness.machine.peers import Download, NoPeer, PeerEnvironments
+from harness.run.schedule import Schedule
+from results.store import Store
+from tests.harness.test_schedule import CELLS, Observer, cell, interpreter, plan, python_of
+from tests.harness.workers import Workers
+
+HERE, LOCK = interpreter("cpython-3.13"), "peers-jax-worker"
+PYLOCK = """
+[[packages]]
+name = "a"
+wheels = [{ url = "https://example.org/a.whl", size = 2_000_000_000 }]
+[[packages]]
+name = "b"
+sdist = { url = "https://example.org/b.tar.gz", size = 5 }
+[[packages]]
+name = "c"
+wheels = [{ url = "file:///c.whl" }]
+"""
+
+
+@pytest.fixture
+def uv(monkeypatch, tmp_path):
+    """Replaces uv: writes PYLOCK, makes folders, and lists its commands. `uv.fails` makes it fail."""
+
+    class Uv:
+        fails = ""
+
+        def __init__(self):
+            self.commands = []
+
+        def __call__(self, *arguments, seconds=0):
+            self.commands.append(arguments[:2])
+            if self.fails in arguments:
+                raise NoEnvironment(f"uv {self.fails} failed: no wheel")
+            for argument in arguments:
+                if argument.startswith("--output-file="):
+                    Path(argument.partition("=")[2]).write_text(PYLOCK)
+            if arguments[0] == "venv":
+                Path(arguments[-1]).mkdir(parents=True)
+
+    found = Uv()
+    monkeypatch.setattr(environments, "_uv", found)
+    monkeypatch.setattr(environments, "ENVIRONMENTS", tmp_path / "environments")
+    return found
+
+
+def test_the_size_is_said_before_the_download_which_happens_once(uv):
+    found, said = PeerEnvironments(), []
+    found.make(HERE, LOCK, lambda download: said.append((download, list(uv.commands))))
+    (download, before), *others = said
+    assert not others
+    assert download == Download(3, 2_000_000_005)
+    assert "UV_TORCH_BACKEND=cpu" in download.hint
+    assert before == [("pip", "compile")]
+    assert [what for what, _ in uv.commands] == ["pip", "venv", "pip"]
+    found.make(HERE, LOCK, lambda download: pytest.fail("a second download"))
+    assert LOCK in str(PeerEnvironments().python(HERE, LOCK))
+
+
+@pytest.mark.parametrize("step", ["compile", "venv", "install"])
+def test_a_failure_is_the_reason_of_each_skip_and_is_not_tried_again(uv, step):
+    uv.fails = step
+    found = PeerEnvironments()
+    found.make(HERE, LOCK, lambda download: None)
+    done = len(uv.commands)
+    for _ in range(2):
+        with pytest.raises(NoPeer, match="no wheel") as error:
+            found.python(HERE, LOCK)
+        assert "--interpreters" in error.value.remedy
+    assert len(uv.commands) == done
+
+
+def test_a_peer_without_its_environment_is_skipped_and_the_others_run(uv, tmp_path):
+    the_plan = plan(cells=(*CELLS[:1], cell("jax"), cell("numpy")), blocks=2)
+    store, workers = Store.create(the_plan.run, under=tmp_path / "runs"), Workers(tmp_path)
+    Schedule(the_plan, store, workers, python_of, Observer()).execute()
+    found = {record.cell.engine: record for record in store.records()}
+    assert {name: record.status for name, record in found.items()} == {
+        "baseline": "measured",
+        "jax": "skipped",
+        "numpy": "measured",
+    }
+    assert found["jax"].remedy == peers.ON_DEMAND
+    assert "--peers" in found["jax"].remedy
+    assert not uv.commands
+
+
+def test_locks_of_peers_pin_versions_over_the_workers_and_name_no_cuda():
+    for lock in environments.REQUIREMENTS.glob("peers-*.lock"):
+        comment, base, *pins = lock.read_text().splitlines()
+        assert comment.startswith("# worker.lock ")
+        assert base == "-r worker.lock"
+        assert pins
+        assert all("==" in pin and not pin.startswith(("nvidia", "cuda")) for pin in pins)

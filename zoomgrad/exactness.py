@@ -1,0 +1,93 @@
+"""Where doubles would hide what Python's numbers do: errors inside a graph, and ints.
+
+A kernel computes infinity where Python raises OverflowError, and a later operation may hide it: `(1 + v.exp()) ** -1`
+is 0.0 for a large `v`. Python's ints are exact beyond 2**53, and doubles are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+from typing import Any, Callable
+
+from engines.graph.ops import OPS
+from engines.graph.tape import CONSTANT, INPUT, PARAMETER, Tape, codes
+
+LARGEST_INT = 2**53
+"""Beyond it, doubles skip ints."""
+
+_NEVER_RAISE = frozenset({"+", "*", "ReLU", "tanh", "max"})
+_SHOWN_BY_RESULT = frozenset({"exp", "log", "**"})
+"""Their result is not finite where Python raises an error. Any other op is computed again."""
+
+
+class Checks:
+    """Values to look at after a forward pass, because an error there may not show in the loss and the outputs."""
+
+    def __init__(self, loss: Any, outputs: Sequence[Any]) -> None:
+        order, seen = [], set()
+        for root in (loss, *outputs):
+            for v in root.topo():  # operands first
+                if id(v) not in seen:
+                    seen.add(id(v))
+                    order.append(v)
+        shown = {id(v) for v in (loss, *outputs)}
+        for v in reversed(order):
+            # What is not finite stays so in sums, products and positive powers.
+            if id(v) in shown and (v._name in ("+", "*", "log") or (v._name == "**" and v._constant > 0)):
+                shown.update(map(id, v._prev))
+        raising = [v for v in order if v._prev and v._name not in _NEVER_RAISE]
+        finite = [v for v in raising if v._name in _SHOWN_BY_RESULT and id(v) not in shown]
+        again = [v for v in raising if v._name not in _SHOWN_BY_RESULT]
+        self.values = [*finite, *(operand for v in again for operand in v._prev)]
+        """More outputs that the program needs."""
+        self._finite = len(finite)
+        self._again: list[tuple[Callable[..., float], int]] = [(OPS[v._name].compute, len(v._prev)) for v in again]
+
+    def pass_on(self, numbers: Sequence[float]) -> bool:
+        """Whether Python would raise no error. numbers: those of `values`."""
+        if not all(map(isfinite, numbers)):
+            return False
+        at = self._finite
+        for compute, count in self._again:
+            try:
+                compute(*numbers[at : at + count])
+            except ArithmeticError:
+                return False
+            at += count
+        return True
+
+
+def ints_are_exact(tape: Tape, inputs: Sequence[float], parameters: Sequence[float]) -> bool:
+    """Whether doubles give what Python gives for these numbers, of which some may be ints.
+
+    Every result that may be an int is computed as one. A float that is whole counts as an int, because a tape does not
+    tell them apart.
+    """
+    code = codes()
+    add, multiply, power, larger, positive = (code[name] for name in ("+", "*", "**", "max", "ReLU"))
+    to_float = {code[name] for name in ("tanh", "exp", "log", "sigmoid")}
+    found: list[Any] = []
+    for op, left, right, index in zip(tape.ops, tape.left, tape.right, tape.index):
+        a, b = (found[at] if at >= 0 else None for at in (left, right))
+        result: Any = None
+        if op in (INPUT, PARAMETER, CONSTANT):
+            number = (inputs, parameters, tape.constants)[(INPUT, PARAMETER, CONSTANT).index(op)][index]
+            result = int(number) if isfinite(number) and number == number // 1 else None
+        elif op in (add, multiply, larger):
+            if a is not None and b is not None:
+                result = a + b if op == add else a * b if op == multiply else max(a, b)
+        elif op == power:
+            exponent = tape.constants[index]
+            if a is not None and exponent >= 0 and exponent == exponent // 1:
+                if exponent > 64 and abs(a) > 1:
+                    return False
+                result = a ** int(exponent)
+        elif op == positive:
+            result = None if a is None else max(a, 0)
+        elif op not in to_float:
+            return False
+        if result is not None and abs(result) > LARGEST_INT:
+            return False
+        found.append(result)
+    return True
