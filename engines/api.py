@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Optional, Protocol, Union, runtime_checkable
 
 from engines.columns import Column
+from engines.graph.optimisers import Optimiser
 
 Number = Union[int, float]
 
@@ -103,6 +104,15 @@ class Network(NamedTuple):
     """Samples in the graph of one step. A row holds them one after the other: features, then targets, of each."""
 
 
+class Shape(NamedTuple):
+    """Training rows of one length, which share a graph."""
+
+    columns: tuple[Column, ...]
+    """Their inputs, as stored in memory."""
+    rows: Sequence[int]
+    """The number of each among all rows."""
+
+
 class Workload(Protocol):
     """The part of a workload that engines use. A row is all inputs of one step, features before targets."""
 
@@ -128,6 +138,15 @@ class Workload(Protocol):
 
     def columns(self) -> tuple[Column, ...]:
         """All training rows, as stored in memory: the same numbers as `row`."""
+
+    @property
+    def optimiser(self) -> Optimiser: ...
+    @property
+    def varies(self) -> bool:
+        """Whether rows have several lengths, each with a graph of its own over the same parameters."""
+
+    def shapes(self) -> Sequence[Shape]:
+        """All training rows, those of each length apart. `columns` exists only if there is one length."""
 
     def model(self, nn: Any) -> Any:
         """A new model with its starting parameters. nn: the networks bound to an engine's Value."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Optional, Union
 
 from engines.arguments import finite, whole
 
-MOST_COLUMNS = 16
+MOST_COLUMNS = 32
 """A limit, because compiled code keeps a table for each column on its stack."""
 
 DOUBLES, BYTES, CLASSES = range(3)

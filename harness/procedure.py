@@ -42,5 +42,14 @@ DRILLS = (
     Drill("ragged", 6, 7, (5, 1, 17)),
 )
 
+
+def every_shape(count: int) -> Drill:
+    """A step on the first row of each of so many shapes: their losses, and the sum of their gradients.
+
+    A data set with rows of several lengths begins with a row of each.
+    """
+    return Drill("shapes", count + 1, count, (count,))
+
+
 MOST_STEPS = 1 << 18
 """Longest stretch, in steps. Engines that take less than a microsecond per step repeat it."""

@@ -205,6 +205,9 @@ class Record(Model):
     compiler: OneLine = ""
     """Name and version; empty if no C was compiled."""
     compiler_flags: tuple[OneLine, ...] = ()
+    shape_seconds: dict[OneLine, Seconds] = {}
+    """Number of inputs of a graph -> compile time of its kernel, if a workload has several graphs. `phases` has the
+    total."""
     looped_share: Share = 0.0
     """Share of all primitives that run in recovered loops; 0 for an engine that recovers none."""
     losses: tuple[LossPoint, ...] = ()

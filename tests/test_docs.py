@@ -10,7 +10,6 @@ import re
 import shlex
 import subprocess
 from contextlib import redirect_stdout
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -154,16 +153,11 @@ def commands():
 
 def check_zoomgrad(arguments):
     """The command takes these options, and its engines, workloads and preset exist."""
-    from typer.main import get_group
-
-    from harness.cli.app import app
-
     name, *rest = arguments
     assert name in cli.COMMANDS, f"`zoomgrad {name}` does not exist"
     if rest == ["--help"]:
         return
-    import_module(f"harness.cli.commands.{name}")
-    values = get_group(app).commands[name].make_context(name, [PLACEHOLDERS.get(each, each) for each in rest]).params
+    values = cli.load(name).make_context(name, [PLACEHOLDERS.get(each, each) for each in rest]).params
     for parameter, load in (("engine", engines.load), ("workload", workloads.load)):
         names = f"{values.get(parameter) or ''},{values.get(f'{parameter}s') or ''}"
         for each in filter(None, names.split(",")):

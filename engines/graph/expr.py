@@ -30,6 +30,12 @@ class Expr:
     def __mul__(self, other: Operand) -> Apply:
         return Apply("mul", (self, _expr(other)))
 
+    def __rmul__(self, other: Operand) -> Apply:
+        return Apply("mul", (_expr(other), self))
+
+    def __truediv__(self, other: Operand) -> Apply:
+        return Apply("div", (self, _expr(other)))
+
     def __rtruediv__(self, other: Operand) -> Apply:
         return Apply("div", (_expr(other), self))
 

@@ -13,6 +13,7 @@ from typing import Any, Optional
 
 from engines import nn
 from engines.api import Store, Unavailable, Workload
+from engines.graph.optimisers import SGD
 from engines.handwritten.mlp_source import WIDTHS, mlp_source, workspace
 from engines.kernel import building, toolchains
 from engines.kernel.engine import Clock
@@ -83,6 +84,8 @@ class HandwrittenEngine:
             return f"it is written for ReLU and a linear last layer, and this model has {network.activation}{last}"
         if network.loss not in LOSSES:
             return f"it is written for {' and '.join(LOSSES)}, and this loss is {network.loss}"
+        if workload.optimiser is not SGD:
+            return f"it is written for plain descent, and this optimiser is {workload.optimiser.name}"
         if network.samples != 1:
             return f"it is written for one sample per step, and a step of this workload has {network.samples:,}"
         return None

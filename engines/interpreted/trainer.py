@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
-from typing import Any, ClassVar, Optional
+from typing import Any, ClassVar, NamedTuple, Optional
 
 from engines.api import NonFiniteLoss, Workload
 from engines.arguments import finite_rate
 from engines.arithmetic import check_arithmetic
 from engines.domain import DOMAIN_ERRORS, tell_domain_error
+from engines.graph.optimisers import SGD
 from engines.nn import Networks
 
 
@@ -34,6 +35,8 @@ class ScalarTrainer:
         self._start = self.parameters()
         self._batch = workload.batch
         self._learns = workload.learns
+        self._kept = self._no_states()
+        """The numbers that the optimiser keeps for each parameter."""
         self._rows: Optional[int] = None
         self.losses = array("d")
         self.phases: Mapping[str, float] = {}
@@ -43,6 +46,7 @@ class ScalarTrainer:
         self._batch = batch
         self._rows = rows
         self.losses = array("d")
+        self._kept = self._no_states()
         for p, start in zip(self._parameters, self._start):
             p.data = start
             p.grad = 0.0
@@ -72,10 +76,22 @@ class ScalarTrainer:
         raise NotImplementedError
 
     def update(self, rate: float) -> None:
-        batch = self._batch
+        batch, optimiser = self._batch, self._workload.optimiser
+        if optimiser is not SGD:
+            self._optimise(optimiser.function, optimiser.numbers(len(self.losses) // batch - 1, rate))
+            return
         for p in self._parameters:
             p.data -= rate * p.grad / batch
             p.grad = 0.0
+
+    def _optimise(self, update: Callable[..., tuple[float, ...]], numbers: Sequence[float]) -> None:
+        """An update by an optimiser other than plain descent."""
+        for p, kept in zip(self._parameters, self._kept):
+            p.data, *kept[:] = update(p.data, p.grad, *numbers, self._batch, *kept)
+            p.grad = 0.0
+
+    def _no_states(self) -> list[list[float]]:
+        return [[0.0] * len(self._workload.optimiser.states) for _ in self._parameters]
 
     def parameters(self) -> array[float]:
         return array("d", [p.data for p in self._parameters])
@@ -117,49 +133,81 @@ class RebuildingTrainer(ScalarTrainer):
         self._loss = None
 
 
+class _Graph(NamedTuple):
+    """A graph to replay, for rows of one length."""
+
+    inputs: list[Any]
+    outputs: list[Any]
+    loss: Any
+    fresh: list[Any]
+    """Values whose gradients do not persist."""
+    forward: list[tuple[Any, Any]]
+    backward: list[tuple[Any, Any]]
+
+
 class ReplayingTrainer(ScalarTrainer):
-    """Replays one graph for all rows, with the `_forward` and `_backward` functions of its Values."""
+    """Replays one graph for all rows of a length, with the `_forward` and `_backward` functions of its Values."""
 
     STAGES = ("forward", "backward", "update")
 
     def __init__(self, nn: Networks, workload: Workload) -> None:
         start = perf_counter()
         super().__init__(nn, workload)
-        self._inputs = [self.Value(x) for x in workload.row(0)]
-        try:
-            self._outputs = workload.outputs(self._model, self._inputs)
-            self._loss = workload.loss(self._model, self._inputs, self._outputs)
-        except DOMAIN_ERRORS as error:
-            tell_domain_error(0, error)
-            raise
-        order = self._loss.topo()
-        parameters = set(self._parameters)
-        self._fresh = [v for v in order if v not in parameters]
-        self._forward = [(v._forward, v) for v in order if v._prev]
-        self._backward = [(v._contribute, v) for v in reversed(order) if v._prev]
+        self._graphs: dict[int, _Graph] = {}
+        """Length of a row -> its graph."""
+        self._turn_to(workload.row(0))
         self.phases = {"trace": perf_counter() - start}
+
+    def _turn_to(self, row: array[float]) -> None:
+        """Make the graph of that row the current one. Build it if it is the first row of its length."""
+        if len(row) not in self._graphs:
+            self._graphs[len(row)] = self._traced(row)
+        self._graph = self._graphs[len(row)]
+
+    def _traced(self, row: array[float]) -> _Graph:
+        inputs = [self.Value(x) for x in row]
+        try:
+            outputs = self._workload.outputs(self._model, inputs)
+            loss = self._workload.loss(self._model, inputs, outputs)
+        except DOMAIN_ERRORS as error:
+            tell_domain_error(len(self.losses), error)
+            raise
+        order = loss.topo()
+        parameters = set(self._parameters)
+        return _Graph(
+            inputs,
+            outputs,
+            loss,
+            [v for v in order if v not in parameters],
+            [(v._forward, v) for v in order if v._prev],
+            [(v._contribute, v) for v in reversed(order) if v._prev],
+        )
 
     def predict(self, row: array[float]) -> array[float]:
         self.forward(row)
-        return array("d", [o.data for o in self._outputs])
+        return array("d", [o.data for o in self._graph.outputs])
 
     def _step(self, row: array[float]) -> float:
         self.forward(row)
         if self._learns:
             self.backward()
-        value: float = self._loss.data
+        value: float = self._graph.loss.data
         return value
 
     def forward(self, row: array[float]) -> None:
         """Recompute the data of every Value, operands first."""
-        for leaf, x in zip(self._inputs, row):
+        if len(row) != len(self._graph.inputs):
+            self._turn_to(row)
+        graph = self._graph
+        for leaf, x in zip(graph.inputs, row):
             leaf.data = x
-        for forward, v in self._forward:
+        for forward, v in graph.forward:
             forward(v)
 
     def backward(self) -> None:
-        for v in self._fresh:
+        graph = self._graph
+        for v in graph.fresh:
             v.grad = 0.0
-        self._loss.grad = 1.0
-        for backward, v in self._backward:
+        graph.loss.grad = 1.0
+        for backward, v in graph.backward:
             backward(v)

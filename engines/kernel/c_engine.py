@@ -9,12 +9,15 @@ import platform
 import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Callable, NamedTuple, NoReturn, Optional
 
 from engines.api import Store, Unavailable, Workload
+from engines.families import in_c
+from engines.families.trainer import Conduct
+from engines.graph.optimisers import Optimiser
 from engines.graph.tape import Tape
 from engines.kernel import building, object_cache, toolchains
 from engines.kernel.c_text import Source
@@ -142,6 +145,16 @@ class CEngine(CompiledEngine):
     def variants(self, code: Any) -> Sequence[Variant]:
         """The kernel's variants in the order of their batches. The first one begins with batches of 1."""
         return [Variant("every batch", 1, code)]
+
+    def conductor(self, optimiser: Optimiser) -> Conduct:
+        if self.abi:  # its kernels are modules, which give no addresses
+            return super().conductor(optimiser)
+        # The update has the same bits in every engine. Flags of an engine that may round otherwise are not for it.
+        tool = self.toolchain()
+        target = (flag for flag in self.flags if flag.startswith("-m") and flag not in toolchains.FUSED)
+        flags = (*toolchains.STRICT, *(("-O2",) if tool.family != "tcc" else ()), *target)
+        lib = in_c.load(tool, flags, optimiser, self.vector_doubles)
+        return partial(in_c.ConductorInC, lib, optimiser)
 
     @contextlib.contextmanager
     def compilers(self, clock: Clock, objects: Optional[Store]) -> Iterator[Optional[building.Waiting]]:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import contextlib
 import gc
 import threading
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from time import perf_counter
 from typing import Any, Callable, NamedTuple, Optional
 
-from engines.api import Store, Workload
+from engines.api import Shape, Store, Trainer, Workload
+from engines.columns import columns
 from engines.domain import DOMAIN_ERRORS, tell_domain_error
+from engines.families.conductor import Conductor
+from engines.families.trainer import Conduct, FamilyTrainer
 from engines.graph.linearize import linearize
+from engines.graph.optimisers import SGD, Optimiser
 from engines.graph.passes import optimize
 from engines.graph.tape import Tape
 from engines.kernel import object_cache
@@ -47,6 +52,20 @@ class Clock:
         self._turn_to(name)
         yield
         self._turn_to(name)
+
+    def add(self, other: Clock) -> None:
+        """Add the phases and sizes of another clock, which has stopped."""
+        for phase, seconds in other.phases.items():
+            self.phases[phase] += seconds
+        rows, share = self.sizes.get("tape_rows", 0.0), self.sizes.get("looped_share", 0.0)
+        for name, size in other.sizes.items():
+            if name in ("parallel_compilers", "vector_doubles"):
+                self.sizes[name] = max(self.sizes.get(name, 0), size)
+            elif name != "looped_share":
+                self.sizes[name] = self.sizes.get(name, 0) + size
+        if "looped_share" in other.sizes:
+            total = self.sizes["tape_rows"]
+            self.sizes["looped_share"] = (rows * share + other.sizes["tape_rows"] * other.sizes["looped_share"]) / total
 
     def stop(self) -> None:
         """End the last phase."""
@@ -183,25 +202,91 @@ class CompiledEngine(ValueEngine):
         """The tape after all passes, as it is compiled."""
         return optimize(linearize(loss, inputs=inputs, parameters=parameters, outputs=outputs))
 
-    def prepare(self, workload: Workload, *, objects: Optional[Store] = None) -> CompiledTrainer:
+    def prepare(self, workload: Workload, *, objects: Optional[Store] = None) -> Trainer:
+        if workload.varies or workload.optimiser is not SGD:
+            return self._prepare_family(workload, objects)
         clock = Clock()
         with COLLECTOR.paused(), self.compilers(clock, objects) as compilers:
             # No name for the tape here: it is freed when `_compile` returns, while the clock still runs.
             order = Order(objects, workload.batch, compilers)
-            program = self._compile(clock, *self._record(clock, workload), order)
+            program = self._compile(clock, *self._record(clock, workload, workload.row(0)), order)
             trainer = CompiledTrainer(program, workload)
         clock.stop()
         return trainer
 
-    def _record(self, clock: Clock, workload: Workload) -> tuple[Tape, list[float], list[float]]:
-        """The tape of the workload's first step, and the numbers of its inputs and parameters."""
+    def _prepare_family(self, workload: Workload, objects: Optional[Store]) -> FamilyTrainer:
+        """A kernel for each length of a row, and an update by the workload's optimiser."""
+        whole, built, outputs, seconds = Clock(), [], [], {}
+        with COLLECTOR.paused():
+            shapes = sorted(workload.shapes(), key=lambda shape: len(shape.columns))
+            order = self._order_of(whole, workload, shapes[0])
+            whole.stop()
+            for shape in shapes:
+                clock = Clock()
+                tape, inputs, parameters = self._record(clock, workload, workload.row(shape.rows[0]), order)
+                clock.sizes["tape_rows"] = len(tape)
+                checked = shape._replace(columns=columns(shape.columns, len(inputs)))
+                built.append((checked, self.kernel_of(tape, parameters, clock, Order(objects))))
+                outputs.append(len(tape.outputs))
+                clock.stop()
+                whole.add(clock)
+                seconds[len(inputs)] = sum(clock.phases.values())
+            with whole.phase("compile"):
+                conduct = self.conductor(workload.optimiser)
+            whole.stop()
+        return FamilyTrainer(
+            workload,
+            built,
+            outputs=outputs,
+            parameters=parameters,
+            order=order,
+            conduct=conduct,
+            shape_seconds=seconds,
+            phases=whole.phases,
+            sizes=whole.sizes,
+        )
+
+    def _order_of(self, clock: Clock, workload: Workload, shape: Shape) -> Sequence[int]:
+        """The parameters in the order in which a family keeps them: that of the workspace of its smallest kernel.
+
+        A kernel with another order copies strided parameters and gradients for each row.
+        """
+        if workload.varies and self.orders_parameters:
+            tape, _, parameters = self._record(clock, workload, workload.row(shape.rows[0]))
+            with clock.phase("lower"):
+                found = self.parameter_order(self.lower_workload(tape, parameters))
+        else:
+            found, parameters = [], workload.model(self.nn).parameters()
+        chosen = dict.fromkeys(found)
+        return [*chosen, *(index for index in range(len(parameters)) if index not in chosen)]
+
+    orders_parameters = False
+    """Whether `parameter_order` may differ from the model's order."""
+
+    def parameter_order(self, code: Any) -> list[int]:
+        """The numbers of the parameters in the order of the kernel's workspace."""
+        raise NotImplementedError
+
+    def conductor(self, optimiser: Optimiser) -> Conduct:
+        """Takes steps over the kernels of a family."""
+        return partial(Conductor, optimiser)
+
+    def _record(
+        self, clock: Clock, workload: Workload, row: array[float], order: Optional[Sequence[int]] = None
+    ) -> tuple[Tape, list[float], list[float]]:
+        """The tape of the workload's step on that row, and the numbers of its inputs and parameters.
+
+        order: the numbers of the parameters in the order that the tape shall have.
+        """
         with clock.phase("trace"):
             try:
                 model = workload.model(self.nn)
-                inputs = [self.Value(x) for x in workload.row(0)]
+                inputs = [self.Value(x) for x in row]
                 outputs = workload.outputs(model, inputs)
                 loss = workload.loss(model, inputs, outputs)
                 parameters = model.parameters()
+                if order is not None:
+                    parameters = [parameters[index] for index in order]
             except DOMAIN_ERRORS as error:
                 tell_domain_error(0, error)
                 raise

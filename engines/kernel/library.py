@@ -45,7 +45,7 @@ class Library:
         return array("d", bytes(8 * self._workspace))
 
     def set_input(self, x: Doubles, columns: Sequence[Column], row: int) -> None:
-        described, _alive = self._columns(columns)
+        described, _alive = self.described(columns)
         self._lib.set_input(self._pointer(x), described, len(columns), row)
 
     def forward(self, x: Doubles, p: Doubles, w: Doubles, y: Doubles) -> float:
@@ -70,7 +70,7 @@ class Library:
         # A structure holds only addresses, so these names keep the buffers alive until the call ends.
         pointers = [self._pointer(buffer) for buffer in buffers]
         rates, losses = self._pointer(stretch.rates), self._pointer(stretch.losses)
-        described, _alive = self._columns(stretch.columns)
+        described, _alive = self.described(stretch.columns)
         of_stretch = {
             "columns": described,
             "column_count": len(stretch.columns),
@@ -98,7 +98,11 @@ class Library:
                 "  Slice a memoryview before its cast, not after: `memoryview(buffer)[8:].cast('d')`."
             ) from None
 
-    def _columns(self, columns: Sequence[Column]) -> tuple[Any, list[Any]]:
+    def address(self, function: str) -> int:
+        """The address of one of the kernel's functions."""
+        return int(self._ffi.cast("uintptr_t", getattr(self._lib, function)))
+
+    def described(self, columns: Sequence[Column]) -> tuple[Any, list[Any]]:
         """Return the columns as C structures, and the buffers that must live as long as these."""
         alive = [self._ffi.from_buffer("char[]", memoryview(column.data).cast("B")) for column in columns]
         described = self._ffi.new("struct column[]", len(columns))

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any, Optional
 
 from engines.api import Workload
+from engines.graph.optimisers import SGD
 from engines.graph.tape import Tape
 from engines.kernel import toolchains
 from engines.kernel.c_engine import CORES, CEngine, Frozen, Variant, second_level_cache
@@ -55,11 +56,14 @@ class RerolledC(Rerolled, CEngine):
         return c_source(load_apart(rearrange(step, form)) if frozen is None else freeze(step), form)
 
     def bounds(self, workload: Workload) -> Optional[Rounding]:
-        """How far rounding to float32 may bring the workload's training from the reference; None with doubles."""
-        if not self.form.is_single:
+        """How far rounding to float32 may bring the workload's training from the reference.
+
+        None with doubles, with several graphs, and with an optimiser other than plain descent.
+        """
+        if not self.form.is_single or workload.varies or workload.optimiser is not SGD:
             return None
         with COLLECTOR.paused():
-            tape, _, parameters = self._record(Clock(), workload)
+            tape, _, parameters = self._record(Clock(), workload, workload.row(0))
             is_ordered = "-fassociative-math" not in self.flags
             return Rounding(reroll(tape), parameters, workload.rate, learns=workload.learns, is_ordered=is_ordered)
 

@@ -63,5 +63,13 @@ class Rerolled(CompiledEngine):
         form = self.fitted
         return rearrange(plain(reroll(tape, form.vector)), form)
 
+    orders_parameters = True
+
+    def parameter_order(self, code: Step) -> list[int]:
+        pairs: list[tuple[int, int]] = []
+        for copy in code.loops.copies:
+            pairs += zip(copy.place.places(copy.counts).tolist(), copy.parameter.places(copy.counts).tolist())
+        return [index for _, index in sorted(pairs)]
+
     def sizes(self, code: Step) -> Mapping[str, float]:
         return {"looped_share": code.loops.coverage}

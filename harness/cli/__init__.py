@@ -34,11 +34,15 @@ COMMANDS = {
     "history": "Show each machine's speedups from run to run, with their changes marked.",
     "export": "Write a run in another tool's format.",
     "train": "Train interactively with live loss and accuracy, over one seed or several.",
+    "sample": "Invent names with a trained microgpt.",
     "exec": "Run an unchanged micrograd program on an engine that replaces its `micrograd`.",
     "build": "Make a Python module, or C, from a workload or a script; it works without zoomgrad.",
     "show": "Print one step of a workload after a stage of the engine's pipeline.",
 }
 """Name -> first line of the function's docstring, in the order of `--help`."""
+
+ELSEWHERE = {"sample": "train"}
+"""A command that has no file of its own -> the command whose file it is in."""
 
 
 class Commands(TyperGroup):
@@ -55,7 +59,7 @@ class Commands(TyperGroup):
 
 def load(name: str) -> TyperCommand:
     """Import and return the command of that name."""
-    import_module(f"harness.cli.commands.{name}")
+    import_module(f"harness.cli.commands.{ELSEWHERE.get(name, name)}")
     from harness.cli.app import app  # the import above has registered the command there
 
     command = get_group(app).commands[name]

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from harness.cli.training_plots import Curves, curves_of, lines
 from results import units
+from results.printable import printable
 from results.stats.curves import is_level
 
 if TYPE_CHECKING:  # importing these would more than double the start-up time of `list` and `train`
@@ -176,6 +177,10 @@ class TrainingProgress:
             self._start = event
         elif kind == "failed":
             self.failures.append(event["reason"])
+        elif kind == "prepared" and event["shapes"]:
+            each = ", ".join(f"{inputs:,}: {units.duration(seconds)}" for inputs, seconds in event["shapes"])
+            total = units.duration(event["seconds"])
+            self._print(f"{len(event['shapes'])} graphs, by number of inputs, compiled in {total}: {each}")
         elif kind == "saved":
             self.saved = str(event["path"])
         elif kind == "end":
@@ -183,6 +188,8 @@ class TrainingProgress:
             self.ends.append(event)
             self.curves.append(curves)
             self._print(line)
+            if event.get("samples"):
+                self._print(f"invented: {', '.join(map(printable, event['samples']))}")
         elif kind == "progress":
             steps = event["steps"] - (event["epoch"] - 1) * self._start["steps_per_epoch"]
             line = (
@@ -223,6 +230,8 @@ def end_line(end: dict[str, Any]) -> str:
         named = f"{figure} {value:.4g}, " if value != end["loss"] else ""
         parts.append(named + ("within the tolerance" if end["converged"] else "tolerance not reached"))
     parts.append(f"accuracy {end['accuracy']:.2%} on {end['evaluated_on']}")
+    if end.get("evaluation_loss") is not None:
+        parts.append(f"held-out loss {end['evaluation_loss']:.4f}")
     seconds = end["train_seconds"]
     parts.append(f"{units.duration(seconds)}, {units.duration(seconds / end['steps'])} per step")
     return ", ".join(parts) + f"  {sparkline(means([loss for _, loss in end['curve']], SPARKS))}"

@@ -49,7 +49,12 @@ class _Wrong(BaseModel):
 
 
 def of_workload(engine: CEngine, workload: Workload) -> Graph:
-    """Graph of the workload's step, with its starting parameters."""
+    """Graph of the workload's step, with its starting parameters. Raises Unfit if it has several."""
+    if workload.varies:
+        raise Unfit(
+            f"{workload.name} has a graph for each length of a row, and a standalone build has one",
+            "Name a script that leaves one of these graphs.",
+        )
     loss, inputs, parameters, outputs = stages.trace(engine, workload)
     tape = engine.tape(loss, inputs=inputs, parameters=parameters, outputs=outputs)
     numbers = tuple(parameter.data for parameter in parameters)

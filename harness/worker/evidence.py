@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from engines.api import NonFiniteLoss, Trainer, Workload
 from engines.columns import Column
-from harness.procedure import MOST_STEPS, Drill
+from harness.procedure import DRILLS, MOST_STEPS, Drill, every_shape
 from harness.worker.job import DamagedEvidence, write_json
 
 
@@ -37,9 +37,15 @@ DIVERGES = "diverges"
 """Name of the evidence of a training that met a non-finite loss. It holds only the losses before that."""
 
 
+def drills(workload: Workload) -> tuple[Drill, ...]:
+    """The drills of a workload, the most important first."""
+    return (every_shape(len(workload.shapes())), *DRILLS) if workload.varies else DRILLS
+
+
 def drill(trainer: Trainer, workload: Workload, how: Drill) -> Evidence:
     """Train as the drill says. If that diverges, the evidence holds only the losses so far."""
-    trainer.restart(batch=how.batch, rows=None if how.rows is None else rows_of(workload, how)[0].rows)
+    rows = how.rows if how.rows is None or workload.varies else rows_of(workload, how)[0].rows
+    trainer.restart(batch=how.batch, rows=rows)
     try:
         for steps in how.pieces:
             trainer.train(steps)

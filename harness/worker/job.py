@@ -121,6 +121,7 @@ class MeasureReply(TypedDict, total=False):
     vector_doubles: int
     compiler: str
     compiler_flags: list[str]
+    shape_seconds: dict[str, float]
     looped_share: float
     losses: list[tuple[int, float]]
     parameters_sha256: str

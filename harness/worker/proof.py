@@ -17,8 +17,7 @@ from typing import Any
 from engines import Engine
 from engines.api import RoundsOff, Trainer, Workload
 from engines.arithmetic import check_arithmetic
-from harness.procedure import DRILLS
-from harness.worker.evidence import Evidence, Witness, compare, drill, left_by, rows_of
+from harness.worker.evidence import Evidence, Witness, compare, drill, drills, left_by, rows_of
 from harness.worker.figures import check_built
 from harness.worker.job import Job, Mismatch
 
@@ -58,7 +57,7 @@ class Proof:
         """Run every drill that was vouched for, and compare. Raises Mismatch."""
         start = perf_counter()
         derived = self._engine.bounds(workload) if isinstance(self._engine, RoundsOff) else None
-        for how in DRILLS:
+        for how in drills(workload):
             if how.name in self._drills:
                 found, where = drill(trainer, workload, how), f"in the drill {how.name!r}"
                 self._compare(how.name, found, where)

@@ -1,8 +1,8 @@
 """Interactive training for `zoomgrad train`: epochs with loss and accuracy, until a tolerance is reached.
 
 `python -m harness.worker.train SETTINGS` prints events as they happen, one JSON dictionary per line: `start`,
-`progress`, `epoch` and `end`, or `failed`; and `saved` if the parameters were written to a file. The harness displays
-them; any other program that reads lines can too.
+`prepared` if there are several graphs, `progress`, `epoch` and `end`, or `failed`; and `saved` if the parameters were
+written to a file. The harness displays them; any other program that reads lines can too.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from harness.worker.figures import refusal
 from harness.worker.lifeline import end_with_the_harness
 from harness.workloads import Workload, parameters
 from harness.workloads.changes import InvalidChange, changed, fresh
+from harness.workloads.microgpt import Sizes, samples
 from harness.workloads.workload import forget_data
 
 REPORT_SECONDS = 0.2
@@ -45,6 +46,9 @@ FREE_SECONDS = 1.0
 
 LOSS_POINTS, ACCURACY_POINTS = 256, 64
 """Most points of the curves."""
+
+SAMPLES = 20
+"""Names that a model of names invents at the end."""
 
 SHORT_POINTS = 16
 """Approximate number of loss points when a training has fewer epochs than this."""
@@ -63,6 +67,8 @@ class Settings(TypedDict, total=False):
     batch: Optional[int]
     loss: Optional[str]
     activation: Optional[str]
+    names: Optional[str]
+    """File of the names to train on."""
     shape: Optional[str]
     """Sizes of the layers, as in `784x50x10`."""
     repeats: int
@@ -133,6 +139,9 @@ def _train_once(engine: engines.Engine, workload: Workload, path: Optional[str],
     start = perf_counter()
     trainer = engine.prepare(workload, objects=object_cache.of_user())
     prepare_seconds = perf_counter() - start
+    if workload.varies:
+        shapes = getattr(trainer, "shape_seconds", {})
+        yield {"event": "prepared", "seconds": prepare_seconds, "shapes": [*sorted(shapes.items())]}
     live = _Live(trainer, workload)
     converged, ended, epoch, loss, figure = False, False, 0, math.nan, math.nan
     try:
@@ -191,6 +200,8 @@ def _train_once(engine: engines.Engine, workload: Workload, path: Optional[str],
         "accuracy": live.accuracies[-1][1],
         "accuracies": live.accuracies,
         "evaluated_on": workload.evaluation_rows()[0],
+        "evaluation_loss": workload.evaluation_loss(trainer.predict),
+        "samples": samples(workload, trainer.predict, SAMPLES) if isinstance(workload.build, Sizes) else [],
         "prepare_seconds": prepare_seconds,
         "train_seconds": live.train_seconds,
         "steps": len(losses),

@@ -13,8 +13,17 @@ from time import perf_counter
 from engines import NonFiniteLoss
 from engines.api import Trainer
 from engines.arithmetic import check_arithmetic
-from harness.procedure import DRILLS
-from harness.worker.evidence import DIVERGES, Evidence, Witness, compare, drill, longest, stretches, write_evidence
+from harness.worker.evidence import (
+    DIVERGES,
+    Evidence,
+    Witness,
+    compare,
+    drill,
+    drills,
+    longest,
+    stretches,
+    write_evidence,
+)
 from harness.worker.job import VouchJob, VouchReply, do_job, ready
 from harness.workloads import Workload
 
@@ -38,13 +47,13 @@ def vouch(job: VouchJob) -> VouchReply:
     if not steps:
         raise NonFiniteLoss(0, "not a finite number")
     write_evidence(Path(job["folder"]), found.items())
-    return {"status": "measured", "drills": [how.name for how in DRILLS if how.name in found], "steps": steps}
+    return {"status": "measured", "drills": [how.name for how in drills(workload) if how.name in found], "steps": steps}
 
 
 def _evidence(trainer: Trainer, workload: Workload, job: VouchJob) -> Iterator[tuple[str, Evidence]]:
     """Evidence of the drills that there is time for, then of the stretches."""
     start, taken = perf_counter(), 0
-    for how in DRILLS:
+    for how in drills(workload):
         steps = sum(how.pieces)
         if taken and (perf_counter() - start) / taken * steps > job["seconds"]:
             continue

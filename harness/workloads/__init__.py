@@ -12,6 +12,7 @@ from functools import cache, partial
 
 from datasets import synthetic
 from engines.api import UnknownName
+from harness.workloads import microgpt
 from harness.workloads.catalogue import WORKLOADS, constant
 from harness.workloads.losses import by_squared_error, within
 from harness.workloads.models import Mlp
@@ -21,7 +22,11 @@ __all__ = ["SEED", "WORKLOADS", "Workload", "load", "names"]
 
 
 def names() -> tuple[str, ...]:
-    """Names of the catalogue's workloads. `mlp-IxHxO` and `mlp-IxHxO-bN` exist for every shape and batch as well."""
+    """Names of the catalogue's workloads. `mlp-IxHxO` and `mlp-IxHxO-bN` exist for every shape and batch as well.
+
+    `microgpt` and `microgpt-Ln-Dn-Hn-Tn` exist too. They are not in the catalogue, whose workloads presets measure and
+    tests compile with every engine, because a whole GPT takes too long to compile for that.
+    """
     return tuple(WORKLOADS)
 
 
@@ -29,8 +34,10 @@ def load(name: str) -> Workload:
     """Return the workload of that name. Raises UnknownName with the nearest names."""
     if re.fullmatch(r"mlp(-|x)?\d*(x\d+)*(-b\d*)?", name):
         return _mlp(name)
+    if name == "microgpt" or name.startswith("microgpt-"):
+        return microgpt.load(name)
     if name not in WORKLOADS:
-        raise UnknownName("workload", name, [*WORKLOADS, "mlp-IxHxO"])
+        raise UnknownName("workload", name, [*WORKLOADS, "mlp-IxHxO", "microgpt", microgpt.EXAMPLE])
     return WORKLOADS[name]
 
 

@@ -10,13 +10,16 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+from datasets import names
 from engines.api import UnknownName
 from engines.arguments import whole
 from engines.nn import ACTIVATIONS
 from harness.workloads import losses
 from harness.workloads.catalogue import WORKLOADS, constant
+from harness.workloads.microgpt import Decay
 from harness.workloads.models import Mlp
 from harness.workloads.parameters import started
 from harness.workloads.workload import Workload
@@ -66,13 +69,24 @@ def fresh(workload: Workload) -> Workload:
 
 
 def _epochs(workload: Workload, epochs: int) -> Workload:
-    return replace(workload, epochs=epochs)
+    workload = replace(workload, epochs=epochs)
+    if isinstance(workload.rate, Decay):
+        workload = replace(workload, rate=replace(workload.rate, steps=epochs * workload.steps_per_epoch))
+    return workload
 
 
 def _tolerance(workload: Workload, tolerance: float) -> Workload:
     if not math.isfinite(tolerance):
         raise InvalidChange(f"a tolerance must be a finite number, not {tolerance}", "Use a number such as 0.05.")
     return replace(workload, tolerance=tolerance)
+
+
+def _names(workload: Workload, path: str) -> Workload:
+    if not workload.classes:
+        raise InvalidChange(f"{workload.name} trains on other data than names", "Leave out --names, or use microgpt.")
+    reader = partial(names.read, Path(path), context=workload.data().context)
+    data = reader()
+    return replace(workload, reader=reader, train_rows=data.train_rows)
 
 
 def _rate(workload: Workload, rate: float) -> Workload:
@@ -106,7 +120,7 @@ def _loss(workload: Workload, name: str) -> Workload:
         raise InvalidChange(
             f"{name} needs targets of {needed}; {workload.name}'s are {there or 'of another kind'}", f"Use {others}."
         )
-    return replace(workload, loss_of=loss)
+    return replace(workload, loss_of=loss, figure_of=None)
 
 
 def _activation(workload: Workload, activation: str) -> Workload:
@@ -159,9 +173,10 @@ CHANGES: Mapping[str, Callable[[Workload, Any], Workload]] = {
     "loss": _loss,
     "activation": _activation,
     "shape": _shape,
+    "names": _names,
     "load": _load,
 }
 """Name -> how it changes a workload, in order: a batch is checked against the epochs, a file against the model."""
 
-_UNDESCRIBED = ("epochs", "tolerance", "load")
+_UNDESCRIBED = ("epochs", "tolerance", "load", "names")
 """Changes of how long to train, which no workload's description mentions, and one that describes itself."""

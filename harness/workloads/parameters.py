@@ -12,6 +12,7 @@ from typing import Optional
 from engines import nn
 from engines.saving.parameters import BadFile, FilePath, load_parameters, save_parameters
 from harness.workloads.losses import NAMES
+from harness.workloads.microgpt import Sizes
 from harness.workloads.models import Mlp
 from harness.workloads.workload import Workload
 
@@ -31,8 +32,10 @@ def settings_of(workload: Workload) -> dict[str, str]:
 def shapes_of(workload: Workload) -> Optional[dict[str, tuple[int, ...]]]:
     """Names and shapes of an MLP's parameters: `layers.N` has a row for each neuron, its weights before its bias.
 
-    None for another model, whose parameters are in one tensor.
+    A GPT has its matrices. None for another model, whose parameters are in one tensor.
     """
+    if isinstance(workload.build, Sizes):
+        return dict(workload.build.shapes())
     if not isinstance(workload.build, Mlp):
         return None
     sizes = workload.build.shape

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from datasets import Dataset
-from engines.api import Network
+from datasets.names import Names
+from engines.api import Network, Shape
 from engines.columns import Column
+from engines.graph.optimisers import SGD, Optimiser
 from engines.nn import as_list
 from harness.workloads.losses import NAMES, IsCorrect, Loss
 from harness.workloads.models import Build, Mlp
@@ -28,7 +31,7 @@ class Workload:
 
     name: str
     description: str
-    reader: Callable[..., Dataset]
+    reader: Callable[..., Union[Dataset, Names]]
     train_rows: int
     """Number of rows to train on, known without reading the dataset."""
     build: Build
@@ -46,14 +49,22 @@ class Workload:
     stopping: Stopping = MEAN_LOSS
     learns: bool = True
     """Whether a step trains. If not, it runs the forward pass and records its loss, and no parameter changes."""
+    optimiser: Optimiser = SGD
+    classes: int = 0
+    """If a row is a sequence of class labels, followed by as many targets: the number of classes. Rows may then have
+    several lengths. Else 0."""
+    figure_of: Optional[Callable[[Sequence[float], Sequence[float]], float]] = None
+    """(outputs, targets) -> the loss of a row, if `zoomgrad train` prints the loss of the evaluation set."""
+    epoch_steps: Optional[int] = None
+    """Steps of an epoch, if it does not train on every row once."""
     epochs: int = 1
     """Default number of epochs of `zoomgrad train`."""
     seed: int = SEED
     start: Optional[array[float]] = field(default=None, compare=False)
     """Starting parameters; None to draw them from the seed."""
 
-    def data(self) -> Dataset:
-        """Training data, read once per process. Raises datasets.Unavailable."""
+    def data(self) -> Any:
+        """Training data, a Dataset or Names, read once per process. Raises datasets.Unavailable."""
         return _read(self.reader)
 
     @property
@@ -62,7 +73,17 @@ class Workload:
 
     @property
     def steps_per_epoch(self) -> int:
+        return 1 if self.whole_set else self.epoch_steps or self.train_rows
+
+    @property
+    def rows(self) -> int:
+        """Number of different rows."""
         return 1 if self.whole_set else self.train_rows
+
+    @property
+    def varies(self) -> bool:
+        """Whether rows have several lengths, each with a graph of its own."""
+        return bool(self.classes)
 
     @property
     def network(self) -> Optional[Network]:
@@ -87,6 +108,12 @@ class Workload:
             return features, Column(memoryview(data.targets)[:rows], data.classes, one_hot=True)
         return features, Column(memoryview(data.targets)[: rows * data.target_width], data.target_width)
 
+    def shapes(self) -> tuple[Shape, ...]:
+        """The training rows of each length, in the order in which they are met first."""
+        if not self.classes:
+            return (Shape(self.columns(), range(self.rows)),)
+        return _shapes(self.reader, self.train_rows, self.classes)
+
     def model(self, nn: Any) -> Any:
         """A new model with its starting parameters."""
         model = self.build(nn, random.Random(self.seed))
@@ -103,6 +130,10 @@ class Workload:
 
     def samples(self, inputs: Sequence[Any]) -> Iterator[tuple[Sequence[Any], Sequence[Any]]]:
         """Yield a row's (features, targets), sample by sample."""
+        if self.classes:
+            middle = len(inputs) // 2
+            yield inputs[:middle], inputs[middle:]
+            return
         data = self.data()
         width, targets = data.width, data.classes or data.target_width
         for start in range(0, len(inputs), width + targets):
@@ -125,24 +156,55 @@ class Workload:
         right = total = 0
         for row in itertools.islice(self.evaluation_rows()[1], rows):
             outputs = predict(row)
-            for index, (_, targets) in enumerate(self.samples(row)):
+            for index, targets in enumerate(self._targets(row)):
                 right += self.is_correct(outputs[index * len(targets) : (index + 1) * len(targets)], targets)
                 total += 1
         return right / total
+
+    def evaluation_loss(self, predict: Callable[[array[float]], array[float]]) -> Optional[float]:
+        """Mean loss of the evaluation rows; None if the workload does not define it."""
+        if self.figure_of is None:
+            return None
+        losses = [
+            self.figure_of(predict(row), targets)
+            for row in self.evaluation_rows()[1]
+            for _, targets in self.samples(row)
+        ]
+        return math.fsum(losses) / len(losses)
+
+    def _targets(self, row: array[float]) -> Iterator[Sequence[float]]:
+        """A row's targets, those of each prediction apart."""
+        for _, targets in self.samples(row):
+            size = self.classes or len(targets)
+            yield from (targets[start : start + size] for start in range(0, len(targets), size))
 
 
 def forget_data() -> None:
     """Drop all data that were read, which a process otherwise keeps."""
     _read.cache_clear()
     _whole_set.cache_clear()
+    _shapes.cache_clear()
 
 
 @cache
-def _read(reader: Callable[[], Dataset]) -> Dataset:
+def _read(reader: Callable[[], Any]) -> Any:
     return reader()
 
 
 @cache
-def _whole_set(reader: Callable[[], Dataset]) -> array[float]:
+def _whole_set(reader: Callable[[], Any]) -> array[float]:
     data = _read(reader)
     return array("d", (x for sample in range(data.train_rows) for x in data.inputs(sample)))
+
+
+@cache
+def _shapes(reader: Callable[[], Any], train_rows: int, classes: int) -> tuple[Shape, ...]:
+    data = _read(reader)
+    of_length: dict[int, list[int]] = {}
+    for row in range(train_rows):
+        of_length.setdefault(len(data.labels(row)), []).append(row)
+    found = []
+    for rows in of_length.values():
+        places = zip(*map(data.labels, rows))
+        found.append(Shape(tuple(Column(bytes(labels), classes, one_hot=True) for labels in places), rows))
+    return tuple(found)

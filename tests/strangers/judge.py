@@ -112,8 +112,8 @@ def _failure(found, before):
 
 
 def _lines(run):
-    """The output, without addresses of objects."""
-    return re.sub(r"0x[0-9a-f]{6,}", "0x…", run.output).splitlines()
+    """The output, without addresses of objects. What `<… at 0x…>` says of an object's kind is no result either."""
+    return re.sub(r"<[^<>\n]*(<[^<>\n]*>[^<>\n]*)*0x[0-9a-f]{6,}>", "<…>", run.output).splitlines()
 
 
 def _beyond_noise(reference, again, found, found_again):

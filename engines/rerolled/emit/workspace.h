@@ -14,8 +14,17 @@ static __attribute__((noinline, unused)) void move_nest(number *restrict ours, d
                                                         long long their_column)
 {
     for (long long i = 0; i < rows; i++) {
-        long long our = our_row * i, their = their_row * i;
-        for (long long j = 0; j < columns; j++, our += our_column, their += their_column)
+        long long our = our_row * i, their = their_row * i, j = 0;
+#ifndef SINGLE
+        if (our_column == 1 && their_column == 1) {
+            for (; j + LANES <= columns; j += LANES, our += LANES, their += LANES)
+                if (out)
+                    AT(theirs + their) = AT(ours + our);
+                else
+                    AT(ours + our) = AT(theirs + their);
+        }
+#endif
+        for (; j < columns; j++, our += our_column, their += their_column)
             if (out)
                 theirs[their] = ours[our];
             else

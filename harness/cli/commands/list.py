@@ -8,6 +8,7 @@ from harness.cli import display
 from harness.cli.app import app, out, say_next
 from harness.machine import interpreters
 from harness.plan import presets
+from harness.workloads import microgpt
 
 
 @app.command("list")
@@ -24,7 +25,9 @@ def list_() -> None:
             "workloads",
             ("name", "model and loss", "steps per epoch"),
             [(w.name, w.description, f"{w.steps_per_epoch:,}") for w in workloads.WORKLOADS.values()]
-            + [("mlp-IxHxO", "an MLP of any shape, squared error, synthetic rows", "1,000")],
+            + [("mlp-IxHxO", "an MLP of any shape, squared error, synthetic rows", "1,000")]
+            + [("microgpt", microgpt.load("microgpt").description, "1,000")]
+            + [(microgpt.EXAMPLE, "the same with other sizes", "1,000")],
         ),
         display.table(
             "interpreters",

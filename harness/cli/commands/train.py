@@ -1,9 +1,10 @@
-"""`zoomgrad train`: run `harness.worker.train` on one engine and display its events."""
+"""`zoomgrad train`: run `harness.worker.train` on one engine and display its events. `sample` is here too."""
 
 from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -32,8 +33,10 @@ from harness.containment import descendants
 from harness.containment.running import end
 from harness.interrupts import uninterrupted
 from harness.machine.project import worker_command
-from harness.worker.train import Event, Settings, task
+from harness.worker.train import SAMPLES, Event, Settings, runnable, task
+from harness.workloads import SEED, parameters
 from harness.workloads.changes import LOSSES
+from harness.workloads.microgpt import Sizes, samples
 from results import units
 from results.printable import printable
 
@@ -58,6 +61,12 @@ def train(
     ] = None,
     shape: Annotated[
         Optional[str], typer.Option(metavar="SIZES", help="Layers of an MLP, inputs first: 784x50x10, say.")
+    ] = None,
+    names: Annotated[
+        Optional[str],
+        typer.Option(
+            callback=some_name, metavar="FILE", help="For microgpt: train on the names in this file, one a line."
+        ),
     ] = None,
     repeats: Annotated[
         int,
@@ -102,6 +111,7 @@ def train(
         "loss": loss,
         "activation": activation,
         "shape": shape,
+        "names": names and str(Path(names).absolute()),
         "repeats": repeats,
         "fresh_data": fresh_data,
         "load": load and str(Path(load).absolute()),
@@ -156,6 +166,35 @@ def train(
         raise typer.Exit(FAILED)
     it = "it" if chosen.description == workloads.load(workload).description else "the unchanged workload"
     say_next(f"Compare the engines on {it}: `zoomgrad run --workloads {workload}`.")
+
+
+@app.command()
+def sample(
+    load: Annotated[
+        str,
+        typer.Argument(
+            callback=some_name, metavar="FILE", help="Parameters that `zoomgrad train microgpt --save FILE` wrote."
+        ),
+    ],
+    workload: Annotated[str, typer.Option(help="The workload that was trained.")] = "microgpt",
+    count: Annotated[int, typer.Option(min=1, help="Number of names.")] = SAMPLES,
+    temperature: Annotated[
+        float, typer.Option(min=0.01, max=100.0, help="Below 1, likely letters become more likely.")
+    ] = 0.5,
+    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = SEED,
+) -> None:
+    """Invent names with a trained microgpt."""
+    chosen = parameters.started(workloads.load(workload), load)
+    if not isinstance(chosen.build, Sizes):
+        complain(f"{workload} is not a model of names\n  Name the microgpt that was trained with --workload.")
+        raise typer.Exit(WRONG_USE)
+    try:
+        engine = runnable("native", chosen)
+    except engines.Unavailable:
+        engine = runnable("hoisted", chosen)
+    predict = engine.prepare(chosen).predict
+    for name in samples(replace(chosen, seed=seed), predict, count, temperature):
+        out.print(name, markup=False)
 
 
 def _is_same_file(plot: Path, save: Path) -> bool:

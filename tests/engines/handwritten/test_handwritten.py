@@ -6,7 +6,7 @@ import itertools
 import math
 import random
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Optional
 
@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import engines
 from engines.api import Network, NonFiniteLoss, Unavailable
 from engines.columns import Column
+from engines.graph.optimisers import ADAM, SGD
 from engines.handwritten import engine as handwritten
 from engines.kernel import toolchains
 from engines.kernel.engine import CompiledTrainer
@@ -44,6 +45,8 @@ class Task:
     in_columns: Optional[tuple[Column, ...]] = None
     name = "task"
     learns = True
+    optimiser = SGD
+    varies = False
 
     @property
     def network(self):
@@ -357,6 +360,7 @@ class Unlike:
 
     network: Optional[Network]
     name = "unlike"
+    optimiser = SGD
 
 
 PLAIN = Network((2, 3, 1), "relu", True, "squared_error", 1)
@@ -387,6 +391,7 @@ def test_unsupported_networks_are_refused(name, network, reason):
     assert engine.supports(Unlike(network)) == reason
     with pytest.raises(ValueError, match=f"{name} can't run unlike: {reason}"):
         engine.prepare(Unlike(network))
+    assert "adam" in engine.supports(replace(workloads.load("digits"), optimiser=ADAM))
 
 
 @pytest.mark.parametrize("name", ENGINES)

@@ -103,7 +103,7 @@ def gates():
         yield pytest.param(name, "digits", marks=[*marks, pytest.mark.host])
         # Training on `moons` is compared with a loop by hand in test_workloads.
         engine = engines.load(name)
-        slow = isinstance(engine, InterpretedEngine) or engine.rebuilds
+        slow = isinstance(engine, InterpretedEngine) or getattr(engine, "rebuilds", False)
         yield pytest.param(name, "moons", marks=[*marks, pytest.mark.exhaustive if slow else pytest.mark.host])
 
 

@@ -8,7 +8,8 @@ import pytest
 import engines
 from harness import workloads
 from harness.worker.job import thin
-from harness.worker.train import curve, train
+from harness.worker.train import curve, task, train
+from harness.workloads.changes import InvalidChange
 from tests.engines.ladder import FAST_TO_COMPILE, runnable, willing
 
 
@@ -59,3 +60,26 @@ def test_the_curve_is_the_mean_of_portions():
 def test_thin_keeps_the_ends():
     assert thin(list(range(1000)), 3) == [0, 500, 999]
     assert thin([1, 2], 3) == [1, 2]
+
+
+def test_microgpt_trains_on_own_names_and_invents_some(tmp_path):
+    """It reports the time of each graph, the held-out loss and names. Its rate falls over all epochs' steps."""
+    file = tmp_path / "names.txt"
+    file.write_text("\n".join(f"{a}{b}a" for a in "klmn" for b in "aeiou"))
+    asked = {"engine": "native", "workload": "microgpt-L1-D2-H1-T4", "names": str(file)}
+    *_, end, saved = train({**asked, "save": str(tmp_path / "saved")})
+    assert end["steps"] == 1000
+    assert end["evaluated_on"] == "2 held out"
+    assert 0 < end["evaluation_loss"] < math.log(27)
+    assert len(end["samples"]) == 20
+    assert saved["event"] == "saved"
+    workload = task({**asked, "epochs": 3, "load": str(tmp_path / "saved")})
+    assert (workload.rate(0), workload.rate(1500), workload.rate(3000)) == (0.01, 0.005, 0.0)
+    assert workload.train_rows == 18
+    with pytest.raises(InvalidChange, match="other data than names"):
+        task({"workload": "xor", "names": str(file)})
+
+
+def test_every_graph_is_reported():
+    _, prepared, *_ = train({"engine": "tcc", "workload": "microgpt-L1-D2-H1-T4"})
+    assert [inputs for inputs, _ in prepared["shapes"]] == [162, 216]

@@ -1,0 +1,168 @@
+"""32,033 given names of 2 to 15 letters, as sequences of tokens. They are embedded; see `data/README.md`.
+
+A letter's token is its place in the alphabet. BOUNDARY comes before the first letter and after the last.
+"""
+
+from __future__ import annotations
+
+import bz2
+import hashlib
+import itertools
+import random
+import re
+from array import array
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from datasets.idx import CorruptData
+
+ALPHABET = "abcdefghijklmnopqrstuvwxyz"
+BOUNDARY = len(ALPHABET)
+TOKENS = BOUNDARY + 1
+LONGEST = 15
+"""Letters of a name: one token fewer than a context of 16, which also holds the first boundary."""
+SEED = 42
+"""Seed of the order."""
+HELD_OUT = 10
+"""One distinct name in this many is held out."""
+MOST_BYTES = 16 << 20
+"""Largest file of names to read."""
+
+PATH = Path(__file__).with_name("data") / "names.bz2"
+SHA256 = "a9709ebc7a567f82800674afbc0e06c5f37b266b339e78de606f7a8023d4b118"
+"""Of the sorted names, one per line."""
+
+
+class Names(NamedTuple):
+    """Rows of tokens of several lengths. A row of n letters has n + 1 positions, each a token and the one after it."""
+
+    tokens: tuple[bytes, ...]
+    """Each name's tokens, both boundaries included. Names that are held out are last, each of them once."""
+    train_rows: int
+    context: int = LONGEST + 1
+    """Most positions of a row. The letters after them are left out."""
+
+    @property
+    def name(self) -> str:
+        return "names"
+
+    @property
+    def classes(self) -> int:
+        return TOKENS
+
+    @property
+    def rows(self) -> int:
+        """Number of rows, including held-out ones."""
+        return len(self.tokens)
+
+    def labels(self, row: int) -> bytes:
+        """The row's tokens, then its targets. Raises IndexError outside 0 to `rows` - 1."""
+        if not 0 <= row < self.rows:
+            raise IndexError(f"{self.name}: row {row:,} is not one of its {self.rows:,} rows, 0 to {self.rows - 1:,}")
+        tokens = self.tokens[row][: self.context + 1]
+        return tokens[:-1] + tokens[1:]
+
+    def inputs(self, row: int) -> array[float]:
+        """The row as doubles: its tokens, then its targets, one-hot. Raises IndexError."""
+        return one_hot(self.labels(row))
+
+
+def one_hot(labels: bytes) -> array[float]:
+    """The labels as doubles: TOKENS for each, all 0.0 except one."""
+    inputs = array("d", bytes(8 * TOKENS * len(labels)))
+    for position, label in enumerate(labels):
+        inputs[TOKENS * position + label] = 1.0
+    return inputs
+
+
+def spelled(tokens: Iterable[int]) -> str:
+    """The letters of tokens."""
+    return "".join(ALPHABET[token] for token in tokens)
+
+
+def load(context: int = LONGEST + 1) -> Names:
+    """The embedded names, for a model with that many positions. Raises CorruptData."""
+    return _embedded()._replace(context=context)
+
+
+@cache
+def _embedded() -> Names:
+    try:
+        packed = bz2.decompress(PATH.read_bytes()).decode("ascii")
+    except (OSError, ValueError, EOFError) as error:
+        raise _bad(f"{PATH.name} can't be read: {error}", "Restore it with git.") from None
+    found, name = [], ""
+    # Each name is written as the difference from the one before: how many letters to drop, then the new ones.
+    for drop, letters in re.findall("([A-Z])([a-z]*)", packed):
+        name = name[: len(name) - (ord(drop) - ord("A"))] + letters
+        found.append(name)
+    if hashlib.sha256("\n".join(found).encode()).hexdigest() != SHA256:
+        raise _bad(f"{PATH.name} does not hold the published names", "Restore it with git.")
+    return _divided(found)
+
+
+def read(path: Path, context: int = LONGEST + 1) -> Names:
+    """The names in a file of your own, one on each line. Raises CorruptData, which names the line."""
+    try:
+        with path.open("rb") as opened:
+            content = opened.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise CorruptData(
+            f"{path} can't be read: {error.strerror}\n  Name a text file with a name on each line."
+        ) from None
+    if len(content) > MOST_BYTES:
+        raise _bad(f"{path} has more than {MOST_BYTES >> 20} MiB", "Keep fewer names.")
+    found = []
+    for number, line in enumerate(content.split(b"\n"), 1):
+        name = line.strip()
+        if not name:
+            continue
+        other = name.translate(None, ALPHABET.encode())
+        where = f"{path}, line {number:,}"
+        if other:
+            raise CorruptData(
+                f"{where}: {_shown(other[:1])} is not a letter from a to z\n  Write it in these, in lower case."
+            )
+        if not 2 <= len(name) <= LONGEST:
+            raise CorruptData(
+                f"{where}: a name of {_letters(len(name))}; it must have 2 to {LONGEST}\n  Shorten it, or leave it out."
+            )
+        found.append(name.decode("ascii"))
+    if len(set(found)) < HELD_OUT:
+        raise CorruptData(
+            f"{path} has {len(set(found))} distinct names; {HELD_OUT} are the least\n  Add names, one on each line."
+        )
+    return _divided(sorted(found))._replace(context=context)
+
+
+def _bad(problem: str, remedy: str) -> CorruptData:
+    return CorruptData(f"{problem}\n  {remedy}")
+
+
+def _divided(found: list[str]) -> Names:
+    """The names in shuffled order, after which those follow that are held out.
+
+    The first names have one of each length, so that a short training meets every length.
+    """
+    random.Random(SEED).shuffle(found)
+    distinct = list(dict.fromkeys(found))
+    held_out = distinct[len(distinct) - len(distinct) // HELD_OUT :]
+    hidden = set(held_out)
+    train = [name for name in found if name not in hidden]
+    first = {len(train[at]): at for at in reversed(range(len(train)))}
+    train = [train[at] for at in sorted(first.values())] + [n for at, n in enumerate(train) if first[len(n)] != at]
+    return Names(tuple(map(_tokens, itertools.chain(train, held_out))), len(train))
+
+
+def _tokens(name: str) -> bytes:
+    return bytes([BOUNDARY, *map(ALPHABET.index, name), BOUNDARY])
+
+
+def _letters(count: int) -> str:
+    return f"{count:,} letter{'' if count == 1 else 's'}"
+
+
+def _shown(byte: bytes) -> str:
+    return repr(byte.decode("ascii")) if byte < b"\x7f" else f"the byte {byte[0]:#04x}"

@@ -1,0 +1,46 @@
+/* The interface of a family's conductor. cffi parses this file after kernel.h. */
+
+/* The kernel of one shape, with buffers of its own. */
+struct member {
+    void (*set_input)(double *x, const struct column *columns, long long count, long long row);
+    double (*forward)(const double *x, const double *p, double *w, double *y);
+    void (*backward)(const double *x, const double *p, double *w, double *q);
+    const struct column *columns;
+    long long column_count;
+    double *x;
+    double *w;
+    double *y;
+};
+
+/* The buffers that all members share, in the order of the model's parameters. */
+struct shared {
+    const struct member *members;
+    double *p;
+    double *q;
+    double *const *states; /* those that the optimiser keeps */
+    long long parameters;
+    long long libm_is_known; /* whether the error bound of its pow is known, so that lanes may replace it */
+};
+
+/* Steps over rows that wrap around, with an update after every `batch` steps. */
+struct course {
+    const long long *members; /* row -> its member */
+    const long long *places;  /* row -> its number among the rows of that member */
+    long long first_row;
+    long long rows;
+    long long steps;
+    long long batch;
+    long long taken;       /* steps since the last update */
+    const double *numbers; /* of each update to come: its rate and the optimiser's factors */
+    double *losses;        /* output: one for each step */
+    long long learns;
+};
+
+/* Returns the number of finite losses. The first other loss ends the course, before its backward pass. */
+long long take(const struct shared *shared, const struct course *course);
+
+/* An update of every parameter by a batch, which sets the gradients to 0. */
+void update_shared(const struct shared *shared, const double *numbers, double batch);
+
+/* pow(x[i], 2.0), or pow(x[i], 0.5) if `is_root`, as an update computes them. Returns how many it left to libm. */
+long long powers(const double *x, double *y, long long count, long long is_root, long long is_known);

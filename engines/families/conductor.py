@@ -1,0 +1,99 @@
+"""Steps over the kernels of a family, in Python: the meaning of `conduct.c`."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from engines.api import Shape
+from engines.graph.optimisers import Optimiser
+from engines.kernel.program import Doubles, Kernel
+
+
+class Member(NamedTuple):
+    """The kernel of one shape, with buffers of its own."""
+
+    kernel: Kernel
+    shape: Shape
+    x: array[float]
+    w: Doubles
+    y: array[float]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The buffers that all members share, in the order of the model's parameters."""
+
+    p: array[float]
+    q: array[float]
+    states: tuple[array[float], ...]
+    """Those that the optimiser keeps, in its order."""
+
+
+class Course(NamedTuple):
+    """Steps to take."""
+
+    members: array[int]
+    """Row -> the number of its member."""
+    places: array[int]
+    """Row -> its number among the rows of that member."""
+    first_row: int
+    rows: int
+    """The rows to train on wrap around after this many."""
+    steps: int
+    batch: int
+    taken: int
+    """Steps since the last update."""
+    numbers: array[float]
+    """For each update to come, its rate and the optimiser's factors."""
+    losses: array[float]
+    """Output: one for each step."""
+    learns: bool
+
+
+class Conductor:
+    """Takes the steps of a family."""
+
+    def __init__(self, optimiser: Optimiser, members: Sequence[Member], shared: Shared) -> None:
+        self.members = members
+        self.shared = shared
+        self._optimiser = optimiser
+
+    def take(self, course: Course) -> int:
+        """Take the steps, but stop at a loss that is not finite, before its backward pass.
+
+        Returns the number of finite losses.
+        """
+        row, taken, update = course.first_row, course.taken, 0
+        p, q = self.shared.p, self.shared.q
+        for step in range(course.steps):
+            kernel, shape, x, w, y = self.members[course.members[row]]
+            kernel.set_input(x, shape.columns, course.places[row])
+            try:
+                loss = kernel.forward(x, p, w, y)
+            # C continues with infinity or NaN, but Python's operators raise.
+            except (ArithmeticError, ValueError):
+                loss = math.nan
+            course.losses[step] = loss
+            if not math.isfinite(loss):
+                return step
+            if course.learns:
+                kernel.backward(x, p, w, q)
+                taken += 1
+                if taken == course.batch:
+                    size = 1 + len(self._optimiser.factors)
+                    self.update(course.numbers[update * size : (update + 1) * size], course.batch)
+                    taken, update = 0, update + 1
+            row = row + 1 if row + 1 < course.rows else 0
+        return course.steps
+
+    def update(self, numbers: Sequence[float], batch: int) -> None:
+        """Update every parameter, and set its gradient to 0."""
+        step, (p, q), states = self._optimiser.function, (self.shared.p, self.shared.q), self.shared.states
+        found = [step(*each[:2], *numbers, batch, *each[2:]) for each in zip(p, q, *states)]
+        for buffer, changed in zip((p, *states), zip(*found)):
+            buffer[:] = array("d", changed)
+        q[:] = array("d", bytes(8 * len(q)))

@@ -1,0 +1,104 @@
+"""Optimisers as data: how an update changes a parameter and the numbers that are kept for it.
+
+Every update is derived from these expressions: the interpreted one, that of kernels in Python, and C's, in vectors or
+not. They have the order of operations of the Python text, where `x ** 2` is libm's `pow(x, 2.0)`, so all have its bits.
+
+Example: momentum keeps one number, m. Its update is `m = 0.9 * m + q / batch`, then `p -= rate * m`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+from engines.graph.expr import ATOM_PRECEDENCE, PYTHON, Expr, Leaf, call
+
+Q, RATE, BATCH = Leaf("q"), Leaf("rate"), Leaf("batch")
+"""A parameter's gradient, summed over a batch; the learning rate; the number of steps in the batch."""
+
+
+@dataclass(frozen=True, eq=False)
+class Optimiser:
+    """A rule for updates. It is applied to each parameter alone."""
+
+    name: str
+    change: Expr
+    """What is subtracted from the parameter, over Q, RATE, BATCH, factors and new states."""
+    states: Mapping[str, Expr] = field(default_factory=dict)
+    """A number that is kept for each parameter, 0.0 at first -> its next value, over the same and over itself."""
+    factors: Mapping[str, Callable[[int], float]] = field(default_factory=dict)
+    """A number that all parameters share -> how to compute it for an update, which counts from 0."""
+
+    def numbers(self, update: int, rate: float) -> list[float]:
+        """What an update needs: its rate and its factors."""
+        return [rate, *(factor(update) for factor in self.factors.values())]
+
+    @property
+    def leaves(self) -> tuple[str, ...]:
+        """Names of all leaves: the gradient, the numbers of an update, the batch, and the states."""
+        return (Q.name, RATE.name, *self.factors, BATCH.name, *self.states)
+
+    def steps(self) -> Iterator[tuple[str, Expr]]:
+        """Each state and its next value, in order, and last `p` and its change."""
+        yield from (*self.states.items(), ("p", self.change))
+
+    def python(self) -> str:
+        """The update of one parameter as the text of a Python function. It returns the parameter and the states."""
+        names = {name: (name, ATOM_PRECEDENCE) for name in self.leaves}
+        lines = [f"def update(p, {', '.join(self.leaves)}):"]
+        for name, expr in self.steps():
+            lines.append(f"    {name} {'-=' if name == 'p' else '='} {PYTHON.spell(expr, names)[0]}")
+        return "\n".join([*lines, f"    return {', '.join(['p', *self.states])},", ""])
+
+    @property
+    def function(self) -> Callable[..., tuple[float, ...]]:
+        """The function of `python`."""
+        return _compiled(self.python())
+
+
+@cache
+def _compiled(text: str) -> Callable[..., tuple[float, ...]]:
+    names = {"pow": power, "__name__": __name__}
+    exec(text, names)  # noqa: S102  (text from these expressions, not from input)
+    return names["update"]  # type: ignore[return-value]
+
+
+def power(base: float, exponent: float) -> float:
+    """libm's `pow`, which raises nothing."""
+    try:
+        return math.pow(base, exponent)
+    except OverflowError:
+        return math.inf
+    except ValueError:
+        return math.nan
+
+
+def _momentum(decay: float = 0.9) -> Optimiser:
+    m = Leaf("m")
+    return Optimiser("momentum", RATE * m, {"m": decay * m + Q / BATCH})
+
+
+def adam(first: float, second: float, epsilon: float) -> Optimiser:
+    """Adam with these decays of the mean and of the mean square, and this addend of the root."""
+    m, v, m_share, v_share = map(Leaf, ("m", "v", "m_share", "v_share"))
+    mean = Q / BATCH
+    return Optimiser(
+        "adam",
+        RATE * (m / m_share) / (call("pow", v / v_share, 0.5) + epsilon),
+        {"m": first * m + (1 - first) * mean, "v": second * v + (1 - second) * call("pow", mean, 2.0)},
+        {
+            # PyPy computes `x ** 2` as `x * x`.
+            "m_share": lambda update: 1 - math.pow(first, update + 1),
+            "v_share": lambda update: 1 - math.pow(second, update + 1),
+        },
+    )
+
+
+SGD = Optimiser("sgd", RATE * Q / BATCH)
+MOMENTUM = _momentum()
+ADAM = adam(0.85, 0.99, 1e-8)
+"""With microgpt's numbers."""
+
+OPTIMISERS = {optimiser.name: optimiser for optimiser in (SGD, MOMENTUM, ADAM)}

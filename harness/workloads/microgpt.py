@@ -1,0 +1,211 @@
+"""microgpt: a GPT that invents names, after Andrej Karpathy's program of that name, over any engine's Value.
+
+Sizes, order of operations, initial numbers and optimiser are the published ones, with two differences, because a graph
+must serve every name of its length. Tokens are one-hot inputs, and a product with them selects a row of a matrix. The
+peak that a softmax subtracts is a Value, so its gradient, which is 0 but for rounding, is computed too.
+
+A graph's shape depends on the number of letters, so a workload has several, over the same parameters.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+import random
+import re
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+from datasets import names
+from datasets.names import TOKENS
+from engines.api import UnknownName
+from engines.graph.optimisers import ADAM
+from harness.workloads.workload import Workload
+
+STEPS = 1000
+"""Steps of the published training. Over these, the learning rate falls from 0.01 towards 0."""
+DEVIATION = 0.08
+"""Standard deviation of the initial weights."""
+EPSILON = 1e-5
+SHAPE = re.compile(r"microgpt-L([1-9]\d?)-D([1-9]\d{0,2})-H([1-9]\d?)-T([1-9]\d?)")
+EXAMPLE = "microgpt-L1-D32-H4-T16"
+
+Vector = Sequence[Any]
+Matrix = list[list[Any]]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Builder of a model of these sizes."""
+
+    layers: int = 1
+    width: int = 16
+    """Numbers in the embedding of a token."""
+    heads: int = 4
+    context: int = 16
+    """Most positions."""
+
+    def shapes(self) -> dict[str, tuple[int, int]]:
+        """Names and shapes of the matrices, in the order of the parameters."""
+        width = self.width
+        square, wide, narrow = (width, width), (4 * width, width), (width, 4 * width)
+        of_layer = {**dict.fromkeys(("query", "key", "value", "out"), square), "wider": wide, "narrower": narrow}
+        outer = {"tokens": (TOKENS, width), "positions": (self.context, width), "read_out": (TOKENS, width)}
+        layers = range(self.layers)
+        return outer | {f"layers.{n}.{name}": shape for n in layers for name, shape in of_layer.items()}
+
+    def __call__(self, nn: Any, rng: random.Random) -> MicroGpt:
+        return MicroGpt(nn.Neuron.Value, rng, self)
+
+
+class MicroGpt:
+    """The model. It maps the one-hot tokens of all positions to the probabilities of each next token."""
+
+    def __init__(self, value: Any, rng: random.Random, sizes: Sizes) -> None:
+        def matrix(rows: int, columns: int) -> Matrix:
+            return [[value(rng.gauss(0, DEVIATION)) for _ in range(columns)] for _ in range(rows)]
+
+        self.sizes = sizes
+        every = [matrix(*shape) for shape in sizes.shapes().values()]
+        self.of_token, self.of_position, self.read_out, *rest = every
+        self.layers = [rest[start : start + 6] for start in range(0, len(rest), 6)]
+        self._parameters = [p for part in every for row in part for p in row]
+
+    def parameters(self) -> list[Any]:
+        return self._parameters
+
+    def __call__(self, tokens: Vector) -> list[Any]:
+        past: list[tuple[list[Vector], list[Vector]]] = [([], []) for _ in self.layers]
+        found: list[Any] = []
+        for position, start in enumerate(range(0, len(tokens), TOKENS)):
+            found += self._next(tokens[start : start + TOKENS], position, past)
+        return found
+
+    def _next(self, token: Vector, position: int, past: Sequence[tuple[list[Vector], list[Vector]]]) -> list[Any]:
+        """The probabilities of the token after this one. Adds this position's keys and values to the past ones."""
+        chosen = [_dot(column, token) for column in zip(*self.of_token)]
+        x: Vector = _normal([t + p for t, p in zip(chosen, self.of_position[position])])
+        for (query, key, value, out, wider, narrower), (keys, values) in zip(self.layers, past):
+            normal = _normal(x)
+            q = _linear(normal, query)
+            keys.append(_linear(normal, key))
+            values.append(_linear(normal, value))
+            x = [a + b for a, b in zip(_linear(self._heard(q, keys, values), out), x)]
+            hidden = [h.relu() for h in _linear(_normal(x), wider)]
+            x = [a + b for a, b in zip(_linear(hidden, narrower), x)]
+        return _softmax(_linear(x, self.read_out))
+
+    def _heard(self, q: Vector, keys: Sequence[Vector], values: Sequence[Vector]) -> list[Any]:
+        """What each head takes from the positions so far, one head after the other."""
+        size = self.sizes.width // self.sizes.heads
+        heard = []
+        for part in (slice(start, start + size) for start in range(0, self.sizes.width, size)):
+            shares = _softmax([_dot(q[part], k[part]) / math.sqrt(size) for k in keys])
+            heard += [_dot(shares, column) for column in zip(*(v[part] for v in values))]
+        return heard
+
+
+def by_likelihood(model: Any, outputs: Vector, targets: Vector) -> Any:
+    """Mean negative log likelihood of the targets, which are one-hot."""
+    starts = range(0, len(targets), TOKENS)
+    losses = [-_dot(targets[start : start + TOKENS], outputs[start : start + TOKENS]).log() for start in starts]
+    return (1 / len(losses)) * sum(losses)
+
+
+def likelihood(outputs: Sequence[float], targets: Sequence[float]) -> float:
+    """The same over plain numbers, with the same bits."""
+    losses = [-math.log(output) for output, target in zip(outputs, targets) if target]
+    # Since CPython 3.12, `sum` of floats is compensated.
+    return (1 / len(losses)) * functools.reduce(operator.add, losses)
+
+
+def samples(
+    workload: Workload, predict: Callable[[array[float]], array[float]], count: int, temperature: float = 0.5
+) -> list[str]:
+    """Names that the model invents. predict: (row) -> the probabilities of all its positions."""
+    rng, context = random.Random(workload.seed), workload.data().context
+    return [_invented(predict, rng, context, temperature) for _ in range(count)]
+
+
+def _invented(
+    predict: Callable[[array[float]], array[float]], rng: random.Random, context: int, temperature: float
+) -> str:
+    tokens = [names.BOUNDARY]
+    while len(tokens) <= context:
+        # An engine may have no graph for fewer positions than a name of two letters needs. Later ones change nothing.
+        row = bytes([*tokens, *[names.BOUNDARY] * (min(3, context) - len(tokens))])
+        probabilities = predict(names.one_hot(row + row))[(len(tokens) - 1) * TOKENS : len(tokens) * TOKENS]
+        # Dividing the logits by the temperature is the same as this power of the probabilities.
+        (token,) = rng.choices(range(TOKENS), [probability ** (1 / temperature) for probability in probabilities])
+        if token == names.BOUNDARY:
+            break
+        tokens.append(token)
+    return names.spelled(tokens[1:])
+
+
+@dataclass(frozen=True)
+class Decay:
+    """A learning rate that falls linearly. After all steps it is 0."""
+
+    first: float
+    steps: int
+
+    def __call__(self, update: int) -> float:
+        return self.first * (1 - update / self.steps) if update < self.steps else 0.0
+
+
+@cache
+def load(name: str) -> Workload:
+    """The workload `microgpt`, or one of other sizes. Raises UnknownName."""
+    found = SHAPE.fullmatch(name)
+    if name != "microgpt" and (not found or int(found[2]) % int(found[3])):
+        raise UnknownName("workload", name, ["microgpt", f"{EXAMPLE} (heads must divide dimensions)"])
+    sizes = Sizes(*map(int, found.groups())) if found else Sizes()
+    if sizes.context < 2:
+        raise UnknownName("workload", name, [f"{EXAMPLE} (two positions or more)"])
+    reader = partial(names.load, context=sizes.context)
+    return Workload(
+        name,
+        f"GPT of {sizes.layers} layer{'s' * (sizes.layers > 1)}, {sizes.width} dimensions, {sizes.heads} heads and "
+        f"{sizes.context} positions, on names; Adam",
+        reader,
+        train_rows=29_053,
+        build=sizes,
+        loss_of=by_likelihood,
+        is_correct=_same_token,
+        batch=1,
+        rate=Decay(0.01, STEPS),
+        optimiser=ADAM,
+        classes=TOKENS,
+        epoch_steps=STEPS,
+        figure_of=likelihood,
+    )
+
+
+def _same_token(outputs: Sequence[float], targets: Sequence[float]) -> bool:
+    return max(outputs) == outputs[targets.index(1.0)]
+
+
+def _dot(a: Vector, b: Vector) -> Any:
+    return sum(x * y for x, y in zip(a, b))
+
+
+def _linear(x: Vector, matrix: Matrix) -> list[Any]:
+    return [_dot(row, x) for row in matrix]
+
+
+def _normal(x: Vector) -> list[Any]:
+    """RMS norm."""
+    scale = (_dot(x, x) / len(x) + EPSILON) ** -0.5
+    return [each * scale for each in x]
+
+
+def _softmax(logits: Vector) -> list[Any]:
+    peak = functools.reduce(lambda a, b: a.max(b), logits)
+    exps = [(logit - peak).exp() for logit in logits]
+    total = sum(exps)
+    return [e / total for e in exps]

@@ -1,0 +1,64 @@
+"""Compare squares and roots in lanes with libm's `pow`: `python -m tests.engines.families.powers [COUNT]`.
+
+COUNT is by default 10**8 for each of both. The numbers have random signs and digits; for squares, exponents lie within
+the range of the rounding test, and a little beyond it. Half of the numbers are chosen so that the exact result lies
+near the middle of two doubles, where libm's answer is least certain.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from engines.families import in_c
+from engines.graph.optimisers import ADAM
+from engines.kernel import toolchains
+
+PART = 1 << 20
+
+
+def near_middles(rng: np.random.Generator, is_root: bool, count: int) -> np.ndarray:
+    """Numbers whose square, or root, is near the middle of two doubles."""
+    if is_root:  # the square of a double with one more bit, rounded
+        doubled = rng.integers(1 << 53, 1 << 54, count) | 1
+        return (doubled.astype(np.longdouble) ** 2).astype(float)
+    # The last bits of a square depend on those of the number: try several, and keep the nearest.
+    best, distance = np.zeros(count), np.full(count, np.inf)
+    for _ in range(8):
+        found = 1.0 + rng.random(count)
+        square = found.astype(np.longdouble) ** 2
+        rest = np.abs(np.abs((square - square.astype(float)).astype(float)) / np.spacing(square.astype(float)) - 0.5)
+        best = np.where(rest < distance, found, best)
+        distance = np.minimum(rest, distance)
+    return best
+
+
+def main() -> None:
+    """Print how many were compared, how many differ, and how many the lanes left to libm."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("count", nargs="?", type=int, default=10**8)
+    count = parser.parse_args().count
+    lib = in_c.load(toolchains.find("clang"), (*toolchains.STRICT, "-O2", *toolchains.NATIVE), ADAM, 4)
+    rng, ffi = np.random.default_rng(1), in_c.interface()
+    print(f"libm is known: {in_c.libm_is_known(lib)}")
+    for is_root in (0, 1):
+        compared = differ = left = 0
+        while compared < count:
+            half = PART // 2
+            plain = (1.0 + rng.random(half)) * rng.choice([-1.0, 1.0], half) ** (1 - is_root)
+            x = np.concatenate([plain, near_middles(rng, bool(is_root), half)])
+            exponents = rng.integers(-35, 36, PART) * (2 if is_root else 1)
+            x = np.ldexp(x, exponents)
+            ours, theirs = np.zeros(PART), np.zeros(PART)
+            pointers = [ffi.from_buffer("double[]", array) for array in (x, ours, theirs)]
+            left += lib.powers(pointers[0], pointers[1], PART, is_root, 1)
+            lib.powers(pointers[0], pointers[2], PART, is_root, 0)
+            differ += int((ours.view(np.int64) != theirs.view(np.int64)).sum())
+            compared += PART
+        what = "roots" if is_root else "squares"
+        print(f"{what}: {compared:,} compared, {differ:,} differ, {left / compared:.2%} left to libm")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""Optimisers, and training over several shapes: every engine has the bits of a plain Python program."""
+
+import itertools
+import math
+import random
+from array import array
+from dataclasses import replace
+
+import pytest
+
+import engines
+from datasets import names
+from engines.families import in_c
+from engines.families.conductor import Conductor, Shared
+from engines.graph.optimisers import ADAM, OPTIMISERS, power
+from engines.kernel import toolchains
+from harness import workloads
+from harness.procedure import every_shape
+from harness.worker.evidence import drill, drills
+from harness.workloads.microgpt import samples
+from tests.engines.ladder import willing
+
+SMALL = "microgpt-L1-D4-H2-T4"
+ENGINES = ("native", "python-source", "tcc", "tcc-extension", "rerolled-numpy", "rerolled-gcc")
+
+
+PREPARED = {}
+"""Trainers, because compiling takes most of the time."""
+
+
+def trained(engine, workload, pieces=(3, 4), **how):
+    key = (engine, workload.name, workload.optimiser.name, bool(workload.start))
+    if key not in PREPARED:
+        PREPARED[key] = willing(engine, workload).prepare(workload)
+    trainer = PREPARED[key]
+    trainer.restart(**{"batch": workload.batch, **how})
+    for steps in pieces:
+        trainer.train(steps)
+    return trainer
+
+
+def bits(trainer, row):
+    found = (trainer.losses, trainer.gradients(), trainer.parameters(), trainer.predict(row))
+    return [part.tobytes() for part in found]
+
+
+def written_out(workload, steps, batch):
+    """Adam as Python text over the Values of `tuple`."""
+    value = engines.load("tuple").Value
+    model = workload.model(engines.load("tuple").nn)
+    params = model.parameters()
+    m, v = [0.0] * len(params), [0.0] * len(params)
+    for step in range(steps):
+        inputs = [value(x) for x in workload.row(step)]
+        workload.loss(model, inputs, workload.outputs(model, inputs)).backward()
+        if (step + 1) % batch:
+            continue
+        update = step // batch
+        for i, p in enumerate(params):
+            grad = p.grad / batch
+            m[i] = 0.85 * m[i] + (1 - 0.85) * grad
+            v[i] = 0.99 * v[i] + (1 - 0.99) * power(grad, 2)
+            m_hat = m[i] / (1 - 0.85 ** (update + 1))
+            v_hat = v[i] / (1 - math.pow(0.99, update + 1))
+            p.data -= workload.rate(update) * m_hat / (power(v_hat, 0.5) + 1e-8)
+            p.grad = 0
+    return array("d", [p.data for p in params])
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_adam_is_its_python_text(batch):
+    workload = workloads.load(SMALL)
+    assert trained("replay", workload, batch=batch).parameters() == written_out(workload, 7, batch)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_engines_agree(engine):
+    """Over both shapes, with whole and partial batches, and rows that wrap around."""
+    workload = workloads.load(SMALL)
+    row = workload.row(1)
+    for how in ({}, {"batch": 3}, {"rows": 3, "batch": 2}):
+        assert bits(trained(engine, workload, **how), row) == bits(trained("tuple", workload, **how), row), how
+
+
+@pytest.mark.parametrize("optimiser", OPTIMISERS.values(), ids=lambda optimiser: optimiser.name)
+@pytest.mark.parametrize("engine", ["python-source", "tcc"])
+def test_every_optimiser(engine, optimiser):
+    """On a workload with one shape, too, whose rows are doubles."""
+    for name in (SMALL, "xor"):
+        workload = replace(workloads.load(name), optimiser=optimiser)
+        row = workload.row(0)
+        assert bits(trained(engine, workload), row) == bits(trained("tuple", workload), row), name
+
+
+def test_the_proof_covers_every_shape():
+    """The first drill takes a step on a row of each length."""
+    workload = workloads.load("microgpt")
+    (first, *_) = drills(workload)
+    assert len({len(workload.row(step)) for step in range(sum(first.pieces))}) == len(workload.shapes()) == 14
+    found = drill(trained("replay", workloads.load(SMALL)), workloads.load(SMALL), every_shape(2))
+    assert len(found.losses) == 2
+    assert any(found.gradients)
+
+
+def test_a_loss_that_is_not_finite():
+    """The training stops before the update, in Python and in C."""
+    workload = workloads.load(SMALL)
+    start = trained("tuple", workload, pieces=()).parameters()
+    start[:] = array("d", [1e200] * len(start))
+    for engine in ("tuple", "python-source", "tcc"):
+        with pytest.raises(ArithmeticError):
+            trained(engine, replace(workload, start=start))
+
+
+@pytest.mark.parametrize("engine", ["native", "tcc"])
+def test_invented_names(engine):
+    """They are the same with every engine, and fit the context."""
+    workload = workloads.load(SMALL)
+    found = samples(workload, trained(engine, workload).predict, 5)
+    assert found == samples(workload, trained("tuple", workload).predict, 5)
+    assert all(len(name) <= 4 and not set(name) - set(names.ALPHABET) for name in found)
+
+
+def hard_numbers(count):
+    """Numbers whose squares and roots lie near the middle of two doubles, and special ones."""
+    rng = random.Random(count)
+    special = [0.0, 5e-324, 2.0**-64, 2.0**64, 1.0, 2.0, 4.0, 1e300, 1e-300, math.inf, math.nan, 3 * 2.0**-70]
+    random_ones = (math.ldexp(1 + rng.random(), rng.randrange(-40, 40)) for _ in itertools.count())
+    return array("d", [*special, *itertools.islice(random_ones, count - len(special))])
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang", "tcc"])
+@pytest.mark.parametrize("is_root", [0, 1])
+def test_powers_in_lanes(compiler, is_root):
+    """Squares and roots have libm's bits. With a known libm and fused multiply-add, libm computes few of them."""
+    count = 40_001
+    tool = toolchains.find(compiler)
+    is_tcc = compiler == "tcc"
+    flags = (*toolchains.STRICT, *(() if is_tcc else ("-O2", *toolchains.NATIVE)))
+    lib = in_c.load(tool, flags, ADAM, 1 if is_tcc else 4)
+    numbers, found = hard_numbers(count), array("d", bytes(8 * count))
+    for known in {0, int(in_c.libm_is_known(lib))}:
+        pointers = [in_c.interface().from_buffer("double[]", buffer) for buffer in (numbers, found)]
+        left = lib.powers(*pointers, count, is_root, known)
+        wanted = array("d", [power(number, 0.5 if is_root else 2.0) for number in numbers])
+        assert found.tobytes() == wanted.tobytes()
+        fused = "__FMA__" in toolchains.macros(tool, flags) if not is_tcc else False
+        assert (left < count // 2) == bool(known and fused)
+
+
+def test_the_update_in_c_is_that_in_python():
+    """Over blocks and vectors that do not divide the number of parameters, with zeros and huge gradients."""
+    lib = in_c.load(toolchains.find("gcc"), (*toolchains.STRICT, "-O1", *toolchains.NATIVE), ADAM, 4)
+    count, rng = 1031, random.Random(1)
+    ours, theirs = (
+        Shared(*(array("d", bytes(8 * count)) for _ in "pq"), tuple(array("d", bytes(8 * count)) for _ in "mv"))
+        for _ in range(2)
+    )
+    in_c_, in_python = in_c.ConductorInC(lib, ADAM, [], ours), Conductor(ADAM, [], theirs)
+    for update in range(4):
+        gradients = [rng.choice([0.0, -0.0, rng.gauss(0, 1e-3), rng.gauss(0, 1) * 1e160]) for _ in range(count)]
+        batch = 1 + update % 2
+        for shared in (ours, theirs):
+            shared.q[:] = array("d", gradients)
+        lib.update_shared(in_c_._shared, ADAM.numbers(update, 0.01), batch)
+        in_python.update(ADAM.numbers(update, 0.01), batch)
+        for left, right in zip((ours.p, ours.q, *ours.states), (theirs.p, theirs.q, *theirs.states)):
+            assert [x for x in left if x == x] == [x for x in right if x == x]
+            assert [x == x for x in left] == [x == x for x in right]
