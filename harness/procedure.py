@@ -36,9 +36,9 @@ SHORT = Drill("short", 2, None, (3,))
 DRILLS = (
     SHORT,
     Drill("single", 1, 3, (1, 4, 2)),
-    # Two groups of 4 rows fill a batch. The second call begins within a batch.
+    # Two tiles of 4 rows fill a batch. The second call begins within a batch.
     Drill("whole", 8, 5, (9, 11)),
-    # A batch is one group and two more rows. The last group has rows 4, 5, 6 and 0.
+    # A batch is one tile and two more rows, some of which wrap around.
     Drill("ragged", 6, 7, (5, 1, 17)),
 )
 

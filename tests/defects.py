@@ -322,8 +322,8 @@ DEFECTS = (
     Defect(
         "rows together: the last row before a non-finite loss is lost",
         "engines/rerolled/emit/c_section.py",
-        'inner, stop = ("earlier", row) if statement.before',
-        'inner, stop = ("earlier", f"{row} - 1") if statement.before',
+        "return [Assign(COUNT, row)]",
+        'return [Assign(COUNT, f"{row} > 0 ? {row} - 1 : 0")]',
         "engines/rerolled/test_traps.py::test_a_loss_that_is_not_finite_leaves_what_was_there[vectors-two layers-3]",
     ),
     Defect(
@@ -336,8 +336,8 @@ DEFECTS = (
     Defect(
         "step: outputs are written before the inputs of their row are restored",
         "engines/rerolled/rearrange/together.py",
-        "before=True), every_input, *gives)",
-        "before=True), *gives, every_input)",
+        "Guard((KeepEarlier(), *last, inputs, *gives))",
+        "Guard((KeepEarlier(), *last, *gives, inputs))",
         "engines/rerolled/test_traps.py",
     ),
     Defect(

@@ -6,9 +6,11 @@ import contextlib
 import hashlib
 import os
 import platform
+import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
+from pathlib import Path
 from time import perf_counter
 from typing import Any, Callable, NamedTuple, NoReturn, Optional
 
@@ -24,6 +26,17 @@ from engines.kernel.library import Library, interface
 from engines.kernel.program import Buffers, Kernel, Stretch
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def second_level_cache() -> int:
+    """Bytes of a core's second-level cache; 0 if the system does not say."""
+    folder = Path("/sys/devices/system/cpu/cpu0/cache/index2")
+    try:
+        level, size = ((folder / name).read_text(encoding="ascii").strip() for name in ("level", "size"))
+    except (OSError, ValueError):
+        return 0
+    return int(size[:-1]) << 10 if level == "2" and re.fullmatch(r"[1-9][0-9]{0,5}K", size) else 0
 
 
 class Variant(NamedTuple):

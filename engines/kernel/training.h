@@ -30,6 +30,14 @@ static void take_row(const struct training *t, number *restrict x, long long ahe
         read_column(x, &s->columns[n], row, t->quotients[n].of);
 }
 
+/* The number of rows to take together: as many as are left in the batch and in the stretch, up to `most`. */
+static __attribute__((unused)) long long rows_to_take(const struct training *t, long long most)
+{
+    const long long steps = t->stretch->steps - t->step, rows = t->stretch->batch - t->taken;
+    const long long left = steps < rows ? steps : rows;
+    return left < most ? left : most;
+}
+
 /* Record the loss of the current row. If it is finite, advance to the next row and return 1. */
 static int record(struct training *t, double loss)
 {

@@ -18,7 +18,7 @@ from engines.api import Workload
 from engines.graph.optimisers import SGD
 from engines.graph.tape import Tape
 from engines.kernel import toolchains
-from engines.kernel.c_engine import CORES, CEngine, Frozen, Variant
+from engines.kernel.c_engine import CORES, CEngine, Frozen, Variant, second_level_cache
 from engines.kernel.c_text import Source
 from engines.kernel.engine import COLLECTOR, Clock
 from engines.rerolled.emit.c import c_source
@@ -80,8 +80,9 @@ class RerolledC(Rerolled, CEngine):
         asked = tuple(flag for flag in self.flags if flag.startswith("-m") and flag not in toolchains.FUSED)
         defined = toolchains.macros(self.toolchain(), asked)
         width = next((width for macro, width in WIDTHS.items() if macro in defined), 2)
-        registers = 32 if width == 8 or "__aarch64__" in defined else 16
-        return replace(form, width=2 * width if form.is_single else width, registers=registers)
+        registers = 32 if defined & {"__AVX512VL__", "__aarch64__"} else 16
+        cache = second_level_cache() or form.cache
+        return replace(form, width=2 * width if form.is_single else width, registers=registers, cache=cache)
 
 
 class FrozenRerolledC(Frozen, RerolledC):

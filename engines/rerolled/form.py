@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Optional
 
 from engines.rerolled.recover.loops import Access, Loop
+
+TALL = 4
+"""Rows of a tile, if it is more than one vector wide. See tests/engines/tiles.py for the reason."""
+LEAST_ROWS, MOST_ROWS = 8, 48
+ROWS_SHARE = 6
+"""The rows taken together get one part in so many of the second-level cache, because the weights pass through it."""
 
 
 @dataclass(frozen=True)
@@ -25,10 +32,28 @@ class Form:
     """Whether pieces are static, which takes a single unit."""
     rearrangements: tuple[str, ...] = ("in place", "deferred")
     """Names of `rearrange.PASSES`."""
-    rows: int = 4
-    """Number of rows to take together."""
+    rows: Optional[int] = None
+    """The most rows to take together; None: as many as fit the second-level cache."""
+    cache: int = 256 << 10
+    """Bytes of the second-level cache."""
+
     is_single: bool = False
     """Whether numbers are floats of 32 bits instead of doubles, which does change bits."""
+
+    def rows_together(self, inputs: int) -> int:
+        """The most rows to take together."""
+        if self.rows is not None:
+            return self.rows
+        fitting = self.cache // ROWS_SHARE // ((4 if self.is_single else 8) * inputs)
+        return max(LEAST_ROWS, min(MOST_ROWS, fitting // LEAST_ROWS * LEAST_ROWS))
+
+    def tile(self, vectors: int) -> tuple[int, int]:
+        """Rows and vectors of the tile of sums to keep in registers, for lanes that fill that many vectors.
+
+        Besides the sums, a term takes a register for each vector, and one for a row's number.
+        """
+        wide = min(vectors, (self.registers - 1) // (TALL + 1))
+        return (TALL if wide > 1 else 2 * TALL), wide  # too few sums would wait for their own additions
 
     @property
     def vector(self) -> int:
@@ -64,3 +89,11 @@ def vector_widths(lanes: int, room: int, widest: int) -> list[int]:
         widths.append(width)
         left, room = left - width, room - width
     return widths
+
+
+def narrowest(widths: list[int], lanes: int) -> list[int]:
+    """The same widths, except that the last vector is no wider than its lanes need: 8 and 4, not 8 and 8, for 10."""
+    width, left = widths[-1], lanes - sum(widths[:-1])
+    while width // 2 >= left:
+        width //= 2
+    return [*widths[:-1], width]

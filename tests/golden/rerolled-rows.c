@@ -267,51 +267,78 @@ __attribute__((noinline, visibility("hidden"))) void loop_29_in_place_of_the_row
     }
 }
 
-__attribute__((noinline, visibility("hidden"))) void loop_0_for_2_rows(number *restrict w)
+__attribute__((noinline, visibility("hidden"))) void loop_0_for_up_to_2_rows(number *restrict w, long long count)
 {
     number *const p = w + P;
     number *const rows = w + ROWS;
     number *const sums = w + SUMS;
-    /* Loop 0, for 2 rows: for i<2 j<4: sums[8*i + j] = p[j] + sum(t<3: p[4 + j + 4*t] * rows[8*i + t]) */
+    /* Loop 0, for up to 2 rows: for i<2 j<4: sums[8*i + j] = p[j] + sum(t<3: p[4 + j + 4*t] * rows[8*i + t]) */
     {
         const v4 fixed0 = AT4(p);
-        v4 sum0 = fixed0;
-        v4 sum1 = fixed0;
-        for (long long t = 0; t < 3; t++) {
-            number *p0 = p + 4 + 4*t;
-            number *rows1 = rows + t;
-            const v4 shared0 = AT4(p0);
-            sum0 += shared0 * all4(rows1[0]);
-            sum1 += shared0 * all4(rows1[8]);
+        for (long long i = 0; i < count - count % 8; i += 8) {
+            number *target = sums + 8*i;
+            v4 sum0 = fixed0;
+            v4 sum1 = fixed0;
+            v4 sum2 = fixed0;
+            v4 sum3 = fixed0;
+            v4 sum4 = fixed0;
+            v4 sum5 = fixed0;
+            v4 sum6 = fixed0;
+            v4 sum7 = fixed0;
+            for (long long t = 0; t < 3; t++) {
+                number *p0 = p + 4 + 4*t;
+                number *rows1 = rows + 8*i + t;
+                const v4 shared0 = AT4(p0);
+                sum0 += shared0 * all4(rows1[0]);
+                sum1 += shared0 * all4(rows1[8]);
+                sum2 += shared0 * all4(rows1[16]);
+                sum3 += shared0 * all4(rows1[24]);
+                sum4 += shared0 * all4(rows1[32]);
+                sum5 += shared0 * all4(rows1[40]);
+                sum6 += shared0 * all4(rows1[48]);
+                sum7 += shared0 * all4(rows1[56]);
+            }
+            AT4(target) = sum0;
+            AT4(target + 8) = sum1;
+            AT4(target + 16) = sum2;
+            AT4(target + 24) = sum3;
+            AT4(target + 32) = sum4;
+            AT4(target + 40) = sum5;
+            AT4(target + 48) = sum6;
+            AT4(target + 56) = sum7;
         }
-        AT4(sums) = sum0;
-        AT4(sums + 8) = sum1;
+        for (long long n = 0; n < count % 8; n++) {
+            const long long i = count - count % 8 + n;
+            number *target = sums + 8*i;
+            v4 sum0 = fixed0;
+            for (long long t = 0; t < 3; t++) {
+                number *p0 = p + 4 + 4*t;
+                number *rows1 = rows + 8*i + t;
+                sum0 += AT4(p0) * all4(rows1[0]);
+            }
+            AT4(target) = sum0;
+        }
     }
 }
 
-__attribute__((noinline, visibility("hidden"))) void loop_29_for_2_rows(number *restrict w)
+__attribute__((noinline, visibility("hidden"))) void loop_29_for_up_to_2_rows(number *restrict w, long long count)
 {
     number *const q = w + Q;
     number *const rows = w + ROWS;
     number *const factors = w + FACTORS;
-    /* Loop 29, for 2 rows: for i<3 j<4: q[4 + 4*i + j] += rows[i] * factors[j] + rows[8 + i] * factors[8 + j] */
+    /* Loop 29, for up to 2 rows: for i<3 j<4: q[4 + 4*i + j] += sum(t<2: rows[i + 8*t] * factors[j + 8*t]) */
     {
-        v4 value0 = AT4(q + 4);
-        v4 value1 = AT4(q + 8);
-        v4 value2 = AT4(q + 12);
-        const v4 shared0 = AT4(factors);
-        value0 += all4(rows[0]) * shared0;
-        value1 += all4(rows[1]) * shared0;
-        value2 += all4(rows[2]) * shared0;
-        {
-            const v4 shared0 = AT4(factors + 8);
-            value0 += all4(rows[8]) * shared0;
-            value1 += all4(rows[9]) * shared0;
-            value2 += all4(rows[10]) * shared0;
+        for (long long n = 0; n < 3; n++) {
+            const long long i = 0 + n;
+            number *target = q + 4 + 4*i;
+            v4 sum0 = AT4(target);
+            for (long long t = 0; t < count; t++) {
+                number *rows0 = rows + i + 8*t;
+                number *factors1 = factors + 8*t;
+                sum0 += all4(rows0[0]) * AT4(factors1);
+            }
+            AT4(target) = sum0;
         }
-        AT4(q + 4) = value0;
-        AT4(q + 8) = value1;
-        AT4(q + 12) = value2;
     }
 }
 
@@ -349,9 +376,9 @@ static void settle(number *restrict w, number rate)
     loop_29_in_place_of_the_row_before(w, rate);
 }
 
-static void values_of_2_rows(number *restrict w)
+static void values_of_2_rows(number *restrict w, long long count)
 {
-    loop_0_for_2_rows(w);
+    loop_0_for_up_to_2_rows(w, count);
 }
 
 static void values_but_loop_0(number *restrict w)
@@ -365,14 +392,9 @@ static void sinks_but_loop_29(number *restrict w)
     loop_30(w);
 }
 
-static void sink_29(number *restrict w)
+static void sinks_of_2_rows(number *restrict w, long long count)
 {
-    loop_29(w);
-}
-
-static void sinks_of_2_rows(number *restrict w)
-{
-    loop_29_for_2_rows(w);
+    loop_29_for_up_to_2_rows(w, count);
 }
 
 #include "kernel/kernel.h"
@@ -445,21 +467,19 @@ static void enter(struct training *t)
 static int turn(struct training *t)
 {
     number *const w = t->w;
-    if (t->stretch->steps - t->step >= 2 && t->stretch->batch - t->taken >= 2) {
+    if (t->stretch->batch >= 2) {
         /* Rows of one batch share each load of the first layer's weights. */
-        for (long long row = 0; row < 2; row++)
+        long long count = rows_to_take(t, 2);
+        for (long long row = 0; row < count; row++)
             take_row(t, w + ROWS + 8 * row, row);
-        values_of_2_rows(w);
-        for (long long row = 0; row < 2; row++) {
+        values_of_2_rows(w, count);
+        for (long long row = 0; row < count; row++) {
             memcpy(w + X + 3, w + ROWS + 3 + 8 * row, 3 * sizeof(number));
             memcpy(w + V, w + SUMS + 8 * row, 4 * sizeof(number));
             values_but_loop_0(w);
             if (!record(t, w[LOSS])) {
-                for (long long earlier = 0; earlier < row; earlier++) {
-                    memcpy(w + X, w + ROWS + 8 * earlier, 6 * sizeof(number));
-                    memcpy(w + G, w + FACTORS + 8 * earlier, 4 * sizeof(number));
-                    sink_29(w);
-                }
+                count = row;
+                sinks_of_2_rows(w, count);
                 memcpy(w + X, w + ROWS + 8 * row, 6 * sizeof(number));
                 return 0;
             }
@@ -467,9 +487,9 @@ static int turn(struct training *t)
             sinks_but_loop_29(w);
             memcpy(w + FACTORS + 8 * row, w + G, 4 * sizeof(number));
         }
-        sinks_of_2_rows(w);
-        memcpy(w + X, w + ROWS + 8, 6 * sizeof(number));
-        if (batch_ends(t, 2)) {
+        sinks_of_2_rows(w, count);
+        memcpy(w + X, w + ROWS + 8 * (count - 1), 6 * sizeof(number));
+        if (batch_ends(t, count)) {
             t->state.rate = *t->rates++;
             update_all(w, t->state.rate, (double)t->stretch->batch);
             t->state.gradients_are_zero = 1;

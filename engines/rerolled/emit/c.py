@@ -29,7 +29,7 @@ from engines.kernel.c_tree import (
     print_statements,
 )
 from engines.rerolled.emit.c_expr import constant
-from engines.rerolled.emit.c_nest import Nests
+from engines.rerolled.emit.c_nest import COUNT, Nests
 from engines.rerolled.emit.c_section import Section, arguments, identifier, leaf, loss, place_of, spelled
 from engines.rerolled.form import Form
 from engines.rerolled.recover.loops import LANE_NAMES, affine
@@ -55,6 +55,8 @@ MEANINGS = {
     "rows": "inputs of rows taken together",
     "sums": "first sums of rows taken together",
     "factors": "factors of rows taken together",
+    "lists": "the lists of inputs that are not skipped, for each of these rows",
+    "turned": "for each input, the rows that do not skip it",
 }
 """Area of the workspace -> its content."""
 ALIGNMENT = 8
@@ -117,7 +119,9 @@ class _Program:
         ]
         if skips:
             start, stop = skips.inputs
-            head += [Define("FIRST", start), Define("LISTED", stop - start), Include("rerolled/emit/live.h")]
+            head += [Define("FIRST", start), Define("LISTED", stop - start)]
+            rows = max((run.rows for runs in self.used.values() for run in runs), default=1)
+            head += [*([Define("ROWS_TOGETHER", rows)] if rows > 1 else []), Include("rerolled/emit/live.h")]
         return [*head, Declarations(tables)]
 
     # --- routines ----------------------------------------------------------------------------------------------------
@@ -339,7 +343,14 @@ class _Program:
 _W, _READ, _TRAINING = "number *restrict w", "const number *restrict w", "struct training *t"
 
 
-_DECLARED = {"w": _W, "live": "const struct live *live", "rate": "number rate"}
+_DECLARED = {
+    "w": _W,
+    "live": "const struct live *live",
+    "lists": "const struct live *lists",
+    "turned": "const struct turned *turned",
+    COUNT: "long long count",
+    "rate": "number rate",
+}
 
 
 def _parameters(runs: Sequence[Run]) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from engines.graph.expr import ATOM_PRECEDENCE, INFIX, calls
 from engines.kernel.c_tree import Assign, Block, Declare, For, Statement
 from engines.rerolled.emit.c_expr import constant, spell, spread, vector
 from engines.rerolled.emit.single_sums import is_listed, unrolled, with_a_lane
-from engines.rerolled.form import Form, lies_in_vectors, vector_widths
+from engines.rerolled.form import Form, lies_in_vectors, narrowest, vector_widths
 from engines.rerolled.recover.groups import Phase
 from engines.rerolled.recover.loops import LANE_NAMES, TERM_NAMES, Access, Loop, Operand, Segment, Table, affine
 from engines.rerolled.recover.nest import Stride
@@ -40,8 +40,8 @@ from engines.rerolled.step.step import Step
 
 _BLANKS = {slot.name: (f"{{{slot.name}}}", ATOM_PRECEDENCE) for slot in SLOTS}
 """A leaf -> a placeholder for its text. The sums of a block differ only in these texts."""
-OTHERS = 4
-"""Registers reserved for purposes other than sums, if rows are taken together."""
+COUNT = "count"
+"""The C name of the number of rows that were taken together."""
 
 
 class Lanes(NamedTuple):
@@ -112,14 +112,48 @@ class Nests:
             most = form.accumulators
         if is_listed(loop, -1):
             most = 1
-        if run.rows > 1 and summed:
-            most = form.registers - OTHERS
+        if run.rows > 1:
+            yield from self._tiles(run, loop, narrowest(widths, loop.counts[-1]))
+            return
         at = first = 0
         while first < len(widths):
             same = len(list(itertools.takewhile(widths[first].__eq__, widths[first:])))
-            row = widths[first : first + min(most // run.rows if summed else most, same)]
+            row = widths[first : first + min(most, same)]
             repeats = same // len(row)
             yield from _Nest(self, run, loop, at, row, repeats, most).statements()
+            first += repeats * len(row)
+            at += repeats * sum(row)
+
+    def _tiles(self, run: Run, loop: Loop, widths: Sequence[int]) -> Iterator[Statement]:
+        """Tiles of sums for all rows, or for all inputs of a sink: by parts of the lanes, then by rows of a tile."""
+        at = first = 0
+        while first < len(widths):
+            same = len(list(itertools.takewhile(widths[first].__eq__, widths[first:])))
+            tall, wide = self.form.tile(same)
+            if run.is_live:
+                tall, wide = 1, min(same, self.form.registers // 2)
+            row, repeats = widths[first : first + wide], same // wide
+            limit = loop.counts[0] if loop.phase == Phase.SINK else COUNT
+            whole = _Nest(self, run, loop, at, row, repeats, tall)
+            rest = _Nest(self, run, loop, at, row, repeats, 1)
+            rest.hoisted = whole.hoisted
+            i, j = LANE_NAMES[0], LANE_NAMES[1]
+            if tall == 1:
+                body: list[Statement] = [For(i, limit, list(whole.block()))]
+            elif isinstance(limit, int):
+                body = [For(i, limit - limit % tall, list(whole.block()), tall)] * (limit >= tall)
+                if limit % tall:
+                    last = [Declare("const long long", i, f"{limit - limit % tall} + n"), *rest.block()]
+                    body.append(For("n", limit % tall, last))
+            else:
+                last = [Declare("const long long", i, f"{limit} - {limit} % {tall} + n"), *rest.block()]
+                body = [
+                    For(i, f"{limit} - {limit} % {tall}", list(whole.block()), tall),
+                    For("n", f"{limit} % {tall}", last),
+                ]
+            if repeats > 1:
+                body = [For(j, repeats * sum(row), body, sum(row))]
+            yield Block([*whole.fixed_values(), *body])
             first += repeats * len(row)
             at += repeats * sum(row)
 
@@ -150,7 +184,9 @@ class _Nest:
         self.loop = loop
         self.limits, self.steps = list(loop.counts), [1] * len(loop.counts)
         self.limits[-1], self.steps[-1] = repeats * sum(row), sum(row)
-        if len(self.limits) > 1 and run.live_lane != len(self.limits) - 2 and not is_listed(loop, -2):
+        if run.rows > 1:
+            self.steps[0] = most
+        elif len(self.limits) > 1 and run.live_lane != len(self.limits) - 2 and not is_listed(loop, -2):
             fitting = range(1, most // len(row) + 1)
             self.steps[-2] = max(n for n in fitting if self.limits[-2] % n == 0 or n == 1)
         starts = [at + sum(row[:index]) for index in range(len(row))]
@@ -161,6 +197,8 @@ class _Nest:
             for start, width in zip(starts, row)
         ]
         self.moving = [limit > step for limit, step in zip(self.limits, self.steps)]
+        if run.rows > 1:
+            self.moving[0] = True
         self.is_straight = not any(self.moving) and not any(segment.counts for segment in loop.segments)
         """Whether the nest has no loops."""
         self.hoisted: dict[tuple[str, int], str] = {}
@@ -169,14 +207,18 @@ class _Nest:
     def statements(self) -> list[Statement]:
         if len(self.blocks) == 1 and self.is_straight:
             return [self._single(self.blocks[0])]
-        body = list(self._block())
+        body = list(self.block())
         for lane in reversed(range(len(self.limits))):
             if lane == self.run.live_lane:
                 body = _over_live(LANE_NAMES[lane], body)
             elif self.moving[lane]:
                 body = [For(LANE_NAMES[lane], self.limits[lane], body, self.steps[lane])]
-        first = [Declare(f"const {vector(width)}", name, text) for (text, width), name in self.hoisted.items()]
+        first = self.fixed_values()
         return body if any(self.moving) and not first else [Block([*first, *body])]
+
+    def fixed_values(self) -> list[Statement]:
+        """Declarations of the values that do not change within the nest."""
+        return [Declare(f"const {vector(width)}", name, text) for (text, width), name in self.hoisted.items()]
 
     def _single(self, block: Lanes) -> Statement:
         """A sum of a few terms in one statement."""
@@ -206,7 +248,7 @@ class _Nest:
         target = self.loop.target
         return target._replace(base=target.base - self.nests.step.away) if self.run.in_place else target
 
-    def _block(self) -> Iterator[Statement]:
+    def block(self) -> Iterator[Statement]:
         """The sums, the segments' terms, and the stores."""
         loop, run = self.loop, self.run
         kind = "sum" if any(segment.counts for segment in loop.segments) else "value"
@@ -222,13 +264,20 @@ class _Nest:
             due = run.due if run.due and run.due.segment == index else None
             body = list(self._terms(segment, sums, begins and not index, due))
             for name, count in reversed(list(zip(TERM_NAMES, segment.counts))):
-                body = _over_live(name, body) if run.live_segment == index else [For(name, count, body)]
+                body = self._over_terms(name, count, body, is_live=run.live_segment == index)
             # A segment's names need their own scope, except those of the first, which may share the block's.
             apart = not segment.counts and index and any(isinstance(s, Declare) for s in body)
             yield from [Block(body)] if apart else body
         for name, block in sums:
             there = target.there(block, block.width)
             yield Assign(there, f"{self._rate(block)} * {name}", "-=") if run.in_place else Assign(there, name)
+
+    def _over_terms(self, name: str, count: int, body: list[Statement], *, is_live: bool) -> list[Statement]:
+        """The loop over a segment's terms; the terms of a sink over several rows are the rows."""
+        of_rows, is_sink = self.run.rows > 1, self.loop.phase == Phase.SINK
+        if not is_live:
+            return [For(name, COUNT if of_rows and is_sink else count, body)]
+        return _over_live(name, body, ("turned" if is_sink else "lists") if of_rows else "")
 
     def _terms(
         self, segment: Segment, sums: Sequence[tuple[str, Lanes]], begins: bool, due: Optional[Due]
@@ -329,6 +378,7 @@ class _Update:
             yield Assign(self.before.there(self.first, 1), x.there(self.first, 1))
 
 
-def _over_live(name: str, body: Sequence[Statement]) -> list[Statement]:
-    """A loop over the listed inputs."""
-    return [For("n", "live->count", [Declare("const long long", name, "live->at[n]"), *body])]
+def _over_live(name: str, body: Sequence[Statement], lists: str = "") -> list[Statement]:
+    """A loop over the listed inputs. lists: the lists of all rows, or of all inputs."""
+    listed = f"{lists}[{LANE_NAMES[0]}]." if lists else "live->"
+    return [For("n", f"{listed}count", [Declare("const long long", name, f"{listed}at[n]"), *body])]

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 from engines.graph.expr import number
 from engines.kernel.c_tree import Assign, Call, Comment, Declare, For, If, Return, Statement
+from engines.rerolled.emit.c_nest import COUNT
+from engines.rerolled.recover.groups import Phase
 from engines.rerolled.recover.loops import Access, Operand
 from engines.rerolled.step import language as steps
 from engines.rerolled.step.language import Condition, Place, Program, Run
 from engines.rerolled.step.step import Step
 
 _REASONS: dict[type, str] = {
-    steps.Fit: "Rows of one batch share each load of the first layer's weights.",
+    steps.Batched: "Rows of one batch share each load of the first layer's weights.",
     steps.Alone: "Each row is a batch, so no gradient needs to be kept.",
     steps.Unbounded: "Zeros are skipped only while all weights are known to be finite.",
 }
@@ -54,8 +56,14 @@ def identifier(name: str) -> str:
 
 def arguments(runs: Sequence[Run], rate: str = "rate") -> list[str]:
     """The arguments of a function over these runs."""
-    live = ["live"] if any(run.is_live for run in runs) else []
-    return ["w", *live, *([rate] if any(run.takes_rate for run in runs) else [])]
+    together = any(run.rows > 1 for run in runs)
+    lists = "live" if not together else "turned" if any(run.loop.phase == Phase.SINK for run in runs) else "lists"
+    return [
+        "w",
+        *([lists] if any(run.is_live for run in runs) else []),
+        *([COUNT] if together else []),
+        *([rate] if any(run.takes_rate for run in runs) else []),
+    ]
 
 
 class Section:
@@ -75,6 +83,9 @@ class Section:
         first: list[Statement] = [Declare("number *const", "w", "t->w")] if self.buffers else []
         if self._needs_list(program):
             first.append(Declare("struct live *const", "live", "(struct live *)(w + LIVE)"))
+        if any(isinstance(s, steps.ListRows) for s in steps.walk(program)):
+            first.append(Declare("struct live *const", "lists", "(struct live *)(w + LISTS)"))
+            first.append(Declare("struct turned *const", "turned", "(struct turned *)(w + TURNED)"))
         return [*first, *self._program(program)]
 
     def _needs_list(self, program: Program) -> bool:
@@ -83,8 +94,8 @@ class Section:
             run for s in steps.walk(program) if isinstance(s, steps.Perform) for run in self.step.routines[s.routine]
         ]
         return (
-            any(run.is_live for run in runs)
-            or any(isinstance(s, (steps.ListInputs, steps.CheckFactors)) for s in steps.walk(program))
+            any(run.is_live and run.rows == 1 for run in runs)
+            or any(s == steps.CheckFactors() or isinstance(s, steps.ListInputs) for s in steps.walk(program))
             or steps.EveryInput() in steps.conditions(program)
         )
 
@@ -104,7 +115,25 @@ class Section:
             return [Call("take_row", ("t", "w", "0"))]
         if isinstance(statement, steps.TakeRows):
             place = self._place(statement.to, row)
-            return [For(row, statement.rows, [Call("take_row", ("t", place, row))])]
+            taken = Declare("long long", COUNT, f"rows_to_take(t, {statement.rows})")
+            return [taken, For(row, COUNT, [Call("take_row", ("t", place, row))])]
+        if isinstance(statement, steps.ListRows):
+            return [
+                Call(
+                    "list_rows",
+                    (
+                        self._place(Place(statement.at.base), row),
+                        str(statement.at.per_row),
+                        "lists",
+                        COUNT,
+                        "t->state.bound < LIMIT",
+                    ),
+                )
+            ]
+        if isinstance(statement, steps.TurnLists):
+            return [Call("turn_lists", ("lists", "turned", COUNT))]
+        if isinstance(statement, steps.KeepEarlier):
+            return [Assign(COUNT, row)]
         if isinstance(statement, steps.Perform):
             runs = self.step.routines[statement.routine]
             return [Call(identifier(statement.routine), tuple(arguments(runs, f"{state}.rate")))]
@@ -131,7 +160,10 @@ class Section:
                 return [Call("list_every_input", ("live",))]
             return [Call("list_inputs", ("w", "live", f"{state}.bound < LIMIT"))]
         if isinstance(statement, steps.CheckFactors):
-            return [Call("check_factors", ("t", "live"))]
+            if statement.at is None:
+                return [Call("check_factors", ("t", "w", "live", "t->taken == t->stretch->batch - 1"))]
+            ends = f"t->taken + {COUNT} == t->stretch->batch"
+            return [Call("check_factors", ("t", self._place(statement.at, row), f"lists + {row}", ends))]
         if isinstance(statement, steps.If):
             then, otherwise = (self._program(branch, row) for branch in (statement.then, statement.otherwise))
             asked = statement.condition
@@ -139,8 +171,9 @@ class Section:
             comment = [Comment(reason)] if reason and statement.then else []
             return [If(self._condition(statement.condition), [*comment, *then], otherwise)]
         if isinstance(statement, steps.EachRow):
-            inner, stop = ("earlier", row) if statement.before else (row, str(statement.rows))
-            return [For(inner, stop, self._program(statement.body, inner))]
+            if statement.last:
+                return self._program(statement.body, f"({COUNT} - 1)")
+            return [For(row, COUNT, self._program(statement.body, row))]
         assert isinstance(statement, steps.EndTurn)
         return [Return("1")]
 
@@ -159,15 +192,11 @@ class Section:
             return f"t->state.{condition}"
         if isinstance(condition, steps.Alone):
             return "t->stretch->batch == 1 && t->state.gradients_are_zero"
-        if isinstance(condition, steps.Fit):
-            rows = condition.rows
-            return f"t->stretch->steps - t->step >= {rows} && t->stretch->batch - t->taken >= {rows}"
+        if isinstance(condition, steps.Batched):
+            return f"t->stretch->batch >= {condition.rows}"
         if isinstance(condition, steps.BatchEnds):
-            return f"batch_ends(t, {condition.rows})"
+            return f"batch_ends(t, {COUNT if condition.together else 1})"
         if isinstance(condition, steps.EveryInput):
-            return "live->count == LISTED"
-        if isinstance(condition, steps.NoZeros):
-            first = self._place(Place(condition.at.base), "")
-            return f"!rows_have_zeros({first} + FIRST, {condition.at.per_row}, {condition.rows})"
+            return f"all_listed(lists, {COUNT})" if condition.together else "live->count == LISTED"
         assert isinstance(condition, steps.Unbounded)
         return "!(t->state.bound < LIMIT)"

@@ -3,3 +3,11 @@ struct live {
     long long count;
     int at[LISTED + 1]; /* one more, because skipped inputs are also written */
 };
+
+#ifdef ROWS_TOGETHER
+/* The rows taken together that do not skip an input. */
+struct turned {
+    long long count;
+    int at[ROWS_TOGETHER + 1];
+};
+#endif

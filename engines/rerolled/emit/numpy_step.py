@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Optional
 
 from engines.columns import DOUBLES, Column
@@ -102,6 +102,8 @@ class _Bound:
         self.runs = Runs(self.w, step.away)
         self.row = 0
         """The current one of the rows taken together."""
+        self.rows = 0
+        """Number of rows taken together."""
         self.flags = dict.fromkeys(steps.FLAGS, False)
         self.gradients_are_zero = False
         loops = step.loops
@@ -115,7 +117,7 @@ class _Bound:
         self._index, self._place = (np.concatenate([none, *column]) for column in zip((none, none), *copies))
         """Caller's index and place of each parameter that the graph uses."""
         self._unused = np.array(loops.unused, np.int64)
-        self.routines = {name: [self.runs.of(run) for run in runs] for name, runs in step.routines.items()}
+        self.routines = {name: [self._run(run) for run in runs] for name, runs in step.routines.items()}
         self.sections = {name: self._program(program) for name, program in step.programs.items()}
 
     def begin(self) -> None:
@@ -150,7 +152,9 @@ class _Bound:
         if isinstance(statement, steps.TakeRow):
             return partial(self._take_row, Place(0), 0)
         if isinstance(statement, steps.TakeRows):
-            return partial(_in_turn, [partial(self._take_row, statement.to, ahead) for ahead in range(statement.rows)])
+            return partial(self._take_rows, statement)
+        if isinstance(statement, steps.KeepEarlier):
+            return self._keep_earlier
         if isinstance(statement, steps.Perform):
             return partial(_perform, self.routines[statement.routine])
         if isinstance(statement, steps.Guard):
@@ -171,8 +175,16 @@ class _Bound:
             return self._update
         if isinstance(statement, steps.EndTurn):
             return lambda: _ENDED
-        assert isinstance(statement, (steps.MeasureWeights, steps.ListInputs, steps.CheckFactors)), statement
+        skips = (steps.MeasureWeights, steps.ListInputs, steps.ListRows, steps.TurnLists, steps.CheckFactors)
+        assert isinstance(statement, skips), statement
         return lambda: None  # nothing is skipped
+
+    def _run(self, run: steps.Run) -> Callable[[], None]:
+        """The run; if it serves rows taken together, one for each number of rows."""
+        if run.rows == 1:
+            return self.runs.of(run)
+        of = cache(lambda count: self.runs.of(run.of_rows(count)))
+        return lambda: of(self.rows)() if self.rows else None
 
     def _take(self, what: str) -> None:
         buffer = self.buffers[what]
@@ -196,6 +208,16 @@ class _Bound:
         assert self.training is not None
         columns, row = self.training.stretch.columns, self.training.index(ahead)
         read_row(self.np, self.w, to.base + ahead * to.per_row, columns, row)
+
+    def _take_rows(self, statement: steps.TakeRows) -> None:
+        t = self.training
+        assert t is not None
+        self.rows = min(statement.rows, t.stretch.steps - t.step, t.stretch.batch - t.taken)
+        for ahead in range(self.rows):
+            self._take_row(statement.to, ahead)
+
+    def _keep_earlier(self) -> None:
+        self.rows = self.row
 
     def _guard(self, otherwise: Sequence[Action]) -> object:
         assert self.training is not None
@@ -227,13 +249,11 @@ class _Bound:
         return _in_turn(then if self._holds(condition) else otherwise)
 
     def _each_row(self, statement: steps.EachRow, body: Sequence[Action]) -> object:
-        present = self.row
-        for row in range(present if statement.before else statement.rows):
+        for row in range(self.rows - 1 if statement.last else 0, self.rows):
             self.row = row
             ended = _in_turn(body)
             if ended:
                 return ended
-        self.row = present
         return None
 
     def _holds(self, condition: Condition) -> bool:
@@ -247,11 +267,11 @@ class _Bound:
         assert t is not None
         if isinstance(condition, steps.Alone):
             return t.stretch.batch == 1 and self.gradients_are_zero
-        if isinstance(condition, steps.Fit):
-            return min(t.stretch.steps - t.step, t.stretch.batch - t.taken) >= condition.rows
+        if isinstance(condition, steps.Batched):
+            return t.stretch.batch >= condition.rows
         if isinstance(condition, steps.BatchEnds):
-            return t.batch_ends(condition.rows)
-        if isinstance(condition, (steps.EveryInput, steps.NoZeros)):
+            return t.batch_ends(self.rows if condition.together else 1)
+        if isinstance(condition, steps.EveryInput):
             return True  # nothing is skipped
         assert isinstance(condition, steps.Unbounded)
         return False

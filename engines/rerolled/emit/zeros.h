@@ -48,15 +48,6 @@ static __attribute__((noinline)) int has_zeros(const number *a)
     return 0;
 }
 
-/* Whether one of the rows taken together has zeros. */
-UNUSED static int rows_have_zeros(const number *rows, long long per_row, long long count)
-{
-    for (long long row = 0; row < count; row++)
-        if (has_zeros(rows + row * per_row))
-            return 1;
-    return 0;
-}
-
 static __attribute__((noinline)) void list_every_input(struct live *live)
 {
     for (int i = 0; i < LISTED; i++)
@@ -94,13 +85,42 @@ static void list_inputs(const number *w, struct live *live, int skips)
 }
 
 /* `reach` bounds all products of an input and a factor, also after an update multiplies them by its rate. */
-static void check_factors(struct training *t, struct live *live)
+static void check_factors(struct training *t, const number *x, struct live *live, int ends_batch)
 {
-    const number *w = t->w;
-    double reach = (1.0 + squares(w + FIRST, LISTED)) * (1.0 + squares_of_factors(w));
-    if (t->taken == t->stretch->batch - 1)
+    double reach = (1.0 + squares(x + FIRST, LISTED)) * (1.0 + squares_of_factors(t->w));
+    if (ends_batch)
         reach *= 1.0 + t->rates[0] * t->rates[0];
     if (!(reach < LIMIT) && live->count != LISTED)
         list_every_input(live);
     t->state.bound += reach;
 }
+
+#ifdef ROWS_TOGETHER
+static void list_rows(const number *rows, long long per_row, struct live *lists, long long count, int skips)
+{
+    for (long long row = 0; row < count; row++) {
+        lists[row].count = 0;
+        list_inputs(rows + row * per_row, lists + row, skips);
+    }
+}
+
+static int all_listed(const struct live *lists, long long count)
+{
+    for (long long row = 0; row < count; row++)
+        if (lists[row].count != LISTED)
+            return 0;
+    return 1;
+}
+
+/* Rows are added in their order, so each gradient keeps its order of terms. */
+static void turn_lists(const struct live *lists, struct turned *turned, long long count)
+{
+    for (int i = 0; i < LISTED; i++)
+        turned[i].count = 0;
+    for (int row = 0; row < count; row++)
+        for (long long n = 0; n < lists[row].count; n++) {
+            struct turned *its = turned + lists[row].at[n];
+            its->at[its->count++] = row;
+        }
+}
+#endif

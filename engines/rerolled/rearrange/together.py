@@ -4,8 +4,12 @@ The forward loop over these weights computes the sums of all rows. Then each row
 its own sums in their usual place. Finally, one sink adds all rows' products to the weights' gradients. Every sum keeps
 its order: a lane is one sum of one row, and a gradient adds the rows' terms one after the other.
 
-Example: four rows, one weight w. The forward loop computes w * x1 ... w * x4 with one load of w. After each row has
-computed its factor f, the sink computes q += x1 * f1; q += x2 * f2; ... with one load and one store of q.
+Both loops are now like a product of two matrices, so the back end runs them in tiles that fit the registers: some rows
+by some vectors of sums, or some inputs by some vectors of gradients, which stay in registers while the rows pass by.
+
+Example: three rows, one weight w. The forward loop computes w * x1, w * x2 and w * x3 with one load of w. After each
+row has computed its factor f, the sink computes q += x1 * f1; q += x2 * f2; q += x3 * f3 with one load and one store of
+q. If row 2 has a loss that is not finite, only `q += x1 * f1` runs.
 """
 
 from __future__ import annotations
@@ -17,24 +21,27 @@ from engines.rerolled.form import Form
 from engines.rerolled.rearrange.weight_reuse import PRODUCT, Pair, pair_of
 from engines.rerolled.recover.loops import Access, Segment
 from engines.rerolled.step.language import (
+    Batched,
     BatchEnds,
-    Both,
-    Condition,
+    CheckFactors,
     Copy,
     EachRow,
     EndTurn,
     EveryInput,
-    Fit,
     Give,
     Guard,
     If,
-    NoZeros,
+    KeepEarlier,
+    ListRows,
+    MeasureWeights,
     Perform,
     Place,
     Program,
     Run,
     TakeRow,
     TakeRows,
+    TurnLists,
+    Unbounded,
     walk,
 )
 from engines.rerolled.step.spans import reads
@@ -51,60 +58,78 @@ class Rows(NamedTuple):
     sink: Run
 
 
+FEWEST = 2
+"""Rows in the smallest batch that takes rows together."""
+
+
 def take_rows_together(step: Step, form: Form) -> Step:
     """Take rows of one batch together, if `lay_out` finds places for them."""
-    found, count = pair_of(step), form.rows
+    found = pair_of(step)
+    count = form.rows_together(step.loops.inputs)
     laid_out = lay_out(step, found, count) if found else None
     if found is None or laid_out is None:
         return step
     step, rows = laid_out
-    loops = step.loops.loops
-    forward = loops[found.forward]
-    rest, others, one = f"values but loop {found.forward}", f"sinks but loop {found.sink}", f"sink {found.sink}"
-    step = step.with_routine(f"values of {count} rows", [rows.forward])
+    forward = step.loops.loops[found.forward]
+    values, sinks = f"values of {count} rows", f"sinks of {count} rows"
+    rest, others = f"values but loop {found.forward}", f"sinks but loop {found.sink}"
+    step = step.with_routine(values, [rows.forward])
     step = step.with_routine(rest, (run for run in step.routines["values"] if run.number != found.forward))
     step = step.with_routine(others, (run for run in step.routines["sinks"] if run.number != found.sink))
-    step = step.with_routine(one, (run for run in step.routines["sinks"] if run.number == found.sink))
-    step = step.with_routine(f"sinks of {count} rows", [rows.sink])
+    step = step.with_routine(sinks, [rows.sink])
 
-    every_input = Copy(Place(0), rows.inputs, step.loops.inputs)
+    first: Program = (Perform(values),)
+    last: Program = (Perform(sinks),)
+    check: Program = ()
+    if step.skips:
+        live, turned = f"live {values}", f"live {sinks}"
+        step = step.with_routine(live, [replace(rows.forward, live_segment=found.segment)])
+        step = step.with_routine(turned, [replace(rows.sink, live_segment=0)])
+        listed, spare = found.inputs[1] - found.inputs[0], 4 if form.is_single else 1
+        step, _ = step.with_area("lists", count * (listed + spare))
+        step, _ = step.with_area("turned", listed * (count + spare))
+        every = EveryInput(together=True)
+        first = (
+            If(Unbounded(), (MeasureWeights(),)),
+            ListRows(rows.inputs),
+            If(every, first, (Perform(live),)),
+        )
+        last = (If(every, last, (TurnLists(), Perform(turned))),)
+        check = (CheckFactors(rows.inputs),)
+
+    inputs = Copy(Place(0), rows.inputs, step.loops.inputs)
     (start, stop), x = found.inputs, rows.inputs
     own_inputs = (
         Copy(Place(0), x, start),
         Copy(Place(stop), Place(x.base + stop, x.per_row), step.loops.inputs - stop),
     )
-    to_factor = Copy(Place(found.factor.base), rows.factors, forward.lanes)
     turn = step.programs["turn"]
     single = turn[turn.index(TakeRow()) + 1 :]
     gives = [s for s in single if s == Give("outputs")]
     update = next(s for s in walk(single) if isinstance(s, If) and s.condition == BatchEnds())
-    last = Place(rows.inputs.base + (count - 1) * rows.inputs.per_row)
     together: Program = (
-        Perform(f"values of {count} rows"),
+        TakeRows(count, rows.inputs),
+        *first,
         EachRow(
-            count,
             (
                 *(copy for copy in own_inputs if copy.size),
                 Copy(Place(forward.target.base), rows.sums, forward.lanes),
                 Perform(rest),
                 # Rows before the failed one are fine and still count.
-                Guard((EachRow(count, (every_input, to_factor, Perform(one)), before=True), every_input, *gives)),
+                Guard((KeepEarlier(), *last, inputs, *gives)),
                 Perform("gradients"),
+                *check,
                 Perform(others),
                 Copy(rows.factors, Place(found.factor.base), forward.lanes),
-            ),
+            )
         ),
-        Perform(f"sinks of {count} rows"),
-        Copy(Place(0), last, step.loops.inputs),
+        *last,
+        EachRow((inputs,), last=True),
         *gives,
-        If(BatchEnds(count), update.then),
+        If(BatchEnds(together=True), update.then),
         EndTurn(),
     )
-    condition: Condition = Fit(count)
-    if step.skips:  # a row with zeros is processed alone, because skipping them gains more
-        condition = Both(condition, EveryInput())
-        together = (If(NoZeros(count, rows.inputs), together),)
-    return step.with_programs(turn=(If(condition, (TakeRows(count, rows.inputs), *together)), *turn))
+    return step.with_programs(turn=(If(Batched(FEWEST), together), *turn))
 
 
 def lay_out(step: Step, found: Pair, count: int) -> Optional[tuple[Step, Rows]]:
@@ -130,13 +155,13 @@ def lay_out(step: Step, found: Pair, count: int) -> Optional[tuple[Step, Rows]]:
             else:
                 operands.append(operand._replace(lanes=(0, *operand.lanes)))
         segments.append(segment._replace(operands=tuple(operands)))
-    products = tuple(
-        Segment(
-            PRODUCT,
-            (),
-            (Access(x.start + row * stride + found.inputs[0], (1, 0)), Access(factors.start + row * lanes, (0, 1))),
-        )
-        for row in range(count)
+    product = Segment(
+        PRODUCT,
+        (count,),
+        (
+            Access(x.start + found.inputs[0], (1, 0), (stride,)),
+            Access(factors.start, (0, 1), (lanes,)),
+        ),
     )
     target = Access(sums.start, (lanes, 1))
     of_rows = replace(forward, counts=(count, *forward.counts), target=target, segments=tuple(segments))
@@ -145,5 +170,5 @@ def lay_out(step: Step, found: Pair, count: int) -> Optional[tuple[Step, Rows]]:
         Place(sums.start, lanes),
         Place(factors.start, lanes),
         Run(found.forward, of_rows, rows=count),
-        Run(found.sink, replace(sink, segments=products), rows=count),
+        Run(found.sink, replace(sink, segments=(product,)), rows=count),
     )

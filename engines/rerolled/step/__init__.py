@@ -7,26 +7,29 @@ routine   = name ":" run*
 run       = "loop" number how*                one loop of the listing
 how       = "in place"                        a sink: p -= rate * sum, instead of q += sum
           | "over nonzero inputs"             its terms, or one of its lane counts, skip inputs that are 0.0
-          | "for" n "rows"                    for rows taken together; each has its own lanes
+          | "for up to" n "rows"              for rows taken together: each has its own lanes, or its own term of a sink
           | "of the row before"               a sink over the kept inputs
           | "after its update"                p -= rate * (kept input * factor), just before each read of p
           | "keeping the inputs"              and keeps each input for the next such update
 section   = ("forward" | "backward" | "enter" | "turn" | "evaluate" | "leave") ":" statement*
 statement = "take" what | "give" what         between the caller's buffers and the workspace
           | "take row"                        the next row becomes the inputs
-          | "take" n "rows to" place          the next n rows, side by side
+          | "take up to" n "rows to" place    the next rows of the batch, side by side
           | "run" routine
           | "guard" [", else:" statement*]    record the loss; if it is not finite, the stretch ends here
           | "next rate"                       the rate of the next update becomes the rate
           | "update"                          p -= rate * q / batch, then q = 0, for every parameter
           | "copy" place "<-" place ":" n
           | "set" flag | "clear" flag
-          | "measure weights" | "list inputs" | "check factors"          for skipping: see rearrange/zeros.py
+          | "measure weights" | "list inputs" ["of the rows"] | "turn lists" | "check factors"
+                                              for skipping: see rearrange/zeros.py
           | "if" condition ":" statement* ["else:" statement*]
-          | "for each of" n "rows:" statement* | "for each row before it:" statement*
+          | "for each row:" statement* | "for the last row:" statement*       of the rows taken together
+          | "keep the rows before"            after a guard: the row that failed was not taken, nor were those after it
           | "end turn"
-condition = flag | "alone" | n "rows fit" | "batch ends after" n | "every input counts" | "no zeros in" n "rows"
-          | "weights may be infinite" | "not" condition | condition "and" condition
+condition = flag | "alone" | "batches have" n "rows" | "batch ends" ["with the rows"]
+          | "every input" ["of the rows"] "counts" | "weights may be infinite"
+          | "not" condition | condition "and" condition
 
 `forward` and `backward` are single passes over one row, for callers. A stretch of training runs `enter`, then `turn`
 until all steps are taken or a loss is not finite, then `leave`. A stretch that does not learn runs `evaluate` instead
@@ -41,11 +44,11 @@ the left, and the result of `rearrange/in_place.py` on the right:
       guard                                   guard
       run gradients                           run gradients
       run sinks                               if alone:
-      if batch ends after 1:                    next rate
+      if batch ends:                            next rate
         next rate                               run sinks in place
         update                                else:
                                                 run sinks
-                                                if batch ends after 1:
+                                                if batch ends:
                                                   next rate
                                                   update
 

@@ -9,7 +9,8 @@ The checker follows every way through `turn` and `leave`, with every possible an
   weights, and before training leaves.
 - Rows whose gradients are added are counted, and the end of a batch updates the parameters.
 - A run that skips zeros has a list of this row's inputs. A sink's list was made after a check of its factors.
-- If rows are taken together, a loop over one of them reads only that row's inputs and sums.
+- If rows are taken together, a loop over one of them reads only that row's inputs and sums. If one fails, the sinks
+  of all rows run for the rows before it.
 - A copy stays within one area.
 - `evaluate` runs the forward pass over the next row, and nothing else.
 
@@ -24,11 +25,13 @@ from engines.rerolled.recover.groups import Phase
 from engines.rerolled.recover.loops import Access, Loop
 from engines.rerolled.step.language import (
     SECTIONS,
+    CheckFactors,
     Copy,
     Give,
     Guard,
     If,
     ListInputs,
+    ListRows,
     MeasureWeights,
     Perform,
     Place,
@@ -70,6 +73,8 @@ def _check_places(step: Step, section: str, program: Program) -> None:
                 _check_span(step, f"{section}: a copy", place, statement.size)
         if isinstance(statement, TakeRows):
             _check_span(step, f"{section}: a row", statement.to, step.loops.inputs, statement.rows)
+        if isinstance(statement, (ListRows, CheckFactors)) and statement.at is not None:
+            _check_span(step, f"{section}: a list", statement.at, step.loops.inputs)
 
 
 def _check_span(step: Step, where: str, place: Place, size: int, rows: int = 1) -> None:

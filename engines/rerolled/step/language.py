@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Optional, Union
 
+from engines.rerolled.recover.groups import Phase
 from engines.rerolled.recover.loops import Access, Loop
 
 # --- runs ------------------------------------------------------------------------------------------------------------
@@ -40,7 +41,7 @@ class Run:
     """The segment whose terms run over nonzero inputs only."""
     due: Optional[Due] = None
     rows: int = 1
-    """The number of rows that it computes. Its outermost lane count, or its segments, run over them."""
+    """The most rows that it computes. Its outermost lane count, or a sink's terms, run over those that were taken."""
     is_before: bool = False
     """Whether it reads the kept inputs of the previous row."""
 
@@ -60,12 +61,20 @@ class Run:
         hows = {
             "in place": self.in_place,
             "over nonzero inputs": self.is_live,
-            f"for {self.rows} rows": self.rows > 1,
+            f"for up to {self.rows} rows": self.rows > 1,
             "of the row before": self.is_before,
             "after its update": self.due,
             "keeping the inputs": self.due and self.due.keeps,
         }
         return " ".join([f"loop {self.number}", *(how for how, holds in hows.items() if holds)])
+
+    def of_rows(self, count: int) -> Run:
+        """The run over that many of its rows."""
+        loop = self.loop
+        if loop.phase == Phase.SINK:
+            (segment,) = loop.segments
+            return replace(self, loop=replace(loop, segments=(segment._replace(counts=(count,)),)))
+        return replace(self, loop=replace(loop, counts=(count, *loop.counts[1:])))
 
 
 class Place(NamedTuple):
@@ -102,42 +111,33 @@ class Alone:
 
 
 @dataclass(frozen=True)
-class Fit:
-    """Whether both the stretch and the batch have at least this many rows left."""
+class Batched:
+    """Whether a batch has at least this many rows."""
 
     rows: int
 
     def __str__(self) -> str:
-        return f"{self.rows} rows fit"
+        return f"batches have {self.rows} rows"
 
 
 @dataclass(frozen=True)
 class BatchEnds:
-    """Count these rows; whether they complete the batch."""
+    """Count the row, or all rows taken together; whether they complete the batch."""
 
-    rows: int = 1
+    together: bool = False
 
     def __str__(self) -> str:
-        return f"batch ends after {self.rows}"
+        return "batch ends with the rows" if self.together else "batch ends"
 
 
 @dataclass(frozen=True)
 class EveryInput:
-    """Whether the list holds every input, so that nothing is skipped."""
+    """Whether the list holds every input, so that nothing is skipped; or the lists of all rows taken together do."""
+
+    together: bool = False
 
     def __str__(self) -> str:
-        return "every input counts"
-
-
-@dataclass(frozen=True)
-class NoZeros:
-    """Whether the rows taken together have no input that could be skipped."""
-
-    rows: int
-    at: Place
-
-    def __str__(self) -> str:
-        return f"no zeros in {self.rows} rows"
+        return f"every input{' of the rows' * self.together} counts"
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class Both:
         return f"{self.first} and {self.second}"
 
 
-Condition = Union[Flag, Alone, Fit, BatchEnds, EveryInput, NoZeros, Unbounded, Not, Both]
+Condition = Union[Flag, Alone, Batched, BatchEnds, EveryInput, Unbounded, Not, Both]
 
 # --- statements ------------------------------------------------------------------------------------------------------
 
@@ -204,7 +204,7 @@ class TakeRow:
 
 @dataclass(frozen=True)
 class TakeRows:
-    """Read the next rows, side by side."""
+    """Read the next rows of the batch and the stretch, up to that many, side by side."""
 
     rows: int
     to: Place
@@ -282,8 +282,31 @@ class ListInputs:
 
 
 @dataclass(frozen=True)
+class ListRows:
+    """List the inputs that are not zero for each of the rows taken together, which begin at that place."""
+
+    at: Place
+
+    def __str__(self) -> str:
+        return "list inputs of the rows"
+
+
+@dataclass(frozen=True)
+class TurnLists:
+    """List, for each input, the rows in which it is listed."""
+
+    def __str__(self) -> str:
+        return "turn lists"
+
+
+@dataclass(frozen=True)
 class CheckFactors:
-    """List every input if a sink's factor may be infinite. Raise the bound on weights by the possible update."""
+    """List every input if a sink's factor may be infinite. Raise the bound on weights by the possible update.
+
+    at: the place of the current row's inputs, if rows are taken together.
+    """
+
+    at: Optional[Place] = None
 
     def __str__(self) -> str:
         return "check factors"
@@ -300,11 +323,18 @@ class If:
 
 @dataclass(frozen=True)
 class EachRow:
-    """Run the body for each of the rows taken together. before: only for those before the current one."""
+    """Run the body for each of the rows taken together. last: only for the last one."""
 
-    rows: int
     body: tuple[Statement, ...]
-    before: bool = False
+    last: bool = False
+
+
+@dataclass(frozen=True)
+class KeepEarlier:
+    """From now on, only the rows before the current one count as taken together."""
+
+    def __str__(self) -> str:
+        return "keep the rows before"
 
 
 @dataclass(frozen=True)
@@ -328,9 +358,12 @@ Statement = Union[
     Set,
     MeasureWeights,
     ListInputs,
+    ListRows,
+    TurnLists,
     CheckFactors,
     If,
     EachRow,
+    KeepEarlier,
     EndTurn,
 ]
 Program = tuple[Statement, ...]

@@ -132,7 +132,7 @@ class Step:
                     yield f"{indent}else:"
                     yield from self._program(statement.otherwise, indent + "  ")
             elif isinstance(statement, EachRow):
-                yield f"{indent}for each {'row before it' if statement.before else f'of {statement.rows} rows'}:"
+                yield f"{indent}for {'the last' if statement.last else 'each'} row:"
                 yield from self._program(statement.body, indent + "  ")
             elif isinstance(statement, Guard):
                 yield f"{indent}guard, else:" if statement.otherwise else f"{indent}guard"
@@ -142,7 +142,7 @@ class Step:
                     f"{indent}copy {self._place(statement.to)} <- {self._place(statement.source)} : {statement.size}"
                 )
             elif isinstance(statement, TakeRows):
-                yield f"{indent}take {statement.rows} rows to {self._place(statement.to)}"
+                yield f"{indent}take up to {statement.rows} rows to {self._place(statement.to)}"
             else:
                 yield f"{indent}{statement}"
 

@@ -1,11 +1,11 @@
 """Step -> its variants: the parts of a step that run for small batches, and those that run for larger ones.
 
-The batch is fixed during a stretch of training, so only a part of the turn can ever run. If a batch has fewer rows than
-are taken together, no rows are. If it has at least as many, no row is alone. Each variant is the step with these
+The batch is fixed during a stretch of training, so only a part of the turn can ever run. A batch of one
+row takes no rows together. In a larger batch, no row is alone. Each variant is the step with these
 conditions decided. All variants have the same workspace and the same other sections.
 
-Example: `if 4 rows fit: A`, then `if alone: B else: C`, becomes `if alone: B else: C` for batches of 1 to 3. For all
-other batches it becomes `if 4 rows fit: A`, then `C`.
+Example: `if batches have 2 rows: A, end turn`, then `if alone: B else: C`, becomes `if alone: B else: C` for batches of
+1. For all other batches it becomes `A`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from engines.rerolled.step.check import check_step
 from engines.rerolled.step.language import (
     FLAGS,
     Alone,
+    Batched,
     Both,
     Condition,
-    Fit,
+    EndTurn,
     If,
     Not,
     Perform,
@@ -36,14 +37,14 @@ from engines.rerolled.step.step import Step
 
 def variants(step: Step) -> list[tuple[str, int, Step]]:
     """Name, smallest batch and step of each variant. A step that takes no rows together has one."""
-    fits = {condition for condition in conditions(step.programs.get("turn", ())) if isinstance(condition, Fit)}
-    if not fits:
+    found_in = conditions(step.programs.get("turn", ()))
+    batched = next((condition for condition in found_in if isinstance(condition, Batched)), None)
+    if batched is None:
         return [("every batch", 1, step)]
-    rows = min(fit.rows for fit in fits)
     # Only rows that are alone defer an update, so without them no flag is ever set.
     found = [
-        ("single rows", 1, _decided(step, dict.fromkeys(fits, False))),
-        (f"{rows} rows together", rows, _decided(step, dict.fromkeys([Alone(), *FLAGS], False))),
+        ("single rows", 1, _decided(step, {batched: False})),
+        ("rows together", batched.rows, _decided(step, {batched: True, **dict.fromkeys([Alone(), *FLAGS], False)})),
     ]
     if CHECKED:
         for _, _, variant in found:
@@ -65,6 +66,9 @@ def _decided(step: Step, facts: Mapping[Condition, bool]) -> Step:
         return (replace(statement, condition=condition),)
 
     step = step.rewritten(change)
+    turn = step.programs["turn"]
+    if EndTurn() in turn:  # nothing after it can run
+        step = step.with_programs(turn=turn[: turn.index(EndTurn())])
     run = {s.routine for program in step.programs.values() for s in walk(program) if isinstance(s, Perform)}
     return replace(step, routines={name: runs for name, runs in step.routines.items() if name in run})
 

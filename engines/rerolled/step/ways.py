@@ -23,6 +23,7 @@ from engines.rerolled.step.language import (
     DUE,
     KEPT,
     Alone,
+    Batched,
     BatchEnds,
     Both,
     CheckFactors,
@@ -31,11 +32,12 @@ from engines.rerolled.step.language import (
     EachRow,
     EndTurn,
     EveryInput,
-    Fit,
     Give,
     Guard,
     If,
+    KeepEarlier,
     ListInputs,
+    ListRows,
     MeasureWeights,
     NextRate,
     Not,
@@ -47,6 +49,7 @@ from engines.rerolled.step.language import (
     Statement,
     TakeRow,
     TakeRows,
+    TurnLists,
     Unbounded,
     Update,
 )
@@ -82,6 +85,8 @@ class State:
     """Copies that save data of each row."""
     is_within: bool = False
     """Whether this is one of the rows taken together, on its own."""
+    has_row: bool = False
+    """Whether one of the rows taken together is current."""
     has_rate: bool = False
     is_kept: bool = False
     """Whether this row's inputs are kept for a deferred update."""
@@ -91,6 +96,8 @@ class State:
     """Whether an update waits."""
     is_listed: bool = False
     is_checked: bool = False
+    is_turned: bool = False
+    """Whether the lists of all rows were turned since they last changed."""
     is_counted: bool = False
     is_updated: bool = False
     is_over: bool = False
@@ -191,34 +198,38 @@ class Ways:
             for after, holds in self._ask(condition.first, state):
                 yield from self._ask(condition.second, after) if holds else ((after, False),)
         elif isinstance(condition, BatchEnds):
-            if state.is_counted or condition.rows != state.rows:
-                raise BrokenStep(f"turn: it took {state.rows} rows, but counts {condition.rows}, or counts twice")
+            if state.is_counted or condition.together != (state.rows > 1):
+                raise BrokenStep("turn: it counts rows that it did not take, or counts twice")
             counted = replace(state, is_counted=True)
             yield from ((counted.knows(BatchEnds(), holds), holds) for holds in (False, True))
+        elif isinstance(condition, EveryInput) and condition.together != (state.rows > 1):
+            raise BrokenStep("turn: it asks for the lists of other rows than it took")
         else:
             known = state.answers.get(condition)
-            if isinstance(condition, Fit) and state.answers.get(Alone()):
+            if isinstance(condition, Batched) and state.answers.get(Alone()):
                 known = False  # a row that is alone is a whole batch
             for holds in (False, True) if known is None else (known,):
                 after = state.knows(condition, holds)
-                yield (after.knows(Alone(), False) if isinstance(condition, Fit) and holds else after), holds
+                yield (after.knows(Alone(), False) if isinstance(condition, Batched) and holds else after), holds
 
     def _simple(self, statement: Statement, state: State) -> State:
         if isinstance(statement, TakeRow):
             restored = ((0, self.step.loops.inputs),)
             return replace(state, rows=1, restored=restored, is_listed=False, is_checked=False, is_kept=False)
         if isinstance(statement, TakeRows):
-            if not state.answers.get(Fit(statement.rows)):
-                raise BrokenStep(f"turn: it takes {statement.rows} rows, which may not fit")
-            nothing_skipped = not self.step.skips or bool(state.answers.get(EveryInput()))
+            if statement.rows < 2 or state.rows > 1 or state.restored:
+                raise BrokenStep("turn: it takes rows twice, or fewer than two")
             return replace(
                 state,
                 rows=statement.rows,
                 taken=statement.to,
                 restored=(),
-                is_listed=nothing_skipped,
-                is_checked=nothing_skipped,
+                is_listed=False,
+                is_checked=False,
+                is_turned=False,
             )
+        if isinstance(statement, KeepEarlier):
+            raise BrokenStep("turn: rows are left out although none has failed, or twice")
         if isinstance(statement, Guard):
             if set(state.forward) != set(self.forward) or state.recorded or state.due:
                 raise BrokenStep("turn: a loss is recorded twice, before its values, or while an update waits")
@@ -244,12 +255,20 @@ class Ways:
             return replace(state, is_bounded=True).forgets(Unbounded)
         if isinstance(statement, ListInputs):
             return replace(state, is_listed=bool(state.restored)).forgets(EveryInput)
+        if isinstance(statement, ListRows):
+            return replace(state, is_listed=statement.at == state.taken, is_turned=False).forgets(EveryInput)
+        if isinstance(statement, TurnLists):
+            return replace(state, is_turned=state.is_listed)
         if isinstance(statement, CheckFactors):
-            return replace(state, is_checked=state.backward == self.backward).forgets(EveryInput)
+            if statement.at != state.taken:
+                raise BrokenStep("turn: factors are checked with the inputs of other rows")
+            return replace(state, is_checked=state.backward == self.backward, is_turned=False).forgets(EveryInput)
         return self._copy(statement, state) if isinstance(statement, Copy) else self._give(statement, state)
 
     def _copy(self, copy: Copy, state: State) -> State:
         """Check a copy: it restores data of a row, saves data of it, or keeps inputs for a deferred update."""
+        if (copy.to.per_row or copy.source.per_row) and not state.has_row:
+            raise BrokenStep("turn: a copy needs a row, but none is current")
         start = copy.to.base
         span = (start, start + copy.size)
         if self.due and start == self.due.before.base and not copy.to.per_row:
@@ -265,10 +284,9 @@ class Ways:
         raise BrokenStep(f"turn: a copy from {copy.source.base} to {start} gives a row data of another row")
 
     def _of_row(self, state: State, start: int) -> Iterator[Place]:
-        """The places from which inputs at `start` may be restored: the current row's, or the last row's."""
+        """The place from which inputs at `start` may be restored."""
         if state.taken and start < self.step.loops.inputs:
             yield Place(state.taken.base + start, state.taken.per_row)
-            yield Place(state.taken.base + start + (state.rows - 1) * state.taken.per_row)
 
     def _sums_of_row(self, state: State, span: Span) -> Iterator[Place]:
         """The place at which a loop that ran for all rows stored the current row's sums."""
@@ -308,12 +326,16 @@ class Ways:
 
     def _each_row(self, statement: EachRow, state: State) -> Iterator[State]:
         """Follow the body once, because all rows run the same statements."""
-        if statement.rows != state.rows or state.rows == 1:
-            raise BrokenStep(f"turn: it took {state.rows} rows, but runs over {statement.rows}")
-        if statement.before:
-            raise BrokenStep("turn: it returns to earlier rows although none failed")
-        for after in self._follow(statement.body, replace(state, restored=(), is_within=True)):
-            yield replace(after, restored=(), is_within=False)
+        if state.rows == 1 or state.is_within:
+            raise BrokenStep("turn: it runs over rows, but took one, or is within one of them")
+        if statement.last:
+            if not all(isinstance(each, Copy) for each in statement.body):
+                raise BrokenStep("turn: something is computed for the last row only")
+            for after in self._follow(statement.body, replace(state, restored=(), has_row=True)):
+                yield replace(after, has_row=False)
+            return
+        for after in self._follow(statement.body, replace(state, restored=(), is_within=True, has_row=True)):
+            yield replace(after, restored=(), is_within=False, has_row=False)
             for guard in (s for s in statement.body if isinstance(s, Guard)):
                 self._check_failure(guard, after)
 
@@ -323,18 +345,15 @@ class Ways:
         row: the state of a row that did not fail.
         """
         first, *rest = guard.otherwise or (None,)
-        if not isinstance(first, EachRow) or not first.before or first.rows != row.rows:
+        if not isinstance(first, KeepEarlier):
             raise BrokenStep("turn: rows before one that fails lose a sink")
-        for earlier in self._follow(first.body, replace(row, restored=())):
-            if set(dict(earlier.sinks)) != set(self.sinks):
+        for failed in self._follow(tuple(rest), replace(row, restored=(), is_within=False)):
+            if set(dict(failed.sinks)) != set(self.sinks):
                 raise BrokenStep("turn: rows before one that fails lose a sink")
-        if not all(isinstance(statement, (Copy, Give)) for statement in rest):
-            raise BrokenStep("turn: something is computed after a row has failed")
-        failed = replace(row, restored=())
-        for statement in rest:
-            failed = self._simple(statement, failed)
-        if not failed.holds((0, self.step.loops.inputs)):
-            raise BrokenStep("turn: it ends without the inputs of the row that failed")
+            if failed.forward != row.forward or failed.backward != row.backward:
+                raise BrokenStep("turn: a pass runs after a row has failed")
+            if not failed.holds((0, self.step.loops.inputs)):
+                raise BrokenStep("turn: it ends without the inputs of the row that failed")
 
     # --- runs --------------------------------------------------------------------------------------------------------
 
@@ -353,6 +372,8 @@ class Ways:
             self._check_own(where, run, state)
         if run.is_live and not state.is_listed:
             raise BrokenStep(f"{where} skips inputs without a list of this row's")
+        if run.is_live and run.rows != state.rows:
+            raise BrokenStep(f"{where} skips inputs with the list of another row")
         if run.number in self.forward:
             if run.number in state.forward or (run.rows == 1 and run.number != self._next(self.forward, state.forward)):
                 raise BrokenStep(f"{where} runs out of order")
@@ -374,6 +395,8 @@ class Ways:
             raise BrokenStep(f"{where} updates without a rate")
         if run.rows > 1:
             self._check_saved(where, run, state)
+            if run.is_live and not state.is_turned:
+                raise BrokenStep(f"{where} skips rows, but their lists were not turned")
         return replace(state, sinks=(*state.sinks, (run.number, "in place" if run.in_place else "added")))
 
     def _check_own(self, where: str, run: Run, state: State) -> None:
@@ -403,7 +426,7 @@ class Ways:
         return operand == listed._replace(lanes=(0, *listed.lanes))
 
     def _check_saved(self, where: str, run: Run, state: State) -> None:
-        """Check that a sink over several rows reads, in row order, each row's inputs and saved factor."""
+        """Check that a sink over several rows has a term for each row, in order: its inputs times its saved factor."""
         (segment,) = self.loops[run.number].segments
         x, factor = segment.operands
         assert isinstance(x, Access)
@@ -412,14 +435,21 @@ class Ways:
         size = self.loops[run.number].counts[-1]
         saved = [copy.to for copy in state.saved if copy.source == Place(factor.base) and copy.size == size]
         wanted = [
-            (
-                x._replace(base=state.taken.base + x.base + row * state.taken.per_row),
-                factor._replace(base=place.base + row * place.per_row),
+            replace(
+                self.loops[run.number],
+                segments=(
+                    segment._replace(
+                        counts=(run.rows,),
+                        operands=(
+                            x._replace(base=state.taken.base + x.base, terms=(state.taken.per_row,)),
+                            factor._replace(base=place.base, terms=(place.per_row,)),
+                        ),
+                    ),
+                ),
             )
             for place in saved
-            for row in range(run.rows)
         ]
-        if [segment.operands for segment in run.loop.segments] != wanted:
+        if run.loop not in wanted:
             raise BrokenStep(f"{where} does not read the inputs and factors of {run.rows} rows in their order")
 
     def _target(self, number: int) -> Span:

@@ -10,7 +10,7 @@ import pytest
 from engines.kernel import building
 from engines.kernel.c_engine import variant_for
 from engines.rerolled.rearrange import weight_reuse
-from engines.rerolled.step.language import Alone, Fit, Perform, conditions, walk
+from engines.rerolled.step.language import Alone, Batched, Perform, conditions, walk
 from engines.rerolled.step.variants import variants
 from harness.worker.figures import Misbehaved, check_built
 from tests.engines.compiled.compiling import usable
@@ -56,8 +56,8 @@ def test_each_variant_holds_only_what_its_batches_run(name):
     whole = step(name)
     (_, first, single), (_, second, together) = variants(whole)
     assert (first, second) == (1, 2)
-    assert {Alone, Fit} <= asked(whole)
-    assert Fit not in asked(single)
+    assert {Alone, Batched} <= asked(whole)
+    assert Batched not in asked(single)
     assert Alone not in asked(together)
     assert "values of 2 rows" in together.routines
     assert "settle" in single.routines
@@ -72,7 +72,7 @@ def test_the_variant_for_a_batch():
     found = usable(of_form("tcc", FORMS["together"])).variants(step("together"))
     assert [variant_for(batch, found).name for batch in (0, 1, 2, 3, 100)] == [
         *["single rows"] * 2,
-        *["2 rows together"] * 3,
+        *["rows together"] * 3,
     ]
 
 
@@ -104,7 +104,7 @@ def test_a_variant_is_built_when_a_batch_first_needs_it(monkeypatch):
     assert len(built) == 1
     program.train(rows, rate=0.1, batch=1)
     assert (len(built), program.late_variant, dict(program.late_seconds)) == (1, "", {})
-    late = "2 rows together"
+    late = "rows together"
     for _ in range(2):
         program.train(rows, rate=0.1, batch=2)
         assert (len(built), program.late_variant, list(program.late_seconds)) == (2, late, [late])
@@ -148,12 +148,12 @@ def test_two_threads_do_not_build_the_same_variant(monkeypatch):
         program.train(rows, rate=0.1, batch=2)
     go_on.set()
     thread.join()
-    assert list(program.late_seconds) == ["2 rows together"]
+    assert list(program.late_seconds) == ["rows together"]
 
 
 def test_a_proof_refuses_steps_that_ran_what_prepare_did_not_build():
     class Late:
-        late_variant = "4 rows together"
+        late_variant = "rows together"
 
     class OfPrepare:
         late_variant = ""
@@ -161,5 +161,5 @@ def test_a_proof_refuses_steps_that_ran_what_prepare_did_not_build():
     engine = usable(of_form("tcc", FORMS["together"]))
     check_built(engine, OfPrepare())
     check_built(engine, object())
-    with pytest.raises(Misbehaved, match="the timed steps ran '4 rows together', which prepare\\(\\) did not build"):
+    with pytest.raises(Misbehaved, match="the timed steps ran 'rows together', which prepare\\(\\) did not build"):
         check_built(engine, Late())

@@ -92,7 +92,7 @@ SINKS_IN_PLACE = r"sinks_in_place\(w(, live)?, t->state\.rate\);"
 
 IN_PLACE = {
     "a lost gradient": (
-        r"(void loops?_\w*in_place\(double \*restrict w[^)]*double rate\)\n\{.*?)\n +AT\d\([^;]*?\) -= [^;]*;",
+        r"(void loops?_\w*in_place\(number \*restrict w[^)]*number rate\)\n\{.*?)\n +AT\d\([^;]*?\) -= [^;]*;",
         r"\1",
     ),
     "an update one row late": (rf"({SINKS_IN_PLACE})", r"if (t->step > 2) \1"),
@@ -108,24 +108,17 @@ DEFERRED = {
 }
 
 TOGETHER = {
-    "a lost gradient": (rf"{IN_TURN}sinks_of_\d_rows\(w[^;]*;", r"\1;"),
-    "a doubled loss": (r"(values_of_\d_rows\(w[^;]*;.*?)record\(t, w", r"\1record(t, 2.0 * w"),
+    "a lost gradient": (
+        r"(w \+ FACTORS[^;]*;\s+\}\s+(?:if \(all_listed[^{]*\{\s+)?)sinks_of_\d+_rows\(w[^;]*;",
+        r"\1;",
+    ),
+    "a doubled loss": (r"(values_of_\d+_rows\(w[^;]*;.*?)record\(t, w", r"\1record(t, 2.0 * w"),
     "a skipped row": (r"take_row\(t, (w \+ ROWS[^,]*), row\)", r"take_row(t, \1, row + (row > 2))"),
-    "an update one row late": (r"batch_ends\(t, [2-9]\)", "batch_ends(t, 1)"),
+    "an update one row late": (r"batch_ends\(t, count\)", "batch_ends(t, 1)"),
     "a wrong row after wrap-around": (
         r"\(t->row \+ ahead\) % s->rows",
         "(t->row + ahead + (t->row + ahead >= s->rows)) % s->rows",
     ),
-}
-
-AFTER_A_GROUP = r"(sinks_of_\d_rows\(w[^;]*;.*?)"
-"""Matches everything from a group of rows to the rest of a pattern: the rows left over of a batch."""
-
-LEFT_OVER = {
-    "a lost gradient": (rf"{AFTER_A_GROUP}\n +sinks\(w[^;]*;", r"\1\n;"),
-    "a doubled loss": (rf"{AFTER_A_GROUP}record\(t, w", r"\1record(t, 2.0 * w"),
-    "a skipped row": (rf"{AFTER_A_GROUP}take_row\(t, w, 0\)", r"\1take_row(t, w, t->step > 4)"),
-    "an update one row late": (rf"{AFTER_A_GROUP}batch_ends\(t, 1\)", r"\1batch_ends(t, t->step < 8)"),
 }
 
 SLIGHT = {
@@ -238,7 +231,6 @@ FORMS = (
     Form("loops, an update in place", ("rerolled-clang",), IN_PLACE, "mlp-40x16x4"),
     Form("loops, an update deferred", ("rerolled-gcc", "rerolled-clang"), DEFERRED),
     Form("loops, rows together", ("rerolled-gcc", "rerolled-clang", "rerolled-clang-sparse"), TOGETHER),
-    Form("loops, rows left over", ("rerolled-gcc", "rerolled-clang", "rerolled-clang-sparse"), LEFT_OVER),
     Form("loops, zeros skipped", ("rerolled-clang-sparse",), REROLLED, WITH_ZEROS),
     Form("loops, zeros skipped, an update deferred", ("rerolled-clang-sparse",), DEFERRED),
     Form("loops, fast", ("rerolled-clang-fast",), TOGETHER),
