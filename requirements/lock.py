@@ -31,7 +31,7 @@ LOCKS = {
 PEERS = {"peers-jax-worker": ("3.12", "jax"), "peers-torch-worker": ("3.11", "torch")}
 CUDA = re.compile(r"^(cuda|nvidia|triton)")
 RARE = re.compile(
-    r"musllinux|win32|win_arm64|i686|armv7l|ppc64le|s390x|riscv64|loongarch64"
+    r"musllinux|win32|win_amd64|win_arm64|macosx_\d+_\d+_x86_64|i686|armv7l|ppc64le|s390x|riscv64|loongarch64"
     r"|ios_|android_|emscripten|pyodide|wasm32|-cp3[5-8]-|-pp3[78]"
 )
 HERE = Path(__file__).parent
