@@ -112,16 +112,19 @@ def worktrees(
             yield made
         finally:
             _remove(repository, folder)
-            lock.unlink(missing_ok=True)
 
 
 def _remove(repository: Path, folder: Path) -> None:
-    """Remove the worktrees of a folder, and the folder."""
+    """Remove the worktrees of a folder, and the folder; then its lock, unless files are left, for the next duet."""
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if path.is_symlink():  # git would follow it, perhaps to a worktree of the user's
+            continue
         with contextlib.suppress(NoAnswer, Unreadable):
             # Not `prune`, which would also forget worktrees of the user's on a disk that is not mounted.
             git(repository, "worktree", "remove", "--force", "--force", str(path))
     shutil.rmtree(folder, ignore_errors=True)
+    if not folder.exists():
+        Path(f"{folder}.lock").unlink(missing_ok=True)
 
 
 def _remove_leftovers(repository: Path, under: Path) -> None:
@@ -131,4 +134,3 @@ def _remove_leftovers(repository: Path, under: Path) -> None:
         if re.fullmatch(r"[0-9a-f]{12}", folder.name) and not folder.is_symlink():
             with contextlib.suppress(Timeout, OSError), FileLock(lock, timeout=0):
                 _remove(repository, folder)
-                lock.unlink(missing_ok=True)

@@ -52,10 +52,13 @@ def test_worktrees_of_a_killed_duet_are_removed_by_the_next(repository, tmp_path
     killed.with_name("0123456789ab.lock").touch()
     stranger = tmp_path / "ours/notes"
     stranger.mkdir()
+    git(repository, "worktree", "add", "--quiet", "--detach", str(tmp_path / "users"), "HEAD")
+    (killed / "link").symlink_to(tmp_path / "users")
     with commits.worktrees(both(repository), repository, tmp_path / "ours"):
         assert not killed.exists()
     assert stranger.is_dir()
-    assert len(git(repository, "worktree", "list").splitlines()) == 1
+    assert (tmp_path / "users/engines").is_dir()
+    assert len(git(repository, "worktree", "list").splitlines()) == 2
 
 
 @pytest.mark.parametrize(
