@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -61,13 +62,15 @@ def _by_path(name: str, path: str) -> Interpreter:
     shown = one_line(path, 120)
     if not name:
         raise Unreadable(f"{shown}: a path needs a name\n  Write it as NAME=PATH, for example mine={shown}.")
+    if not path:
+        raise Unreadable(f"{one_line(name, 40)}=: a name needs a path\n  Write it as NAME=PATH.")
     if not _OWN_NAME.fullmatch(name) or len(name) > LONGEST_NAME or name.startswith(_RESERVED):
         raise Unreadable(
             f"{one_line(name, 40)}: not a name for an interpreter\n"
             "  Use letters, digits and single hyphens, such as mine or cpython3.13-jit, and neither `cpython-` nor "
             "`pypy-` at the start: discovery gives those."
         )
-    file = Path(path).expanduser().absolute() if path.startswith("~") else Path(path).absolute()
+    file = Path(os.path.expanduser(path)).absolute()  # noqa: PTH111  (a Path raises if there is no such user)
     answer = probe(file)
     if isinstance(answer, NoAnswer):
         raise Unreadable(

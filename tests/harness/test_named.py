@@ -54,7 +54,8 @@ def test_one_program_under_two_names_is_refused(tmp_path):
         ("mine=/nowhere/python", "mine: /nowhere/python can't be inspected"),
         ("mine=/", "is a folder"),
         ("mine=/bin/sh", "mine: /bin/sh "),
-        ("mine=", "is a folder"),
+        ("mine=", "needs a path"),
+        ("mine=~nobody-of-that-name/python", "can't be inspected"),
     ],
 )
 def test_what_is_no_interpreter_is_refused_with_a_remedy(name, reason):

@@ -95,7 +95,7 @@ def run(
             only_interpreters=only_interpreters,
             blocks=blocks,
             seed=seed,
-            versus=named.asked([versus], found)[1][0] if versus else "",
+            versus=named.asked([versus.partition("=")[0]], found)[1][0] if versus else "",
             **limits(timeout, memory, output, processes),
             precision=until or 0.0,
             budget_seconds=budget or 0.0,
