@@ -37,8 +37,9 @@ class Player:
         self._trainer: Any = None
 
     def ready(self) -> dict[str, Any]:
-        """Check that the engine runs here."""
-        self._engine.check()
+        """Check that the engine runs here, which may build its Value."""
+        with self._layout.linking():
+            self._engine.check()
         refusal = self._engine.supports(self._workload)
         if refusal:
             raise Refused(refusal)
