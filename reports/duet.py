@@ -27,7 +27,7 @@ class DuetTable:
     lines: tuple[str, ...]
     """Cells without figures, differing bits, and how to read the table."""
     failed: bool
-    """Whether anything is certainly slower, or HEAD alone fails or computes other bits."""
+    """Whether anything is certainly slower, or HEAD computes other bits or may be the only side that fails."""
     next: str
     """The verdict in a sentence."""
 
@@ -40,7 +40,7 @@ def duet_table(result: Result, strict: Iterable[Cell] | None = None) -> DuetTabl
     rows = tuple((*_row(one, within(duet, one.figure)), _counted(one, counts)) for one in found)
     promised = set(duet.cells if strict is None else strict)
     different = [cell for cell in differing_bits(result.blocks) if cell in promised]
-    broken = [absence for absence in result.absences if absence.side == "head"]
+    broken = [absence for absence in result.absences if absence.side in ("head", "")]
     slower = [one for one in found if one.word == "slower"]
     unknown = [one for one in found if one.word == "unknown"]
     lines = [
@@ -59,7 +59,7 @@ def duet_table(result: Result, strict: Iterable[Cell] | None = None) -> DuetTabl
         rows=rows,
         lines=tuple(lines),
         failed=bool(slower or broken or different),
-        next=_sentence(slower, unknown, len(broken), len(different)),
+        next=_sentence(slower, unknown, len(broken), len(different)) if found or broken else "Nothing was measured.",
     )
 
 
@@ -103,7 +103,7 @@ def _sentence(slower: Sequence[Finding], unknown: Sequence[Finding], broken: int
     if len(slower) > 1:
         parts.append(f"{units.count(len(slower) - 1, 'other figure')} too")
     if broken:
-        parts.append(f"{units.count(broken, 'cell')} without a result on head")
+        parts.append(f"{units.count(broken, 'cell')} without a result")
     if different:
         parts.append(f"{units.count(different, 'cell')} with other bits")
     if parts:

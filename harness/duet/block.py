@@ -33,7 +33,7 @@ WARM_SECONDS, JIT_WARM_SECONDS = 0.1, 2.0
 
 
 class Failed(Exception):
-    """A side could not do its part. Holds the side and the reason."""
+    """A side could not do its part, or `both` could not. Holds the side and the reason."""
 
     def __init__(self, side: str, reason: str) -> None:
         super().__init__(reason)
@@ -91,7 +91,17 @@ def play(job: Mapping[str, Any]) -> dict[str, Any]:
         both = {first: one, second: other}
 
         def in_turn(do: str, **values: Any) -> dict[str, dict[str, Any]]:
-            return {side: both[side](do, **values) for side in rng.sample(SIDES, k=2)}
+            answers, failures = {}, list[Failed]()
+            for side in rng.sample(SIDES, k=2):
+                try:
+                    answers[side] = both[side](do, **values)
+                except Failed as failed:
+                    failures.append(failed)
+            if len(failures) == 2:
+                raise Failed("both", str(failures[0]))
+            if failures:
+                raise failures[0]
+            return answers
 
         in_turn("ready")
         phases: dict[str, list[dict[str, float]]] = {side: [] for side in SIDES}

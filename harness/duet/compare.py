@@ -65,7 +65,7 @@ def play(job: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
         with contextlib.suppress(OSError, ValueError):
             reply = json.loads(reply_file.read_bytes()[: 1 << 22])
             if isinstance(reply, dict):
-                if reply.get("side") and "its process ended" in str(reply.get("failed")) and finished.output:
+                if "its process ended" in str(reply.get("failed")) and finished.output:
                     reply["failed"] = f"{reply['failed']}: {finished.output.splitlines()[-1]}"
                 return reply
         return {"failed": f"the block ended without figures: {finished.output or 'no output'}", "side": ""}
@@ -137,8 +137,8 @@ class Comparison:
                 self.told(f"{cell.key} block {number + 1}", self.found())
                 return
         side = reply.get("side")
-        side = side if side in SIDES else ""
-        reason = str(reply["failed"])[:MOST_CHARACTERS]
+        side = side if side in (*SIDES, "both") else ""
+        reason = str(reply["failed"])[:MOST_CHARACTERS].strip() or "no reason given"
         absence = Absence.model_validate({"cell": cell, "side": side, "reason": reason})
         self.absences.append(absence)
         self.keep(absence)
@@ -159,7 +159,12 @@ class Comparison:
                     "python": str(python),
                     "player": str(PLAYER),
                     "checkout": str(place.checkout),
-                    "environment": {**worker_environment(drawn.draw), "PYTHONPATH": str(place.checkout)},
+                    # Without caches, each process builds its own objects, and the user's cache gets none of them.
+                    "environment": {
+                        **worker_environment(drawn.draw),
+                        "PYTHONPATH": str(place.checkout),
+                        "ZOOMGRAD_CACHE": "off",
+                    },
                     "layout": drawn.job(padding),
                     "layout_facts": drawn.facts(),
                 }

@@ -83,7 +83,8 @@ class Absence(Model):
     """Why a cell has no figures."""
 
     cell: Cell
-    side: Literal["base", "head", ""] = ""
+    side: Literal["base", "head", "both", ""] = ""
+    """Empty if it is not known: a block reached a limit, or its figures are out of range."""
     reason: Text
 
 

@@ -109,6 +109,20 @@ def test_a_cell_that_fails_on_head_fails_and_stops_no_other(uncompiled):
     assert {block.cell for block in done.blocks} == {CELLS[0]}
 
 
+def test_a_cell_that_fails_on_both_sides_is_not_the_heads_fault():
+    for seed in range(2):  # HEAD is asked first with one of them
+        done = comparison(cells=(Cell(engine="torch", interpreter="mine", workload="moons"),), seed=seed)
+        done.measure()
+        assert [absence.side for absence in done.absences] == ["both"]
+        assert not duet_table(result(done)).failed
+
+
+def test_a_cell_that_fails_on_an_unknown_side_fails(uncompiled):
+    done = comparison(lambda job, limits: {"failed": "took longer than 600 s", "side": ""})
+    done.measure()
+    assert duet_table(result(done)).failed
+
+
 def test_other_bits_fail_if_the_engine_promises_them(uncompiled):
     done = comparison(scripted(bits="c"))
     done.measure()
