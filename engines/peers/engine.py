@@ -140,12 +140,15 @@ OTHER_INTERPRETER = "Install it here, or choose another interpreter with --inter
 ON_DEMAND = "Run it with `zoomgrad run --peers`, which makes an environment for it."
 
 
+# XLA hands work to a pool of NPROC threads, even if each of Eigen's products takes one thread. The fourth is macOS's.
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NPROC")
+
+
 def settings(threads: int) -> dict[str, str]:
     """Environment variables that libraries read when they are imported: threads, no GPU, no cache from earlier runs."""
-    eigen = str(threads > 1).lower()
     return {
-        **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads)),
-        "XLA_FLAGS": f"--xla_cpu_multi_thread_eigen={eigen} intra_op_parallelism_threads={threads}",
+        **dict.fromkeys(THREADS, str(threads)),
+        "XLA_FLAGS": f"--xla_cpu_multi_thread_eigen={str(threads > 1).lower()}",
         "JAX_PLATFORMS": "cpu",
         "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",
     }

@@ -94,7 +94,7 @@ def test_a_missing_library_says_how_to_get_it(monkeypatch):
 
 def test_one_thread_and_no_caches_are_set_before_a_library_is_imported():
     one, all_cores = peers.settings(1), peers.settings(7)
-    assert {one["OMP_NUM_THREADS"], one["MKL_NUM_THREADS"], one["OPENBLAS_NUM_THREADS"]} == {"1"}
+    assert {one[name] for name in (*peers.THREADS, "NPROC")} == {"1"}
     assert "multi_thread_eigen=false" in one["XLA_FLAGS"]
     assert all_cores["OMP_NUM_THREADS"] == "7"
     assert one["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] == "1"

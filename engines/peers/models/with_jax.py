@@ -89,7 +89,8 @@ class JaxModel(Model):
     def restart(self, parameters: array[float]) -> None:
         found = layers(self.task.network.shape, parameters, self.task.dtype)
         self.layers = jax.tree.map(jnp.array, found)
-        self.sums = jax.tree.map(jnp.zeros_like, self.layers)
+        # `jnp.zeros_like` would compile a function for each shape, which no user of whole batches needs.
+        self.sums = jax.tree.map(lambda parameter: jnp.array(np.zeros_like(parameter)), found)
 
     def whole_batches(self, first: int, batch: int, rates: Sequence[float]) -> list[Any]:
         found = []
