@@ -44,16 +44,18 @@ def verdict(found: pd.DataFrame) -> str:
     """Return on how many workloads the engines are ahead and behind, as a sentence; empty if nothing was compared."""
     if found.empty:
         return ""
-    states = [state(ratio) for ratio in found["ratio"]]
+    states = [state(row) for row in each(found)]
     names = {key: [str(w) for w, s in zip(found["workload"], states, strict=True) if s == key] for key in set(states)}
     ahead = f"The best strict engine is ahead of the best peer on {states.count('ahead')} of "
     behind = f", behind on {', '.join(names['behind'])}" if "behind" in names else ""
     return f"{ahead}{units.count(len(found), 'workload')}{behind}. "
 
 
-def state(ratio: float) -> str:
-    """Return whether the engine is ahead, behind or even."""
-    return "even" if abs(ratio - 1) < EVEN else "ahead" if ratio < 1 else "behind"
+def state(row: Any) -> str:
+    """Return whether the engine is ahead or behind. It is neither if its range includes 1, where it has a range."""
+    if abs(row.ratio - 1) < EVEN or row.ratio_low <= 1 <= row.ratio_high:
+        return "too close to tell"
+    return "ahead" if row.ratio < 1 else "behind"
 
 
 def _contests(found: pd.DataFrame) -> Sheet:
@@ -64,7 +66,7 @@ def _contests(found: pd.DataFrame) -> Sheet:
             Figure(str(row.engine), units.duration(row.engine_seconds)),
             Figure(str(row.peer), units.duration(row.peer_seconds)),
             Figure(f"{row.ratio:.2f}", _range(row)),
-            Figure(state(row.ratio)),
+            Figure(state(row)),
         )
         for row in each(found)
     )

@@ -27,7 +27,8 @@ def title(table: pd.DataFrame) -> str:
     """In how many tiles the engine wins, and the extremes."""
     if table.empty:
         return "No engine was measured alongside a peer on networks of several widths"
-    ahead, best, worst = int((table["ratio"] < 1).sum()), smallest(table, "ratio"), largest(table, "ratio")
+    ahead = int(((table["ratio"] < 1) & ~(table["ratio_high"] >= 1)).sum())
+    best, worst = smallest(table, "ratio"), largest(table, "ratio")
     return (
         f"The best strict engine beats the best peer in {ahead} of {units.count(len(table), 'tile')}: "
         f"ratios from {best.ratio:.2f} ({_place(best)}) to {worst.ratio:.2f} ({_place(worst)})"

@@ -86,6 +86,19 @@ def test_the_section_says_where_engines_win_and_lose_and_links_to_the_peers(race
     assert {link.path for row in figures.rows for link in row[-1].links} == {f"../../../{FILE}"}
 
 
+def test_a_range_that_includes_1_is_neither_ahead_nor_behind(race):
+    run, records = race()
+    records = [
+        record.model_copy(update={"step_seconds": tuple(s * (1, 4, 0.5)[record.block] for s in record.step_seconds)})
+        if record.cell.engine == "jax"
+        else record
+        for record in records
+    ]
+    section = peers(cells(run, records), batches(run))
+    assert {row[-1].text for row in section.sheets[0].rows} == {"too close to tell"}
+    assert section.lead.startswith("The best strict engine is ahead of the best peer on 0 of 4 workloads. ")
+
+
 @pytest.mark.parametrize("file", ["javascript:alert(1)", "engines/peers/models/../../../x.py", "<script>"])
 def test_a_strangers_file_is_text_and_no_link(race, file):
     run, records = race(file)
