@@ -12,7 +12,9 @@ import pytest
 
 import engines
 from engines.columns import Column
+from engines.families import in_c
 from engines.graph.ops import OPS
+from engines.graph.optimisers import ADAM
 from engines.graph.value import Value
 from engines.kernel import building, toolchains
 from engines.kernel.c_text import FOLDER, read
@@ -119,6 +121,7 @@ def every_text():
     graph = standalone_graph.Graph("digits", "workload digits", tape, (0.5,) * tape.parameters)
     texts += [write(engines.load("rerolled-tcc"), graph, frozen=False) for write in (module_source, library_source)]
     texts.append(build.source(toolchains.find("tcc")))
+    texts.append(in_c.source(ADAM, width=1))
     return [*texts, *(engines.load(name).source(workloads.load(workload)) for name, workload in BY_HAND)]
 
 

@@ -65,7 +65,7 @@ SPOILED = {
     "chain": lambda found: replace(chain(found), outputs=(-1,)),
     "fuse": lambda found: replace(found, loss=-1),
     "group": lambda found: group(found)[1:],
-    "lay_out": lambda found, groups: replace(lay_out(found, groups), copies=[]),
+    "lay_out": lambda *given: replace(lay_out(*given), copies=[]),
 }
 
 
