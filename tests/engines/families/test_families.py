@@ -17,6 +17,7 @@ from engines.kernel import toolchains
 from harness import workloads
 from harness.procedure import every_shape
 from harness.worker.evidence import drill, drills
+from harness.workloads.changes import changed
 from harness.workloads.microgpt import samples
 from tests.engines.ladder import willing
 
@@ -119,6 +120,27 @@ def test_invented_names(engine):
     found = samples(workload, trained(engine, workload).predict, 5)
     assert found == samples(workload, trained("tuple", workload).predict, 5)
     assert all(len(name) <= 4 and not set(name) - set(names.ALPHABET) for name in found)
+
+
+def test_names_of_a_length_that_no_row_has(tmp_path):
+    """A model of names with four letters has one graph, which predicts shorter beginnings too."""
+    file = tmp_path / "names.txt"
+    file.write_text("\n".join(map("".join, itertools.product("ab", repeat=4))))
+    workload = changed(workloads.load("microgpt-L1-D4-H2-T9"), {"names": str(file)})
+    trainer = willing("tcc", workload).prepare(workload)
+    assert trainer.losses == array("d")
+    found = samples(workload, trainer.predict, 5)
+    assert found == samples(workload, trained("tuple", workload, pieces=()).predict, 5)
+    assert all(len(name) <= 5 for name in found)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_a_model_without_numbers_invents_nothing(number):
+    workload = workloads.load(SMALL)
+    count = len(trained("native", workload, pieces=()).parameters())
+    broken = replace(workload, start=array("d", [number]) * count)
+    with pytest.raises(ArithmeticError, match="probabilities"):
+        samples(broken, willing("native", broken).prepare(broken).predict, 1)
 
 
 def hard_numbers(count):
