@@ -18,7 +18,7 @@ from harness import workloads
 from harness.procedure import every_shape
 from harness.worker.evidence import drill, drills
 from harness.workloads.changes import changed
-from harness.workloads.microgpt import samples
+from harness.workloads.microgpt import likelihood, samples
 from tests.engines.ladder import willing
 
 SMALL = "microgpt-L1-D4-H2-T4"
@@ -142,6 +142,17 @@ def test_a_model_without_numbers_invents_nothing(number):
     broken = replace(workload, start=array("d", [number]) * count)
     with pytest.raises(ArithmeticError, match="probabilities"):
         samples(broken, willing("native", broken).prepare(broken).predict, 1)
+
+
+def test_a_target_without_probability_has_an_infinite_loss():
+    assert likelihood([0.5, 0.0], [0.0, 1.0]) == math.inf
+
+
+def test_a_frozen_engine_needs_no_update():
+    """A workload that only runs forward never calls its optimiser."""
+    workload = workloads.load("digits-forward")
+    trainer = trained("tcc-frozen", replace(workload, optimiser=ADAM))
+    assert trainer.losses == trained("tcc", workload).losses
 
 
 def hard_numbers(count):
