@@ -106,6 +106,8 @@ def _embedded() -> Names:
 def read(path: Path, context: int = LONGEST + 1) -> Names:
     """The names in a file of your own, one on each line. Raises CorruptData, which names the line."""
     try:
+        if path.exists() and not path.is_file():  # a pipe is read once, and every process needs the names
+            raise OSError(0, "it is not a file")
         with path.open("rb") as opened:
             content = opened.read(MOST_BYTES + 1)
     except OSError as error:
@@ -144,11 +146,12 @@ def _bad(problem: str, remedy: str) -> CorruptData:
 def _divided(found: list[str]) -> Names:
     """The names in shuffled order, after which those follow that are held out.
 
-    The first names have one of each length, so that a short training meets every length.
+    The first names have one of each length, so that a short training meets every length. No length is only held out.
     """
     random.Random(SEED).shuffle(found)
     distinct = list(dict.fromkeys(found))
-    held_out = distinct[len(distinct) - len(distinct) // HELD_OUT :]
+    of_length = {len(name): name for name in reversed(distinct)}
+    held_out = [n for n in distinct[len(distinct) - len(distinct) // HELD_OUT :] if of_length[len(n)] != n]
     hidden = set(held_out)
     train = [name for name in found if name not in hidden]
     first = {len(train[at]): at for at in reversed(range(len(train)))}

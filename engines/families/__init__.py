@@ -2,8 +2,8 @@
 
 `kernel` compiles one graph, with its own loop over rows and plain descent. Here, `trainer` holds a kernel for each
 length of a row, `conductor` takes steps over them in Python, and `in_c` does so in C: `conduct.c` calls the passes of
-the kernels, and an update that `update` writes from the optimiser's expressions.
+the kernels, and an update that `in_c` writes from the optimiser's expressions.
 
 A kernel may order its parameters as it likes in its own workspace. The parameters, their gradients and the optimiser's
-numbers are in the model's order here, so one update serves all kernels.
+numbers have one order here, so one update serves all kernels.
 """

@@ -12,7 +12,7 @@ struct member {
     double *y;
 };
 
-/* The buffers that all members share, in the order of the model's parameters. */
+/* The buffers that all members share, in one order of the parameters. */
 struct shared {
     const struct member *members;
     double *p;

@@ -25,7 +25,7 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True)
 class Shared:
-    """The buffers that all members share, in the order of the model's parameters."""
+    """The buffers that all members share, in one order of the parameters."""
 
     p: array[float]
     q: array[float]

@@ -35,7 +35,7 @@ class FamilyTrainer:
         sizes: Mapping[str, float],
         shape_seconds: Mapping[int, float],
     ) -> None:
-        """outputs: how many each kernel has. parameters: in the kernels' order. order: their numbers in the model.
+        """outputs: how many each kernel has. parameters: in the kernels' order. order: index of each in the model.
 
         conduct: makes the conductor of these members.
         """
@@ -128,7 +128,12 @@ class FamilyTrainer:
         return found
 
     def predict(self, row: array[float]) -> array[float]:
-        member = self._of_length[len(row)]
+        member = self._of_length.get(len(row))
+        if member is None:
+            lengths = ", ".join(f"{length:,}" for length in sorted(self._of_length))
+            raise ValueError(
+                f"no training row has {len(row):,} numbers\n  Pass a row of one of these lengths: {lengths}."
+            )
         check_arithmetic()
         member.x[:] = row
         member.kernel.forward(member.x, self._shared.p, member.w, member.y)

@@ -128,8 +128,6 @@ class Spelling:
     """Template over {condition}, {then} and {otherwise}."""
     whole_as_int: bool = False
     """Whether a literal such as 1.0 is spelled as an int."""
-    suffix: str = ""
-    """Of all other literals."""
 
     def apply(self, primitive: str, operands: Sequence[Any]) -> Text:
         """Spell a primitive over spelled operands, with the parentheses that it needs.
@@ -155,14 +153,13 @@ class Spelling:
         if isinstance(expr, Literal):
             if self.whole_as_int and expr.number.is_integer():
                 return str(int(expr.number)), ATOM_PRECEDENCE
-            return number(expr.number)[0] + self.suffix, ATOM_PRECEDENCE
+            return number(expr.number)
         assert isinstance(expr, Leaf)
         return leaves[expr.name]
 
 
 PYTHON = Spelling(where="{then} if {condition} else {otherwise}")
 C = Spelling(where="{condition} ? {then} : {otherwise}")
-C_FLOAT = Spelling(where=C.where, suffix="f")
 MICROGRAD = Spelling(where=PYTHON.where, whole_as_int=True)
 """Python as in micrograd, where the result of ints is an int."""
 

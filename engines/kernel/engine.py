@@ -203,7 +203,7 @@ class CompiledEngine(ValueEngine):
         return optimize(linearize(loss, inputs=inputs, parameters=parameters, outputs=outputs))
 
     def prepare(self, workload: Workload, *, objects: Optional[Store] = None) -> Trainer:
-        if workload.varies or workload.optimiser is not SGD:
+        if workload.varies or (workload.learns and workload.optimiser is not SGD):
             return self._prepare_family(workload, objects)
         clock = Clock()
         with COLLECTOR.paused(), self.compilers(clock, objects) as compilers:

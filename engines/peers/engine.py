@@ -14,6 +14,7 @@ from typing import Any, Optional
 from engines import nn
 from engines.api import Store, Unavailable, Workload
 from engines.columns import check_labels, columns
+from engines.graph.optimisers import SGD
 from engines.kernel.c_engine import CORES
 from engines.kernel.engine import Clock
 from engines.peers.peer import Model, PeerTrainer, Task
@@ -105,6 +106,8 @@ class PeerEngine:
             return f"it is written for {' and '.join(ACTIVATIONS)}, and this model has {network.activation}"
         if network.loss not in LOSSES:
             return f"it is written for {' and '.join(LOSSES)}, and this loss is {network.loss}"
+        if workload.optimiser is not SGD:
+            return f"it is written for plain descent, and this optimiser is {workload.optimiser.name}"
         if network.samples != 1:
             return f"it is written for one sample per step, and a step of this workload has {network.samples:,}"
         return None if workload.learns else "it is written for training, and this workload only runs forward"

@@ -74,10 +74,12 @@ class Arithmetic:
         rounds = (x != 0.0) | (e != 0.0)
         rounds[0] = False
         count = rounds.sum(axis=0)
-        sizes = abs(np.cumsum(x, axis=0)) * rounds if self.is_ordered else count * abs(x)
+        partial = abs(np.cumsum(x, axis=0))
+        sizes = partial * rounds if self.is_ordered else count * abs(x)
         # Each partial sum is off by at most the whole sum's bound, hence the divisor.
-        bound = (1.0 + U * count) * e.sum(axis=0) + U * sizes.sum(axis=0)
-        return self.checked(x.sum(axis=0), bound / (1.0 - U * count))
+        bound = ((1.0 + U * count) * e.sum(axis=0) + U * sizes.sum(axis=0)) / (1.0 - U * count)
+        largest = partial.max(axis=0) if self.is_ordered else abs(x).sum(axis=0)
+        return Bounded(x.sum(axis=0), self.checked(largest, bound).e)
 
     def evaluator(self, expr: Expr) -> Callable[[Sequence[Bounded]], Bounded]:
         """Compile an expression to a function of its operands, element by element."""
@@ -102,7 +104,8 @@ class Arithmetic:
 
     def mul(self, a: Bounded, b: Bounded) -> Bounded:
         x, e = self.rounded(a.x * b.x, abs(a.x) * b.e + abs(b.x) * a.e + a.e * b.e)
-        return Bounded(x, self.np.where(_is_zero(a) | _is_zero(b), 0.0, e))
+        is_exact = (_is_zero(a) | _is_zero(b)) & self.np.isfinite(a.e + b.e)  # 0.0 times infinity is NaN
+        return Bounded(x, self.np.where(is_exact, 0.0, e))
 
     def div(self, a: Bounded, b: Bounded) -> Bounded:
         np, x = self.np, a.x / b.x

@@ -180,7 +180,7 @@ class TrainingProgress:
         elif kind == "prepared" and event["shapes"]:
             each = ", ".join(f"{inputs:,}: {units.duration(seconds)}" for inputs, seconds in event["shapes"])
             total = units.duration(event["seconds"])
-            self._print(f"{len(event['shapes'])} graphs, by number of inputs, compiled in {total}: {each}")
+            self._print(f"graphs, by number of inputs, compiled in {total}: {each}")
         elif kind == "saved":
             self.saved = str(event["path"])
         elif kind == "end":

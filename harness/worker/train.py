@@ -201,7 +201,7 @@ def _train_once(engine: engines.Engine, workload: Workload, path: Optional[str],
         "accuracies": live.accuracies,
         "evaluated_on": workload.evaluation_rows()[0],
         "evaluation_loss": workload.evaluation_loss(trainer.predict),
-        "samples": samples(workload, trainer.predict, SAMPLES) if isinstance(workload.build, Sizes) else [],
+        "samples": _invented(workload, trainer),
         "prepare_seconds": prepare_seconds,
         "train_seconds": live.train_seconds,
         "steps": len(losses),
@@ -214,6 +214,13 @@ def _train_once(engine: engines.Engine, workload: Workload, path: Optional[str],
             yield {"event": "failed", "reason": reason}
         else:
             yield {"event": "saved", "path": path}
+
+
+def _invented(workload: Workload, trainer: Trainer) -> list[str]:
+    try:
+        return samples(workload, trainer.predict, SAMPLES) if isinstance(workload.build, Sizes) else []
+    except DOMAIN_ERRORS:  # the last update was too large
+        return []
 
 
 def _undo_update(trainer: Trainer, workload: Workload, steps: int) -> None:

@@ -84,9 +84,8 @@ def _tolerance(workload: Workload, tolerance: float) -> Workload:
 def _names(workload: Workload, path: str) -> Workload:
     if not workload.classes:
         raise InvalidChange(f"{workload.name} trains on other data than names", "Leave out --names, or use microgpt.")
-    reader = partial(names.read, Path(path), context=workload.data().context)
-    data = reader()
-    return replace(workload, reader=reader, train_rows=data.train_rows)
+    workload = replace(workload, reader=partial(names.read, Path(path), context=workload.data().context))
+    return replace(workload, train_rows=workload.data().train_rows)
 
 
 def _rate(workload: Workload, rate: float) -> Workload:

@@ -117,8 +117,8 @@ def by_likelihood(model: Any, outputs: Vector, targets: Vector) -> Any:
 
 
 def likelihood(outputs: Sequence[float], targets: Sequence[float]) -> float:
-    """The same over plain numbers, with the same bits."""
-    losses = [-math.log(output) for output, target in zip(outputs, targets) if target]
+    """The same over plain numbers, with the same bits. Infinite if a target has no probability at all."""
+    losses = [-math.log(output) if output else math.inf for output, target in zip(outputs, targets) if target]
     # Since CPython 3.12, `sum` of floats is compensated.
     return (1 / len(losses)) * functools.reduce(operator.add, losses)
 
@@ -126,19 +126,26 @@ def likelihood(outputs: Sequence[float], targets: Sequence[float]) -> float:
 def samples(
     workload: Workload, predict: Callable[[array[float]], array[float]], count: int, temperature: float = 0.5
 ) -> list[str]:
-    """Names that the model invents. predict: (row) -> the probabilities of all its positions."""
-    rng, context = random.Random(workload.seed), workload.data().context
-    return [_invented(predict, rng, context, temperature) for _ in range(count)]
+    """Names that the model invents. predict: (row) -> the probabilities of all its positions.
+
+    Raises ArithmeticError if its parameters are not finite, or too large.
+    """
+    rng, lengths = random.Random(workload.seed), sorted(len(shape.columns) // 2 for shape in workload.shapes())
+    return [_invented(predict, rng, lengths, temperature) for _ in range(count)]
 
 
 def _invented(
-    predict: Callable[[array[float]], array[float]], rng: random.Random, context: int, temperature: float
+    predict: Callable[[array[float]], array[float]], rng: random.Random, lengths: Sequence[int], temperature: float
 ) -> str:
+    """lengths: the numbers of positions that training rows have, ascending."""
     tokens = [names.BOUNDARY]
-    while len(tokens) <= context:
-        # An engine may have no graph for fewer positions than a name of two letters needs. Later ones change nothing.
-        row = bytes([*tokens, *[names.BOUNDARY] * (min(3, context) - len(tokens))])
+    while len(tokens) <= lengths[-1]:
+        # An engine may have no graph for other numbers of positions. Later positions change nothing.
+        positions = next(length for length in lengths if length >= len(tokens))
+        row = bytes([*tokens, *[names.BOUNDARY] * (positions - len(tokens))])
         probabilities = predict(names.one_hot(row + row))[(len(tokens) - 1) * TOKENS : len(tokens) * TOKENS]
+        if not all(map(math.isfinite, probabilities)):
+            raise ArithmeticError("the model's probabilities are not finite numbers")
         # Dividing the logits by the temperature is the same as this power of the probabilities.
         (token,) = rng.choices(range(TOKENS), [probability ** (1 / temperature) for probability in probabilities])
         if token == names.BOUNDARY:

@@ -1,5 +1,8 @@
 """The embedded names: tokens, order, held-out names, and files of the user's own."""
 
+import itertools
+import os
+
 import pytest
 
 from datasets import names
@@ -60,6 +63,20 @@ def test_own_names(tmp_path):
     assert (names.read(file).rows, names.read(file).train_rows) == (20, 18)
     with pytest.raises(CorruptData, match="can't be read"):
         names.read(tmp_path / "none")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(CorruptData, match="it is not a file"):
+        names.read(tmp_path / "pipe")
+
+
+def test_every_length_is_trained_on(tmp_path):
+    """A compiled engine has graphs for these lengths only, so no name of another length is held out."""
+    file = tmp_path / "names.txt"
+    pairs = ["".join(pair) for pair in itertools.product("abc", repeat=4)]
+    for length in range(5, 16):
+        file.write_text("\n".join([*pairs, "b" * length]))
+        data = names.read(file)
+        trained = {len(tokens) for tokens in data.tokens[: data.train_rows]}
+        assert trained == {6, length + 2}
 
 
 def test_damage(tmp_path, monkeypatch):

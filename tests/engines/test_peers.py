@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
 import engines
 from engines.api import NonFiniteLoss, Unavailable, WrongSuffix
 from engines.discovery import is_peer
+from engines.graph.optimisers import ADAM
 from engines.peers import engine as peers
 from harness import workloads
 from harness.worker.evidence import compare, left_by
@@ -64,6 +66,7 @@ def test_what_a_peer_is_not_written_for_is_refused_with_the_reason():
     for name, reason in {"tour": "5", "moons": "hinge", "recurrent": "MLP", "digits-forward": "forward"}.items():
         refusal = engines.load("numpy").supports(workloads.load(name))
         assert reason in refusal, name
+    assert "adam" in engines.load("numpy").supports(replace(workloads.load("digits"), optimiser=ADAM))
     with pytest.raises(ValueError, match="Call `supports` first"):
         engines.load("numpy").prepare(workloads.load("moons"))
 

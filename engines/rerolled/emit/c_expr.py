@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from struct import pack
 
 from engines.api import Unavailable
-from engines.graph.expr import ATOM_PRECEDENCE, C_FLOAT, Apply, C, Expr, Literal, Text, number
+from engines.graph.expr import ATOM_PRECEDENCE, Apply, C, Expr, Literal, Spelling, Text, number
 
 
 def spell(expr: Expr, leaves: Mapping[str, Text], width: int, *, is_single: bool) -> Text:
     """Spell an expression over vectors of that width, or over numbers if it is 1. is_single: numbers are floats."""
     if width == 1:
-        return (C_FLOAT if is_single else C).spell(expr, leaves)
+        return (_C_FLOAT if is_single else C).spell(expr, leaves)
     if isinstance(expr, Literal):
-        return spread(number(expr.number)[0], width), ATOM_PRECEDENCE
+        return spread(constant(expr.number, is_single=is_single), width), ATOM_PRECEDENCE
     if not isinstance(expr, Apply):
         return leaves[expr.name]  # type: ignore[attr-defined]
     operands = [spell(operand, leaves, width, is_single=is_single) for operand in expr.operands]
@@ -38,6 +38,16 @@ def constant(x: float, *, is_single: bool) -> str:
     except OverflowError:
         raise Unavailable(f"the constant {x!r} is too large for float32", "Use the engine without `-f32`.") from None
     return f"{number(x)[0]}f"
+
+
+class _Floats(Spelling):
+    def spell(self, expr: Expr, leaves: Mapping[str, Text]) -> Text:
+        if isinstance(expr, Literal):
+            return constant(expr.number, is_single=True), ATOM_PRECEDENCE
+        return super().spell(expr, leaves)
+
+
+_C_FLOAT = _Floats(where=C.where)
 
 
 def vector(width: int) -> str:

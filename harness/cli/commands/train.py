@@ -11,6 +11,7 @@ from typing import Annotated, Optional
 import typer
 
 import engines
+from engines.domain import DOMAIN_ERRORS
 from engines.nn import ACTIVATIONS
 from harness import workloads
 from harness.cli import display, training_plots
@@ -192,8 +193,12 @@ def sample(
         engine = runnable("native", chosen)
     except engines.Unavailable:
         engine = runnable("hoisted", chosen)
-    predict = engine.prepare(chosen).predict
-    for name in samples(replace(chosen, seed=seed), predict, count, temperature):
+    try:
+        found = samples(replace(chosen, seed=seed), engine.prepare(chosen).predict, count, temperature)
+    except DOMAIN_ERRORS as error:
+        complain(f"{load}: {error}\n  Name parameters that a training with finite losses saved.")
+        raise typer.Exit(FAILED) from None
+    for name in found:
         out.print(name, markup=False)
 
 

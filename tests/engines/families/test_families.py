@@ -17,7 +17,8 @@ from engines.kernel import toolchains
 from harness import workloads
 from harness.procedure import every_shape
 from harness.worker.evidence import drill, drills
-from harness.workloads.microgpt import samples
+from harness.workloads.changes import changed
+from harness.workloads.microgpt import likelihood, samples
 from tests.engines.ladder import willing
 
 SMALL = "microgpt-L1-D4-H2-T4"
@@ -119,6 +120,39 @@ def test_invented_names(engine):
     found = samples(workload, trained(engine, workload).predict, 5)
     assert found == samples(workload, trained("tuple", workload).predict, 5)
     assert all(len(name) <= 4 and not set(name) - set(names.ALPHABET) for name in found)
+
+
+def test_names_of_a_length_that_no_row_has(tmp_path):
+    """A model of names with four letters has one graph, which predicts shorter beginnings too."""
+    file = tmp_path / "names.txt"
+    file.write_text("\n".join(map("".join, itertools.product("ab", repeat=4))))
+    workload = changed(workloads.load("microgpt-L1-D4-H2-T9"), {"names": str(file)})
+    trainer = willing("tcc", workload).prepare(workload)
+    with pytest.raises(ValueError, match=r"no training row has 5 numbers\n  Pass .*: 270\."):
+        trainer.predict(array("d", bytes(40)))
+    found = samples(workload, trainer.predict, 5)
+    assert found == samples(workload, trained("tuple", workload, pieces=()).predict, 5)
+    assert all(len(name) <= 5 for name in found)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_a_model_without_numbers_invents_nothing(number):
+    workload = workloads.load(SMALL)
+    count = len(trained("native", workload, pieces=()).parameters())
+    broken = replace(workload, start=array("d", [number]) * count)
+    with pytest.raises(ArithmeticError, match="probabilities"):
+        samples(broken, willing("native", broken).prepare(broken).predict, 1)
+
+
+def test_a_target_without_probability_has_an_infinite_loss():
+    assert likelihood([0.5, 0.0], [0.0, 1.0]) == math.inf
+
+
+def test_a_frozen_engine_needs_no_update():
+    """A workload that only runs forward never calls its optimiser."""
+    workload = workloads.load("digits-forward")
+    trainer = trained("tcc-frozen", replace(workload, optimiser=ADAM))
+    assert trainer.losses == trained("tcc", workload).losses
 
 
 def hard_numbers(count):

@@ -107,6 +107,10 @@ def test_a_constant_beyond_float32_is_refused():
     x = engine.Value(1.0)
     with pytest.raises(Unavailable, match=r"1e\+39 is too large for float32\n  Use the engine without"):
         engine.compile(x * 1e39, inputs=[x], parameters=[])
+    for count in (1, 40):
+        leaves = [engine.Value(0.5) for _ in range(count)]
+        with pytest.raises(Unavailable, match=r"1e\+39 is too large"):
+            engine.compile(sum((x**1e39 for x in leaves), engine.Value(0.0)), inputs=leaves, parameters=[])
 
 
 @pytest.mark.parametrize("name", ["rerolled-clang-f32-fma", "rerolled-tcc-f32", "clang-O1-f32", "rerolled-numpy-f32"])
@@ -142,6 +146,16 @@ def test_bounds_hold_for_any_operands():
             ends = [(a[0] + i * a[1], b[0] + j * b[1]) for i in (-1, 0, 1) for j in (-1, 0, 1)]
             assert all(abs(function(*end) - found.x) <= found.e for end in ends), name
     assert do.mul(do.stored(3e30), do.stored(3e30)).e == math.inf
+
+
+@pytest.mark.parametrize("is_ordered", [True, False])
+def test_there_is_no_bound_where_a_step_on_the_way_overflows(is_ordered):
+    do = Arithmetic(is_ordered=is_ordered)
+    assert do.total([do.stored([3e38, 3e38, -3e38])]).e == math.inf
+    assert do.total([do.stored([1e38, 1e38, -1e38])]).e < math.inf
+    with do.np.errstate(all="ignore"):  # 0.0 times infinity in float32
+        assert do.mul(do.stored(0.0), do.stored(1e39)).e == math.inf
+    assert do.mul(do.stored(0.0), do.stored(1e38)).e == 0.0
 
 
 def test_a_sum_in_any_order_has_a_wider_bound():
