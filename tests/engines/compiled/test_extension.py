@@ -10,7 +10,7 @@ from array import array
 import pytest
 
 import engines
-from engines.columns import Column
+from engines.columns import MOST_COLUMNS, Column
 from engines.kernel import toolchains
 from engines.straight.lower import lower
 from tests.engines.compiled.compiling import usable
