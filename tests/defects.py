@@ -158,8 +158,8 @@ DEFECTS = (
     Defect(
         "C: bytes are multiplied by the divisor's reciprocal",
         "engines/kernel/set_input.c",
-        "x[i] = cells[i] / c->divisor;",
-        "x[i] = cells[i] * (1.0 / c->divisor);",
+        "[at + i] / c->divisor;",
+        "[at + i] * (1.0 / c->divisor);",
         "engines/compiled/test_program.py",
     ),
     Defect(
