@@ -63,7 +63,7 @@ from zoomgrad import tracing
 from zoomgrad.arguments import Found, describe, matcher, numbers_of, take_apart, unchanged
 from zoomgrad.permitted import OF_ARRAYS
 from zoomgrad.variant import Loss, NotTraced, Output, Traced, Variant, graph_of, record
-from zoomgrad.watch import Followed, Watch
+from zoomgrad.watch import Followed, Watch, slots_of
 
 VARIANTS = 8
 """Default number of variants that a function keeps."""
@@ -185,7 +185,9 @@ class Compiled(Followed):
         """Whether a Value of this call is also reached another way, or has attributes that the function may read."""
         value = self._engine.Value
         return any(
-            id(v) in watch.values or (type(v) is not value and getattr(v, "__dict__", None)) for v in found.values
+            id(v) in watch.values
+            or (type(v) is not value and (getattr(v, "__dict__", None) or slots_of(type(v), value)))
+            for v in found.values
         )
 
     def _as_it_is(self, arguments: Any, named: Any) -> Any:
@@ -379,21 +381,23 @@ class Compiled(Followed):
 def _numbers(kinds: Any, result: Any, parameters: tuple[Any, ...]) -> list[float]:
     """The numbers of what a function returned, then the gradients of its loss, which it leaves as they are."""
     found = list(numbers_of(kinds, result))
-    numbers, before = [v.data for v in found], [v.grad for v in parameters]
+    # The function may reach others than its trace did.
+    touched = [*parameters, *(found[0].topo() if hasattr(found[0], "topo") else ())]
+    numbers, before = [v.data for v in found], [v.grad for v in touched]
     try:
         for v in parameters:
             v.grad = 0.0
         found[0].backward()
         return numbers + [v.grad for v in parameters]
     finally:
-        for v, grad in zip(parameters, before):
+        for v, grad in zip(touched, before):
             v.grad = grad
 
 
 def _drawn(generators: list[Any]) -> list[Any]:
     """The states of generators of random numbers: these, that of `random`, and NumPy's."""
     states: list[Any] = [random.getstate()]
-    if "numpy" in sys.modules:
+    if hasattr(sys.modules.get("numpy"), "random"):  # some programs put something else in its place
         name, keys, *rest = sys.modules["numpy"].random.get_state()
         states.append((name, keys.tobytes(), rest))
     for each in generators:
