@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Optional
 
 from zoomgrad.exactness import LARGEST_INT
 from zoomgrad.tracing import datum_class
-from zoomgrad.watch import is_foreign_value
+from zoomgrad.watch import is_foreign_value, is_in_python
 
 
 class Found(NamedTuple):
@@ -82,7 +82,7 @@ def _flatten(value: Any, a: Any, found: Found, places: dict[int, int]) -> Any:
     if isinstance(a, array) or (hasattr(a, "__array_interface__") and getattr(a, "ndim", 0) > 0):
         return _array(a, found)
     dtype = getattr(a, "dtype", None)  # of a scalar of NumPy
-    if isinstance(a, (int, float)) or getattr(dtype, "str", "")[1:] in _EXACT:
+    if (isinstance(a, (int, float)) or getattr(dtype, "str", "")[1:] in _EXACT) and _computes_as_its_base(kind):
         is_whole = isinstance(a, int) or getattr(dtype, "kind", "") == "i"
         if is_whole and abs(int(a)) > LARGEST_INT:
             raise ValueError(f"the int {a} is not exact as a double\n  Convert it: float({a}).")
@@ -108,8 +108,19 @@ _EXACT = ("f8", "i8")
 """Types of NumPy whose arithmetic is that of Python's floats and ints."""
 
 
+_OPERATORS = [f"__{prefix}{name}__" for prefix in ("", "r") for name in ("add", "sub", "mul", "truediv")] + ["__neg__"]
+
+
+def _computes_as_its_base(kind: type) -> bool:
+    """Whether a class of numbers has the operators of its base in C."""
+    base = next(cls for cls in kind.__mro__ if not is_in_python(cls))
+    return all(getattr(kind, name) is getattr(base, name) for name in _OPERATORS)
+
+
 def _array(a: Any, found: Found) -> Any:
     is_own = isinstance(a, array)
+    if is_in_python(type(a)) and type(a).__name__ != "memmap":
+        raise TypeError(f"an argument is a {type(a).__name__}\n  Convert it: {'array' if is_own else 'np.array'}(…).")
     if (a.typecode == "u") if is_own else (a.dtype.str[1:] not in _EXACT):
         raise TypeError(
             f"an argument is an array of {a.typecode if is_own else a.dtype}, not of doubles\n"
@@ -163,6 +174,7 @@ def rebuilt(value: Any, structure: Any, found: Found) -> tuple[Any, list[Any], l
             return made
         if kind is dict:
             made = dict(zip(map(build, s[1]), map(build, s[2:])))
+            containers.append((made, list(made)))
             containers.append((made.values(), list(made.values())))
             return made
         if kind == "array":

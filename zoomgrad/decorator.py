@@ -169,6 +169,8 @@ class Compiled(Followed):
                 result = None
             if result is not None:
                 return result
+        if tracing.run is not None:  # in another thread, which may wait for this one
+            return self._as_it_is(arguments, named)
         with self._lock:
             self._latest = None
             found = take_apart(self._engine.Value, (arguments, named))
@@ -250,7 +252,8 @@ class Compiled(Followed):
         earlier, first, _ = self._traced(found)
         named = [(type(each).__name__, each) for each in found.objects]
         try:
-            watch = Watch(self._engine.Value, [(self.__name__, self._function), *named], earlier.run.ran)
+            with tracing.TRACING:  # no other thread's hooks are on the class
+                watch = Watch(self._engine.Value, [(self.__name__, self._function), *named], earlier.run.ran)
         except TypeError:
             raise
         except Exception as error:  # an object that answers every question in its own way
@@ -264,7 +267,9 @@ class Compiled(Followed):
         )
         if graph != first:
             raise differ
-        if watch.has_changed():
+        with tracing.TRACING:
+            changed = watch.has_changed()
+        if changed:
             raise NotTraced("it changes something that outlives the call", "Return what it keeps, and keep it outside.")
         computed = {id(v) for v in earlier.results()}
         for v in traced.results():

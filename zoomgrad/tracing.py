@@ -28,7 +28,7 @@ import engines.value_base
 from zoomgrad.permitted import MODULES, is_permitted, place, shown
 from zoomgrad.watch import is_program
 
-_TRACING = threading.RLock()
+TRACING = threading.RLock()
 """Hooks are on the class, so one thread traces at a time."""
 
 run: Optional[Run] = None
@@ -95,7 +95,7 @@ def trace(value: Any, function: Callable[..., Any], arguments: Sequence[Any], na
     Raises what the function raises.
     """
     global run
-    with _TRACING:
+    with TRACING:
         started = Run()
         with _hooks(value), _quiet_collector():
             run = started

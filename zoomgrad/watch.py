@@ -192,7 +192,7 @@ class Watch:
         self._attributes(where, found)
         if isinstance(found, random.Random) or hasattr(found, "bit_generator"):
             self.generators.append(found)
-        elif not all(cls in _BASES or _is_in_python(cls) for cls in kind.__mro__) or _hides_its_state(kind):
+        elif not all(cls in _BASES or is_in_python(cls) for cls in kind.__mro__) or _hides_its_state(kind):
             self._miss(where, f"a {kind.__name__},")
         self._waiting.append((kind.__name__, kind))
 
@@ -211,7 +211,7 @@ class Watch:
         if type(found) is not type:
             self._waiting.append((where, type(found)))
         for cls in found.__mro__:
-            if not _is_in_python(cls):
+            if not is_in_python(cls):
                 if cls not in _BASES and not is_permitted(cls):
                     self._miss(where, f"the class {shown(cls)},")
             elif cls is not object and (cls is found or id(cls) not in self._seen):
@@ -271,14 +271,14 @@ def _codes(code: types.CodeType) -> set[int]:
     return {id(code)}.union(*map(_codes, inner))
 
 
-def _is_in_python(cls: type) -> bool:
+def is_in_python(cls: type) -> bool:
     """Whether Python code made the class, so that its objects' state is in dictionaries and slots."""
     return cls is object or (bool(cls.__flags__ & _HEAP_TYPE) and not cls.__flags__ & _IMMUTABLE_TYPE)
 
 
 def slots_of(kind: type, value: type) -> list[tuple[str, Any]]:
     """The slots that Python classes add to a class, except those of the class Value."""
-    classes = [cls for cls in kind.__mro__ if cls not in value.__mro__ and _is_in_python(cls)]
+    classes = [cls for cls in kind.__mro__ if cls not in value.__mro__ and is_in_python(cls)]
     found = [(name, each) for cls in classes for name, each in list(vars(cls).items())]
     return [(name, each) for name, each in found if isinstance(each, types.MemberDescriptorType)]
 

@@ -623,6 +623,69 @@ def test_arguments_that_are_equal_and_differ(engine):
     agree(engine, lambda d, p: sum(k * x for k, x in d.items()) * p, [{v: 2.0}, v], [{v: 2.0}, w])
 
 
+class Doubling(float):
+    """A number with an operator of its own."""
+
+    def __mul__(self, other):
+        return other * (2.0 * float(self))
+
+    __rmul__ = __mul__
+
+
+def test_numbers_and_arrays_with_operators_of_their_own(engine):
+    v = engine.Value(2.0)
+    agree(engine, lambda v, x: x * v, [v, Doubling(0.0)], [v, Doubling(3.0)])
+    own = type("Own", (array,), {"__getitem__": lambda self, at: 2.0 * array.__getitem__(self, at)})
+    with pytest.raises(TypeError, match=r"an argument is a Own\n  Convert it"):
+        compile_with(engine, lambda v, xs: v * xs[0])(v, own("d", [0.0]))
+
+
+def test_a_dict_whose_keys_the_function_changes(engine):
+    def loss(d):
+        d["b"] = d.pop("a")
+        return d["b"] * 2.0
+
+    with pytest.raises(NotTraced, match="changes an argument"):
+        compile_with(engine, loss)({"a": engine.Value(2.0)})
+
+
+def test_threads_that_compile_at_the_same_time(engine):
+    reports, before = [], sys.getswitchinterval()
+
+    def work():
+        for _ in range(10):
+            row = [1.0] * 200
+            loss = compile_with(engine, lambda v, x, row=row: v * x * row[0])
+            loss(engine.Value(1.0), 2.0)
+            reports.append(loss.report())
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert len(reports) == 40
+
+
+def test_a_function_that_waits_for_another_thread(engine):
+    inner, found, waits = compile_with(engine, lambda v: v * 3.0), [], []
+
+    def loss(v):
+        thread = threading.Thread(target=lambda: found.append(inner(engine.Value(2.0)).data), daemon=True)
+        thread.start()
+        thread.join(10)
+        waits.append(thread.is_alive())
+        return v * 2.0
+
+    with pytest.warns(NotCompiled):
+        assert compile_with(engine, loss, strict=False)(engine.Value(2.0)).data == 4.0
+    assert set(found) == {6.0} and not any(waits)
+
+
 def test_values_that_a_program_calls_equal(engine, monkeypatch):
     monkeypatch.setattr(engine.Value, "__eq__", lambda a, b: a.data == b.data, raising=False)
     loss, v, w = compile_with(engine, lambda ws: ws[0] * 3.0), engine.Value(2.0), engine.Value(2.0)
