@@ -234,16 +234,15 @@ class Watch:
         # PyPy's built-in functions have code without a file.
         is_ours = is_program(None, getattr(code, "co_filename", "<frozen"))
         cells = found.__closure__ or ()
-        if not is_ours or id(code) not in self._ran:
-            self._waiting.append((where, state.keep_attribute(found, "__dict__")))
+        *defaults, own = state.keep_function(found)
+        self._waiting.append((where, own))
         if not is_ours:  # a library's function may call one of the program's, which it decorates
             contents = [getattr(cell, "cell_contents", None) for cell in cells]
             self._waiting += [(where, each) for each in contents if isinstance(each, types.FunctionType)]
             return
         if id(code) not in self._ran:
             return
-        *defaults, own = state.keep_function(found)
-        self._waiting += [(where, own), *((f"a default of {where}", each) for each in defaults)]
+        self._waiting += [(f"a default of {where}", each) for each in defaults]
         self._found |= _codes(code)
         names = sorted(facts_of(code).names)
         self._waiting += zip(names, self._globals(where, found.__globals__, names))
