@@ -107,7 +107,9 @@ class Watch:
 
     def _follow(self, where: str, found: Any) -> None:
         state = self._state
-        if isinstance(found, self._value):
+        if getattr(found, "__class__", None) is not type(found):  # isinstance would say what it isn't
+            self._miss(where, f"a {type(found).__name__},")
+        elif isinstance(found, self._value):
             self.values[id(found)] = found
             self._attributes(where, found)
             if type(found) is not self._value:
@@ -149,7 +151,7 @@ class Watch:
             self._waiting += [(where, each) for each in (found.start, found.stop, found.step)]
         elif isinstance(found, _CONTAINERS):
             self._container(where, found)
-        elif type(found).__module__.partition(".")[0] == "numpy" and hasattr(found, "tobytes"):
+        elif _is_of_numpy(type(found)) and hasattr(found, "tobytes"):
             self._array(where, found)
         elif type(found) is not object:  # a marker
             self._object(where, found)
@@ -280,6 +282,10 @@ def slots_of(kind: type, value: type) -> list[tuple[str, Any]]:
     classes = [cls for cls in kind.__mro__ if cls not in value.__mro__ and is_in_python(cls)]
     found = [(name, each) for cls in classes for name, each in list(vars(cls).items())]
     return [(name, each) for name, each in found if isinstance(each, types.MemberDescriptorType)]
+
+
+def _is_of_numpy(kind: type) -> bool:
+    return not is_in_python(kind) and kind.__module__.partition(".")[0] == "numpy"
 
 
 def _in_mro(kind: type, name: str) -> bool:

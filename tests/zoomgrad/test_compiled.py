@@ -965,6 +965,23 @@ class Hiding(dict):
     __iter__ = keys = values = lambda self: iter(())
 
 
+class Lying(Scale):
+    """Says that it is another object."""
+
+    __slots__ = ()
+    __class__ = property(lambda self: staticmethod)
+    __func__ = None
+
+
+class Claiming(Scale):
+    """Looks like an array of NumPy."""
+
+    __slots__ = ()
+    __module__ = "numpy"
+    dtype = types.SimpleNamespace(hasobject=False)
+    shape, tobytes = (), lambda self: b""
+
+
 class Place:
     """An index."""
 
@@ -1024,6 +1041,7 @@ def unnoticed():
         Partly(),
         Shown.__new__(Shown),
     )
+    lying, claiming = Lying(2.0), Claiming(2.0)
     entries = vars(Partly)["__call__"].args[0]
     row, until = [1.0, 2.0, 4.0], slice(0, place)
     uncalled.scale, entries[0] = 2.0, 2.0
@@ -1038,6 +1056,8 @@ def unnoticed():
         (of_math, lambda: setattr(math, "absent", 5.0)),
         (of_builtins, lambda: setattr(builtins, "ABSENT", 5.0)),
         (lambda v: v * shown.read(), lambda: Scale.by.__set__(shown, 5.0)),
+        (lambda v: v * lying.by, lambda: setattr(lying, "by", 5.0)),
+        (lambda v: v * claiming.by, lambda: setattr(claiming, "by", 5.0)),
     ]
 
 
