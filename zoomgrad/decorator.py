@@ -386,6 +386,8 @@ class Compiled(Followed):
 def _numbers(kinds: Any, result: Any, parameters: tuple[Any, ...]) -> list[float]:
     """The numbers of what a function returned, then the gradients of its loss, which it leaves as they are."""
     found = list(numbers_of(kinds, result))
+    if not found:
+        return []
     # The function may reach others than its trace did.
     touched = [*parameters, *(found[0].topo() if hasattr(found[0], "topo") else ())]
     numbers, before = [v.data for v in found], [v.grad for v in touched]

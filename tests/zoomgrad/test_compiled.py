@@ -716,6 +716,9 @@ def test_the_check_of_the_first_call_leaves_all_gradients_alone(engine):
     with pytest.warns(NotCompiled, match="it computes"):
         loss(v, w, array("d", [1.0])).backward()
     assert (v.grad, w.grad) == (0, 1.0)
+    loss = compile_with(engine, lambda v, xs: v * 2.0 if isinstance(xs + xs, list) else 3.0, strict=False)
+    with pytest.warns(NotCompiled, match="it computes"):
+        assert loss(v, array("d", [1.0])) == 3.0
 
 
 def test_operands_that_a_program_sets(engine):
