@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Optional
 
 from zoomgrad.exactness import LARGEST_INT
 from zoomgrad.tracing import datum_class
-from zoomgrad.watch import is_foreign_value
+from zoomgrad.watch import is_foreign_value, is_in_python
 
 
 class Found(NamedTuple):
@@ -67,18 +67,22 @@ def _flatten(value: Any, a: Any, found: Found, places: dict[int, int]) -> Any:
             places[id(a)] = len(found.values)
             found.values.append(a)
         return ("value", places[id(a)], kind)
-    if kind is bool or a is None or kind in (str, bytes):
+    if kind in _STATIC:
         return ("static", kind, a)
     if kind in (list, tuple):
         parts = [_flatten(value, each, found, places) for each in a]
         same = parts and all(part is float for part in parts)
         return (kind, len(parts), float) if same else (kind, *parts)
     if kind is dict:
-        return (kind, tuple(a), *[_flatten(value, each, found, places) for each in a.values()])
+        return (
+            kind,
+            tuple(_key(value, each, found, places) for each in a),
+            *[_flatten(value, each, found, places) for each in a.values()],
+        )
     if isinstance(a, array) or (hasattr(a, "__array_interface__") and getattr(a, "ndim", 0) > 0):
         return _array(a, found)
     dtype = getattr(a, "dtype", None)  # of a scalar of NumPy
-    if isinstance(a, (int, float)) or getattr(dtype, "str", "")[1:] in _EXACT:
+    if (isinstance(a, (int, float)) or getattr(dtype, "str", "")[1:] in _EXACT) and _computes_as_its_base(kind):
         is_whole = isinstance(a, int) or getattr(dtype, "kind", "") == "i"
         if is_whole and abs(int(a)) > LARGEST_INT:
             raise ValueError(f"the int {a} is not exact as a double\n  Convert it: float({a}).")
@@ -88,12 +92,35 @@ def _flatten(value: Any, a: Any, found: Found, places: dict[int, int]) -> Any:
     return _static(a, found)
 
 
+def _key(value: Any, key: Any, found: Found, places: dict[int, int]) -> Any:
+    """The structure of a dict's key. Keys may be equal and differ: 1 and True, 0.0 and -0.0."""
+    kind = type(key)
+    if kind is tuple:
+        return (kind, *[_key(value, each, found, places) for each in key])
+    if kind in (int, float):
+        return ("static", kind, key, repr(key))
+    return _flatten(value, key, found, places) if kind in _STATIC or isinstance(key, value) else _static(key, found)
+
+
+_STATIC = {bool, str, bytes, type(None)}
+
 _EXACT = ("f8", "i8")
 """Types of NumPy whose arithmetic is that of Python's floats and ints."""
 
 
+_OPERATORS = [f"__{prefix}{name}__" for prefix in ("", "r") for name in ("add", "sub", "mul", "truediv")] + ["__neg__"]
+
+
+def _computes_as_its_base(kind: type) -> bool:
+    """Whether a class of numbers has the operators of its base in C."""
+    base = next(cls for cls in kind.__mro__ if not is_in_python(cls))
+    return all(getattr(kind, name) is getattr(base, name) for name in _OPERATORS)
+
+
 def _array(a: Any, found: Found) -> Any:
     is_own = isinstance(a, array)
+    if is_in_python(type(a)) and type(a).__name__ != "memmap":
+        raise TypeError(f"an argument is a {type(a).__name__}\n  Convert it: {'array' if is_own else 'np.array'}(…).")
     if (a.typecode == "u") if is_own else (a.dtype.str[1:] not in _EXACT):
         raise TypeError(
             f"an argument is an array of {a.typecode if is_own else a.dtype}, not of doubles\n"
@@ -146,7 +173,8 @@ def rebuilt(value: Any, structure: Any, found: Found) -> tuple[Any, list[Any], l
             containers.append((made, list(made)))
             return made
         if kind is dict:
-            made = dict(zip(s[1], map(build, s[2:])))
+            made = dict(zip(map(build, s[1]), map(build, s[2:])))
+            containers.append((made, list(made)))
             containers.append((made.values(), list(made.values())))
             return made
         if kind == "array":
@@ -166,7 +194,7 @@ def rebuilt(value: Any, structure: Any, found: Found) -> tuple[Any, list[Any], l
 def _rebuilt_array(s: Any, datum: Callable[[type, type], Any]) -> Any:
     _, kind, shape, of = s
     if kind is array:
-        return [datum(of, of) for _ in range(shape[0])]
+        return _Entries(datum(of, of) for _ in range(shape[0]))
     import numpy as np
 
     number = np.int64 if of is int else np.float64
@@ -174,6 +202,12 @@ def _rebuilt_array(s: Any, datum: Callable[[type, type], Any]) -> Any:
     for place in np.ndindex(*shape):
         filled[place] = datum(number, of)
     return filled
+
+
+class _Entries(list):  # type: ignore[type-arg]
+    """The entries of an `array`, of which isinstance says in a trace that they are one."""
+
+    is_datum, kind = True, array
 
 
 def unchanged(found: Found) -> Any:
@@ -185,7 +219,7 @@ def describe(structure: Any) -> str:
     """A structure as a short text."""
     arguments, named = structure[1:]
     positional = [_described(each) for each in _entries(arguments)]
-    by_name = [f"{name}={_described(each)}" for name, each in zip(named[1], named[2:])]
+    by_name = [f"{name[2]}={_described(each)}" for name, each in zip(named[1], named[2:])]
     return f"({', '.join([*positional, *by_name])})"
 
 
@@ -260,7 +294,7 @@ def _condition(value: Any, a: Any, name: str, names: dict[str, Any]) -> Optional
         return None
     if isinstance(a, value):
         return f"{name} is {refer(a)}" if kind is value else None  # another class may have attributes of its own
-    if kind in (bool, str, bytes, type(None)):
+    if kind in _STATIC:
         return f"type({name}) is {refer(kind)} and {name} == {refer(a)}"
     if kind in (list, tuple):
         kinds = {type(each) for each in a}
@@ -268,7 +302,8 @@ def _condition(value: Any, a: Any, name: str, names: dict[str, Any]) -> Optional
             return f"type({name}) is {kind.__name__} and of_floats({name}, {len(a)}, numbers)"
         same = _copied(value, a)
         if same is not None:
-            return f"type({name}) is {kind.__name__} and {name} == {refer(same)}"
+            inner = f" and kinds_of({name}) == {refer(_kinds(a))}" if kinds & {list, tuple} else ""
+            return f"type({name}) is {kind.__name__} and {name} == {refer(same)}{inner}"
         if len(kinds) == 1 and kinds <= {list, tuple} and all(each and {*map(type, each)} == {float} for each in a):
             row, lengths = kinds.pop(), refer([len(each) for each in a])
             return f"type({name}) is {kind.__name__} and of_rows({name}, {{{row.__name__}}}, {lengths}, numbers)"
@@ -285,11 +320,16 @@ def _condition(value: Any, a: Any, name: str, names: dict[str, Any]) -> Optional
 def _copied(value: Any, a: Any) -> Any:
     """A copy of a Value's container; None if it holds anything else. Equal to it while it holds the same Values."""
     if type(a) is value:
-        return a
+        return a if value.__eq__ is object.__eq__ else None  # type: ignore[comparison-overlap]
     if type(a) not in (list, tuple):
         return None
     parts = [_copied(value, each) for each in a]
     return None if not parts or any(part is None for part in parts) else type(a)(parts)
+
+
+def _kinds(a: Any) -> list[Any]:
+    """The types of the entries: a class that derives from list may equal a list."""
+    return [_kinds(each) if type(each) in (list, tuple) else type(each) for each in a] + [type(a)]
 
 
 _FLOAT = {float}
@@ -313,7 +353,7 @@ def _of_array(a: Any, shape: Any, dtype: Any, numbers: list[float]) -> bool:
     return bool(a.shape == shape and a.dtype == dtype)
 
 
-_CHECKS = {"of_floats": _of_floats, "of_rows": _of_rows, "of_array": _of_array}
+_CHECKS = {"of_floats": _of_floats, "of_rows": _of_rows, "of_array": _of_array, "kinds_of": _kinds}
 
 
 def numbers_of(value: Any, result: Any) -> Iterator[Any]:

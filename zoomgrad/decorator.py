@@ -63,7 +63,7 @@ from zoomgrad import tracing
 from zoomgrad.arguments import Found, describe, matcher, numbers_of, take_apart, unchanged
 from zoomgrad.permitted import OF_ARRAYS
 from zoomgrad.variant import Loss, NotTraced, Output, Traced, Variant, graph_of, record
-from zoomgrad.watch import Followed, Watch
+from zoomgrad.watch import Followed, Watch, slots_of
 
 VARIANTS = 8
 """Default number of variants that a function keeps."""
@@ -169,6 +169,8 @@ class Compiled(Followed):
                 result = None
             if result is not None:
                 return result
+        if tracing.run is not None:  # in another thread, which may wait for this one
+            return self._as_it_is(arguments, named)
         with self._lock:
             self._latest = None
             found = take_apart(self._engine.Value, (arguments, named))
@@ -185,7 +187,9 @@ class Compiled(Followed):
         """Whether a Value of this call is also reached another way, or has attributes that the function may read."""
         value = self._engine.Value
         return any(
-            id(v) in watch.values or (type(v) is not value and getattr(v, "__dict__", None)) for v in found.values
+            id(v) in watch.values
+            or (type(v) is not value and (getattr(v, "__dict__", None) or slots_of(type(v), value)))
+            for v in found.values
         )
 
     def _as_it_is(self, arguments: Any, named: Any) -> Any:
@@ -248,7 +252,8 @@ class Compiled(Followed):
         earlier, first, _ = self._traced(found)
         named = [(type(each).__name__, each) for each in found.objects]
         try:
-            watch = Watch(self._engine.Value, [(self.__name__, self._function), *named], earlier.run.ran)
+            with tracing.TRACING:  # no other thread's hooks are on the class
+                watch = Watch(self._engine.Value, [(self.__name__, self._function), *named], earlier.run.ran)
         except TypeError:
             raise
         except Exception as error:  # an object that answers every question in its own way
@@ -262,7 +267,9 @@ class Compiled(Followed):
         )
         if graph != first:
             raise differ
-        if watch.has_changed():
+        with tracing.TRACING:
+            changed = watch.has_changed()
+        if changed:
             raise NotTraced("it changes something that outlives the call", "Return what it keeps, and keep it outside.")
         computed = {id(v) for v in earlier.results()}
         for v in traced.results():
@@ -379,21 +386,25 @@ class Compiled(Followed):
 def _numbers(kinds: Any, result: Any, parameters: tuple[Any, ...]) -> list[float]:
     """The numbers of what a function returned, then the gradients of its loss, which it leaves as they are."""
     found = list(numbers_of(kinds, result))
-    numbers, before = [v.data for v in found], [v.grad for v in parameters]
+    if not found:
+        return []
+    # The function may reach others than its trace did.
+    touched = [*parameters, *(found[0].topo() if hasattr(found[0], "topo") else ())]
+    numbers, before = [v.data for v in found], [v.grad for v in touched]
     try:
         for v in parameters:
             v.grad = 0.0
         found[0].backward()
         return numbers + [v.grad for v in parameters]
     finally:
-        for v, grad in zip(parameters, before):
+        for v, grad in zip(touched, before):
             v.grad = grad
 
 
 def _drawn(generators: list[Any]) -> list[Any]:
     """The states of generators of random numbers: these, that of `random`, and NumPy's."""
     states: list[Any] = [random.getstate()]
-    if "numpy" in sys.modules:
+    if hasattr(sys.modules.get("numpy"), "random"):  # some programs put something else in its place
         name, keys, *rest = sys.modules["numpy"].random.get_state()
         states.append((name, keys.tobytes(), rest))
     for each in generators:

@@ -11,7 +11,8 @@ from math import isfinite
 from typing import Any, Callable
 
 from engines.graph.ops import OPS
-from engines.graph.tape import CONSTANT, INPUT, PARAMETER, Tape, codes
+from engines.graph.tape import CONSTANT, INPUT, PARAMETER, Tape, codes, names
+from engines.graph.value import Value
 
 LARGEST_INT = 2**53
 """Beyond it, doubles skip ints."""
@@ -56,6 +57,24 @@ class Checks:
                 return False
             at += count
         return True
+
+
+def raise_as_python(tape: Tape, inputs: Sequence[float], parameters: Sequence[float]) -> None:
+    """Compute the gradients in Python, which raises an error where a kernel computes infinity or NaN.
+
+    Example: the derivative of `v**0.5` where `v` is 0.
+    """
+    rows: list[Value] = []
+    for at, (op, left, right) in enumerate(zip(tape.ops, tape.left, tape.right)):
+        number: Any = tape.number(at)
+        if op in (INPUT, PARAMETER, CONSTANT):
+            rows.append(Value(number if op == CONSTANT else (inputs, parameters)[op == PARAMETER][number]))
+            continue
+        name, operands = names()[op], tuple(rows[each] for each in (left, right) if each >= 0)
+        data = [v.data for v in operands]
+        rows.append(Value(OPS[name].compute(data[0], data[-1], number), operands, name))
+        rows[-1]._constant = number
+    rows[tape.loss].backward()
 
 
 def ints_are_exact(tape: Tape, inputs: Sequence[float], parameters: Sequence[float]) -> bool:

@@ -68,13 +68,14 @@ class State:
         if type(real) is dict:
             self._dicts += (real, tuple(real), tuple(real.values()))
         else:
-            self.keep_other(lambda: [*map(_Same, entries), *map(_Same, entries.values())])
+            keys, values = (dict.__iter__, dict.values) if isinstance(entries, dict) else (iter, type(entries).values)
+            self.keep_other(lambda: same(keys(entries)) + same(values(entries)))
 
     def keep_list(self, entries: list[Any]) -> None:
         if type(entries) is list:
             self._lists += (entries, tuple(entries))
         else:
-            self.keep_other(lambda: [*map(_Same, entries)])
+            self.keep_other(lambda: same(list.__iter__(entries)))
 
     def keep_other(self, read: Callable[[], Any]) -> None:
         """Note what a function returns, which is compared by `==`."""
@@ -113,6 +114,11 @@ class _Same:
         return isinstance(other, _Same) and self._found is other._found
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def same(entries: Iterable[Any]) -> list[Any]:
+    """A list that equals another one of the same objects only."""
+    return [*map(_Same, entries)]
 
 
 def _behind(entries: Any) -> Any:

@@ -28,7 +28,7 @@ import engines.value_base
 from zoomgrad.permitted import MODULES, is_permitted, place, shown
 from zoomgrad.watch import is_program
 
-_TRACING = threading.RLock()
+TRACING = threading.RLock()
 """Hooks are on the class, so one thread traces at a time."""
 
 run: Optional[Run] = None
@@ -95,7 +95,7 @@ def trace(value: Any, function: Callable[..., Any], arguments: Sequence[Any], na
     Raises what the function raises.
     """
     global run
-    with _TRACING:
+    with TRACING:
         started = Run()
         with _hooks(value), _quiet_collector():
             run = started
@@ -189,7 +189,7 @@ def _is_operator(frame: types.FrameType) -> bool:
 def _hooks(value: Any) -> Iterator[None]:
     """Put hooks on the class, and restore it."""
     hooks: dict[str, Any] = {"__init__": _constructor(value.__init__)}
-    for name in ("data", "grad", "label", "_op", "_name", "_constant", "_row", "_backward"):
+    for name in ("data", "grad", "label", "_op", "_name", "_prev", "_constant", "_row", "_backward"):
         hooks[name] = _attribute(name, getattr(value, name))
     for name in ("backward", "_contribute", "__copy__", "__deepcopy__", "__reduce__", "__hash__", "__repr__"):
         if name in ("__hash__", "__repr__") or name in vars(value):
@@ -217,7 +217,10 @@ def _isinstance_hook(found: Any, kinds: Any) -> bool:
     if _is_datum(found) and is_tracing() and not _is_ours(sys._getframe(1)):
         if type(found).kind is None:
             run.looks("asks for the type of computed data")  # type: ignore[union-attr]
-        return issubclass(type(found).kind, kinds)
+        says = issubclass(type(found).kind, kinds)
+        if type(found).kind.__module__ == "numpy" and says != issubclass(int if _is_whole(found) else float, kinds):
+            run.looks("asks for the type of an array's entry")  # type: ignore[union-attr]  # after tolist() another one
+        return says
     return _isinstance(found, kinds)
 
 
@@ -251,6 +254,9 @@ def _constructor(construct: Any) -> Any:
             construct(v, *arguments, **named)
             return
         assert run is not None
+        is_operator = sys._getframe(1).f_globals is _OPERATORS
+        if not is_operator and (arguments[1:2] or named.get("_children")) not in ((), ((),), None):
+            run.looks("makes a Value with operands")
         number: Any = arguments[0] if arguments else named.get("data")
         if _is_datum(number):
             if number._prev:
@@ -259,7 +265,7 @@ def _constructor(construct: Any) -> Any:
             run.copies.append((v, number))
             return
         construct(v, *arguments, **named)
-        if sys._getframe(1).f_globals is not _OPERATORS:
+        if not is_operator:
             run.made.append(v)
         elif len(arguments) == 1:
             run.operands.append(v)

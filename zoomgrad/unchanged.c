@@ -23,26 +23,24 @@ static int same_types(PyObject *entries, Py_ssize_t length) {
     return 1;
 }
 
-/* object, name, found */
-static int same_attributes(PyObject *entries, Py_ssize_t length, PyObject *missing) {
-    for (Py_ssize_t i = 0; i + 2 < length; i += 3) {
-        PyObject *now = PyObject_GetAttr(AT(entries, i), AT(entries, i + 1));
-        int same = (now == NULL ? missing : now) == AT(entries, i + 2);
-        PyErr_Clear();
-        Py_XDECREF(now);
-        if (!same)
-            return 0;
-    }
-    return 1;
-}
-
-/* Whether an attribute is that object. */
-static int has(PyObject *object, const char *name, PyObject *missing, PyObject *found) {
-    PyObject *now = PyObject_GetAttrString(object, name);
+/* Whether an attribute, which it releases, is that object. -1 for an interrupt. */
+static int is(PyObject *now, PyObject *missing, PyObject *found) {
+    if (now == NULL && !PyErr_ExceptionMatches(PyExc_Exception))
+        return -1;
     int same = (now == NULL ? missing : now) == found;
     PyErr_Clear();
     Py_XDECREF(now);
     return same;
+}
+
+/* object, name, found */
+static int same_attributes(PyObject *entries, Py_ssize_t length, PyObject *missing) {
+    for (Py_ssize_t i = 0; i + 2 < length; i += 3) {
+        int same = is(PyObject_GetAttr(AT(entries, i), AT(entries, i + 1)), missing, AT(entries, i + 2));
+        if (same <= 0)
+            return same;
+    }
+    return 1;
 }
 
 /* function, its code, defaults, keyword defaults, and dictionary */
@@ -60,9 +58,11 @@ static int same_functions(PyObject *entries, Py_ssize_t length, PyObject *missin
         }
 #endif
         static const char *const names[] = {"__code__", "__defaults__", "__kwdefaults__", "__dict__"};
-        for (int part = 0; part < 4; part++)
-            if (!has(function, names[part], missing, AT(entries, i + 1 + part)))
-                return 0;
+        for (int part = 0; part < 4; part++) {
+            int same = is(PyObject_GetAttrString(function, names[part]), missing, AT(entries, i + 1 + part));
+            if (same <= 0)
+                return same;
+        }
     }
     return 1;
 }

@@ -23,7 +23,7 @@ from engines.graph.linearize import linearize
 from engines.graph.tape import Tape
 from engines.kernel.program import Program
 from zoomgrad.arguments import Found, numbers_of, rebuilt
-from zoomgrad.exactness import LARGEST_INT, Checks, ints_are_exact
+from zoomgrad.exactness import LARGEST_INT, Checks, ints_are_exact, raise_as_python
 from zoomgrad.tracing import Run, trace
 from zoomgrad.watch import Watch
 
@@ -320,7 +320,10 @@ class Variant:
             return False
 
     def backward(self, loss: Loss) -> None:
-        """Add the gradients of that loss to those of the parameters. Raises RuntimeError if one has another number."""
+        """Add the gradients of that loss to those of the parameters.
+
+        Raises RuntimeError if one has another number, and what Python's arithmetic raises.
+        """
         if not self._is_current(loss):
             raise RuntimeError(
                 "a Value of this loss has another number now than when the loss was computed\n"
@@ -333,7 +336,10 @@ class Variant:
             before = tuple(map(_grad, loss.parameters))
             pack_gradients(*before)
             backward()
-            for v, g in zip(loss.parameters, gradients()):
+            after = gradients()
+            if not all(map(isfinite, after)) and all(map(isfinite, before)):
+                raise_as_python(self._tape, loss.inputs, loss.numbers)
+            for v, g in zip(loss.parameters, after):
                 v.grad = g
             for at in self._idle:
                 loss.parameters[at].grad = before[at]

@@ -15,6 +15,7 @@ next call traces the function again.
 
 from __future__ import annotations
 
+import abc
 import builtins
 import functools
 import random
@@ -26,12 +27,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from zoomgrad.permitted import BUILTINS, facts_of, is_permitted, shown
-from zoomgrad.state import State
+from zoomgrad.state import State, same
 
 MOST = 1_000_000
 """Entries of containers and arrays that a Watch compares."""
 
-_PLAIN = {int, float, complex, bool, str, bytes, range, slice, type(None), type(Ellipsis), type(NotImplemented)}
+_PLAIN = {int, float, complex, bool, str, bytes, range, type(None), type(Ellipsis), type(NotImplemented)}
 
 _HEAP_TYPE, _IMMUTABLE_TYPE = 1 << 9, 1 << 8
 """Flags of classes. Those of CPython's own C modules are static or immutable."""
@@ -106,10 +107,13 @@ class Watch:
 
     def _follow(self, where: str, found: Any) -> None:
         state = self._state
-        if isinstance(found, self._value):
+        if getattr(found, "__class__", None) is not type(found):  # isinstance would say what it isn't
+            self._miss(where, f"a {type(found).__name__},")
+        elif isinstance(found, self._value):
             self.values[id(found)] = found
+            self._attributes(where, found)
             if type(found) is not self._value:
-                self._waiting += [(where, getattr(found, "__dict__", None)), (where, type(found))]
+                self._waiting.append((where, type(found)))
         elif isinstance(found, types.FunctionType):
             self._function(where, found)
         elif isinstance(found, types.BuiltinFunctionType):
@@ -129,7 +133,7 @@ class Watch:
         elif isinstance(found, types.MethodType):
             self._waiting += [(where, found.__func__), (where, found.__self__)]
         elif isinstance(found, types.ModuleType):
-            names = [name for name in sorted(self.attributes) if name in vars(found) or is_program(found, "")]
+            names = sorted(self.attributes)
             self._waiting += [
                 (f"{found.__name__}.{name}", each) for name, each in zip(names, state.keep_names(vars(found), names))
             ]
@@ -143,26 +147,30 @@ class Watch:
             self._waiting += [(where, each) for each in (found.fget, found.fset, found.fdel)]
         elif type(found) is functools.cached_property:
             self._waiting.append((where, found.func))
+        elif type(found) is slice:
+            self._waiting += [(where, each) for each in (found.start, found.stop, found.step)]
         elif isinstance(found, _CONTAINERS):
             self._container(where, found)
-        elif type(found).__module__.partition(".")[0] == "numpy" and hasattr(found, "tobytes"):
+        elif _is_of_numpy(type(found)) and hasattr(found, "tobytes"):
             self._array(where, found)
         elif type(found) is not object:  # a marker
             self._object(where, found)
 
     def _container(self, where: str, found: Any) -> None:
-        entries = found
+        # A class of the program may hide its entries from iteration.
+        base = next(each for each in _CONTAINERS if isinstance(found, each))
+        entries, names = [*base.__iter__(found)], []
         if isinstance(found, dict):
             self._state.keep_dict(found)
-            entries = [*found.keys(), *found.values()]
+            names = [*entries, *entries]
+            entries += dict.values(found)
         elif isinstance(found, list):
             self._state.keep_list(found)
         elif isinstance(found, set):
-            self._state.keep_other(lambda: [*map(id, found)])
+            self._state.keep_other(lambda: same(set.__iter__(found)))
         elif isinstance(found, bytearray):
             self._state.keep_other(lambda: bytes(found))
-            entries = ()
-        names = [*found.keys(), *found.keys()] if isinstance(found, dict) else ()
+            entries = []
         for place, each in enumerate(entries):
             if type(each) not in _PLAIN:
                 name = names[place] if names else None
@@ -183,25 +191,29 @@ class Watch:
         if is_foreign_value(found):
             raise TypeError(_foreign(where, found))
         kind = type(found)
-        state = self._state
-        state.keep_type(found)
-        if _in_mro(kind, "__dict__"):
-            self._waiting.append((where, state.keep_attribute(found, "__dict__")))
-        for cls in kind.__mro__:
-            for name, each in list(vars(cls).items()):
-                if isinstance(each, types.MemberDescriptorType) and _is_in_python(cls):
-                    self._waiting.append((f"{where}.{name}", state.keep_attribute(found, name)))
+        self._attributes(where, found)
         if isinstance(found, random.Random) or hasattr(found, "bit_generator"):
             self.generators.append(found)
-        elif not all(cls in _BASES or _is_in_python(cls) for cls in kind.__mro__) or _hides_its_state(kind):
+        elif not all(cls in _BASES or is_in_python(cls) for cls in kind.__mro__) or _hides_its_state(kind):
             self._miss(where, f"a {kind.__name__},")
         self._waiting.append((kind.__name__, kind))
+
+    def _attributes(self, where: str, found: Any) -> None:
+        """Its class, its dictionary, and its slots. Those of a Value itself are not watched."""
+        kind = type(found)
+        self._state.keep_type(found)
+        if _in_mro(kind, "__dict__"):
+            self._waiting.append((where, self._state.keep_attribute(found, "__dict__")))
+        for name, each in slots_of(kind, self._value):
+            if getattr(kind, name) is not each:
+                self._miss(where, f"whose slot {name} is hidden,")
+            self._waiting.append((f"{where}.{name}", self._state.keep_attribute(found, name)))
 
     def _class(self, where: str, found: type) -> None:
         if type(found) is not type:
             self._waiting.append((where, type(found)))
         for cls in found.__mro__:
-            if not _is_in_python(cls):
+            if not is_in_python(cls):
                 if cls not in _BASES and not is_permitted(cls):
                     self._miss(where, f"the class {shown(cls)},")
             elif cls is not object and (cls is found or id(cls) not in self._seen):
@@ -213,7 +225,10 @@ class Watch:
                 for name, each in list(vars(cls).items()):
                     is_c = isinstance(each, _OF_CLASSES) or type(each).__name__ in ("_tuplegetter", "_abc_data")
                     is_c = is_c or (not own and isinstance(each, types.BuiltinFunctionType))
-                    if not is_c and (callable(each) or not name.startswith("__")):
+                    if name == "_abc_impl":  # classes that register there later change what isinstance says
+                        self._state.keep_other(abc.get_cache_token)
+                    is_called = callable(each) or type(each) is functools.partialmethod
+                    if not is_c and (is_called or not name.startswith("__")):
                         self._waiting.append((f"{where}.{name}", each))
 
     def _function(self, where: str, found: types.FunctionType) -> None:
@@ -221,14 +236,15 @@ class Watch:
         # PyPy's built-in functions have code without a file.
         is_ours = is_program(None, getattr(code, "co_filename", "<frozen"))
         cells = found.__closure__ or ()
+        *defaults, own = state.keep_function(found)
+        self._waiting.append((where, own))
         if not is_ours:  # a library's function may call one of the program's, which it decorates
             contents = [getattr(cell, "cell_contents", None) for cell in cells]
             self._waiting += [(where, each) for each in contents if isinstance(each, types.FunctionType)]
             return
         if id(code) not in self._ran:
             return
-        *defaults, own = state.keep_function(found)
-        self._waiting += [(where, own), *((f"a default of {where}", each) for each in defaults)]
+        self._waiting += [(f"a default of {where}", each) for each in defaults]
         self._found |= _codes(code)
         names = sorted(facts_of(code).names)
         self._waiting += zip(names, self._globals(where, found.__globals__, names))
@@ -238,7 +254,8 @@ class Watch:
     def _globals(self, where: str, names: dict[str, Any], wanted: list[str]) -> list[Any]:
         """The objects of the global names, without the built-in ones that are permitted."""
         built_in = [name for name in wanted if name not in names and hasattr(builtins, name)]
-        self._state.keep_names(vars(builtins), [name for name in built_in if name != "isinstance"])
+        absent = [name for name in wanted if name not in names and name != "isinstance"]
+        self._state.keep_names(vars(builtins), absent)
         if names.get("__builtins__") not in (builtins, vars(builtins)):
             self._miss(where, "whose built-in functions are not Python's,")
         for name in built_in:
@@ -255,9 +272,20 @@ def _codes(code: types.CodeType) -> set[int]:
     return {id(code)}.union(*map(_codes, inner))
 
 
-def _is_in_python(cls: type) -> bool:
+def is_in_python(cls: type) -> bool:
     """Whether Python code made the class, so that its objects' state is in dictionaries and slots."""
     return cls is object or (bool(cls.__flags__ & _HEAP_TYPE) and not cls.__flags__ & _IMMUTABLE_TYPE)
+
+
+def slots_of(kind: type, value: type) -> list[tuple[str, Any]]:
+    """The slots that Python classes add to a class, except those of the class Value."""
+    classes = [cls for cls in kind.__mro__ if cls not in value.__mro__ and is_in_python(cls)]
+    found = [(name, each) for cls in classes for name, each in list(vars(cls).items())]
+    return [(name, each) for name, each in found if isinstance(each, types.MemberDescriptorType)]
+
+
+def _is_of_numpy(kind: type) -> bool:
+    return not is_in_python(kind) and kind.__module__.partition(".")[0] == "numpy"
 
 
 def _in_mro(kind: type, name: str) -> bool:

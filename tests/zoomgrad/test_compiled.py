@@ -1,5 +1,7 @@
 """One line compiles a loss function, with the bits of the function itself or with a reason why not."""
 
+import abc
+import builtins
 import copy
 import enum
 import functools
@@ -14,7 +16,7 @@ import time
 import types
 import warnings
 from array import array
-from collections import deque
+from collections import deque, namedtuple
 
 import pytest
 from hypothesis import given, settings
@@ -597,6 +599,144 @@ def test_ints_that_doubles_would_round(engine):
     agree(engine, lambda w, a, b, c, d: w * (a * b - c * d), [w, 1, 2, 3, 4], [w, big + 1, big + 1, big, big + 2])
 
 
+PAIR = namedtuple("PAIR", "a b")
+
+
+class AnyKey:
+    """A dict's key that equals all others."""
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    __eq__ = lambda self, other: True  # noqa: E731
+    __hash__ = lambda self: 1  # noqa: E731
+
+
+def test_arguments_that_are_equal_and_differ(engine):
+    v, w = engine.Value(2.0), engine.Value(7.0)
+    agree(engine, lambda rows: rows[0][0] * (2.0 if isinstance(rows[0], PAIR) else 3.0), [[(v, w)]], [[PAIR(v, w)]])
+    for keys in ((1, True), (AnyKey(2.0), AnyKey(5.0)), ((1, "a"), (True, "a"))):
+        text = (lambda key: key.factor) if isinstance(keys[0], AnyKey) else (lambda key: len(str(key)))
+        agree(engine, lambda d, text=text: sum(v * text(k) for k, v in d.items()), *([{key: v}] for key in keys))
+    loss = compile_with(engine, lambda d: next(v * k for k, v in d.items()), strict=False)
+    assert bits([loss({0.0: v}).data, loss({-0.0: v}).data]) == bits([0.0, -0.0])
+    agree(engine, lambda d, p: sum(k * x for k, x in d.items()) * p, [{v: 2.0}, v], [{v: 2.0}, w])
+
+
+class Doubling(float):
+    """A number with an operator of its own."""
+
+    def __mul__(self, other):
+        return other * (2.0 * float(self))
+
+    __rmul__ = __mul__
+
+
+def test_numbers_and_arrays_with_operators_of_their_own(engine):
+    v = engine.Value(2.0)
+    agree(engine, lambda v, x: x * v, [v, Doubling(0.0)], [v, Doubling(3.0)])
+    own = type("Own", (array,), {"__getitem__": lambda self, at: 2.0 * array.__getitem__(self, at)})
+    with pytest.raises(TypeError, match=r"an argument is a Own\n  Convert it"):
+        compile_with(engine, lambda v, xs: v * xs[0])(v, own("d", [0.0]))
+
+
+def test_a_dict_whose_keys_the_function_changes(engine):
+    def loss(d):
+        d["b"] = d.pop("a")
+        return d["b"] * 2.0
+
+    with pytest.raises(NotTraced, match="changes an argument"):
+        compile_with(engine, loss)({"a": engine.Value(2.0)})
+
+
+def test_threads_that_compile_at_the_same_time(engine):
+    reports, before = [], sys.getswitchinterval()
+
+    def work():
+        for _ in range(10):
+            row = [1.0] * 200
+            loss = compile_with(engine, lambda v, x, row=row: v * x * row[0])
+            loss(engine.Value(1.0), 2.0)
+            reports.append(loss.report())
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert len(reports) == 40
+
+
+def test_a_function_that_waits_for_another_thread(engine):
+    inner, found, waits = compile_with(engine, lambda v: v * 3.0), [], []
+
+    def loss(v):
+        thread = threading.Thread(target=lambda: found.append(inner(engine.Value(2.0)).data), daemon=True)
+        thread.start()
+        thread.join(10)
+        waits.append(thread.is_alive())
+        return v * 2.0
+
+    with pytest.warns(NotCompiled):
+        assert compile_with(engine, loss, strict=False)(engine.Value(2.0)).data == 4.0
+    assert set(found) == {6.0} and not any(waits)
+
+
+def test_values_that_a_program_calls_equal(engine, monkeypatch):
+    monkeypatch.setattr(engine.Value, "__eq__", lambda a, b: a.data == b.data, raising=False)
+    loss, v, w = compile_with(engine, lambda ws: ws[0] * 3.0), engine.Value(2.0), engine.Value(2.0)
+    loss([v]), loss([w]).backward()
+    assert (v.grad, w.grad) == (0, 3.0)
+
+
+def test_the_type_of_an_array_and_its_entries(engine):
+    v = engine.Value(2.0)
+    agree(
+        engine,
+        lambda v, xs: v * (xs[0] if isinstance(xs, list) else xs[0] * xs[0]),
+        *([v, array("d", [x])] for x in (1.0, 2.0)),
+    )
+    np = pytest.importorskip("numpy")
+    agree(
+        engine,
+        lambda v, xs: sum(v * x * (1.0 if isinstance(x, int) else v) for x in xs.tolist()),
+        [engine.Value(1.0), np.array([2])],
+        [v, np.array([2])],
+    )
+
+
+def test_the_check_of_the_first_call_leaves_all_gradients_alone(engine):
+    """The sum of two arrays is a list in a trace, so the function reaches another Value."""
+    v, w = engine.Value(2.0), engine.Value(3.0)
+    loss = compile_with(engine, lambda v, w, xs: (v if isinstance(xs + xs, list) else w) * xs[0], strict=False)
+    with pytest.warns(NotCompiled, match="it computes"):
+        loss(v, w, array("d", [1.0])).backward()
+    assert (v.grad, w.grad) == (0, 1.0)
+    loss = compile_with(engine, lambda v, xs: v * 2.0 if isinstance(xs + xs, list) else 3.0, strict=False)
+    with pytest.warns(NotCompiled, match="it computes"):
+        assert loss(v, array("d", [1.0])) == 3.0
+
+
+def test_operands_that_a_program_sets(engine):
+    def loss(v, w):
+        total = v + w
+        total._prev = (v, v)
+        return total * 2.0
+
+    Value = engine.Value
+    agree(engine, loss, [Value(1.0), Value(1.0)], [Value(1.0), Value(2.0)])
+    if Value is PythonValue:
+        agree(
+            engine,
+            lambda v, w, x: Value(x, (v, w), "+") * 2.0,
+            *([Value(1.0), Value(1.0), x] for x in (2.0, 3.0)),
+        )
+
+
 class Scale:
     """An object with a slot, which is no entry of a dictionary."""
 
@@ -820,6 +960,159 @@ def test_other_attributes_are_watched(engine, monkeypatch):
         if hasattr(V, "unused"):
             del V.unused
     assert "runs as it is" not in loss.report()
+
+
+class Hiding(dict):
+    """Shows no entries when it is iterated."""
+
+    __iter__ = keys = values = lambda self: iter(())
+
+
+class Lying(Scale):
+    """Says that it is another object."""
+
+    __slots__ = ()
+    __class__ = property(lambda self: staticmethod)
+    __func__ = None
+
+
+class Claiming(Scale):
+    """Looks like an array of NumPy."""
+
+    __slots__ = ()
+    __module__ = "numpy"
+    dtype = types.SimpleNamespace(hasobject=False)
+    shape, tobytes = (), lambda self: b""
+
+
+class Place:
+    """An index."""
+
+    def __init__(self, at):
+        self.at = at
+
+    def __index__(self):
+        return self.at
+
+
+def uncalled():
+    """Has an attribute."""
+
+
+def scaled(self, scale, v):
+    return v * scale[0]
+
+
+class Partly:
+    """Is called with a list of numbers."""
+
+    again = scaled
+    __call__ = functools.partialmethod(scaled, [2.0])
+
+
+def of_math(v):
+    try:
+        return v * math.absent
+    except AttributeError:
+        return v * 2.0
+
+
+def of_builtins(v):
+    try:
+        return v * ABSENT
+    except NameError:
+        return v * 2.0
+
+
+class Shown(Scale):
+    """Hides its slot."""
+
+    __slots__ = ()
+    by = property(lambda self: 1.0)
+
+    def read(self):
+        return super().by
+
+
+def unnoticed():
+    """Functions, and what changes a number that they use."""
+    abstract, joining = abc.ABCMeta("Abstract", (), {}), type("Joining", (), {})()
+    numbers, hiding, place, partly, shown = (
+        {float("2.5")},
+        Hiding(a=2.0),
+        Place(1),
+        Partly(),
+        Shown.__new__(Shown),
+    )
+    lying, claiming = Lying(2.0), Claiming(2.0)
+    entries = vars(Partly)["__call__"].args[0]
+    row, until = [1.0, 2.0, 4.0], slice(0, place)
+    uncalled.scale, entries[0] = 2.0, 2.0
+    Scale.by.__set__(shown, 2.0)
+    return [
+        (lambda v: v * sum(numbers), lambda: (numbers.clear(), numbers.add(float("7.5")))),
+        (lambda v: v * hiding["a"], lambda: hiding.update(a=5.0)),
+        (lambda v: v * sum(row[until]) * row[Place(0)], lambda: setattr(place, "at", 3)),
+        (lambda v: v * (2.0 if isinstance(joining, abstract) else 3.0), lambda: abstract.register(type(joining))),
+        (lambda v: v * uncalled.scale, lambda: setattr(uncalled, "scale", 5.0)),
+        (lambda v: partly(v), lambda: entries.__setitem__(0, 5.0)),
+        (of_math, lambda: setattr(math, "absent", 5.0)),
+        (of_builtins, lambda: setattr(builtins, "ABSENT", 5.0)),
+        (lambda v: v * shown.read(), lambda: Scale.by.__set__(shown, 5.0)),
+        (lambda v: v * lying.by, lambda: setattr(lying, "by", 5.0)),
+        (lambda v: v * claiming.by, lambda: setattr(claiming, "by", 5.0)),
+    ]
+
+
+@pytest.mark.parametrize("case", range(len(unnoticed())))
+def test_changes_that_hide(engine, case):
+    function, change = unnoticed()[case]
+    v = engine.Value(2.0)
+    before = function(v).data
+    try:
+        agree(engine, function, [v], [v], lambda: (change(), [v])[1])
+        assert function(v).data != before
+    finally:
+        vars(math).pop("absent", None)
+        vars(builtins).pop("ABSENT", None)
+
+
+@pytest.mark.parametrize("slots", [{}, {"__slots__": ("scale",)}])
+def test_attributes_of_a_value_of_a_class_of_the_program(engine, slots):
+    kind, other = (type(name, (engine.Value,), slots) for name in ("Kind", "Other"))
+    kind.power, other.power = 1, 2
+    v, w = kind(3.0), kind(3.0)
+    v.scale, w.scale = 2.0, 7.0
+    agree(engine, lambda p: p * p.scale, [v], [w])
+
+    def change():
+        if slots:
+            v.scale = 5.0
+        else:
+            v.__dict__ = {"scale": 5.0}
+        return [1.0]
+
+    def turn():
+        v.__class__ = other
+        return [1.0]
+
+    agree(engine, lambda x: v**v.power * x * v.scale, [1.0], change, turn)
+
+
+@pytest.mark.parametrize("name", ["tcc", ENGINE])
+@pytest.mark.parametrize(("exponent", "number"), [(0.5, 0.0), (-1, 1e-200), (0, 0.0)])
+def test_an_error_of_the_backward_pass_is_raised(name, exponent, number):
+    """C computes infinity there."""
+    try:
+        engines.load(name).check()
+    except engines.Unavailable as missing:
+        pytest.skip(missing.reason)
+    loss, v = zoomgrad.compiled(name, strict=True)(lambda v: v**exponent), zoomgrad.Value(1.0)
+    loss(v)
+    v.data = number
+    with pytest.raises((ArithmeticError, ValueError)):
+        loss(v).backward()
+    assert v.grad == 0 and loss.cache_info().calls == 2
 
 
 @pytest.mark.parametrize(
