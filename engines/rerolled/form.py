@@ -44,7 +44,7 @@ class Form:
         """The most rows to take together."""
         if self.rows is not None:
             return self.rows
-        fitting = self.cache // ROWS_SHARE // ((4 if self.is_single else 8) * inputs)
+        fitting = self.cache // ROWS_SHARE // ((4 if self.is_single else 8) * max(inputs, 1))
         return max(LEAST_ROWS, min(MOST_ROWS, fitting // LEAST_ROWS * LEAST_ROWS))
 
     def tile(self, vectors: int) -> tuple[int, int]:

@@ -400,8 +400,7 @@ __attribute__((noinline, visibility("hidden"))) void loop_0_over_nonzero_inputs_
 }
 
 __attribute__((noinline, visibility("hidden"))) void loop_29_over_nonzero_inputs_for_up_to_2_rows(number *restrict w,
-                                                                                                  const struct turned *turned,
-                                                                                                  long long count)
+                                                                                                  const struct turned *turned)
 {
     number *const q = w + Q;
     number *const rows = w + ROWS;
@@ -488,9 +487,9 @@ static void live_values_of_2_rows(number *restrict w, const struct live *lists, 
     loop_0_over_nonzero_inputs_for_up_to_2_rows(w, lists, count);
 }
 
-static void live_sinks_of_2_rows(number *restrict w, const struct turned *turned, long long count)
+static void live_sinks_of_2_rows(number *restrict w, const struct turned *turned)
 {
-    loop_29_over_nonzero_inputs_for_up_to_2_rows(w, turned, count);
+    loop_29_over_nonzero_inputs_for_up_to_2_rows(w, turned);
 }
 
 #include "kernel/kernel.h"
@@ -610,7 +609,7 @@ static int turn(struct training *t)
                     sinks_of_2_rows(w, count);
                 } else {
                     turn_lists(lists, turned, count);
-                    live_sinks_of_2_rows(w, turned, count);
+                    live_sinks_of_2_rows(w, turned);
                 }
                 memcpy(w + X, w + ROWS + 8 * row, 6 * sizeof(number));
                 return 0;
@@ -624,7 +623,7 @@ static int turn(struct training *t)
             sinks_of_2_rows(w, count);
         } else {
             turn_lists(lists, turned, count);
-            live_sinks_of_2_rows(w, turned, count);
+            live_sinks_of_2_rows(w, turned);
         }
         memcpy(w + X, w + ROWS + 8 * (count - 1), 6 * sizeof(number));
         if (batch_ends(t, count)) {

@@ -61,9 +61,14 @@ def arguments(runs: Sequence[Run], rate: str = "rate") -> list[str]:
     return [
         "w",
         *([lists] if any(run.is_live for run in runs) else []),
-        *([COUNT] if together else []),
+        *([COUNT] if any(map(_counts_rows, runs)) else []),
         *([rate] if any(run.takes_rate for run in runs) else []),
     ]
+
+
+def _counts_rows(run: Run) -> bool:
+    """Whether it goes over rows one by one. A sink over nonzero inputs takes the rows from its lists."""
+    return run.rows > 1 and not (run.is_live and run.loop.phase == Phase.SINK and len(run.loop.segments) == 1)
 
 
 class Section:
