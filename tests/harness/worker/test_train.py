@@ -66,7 +66,7 @@ def test_microgpt_trains_on_own_names_and_invents_some(tmp_path):
     """It reports the time of each graph, the held-out loss and names. Its rate falls over all epochs' steps."""
     file = tmp_path / "names.txt"
     file.write_text("\n".join(f"{a}{b}a" for a in "klmn" for b in "aeiou"))
-    asked = {"engine": "native", "workload": "microgpt-L1-D2-H1-T4", "names": str(file)}
+    asked = {"engine": "hoisted", "workload": "microgpt-L1-D2-H1-T4", "names": str(file)}
     *_, end, saved = train({**asked, "save": str(tmp_path / "saved")})
     assert end["steps"] == 1000
     assert end["evaluated_on"] == "2 held out"
