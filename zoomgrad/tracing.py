@@ -249,13 +249,15 @@ def _method(name: str, method: Any) -> Any:
 
 
 def _constructor(construct: Any) -> Any:
+    in_python = isinstance(construct, types.FunctionType)
     def hook(v: Any, *arguments: Any, **named: Any) -> None:
         if not is_tracing():
             construct(v, *arguments, **named)
             return
         assert run is not None
         is_operator = sys._getframe(1).f_globals is _OPERATORS
-        if not is_operator and (arguments[1:2] or named.get("_children")) not in ((), ((),), None):
+        # Operators in C construct their result in the name of the function that uses them.
+        if in_python and not is_operator and (arguments[1:2] or named.get("_children")) not in ((), ((),), None):
             run.looks("makes a Value with operands")
         number: Any = arguments[0] if arguments else named.get("data")
         if _is_datum(number):
