@@ -250,6 +250,7 @@ def _method(name: str, method: Any) -> Any:
 
 def _constructor(construct: Any) -> Any:
     in_python = isinstance(construct, types.FunctionType)
+
     def hook(v: Any, *arguments: Any, **named: Any) -> None:
         if not is_tracing():
             construct(v, *arguments, **named)
