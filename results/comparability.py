@@ -28,6 +28,12 @@ def _system(machine: Mapping[str, str]) -> str:
     return machine.get("system", "").partition(" ")[0]
 
 
+def moved(there: Mapping[str, str], here: Mapping[str, str]) -> str:
+    """`libc was glibc 2.36`: why what was begun there can't go on here; empty if it can."""
+    facts = ("processor", "cores", "system", "libc", *COMPILERS)
+    return next((f"{fact} was {there.get(fact)}" for fact in facts if there.get(fact) != here.get(fact)), "")
+
+
 def unlike_tools(one: Run, other: Run) -> list[str]:
     """`gcc 12.2.0, not 13.1.0` for each interpreter and C compiler that both runs had, in different versions."""
     here, there = ({name: facts.version for name, facts in run.interpreters.items()} for run in (one, other))

@@ -86,8 +86,13 @@ class Comparison:
     limits: Limits = field(default_factory=lambda: Limits(LONGEST_BLOCK_SECONDS))
     clock: Callable[[], float] = time.monotonic
     blocks: list[Block] = field(default_factory=list)
+    """These and the absences may hold what was measured before the duet was interrupted."""
     absences: list[Absence] = field(default_factory=list)
     _steps: dict[Cell, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for block in self.blocks:
+            self._steps.setdefault(block.cell, block.steps)
 
     def found(self) -> list[Finding]:
         """What is known so far."""
@@ -95,22 +100,30 @@ class Comparison:
 
     def measure(self) -> None:
         """Play blocks until every cell and every mean has a verdict, or the time is up."""
-        until = self.clock() + self.duet.budget_seconds
-        cells: Sequence[Cell] = self.duet.cells
-        number, longest = 0, 0.0
-        while cells:
+        until = self.clock() + self.duet.budget_seconds - sum(block.seconds for block in self.blocks)
+        longest = max((block.seconds for block in self.blocks), default=0.0)
+        # An interrupted duet goes on within its last round.
+        number = max((block.block for block in self.blocks), default=0)
+        played = {block.cell for block in self.blocks if block.block == number}
+        while cells := self._wanted():
             rng = random.Random(f"{self.duet.seed} {number}")
-            for cell in rng.sample(list(cells), len(cells)):
+            for cell in rng.sample(cells, len(cells)):
+                if cell in played:
+                    continue
                 start = self.clock()
                 # Everything gets one block, so that a short time limit still finds out what fails.
                 if number and start + longest > until:
                     return
                 self._block(cell, number)
                 longest = max(longest, self.clock() - start)
-            number += 1
-            left_out = {absence.cell for absence in self.absences}
-            cells = undecided(self.found()) if self.blocks else []
-            cells = [cell for cell in cells if cell not in left_out]
+            number, played = number + 1, set()
+
+    def _wanted(self) -> list[Cell]:
+        """Cells that need another block: in the first round all, later those without a verdict."""
+        left_out = {absence.cell for absence in self.absences}
+        measured = {block.cell for block in self.blocks}
+        first = [cell for cell in self.duet.cells if cell not in measured | left_out]
+        return first or [cell for cell in undecided(self.found()) if cell not in left_out]
 
     def _block(self, cell: Cell, number: int) -> None:
         started_at, start = datetime.now(UTC), self.clock()

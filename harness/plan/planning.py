@@ -162,13 +162,10 @@ def resume(run: Run, found: Sequence[Interpreter] | None = None) -> Plan:
             f"{run.id}: was measured at commit {run.commit or 'unknown'}, and the code has changed since\n"
             "  Check out that commit again, or start a new run."
         )
-    here = facts.gather()
-    for fact in ("processor", "cores", "system", "libc", *comparability.COMPILERS):
-        if run.machine.get(fact) != here.get(fact):
-            raise Unreadable(
-                f"{run.id}: this machine differs from the run's ({fact} was {run.machine.get(fact)})\n"
-                "  Resume it there, or start a new run here."
-            )
+    if moved := comparability.moved(run.machine, facts.gather()):
+        raise Unreadable(
+            f"{run.id}: this machine differs from the run's ({moved})\n  Resume it there, or start a new run here."
+        )
     if run.reference_interpreter not in {interpreter.name for interpreter in found}:
         raise Unreadable(
             f"{run.id}: its reference {run.reference_interpreter} is no longer on this machine\n"

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from statistics import median
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from results.fields import Blocks, Count, Moment, Name, OneLine, Seconds, StepSeconds, Text
 from results.record import Cell, Model
@@ -114,6 +115,8 @@ class Duet(Model):
     budget_seconds: Seconds
     error: Annotated[float, Field(gt=0.0, lt=1.0)] = ERROR
     seed: Count
+    instructions: bool = True
+    """Whether the instructions of a step are counted."""
     python: dict[Name, OneLine] = Field(default_factory=dict)
     """Interpreter -> its version, as it prints it."""
     machine: dict[OneLine, OneLine] = Field(default_factory=dict)
@@ -126,3 +129,21 @@ class Result(Model):
     blocks: tuple[Block, ...] = ()
     absences: tuple[Absence, ...] = ()
     counts: tuple[Counts, ...] = ()
+
+    @model_validator(mode="after")
+    def _refuse_strangers(self) -> Self:
+        """Each cell is one of the plan's, and has each block once: a block that counts twice would be a false proof."""
+        named = [one.cell for kind in (self.blocks, self.absences, self.counts) for one in kind]
+        for cell in named:
+            if cell not in self.duet.cells:
+                raise ValueError(f"{cell.key} is not a cell of this duet")
+        numbers = Counter((block.cell, block.block) for block in self.blocks)
+        for (cell, number), times in numbers.items():
+            if times > 1:
+                raise ValueError(f"block {number} of {cell.key} is there {times} times")
+        return self
+
+    @property
+    def spent_seconds(self) -> float:
+        """Time that the blocks took."""
+        return sum(block.seconds for block in self.blocks)

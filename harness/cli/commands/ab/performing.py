@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import typer
-from pydantic import BaseModel
 
 import engines
 from harness.cli import display
@@ -22,11 +21,11 @@ from harness.machine.interpreters import Interpreter
 from harness.run.isolate import RUN
 from reports.duet import HEADINGS, duet_table, markdown
 from results import units
-from results.duet.blocks import Counts, Duet, Result
+from results.duet.blocks import Duet, Result
+from results.duet.log import Log
 from results.duet.verdicts import Finding
 from results.files import inside, write_atomically
 from results.printable import printable
-from results.store import RUNS
 
 
 @dataclass(frozen=True)
@@ -38,8 +37,11 @@ class Performed:
     interrupted: bool
 
 
-def perform(duet: Duet, chosen: Sequence[Interpreter], *, instructions: bool, wait: bool) -> Performed:
-    """Carry out a duet on these interpreters. Raises Unreadable if no cell could be measured."""
+def perform(duet: Duet, chosen: Sequence[Interpreter], begun: Log | None = None, *, wait: bool) -> Performed:
+    """Carry out a duet on these interpreters. Raises Unreadable if no cell could be measured.
+
+    begun: where a part of it was measured before.
+    """
     fetch_data(dict.fromkeys(cell.workload for cell in duet.cells))
     pythons = {}
     for interpreter in chosen:
@@ -48,37 +50,41 @@ def perform(duet: Duet, chosen: Sequence[Interpreter], *, instructions: bool, wa
     os.environ[RUN] = duet.id
     with alone(wait=wait), commits.worktrees({"base": duet.base, "head": duet.head}) as places:
         sides = {side: compare.Place(checkout, pythons) for side, checkout in places.items()}
-        folder = inside(RUNS, duet.id)
-        folder.mkdir(parents=True)
-        log = inside(folder, "blocks.jsonl")
-        with log.open("w", encoding="utf-8") as file:
-
-            def keep(one: BaseModel) -> None:
-                file.write(f'{{"{type(one).__name__.lower()}":{one.model_dump_json()}}}\n')
-                file.flush()
-
-            keep(duet)
-            cells_text = f"{units.count(len(duet.cells), 'cell')}, at most {display.seconds_text(duet.budget_seconds)}"
-            out.print(f"{duet.base.name} against {duet.head.name}: {cells_text}", markup=False)
-            comparison = compare.Comparison(duet, sides, _tell, keep)
-            interrupted = False
-            counts: list[Counts] = []
-            try:
-                comparison.measure()
-                compare.refuse_hopeless(comparison)
-                by_name = {interpreter.name: interpreter for interpreter in chosen}
-                left_out = {absence.cell for absence in comparison.absences}
-                for cell in duet.cells if instructions else ():
-                    if cell not in left_out:
-                        out.print(f"counting instructions of {cell}", markup=False)
-                        counts.append(counted(cell, sides, by_name[cell.interpreter]))
-                        keep(counts[-1])
-            except KeyboardInterrupt:  # what is known so far is worth printing
-                interrupted = True
+        if begun:
+            log, before = begun, begun.result()
+            log.cut()
+        else:
+            log, duet = Log.create(duet)
+            before = Result(duet=duet)
+        out.print(_introduction(duet, before), markup=False, soft_wrap=True)
+        comparison = compare.Comparison(
+            duet, sides, _tell, log.append, blocks=[*before.blocks], absences=[*before.absences]
+        )
+        counts = [*before.counts]
+        interrupted = False
+        try:
+            comparison.measure()
+            compare.refuse_hopeless(comparison)
+            by_name = {interpreter.name: interpreter for interpreter in chosen}
+            done = {absence.cell for absence in comparison.absences} | {one.cell for one in counts}
+            for cell in duet.cells if duet.instructions else ():
+                if cell not in done:
+                    out.print(f"counting instructions of {cell}", markup=False)
+                    counts.append(counted(cell, sides, by_name[cell.interpreter]))
+                    log.append(counts[-1])
+        except KeyboardInterrupt:  # what is known so far is worth printing
+            interrupted = True
     result = Result(
         duet=duet, blocks=tuple(comparison.blocks), absences=tuple(comparison.absences), counts=tuple(counts)
     )
-    return Performed(result, folder, interrupted)
+    return Performed(result, log.folder, interrupted)
+
+
+def _introduction(duet: Duet, before: Result) -> str:
+    left = max(0.0, duet.budget_seconds - before.spent_seconds)
+    cells = f"{units.count(len(duet.cells), 'cell')}, at most {display.seconds_text(left)}"
+    goes_on = f", after {units.count(len(before.blocks), 'block')} from before" if before.blocks else ""
+    return f"{duet.id}: {duet.base.name} against {duet.head.name}: {cells}{goes_on}"
 
 
 def conclude(performed: Performed) -> None:
@@ -91,6 +97,9 @@ def conclude(performed: Performed) -> None:
     out.print(*table.lines, sep="\n", markup=False, soft_wrap=True)
     say_next(f"{table.next} For details read {short(summary)}")
     if performed.interrupted:
+        say_next(
+            f"Interrupted. All blocks so far are on disk. Resume with: zoomgrad ab --resume {short(performed.folder)}"
+        )
         raise typer.Exit(INTERRUPTED)
     if table.failed:
         raise typer.Exit(FAILED)
