@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import random
 import sys
@@ -85,6 +86,8 @@ class Comparison:
     play: Play = play
     limits: Limits = field(default_factory=lambda: Limits(LONGEST_BLOCK_SECONDS))
     clock: Callable[[], float] = time.monotonic
+    until: float = math.inf
+    """When the time is up, on that clock."""
     blocks: list[Block] = field(default_factory=list)
     """These and the absences may hold what was measured before the duet was interrupted."""
     absences: list[Absence] = field(default_factory=list)
@@ -98,21 +101,20 @@ class Comparison:
         """What is known so far."""
         return findings(self.duet, self.blocks, [absence.cell for absence in self.absences])
 
-    def measure(self) -> None:
+    def measure(self, *, only_first_round: bool = False) -> None:
         """Play blocks until every cell and every mean has a verdict, or the time is up."""
-        until = self.clock() + self.duet.budget_seconds - sum(block.seconds for block in self.blocks)
         longest = max((block.seconds for block in self.blocks), default=0.0)
         # An interrupted duet goes on within its last round.
         number = max((block.block for block in self.blocks), default=0)
         played = {block.cell for block in self.blocks if block.block == number}
-        while cells := self._wanted():
+        while (cells := self._wanted()) and not (number and only_first_round):
             rng = random.Random(f"{self.duet.seed} {number}")
             for cell in rng.sample(cells, len(cells)):
                 if cell in played:
                     continue
                 start = self.clock()
                 # Everything gets one block, so that a short time limit still finds out what fails.
-                if number and start + longest > until:
+                if number and start + longest > self.until:
                     return
                 self._block(cell, number)
                 longest = max(longest, self.clock() - start)

@@ -31,15 +31,12 @@ from harness.run.vouchers import NoVouching, Vouchers
 from harness.worker.job import Job, ReadyJob, VouchJob
 from results import units
 from results.files import write_atomically
-from results.precision import imprecise
+from results.precision import MOST_BLOCKS, imprecise, looks
 from results.record import Cell, Record, Vouching
 from results.samples import compile_seconds
 from results.store import Store
 
 NO_ENVIRONMENT_REMEDY = "Check the network, then resume the run."
-
-MOST_BLOCKS = 60
-"""Limit on blocks that a run adds for precision. A speedup that is still imprecise by then stays so on this machine."""
 
 MOST_OFFSET_STEPS = 4
 """About one period of the garbage collector, in steps of the workloads that have one. More would waste slow steps."""
@@ -101,7 +98,7 @@ class Schedule:
         run = self.plan.run
         while run.precision:
             records = self.store.records()
-            cells = imprecise(records, run.precision)
+            cells = imprecise(records, run.precision, looks(run))
             if not cells or _next_block(records) >= MOST_BLOCKS or not self.add_block(cells):
                 break
 

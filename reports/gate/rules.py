@@ -4,6 +4,10 @@ The gate compares speedups, never seconds, and instruction counts where both run
 in units of the baseline's step time in the same block, both as measured, so that a faster machine can't hide a
 regression. A cell fails only if the whole interval of its change is beyond the limit, or beyond the noise floor if that
 is higher. A cell that may have become worse is a suspect, to be measured again.
+
+The gate looks at many intervals, and at those of suspects again and again. So it must also be certain that there is a
+change at all: the intervals that show this share one probability of an error equally (Bonferroni), and equal code fails
+at most once in a hundred runs.
 """
 
 from __future__ import annotations
@@ -24,6 +28,9 @@ from results.record import BASELINE, Cell, Record, Run
 from results.samples import Blocks, baseline_of, common, compiled_seconds, step_seconds, step_seconds_as_measured
 from results.stats import intervals
 from results.stats.intervals import MIN_PROCESSES, Interval
+
+ERROR = 0.01
+"""Probability that a run of equal code fails."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +70,9 @@ def verdicts(new: MeasuredRun, baseline_run: MeasuredRun, limits: Limits, noise:
     refuse_incomparable(new.run, baseline_run.run)
     scale = 1.0 if same_machine(new.run.machine, baseline_run.run.machine) else limits.elsewhere
     now, then = _samples(new), _samples(baseline_run)
+    figures = sum(1 + (cell in now.compiled) for cell in now.outcomes if cell != baseline_of(cell))
+    # Only one of an interval's two sides can fail the gate.
+    error = 2 * ERROR / (max(1, figures) * (1 + limits.reruns))
 
     def of_cell(cell: Cell, here: Outcome) -> Iterator[Verdict]:
         there, base = then.outcomes.get(cell), baseline_of(cell)
@@ -78,12 +88,12 @@ def verdicts(new: MeasuredRun, baseline_run: MeasuredRun, limits: Limits, noise:
             yield Verdict(cell, SPEEDUP, "unsure", reason=f"no {BASELINE} result in one of the runs or both")
         else:
             limit = max(scale * limits.slowdown_of(cell), (noise.floor(cell) if noise else None) or 0.0)
-            yield _compared(cell, SPEEDUP, now.step_times(cell), then.step_times(cell), limit)
+            yield _compared(cell, SPEEDUP, now.step_times(cell), then.step_times(cell), limit, error)
             if cell in now.compiled and cell in then.compiled:
                 limit = max(
                     scale * limits.compile_growth_of(cell), (noise.compile_floor(cell) if noise else None) or 0.0
                 )
-                yield _compared(cell, COMPILE_TIME, now.compile_times(cell), then.compile_times(cell), limit)
+                yield _compared(cell, COMPILE_TIME, now.compile_times(cell), then.compile_times(cell), limit, error)
 
     found = [verdict for cell, here in now.outcomes.items() for verdict in of_cell(cell, here)]
     found += _counted(new, baseline_run, limits)
@@ -133,18 +143,21 @@ def _samples(of: MeasuredRun) -> _Samples:
     )
 
 
-def _compared(cell: Cell, subject: str, new: Sides, old: Sides, limit: float) -> Verdict:
-    """Return the verdict on a ratio of two samples, the baseline's over the engine's."""
+def _compared(cell: Cell, subject: str, new: Sides, old: Sides, limit: float, error: float) -> Verdict:
+    """Return the verdict on a ratio of two samples, the baseline's over the engine's. error: of being certain of a change."""
     if not new[0] or not old[0]:
         return Verdict(cell, subject, "unsure", limit=limit, reason="no block measured both sides")
     ratios = [intervals.ratio_of_medians(*sides) for sides in (new, old)]
     try:
         changed, reason = intervals.speedup_change(*new, *old), ""
-    except intervals.TooFewProcesses as error:
+    except intervals.TooFewProcesses as few:
         blocks = [intervals.ratio_of_blocks(*sides) for sides in (new, old)]
-        changed, reason = Interval(blocks[0] / blocks[1], NAN, NAN), str(error)
+        changed, reason = Interval(blocks[0] / blocks[1], NAN, NAN), str(few)
     now, then = ratios if subject == SPEEDUP else [1 / ratio for ratio in ratios]
-    return Verdict(cell, subject, word_of(changed, limit), changed, then, now, limit, reason)
+    word = word_of(changed, limit)
+    if word == "worse" and intervals.speedup_change(*new, *old, error).high >= 1:
+        word = "unsure"
+    return Verdict(cell, subject, word, changed, then, now, limit, reason)
 
 
 def _counted(new: MeasuredRun, baseline_run: MeasuredRun, limits: Limits) -> Iterable[Verdict]:

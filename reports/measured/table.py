@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from reports.measured.outcome import MEASURED, Outcome, by_cell, outcomes, promise
+from results.precision import error
 from results.record import BASELINE, Cell, Record, Run
 from results.samples import Blocks, common, compile_seconds, step_seconds
 from results.stats import intervals
@@ -144,10 +145,10 @@ def _row(
     row |= _times(run, cell, records)
     for column, interpreter in (("speedup", cell.interpreter), ("speedup_reference", run.reference_interpreter)):
         base = Cell(engine=BASELINE, interpreter=interpreter, workload=cell.workload)
-        row |= _bounded(column, _speedup(cell, base, seconds))
+        row |= _bounded(column, _speedup(cell, base, seconds, error(run)))
     if run.versus and run.versus != cell.interpreter:
         there = cell.model_copy(update={"interpreter": run.versus})
-        row |= _bounded("speedup_versus", _speedup(cell, there, seconds))
+        row |= _bounded("speedup_versus", _speedup(cell, there, seconds, error(run)))
     row |= {phase_column(phase): _phase_seconds(phase, records) for phase in PHASES}
     return row | {name: _figure(name, records) for name in FIGURES}
 
@@ -183,14 +184,14 @@ def _median(samples: intervals.Samples) -> intervals.Interval:
         return intervals.Interval(intervals.median_of_processes(samples), NAN, NAN)
 
 
-def _speedup(cell: Cell, base: Cell, seconds: Mapping[Cell, Blocks]) -> intervals.Interval:
+def _speedup(cell: Cell, base: Cell, seconds: Mapping[Cell, Blocks], error: float) -> intervals.Interval:
     if base not in seconds:
         return intervals.Interval(NAN, NAN, NAN)
     if base == cell:
         return intervals.Interval(1.0, 1.0, 1.0)
     over, under = common(seconds[base], seconds[cell])
     try:
-        return intervals.speedup(over, under)
+        return intervals.speedup(over, under, error)
     except intervals.TooFewProcesses:
         return intervals.Interval(intervals.ratio_of_medians(over, under) if over else NAN, NAN, NAN)
 

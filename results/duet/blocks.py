@@ -97,6 +97,8 @@ class Counts(Model):
     base: Annotated[float, Field(gt=0.0)] = 1.0
     head: Annotated[float, Field(gt=0.0)] = 1.0
     reason: Text = ""
+    seconds: Seconds = 0.0
+    """How long counting took."""
 
 
 class Duet(Model):
@@ -145,5 +147,5 @@ class Result(Model):
 
     @property
     def spent_seconds(self) -> float:
-        """Time that the blocks took."""
-        return sum(block.seconds for block in self.blocks)
+        """Time that the blocks and counting took."""
+        return sum(block.seconds for block in self.blocks) + sum(count.seconds for count in self.counts)

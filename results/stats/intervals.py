@@ -26,10 +26,12 @@ Samples = Sequence[Sequence[float]]
 MIN_PROCESSES = 3
 """Fewer processes say nothing about the spread between processes."""
 
-CONFIDENCE = 0.95
+ERROR = 0.05
+"""Probability that an interval leaves out the truth, unless the caller asks for a smaller one."""
 
-FEW = 4
-"""Up to this many processes, intervals are Student's, because the extremes of three or four cover only 75 or 87.5 %."""
+MOST_BEYOND = 1.25
+"""Extremes that err up to this many times too often are moved outwards a little. With fewer processes, intervals are
+Student's: the extremes of three or four cover only 75 or 87.5 %."""
 
 
 class TooFewProcesses(ValueError):
@@ -69,7 +71,7 @@ def step_time(samples: Samples) -> Interval:
     return _interval(median_of_processes(samples), [math.log(fmean(values)) for values in samples])
 
 
-def speedup(base: Samples, engine: Samples) -> Interval:
+def speedup(base: Samples, engine: Samples, error: float = ERROR) -> Interval:
     """Ratio of median step times, base over engine, with the interval of the ratios within blocks.
 
     base, engine: seconds per step, shape (processes, values). The n-th process of each comes from the same block (see
@@ -77,7 +79,7 @@ def speedup(base: Samples, engine: Samples) -> Interval:
     either side.
     """
     _enough(min(len(base), len(engine)))
-    return _interval(ratio_of_medians(base, engine), _block_logs(base, engine))
+    return _interval(ratio_of_medians(base, engine), _block_logs(base, engine), error)
 
 
 def ratio_of_blocks(base: Samples, engine: Samples) -> float:
@@ -101,7 +103,9 @@ def change(new: Interval, old: Interval) -> Interval:
     return _spread(new.value / old.value, down, up)
 
 
-def speedup_change(base_new: Samples, engine_new: Samples, base_old: Samples, engine_old: Samples) -> Interval:
+def speedup_change(
+    base_new: Samples, engine_new: Samples, base_old: Samples, engine_old: Samples, error: float = ERROR
+) -> Interval:
     """Change of a speedup: the new run's over the old run's, with its interval.
 
     It compares only ratios from within each run, so the runs may come from different machines. It uses ratios within
@@ -111,19 +115,19 @@ def speedup_change(base_new: Samples, engine_new: Samples, base_old: Samples, en
 
     def of_blocks(base: Samples, engine: Samples) -> Interval:
         _enough(min(len(base), len(engine)))
-        return _interval(ratio_of_blocks(base, engine), _block_logs(base, engine))
+        return _interval(ratio_of_blocks(base, engine), _block_logs(base, engine), error)
 
     return change(of_blocks(base_new, engine_new), of_blocks(base_old, engine_old))
 
 
 @cache
-def student(count: int) -> float:
-    """97.5 % quantile of Student's t for `count` samples, at least two."""
+def student(count: int, error: float = ERROR) -> float:
+    """Quantile of Student's t for `count` samples, at least two, that leaves half of the error above it."""
     # Imported here, because only intervals of few processes need SciPy. scipy.stats gives the same number, but takes
     # three times as long to import.
     from scipy.special import stdtrit
 
-    return float(stdtrit(count - 1, (1 + CONFIDENCE) / 2))
+    return float(stdtrit(count - 1, 1 - error / 2))
 
 
 def geometric_mean(intervals: Sequence[Interval]) -> Interval:
@@ -145,10 +149,11 @@ def _spread(value: float, down: float, up: float) -> Interval:
     return Interval(value, value * math.exp(-down), value * math.exp(up))
 
 
-def _interval(value: float, logs: Sequence[float]) -> Interval:
+def _interval(value: float, logs: Sequence[float], error: float = ERROR) -> Interval:
     """Interval of the logarithms' median, converted back, and widened to include `value`, which is another median."""
     _enough(len(logs))
-    low, high = _student(logs) if len(logs) <= FEW else _order_statistics(logs)
+    has_extremes = 0.5 ** (len(logs) - 1) <= MOST_BEYOND * error
+    low, high = _order_statistics(logs, error) if has_extremes else _student(logs, error)
     return Interval(value, min(value, math.exp(low)), max(value, math.exp(high)))
 
 
@@ -159,35 +164,35 @@ def _enough(processes: int) -> None:
         )
 
 
-def _student(logs: Sequence[float]) -> tuple[float, float]:
-    mean, reach = fmean(logs), student(len(logs)) * stdev(logs) / math.sqrt(len(logs))
+def _student(logs: Sequence[float], error: float) -> tuple[float, float]:
+    mean, reach = fmean(logs), student(len(logs), error) * stdev(logs) / math.sqrt(len(logs))
     return mean - reach, mean + reach
 
 
-def _order_statistics(logs: Sequence[float]) -> tuple[float, float]:
+def _order_statistics(logs: Sequence[float], error: float) -> tuple[float, float]:
     """Distribution-free bounds of a median, each interpolated between two order statistics.
 
     Hettmansperger and Sheather, "Confidence intervals based on interpolated order statistics", 1986.
     """
     ranked = sorted(logs)
-    rank, share = _place(len(ranked))
+    rank, share = _place(len(ranked), error)
     low = ranked[rank] + share * (ranked[rank + 1] - ranked[rank])
     high = ranked[-1 - rank] - share * (ranked[-1 - rank] - ranked[-2 - rank])
     return low, high
 
 
 @cache
-def _place(count: int) -> tuple[int, float]:
+def _place(count: int, error: float) -> tuple[int, float]:
     """Rank of the lower bound among `count` values, from 0, and the fraction of the way from it to the next value."""
 
-    def coverage(rank: int) -> float:
-        """Probability that the median is between the values of this rank from below and from above (sign test)."""
-        return 1 - sum(math.comb(count, k) for k in range(rank + 1)) / (1 << count - 1)
+    def missed(rank: int) -> float:
+        """Probability that the median is not between the values of this rank from below and above (sign test)."""
+        return sum(math.comb(count, k) for k in range(rank + 1)) / (1 << count - 1)
 
     rank = 0
-    while coverage(rank + 1) >= CONFIDENCE:
+    while missed(rank + 1) <= error:
         rank += 1
     # Negative for five values: their extremes cover only 93.75 %, so the bounds are slightly outside them.
-    beyond = (coverage(rank) - CONFIDENCE) / (coverage(rank) - coverage(rank + 1))
+    beyond = (error - missed(rank)) / (missed(rank + 1) - missed(rank))
     k = rank + 1
     return rank, (count - k) * beyond / (k + (count - 2 * k) * beyond)

@@ -86,7 +86,7 @@ def trial(clone, sha, cell, budget_seconds):
     start = time.monotonic()
     with commits.worktrees(both, clone, clone.parent / "worktrees") as places:
         sides = {side: compare.Place(checkout, pythons) for side, checkout in places.items()}
-        comparison = compare.Comparison(duet, sides, lambda line, found: None)
+        comparison = compare.Comparison(duet, sides, lambda line, found: None, until=start + budget_seconds)
         comparison.measure()
     compare.refuse_hopeless(comparison)
     (found,) = [one for one in comparison.found() if one.figure == "step"]

@@ -13,7 +13,8 @@ from harness.machine.environments import NoEnvironment
 from harness.machine.interpreters import Interpreter, Missing
 from harness.procedure import MOST_STEPS, TRUSTED_SECONDS
 from harness.run.isolate import WorkerResult
-from harness.run.schedule import MOST_BLOCKS, Plan, Schedule
+from harness.run.schedule import Plan, Schedule
+from results.precision import MOST_BLOCKS
 from results.record import Cell, InterpreterFacts, Run, Settings
 from results.store import Store
 from tests.harness.workers import Workers

@@ -2,8 +2,12 @@
 
 from datetime import UTC, datetime
 
-from results.precision import imprecise
+import pytest
+
+from results.precision import error, looks
+from results.precision import imprecise as of_looks
 from results.record import Cell, Record
+from tests.harness.runs import run
 
 
 def records(engine, *seconds, workload="xor"):
@@ -16,6 +20,11 @@ def records(engine, *seconds, workload="xor"):
 
 STEADY = (1.0, 1.001, 0.999, 1.0005, 1.0, 0.9995)
 SHAKY = (1.0, 1.4, 0.7, 1.2, 0.9, 1.6)
+
+
+def imprecise(records, precision):
+    """For a run that looks once."""
+    return of_looks(records, precision, [len(STEADY)])
 
 
 def engines(cells):
@@ -43,3 +52,24 @@ def test_a_cell_without_a_baseline_needs_no_more_blocks():
 def test_a_cell_that_failed_needs_no_more_blocks():
     gone = records("tcc", *SHAKY)[0].model_copy(update={"block": 9, "status": "timed-out", "step_seconds": ()})
     assert not imprecise([*records("baseline", *STEADY), *records("tcc", *SHAKY), gone], 0.05)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "precision", "at"),
+    [(5, 0.05, [5, 10, 20, 40, 60]), (1, 0.05, [3, 6, 12, 24, 48, 60]), (70, 0.05, [70]), (5, 0.0, [5])],
+)
+def test_a_run_looks_at_its_intervals_a_few_times(blocks, precision, at):
+    asked = run("run", blocks=blocks, precision=precision)
+    assert looks(asked) == at
+    assert error(asked) == pytest.approx(0.05 / len(at))
+
+
+def test_blocks_after_a_look_wait_for_the_next_one():
+    shaky, steady = records("tcc", *SHAKY, 1.0), records("baseline", *STEADY, 1.0)
+    # Nobody looks at blocks three to five, however narrow they make the interval.
+    narrow = [record.model_copy(update={"step_seconds": (1.0,)}) for record in shaky[3:]]
+    assert engines(of_looks([*steady, *shaky[:3], *narrow], 0.05, [3, 10])) == {"baseline", "tcc"}
+    # The more often a run looks, the more certain each look must be.
+    mild = records("tcc", 1.0, 1.02, 0.99, 1.01, 0.98, 1.0)
+    assert not of_looks([*steady[:6], *mild], 0.019, [6])
+    assert of_looks([*steady[:6], *mild], 0.019, [6, 12, 24, 48])

@@ -26,7 +26,8 @@ def comparison(play=compare.play, cells=CELLS[:1], places=ROOT, **changes):
     duet = Duet(id="d", created_at=datetime.now(UTC), command=(), base=commit, head=commit, cells=cells, **plan)
     sides = dict.fromkeys(("base", "head"), Place(places, {"mine": (sys.executable, False)}))
     clock = count(0, 3)
-    return Comparison(duet, sides, lambda line, found: None, play=play, clock=lambda: next(clock))
+    until = duet.budget_seconds
+    return Comparison(duet, sides, lambda line, found: None, play=play, clock=lambda: next(clock), until=until)
 
 
 def scripted(ratio=1.0, bits="b", failing=()):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from harness.machine.interpreters import Interpreter
 from harness.run.isolate import RUN
 from reports.duet import HEADINGS, duet_table, markdown
 from results import units
-from results.duet.blocks import Duet, Result
+from results.duet.blocks import Counts, Duet, Result
 from results.duet.log import Log
 from results.duet.verdicts import Finding
 from results.files import inside, write_atomically
@@ -48,36 +49,56 @@ def perform(duet: Duet, chosen: Sequence[Interpreter], begun: Log | None = None,
         with out.status(f"making the environment for {interpreter.name}"):
             pythons[interpreter.name] = environments.environment(interpreter), interpreter.has_jit
     os.environ[RUN] = duet.id
-    with alone(wait=wait), commits.worktrees({"base": duet.base, "head": duet.head}) as places:
-        sides = {side: compare.Place(checkout, pythons) for side, checkout in places.items()}
-        if begun:
-            log, before = begun, begun.result()
-            log.cut()
-        else:
-            log, duet = Log.create(duet)
-            before = Result(duet=duet)
-        out.print(_introduction(duet, before), markup=False, soft_wrap=True)
-        comparison = compare.Comparison(
-            duet, sides, _tell, log.append, blocks=[*before.blocks], absences=[*before.absences]
-        )
-        counts = [*before.counts]
-        interrupted = False
-        try:
-            comparison.measure()
-            compare.refuse_hopeless(comparison)
-            by_name = {interpreter.name: interpreter for interpreter in chosen}
-            done = {absence.cell for absence in comparison.absences} | {one.cell for one in counts}
-            for cell in duet.cells if duet.instructions else ():
-                if cell not in done:
-                    out.print(f"counting instructions of {cell}", markup=False)
-                    counts.append(counted(cell, sides, by_name[cell.interpreter]))
-                    log.append(counts[-1])
-        except KeyboardInterrupt:  # what is known so far is worth printing
-            interrupted = True
+    with alone(wait=wait):
+        start = time.monotonic()
+        with commits.worktrees({"base": duet.base, "head": duet.head}) as places:
+            sides = {side: compare.Place(checkout, pythons) for side, checkout in places.items()}
+            if begun:
+                log, before = begun, begun.result()
+                log.cut()
+            else:
+                log, duet = Log.create(duet)
+                before = Result(duet=duet)
+            out.print(_introduction(duet, before), markup=False, soft_wrap=True)
+            comparison = compare.Comparison(
+                duet,
+                sides,
+                _tell,
+                log.append,
+                until=start + duet.budget_seconds - before.spent_seconds,
+                blocks=[*before.blocks],
+                absences=[*before.absences],
+            )
+            counts = [*before.counts]
+            interrupted = False
+            try:
+                # The first round finds out what fails. Counting before the others leaves them the rest of the time.
+                comparison.measure(only_first_round=True)
+                compare.refuse_hopeless(comparison)
+                if duet.instructions:
+                    by_name = {interpreter.name: interpreter for interpreter in chosen}
+                    _count(comparison, by_name, counts, log)
+                comparison.measure()
+            except KeyboardInterrupt:  # what is known so far is worth printing
+                interrupted = True
     result = Result(
         duet=duet, blocks=tuple(comparison.blocks), absences=tuple(comparison.absences), counts=tuple(counts)
     )
     return Performed(result, log.folder, interrupted)
+
+
+def _count(
+    comparison: compare.Comparison, interpreters: Mapping[str, Interpreter], counts: list[Counts], log: Log
+) -> None:
+    """Count the instructions of all cells that are not counted yet, as long as there is time."""
+    done = {absence.cell for absence in comparison.absences} | {one.cell for one in counts}
+    for cell in comparison.duet.cells:
+        start = time.monotonic()
+        if cell not in done and start < comparison.until:
+            out.print(f"counting instructions of {cell}", markup=False)
+            found = counted(cell, comparison.places, interpreters[cell.interpreter])
+            counts.append(found.model_copy(update={"seconds": time.monotonic() - start}))
+            log.append(counts[-1])
 
 
 def _introduction(duet: Duet, before: Result) -> str:

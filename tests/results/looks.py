@@ -1,0 +1,109 @@
+"""How often a figure errs that is looked at again and again: `python -m tests.results.looks` prints the tables.
+
+They are part of docs/statistics.md. The first simulates `run --until`: cells whose true speedup is known get blocks
+until their interval is narrow enough. The second simulates `check`: whole runs of equal code with ten figures, and
+runs in which one figure is worse. The seed is fixed.
+"""
+
+from itertools import pairwise
+
+import numpy as np
+
+from reports.gate.rules import ERROR, _compared
+from reports.gate.verdict import SPEEDUP
+from results.precision import MOST_BLOCKS, looks
+from results.record import Cell
+from results.stats import intervals
+from tests.harness.runs import run
+from tests.results.coverage import both, factors, skewed
+
+BLOCKS = 5
+AT = looks(run("until", blocks=BLOCKS, precision=0.05))
+OF_A_LOOK = intervals.ERROR / len(AT)
+TRIALS = 1000
+RUNS = 400
+SCENARIOS = {
+    "equal spread, 3 %": both(factors),
+    "spread 6 %": both(factors, spread=0.06),
+    "log-normal delays": both(skewed),
+    "1 process in 10 disturbed": both(factors, disturbed=0.1),
+}
+CELL = Cell(engine="tcc", interpreter="cpython-3.13", workload="xor")
+FIGURES, RERUNS = 10, 3
+
+
+def until(pair, rng, precision, at, error):
+    """The interval of a cell that gets blocks until an interval with that error is narrow enough, and how many."""
+    base, engine = (side[:, None].tolist() for side in pair(rng, MOST_BLOCKS))
+    for count in at:
+        found = intervals.speedup(base[:count], engine[:count], error)
+        if found.relative_width / 2 <= precision:
+            break
+    return found, count
+
+
+def missed(pair, precision, at, error, trials, seed=1):
+    """Share of cells whose last interval leaves out the truth, and the mean number of blocks."""
+    rng = np.random.default_rng(seed)
+    found = [until(pair, rng, precision, at, error) for _ in range(trials)]
+    wrong = sum(not last.low <= 1.0 <= last.high for last, _ in found)
+    return wrong / trials, sum(count for _, count in found) / trials
+
+
+def failing(pair, rng, slower, error, limit, figures):
+    """Whether a run fails in which each figure is slower by that much, with suspects measured again as `check` does."""
+    counts = [BLOCKS << turn for turn in range(RERUNS + 1)]
+    for _ in range(figures):
+        old = tuple(side[:, None].tolist() for side in pair(rng, 2 * BLOCKS))
+        base, engine = pair(rng, counts[-1])
+        engine *= 1 + slower
+        for before, count in pairwise([0, *counts]):
+            new = base[:count, None].tolist(), engine[:count, None].tolist()
+            found = _compared(CELL, SPEEDUP, new, old, limit, error)
+            if found.fails and (before or count == counts[-1]):
+                return True
+            if not found.suspect(measured_again=before > 0):
+                break
+    return False
+
+
+def failures(pair, slower, error, runs, limit=0.10, seed=1):
+    """Share of runs that fail: equal code with all its figures, or one figure that is slower."""
+    rng, figures = np.random.default_rng(seed), 1 if slower else FIGURES
+    return sum(failing(pair, rng, slower, error, limit, figures) for _ in range(runs)) / runs
+
+
+SHARED = 2 * ERROR / (FIGURES * (1 + RERUNS))
+"""What each look at each figure of such a run may err."""
+
+
+def main():
+    every = range(BLOCKS, MOST_BLOCKS + 1)
+    print(f"| `run --until`, blocks from {BLOCKS} to {MOST_BLOCKS} | ±2 % | ±3 % | ±5 % |\n|---|---:|---:|---:|")
+    for name, pair in SCENARIOS.items():
+        for rule, when, error in (
+            ("after each block, 5 % each time", every, intervals.ERROR),
+            (
+                f"at {', '.join(map(str, AT))}, {100 * intervals.ERROR / len(AT):g} % each time",
+                AT,
+                intervals.ERROR / len(AT),
+            ),
+        ):
+            shown = []
+            for precision in (0.02, 0.03, 0.05):
+                wrong, blocks = missed(pair, precision, when, error, TRIALS)
+                shown.append(f"{100 * wrong:.1f} % ({blocks:.0f})")
+            print(f"| {name}: {rule} | {' | '.join(shown)} |", flush=True)
+    print("\n| `check` | equal, limit 2 % | equal, limit 10 % | 15 % slower | 25 % slower | 50 % slower |")
+    print("|---|---:|---:|---:|---:|---:|")
+    for name, pair in SCENARIOS.items():
+        for rule, error in (("5 % for each interval", 1.0), ("and 1 % for equal code", SHARED)):
+            shares = [
+                failures(pair, slower, error, RUNS, limit)
+                for slower, limit in ((0.0, 0.02), (0.0, 0.10), (0.15, 0.10), (0.25, 0.10), (0.5, 0.10))
+            ]
+            print(f"| {name}: {rule} | {' | '.join(f'{100 * share:.1f} %' for share in shares)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
