@@ -144,7 +144,10 @@ def _samples(of: MeasuredRun) -> _Samples:
 
 
 def _compared(cell: Cell, subject: str, new: Sides, old: Sides, limit: float, error: float) -> Verdict:
-    """Return the verdict on a ratio of two samples, the baseline's over the engine's. error: of being certain of a change."""
+    """Return the verdict on a ratio of two samples, the baseline's over the engine's.
+
+    error: probability with which equal code may be `worse`.
+    """
     if not new[0] or not old[0]:
         return Verdict(cell, subject, "unsure", limit=limit, reason="no block measured both sides")
     ratios = [intervals.ratio_of_medians(*sides) for sides in (new, old)]

@@ -2,25 +2,30 @@
 
 The script clones the checkout's HEAD, commits planted slowdowns there, and compares HEAD with each of them, and with an
 equal commit, in real duets of one cheap cell. A planted slowdown makes every training of a compiled engine take that
-much longer. Each trial is kept as a line of FOLDER/trials.jsonl and is not repeated. A trial takes up to ten minutes,
-most take one, so let it run alone for a night: 20 trials of each slowdown, and 100 of equal commits.
+much longer. Each trial is kept as a line of FOLDER/trials.jsonl and is not repeated, so the same command goes on after
+it was stopped or killed. A trial ends within `--budget` and a block; one that fails is a line too, and is tried again
+the next time. Let it run alone for a night: 20 trials of each slowdown take two hours if each takes three minutes.
 """
 
 import argparse
 import json
+import shutil
 import subprocess
 import time
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
+from harness.containment import Limits
 from harness.duet import commits, compare
 from harness.machine import environments, interpreters
 from harness.run.lock import locked
 from results.duet.blocks import Duet
+from results.files import Unreadable
 from results.places import ROOT
 from results.record import Cell
 
+BLOCK_SECONDS = 60.0
 PLACE = "engines/kernel/trainer.py"
 PLANT = """
 
@@ -47,7 +52,7 @@ def git(folder, *arguments):
 
 def planted(folder, share):
     """Commit a slowdown in the clone, and return its hash. 0: an empty commit."""
-    git(folder, "checkout", "--quiet", "--detach", "start")
+    git(folder, "checkout", "--quiet", "--force", "--detach", "start")
     file = folder / PLACE
     if share:
         file.write_text(f"{file.read_text()}\nfrom time import perf_counter\n{PLANT.format(share=share)}")
@@ -58,7 +63,8 @@ def planted(folder, share):
 def cloned(folder):
     """A clone of the checkout, whose commit `start` is the checkout's HEAD."""
     clone = folder / "clone"
-    if not clone.exists():
+    if not (clone / ".git/refs/tags/start").exists():
+        shutil.rmtree(clone, ignore_errors=True)  # half of one
         git(ROOT, "clone", "--quiet", "--shared", "--no-checkout", str(ROOT), str(clone))
         git(clone, "checkout", "--quiet", "--detach", git(ROOT, "rev-parse", "HEAD"))
         git(clone, "tag", "start")
@@ -86,7 +92,9 @@ def trial(clone, sha, cell, budget_seconds):
     start = time.monotonic()
     with commits.worktrees(both, clone, clone.parent / "worktrees") as places:
         sides = {side: compare.Place(checkout, pythons) for side, checkout in places.items()}
-        comparison = compare.Comparison(duet, sides, lambda line, found: None, until=start + budget_seconds)
+        comparison = compare.Comparison(
+            duet, sides, lambda line, found: None, limits=Limits(BLOCK_SECONDS), until=start + budget_seconds
+        )
         comparison.measure()
     compare.refuse_hopeless(comparison)
     (found,) = [one for one in comparison.found() if one.figure == "step"]
@@ -96,6 +104,15 @@ def trial(clone, sha, cell, budget_seconds):
         "blocks": found.blocks,
         "seconds": time.monotonic() - start,
     }
+
+
+def kept(log):
+    """The trials on disk. Half a line at the end, of a script that was killed, is cut off."""
+    text = log.read_text() if log.exists() else ""
+    whole = text[: text.rfind("\n") + 1]
+    if whole != text:
+        log.write_text(whole)
+    return [json.loads(line) for line in whole.splitlines()]
 
 
 def main():
@@ -110,7 +127,7 @@ def main():
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
     log = asked.folder / "trials.jsonl"
-    done = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    done = [found for found in kept(log) if found["word"] != "failed"]
     clone = cloned(asked.folder.resolve())
     shas = {share: planted(clone, share) for share in (0.0, *asked.slowdowns)}
     wanted = [(0.0, number) for number in range(asked.equal)]
@@ -122,7 +139,11 @@ def main():
         if time.monotonic() - STARTED > asked.most_seconds:
             break
         with locked(["ab_trials"], waiting=lambda holder: None):
-            done.append({"share": share, **trial(clone, shas[share], asked.cell, asked.budget)})
+            try:
+                found = trial(clone, shas[share], asked.cell, asked.budget)
+            except (Unreadable, OSError, subprocess.CalledProcessError) as error:  # the others may still succeed
+                found = {"word": "failed", "ratio": 1.0, "blocks": 0, "seconds": 0.0, "reason": str(error)}
+            done.append({"share": share, **found})
         with log.open("a") as file:
             file.write(json.dumps(done[-1]) + "\n")
         print(json.dumps(done[-1]), flush=True)

@@ -2,7 +2,8 @@
 
 BLOCKS are files `blocks.jsonl` of duets of a commit with itself. A simulated duet replays a stretch of a cell's blocks,
 from a random one on, in their order, so that slow hours stay together. Both sides ran the same code, so which of them
-was the base is drawn again for each block. A planted slowdown multiplies the ratios.
+was the base is drawn again for each block. A planted slowdown multiplies the ratios. The second table replays whole
+runs: steps and compile times of all cells of one duet, round by round, and their geometric means.
 """
 
 import argparse
@@ -24,6 +25,8 @@ SECONDS = 600.0
 WITHIN = 0.02
 CELLS = 4
 """Cells of the duet whose family the trials share: those of `zoomgrad ab`."""
+ROUNDS = 60
+"""Rounds of a simulated run: more than `zoomgrad ab` has time for, so more chances to err."""
 SLOWDOWNS = (0.02, 0.03, 0.05, 0.10)
 
 
@@ -58,22 +61,46 @@ def verdict(values, error):
     return "unknown", len(values)
 
 
-def alarms(logs, counts, family, trials, rng):
-    """Share of whole duets of equal commits in which any cell's interval ever excludes 1."""
+def rounds(file):
+    """Logarithms of all figures of a duet, by cell and figure, in the rounds in which every cell was measured."""
+    blocks = defaultdict(dict)
+    for line in file.read_text().splitlines():
+        for kind, fields in json.loads(line).items():
+            if kind == "block":
+                block = Block.model_validate(fields)
+                blocks[block.cell.key][block.block] = block
+    common = sorted(set.intersection(*map(set, blocks.values())))
+    logs = [
+        [[of_cell[number].log_ratio(figure) or 0.0 for number in common] for figure in FIGURES]
+        for of_cell in blocks.values()
+    ]
+    return np.array(logs)  # shape (cells, figures, rounds)
+
+
+def run_of(logs, count, rng):
+    """A simulated run of equal commits: all figures of all cells, and the geometric means; shape (statements, rounds).
+
+    Rounds follow one another as they were measured. Steps and compilations of a block keep their common side.
+    """
+    places = (rng.integers(logs.shape[2]) + np.arange(count)) % logs.shape[2]
+    both = rng.choice((-1, 1), (logs.shape[0], 1, count)) * logs[:, :, places]
+    return np.concatenate([both.reshape(-1, count), both.mean(axis=0)] if len(logs) > 1 else [both[0]])
+
+
+def alarms(duets, count, trials, seed=1):
+    """Share of whole runs of equal commits in which any of their intervals ever excludes 1."""
+    rng = np.random.default_rng(seed)
     wrong = 0
     for _ in range(trials):
-        wrong += any(
-            excludes(np.array(replayed(own, count, rng)), ERROR / family)
-            for own, count in zip(logs, counts, strict=True)
-        )
+        statements = run_of(duets[rng.integers(len(duets))], count, rng)
+        wrong += any(excludes(values, ERROR / len(statements)) for values in statements)
     return wrong / trials
 
 
 def excludes(values, error):
     """Whether an interval excludes 0 at any time."""
-    below = np.cumsum(values <= 0)
     ranks = np.array([-1 if (r := sequential.rank(n, error)) is None else r for n in range(1, len(values) + 1)])
-    return bool(np.any(below <= ranks) or np.any(np.cumsum(values >= 0) <= ranks))
+    return bool(np.any(np.cumsum(values <= 0) <= ranks) or np.any(np.cumsum(values >= 0) <= ranks))
 
 
 def peeked(values):
@@ -104,13 +131,17 @@ def main():
             shown.append(f"{100 * len(caught) / asked.trials:.0f} %{when}")
         spread = 100 * math.expm1(median(map(abs, logs)))
         print(f"| `{key}` | {len(logs)} | {spread:.1f} % | {seconds:.1f} s | {' | '.join(shown)} |")
-    everything = [logs for logs, _ in cells.values()]
-    chosen = [everything[i % len(everything)] for i in range(CELLS)]
-    print(f"\n| duets of {CELLS} equal cells, 200 blocks each | with a false alarm |\n|---|---:|")
-    share = alarms(chosen, [200] * CELLS, family, 10 * asked.trials, rng)
-    print(f"| confidence sequences, {ERROR:.0%} for the whole duet | {100 * share:.2f} % of {10 * asked.trials:,} |")
-    often = fmean(any(peeked(replayed(logs, 60, rng)) for logs in chosen) for _ in range(asked.trials // 4))
-    print(f"| ordinary 95 % intervals, read after each of 60 blocks | {100 * often:.0f} % of {asked.trials // 4:,} |")
+    duets = [rounds(file) for file in asked.blocks]
+    shown = ", ".join(f"{len(logs)} cells in {logs.shape[2]} rounds" for logs in duets)
+    print(f"\n| whole runs of equal commits ({shown}), {ROUNDS} rounds each | with a false alarm |\n|---|---:|")
+    share = alarms(duets, ROUNDS, 10 * asked.trials, asked.seed)
+    print(f"| confidence sequences, {ERROR:.0%} for the whole run | {100 * share:.2f} % of {10 * asked.trials:,} |")
+    draw = np.random.default_rng(asked.seed)
+    often = fmean(
+        any(peeked(values) for values in run_of(duets[draw.integers(len(duets))], ROUNDS, draw))
+        for _ in range(asked.trials // 4)
+    )
+    print(f"| ordinary 95 % intervals, read after each round | {100 * often:.0f} % of {asked.trials // 4:,} |")
 
 
 if __name__ == "__main__":
