@@ -133,6 +133,9 @@ def _resumed(duet: Duet, found: Sequence[Interpreter], budget: Optional[float]) 
                 f"{duet.id}: {interpreter.name} was {version} and is now {interpreter.full_version}\n"
                 "  Start a new duet."
             )
+    for cell in duet.cells:  # an unknown name is refused before anything is measured
+        engines.load(cell.engine)
+        workloads.load(cell.workload)
     for commit in (duet.base, duet.head):
         if commits.commit(commit.sha).sha != commit.sha:
             raise Unreadable(f"{duet.id}: {commit.sha} is not a commit's hash\n  Start a new duet.")
