@@ -3,6 +3,7 @@
 import contextlib
 import random
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
 
@@ -98,6 +99,28 @@ def test_the_time_limit_ends_a_duet_without_a_verdict(uncompiled):
     assert table.rows[0][0].startswith("not known yet: ")
     assert "--budget" in table.next
     assert not table.failed
+
+
+def test_an_interrupted_duet_goes_on_within_its_round_with_the_same_layouts(uncompiled):
+    drawn = {}
+
+    def recorded(name):
+        def play(job, limits):
+            drawn.setdefault(name, []).append((job["seed"], job["sides"]["head"]["engine"], job["steps"]))
+            return scripted(2.0)(job, limits)
+
+        return play
+
+    whole = comparison(recorded("whole"), CELLS)
+    whole.measure()
+    for stop in (1, 2, 5):
+        rest = comparison(recorded(f"after {stop}"), CELLS)
+        rest = replace(rest, blocks=whole.blocks[:stop])
+        rest.measure()
+        assert drawn["whole"][:stop] + drawn[f"after {stop}"] == drawn["whole"]
+        assert [(block.cell, block.block) for block in rest.blocks] == [
+            (block.cell, block.block) for block in whole.blocks
+        ]
 
 
 def test_a_cell_that_fails_on_head_fails_and_stops_no_other(uncompiled):
