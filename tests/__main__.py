@@ -54,7 +54,6 @@ WITH_A_JIT = (
     "tests/zoomgrad",
     "tests/harness/worker/test_execute.py",
     "tests/harness/worker/test_profile.py",
-    "tests/harness/worker/test_train.py",
 )
 """The tests for PyPy: its bits, buffers and collector, programs of users, and workers. Its compiler makes short tests
 slow, and the oldest CPython runs the others."""
@@ -217,7 +216,7 @@ def elsewhere(guests: Sequence[Interpreter], chosen: Options, folder: Path) -> l
             return Result(guest.name, 0.0, failed=True)
         share = () if chosen.paths or chosen.exhaustive else share_of(guest, guests)
         # Only the host uses pytest's cache, because interpreters would overwrite one another's entries.
-        command = [str(python), "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider", "-p", "no:xdist", *options]
+        command = [str(python), "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider", "-n0", *options]
         command += share or chosen.worker_safe_paths
         bytecode = str(ROOT / ".zoomgrad" / "bytecode" / guest.name)
         return pytest(
@@ -245,7 +244,7 @@ def share_of(guest: Interpreter, guests: Sequence[Interpreter]) -> tuple[str, ..
 
 
 def summary(
-    results: Sequence[Result], seconds: float, others: Sequence[Interpreter], covered: Sequence[Interpreter]
+    results: Sequence[Result], total_seconds: float, others: Sequence[Interpreter], covered: Sequence[Interpreter]
 ) -> None:
     """Print the slowest tests, how long each part and all of them took, and what was not covered."""
     print(f"\n───── the {SLOWEST} slowest tests ─────")
@@ -259,7 +258,7 @@ def summary(
         print(f"{absent.name:<32} not covered: {absent.reason}; {absent.remedy}")
     for other in others:
         print(f"{other.name:<32} not covered: {other.name.rpartition('.')[0]} is tested instead")
-    print(f"{'total':<32} {clock(seconds):>9}")
+    print(f"{'total':<32} {clock(total_seconds):>9}")
     totals = (f"{sum(r.counts.get(name, 0) for r in results)} {name}" for name in ("passed", "failed", "skipped"))
     print(", ".join(totals))
 

@@ -37,6 +37,8 @@ def check_error(ended, cause, code=1):
 @pytest.fixture
 def limited(tmp_path):
     """`limited(size, *arguments)`: run `zoomgrad` with files limited to `size` bytes, as on a disk that fills up."""
+    options = kept_in(tmp_path)
+    options["env"]["PYTHONDONTWRITEBYTECODE"] = "1"  # Python would leave a truncated file beside a module
 
     def zoomgrad(size, *arguments):
         return subprocess.run(
@@ -45,7 +47,7 @@ def limited(tmp_path):
             text=True,
             timeout=300,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)),
-            **kept_in(tmp_path),
+            **options,
         )
 
     return zoomgrad
