@@ -83,6 +83,9 @@ def pytest_ignore_collect(collection_path, config):
 
 def pytest_collection_modifyitems(config, items):
     exhaustive, of_part = config.getoption("--exhaustive"), PARTS.get(config.getoption("--part"), lambda item: True)
+    for item in items:
+        if item.get_closest_marker("alone") and not FILES["alone"](item.path.read_text(encoding="utf-8")):
+            raise pytest.UsageError(f"{item.nodeid}: no part would run it\n  Write `pytest.mark.alone` in its file.")
     chosen, others = [], []
     for item in items:
         is_chosen = of_part(item) and (exhaustive or not item.get_closest_marker("exhaustive"))
