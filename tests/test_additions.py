@@ -170,7 +170,7 @@ def test_workloads(project):
 
 
 def test_a_chart(project):
-    pages = "found or order or counted or (shows_the_page_whole and 390)"
+    pages = "found or order or counted or build_writes or (page_whole and 390)"
     assert passing(project, "tests/reports/test_charts.py", "tests/reports/test_html.py", "-k", pages) > 5
 
 
