@@ -173,23 +173,21 @@ static void nothing(void *work, long long part, long long parts)
     (void)work, (void)part, (void)parts;
 }
 
-/* The time of an empty division: the lower quartile of PROBES, measured once. The caller holds `busy`. */
+/* The time of an empty division: the shortest of PROBES, measured once, because other processes may disturb some. The
+   caller holds `busy`. */
 static long long cost(long long count)
 {
-    long long times[PROBES];
     if (empty_ns[count - 1])
         return empty_ns[count - 1];
-    run(nothing, 0, count); /* wakes the helpers */
+    long long shortest = 0;
     for (int n = 0; n < PROBES; n++) {
         const long long begin = now();
         run(nothing, 0, count);
         const long long took = now() - begin;
-        int at = n;
-        for (; at > 0 && times[at - 1] > took; at--)
-            times[at] = times[at - 1];
-        times[at] = took;
+        if (!n || took < shortest)
+            shortest = took;
     }
-    return empty_ns[count - 1] = times[PROBES / 4] + 1;
+    return empty_ns[count - 1] = shortest + 1;
 }
 
 /* What `divide` measured last: nanoseconds of an empty division among that many threads; 0 if it measured none. */

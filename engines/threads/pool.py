@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-from functools import cache
 
 from engines.kernel import object_cache
 from engines.kernel.building import build, loading
@@ -27,7 +26,9 @@ def source() -> str:
 
 def load(tool: Toolchain) -> int:
     """The address of the pool's `divide`. The first compiler that asks builds it. Raises BuildFailed."""
-    address = ctypes.cast(_library(tool).divide, ctypes.c_void_p).value
+    if not _LOADED:
+        _LOADED.append(_built(tool))
+    address = ctypes.cast(_LOADED[0].divide, ctypes.c_void_p).value
     assert address
     return address
 
@@ -35,13 +36,14 @@ def load(tool: Toolchain) -> int:
 _LOADED: list[ctypes.CDLL] = []
 
 
-def _library(tool: Toolchain) -> ctypes.CDLL:
-    if not _LOADED:
-        _LOADED.append(_built(tool))
-    return _LOADED[0]
+def loaded() -> ctypes.CDLL:
+    """The pool of this process, after `load`."""
+    library = _LOADED[0]
+    library.helper_count.restype = library.empty_division_ns.restype = ctypes.c_longlong
+    library.empty_division_ns.argtypes = [ctypes.c_longlong]
+    return library
 
 
-@cache
 def _built(tool: Toolchain) -> ctypes.CDLL:
     text = source()
     recipe = ("threads", str(tool), *tool.command, *FLAGS, text)

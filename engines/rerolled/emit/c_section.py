@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from engines.graph.expr import number
-from engines.kernel.c_tree import Assign, Call, Comment, Declare, For, Function, If, Item, Return, Statement, Text
+from engines.kernel.c_tree import (
+    Assign,
+    Call,
+    Comment,
+    Declarations,
+    Declare,
+    For,
+    Function,
+    If,
+    Item,
+    Return,
+    Statement,
+    Text,
+)
 from engines.rerolled.emit.c_nest import COUNT
 from engines.rerolled.recover.groups import Phase
 from engines.rerolled.recover.loops import Access, Operand
@@ -89,7 +102,8 @@ class Section:
         self.buffers = buffers
         self.used: set[str] = set()
         self.shares: list[Item] = []
-        """For each division so far, what a thread computes: a function, which the section's function refers to."""
+        """For each division so far, what a thread computes: a function, and the pool's gauge for it."""
+        self._numbers: dict[steps.Divided, int] = {}
 
     def uses(self, buffer: str) -> bool:
         """Whether a statement so far names that buffer."""
@@ -221,13 +235,14 @@ class Section:
                 runs = self.step.routines[statement.routine]
                 is_of_rows |= any(run.rows > 1 for run in runs)
                 body += self._statement(statement, "row")
-        number = len(self.shares)
+        number = self._numbers.setdefault(divided, len(self._numbers))
         taken = ("struct training *t", f"long long {COUNT}", "long long part", "long long parts")
         unused = [] if is_of_rows else [Text([f"(void){COUNT};"])]
-        self.shares.append(Function("static void", f"share{number}", taken, [*unused, *body]))
-        gauge = f"gauge{number}"
-        divide = Call("divide_work", ("t", f"share{number}", COUNT if is_of_rows else "1", f"&{gauge}"))
-        return [*before, Declare("static struct gauge", gauge, "{0, 0}"), divide, *after]
+        if 2 * number == len(self.shares):
+            self.shares.append(Declarations([f"static struct gauge gauge{number};"]))
+            self.shares.append(Function("static void", f"share{number}", taken, [*unused, *body]))
+        divide = Call("divide_work", ("t", f"share{number}", COUNT if is_of_rows else "1", f"&gauge{number}"))
+        return [*before, divide, *after]
 
     def _place(self, place: Place, row: str) -> str:
         area = self.step.area_of(place.base)

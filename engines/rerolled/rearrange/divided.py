@@ -233,7 +233,7 @@ def _single_rows_by_lanes(step: Step, form: Form) -> Step:
             continue
         parts: list[Statement] = []
         for number, (is_long, group) in enumerate(_groups(runs, form)):
-            routine = f"{name}, part {number + 1}"
+            routine = f"part {number + 1} of {name}"
             step = step.with_routine(routine, (replace(run, is_part=is_long) for run in group))
             parts.append(Divided("lanes", (Perform(routine),)) if is_long else Perform(routine))
         cut[name] = tuple(parts)

@@ -454,7 +454,7 @@ class Ways:
         if state.divided or divided.by not in ("rows", "lanes"):
             raise BrokenStep("turn: a division within another one, or by something else than rows or lanes")
         allowed = (TakeRows, Perform, EachRow) if divided.by == "rows" else (Perform, Update)
-        if not all(isinstance(s, allowed) for s in divided.body) or len(divided.body) > 1 and divided.by == "lanes":
+        if not all(isinstance(s, allowed) for s in divided.body) or (len(divided.body) > 1 and divided.by == "lanes"):
             raise BrokenStep(f"turn: something is divided by {divided.by} that can't be")
         runs = [run for s in walk(divided.body) if isinstance(s, Perform) for run in self.step.routines[s.routine]]
         for run in runs:
@@ -483,16 +483,17 @@ class Ways:
         """Check that a sink over rows with own areas has a term for each row, in order, and no other."""
         listed = self.loops[run.number]
         missing = len(run.loop.counts) - len(listed.counts)
-        wanted, found = [], []
+        wanted: list[tuple[object, ...]] = []
+        found: list[tuple[object, ...]] = []
         for segment, of_rows in zip(listed.segments, run.loop.segments):
             for operand, moved in zip(segment.operands, of_rows.operands):
                 if isinstance(operand, Access) and isinstance(moved, Access):
                     place = self._its_own(operand.base) or Place(operand.base)
-                    wanted.append((place, operand.lanes))
-                    found.append((Place(moved.base, moved.terms[0]), moved.lanes[missing:][: len(operand.lanes)]))
+                    wanted.append((*place, operand.lanes))
+                    found.append((moved.base, *moved.terms, moved.lanes[missing:][: len(operand.lanes)]))
                 else:
-                    wanted.append((operand, ()))
-                    found.append((moved, ()))
+                    wanted.append((operand,))
+                    found.append((moved,))
         shape = [(segment.template, (run.rows,)) for segment in listed.segments]
         if (
             wanted != found
