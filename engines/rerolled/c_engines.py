@@ -186,7 +186,7 @@ SINGLE_ERROR_BOUND = 1e-2
 also stay within the bound that `rounding` derives for it."""
 
 _HAS_NATIVE = {"native": ("it already has -march=native", "use {engine}")}
-_THREADS = {"threads": r"threads(?:[1-9]|[1-5]\d|6[0-4])?"}
+_THREADS = {"threads": r"threads(?:[1-9]\d?)?"}
 VECTORISED = Suffixes({"generic": "generic", "fma": "fma", "f32": "f32", **_THREADS, "frozen": "frozen"}, _HAS_NATIVE)
 SUFFIXES = {
     "rerolled-tcc": Suffixes(
@@ -243,7 +243,7 @@ def resolve(name: str) -> Optional[RerolledC]:
         if "frozen" in taken:
             raise WrongSuffix(name, "frozen", "a frozen step is not divided", f"use {plain}-frozen")
         make = ThreadedRerolledC
-        threads = int(taken["threads"].removeprefix("threads") or min(CORES, MOST_THREADS))
+        threads = min(int(taken["threads"].removeprefix("threads") or CORES), MOST_THREADS)
         form = replace(form, threads=threads, rearrangements=("in place", "deferred", "divided"))
         changes.append(f"divided among {threads} threads" if threads > 1 else "in the form for threads, on one thread")
     if "frozen" in taken:

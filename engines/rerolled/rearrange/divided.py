@@ -1,10 +1,10 @@
 """Divide a step among threads: passes by rows, gradients and updates by lanes. Every sum keeps its order.
 
-A batch's rows do not depend on one another while the parameters stay the same. So each of the rows taken together gets
-its own inputs, values and gradients (its *own areas*), and each thread computes all of some rows. Then the threads meet,
-the losses are recorded in order, and each thread adds the products of all rows, row by row, to some of the gradients.
-At a batch's end, each thread updates some of the parameters. A sum is computed by one thread from its first term to its
-last, so the bits are the same for any number of threads.
+A batch's rows do not depend on one another while the parameters stay the same. So each of the rows taken together has
+its own inputs, values and gradients (its *own areas*), and each thread computes some of the rows. Then the threads
+meet, and the losses are recorded in order. Next, each thread computes some of the gradients: it adds the products of
+all rows, row by row. At a batch's end, each thread updates some of the parameters. One thread computes a sum from its
+first term to its last, so the bits are the same for any number of threads.
 
 If every row is a batch, only lanes can be divided: each long loop by itself.
 

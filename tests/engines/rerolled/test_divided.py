@@ -10,6 +10,8 @@ from dataclasses import replace
 
 import pytest
 
+import engines
+from engines.api import WrongSuffix
 from engines.rerolled.c_engines import ThreadedRerolledC
 from engines.rerolled.rearrange import divided, weight_reuse
 from engines.rerolled.recover.loops import Access
@@ -210,6 +212,8 @@ def test_a_sanitizer_finds_no_race_in_the_pool(tmp_path):
 PROGRAM = """
 import os, sys, threading
 import engines
+import engines
+from engines.api import WrongSuffix
 from engines.rerolled.c_engines import ThreadedRerolledC
 from harness import workloads
 ThreadedRerolledC.always = True
@@ -249,3 +253,9 @@ def test_programs_side_by_side_and_in_a_forked_child():
 def test_a_record_holds_the_threads():
     sizes = usable("rerolled-gcc-threads2").prepare(workloads.load("mlp-64x48x4-b30")).sizes
     assert sizes["threads"] == 2
+
+
+@pytest.mark.parametrize("name", ["gcc-threads0", "gcc-threads100", "clang-threads-frozen", "clang-sparse-threads"])
+def test_a_wrong_number_or_form_is_refused(name):
+    with pytest.raises(WrongSuffix):
+        engines.load(f"rerolled-{name}")
