@@ -7,7 +7,9 @@
 
    Whether to divide is decided by measurement. The first TRIALS runs of a division are timed on one thread. The pool
    starts its helpers when a division is first long enough to be worth it, and times empty divisions. From then on, a
-   division is used only if it saves PAYS times as long as an empty one takes. Kernels compute the same bits either way.
+   division is used only if it saves PAYS times as long as an empty one takes. If it does not, or if it takes longer
+   than one thread LOSSES times in a row, because other processes use the cores, then it pauses for PAUSE_NS. Kernels
+   compute the same bits either way.
 
    Helpers never end. They are not inherited by a forked child, which starts its own. */
 
@@ -16,7 +18,7 @@
 #include <signal.h>
 #include <time.h>
 
-enum { MOST_HELPERS = 63, TRIALS = 3, SPIN_NS = 50000, LEAST_NS = 4000, PAYS = 2, PROBES = 64 };
+enum { MOST_HELPERS = 63, TRIALS = 3, SPIN_NS = 50000, LEAST_NS = 4000, PAYS = 2, PROBES = 16, LOSSES = 8, PAUSE_NS = 250000000 };
 
 struct helper {
     /* Numbers of posts. A post is done when both are equal. */
@@ -202,40 +204,70 @@ long long helper_count(void)
     return started;
 }
 
-/* A negative number of threads divides without measuring, which only tests do. */
+#define LOOK(place) __atomic_load_n(&(place), __ATOMIC_RELAXED)
+#define NOTE(place, value) __atomic_store_n(&(place), value, __ATOMIC_RELAXED)
+
+/* The time that the work takes on one thread; 0 if it was run just now to measure that. Programs in several of Python's
+   threads may share a kernel, and so its gauges. */
+static long long time_alone(struct gauge *gauge, part_function *f, void *work, long long units)
+{
+    const long long trials = LOOK(gauge->trials), shortest = LOOK(gauge->picoseconds);
+    if (trials >= TRIALS)
+        return shortest * units / 1000 + 1;
+    const long long begin = now();
+    f(work, 0, 1);
+    const long long took = (now() - begin) * 1000 / units;
+    if (!trials || took < shortest)
+        NOTE(gauge->picoseconds, took);
+    NOTE(gauge->trials, trials + 1);
+    return 0;
+}
+
+/* Divide the work if that pays, and note whether it did. Returns whether it was done. The caller holds `busy`. */
+static int try(struct gauge *gauge, part_function *f, void *work, long long count, long long alone_ns)
+{
+    const long long begin = now();
+    if (begin < LOOK(gauge->pause_ends))
+        return 0;
+    start(count);
+    if (count > started)
+        count = started;
+    const int pays = count >= 1 && alone_ns * count / (count + 1) > PAYS * cost(count);
+    long long losses = LOSSES;
+    if (pays) {
+        const long long divided = now();
+        run(f, work, count);
+        losses = now() - divided > alone_ns ? LOOK(gauge->losses) + 1 : 0;
+    } else if (count >= 1)
+        empty_ns[count - 1] = 0; /* measure it again after the pause */
+    NOTE(gauge->losses, losses % LOSSES);
+    if (losses == LOSSES)
+        NOTE(gauge->pause_ends, begin + PAUSE_NS);
+    return pays;
+}
+
 void divide(struct gauge *gauge, part_function *f, void *work, long long units, long long threads)
 {
+    /* A negative number of threads divides without measuring, which only tests do. */
     const int always = threads < 0;
     long long count = (always ? -threads : threads) - 1, alone_ns = 0;
+    int done = 0;
     if (count > MOST_HELPERS)
         count = MOST_HELPERS;
     if (count >= 1 && !always) {
-        /* Programs in several Python threads may share a kernel, and so its gauges. */
-        const long long trials = __atomic_load_n(&gauge->trials, __ATOMIC_RELAXED);
-        const long long shortest = __atomic_load_n(&gauge->picoseconds, __ATOMIC_RELAXED);
-        if (trials < TRIALS) {
-            const long long begin = now();
-            f(work, 0, 1);
-            const long long took = (now() - begin) * 1000 / units;
-            if (!trials || took < shortest)
-                __atomic_store_n(&gauge->picoseconds, took, __ATOMIC_RELAXED);
-            __atomic_store_n(&gauge->trials, trials + 1, __ATOMIC_RELAXED);
+        alone_ns = time_alone(gauge, f, work, units);
+        if (!alone_ns)
             return;
-        }
-        alone_ns = shortest * units / 1000;
-        if (alone_ns < LEAST_NS)
-            count = 0;
     }
-    int pays = 0;
-    if (count >= 1 && !pthread_mutex_trylock(&busy)) {
-        start(count);
-        if (count > started)
-            count = started;
-        pays = count >= 1 && (always || alone_ns * count / (count + 1) > PAYS * cost(count));
-        if (pays)
-            run(f, work, count);
+    if (count >= 1 && (always || alone_ns >= LEAST_NS) && !pthread_mutex_trylock(&busy)) {
+        if (always) {
+            start(count);
+            run(f, work, count < started ? count : started);
+            done = 1;
+        } else
+            done = try(gauge, f, work, count, alone_ns);
         pthread_mutex_unlock(&busy);
     }
-    if (!pays)
+    if (!done)
         f(work, 0, 1);
 }

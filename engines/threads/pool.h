@@ -7,6 +7,8 @@ typedef void part_function(void *work, long long part, long long parts);
 struct gauge {
     long long trials;      /* how often it was timed on one thread */
     long long picoseconds; /* shortest time for a unit of work */
+    long long losses;      /* how often in a row the divided work took longer than that */
+    long long pause_ends;  /* until then, it is not divided: nanoseconds */
 };
 
 /* Compute all parts, on the calling thread and up to threads - 1 others, and return when all are done.

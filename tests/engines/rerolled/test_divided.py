@@ -139,7 +139,7 @@ static void add(void *work, long long part, long long parts)
 static long long total(long long threads, int times)
 {
     static long long numbers[1000];
-    struct gauge gauge = {0, 0};
+    struct gauge gauge = {0};
     long long sum = 0;
     for (int i = 0; i < 1000; i++)
         numbers[i] = i;
