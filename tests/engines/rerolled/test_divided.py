@@ -12,7 +12,9 @@ import pytest
 
 import engines
 from engines.api import WrongSuffix
+from engines.kernel.c_text import read
 from engines.rerolled.c_engines import ThreadedRerolledC
+from engines.rerolled.emit.c import c_source
 from engines.rerolled.rearrange import divided, weight_reuse
 from engines.rerolled.recover.loops import Access
 from engines.rerolled.step.check import check_step
@@ -22,7 +24,7 @@ from engines.threads import pool
 from harness import workloads
 from tests.engines.compiled.compiling import usable
 from tests.engines.graphs import classifier
-from tests.engines.rerolled.rolling import form, step_of, tape_of
+from tests.engines.rerolled.rolling import form, step_of, tape_of, tape_of_workload
 from tests.engines.rerolled.test_together import program_of, trained
 
 pytestmark = pytest.mark.host
@@ -259,3 +261,56 @@ def test_a_record_holds_the_threads():
 def test_a_wrong_number_or_form_is_refused(name):
     with pytest.raises(WrongSuffix):
         engines.load(f"rerolled-{name}")
+
+
+TRAINER = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int main(void)
+{
+    static double x[INPUTS], p[2][PARAMETERS], q[PARAMETERS], y[16], losses[90], rates[90], rows[11 * INPUTS];
+    for (int batch = 1; batch <= 30; batch += 29)
+        for (int side = 0; side < 2; side++) {
+            void *w = calloc(WORKSPACE, sizeof(double));
+            for (int i = 0; i < PARAMETERS; i++)
+                p[side][i] = i * 37 % 101 / 101.0 - 0.5;
+            for (int i = 0; i < 11 * INPUTS; i++)
+                rows[i] = i * 53 % 97 / 97.0;
+            for (int i = 0; i < 90; i++)
+                rates[i] = 0.001;
+            memset(q, 0, sizeof q);
+            const struct column column = {rows, INPUTS, 1.0, DOUBLES};
+            const struct buffers b = {x, p[side], w, y, q};
+            const struct stretch s = {&column, 1, 11, 0, 90, batch, 0, rates, losses, 1, 0};
+            use_pool(side ? divide : 0, -3);
+            if (train(&b, &s) != 90)
+                return 3;
+            free(w);
+            if (side && memcmp(p[0], p[1], sizeof p[0]))
+                return 4;
+        }
+    return 0;
+}
+"""
+
+
+def test_a_sanitizer_finds_no_race_in_a_kernel(nothing_is_too_small, tmp_path):
+    chosen = always(3, 7, width=2, accumulators=2).form
+    whole = check_step(step_of(tape_of_workload(workloads.load("mlp-9x24x3")), chosen))
+    source = c_source(whole, chosen)
+    head = "#define _POSIX_C_SOURCE 200809L\n#include <pthread.h>\n#include <signal.h>\n#include <time.h>\n"
+    # The kernel has the pool's interface already.
+    only_pool = pool.source().replace(read("threads/pool.h"), "")
+    text = f"{head}{source.units[0]}\n{only_pool}\n#define WORKSPACE {source.workspace}\n{TRAINER}"
+    (tmp_path / "trainer.c").write_text(text)
+    command = ["gcc", "-O1", "-w", "-fsanitize=thread", "-pthread", "-o", str(tmp_path / "trainer")]
+    try:
+        subprocess.run([*command, str(tmp_path / "trainer.c"), "-lm"], check=True, capture_output=True, timeout=60)
+    except subprocess.CalledProcessError as error:
+        if b"tsan" not in error.stderr:
+            raise
+        pytest.skip("this gcc has no thread sanitizer")
+    ran = subprocess.run([str(tmp_path / "trainer")], check=False, capture_output=True, text=True, timeout=60)
+    assert (ran.returncode, ran.stderr) == (0, "")
