@@ -241,7 +241,9 @@ def resolve(name: str) -> Optional[RerolledC]:
     make = RerolledC
     if "threads" in taken:
         if "frozen" in taken:
-            raise WrongSuffix(name, "frozen", "a frozen step is not divided", f"use {plain}-frozen")
+            raise WrongSuffix(
+                name.removesuffix("-frozen"), "frozen", "a frozen step is not divided", f"use {plain}-frozen"
+            )
         make = ThreadedRerolledC
         threads = min(int(taken["threads"].removeprefix("threads") or CORES), MOST_THREADS)
         form = replace(form, threads=threads, rearrangements=("in place", "deferred", "divided"))
