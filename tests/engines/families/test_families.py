@@ -91,11 +91,11 @@ def test_engines_agree(engine):
 
 
 @given(data=strategies.data())
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_training_can_be_continued(tmp_path, data):
     """From a file, by any engine, also within a batch, with the bits of a training without a break."""
     name = data.draw(strategies.sampled_from([SMALL, "xor"]))
-    first, second = (data.draw(strategies.sampled_from(["replay", "tuple", "python-source", "tcc"])) for _ in "ab")
+    first, second = (data.draw(strategies.sampled_from(["replay", "python-source", "tcc"])) for _ in "ab")
     n, m, batch = (data.draw(strategies.integers(*ends)) for ends in ((0, 9), (0, 9), (1, 4)))
     workload = replace(workloads.load(name), optimiser=data.draw(strategies.sampled_from([SGD, ADAM])))
     saved = trained(first, workload, (n,), batch=batch).checkpoint()
@@ -105,9 +105,9 @@ def test_a_training_can_be_continued(tmp_path, data):
     continued.train(m)
     found, row = continued.checkpoint(), workload.row(0)
     ended = bits(continued, row)
-    whole = trained("tuple", workload, (n + m,), batch=batch)
+    whole = trained("replay", workload, (n + m,), batch=batch)
     assert ended == bits(whole, row)
-    assert {name: list(state) for name, state in found.states.items()} == whole.checkpoint().states | {}
+    assert found.states == whole.checkpoint().states
 
 
 def test_a_checkpoint_of_another_training(tmp_path):
