@@ -6,6 +6,7 @@ import random
 import sys
 from array import array
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies
@@ -23,6 +24,8 @@ from harness.procedure import every_shape
 from harness.worker.evidence import drill, drills
 from harness.workloads.changes import changed
 from harness.workloads.microgpt import likelihood, samples
+from tests.engines.families.equality import compared
+from tests.engines.families.equality import trained as whole_training
 from tests.engines.ladder import willing
 
 SMALL = "microgpt-L1-D4-H2-T4"
@@ -88,6 +91,37 @@ def test_engines_agree(engine):
     row = workload.row(1)
     for how in ({}, {"batch": 3}, {"rows": 3, "batch": 2}):
         assert bits(trained(engine, workload, **how), row) == bits(trained("tuple", workload, **how), row), how
+
+
+@pytest.mark.host
+def test_the_comparison_of_whole_trainings(tmp_path):
+    """`equality` finds equal trainings equal, and says where others differ."""
+    file = tmp_path / "names.txt"
+    file.write_text("\n".join(map("".join, itertools.product("abc", repeat=3))))
+    workload = changed(workloads.load(SMALL), {"names": str(file)})
+    found = list(compared(workload, 30, ["tcc"], 5))
+    assert [line.split()[:2] for line, _ in found] == [["tuple", "5"], ["native", "5"], ["native", "30"], ["tcc", "30"]]
+    assert all(equal for _, equal in found)
+    ours = whole_training("tcc", workload, 3, evaluate=True)
+    other = ours._replace(losses=array("d", [*ours.losses[:2], 1.0]), held_out=2.0)
+    assert [each.split(":")[0] for each in other.differences(ours)] == [
+        "losses from 2 on",
+        f"held-out loss 2.0 and {ours.held_out!r}",
+    ]
+
+
+@pytest.mark.host
+def test_the_listings_in_the_docs():
+    """Each line of C in docs/microgpt.md is generated, in that order."""
+    from harness import stages  # for CPython 3.11 and newer
+
+    page = (Path(__file__).parents[3] / "docs" / "microgpt.md").read_text(encoding="utf-8")
+    smallest = workloads.load("microgpt-L1-D2-H1-T2")
+    sources = stages.text(engines.load("tcc"), smallest, stages.Stage.source), in_c.source(ADAM, 8)
+    for beginning, source in zip(("w[2] =", "AT(m + i)"), sources):
+        lines = iter(map(str.strip, source.splitlines()))
+        (listing,) = (part for part in page.split("```\n") if part.startswith(beginning))
+        assert all(line in lines for line in listing.splitlines() if line != "…")
 
 
 @given(data=strategies.data())
