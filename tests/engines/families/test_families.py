@@ -129,7 +129,7 @@ def test_the_listings_in_the_docs():
 def test_a_training_can_be_continued(tmp_path, data):
     """From a file, by any engine, also within a batch, with the bits of a training without a break."""
     name = data.draw(strategies.sampled_from([SMALL, "xor"]))
-    first, second = (data.draw(strategies.sampled_from(["replay", "python-source", "tcc"])) for _ in "ab")
+    first, second = (data.draw(strategies.sampled_from(["replay", "tcc", "rerolled-tcc"])) for _ in "ab")
     n, m, batch = (data.draw(strategies.integers(*ends)) for ends in ((0, 9), (0, 9), (1, 4)))
     workload = replace(workloads.load(name), optimiser=data.draw(strategies.sampled_from([SGD, ADAM])))
     saved = trained(first, workload, (n,), batch=batch).checkpoint()
