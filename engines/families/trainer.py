@@ -39,8 +39,9 @@ class FamilyTrainer:
     def __init__(
         self,
         workload: Workload,
-        built: Sequence[Built],
+        shapes: Sequence[Shape],
         *,
+        built: Sequence[Built],
         build: Callable[[Shape], Built],
         parameters: Sequence[float],
         order: Sequence[int],
@@ -48,9 +49,9 @@ class FamilyTrainer:
         phases: Mapping[str, float],
         sizes: Mapping[str, float],
     ) -> None:
-        """built: kernels that are there, at least one. build: builds another. parameters: in the kernels' order.
+        """shapes: all of the workload's. built: kernels of some of them. build: builds another.
 
-        order: index of each parameter in the model. conduct: makes the conductor of some members.
+        parameters: in the kernels' order. order: index of each in the model. conduct: makes the conductor of members.
         """
         self._order = order
         self.phases, self.sizes = phases, sizes
@@ -65,7 +66,7 @@ class FamilyTrainer:
         states = tuple(zeros[:] for _ in workload.optimiser.states)
         self._shared = Shared(self._start[:], zeros[:], states)
         self._build, self._conduct = build, conduct
-        self._shapes = {sum(column.width for column in shape.columns): shape for shape in workload.shapes()}
+        self._shapes = {sum(column.width for column in shape.columns): shape for shape in shapes}
         """Inputs of a shape -> the shape."""
         self._all_rows = self._rows = sum(len(shape.rows) for shape in self._shapes.values())
         if not all(0 <= row < self._rows for shape in self._shapes.values() for row in shape.rows):
@@ -77,6 +78,7 @@ class FamilyTrainer:
             for place, row in enumerate(shape.rows):
                 self._inputs[row], self._places[row] = inputs, place
         self._built: dict[int, Built] = {}
+        self._of_length: dict[int, Member] = {}
         self._add(built)
 
     def _add(self, built: Sequence[Built]) -> None:
@@ -86,14 +88,17 @@ class FamilyTrainer:
             check_labels(each.shape.columns)
             if len(each.shape.rows) > each.shape.columns[0].rows:
                 raise ValueError("a shape names more rows than its columns hold")
-            inputs = sum(column.width for column in each.shape.columns)
-            for row in each.shape.rows:
-                self._members[row] = len(self._built)
-            self._built[inputs], self.shape_seconds[inputs] = each, each.seconds
-        spaces = _workspaces([each.kernel for each in self._built.values()])
-        members = [_member(each, space) for each, space in zip(self._built.values(), spaces)]
-        self._of_length = dict(zip(self._built, members))
+        family = [*self._built.values(), *built]
+        spaces = _workspaces([each.kernel for each in family])
+        members = [_member(each, space) for each, space in zip(family, spaces)]
+        # In this order, an interrupt leaves no row with a member that the conductor lacks.
         self._conductor = self._conduct(members, self._shared)
+        for number in range(len(self._built), len(family)):
+            for row in family[number].shape.rows:
+                self._members[row] = number
+        for each, member in zip(family, members):
+            self._of_length[len(member.x)] = member
+            self._built[len(member.x)], self.shape_seconds[len(member.x)] = each, each.seconds
 
     def _meet(self, lengths: Iterable[int]) -> None:
         """Build the kernels of these numbers of inputs, unless they are there."""
@@ -164,10 +169,11 @@ class FamilyTrainer:
     def resume(self, checkpoint: Checkpoint) -> None:
         """Continue from there. Raises ValueError for a checkpoint of another model, optimiser or batch."""
         checkpoint.check(self.checkpoint())
-        ours = (self._shared.p, self._shared.q, *self._shared.states)
-        for buffer, theirs in zip(ours, (*checkpoint[:2], *checkpoint.states.values())):
-            buffer[:] = array("d", (theirs[index] for index in self._order))
-        self.losses = checkpoint.losses[:]
+        losses, parts = array("d", checkpoint.losses), (*checkpoint[:2], *checkpoint.states.values())
+        theirs = [array("d", (part[index] for index in self._order)) for part in parts]
+        for buffer, numbers in zip((self._shared.p, self._shared.q, *self._shared.states), theirs):
+            buffer[:] = numbers
+        self.losses = losses
 
     def _as_in_the_model(self, ours: array[float]) -> array[float]:
         found = array("d", bytes(8 * len(ours)))

@@ -107,7 +107,7 @@ class ScalarTrainer:
             p.data, p.grad = data, grad
         if checkpoint.states:
             self._kept = [[*kept] for kept in zip(*checkpoint.states.values())]
-        self.losses = checkpoint.losses[:]
+        self.losses = array("d", checkpoint.losses)
 
     def parameters(self) -> array[float]:
         return array("d", [p.data for p in self._parameters])

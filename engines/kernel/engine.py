@@ -237,7 +237,8 @@ class CompiledEngine(ValueEngine):
             whole.stop()
         return FamilyTrainer(
             workload,
-            built,
+            shapes,
+            built=built,
             build=build,
             parameters=parameters,
             order=order,

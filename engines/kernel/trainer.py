@@ -66,7 +66,7 @@ class CompiledTrainer:
         checkpoint.check(self.checkpoint())
         inputs, taken = self._program.state()[0], len(checkpoint.losses) % self._batch
         self._program.set_state((inputs, *checkpoint[:2], taken))
-        self.losses = checkpoint.losses[:]
+        self.losses = array("d", checkpoint.losses)
 
     def parameters(self) -> array[float]:
         return array("d", self._program.parameters)
