@@ -27,6 +27,7 @@ from harness.workloads.microgpt import likelihood, samples
 from tests.engines.families.equality import compared
 from tests.engines.families.equality import trained as whole_training
 from tests.engines.ladder import willing
+from tests.examples import examples
 
 SMALL = "microgpt-L1-D4-H2-T4"
 NATIVE = pytest.param(
@@ -125,7 +126,7 @@ def test_the_listings_in_the_docs():
 
 
 @given(data=strategies.data())
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_training_can_be_continued(tmp_path, data):
     """From a file, by any engine, also within a batch, with the bits of a training without a break."""
     name = data.draw(strategies.sampled_from([SMALL, "xor"]))
