@@ -105,6 +105,10 @@ class Schedule:
             if not cells or _next_block(records) >= MOST_BLOCKS or not self.add_block(cells):
                 break
 
+    def measure(self, points: Sequence[tuple[int, Cell]]) -> None:
+        """Measure these (block, cell), as far as they are missing from the store: a fleet's host has a part of a run."""
+        self._measure_all(points)
+
     def add_block(self, cells: Sequence[Cell]) -> bool:
         """Measure one more block of some cells. Return whether anything was measured.
 

@@ -23,7 +23,7 @@ NAN = float("nan")
 FIGURES = tuple(
     name
     for name, field in Record.model_fields.items()
-    if field.annotation in (int, float) and name not in ("block", "stretch_steps", "steps_per_value")
+    if field.annotation in (int, float) and name not in ("attempt", "block", "stretch_steps", "steps_per_value")
 )
 """Columns named after fields of the record: adding a number to `Record` adds a column."""
 
