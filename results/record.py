@@ -306,6 +306,8 @@ class HostFacts(Model):
     """Digest of what its mathematical library returns. Where it differs, so do the bits of the reference."""
     interpreters: dict[Name, OneLine] = {}
     """Version of each interpreter of the run that the machine has."""
+    shared: bool = False
+    """Whether it is one of several slots of one machine, for tests: its times prove nothing."""
 
 
 class Run(Model):

@@ -74,11 +74,8 @@ def collecting(plan: Plan, where: Where, store: Store | None, text: str, *, wait
         total = sum(len(unit.cells) for unit in units(plan.run))
         try:
             with starting.started(where) as cluster, FleetProgress(out, total) as progress:
-                collector = Collector(
-                    plan, Home(store), cluster, progress, fingerprint(plan.run),
-                    shared=where.kind == "local", patience_seconds=starting.PATIENCE_SECONDS[where.kind],
-                )
-                collector.collect()
+                patience = starting.PATIENCE_SECONDS[where.kind]
+                Collector(plan, Home(store), cluster, progress, fingerprint(plan.run), patience).collect()
         except (FleetLost, BadPlace) as lost:
             complain(str(lost))
             say_next(f"Resume with: {resume}")

@@ -19,7 +19,6 @@ class Joined:
     """A worker is there. Its host is not known yet."""
 
     worker: str
-    name: str = ""
 
 
 @dataclass(frozen=True)

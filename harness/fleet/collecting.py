@@ -28,6 +28,8 @@ MOST_LOSSES = 3
 """How many hosts may be lost with the same unit. It may be what ends them."""
 GRACE_SECONDS = 10.0
 """How long a task's last lines may take after the task has ended."""
+RESTING_SECONDS = 3.0
+"""Pause of a host after it lost a unit: by then it is known whether its worker is there."""
 FORGETTING_SECONDS = 20.0
 
 
@@ -60,13 +62,14 @@ class Watcher(Protocol):
 class _Host:
     name: str
     interpreters: set[str]
-    slot: str
+    shared: bool
     workers: list[str] = field(default_factory=list)
     """Its workers. The first measures; the others are spares, because a host has one slot."""
     task: str = ""
     began_at: float = 0.0
     seconds: float = 0.0
     """Estimate of its task."""
+    rests_until: float = 0.0
     done: float = 0.0
     taken: float = 0.0
 
@@ -94,14 +97,16 @@ class Collector:
     cluster: Cluster
     watcher: Watcher
     fingerprint: Fingerprint
-    shared: bool = False
-    """Whether the hosts are workers of one machine."""
     patience_seconds: float = 60.0
     """How long to wait for a host while there is none."""
     _hosts: dict[str, _Host] = field(default_factory=dict)
-    _slots: dict[str, str] = field(default_factory=dict)
     _tasks: dict[str, _Task] = field(default_factory=dict)
-    _waiting: dict[int, Waiting] = field(default_factory=dict)
+    _questions: set[str] = field(default_factory=set)
+    _silent: set[str] = field(default_factory=set)
+    """Tasks that have ended, whose last lines may be on their way."""
+    _fresh: dict[int, Waiting] = field(default_factory=dict)
+    _begun: dict[int, Waiting] = field(default_factory=dict)
+    """Units that wait, by number. Some host has begun the second kind."""
     _assigned: dict[int, tuple[str, int]] = field(default_factory=dict)
     _losses: dict[int, int] = field(default_factory=dict)
     _given_up: set[int] = field(default_factory=set)
@@ -114,17 +119,17 @@ class Collector:
         for unit in units(self.plan.run):
             if unit.number not in completed:
                 begun = self._assigned.get(unit.number, ("", 0))[0]
-                self._waiting[unit.number] = Waiting(unit, unit_seconds(self.plan, unit), begun)
-        self._left_seconds = sum(one.seconds for one in self._waiting.values())
+                self._wait(Waiting(unit, unit_seconds(self.plan, unit), begun))
+        self._left_seconds = sum(one.seconds for one in self._waiting())
         alone_since = self.cluster.now()
-        while self._waiting or any(host.task for host in self._hosts.values()):
+        while self._fresh or self._begun or any(host.task for host in self._hosts.values()):
             for event in self.cluster.wait(1.0):
                 self._handle(event)
             self._end_silent_tasks()
             self._place()
             if any(host.workers for host in self._hosts.values()) or self._asking():
                 alone_since = self.cluster.now()
-                if self._waiting and not self._can_go_on():
+                if not self._can_go_on():
                     self._skip_the_rest()
             elif self.cluster.now() - alone_since > self.patience_seconds:
                 raise FleetLost("no host is left\n  All records so far are kept. Start hosts, then resume the run.")
@@ -132,10 +137,10 @@ class Collector:
 
     def _handle(self, event: Event) -> None:
         if isinstance(event, Joined):
-            self._slots[event.worker] = event.name if self.shared else ""
             name = f"describe {event.worker}"
             self._tasks[name] = _Task(event.worker)
-            request = Request(task="describe", run=_plain(self.home.run), slot=self._slots[event.worker])
+            self._questions.add(name)
+            request = Request(task="describe", run=_plain(self.home.run))
             self.cluster.start(name, event.worker, request.model_dump_json())
         elif isinstance(event, Left):
             self._leave(event.worker)
@@ -145,8 +150,14 @@ class Collector:
             else:
                 self._hear(event, task)
 
+    def _waiting(self) -> list[Waiting]:
+        return [*self._fresh.values(), *self._begun.values()]
+
+    def _wait(self, one: Waiting) -> None:
+        (self._begun if one.host else self._fresh)[one.unit.number] = one
+
     def _asking(self) -> bool:
-        return any(not task.unit and not task.over for task in self._tasks.values())
+        return any(not self._tasks[name].over for name in self._questions)
 
     # --- hosts
 
@@ -187,14 +198,14 @@ class Collector:
             return
         if name not in self._hosts:
             self.home.admit(name, facts)
-            self._hosts[name] = _Host(name, usable, self._slots[worker])
+            self._hosts[name] = _Host(name, usable, facts.shared)
             self.watcher.admitted(name, facts)
         self._hosts[name].workers.append(worker)
 
     def _leave(self, worker: str) -> None:
-        for name, task in self._tasks.items():
+        for task in self._tasks.values():
             if task.worker == worker and not task.over:
-                self._lose(task, f"its worker {worker} is gone", name)
+                self._lose(task, f"its worker {worker} is gone")
         for host in self._hosts.values():
             if worker in host.workers:
                 host.workers.remove(worker)
@@ -202,10 +213,10 @@ class Collector:
     # --- units
 
     def _place(self) -> None:
-        idle = [host for host in self._hosts.values() if host.workers and not host.task]
-        if not idle or not self._waiting:
-            return
         now = self.cluster.now()
+        idle = [one for one in self._hosts.values() if one.workers and not one.task and one.rests_until <= now]
+        if not idle or not (self._fresh or self._begun):
+            return
         places = {
             host.name: Place(
                 host.name,
@@ -217,14 +228,14 @@ class Collector:
             if host.workers
         }
         for host in idle:
-            waiting = [self._waiting[number] for number in sorted(self._waiting)]
-            if chosen := choose(places[host.name], waiting, places):
+            if chosen := choose(places[host.name], self._fresh.values(), self._begun.values(), places):
                 self._begin(host, chosen)
                 places[host.name] = Place(host.name, host.interpreters, host.pace, chosen.seconds * host.pace)
 
     def _begin(self, host: _Host, chosen: Waiting) -> None:
         number = chosen.unit.number
-        del self._waiting[number]
+        self._fresh.pop(number, None)
+        self._begun.pop(number, None)
         before, attempt = self._assigned.get(number, (host.name, 0))
         if before != host.name:
             self.home.set_aside(number)
@@ -233,7 +244,7 @@ class Collector:
         host.task = f"{number} attempt {attempt} on {host.name}, {self._losses.get(number, 0)} lost"
         host.began_at, host.seconds = self.cluster.now(), chosen.seconds
         self._tasks[host.task] = _Task(host.workers[0], chosen.unit, host.name, attempt)
-        request = Request(task="measure", run=_plain(self.home.run), unit=chosen.unit, slot=host.slot)
+        request = Request(task="measure", run=_plain(self.home.run), unit=chosen.unit)
         self.cluster.start(host.task, host.workers[0], request.model_dump_json())
 
     def _take(self, record: Record, suite: str, task: _Task) -> None:
@@ -243,7 +254,7 @@ class Collector:
             self._lose(task, f"it sent a record of {record.cell}, block {record.block}, which it was not asked for")
             return
         record = record.model_copy(
-            update={"host": task.host, "attempt": task.attempt, "shared_host": self.shared}
+            update={"host": task.host, "attempt": task.attempt, "shared_host": self._hosts[task.host].shared}
         )
         if self._assigned.get(record.block) != (task.host, task.attempt):
             self.home.keep_aside(record)
@@ -265,16 +276,20 @@ class Collector:
         if task.over:
             return
         if ended.failure:
-            self._lose(task, ended.failure, ended.task)
+            self._lose(task, ended.failure)
         else:
-            task.ended_at = self.cluster.now()  # its last lines may be on their way
+            task.ended_at = self.cluster.now()
+            self._silent.add(ended.task)
 
     def _end_silent_tasks(self) -> None:
-        for name, task in self._tasks.items():
-            if task.ended_at is not None and not task.over and self.cluster.now() - task.ended_at > GRACE_SECONDS:
-                self._lose(task, "its last lines did not arrive", name)
+        for name in list(self._silent):
+            task = self._tasks[name]
+            if task.over:
+                self._silent.discard(name)
+            elif self.cluster.now() - (task.ended_at or 0.0) > GRACE_SECONDS:
+                self._lose(task, "its last lines did not arrive")
 
-    def _lose(self, task: _Task, reason: str, name: str = "") -> None:
+    def _lose(self, task: _Task, reason: str) -> None:
         """Take back a unit from a host. The reason may be a stranger's text."""
         if task.over:
             return
@@ -284,27 +299,26 @@ class Collector:
             self.watcher.refused(task.worker, reason)
             return
         number, host = task.unit.number, self._hosts[task.host]
-        host.task = ""
+        host.task, host.rests_until = "", self.cluster.now() + RESTING_SECONDS
         self.watcher.lost(task.host, number, reason)
         self._losses[number] = self._losses.get(number, 0) + 1
         if self._losses[number] > MOST_LOSSES:
             self._skip(task.unit, f"{self._losses[number]} hosts were lost with its block; the last: {reason}")
         else:
-            self._waiting[number] = Waiting(task.unit, host.seconds, task.host)
+            self._wait(Waiting(task.unit, host.seconds, task.host))
 
     def _can_go_on(self) -> bool:
         """Whether a unit is being measured, or some host can take one of those that wait."""
         there = [host for host in self._hosts.values() if host.workers]
-        waiting = self._waiting.values()
-        return (
-            self._asking()
-            or any(host.task for host in there)
-            or any(one.unit.interpreter in host.interpreters for host in there for one in waiting)
-        )
+        if not (self._fresh or self._begun) or self._asking() or any(host.task for host in there):
+            return True
+        return any(one.unit.interpreter in host.interpreters for host in there for one in self._waiting())
 
     def _skip_the_rest(self) -> None:
-        for one in list(self._waiting.values()):
-            del self._waiting[one.unit.number]
+        waiting = self._waiting()
+        self._fresh.clear()
+        self._begun.clear()
+        for one in waiting:
             self._skip(one.unit, f"no host of the fleet has {one.unit.interpreter}")
 
     def _skip(self, unit: Unit, reason: str) -> None:
@@ -345,7 +359,7 @@ class Collector:
             if host.workers:
                 names.append(f"forget on {host.name}")
                 self._tasks[names[-1]] = _Task(host.workers[0])
-                request = Request(task="forget", run=_plain(self.home.run), slot=host.slot)
+                request = Request(task="forget", run=_plain(self.home.run))
                 self.cluster.start(names[-1], host.workers[0], request.model_dump_json())
         until = self.cluster.now() + FORGETTING_SECONDS
         while self.cluster.now() < until and not all(self._tasks[name].over for name in names):

@@ -92,9 +92,9 @@ class DaskCluster:
                 f"the scheduler is gone ({error})\n  All records so far are kept. Start it again, then resume the run."
             ) from error
         self._looked_at = self.now()
-        there = {worker: facts for worker, facts in info.items() if facts.get("resources", {}).get(RESOURCE, 0) >= 1}
-        for worker in there.keys() - self._workers:
-            self._events.put(Joined(worker, str(there[worker].get("name", ""))))
-        for worker in self._workers - there.keys():
+        there = {worker for worker, facts in info.items() if facts.get("resources", {}).get(RESOURCE, 0) >= 1}
+        for worker in there - self._workers:
+            self._events.put(Joined(worker))
+        for worker in self._workers - there:
             self._events.put(Left(worker))
-        self._workers = set(there)
+        self._workers = there

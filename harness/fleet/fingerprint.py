@@ -86,6 +86,7 @@ def describe(run: Run, found: Sequence[Interpreter], slot: str) -> HostFacts:
         identity=_identity(run, slot),
         machine=facts.gather(),
         libm=libm(),
+        shared=bool(slot),
         interpreters={one.name: one.full_version for one in found if one.name in wanted},
     )
 

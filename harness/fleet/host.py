@@ -42,14 +42,21 @@ FOLDERS = STATE / "fleet"
 """A host's stores, one for each run."""
 
 
+SLOT = "ZOOMGRAD_FLEET_SLOT"
+"""Environment variable that makes a worker one of several on its machine, for tests: its name there."""
+
+
+def slot() -> str:
+    """Which of a machine's slots this is; empty for a machine of its own, which is locked while it measures."""
+    return os.environ.get(SLOT, "")
+
+
 class Request(Model):
     """What a host is asked to do."""
 
     task: Literal["describe", "measure", "forget"]
     run: Run
     unit: Unit | None = None
-    slot: str = ""
-    """Tells hosts apart that share a machine; empty for a machine of its own, which is locked while it measures."""
 
 
 class Answer(Model):
@@ -128,11 +135,11 @@ def answer(request: Request, file: IO[str]) -> None:
     found = interpreters.discover(remembered=True)
     if request.task == "describe":
         prepare(request.run, found)
-        facts = describe(request.run, found, request.slot)
+        facts = describe(request.run, found, slot())
         _Sender(file).send(Answer(facts=facts, fingerprint=fingerprint(request.run)))
         return
     assert request.unit
-    with _alone(request):
+    with _alone():
         store = _store(request)
         sender = _Sender(file, store)
         points = [(request.unit.number, cell) for cell in request.unit.cells]
@@ -158,9 +165,9 @@ def prepare(run: Run, found: list[interpreters.Interpreter]) -> None:
 
 
 @contextlib.contextmanager
-def _alone(request: Request) -> Iterator[None]:
-    """Hold the machine's lock. Hosts that share a machine for a test don't: their client holds it."""
-    if request.slot:
+def _alone() -> Iterator[None]:
+    """Hold the machine's lock. Slots that share a machine for a test don't: their client holds it."""
+    if slot():
         yield
         return
     with locked(["zoomgrad", "run", "--on"], waiting=lambda holder: None):
@@ -169,7 +176,7 @@ def _alone(request: Request) -> Iterator[None]:
 
 
 def _folder(request: Request) -> Path:
-    digest = hashlib.sha256(f"{request.run.seed} {request.slot}".encode()).hexdigest()[:12]
+    digest = hashlib.sha256(f"{request.run.seed} {slot()}".encode()).hexdigest()[:12]
     return FOLDERS / f"{request.run.id}-{digest}"
 
 

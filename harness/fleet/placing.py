@@ -37,18 +37,22 @@ class Place:
     """Estimated time until it is idle."""
 
 
-def choose(idle: Place, waiting: Sequence[Waiting], places: Mapping[str, Place]) -> Waiting | None:
+def choose(
+    idle: Place, fresh: Collection[Waiting], begun: Collection[Waiting], places: Mapping[str, Place]
+) -> Waiting | None:
     """The unit for an idle host; None if there is none, or if it had better leave the rest to others.
 
-    waiting: by number. places: all connected hosts, by name.
+    fresh: units that no host has begun, by number. begun: the others. places: all connected hosts, by name.
     """
-    own = next((one for one in waiting if one.host == idle.name), None)
+    own = next((one for one in begun if one.host == idle.name), None)
     if own:
         return own
-    possible = [one for one in waiting if one.unit.interpreter in idle.interpreters and one.host not in places]
-    # A unit whose host is gone comes last: the host may come back and has part of it.
-    chosen = next((one for one in possible if not one.host), possible[0] if possible else None)
-    if chosen and len(waiting) <= len(places) and _sooner_without(idle, chosen, waiting, places):
+    chosen = next((one for one in fresh if one.unit.interpreter in idle.interpreters), None)
+    # A unit whose host is gone comes last: the host may come back, and has part of it.
+    left = (one for one in begun if one.unit.interpreter in idle.interpreters and one.host not in places)
+    chosen = chosen or next(left, None)
+    waiting = len(fresh) + len(begun)
+    if chosen and waiting <= len(places) and _sooner_without(idle, chosen, [*fresh, *begun], places):
         return None
     return chosen
 

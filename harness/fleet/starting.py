@@ -54,7 +54,7 @@ def started(where: Where) -> Iterator[DaskCluster]:
             client = Client(scheduler, timeout=CONNECTING_SECONDS)
             start = stack.enter_context(_over_ssh()) if hosts else stack.enter_context(_processes())
             for number in range(len(hosts) or where.count):
-                start(hosts[number] if hosts else None, _told(scheduler.scheduler_address, f"slot-{number + 1}", secret))
+                start(hosts[number] if hosts else None, _told(scheduler.scheduler_address, "" if hosts else f"slot-{number + 1}", secret))
         stack.enter_context(client)
         yield DaskCluster(client)
 
@@ -69,10 +69,10 @@ def _connect(address: str, secret: Security | None) -> Client:
         ) from error
 
 
-def _told(address: str, name: str, secret: Security) -> str:
+def _told(address: str, slot: str, secret: Security) -> str:
     """The line that a worker reads first."""
     tls = {"tls_ca_file": secret.tls_ca_file, "tls_worker_cert": secret.tls_worker_cert, "tls_worker_key": secret.tls_worker_key}
-    return json.dumps({"address": address, "name": name, "tls": tls}) + "\n"
+    return json.dumps({"address": address, "slot": slot, "tls": tls}) + "\n"
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """A host of a fleet: `python -m harness.fleet.worker [ADDRESS]` joins a scheduler and offers one slot.
 
 Use it in place of `dask worker`: it has one thread, no nanny, no dashboard, and the settings of `quiet`. Without an
-address it reads one line of JSON from its input (address, name, TLS files' contents) and ends when the input ends, so
+address it reads one line of JSON from its input (address, slot, TLS files' contents) and ends when the input ends, so
 that a fleet started by zoomgrad ends with it, and no secret is on a command line.
 """
 
@@ -18,6 +18,7 @@ from typing import Any
 
 from distributed import Security, Worker
 
+from harness.fleet.host import SLOT
 from harness.fleet.quiet import HEARTBEAT_SECONDS, RESOURCE, be_quiet
 from harness.fleet.where import secret_file
 from harness.interrupts import raise_on_interrupts
@@ -59,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m harness.fleet.worker", description="Offer this machine to a fleet.")
     parser.add_argument("address", nargs="?", default="", help="the scheduler's, such as tls://scheduler:8786")
     parser.add_argument("--name", default="", help="a name of the worker in the scheduler's logs")
+    parser.add_argument("--slot", default="", help="one of several workers on this machine, for tests: a name of its own")
     parser.add_argument("--patience", type=float, default=60.0, help="seconds to wait for the scheduler")
     # What dask-jobqueue puts on the command line; the first two are what a worker here has anyway.
     for ignored in ("--nthreads", "--memory-limit", "--local-directory", "--protocol"):
@@ -74,14 +76,16 @@ def main(arguments: list[str] | None = None) -> None:
     asked = _parser().parse_args(arguments)
     raise_on_interrupts()
     be_quiet()
-    address, name, tls = asked.address, asked.name, _tls_files(asked)
+    address, slot, tls = asked.address, asked.slot, _tls_files(asked)
     if not address:
         told = json.loads(sys.stdin.readline())
-        address, name, tls = told["address"], told["name"], told["tls"]
+        address, slot, tls = told["address"], told["slot"], told["tls"]
         threading.Thread(target=_end_with_the_input, daemon=True).start()
+    if slot:
+        os.environ[SLOT] = slot
     security = Security(require_encryption=True, **tls) if tls else None
     try:
-        asyncio.run(offer(address, name, security, asked.patience))
+        asyncio.run(offer(address, asked.name, security, asked.patience))
     except (OSError, TimeoutError) as error:
         sys.exit(f"no scheduler at {address}: {error}")
     except KeyboardInterrupt:
