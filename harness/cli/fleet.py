@@ -40,7 +40,9 @@ class FleetProgress(RunProgress):
 
     def admitted(self, host: str, facts: HostFacts) -> None:
         machine = facts.machine
-        about = "; ".join(filter(None, (machine.get(name, "") for name in ("processor", "cores", "frequency governor"))))
+        about = "; ".join(
+            filter(None, (machine.get(name, "") for name in ("processor", "cores", "frequency governor")))
+        )
         self._say(f"{host} joined: {about}")
         for what, tool in ((machine.get("load at start", ""), "load"),):
             if what and float(what.split(",")[0]) > 1.0:
@@ -48,7 +50,6 @@ class FleetProgress(RunProgress):
 
     def refused(self, worker: str, reason: str) -> None:
         self._say(f"refused {worker}: {reason}")
-
 
     def lost(self, host: str, block: int, reason: str) -> None:
         self._say(f"{host}: lost while it measured block {block + 1}: {reason}")

@@ -6,6 +6,7 @@ and must end when the client has gone.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -70,10 +71,8 @@ def carry(request: str, send: Callable[[str], None], wanted: Callable[[], bool])
 
 
 def _close(pipe: IO[str]) -> None:
-    try:
+    with contextlib.suppress(OSError):
         pipe.close()
-    except OSError:
-        pass
 
 
 def _watch(process: subprocess.Popen[str], over: threading.Event, wanted: Callable[[], bool]) -> None:

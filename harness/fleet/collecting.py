@@ -192,7 +192,11 @@ class Collector:
         usable, other = same_interpreters(run, facts)
         if not usable or run.reference_interpreter not in usable:
             lacking = run.reference_interpreter if run.reference_interpreter not in facts.interpreters else ""
-            what = f"it lacks {lacking}" if lacking else f"its interpreters differ: {'; '.join(map(' is '.join, other.items()))}"
+            what = (
+                f"it lacks {lacking}"
+                if lacking
+                else f"its interpreters differ: {'; '.join(map(' is '.join, other.items()))}"
+            )
             remedy = f"Install it there: uv python install {run.reference_interpreter}"
             self.watcher.refused(worker, f"{what}\n  {remedy}")
             return

@@ -32,7 +32,7 @@ QUIET: dict[str, Any] = {
     "distributed.scheduler.work-stealing": False,
     "distributed.scheduler.allowed-failures": 0,
     "distributed.scheduler.active-memory-manager.start": False,
-    "distributed.scheduler.worker-ttl": "5 minutes",
+    "distributed.scheduler.worker-ttl": "2 minutes",
     "distributed.admin.low-level-log-length": 100,
     "distributed.worker.http.routes": [],
     "distributed.scheduler.http.routes": [],

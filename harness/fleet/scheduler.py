@@ -1,7 +1,7 @@
 """The scheduler of a fleet: `python -m harness.fleet.scheduler tls://0.0.0.0:8786` runs until it is ended.
 
-Use it in place of `dask scheduler`: no work stealing, no silent retries, no dashboard. `--make-secret FILE` writes a new
-key and certificate instead: whoever has that file may join the fleet and run code on all of its hosts.
+Use it in place of `dask scheduler`: no work stealing, no silent retries, no dashboard. `--make-secret FILE` writes a
+new key and certificate instead: whoever has that file may join the fleet and run code on all of its hosts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from distributed import Scheduler, Security
 
 from harness.fleet.quiet import be_quiet
-from harness.fleet.where import BadPlace, SECRET, parse, secret_file
+from harness.fleet.where import SECRET, BadPlace, parse, secret_file
 from harness.interrupts import raise_on_interrupts
 
 

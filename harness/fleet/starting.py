@@ -25,7 +25,7 @@ from distributed.utils import get_ip
 from harness.fleet.carrier import clean_environment
 from harness.fleet.cluster import FleetLost
 from harness.fleet.dask_cluster import DaskCluster
-from harness.fleet.quiet import RESOURCE, be_quiet
+from harness.fleet.quiet import be_quiet
 from harness.fleet.scheduler import security
 from harness.fleet.where import BadPlace, SshHost, Where, ssh_hosts
 
@@ -49,12 +49,17 @@ def started(where: Where) -> Iterator[DaskCluster]:
             secret = Security.temporary()
             ours = "127.0.0.1" if not hosts else get_ip(hosts[0].host)
             scheduler = stack.enter_context(
-                LocalCluster(n_workers=0, processes=False, host=ours, protocol="tls://", security=secret, dashboard_address=None)
+                LocalCluster(
+                    n_workers=0, processes=False, host=ours, protocol="tls://", security=secret, dashboard_address=None
+                )
             )
             client = Client(scheduler, timeout=CONNECTING_SECONDS)
             start = stack.enter_context(_over_ssh()) if hosts else stack.enter_context(_processes())
             for number in range(len(hosts) or where.count):
-                start(hosts[number] if hosts else None, _told(scheduler.scheduler_address, "" if hosts else f"slot-{number + 1}", secret))
+                start(
+                    hosts[number] if hosts else None,
+                    _told(scheduler.scheduler_address, "" if hosts else f"slot-{number + 1}", secret),
+                )
         stack.enter_context(client)
         yield DaskCluster(client)
 
@@ -71,7 +76,11 @@ def _connect(address: str, secret: Security | None) -> Client:
 
 def _told(address: str, slot: str, secret: Security) -> str:
     """The line that a worker reads first."""
-    tls = {"tls_ca_file": secret.tls_ca_file, "tls_worker_cert": secret.tls_worker_cert, "tls_worker_key": secret.tls_worker_key}
+    tls = {
+        "tls_ca_file": secret.tls_ca_file,
+        "tls_worker_cert": secret.tls_worker_cert,
+        "tls_worker_key": secret.tls_worker_key,
+    }
     return json.dumps({"address": address, "slot": slot, "tls": tls}) + "\n"
 
 
@@ -82,9 +91,14 @@ def _processes() -> Iterator[Any]:
 
     def start(_: None, told: str) -> None:
         command = [sys.executable, "-m", "harness.fleet.worker"]
-        process = subprocess.Popen(
-            command, env=clean_environment(), stdin=subprocess.PIPE, text=True, start_new_session=True,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        process = subprocess.Popen(  # noqa: S603  (a list of arguments)
+            command,
+            env=clean_environment(),
+            stdin=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         started.append(process)
         assert process.stdin

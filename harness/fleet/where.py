@@ -21,7 +21,9 @@ SECRET = "ZOOMGRAD_FLEET_SECRET"  # noqa: S105  (the name of a variable)
 FORMS = "local:2, tls://scheduler:8786, tcp://127.0.0.1:8786, ssh:hosts.txt or slurm:partition:4"
 MOST_LOCAL = 64
 _PARTITION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_HOST = re.compile(r"(?:([A-Za-z0-9._][A-Za-z0-9._-]{0,63})@)?([A-Za-z0-9][A-Za-z0-9.-]{0,252}|\[[0-9A-Fa-f:]+\])(?::(\d{1,5}))?")
+_HOST = re.compile(
+    r"(?:([A-Za-z0-9._][A-Za-z0-9._-]{0,63})@)?([A-Za-z0-9][A-Za-z0-9.-]{0,252}|\[[0-9A-Fa-f:]+\])(?::(\d{1,5}))?"
+)
 
 
 class BadPlace(Exception):
@@ -73,7 +75,11 @@ def parse(text: str, *, insecure: bool = False) -> Where:
     if kind == "ssh" and rest:
         return Where("ssh", rest)
     partition, _, count = rest.partition(":")
-    if kind == "slurm" and _PARTITION.fullmatch(partition) and (not count or (count.isdecimal() and 1 <= int(count) <= 10_000)):
+    if (
+        kind == "slurm"
+        and _PARTITION.fullmatch(partition)
+        and (not count or (count.isdecimal() and 1 <= int(count) <= 10_000))
+    ):
         return Where("slurm", partition, int(count or 4))
     raise BadPlace(f"{text!r} is not a place for a fleet\n  Write for example {FORMS}.")
 
@@ -116,11 +122,22 @@ def ssh_hosts(file: Path) -> list[SshHost]:
             continue
         match = _HOST.fullmatch(words[0])
         options = dict(word.partition("=")[::2] for word in words[1:])
-        if not match or not options.keys() <= {"folder", "python"} or not all(options.values()) or len(options) < len(words) - 1:
+        if (
+            not match
+            or not options.keys() <= {"folder", "python"}
+            or not all(options.values())
+            or len(options) < len(words) - 1
+        ):
             raise BadPlace(f"{file}: line {number} is not a host: {line.strip()[:80]!r}\n  {_SSH_REMEDY}")
         user, host, port = match.groups()
         found.append(
-            SshHost(user or "", host.strip("[]"), int(port or 22), options.get("folder", ""), options.get("python", "python3"))
+            SshHost(
+                user or "",
+                host.strip("[]"),
+                int(port or 22),
+                options.get("folder", ""),
+                options.get("python", "python3"),
+            )
         )
     if not found:
         raise BadPlace(f"{file}: names no host\n  {_SSH_REMEDY}")

@@ -24,7 +24,7 @@ from harness.fleet.where import secret_file
 from harness.interrupts import raise_on_interrupts
 
 
-class QuietWorker(Worker):
+class QuietWorker(Worker):  # type: ignore[misc]  # mypy knows nothing of dask
     """A worker with the heartbeat of a host that measures; the scheduler would ask for two a second."""
 
     async def heartbeat(self) -> None:
@@ -57,10 +57,14 @@ def _end_with_the_input() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m harness.fleet.worker", description="Offer this machine to a fleet.")
+    parser = argparse.ArgumentParser(
+        prog="python -m harness.fleet.worker", description="Offer this machine to a fleet."
+    )
     parser.add_argument("address", nargs="?", default="", help="the scheduler's, such as tls://scheduler:8786")
     parser.add_argument("--name", default="", help="a name of the worker in the scheduler's logs")
-    parser.add_argument("--slot", default="", help="one of several workers on this machine, for tests: a name of its own")
+    parser.add_argument(
+        "--slot", default="", help="one of several workers on this machine, for tests: a name of its own"
+    )
     parser.add_argument("--patience", type=float, default=60.0, help="seconds to wait for the scheduler")
     # What dask-jobqueue puts on the command line; the first two are what a worker here has anyway.
     for ignored in ("--nthreads", "--memory-limit", "--local-directory", "--protocol"):

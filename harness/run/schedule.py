@@ -106,7 +106,7 @@ class Schedule:
                 break
 
     def measure(self, points: Sequence[tuple[int, Cell]]) -> None:
-        """Measure these (block, cell), as far as they are missing from the store: a fleet's host has a part of a run."""
+        """Measure these (block, cell) unless they are in the store. A host of a fleet measures a part of the run."""
         self._measure_all(points)
 
     def add_block(self, cells: Sequence[Cell]) -> bool:

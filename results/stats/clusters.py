@@ -5,8 +5,8 @@ different hosts. Two questions have two answers:
 
 - `of_type`: what would another machine of this type give? Each host counts once, as the mean of its blocks' logarithms,
   because hosts are what was drawn at random.
-- `of_fleet`: what do these very hosts give on average? Only blocks were drawn at random, so the interval is narrower. It
-  says nothing about other hosts.
+- `of_fleet`: what do these very hosts give on average? Only blocks were drawn at random, so the interval is narrower.
+  It says nothing about other hosts.
 
 Hosts of different types have no common figure: they are shown side by side. docs/statistics.md gives the coverage.
 """

@@ -87,7 +87,7 @@ def run(
         typer.Option(
             callback=some_name,
             metavar="PLACE",
-            help="Measure on a fleet: local:2, tls://scheduler:8786, ssh:hosts.txt, slurm:partition. See docs/fleet.md.",
+            help="Measure on a fleet: local:2, tls://scheduler:8786, ssh:hosts.txt or slurm:partition.",
         ),
     ] = None,
     insecure: Annotated[

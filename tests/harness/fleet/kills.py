@@ -24,7 +24,7 @@ from results.fleet.home import Home
 from results.store import Store
 
 FINISHED = re.compile(r"\] (host-\d+): (\S+) block (\d+): (\w[\w-]*),")
-SECONDS = 400
+SECONDS = 500
 
 
 class Fleet:
@@ -67,7 +67,11 @@ class Fleet:
     def _start(self, role, log, *command):
         with (self.folder / log).open("a") as file:
             self.processes[role] = subprocess.Popen(
-                [sys.executable, "-m", *command], env=self.environment, stdout=file, stderr=file, stdin=subprocess.DEVNULL
+                [sys.executable, "-m", *command],
+                env=self.environment,
+                stdout=file,
+                stderr=file,
+                stdin=subprocess.DEVNULL,
             )
 
     def kill(self, role):
@@ -91,7 +95,7 @@ class Fleet:
         return Home(store).completed() == {unit.number for unit in units(store.run)}
 
 
-def campaign(folder, kills, seed, blocks=6, roles=("worker 1", "worker 2", "scheduler", "client"), say=print):
+def campaign(folder, kills, seed, blocks=20, roles=("worker 1", "worker 2", "scheduler", "client"), say=print):
     """Kill so many processes, then let the run complete. Return the facts that tests check."""
     rng, fleet, killed = random.Random(seed), Fleet(folder, blocks), Counter()
     until = time.monotonic() + SECONDS
@@ -133,4 +137,6 @@ def campaign(folder, kills, seed, blocks=6, roles=("worker 1", "worker 2", "sche
 if __name__ == "__main__":
     numbers = [int(text) for text in sys.argv[1:]]
     with tempfile.TemporaryDirectory(prefix="zoomgrad-kills-", ignore_cleanup_errors=True) as temporary:
-        print({k: v for k, v in campaign(Path(temporary), *(numbers + [20, 1][len(numbers) :])).items() if k != "store"})
+        print(
+            {k: v for k, v in campaign(Path(temporary), *(numbers + [20, 1][len(numbers) :])).items() if k != "store"}
+        )
