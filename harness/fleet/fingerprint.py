@@ -64,14 +64,14 @@ def _digest(root: Path, paths: Sequence[Path]) -> str:
 def check(here: Fingerprint, there: Fingerprint, commit: str) -> None:
     """Raise Refused if a host differs from the client. commit: the client's, `+` if its files differ from it."""
     if (here.code, here.locks) != (there.code, there.locks):
-        what = "code" if here.code != there.code else "lock files"
+        what = "code differs" if here.code != there.code else "lock files differ"
         if commit and not commit.endswith("+"):
             remedy = f"Run there, in the checkout: git fetch && git checkout {commit}"
         elif IS_CHECKOUT:
             remedy = f"Copy this checkout there: rsync -a --delete --exclude .zoomgrad {ROOT}/ HOST:FOLDER/"
         else:
             remedy = "Install the same release of zoomgrad there."
-        raise Refused(f"its {what} differs from the client's ({there.code[:12]}, not {here.code[:12]})\n  {remedy}")
+        raise Refused(f"its {what} from the client's ({there.code[:12]}, not {here.code[:12]})\n  {remedy}")
     if here.settings != there.settings:
         raise Refused(
             "it understood the run's settings differently\n"

@@ -1,6 +1,7 @@
 """Run and records -> one row a cell. Every measured figure is a column of this table; sections derive theirs from it.
 
-Seconds are medians over processes of process means, on a fleet of one host's processes. Speedups compare seconds that `results.samples` has steadied.
+Seconds are medians over processes of process means, on a fleet of one host's processes. Speedups compare seconds that
+`results.samples` has steadied.
 Bounds (`*_low`, `*_high`) are NaN below 3 processes; those of compile time, below 3 blocks that compiled. Every figure
 of a cell that is not "measured" is NaN; `reports.measured.outcome` decides what counts as measured.
 """

@@ -2,7 +2,7 @@
 
     <run>/records/…                          as in every run: one record per cell and block
     <run>/fleet/<block>.json                 the block is complete: where, and at which attempt
-    <run>/partial/<cell>--<block>--<attempt>.json   records of a block that its host did not complete
+    <run>/partial/<cell>--<block>--<host>--<attempt>.json   of a block that its host did not complete
     <run>/hosts/<host>/pyperf/<cell>.json    pyperf's files, because pyperf mixes no hosts
     <run>/hosts/<host>/<workload>.json       the cells that vouch for the workload's engines on that host
 
@@ -92,7 +92,7 @@ class Home:
 
     def _partial(self, record: Record) -> Path:
         inside(self.store.folder, "partial").mkdir(exist_ok=True)
-        name = file_name(record.cell, str(record.block), str(record.attempt))
+        name = file_name(record.cell, str(record.block), record.host, str(record.attempt))
         return inside(self.store.folder, "partial", name)
 
     def _write(self, text: str, *parts: str) -> None:

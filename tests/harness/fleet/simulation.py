@@ -173,11 +173,14 @@ class Cluster:
             return
         seconds = UNIT_SECONDS * self.hosts[worker] * math.exp(self.rng.normal(0, 0.05))
         effect = math.exp(HOST_EFFECT * np.random.default_rng(int(worker[6:])).normal())
-        before = {record.cell for record in self.kept.get((worker, asked.unit.number), ())}
+        before = {record.cell: record for record in self.kept.get((worker, asked.unit.number), ())}
         at, start = self.clock, self.clock
         for cell in asked.unit.cells:
-            if cell not in before:
-                at += seconds / len(asked.unit.cells)
+            if cell in before:  # sent again
+                again = Answer(record=before[cell]).model_dump_json()
+                self._at(at + 0.01, worker, (before[cell], Said(task, again)))
+                continue
+            at += seconds / len(asked.unit.cells)
             base = TRUTH * effect if cell.engine == "baseline" else 1.0
             step = self.hosts[worker] * base * math.exp(self.rng.normal(0, BLOCK_NOISE / math.sqrt(2)))
             record = Record(cell=cell, block=asked.unit.number, status="measured", started_at=NOW, step_seconds=(step,))
