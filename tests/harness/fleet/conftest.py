@@ -29,7 +29,7 @@ def start(tmp_path):
         with log.open("w") as file:
             command = [sys.executable, "-m", module, *map(str, arguments)]
             process = subprocess.Popen(
-                command, env=dict(os.environ), stdin=subprocess.DEVNULL, stdout=file, stderr=file
+                command, stdin=subprocess.DEVNULL, stdout=file, stderr=file
             )
         process.log = log
         started.append(process)
