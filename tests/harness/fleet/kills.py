@@ -95,7 +95,7 @@ class Fleet:
         return Home(store).completed() == {unit.number for unit in units(store.run)}
 
 
-def campaign(folder, kills, seed, blocks=20, roles=("worker 1", "worker 2", "scheduler", "client"), say=print):
+def campaign(folder, kills, seed, blocks=6, roles=("worker 1", "worker 2", "scheduler", "client"), say=print):
     """Kill so many processes, then let the run complete. Return the facts that tests check."""
     rng, fleet, killed = random.Random(seed), Fleet(folder, blocks), Counter()
     until = time.monotonic() + SECONDS
