@@ -32,7 +32,7 @@ KNOWN = (
     Known("frozen", "straight-line C and C of recovered loops", "tcc-frozen or rerolled-gcc-frozen"),
     Known("whole|published", "straight-line C", "tcc-whole or clang-O1-published"),
     Known("array|static|globals", "straight-line C", "tcc-array or clang-O1-whole-static"),
-    Known("threads", "a peer", "numpy-threads or jax-scan-threads"),
+    Known(r"threads(?:[1-9]\d?)?", "a peer or C of recovered loops", "numpy-threads or rerolled-gcc-threads"),
     Known(r"p[1-9]\d{0,6}", "straight-line C and Python", "tcc-p50 or python-source-p50"),
 )
 

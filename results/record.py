@@ -202,6 +202,8 @@ class Record(Model):
     """Number of translation units compiled at once, at most the number of cores. 0 if no compiler ran, or unknown."""
     vector_doubles: Count = 0
     """Doubles in the widest vector type of the C. 1 for scalar code, which a compiler may still vectorise."""
+    threads: Count = 0
+    """The most threads that divide a step, where that pays; 0 for an engine that divides none."""
     compiler: OneLine = ""
     """Name and version; empty if no C was compiled."""
     compiler_flags: tuple[OneLine, ...] = ()

@@ -2,9 +2,9 @@
 
 1. The host runs the tests on two workers.
 2. The host runs the tests marked `alone`, one at a time.
-3. Every other interpreter in turn runs the tests of worker-safe code, except those marked `host`. The source texts that
-   it generates and the numbers that it computes must equal the host's. CPythons between the oldest and the newest run
-   only `BETWEEN`.
+3. Every other interpreter runs the tests of worker-safe code, except those marked `host`, two interpreters at a time.
+   The source texts that it generates and the numbers that it computes must equal the host's. CPythons between the
+   oldest and the newest run only `BETWEEN`, PyPy only `WITH_A_JIT`.
 
 The summary shows how long each part took, the slowest tests, and which interpreters were covered. In CI (`CI` is set) a
 CPython 3.9, a CPython 3.13 and a PyPy must be among them, so that a run cannot be green without them. If the options
@@ -15,6 +15,7 @@ select tests (`-k`, `-m`, a path), the host runs them in one process, because st
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import platform
 import re
@@ -24,6 +25,7 @@ import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,8 +47,19 @@ BETWEEN = (
     "tests/datasets",
 )
 """The tests for CPythons between the oldest and the newest: those that may fail there and pass on both of these."""
+WITH_A_JIT = (
+    *BETWEEN,
+    "tests/engines/compiled/test_program.py",
+    "tests/engines/compiled/test_python_kernel.py",
+    "tests/zoomgrad",
+    "tests/harness/worker/test_execute.py",
+    "tests/harness/worker/test_profile.py",
+)
+"""The tests for PyPy: its bits, buffers and collector, programs of users, and workers. Its compiler makes short tests
+slow, and the oldest CPython runs the others."""
 REQUIRED_IN_CI = (r"cpython-3\.9", r"cpython-3\.13", r"pypy-.*")
-WORKERS = ("-n2", "--dist=worksteal")
+PROCESSES = 2
+WORKERS = (f"-n{PROCESSES}", "--dist=worksteal")
 SLOWEST = 10
 NO_TESTS = 5
 """Pytest's exit code if it selected no tests."""
@@ -124,14 +137,31 @@ def clock(seconds: float) -> str:
     return f"{int(seconds) // 60} min {int(seconds) % 60:02d} s"
 
 
-def pytest(part: str, command: Sequence[str], folder: Path, *, may_be_empty: bool, **variables: str) -> Result:
-    """Run one part, show its progress, and read its results from pytest's XML report."""
-    print(f"\n───── {part} ─────", flush=True)
+def pytest(
+    part: str, command: Sequence[str], folder: Path, *, may_be_empty: bool, beside: bool = False, **variables: str
+) -> Result:
+    """Run one part, show its progress, and read its results from pytest's XML report.
+
+    beside: another part runs at the same time, so show the output at the end, whole.
+    """
+    title = f"\n───── {part} ─────\n"
     report = folder / f"{re.sub(r'[^a-z0-9.-]+', '-', part)}.xml"
-    environment = {**os.environ, **variables}
+    output = report.with_suffix(".txt")
     start = time.perf_counter()
-    code = subprocess.run([*command, f"--junitxml={report}"], cwd=ROOT, env=environment, check=False).returncode
+    if not beside:
+        print(title, end="", flush=True)
+    with output.open("wb") if beside else contextlib.nullcontext() as stdout:
+        code = subprocess.run(
+            [*command, f"--junitxml={report}"],
+            cwd=ROOT,
+            env={**os.environ, **variables},
+            stdout=stdout,
+            stderr=subprocess.STDOUT if beside else None,
+            check=False,
+        ).returncode
     seconds = time.perf_counter() - start
+    if beside:
+        print(title + output.read_text(encoding="utf-8", errors="replace"), end="", flush=True)
     try:
         counts, slowest = read(report)
     except (OSError, ElementTree.ParseError, IndexError):  # pytest itself failed and printed why
@@ -173,34 +203,50 @@ def elsewhere(guests: Sequence[Interpreter], chosen: Options, folder: Path) -> l
     if not chosen.selects:
         host = folder / "host.json"
         start = time.perf_counter()
-        if subprocess.run([sys.executable, "-m", "tests.engines.fingerprints", str(host)], cwd=ROOT).returncode:
+        more = ["--exhaustive"] if chosen.exhaustive else []
+        if subprocess.run([sys.executable, "-m", "tests.engines.fingerprints", str(host), *more], cwd=ROOT).returncode:
             results.append(Result("the host's fingerprints", time.perf_counter() - start, failed=True))
-        options += [f"--host={host}", *WORKERS]
-    for guest in guests:
+        options += [f"--host={host}"]
+
+    def run(guest: Interpreter) -> Result:
         try:
             python = environments.environment(guest, lock="test-worker")
         except NoEnvironment as error:
             print(f"\n───── {guest.name} ─────\n{error}", flush=True)
-            results.append(Result(guest.name, 0.0, failed=True))
-            continue
-        paths = BETWEEN if is_between(guest, guests) and not (chosen.paths or chosen.exhaustive) else ()
+            return Result(guest.name, 0.0, failed=True)
+        share = () if chosen.paths or chosen.exhaustive else share_of(guest, guests)
         # Only the host uses pytest's cache, because interpreters would overwrite one another's entries.
-        command = [str(python), "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider", *options]
-        command += paths or chosen.worker_safe_paths
+        command = [str(python), "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider", "-n0", *options]
+        command += share or chosen.worker_safe_paths
         bytecode = str(ROOT / ".zoomgrad" / "bytecode" / guest.name)
-        results.append(pytest(guest.name, command, folder, may_be_empty=chosen.selects, PYTHONPYCACHEPREFIX=bytecode))
-    return results
+        return pytest(
+            guest.name,
+            command,
+            folder,
+            may_be_empty=chosen.selects,
+            beside=not chosen.selects,
+            PYTHONPYCACHEPREFIX=bytecode,
+        )
+
+    # Two at a time, each in one process: a second process would import everything again, and warm up PyPy's compiler.
+    # Those with a compiler of their own are the slowest, so they start first.
+    with ThreadPoolExecutor(max_workers=1 if chosen.selects else PROCESSES) as pool:
+        return results + list(pool.map(run, sorted(guests, key=lambda guest: not guest.has_jit)))
 
 
-def is_between(guest: Interpreter, guests: Sequence[Interpreter]) -> bool:
-    """Whether this is an ordinary CPython that is neither the oldest nor the newest."""
+def share_of(guest: Interpreter, guests: Sequence[Interpreter]) -> tuple[str, ...]:
+    """Return the tests that an interpreter runs on a push; empty for all. The oldest CPython runs all."""
+    if guest.has_jit:
+        return WITH_A_JIT
     cpythons = [one.minor for one in guests if one.implementation == "cpython"] + [sys.version_info[:2]]
     is_ordinary = guest.implementation == "cpython" and not guest.free_threaded
-    return is_ordinary and min(cpythons) < guest.minor < max(cpythons)
+    return BETWEEN if is_ordinary and min(cpythons) < guest.minor < max(cpythons) else ()
 
 
-def summary(results: Sequence[Result], others: Sequence[Interpreter], covered: Sequence[Interpreter]) -> None:
-    """Print the slowest tests, how long each part took, and what was not covered."""
+def summary(
+    results: Sequence[Result], total_seconds: float, others: Sequence[Interpreter], covered: Sequence[Interpreter]
+) -> None:
+    """Print the slowest tests, how long each part and all of them took, and what was not covered."""
     print(f"\n───── the {SLOWEST} slowest tests ─────")
     slowest = sorted((each, result.part) for result in results for each in result.slowest)[-SLOWEST:]
     for (seconds, test), part in reversed(slowest):
@@ -212,7 +258,7 @@ def summary(results: Sequence[Result], others: Sequence[Interpreter], covered: S
         print(f"{absent.name:<32} not covered: {absent.reason}; {absent.remedy}")
     for other in others:
         print(f"{other.name:<32} not covered: {other.name.rpartition('.')[0]} is tested instead")
-    print(f"{'total':<32} {clock(sum(result.seconds for result in results)):>9}")
+    print(f"{'total':<32} {clock(total_seconds):>9}")
     totals = (f"{sum(r.counts.get(name, 0) for r in results)} {name}" for name in ("passed", "failed", "skipped"))
     print(", ".join(totals))
 
@@ -225,10 +271,11 @@ def main(arguments: Sequence[str]) -> int:
     here = (sys.implementation.name, platform.python_version(), False)
     guests = [one for one in covered if (one.implementation, one.version, one.free_threaded) != here]
     print(f"host: {here[0]} {here[1]}; then {', '.join(one.name for one in guests) or 'no other interpreter'}")
+    start = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="zoomgrad-tests-") as folder:
         os.environ["ZOOMGRAD_TEST_OBJECTS"] = str(Path(folder) / "objects")
         results = on_host(chosen, Path(folder)) + elsewhere(guests, chosen, Path(folder))
-    summary(results, [one for one in found if one not in covered], covered)
+    summary(results, time.perf_counter() - start, [one for one in found if one not in covered], covered)
     ran = [result.part.partition(",")[0] for result in results if result.counts.get("passed")]
     failed = any(result.failed for result in results)
     if not failed and not ran:

@@ -42,6 +42,12 @@ PARTS = {
 }
 """Part of `python -m tests` -> whether it runs a test."""
 
+FILES = {
+    "alone": lambda text: "pytest.mark.alone" in text,
+    "elsewhere": lambda text: "\npytestmark = pytest.mark.host\n" not in text,
+}
+"""Part -> whether a file with that text may have tests of the part."""
+
 
 def pytest_addoption(parser):
     parser.addoption(
@@ -61,14 +67,25 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     # A push draws the same examples every time, so a failure comes from the change and can be reproduced.
-    settings.register_profile("push", deadline=None, derandomize=True)
+    settings.register_profile("push", deadline=None, derandomize=True, max_examples=40)
     # `derandomize=False` must be explicit: where CI is set, hypothesis's own profile derandomizes.
-    settings.register_profile("exhaustive", deadline=None, derandomize=False, print_blob=True)
+    settings.register_profile("exhaustive", deadline=None, derandomize=False, max_examples=100, print_blob=True)
     settings.load_profile("exhaustive" if config.getoption("--exhaustive") else "push")
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Don't import files in which the part has no test; importing all of them takes an interpreter up to a minute."""
+    part = config.getoption("--part")
+    if part in FILES and collection_path.suffix == ".py" and collection_path.name.startswith("test_"):
+        return not FILES[part](collection_path.read_text(encoding="utf-8")) or None
+    return None
 
 
 def pytest_collection_modifyitems(config, items):
     exhaustive, of_part = config.getoption("--exhaustive"), PARTS.get(config.getoption("--part"), lambda item: True)
+    for item in items:
+        if item.get_closest_marker("alone") and not FILES["alone"](item.path.read_text(encoding="utf-8")):
+            raise pytest.UsageError(f"{item.nodeid}: no part would run it\n  Write `pytest.mark.alone` in its file.")
     chosen, others = [], []
     for item in items:
         is_chosen = of_part(item) and (exhaustive or not item.get_closest_marker("exhaustive"))

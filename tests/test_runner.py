@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.__main__ import WORKER_SAFE, Result, read, read_options
+from tests.__main__ import BETWEEN, ROOT, WITH_A_JIT, WORKER_SAFE, Result, read, read_options, share_of
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,17 @@ def test_results_are_read_from_pytests_xml(tmp_path):
     assert slowest == [(2.5, "tests.a::slow"), (0.1, "tests.a::quick")]
     assert "FAILED: 2 passed, 1 failed, 1 skipped" in Result("part", 61.0, True, counts).line()
     assert "1 min 01 s" in Result("part", 61.0, False, counts).line()
+
+
+class Guest:
+    def __init__(self, implementation, *minor, free_threaded=False):
+        self.implementation, self.minor, self.free_threaded = implementation, minor, free_threaded
+        self.has_jit = implementation == "pypy"
+
+
+def test_each_interpreter_runs_its_share():
+    """The oldest CPython runs all tests of worker-safe code."""
+    oldest, middle, pypy = guests = Guest("cpython", 3, 9), Guest("cpython", 3, 10), Guest("pypy", 3, 9)
+    assert [share_of(guest, guests) for guest in (oldest, middle, pypy)] == [(), BETWEEN, WITH_A_JIT]
+    assert share_of(Guest("cpython", 3, 10, free_threaded=True), guests) == ()
+    assert [path for path in WITH_A_JIT if not (ROOT / path).exists()] == []

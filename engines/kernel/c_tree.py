@@ -68,12 +68,13 @@ class Block(NamedTuple):
 
 
 class For(NamedTuple):
-    """A loop in which `name` counts from 0 up to, but not including, `stop`."""
+    """A loop in which `name` counts from `start` up to, but not including, `stop`."""
 
     name: str
     stop: Union[int, str]
     body: Sequence[Statement]
     step: int = 1
+    start: Union[int, str] = 0
 
 
 class If(NamedTuple):
@@ -227,7 +228,8 @@ def _statement(statement: Statement, indent: str) -> list[str]:
         return _braced(statement.body, indent)
     if isinstance(statement, For):
         onwards = f"{statement.name}++" if statement.step == 1 else f"{statement.name} += {statement.step}"
-        head = f"{indent}for (long long {statement.name} = 0; {statement.name} < {statement.stop}; {onwards})"
+        counts = f"long long {statement.name} = {statement.start}; {statement.name} < {statement.stop}; {onwards}"
+        head = f"{indent}for ({counts})"
         body = print_statements(statement.body, indent + INDENT)
         return [head, *body] if _is_simple(statement.body) else [f"{head} {{", *body, f"{indent}}}"]
     assert isinstance(statement, If)

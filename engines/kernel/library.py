@@ -60,6 +60,10 @@ class Library:
         x, p, w, y, q = map(self._pointer, buffers)
         return partial(self._lib.forward, x, p, w, y), partial(self._lib.backward, x, p, w, q)
 
+    def use_pool(self, divide: int, threads: int) -> None:
+        """Divide work among threads. divide: the address of the pool's function."""
+        self._lib.use_pool(self._ffi.cast("void *", divide), threads)
+
     def zero_grad(self, q: Doubles) -> None:
         self._lib.zero_grad(self._pointer(q))
 

@@ -1,8 +1,8 @@
 """The engines that compile recovered loops as C.
 
 Suffixes, in this order: `-generic` (without -march=native, so only with vectors that every processor of this kind has),
-`-fma` (fused multiply-add, not strict), `-f32` (float32, not strict) and `-frozen` (weights are constants), as in
-`rerolled-clang-generic-frozen`.
+`-fma` (fused multiply-add, not strict), `-f32` (float32, not strict), `-threads` (a thread for each core, or as many as
+`-threads4` says) and `-frozen` (weights are constants), as in `rerolled-clang-generic-frozen`.
 
 Two flags need an explanation. Clang splits 512-bit vectors in two unless -mprefer-vector-width=512 is given. gcc -O1
 omits `vzeroupper` unless -fexpensive-optimizations is given, and every call to libm is slower without it.
@@ -10,17 +10,19 @@ omits `vzeroupper` unless -fexpensive-optimizations is given, and every call to 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Optional
 
-from engines.api import Workload
+from engines.api import Unavailable, Workload, WrongSuffix
 from engines.graph.optimisers import SGD
 from engines.graph.tape import Tape
 from engines.kernel import toolchains
+from engines.kernel.building import Built
 from engines.kernel.c_engine import CORES, CEngine, Frozen, Variant, second_level_cache
 from engines.kernel.c_text import Source
 from engines.kernel.engine import COLLECTOR, Clock
+from engines.kernel.library import Library
 from engines.rerolled.emit.c import c_source
 from engines.rerolled.engine import Rerolled, reroll
 from engines.rerolled.form import Form
@@ -33,6 +35,8 @@ from engines.rerolled.step.variants import variants
 from engines.straight.fusable import Fusable, fusable
 from engines.straight.lower import lower
 from engines.suffixes import Suffixes, root
+from engines.threads import pool
+from engines.threads.pool import MOST_THREADS
 
 
 class RerolledC(Rerolled, CEngine):
@@ -83,6 +87,30 @@ class RerolledC(Rerolled, CEngine):
         registers = 32 if defined & {"__AVX512VL__", "__aarch64__"} else 16
         cache = second_level_cache() or form.cache
         return replace(form, width=2 * width if form.is_single else width, registers=registers, cache=cache)
+
+
+class ThreadedRerolledC(RerolledC):
+    """Recovered loops as C that divides its work among threads."""
+
+    always = False
+    """Whether to use the threads even where they do not pay, as tests do."""
+
+    def check(self) -> None:
+        super().check()
+        pool.load(self.toolchain())  # building it counts as no phase
+
+    def load(self, built: Built, workspace: int) -> Library:
+        library = Library(str(built.path), workspace)
+        library.use_pool(pool.load(self.toolchain()), -self.form.threads if self.always else self.form.threads)
+        return library
+
+    def kernel(self, tape: Tape, frozen: Optional[Sequence[float]] = None) -> Source:
+        raise Unavailable(
+            f"{self.name} makes no standalone builds", f"Leave out the suffix: `--engine {self.builds_on}`."
+        )
+
+    def sizes(self, code: Step) -> Mapping[str, float]:
+        return {**super().sizes(code), "threads": self.form.threads}
 
 
 class FrozenRerolledC(Frozen, RerolledC):
@@ -158,7 +186,8 @@ SINGLE_ERROR_BOUND = 1e-2
 also stay within the bound that `rounding` derives for it."""
 
 _HAS_NATIVE = {"native": ("it already has -march=native", "use {engine}")}
-VECTORISED = Suffixes({"generic": "generic", "fma": "fma", "f32": "f32", "frozen": "frozen"}, _HAS_NATIVE)
+_THREADS = {"threads": r"threads(?:[1-9]\d?)?"}
+VECTORISED = Suffixes({"generic": "generic", "fma": "fma", "f32": "f32", **_THREADS, "frozen": "frozen"}, _HAS_NATIVE)
 SUFFIXES = {
     "rerolled-tcc": Suffixes(
         {"frozen": "frozen"},
@@ -166,16 +195,21 @@ SUFFIXES = {
             "generic": ("it has no -march=native to leave out", "use rerolled-gcc-generic or rerolled-clang-generic"),
             "fma": ("TCC has no such flag", "use rerolled-gcc-fma or rerolled-clang-fma"),
             "f32": ("TCC has no vectors, so floats would gain nothing", "use rerolled-gcc-f32 or rerolled-clang-f32"),
+            "threads": ("vectors gain more", "use rerolled-gcc-threads or rerolled-clang-threads"),
         },
     ),
     "rerolled-gcc": VECTORISED,
     "rerolled-clang": VECTORISED,
     "rerolled-clang-sparse": Suffixes(
         {"generic": "generic", "fma": "fma", "f32": "f32"},
-        {**_HAS_NATIVE, "frozen": ("a frozen step skips no zeros", "use rerolled-clang-frozen")},
+        {
+            **_HAS_NATIVE,
+            "threads": ("its lists of inputs are not divided", "use rerolled-clang-threads"),
+            "frozen": ("a frozen step skips no zeros", "use rerolled-clang-frozen"),
+        },
     ),
     "rerolled-clang-fast": Suffixes(
-        {"generic": "generic", "f32": "f32", "frozen": "frozen"},
+        {"generic": "generic", "f32": "f32", **_THREADS, "frozen": "frozen"},
         {**_HAS_NATIVE, "fma": ("it already fuses", "use {engine}")},
     ),
 }
@@ -205,6 +239,15 @@ def resolve(name: str) -> Optional[RerolledC]:
         facts |= {"strict": False, "error_bound": SINGLE_ERROR_BOUND}
         changes.append("computed in float32, with twice the numbers in a vector")
     make = RerolledC
+    if "threads" in taken:
+        if "frozen" in taken:
+            raise WrongSuffix(
+                name.removesuffix("-frozen"), "frozen", "a frozen step is not divided", f"use {plain}-frozen"
+            )
+        make = ThreadedRerolledC
+        threads = min(int(taken["threads"].removeprefix("threads") or CORES), MOST_THREADS)
+        form = replace(form, threads=threads, rearrangements=("in place", "deferred", "divided"))
+        changes.append(f"divided among {threads} threads" if threads > 1 else "in the form for threads, on one thread")
     if "frozen" in taken:
         make, plain = FrozenRerolledC, name.removesuffix("-frozen")
         changes.append(Frozen.IDEA)

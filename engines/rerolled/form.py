@@ -36,6 +36,8 @@ class Form:
     """The most rows to take together; None: as many as fit the second-level cache."""
     cache: int = 256 << 10
     """Bytes of the second-level cache."""
+    threads: int = 1
+    """The most threads that divide a step. It sizes the groups of rows; the bits are the same for any number."""
 
     is_single: bool = False
     """Whether numbers are floats of 32 bits instead of doubles, which does change bits."""

@@ -57,6 +57,7 @@ class Measured(_Told):
     translation_units: Count = 0
     parallel_compilers: Count = 0
     vector_doubles: Count = 0
+    threads: Count = 0
     compiler: OneLine = ""
     compiler_flags: list[OneLine] = []
     shape_seconds: dict[OneLine, Seconds] = {}

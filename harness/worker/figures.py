@@ -11,7 +11,10 @@ from typing import Any, Optional
 from engines.api import Engine, Trainer, Workload
 
 SHARES = ("looped_share",)
-COUNTS = (*("tape_rows", "source_bytes", "object_bytes", "translation_units", "parallel_compilers", "vector_doubles"),)
+COUNTS = (
+    *("tape_rows", "source_bytes", "object_bytes", "translation_units", "parallel_compilers"),
+    *("vector_doubles", "threads"),
+)
 """Keys that a trainer's `sizes` may have."""
 
 

@@ -119,6 +119,7 @@ class MeasureReply(TypedDict, total=False):
     translation_units: int
     parallel_compilers: int
     vector_doubles: int
+    threads: int
     compiler: str
     compiler_flags: list[str]
     shape_seconds: dict[str, float]

@@ -18,7 +18,7 @@ from reports.measured.table import NAN, in_order, ladder, largest, measured, sma
 COLUMNS = ("workload", "inputs", "width", "outputs", "batch", "engine", "peer", "engine_seconds", "peer_seconds")
 RATIO = ("ratio", "ratio_low", "ratio_high")
 
-_ELSEWHERE = re.compile(r"-(?:f32|threads)\b|^handwritten")
+_ELSEWHERE = re.compile(r"-(?:f32|threads\d*)\b|^handwritten")
 """Names of rows of another precision or number of threads, and of the yardstick in C, which is not ours either."""
 _SHAPE = re.compile(r"mlp-(\d{1,7})x(\d{1,7})x(\d{1,7})(-b\d{1,7})?")
 

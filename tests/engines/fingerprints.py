@@ -2,8 +2,8 @@
 
 A compiler sees only text. If another interpreter generates the same text as the host, it gets the same object, so the
 host's tests of that object hold there too. What Python itself computes is compared as numbers: the losses and
-parameters after some steps. `python -m tests.engines.fingerprints FILE` writes the host's fingerprints;
-`--of WORKLOAD…` prints the hashes of the texts for these workloads.
+parameters after some steps. `python -m tests.engines.fingerprints FILE` writes the host's fingerprints, with
+`--exhaustive` for more graphs; `--of WORKLOAD…` prints the hashes of the texts for these workloads.
 """
 
 from __future__ import annotations
@@ -21,9 +21,15 @@ from harness import workloads
 from tests.engines.compiled.compiling import COMPILED, reference
 from tests.engines.graphs import BINARY, NAMED, REFERENCE, UNARY, bits, classifier, of_instructions
 
-TRACED = ("xor", "tour", "digits", "recurrent", "attention", "random-dag")
+TRACED = ("xor", "tour", "digits", "recurrent", "attention")
+ALSO_TRACED = ("random-dag",)
+"""For the exhaustive suite: it has no loops, so all that it needs is what random graphs need, many times over."""
+BETWEEN_OTHERS = {"rerolled-gcc", "rerolled-clang"}
+"""Only the exhaustive suite compares their texts: they have more forms of loops than those of TCC, and fewer than those
+of `rerolled-clang-sparse`."""
 BY_HAND = ("xor", "digits")
-RANDOM_GRAPHS = 60
+RANDOM_GRAPHS, MORE_RANDOM_GRAPHS = 20, 60
+"""On a push, and in the exhaustive suite."""
 
 STEPS = {"xor": 400, "tour": 100, "mlp-5x4x3": 100}
 """Workload -> steps that are fast on every engine."""
@@ -34,19 +40,23 @@ MORE_STEPS = {"digits": 5, "attention": 3, "random-dag": 5}
 # --- texts -------------------------------------------------------------------------------------------------------
 
 
-def texts():
+def texts(*, exhaustive):
     """Return {engine: {graph: hash}} for one engine per generated text; the others differ only in compiler flags."""
     engine = engines.load("bytecode")
-    found = texts_over([*tapes_of_programs(engine), *tapes_of_workloads(engine, TRACED)])
+    programs = tapes_of_programs(engine, MORE_RANDOM_GRAPHS if exhaustive else RANDOM_GRAPHS)
+    tapes = [*programs, *tapes_of_workloads(engine, TRACED + ALSO_TRACED * exhaustive)]
+    found = texts_over(tapes, set() if exhaustive else BETWEEN_OTHERS)
     for name in ("handwritten", "handwritten-sparse"):
         found[name] = {each: digest(engines.load(name).source(workloads.load(each))) for each in BY_HAND}
     return found
 
 
-def texts_over(tapes):
+def texts_over(tapes, without=()):
     """Return {engine: {graph: hash}} over these tapes, for the engines that generate code from a tape."""
     found, lowered = {}, {}
     for engine in generators():
+        if engine.name in without:
+            continue
         lower = (type(engine).lower, getattr(engine, "fitted", None))
         if lower not in lowered:  # most engines share their lowering
             lowered[lower] = [engine.lower(tape) for _, tape in tapes]
@@ -71,9 +81,9 @@ def generators():
             yield engine
 
 
-def tapes_of_programs(engine):
-    """Yield (name, tape) for the test programs, random graphs and a network."""
-    cases = [(graph, ["input", "parameter"] * len(graph.numbers)) for graph in (*NAMED, *random_graphs())]
+def tapes_of_programs(engine, count):
+    """Yield (name, tape) for the test programs, that many random graphs and a network."""
+    cases = [(graph, ["input", "parameter"] * len(graph.numbers)) for graph in (*NAMED, *random_graphs(count))]
     for number, (graph, kinds) in enumerate([*cases, classifier()]):
         leaves = [engine.Value(x) for x in graph.numbers]
         values = graph.build(engine.Value, leaves)
@@ -92,10 +102,10 @@ def tapes_of_workloads(engine, names):
         yield name, engine.tape(loss, inputs=inputs, parameters=model.parameters(), outputs=outputs)
 
 
-def random_graphs():
-    """Return random graphs that the reference can compute; every interpreter gets the same ones."""
+def random_graphs(count):
+    """Return that many random graphs that the reference can compute; every interpreter gets the same ones."""
     rng, ops, found = random.Random(1337), (*UNARY, *BINARY, "pow", "const"), []
-    while len(found) < RANDOM_GRAPHS:
+    while len(found) < count:
         numbers = [rng.uniform(-2.0, 2.0) for _ in range(rng.randrange(1, 6))]
         size = rng.randrange(1, 40)
         program = [(ops[rng.randrange(len(ops))], rng.randrange(1000), rng.randrange(1000)) for _ in range(size)]
@@ -120,15 +130,16 @@ def digest(found):
     return hashlib.sha256(found.encode() if isinstance(found, str) else found).hexdigest()[:16]
 
 
-def fingerprints():
+def fingerprints(*, exhaustive):
     """Return all fingerprints; the reference engine computes the trained numbers."""
     engine = engines.load(REFERENCE)
     trainings = {name: training(engine, name, steps) for name, steps in {**STEPS, **MORE_STEPS}.items()}
-    return {"texts": texts(), "trainings": trainings}
+    return {"texts": texts(exhaustive=exhaustive), "trainings": trainings}
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "--of":
         print(json.dumps(texts_over(list(tapes_of_workloads(engines.load("bytecode"), sys.argv[2:])))))
     else:
-        Path(sys.argv[1]).write_text(json.dumps(fingerprints(), indent=1))
+        found = fingerprints(exhaustive="--exhaustive" in sys.argv[2:])
+        Path(sys.argv[1]).write_text(json.dumps(found, indent=1))

@@ -31,12 +31,12 @@ def host(request):
     return json.loads(Path(file).read_text())
 
 
-def test_generated_texts_are_the_hosts(host):
+def test_generated_texts_are_the_hosts(host, request):
     """Every stage from the graph to the text runs here, so a different set order or rounding would show."""
     pytest.importorskip("numpy")
     from tests.engines.fingerprints import texts
 
-    expected, found = host["texts"], texts()
+    expected, found = host["texts"], texts(exhaustive=request.config.getoption("--exhaustive"))
     assert found.keys() >= {"bytecode", "python-source", "rerolled-numpy", "handwritten"}
     different = [
         f"{engine}, {graph}"

@@ -37,6 +37,8 @@ def check_error(ended, cause, code=1):
 @pytest.fixture
 def limited(tmp_path):
     """`limited(size, *arguments)`: run `zoomgrad` with files limited to `size` bytes, as on a disk that fills up."""
+    options = kept_in(tmp_path)
+    options["env"]["PYTHONDONTWRITEBYTECODE"] = "1"  # Python would leave a truncated file beside a module
 
     def zoomgrad(size, *arguments):
         return subprocess.run(
@@ -45,7 +47,7 @@ def limited(tmp_path):
             text=True,
             timeout=300,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)),
-            **kept_in(tmp_path),
+            **options,
         )
 
     return zoomgrad
@@ -140,7 +142,7 @@ def test_a_run_whose_disk_fills_up_loses_no_record_and_can_be_resumed(on_disk, t
     ended = on_disk(
         f"""
         export ZOOMGRAD_RUNS=$disk/runs
-        $zoomgrad run --engines baseline,tuple --workloads xor --interpreters {RUNNING} --blocks 6 --seed 1 &
+        $zoomgrad run --preset smoke --engines tuple --workloads xor --interpreters {RUNNING} --blocks 7 --seed 1 &
         while [ $(ls $disk/runs/*/records 2>/dev/null | wc -l) -lt 3 ]; do kill -0 $!; sleep 0.02; done
         head -c 1000000000 /dev/zero > $disk/filler || true
         code=0; wait $! || code=$?
@@ -157,7 +159,7 @@ def test_a_run_whose_disk_fills_up_loses_no_record_and_can_be_resumed(on_disk, t
     assert "Traceback" not in ended.stderr
     assert "No space left on device" in ended.stderr
     full, whole = (Store(next((tmp_path / name).iterdir())) for name in ("full", "whole"))
-    assert 3 <= len(full.records()) < len(whole.records()) == 12
+    assert 3 <= len(full.records()) < len(whole.records()) == 7
     assert not list(full.folder.rglob("*.draft"))
     again = whole.records()
     assert all(record in again for record in full.records())

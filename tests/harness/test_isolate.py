@@ -244,7 +244,7 @@ os.replace("PIDS.draft", "PIDS")
 
 
 @pytest.mark.parametrize(
-    ("then", "timeout_seconds", "status"), [("time.sleep(600)", 5, "timed-out"), ("sys.exit(3)", 60, "failed")]
+    ("then", "timeout_seconds", "status"), [("time.sleep(600)", 3, "timed-out"), ("sys.exit(3)", 60, "failed")]
 )
 def test_a_workers_children_end_with_it(then, timeout_seconds, status, job, stand_in, tmp_path):
     pids_file = tmp_path / "pids"

@@ -109,7 +109,7 @@ def make_everything(folder):
         noise([(store.run, store.records()), (store.run.model_copy(update={"id": "another"}), store.records())])
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_a_changed_run_is_refused_or_rendered(small, tmp_path_factory, data):
     path = data.draw(st.sampled_from(sorted(small)))

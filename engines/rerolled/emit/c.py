@@ -30,7 +30,7 @@ from engines.kernel.c_tree import (
 )
 from engines.rerolled.emit.c_expr import constant
 from engines.rerolled.emit.c_nest import COUNT, Nests
-from engines.rerolled.emit.c_section import Section, arguments, identifier, leaf, loss, place_of, spelled
+from engines.rerolled.emit.c_section import Section, arguments, identifier, leaf, loss, own_place, place_of, spelled
 from engines.rerolled.form import Form
 from engines.rerolled.recover.loops import LANE_NAMES, affine
 from engines.rerolled.step import language as steps
@@ -55,6 +55,9 @@ MEANINGS = {
     "rows": "inputs of rows taken together",
     "sums": "first sums of rows taken together",
     "factors": "factors of rows taken together",
+    "row_values": "values of each of these rows",
+    "row_gradients": "gradients of values of each of these rows",
+    "row_others": "coefficients of each of these rows",
     "lists": "the lists of inputs that are not skipped, for each of these rows",
     "turned": "for each input, the rows that do not skip it",
 }
@@ -177,7 +180,8 @@ class _Program:
         body = [self._body(run) for run in runs]
         named = set().union(*(self.nests.areas[str(run)] for run in runs))
         areas = [area.name for area in self.step.areas if area.name in named]
-        pointers = [Declare("number *const", area, f"w + {area.upper()}") for area in areas]
+        own = dict(runs[0].own)
+        pointers = [Declare("number *const", area, own_place(self.step, area, own)) for area in areas]
         # Named like the text of a step, for example "loops 48-49 in place".
         name = identifier(" and ".join(line.replace("-", " to ") for line in run_lines(runs)))
         return Function(PRIVATE_PIECE if self.form.private else PIECE, name, _parameters(runs), [*pointers, *body])
@@ -227,6 +231,9 @@ class _Program:
         yield Include("rerolled/emit/workspace.h")
         if self.step.trains:
             yield Include("rerolled/emit/updates.h")
+        if any(isinstance(s, steps.Divided) for program in self.step.programs.values() for s in steps.walk(program)):
+            yield Include("threads/pool.h")
+            yield Include("rerolled/emit/threads.h")
         if self.step.reads_numbers:
             texts = [constant(x, is_single=self.form.is_single) for x in loops.numbers]
             numbers = [Assign(f"w[K + {at}]", text) for at, text in enumerate(texts)]
@@ -313,7 +320,7 @@ class _Program:
 
     # --- sections ----------------------------------------------------------------------------------------------------
 
-    def _sections(self) -> Iterator[Function]:
+    def _sections(self) -> Iterator[Item]:
         """`forward`, `backward` and, for a standalone build, `load`; and the functions of the loop over rows."""
         programs = self.step.programs
         for name, parameters, result in (
@@ -336,7 +343,9 @@ class _Program:
             ("leave", "void", [], []),
         ):
             if name in programs:
-                body = Section(self.step, buffers="t->").statements(programs[name])
+                section = Section(self.step, buffers="t->")
+                body = section.statements(programs[name])
+                yield from section.shares
                 yield Function(f"static {kind}", name, (_TRAINING,), [*first, *body, *last])
 
 
@@ -350,6 +359,9 @@ _DECLARED = {
     "turned": "const struct turned *turned",
     COUNT: "long long count",
     "rate": "number rate",
+    "row": "long long row",
+    "part": "long long part",
+    "parts": "long long parts",
 }
 
 

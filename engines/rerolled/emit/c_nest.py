@@ -29,6 +29,7 @@ from typing import NamedTuple, Optional
 from engines.graph.expr import ATOM_PRECEDENCE, INFIX, calls
 from engines.kernel.c_tree import Assign, Block, Declare, For, Statement
 from engines.rerolled.emit.c_expr import constant, spell, spread, vector
+from engines.rerolled.emit.parts import part_of, tiles_of_part
 from engines.rerolled.emit.single_sums import is_listed, unrolled, with_a_lane
 from engines.rerolled.form import Form, lies_in_vectors, narrowest, vector_widths
 from engines.rerolled.recover.groups import Phase
@@ -138,8 +139,10 @@ class Nests:
             rest = _Nest(self, run, loop, at, row, repeats, 1)
             rest.hoisted = whole.hoisted
             i, j = LANE_NAMES[0], LANE_NAMES[1]
-            if tall == 1:
-                body: list[Statement] = [For(i, limit, list(whole.block()))]
+            if run.is_part:
+                body: list[Statement] = tiles_of_part(i, limit, tall, [*whole.block()], [*rest.block()])
+            elif tall == 1:
+                body = [For(i, limit, list(whole.block()))]
             elif isinstance(limit, int):
                 body = [For(i, limit - limit % tall, list(whole.block()), tall)] * (limit >= tall)
                 if limit % tall:
@@ -205,12 +208,14 @@ class _Nest:
         """A loop-invariant expression and its width -> the name of its value, which is read before the loops."""
 
     def statements(self) -> list[Statement]:
-        if len(self.blocks) == 1 and self.is_straight:
+        if len(self.blocks) == 1 and self.is_straight and not self.run.is_part:
             return [self._single(self.blocks[0])]
         body = list(self.block())
         for lane in reversed(range(len(self.limits))):
             if lane == self.run.live_lane:
                 body = _over_live(LANE_NAMES[lane], body)
+            elif self.run.is_part and lane == 0:
+                body = part_of(LANE_NAMES[lane], self.limits[lane], self.steps[lane], body)
             elif self.moving[lane]:
                 body = [For(LANE_NAMES[lane], self.limits[lane], body, self.steps[lane])]
         first = self.fixed_values()

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from engines.graph.expr import number
-from engines.kernel.c_tree import Assign, Call, Comment, Declare, For, If, Return, Statement
+from engines.kernel.c_tree import (
+    Assign,
+    Call,
+    Comment,
+    Declarations,
+    Declare,
+    For,
+    Function,
+    If,
+    Item,
+    Return,
+    Statement,
+    Text,
+)
 from engines.rerolled.emit.c_nest import COUNT
 from engines.rerolled.recover.groups import Phase
 from engines.rerolled.recover.loops import Access, Operand
@@ -44,6 +57,14 @@ def spelled(step: Step, place: int) -> str:
     return f"{area.name.upper()} + {place - area.start}"
 
 
+def own_place(step: Step, area: str, own: Mapping[str, Place]) -> str:
+    """The start of an area; or of the current row's own area, if it has one instead."""
+    if area not in own:
+        return f"w + {area.upper()}"
+    place = own[area]
+    return f"w + {spelled(step, place.base).removesuffix(' + 0')} + {place.per_row} * row"
+
+
 def loss(step: Step) -> str:
     """The loss as a C expression."""
     return leaf(step, step.loops.loss) if isinstance(step.loops.loss, float) else "w[LOSS]"
@@ -63,6 +84,8 @@ def arguments(runs: Sequence[Run], rate: str = "rate") -> list[str]:
         *([lists] if any(run.is_live for run in runs) else []),
         *([COUNT] if any(map(_counts_rows, runs)) else []),
         *([rate] if any(run.takes_rate for run in runs) else []),
+        *(["row"] if any(run.own for run in runs) else []),
+        *(["part", "parts"] if any(run.is_part for run in runs) else []),
     ]
 
 
@@ -78,6 +101,9 @@ class Section:
         self.step = step
         self.buffers = buffers
         self.used: set[str] = set()
+        self.shares: list[Item] = []
+        """For each division so far, what a thread computes: a function, and the pool's gauge for it."""
+        self._numbers: dict[steps.Divided, int] = {}
 
     def uses(self, buffer: str) -> bool:
         """Whether a statement so far names that buffer."""
@@ -175,12 +201,48 @@ class Section:
             reason = _REASONS.get(type(asked.first if isinstance(asked, steps.Both) else asked), "")
             comment = [Comment(reason)] if reason and statement.then else []
             return [If(self._condition(statement.condition), [*comment, *then], otherwise)]
+        if isinstance(statement, steps.Divided):
+            return self._divided(statement)
         if isinstance(statement, steps.EachRow):
             if statement.last:
                 return self._program(statement.body, f"({COUNT} - 1)")
             return [For(row, COUNT, self._program(statement.body, row))]
         assert isinstance(statement, steps.EndTurn)
         return [Return("1")]
+
+    def _divided(self, divided: steps.Divided) -> list[Statement]:
+        """Let threads compute parts of the body. Only what cannot be divided comes before or after it."""
+        before: list[Statement] = []
+        after: list[Statement] = []
+        body: list[Statement] = [Declare("number *const", "w", "t->w")]
+        if divided.by == "rows":
+            body.append(Declare("const long long", "first", f"{COUNT} * part / parts"))
+            body.append(Declare("const long long", "last", f"{COUNT} * (part + 1) / parts"))
+        is_of_rows = divided.by == "rows"
+        for statement in divided.body:
+            if isinstance(statement, steps.TakeRows):
+                before.append(Declare("long long", COUNT, f"rows_to_divide(t, {statement.rows})"))
+                take: list[Statement] = [Call("take_row", ("t", self._place(statement.to, "row"), "row"))]
+                body.append(For("row", "last", take, start="first"))
+            elif isinstance(statement, steps.EachRow):
+                body.append(For("row", "last", self._program(statement.body), start="first"))
+            elif isinstance(statement, steps.Update):
+                rows = "(double)t->stretch->batch"
+                body.append(Call("update_part", ("w", "t->state.rate", rows, "part", "parts")))
+                after += self._statement(statement, "row")[1:]  # what follows the update of all parameters
+            else:
+                assert isinstance(statement, steps.Perform)
+                runs = self.step.routines[statement.routine]
+                is_of_rows |= any(run.rows > 1 for run in runs)
+                body += self._statement(statement, "row")
+        number = self._numbers.setdefault(divided, len(self._numbers))
+        taken = ("struct training *t", f"long long {COUNT}", "long long part", "long long parts")
+        unused = [] if is_of_rows else [Text([f"(void){COUNT};"])]
+        if 2 * number == len(self.shares):
+            self.shares.append(Declarations([f"static struct gauge gauge{number};"]))
+            self.shares.append(Function("static void", f"share{number}", taken, [*unused, *body]))
+        divide = Call("divide_work", ("t", f"share{number}", COUNT if is_of_rows else "1", f"&gauge{number}"))
+        return [*before, divide, *after]
 
     def _place(self, place: Place, row: str) -> str:
         area = self.step.area_of(place.base)

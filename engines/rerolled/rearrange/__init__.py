@@ -9,6 +9,7 @@ from __future__ import annotations
 from engines.graph.passes import CHECKED
 from engines.rerolled.form import Form
 from engines.rerolled.rearrange.deferred import defer_updates
+from engines.rerolled.rearrange.divided import divide
 from engines.rerolled.rearrange.in_place import update_in_place
 from engines.rerolled.rearrange.together import take_rows_together
 from engines.rerolled.rearrange.zeros import skip_zeros
@@ -20,6 +21,7 @@ PASSES = {
     "zeros skipped": skip_zeros,
     "deferred": defer_updates,
     "rows together": take_rows_together,
+    "divided": divide,
 }
 
 

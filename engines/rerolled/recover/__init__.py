@@ -1,8 +1,8 @@
 """Tape -> Loops: find the loops that a scalar graph was unrolled from. Training and back ends are not here.
 
 The stages, in order and one per file, are `gradients`, `chains`, `fuse`, `groups` and `layout`. The first three produce
-`sums`, the last one produces `loops`. `nest` cuts sequences of addresses into counted loops, and `check` checks the
-result of each stage.
+`sums`, the last one produces `loops`. `waves` orders the sums for `groups`, `nest` cuts sequences of addresses into
+counted loops, and `check` checks the result of each stage.
 
 The docstrings of the stages follow one example, two ReLU units over two inputs and the product of their results:
 

@@ -5,11 +5,11 @@ any number of lanes may run side by side without changing a bit.
 
 Three terms:
 
-- A *wave* is all sums of one pass at the same distance from the leaves: the length of the longest chain of sums between
-  them. No sum of a wave reads another one. Sinks form one wave, the last.
-- The *origin* of a node is its kind, if it is a leaf, or the group that computes it. Gradients are an exception: the
+- A *wave* is a set of sums of one pass, of which none reads another one: usually all sums at the same distance from
+  the leaves. `waves` chooses them. Sinks form one wave, the last.
+- The *origin* of a node is its kind, if it is a leaf, or the group that computes it. There are two exceptions. The
   gradients of one group of values have one origin, even if several groups compute them, because they have the same
-  layout in memory as the values.
+  layout in memory as the values. So do groups of one colour, if `waves` uses colours.
 - The *shape* of a sum is the number of its terms, each term's template, and the origins of the operands. For a gradient
   or a sink it also includes the origin of the node whose gradient it is.
 
@@ -46,11 +46,11 @@ from engines.rerolled.recover.sums import (
     PARAMETER,
     SINK,
     SLOTS,
-    VALUE,
     Sums,
-    stable_order,
+    columns,
     starts_of,
 )
+from engines.rerolled.recover.waves import ODD, Waves, mix, ranges, waves
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,18 +88,29 @@ def group(found: Sums) -> list[Group]:
     offset = graph.offset
     # An odd, well-mixed number for each position of a term. Importing numpy.random would take 20 ms.
     longest = int(graph.count.max(initial=0))
-    weights = _mix(np, np.arange(1, longest + 1, dtype=np.uint64) * np.uint64(_ODD)) | np.uint64(1)
+    weights = mix(np.arange(1, longest + 1, dtype=np.uint64) * np.uint64(ODD)) | np.uint64(1)
     made: list[Group] = []
-    for phase, members in _waves(found, graph):
+    in_waves = waves(found, graph.first, graph.count, graph.node)
+    graph.columns = columns(found, len(in_waves.values) + len(in_waves.gradients))
+    homes: dict[int, tuple[int, int]] = {}
+    """Colour of a group's first sum -> the number of the first such group, and the lanes of all so far."""
+    for phase, members in _of_both_passes(found, graph, in_waves):
         for sums in _by_shape(found, members, graph, weights):
+            leader = graph.node[sums[0]]
             if phase == Phase.FORWARD and len(sums) > 1:
                 sums = _most_regular_order(found, sums, graph)
             nodes = graph.node[sums]
             if phase != Phase.SINK:  # which nothing reads
-                graph.lane[nodes] = np.arange(len(nodes))
+                number, lanes = len(made), 0
+                if in_waves.colours is not None:
+                    # Groups of one colour differ in the number of their terms, and often are neighbours in memory.
+                    colour = int(in_waves.colours[leader])
+                    number, lanes = homes.get(colour, (number, 0))
+                    homes[colour] = number, lanes + len(nodes)
+                graph.lane[nodes] = np.arange(lanes, lanes + len(nodes))
                 # Gradients of one group of values have one origin, even if they are in several groups.
                 mirrored = graph.origin[found.mirrors[nodes]]
-                graph.origin[nodes] = np.where(mirrored > COMPUTED, mirrored + offset, COMPUTED + 1 + len(made))
+                graph.origin[nodes] = np.where(mirrored > COMPUTED, mirrored + offset, COMPUTED + 1 + number)
             made.append(Group(phase, nodes, graph.first[sums], int(graph.count[sums[0]])))
     return made
 
@@ -115,6 +126,8 @@ class _Graph:
         self.count = np.diff(self.first, append=len(found.owner))
         """Sum -> the number of its terms."""
         self.node = found.owner[self.first]
+        self.columns = columns(found, 0)
+        """Slot -> the node of each term."""
         self.offset = found.nodes + COMPUTED + 1
         """More than the number of a group. It separates origins of gradients from those of values."""
         self.origin = np.append(np.minimum(found.kind, COMPUTED).astype(np.int32), np.int32(-1))
@@ -125,9 +138,9 @@ class _Graph:
         named = np.flatnonzero(found.kind < CONSTANT)
         self.lane[named] = found.number[named]
 
-    def origins(self, slots: Ints, terms: Ints) -> Iterator[Ints]:
+    def origins(self, terms: Ints) -> Iterator[Ints]:
         """For each slot that these terms fill, the origins of their operands."""
-        for column in slots.T:
+        for column in self.columns:
             nodes = column.take(terms)
             if (nodes >= 0).any():
                 yield self.origin.take(nodes)
@@ -141,43 +154,13 @@ class _Graph:
         return ranks
 
 
-def _waves(found: Sums, graph: _Graph) -> Iterator[tuple[Phase, Ints]]:
-    """The waves of the forward pass, those of the backward pass, then all sinks. Numbers of sums in a wave ascend."""
+def _of_both_passes(found: Sums, graph: _Graph, in_waves: Waves) -> Iterator[tuple[Phase, Ints]]:
+    """The waves of the forward pass, those of the backward pass, then all sinks."""
     import numpy as np
 
-    kind = found.kind[graph.node]
-    is_sink = kind == SINK
-    # The graph has an edge for each operand that is a sum. Leave out sinks, which come after all other sums.
-    inner = np.flatnonzero(~is_sink)
-    number = np.full(found.nodes + 1, -1, np.int32)
-    number[graph.node[inner]] = inner
-    terms = _ranges(np, graph.first[inner], graph.first[inner] + graph.count[inner])
-    reader = np.repeat(inner, graph.count[inner])
-    operands, consumers = [], []
-    for column in found.slots.T:
-        operand = number.take(column.take(terms))
-        is_edge = operand >= 0
-        operands.append(operand[is_edge])
-        consumers.append(reader[is_edge])
-    operand, consumer = np.concatenate(operands), np.concatenate(consumers)
-    del operands, consumers, reader, terms, number
-    consumer = consumer[stable_order(operand, len(kind))]
-    end = np.cumsum(np.bincount(operand, minlength=len(kind)))
-    waiting = np.bincount(consumer, minlength=len(kind))
-    wave = inner[waiting[inner] == 0]
-    waves: dict[Phase, list[Ints]] = {Phase.FORWARD: [], Phase.BACKWARD: []}
-    while len(wave):
-        is_value = kind[wave] == VALUE
-        for phase, members in ((Phase.FORWARD, wave[is_value]), (Phase.BACKWARD, wave[~is_value])):
-            if len(members):
-                waves[phase].append(members)
-        reached = consumer[_ranges(np, np.where(wave > 0, end[wave - 1], 0), end[wave])]
-        np.subtract.at(waiting, reached, 1)
-        wave = np.sort(reached[waiting[reached] == 0])
-        wave = wave[starts_of(wave)]
-    for phase, found_waves in waves.items():
-        yield from ((phase, members) for members in found_waves)
-    sinks = np.flatnonzero(is_sink)
+    yield from ((Phase.FORWARD, members) for members in in_waves.values)
+    yield from ((Phase.BACKWARD, members) for members in in_waves.gradients)
+    sinks = np.flatnonzero(found.kind[graph.node] == SINK)
     if len(sinks):
         yield Phase.SINK, sinks
 
@@ -201,19 +184,19 @@ class _Shapes(NamedTuple):
         template, *origins = self.columns
         key = template.astype(np.uint64)
         for column in origins:
-            key *= np.uint64(_ODD)
+            key *= np.uint64(ODD)
             key += column.astype(np.uint64)
-            key = _mix(np, key)
+            key = mix(key)
         if len(key) == len(self.counts):
             key *= weights[0]
         else:
             position = np.arange(len(key)) - np.repeat(self.start, self.counts)
             key *= weights[position]
             key = np.add.reduceat(key, self.start)
-        key += self.counts.astype(np.uint64) * np.uint64(_ODD)
-        key = _mix(np, key)
+        key += self.counts.astype(np.uint64) * np.uint64(ODD)
+        key = mix(key)
         key += self.mirrored.astype(np.uint64)
-        hashes: NDArray[np.uint64] = _mix(np, key)
+        hashes: NDArray[np.uint64] = mix(key)
         return hashes
 
     def differ(self, other: Ints) -> Any:
@@ -251,12 +234,12 @@ def _by_shape(found: Sums, members: Ints, graph: _Graph, weights: NDArray[np.uin
     if len(members) == 1:
         return [members]
     counts, first = graph.count[members], graph.first[members]
-    terms = _ranges(np, first, first + counts)
+    terms = ranges(first, first + counts)
     shapes = _Shapes(
         counts,
         graph.origin[found.mirrors[graph.node[members]]],
         np.cumsum(counts) - counts,
-        (found.template[terms], *graph.origins(found.slots, terms)),
+        (found.template[terms], *graph.origins(terms)),
     )
     order, starts = _runs(np, shapes.hashes(weights))
     leader = np.empty(len(members), np.int64)
@@ -308,19 +291,3 @@ def _most_regular_order(found: Sums, sums: Ints, graph: _Graph) -> Ints:
 
 _OFFSET = 1 << 32
 """More than the number of nodes. It separates ranks of two groups."""
-_ODD = 0x9E3779B97F4A7C15
-"""2**64 over the golden ratio, made odd: Knuth's multiplier for hashing."""
-
-
-def _mix(np: Any, key: Any) -> Any:
-    """Multiply and shift, in place, as in SplitMix64, so that high bits reach the low ones."""
-    key *= np.uint64(0xBF58476D1CE4E5B9)
-    key ^= key >> np.uint64(29)
-    return key
-
-
-def _ranges(np: Any, start: Ints, stop: Ints) -> Ints:
-    """The numbers of each range from a start to its stop, one range after the other."""
-    length = stop - start
-    numbers: Ints = np.repeat(stop - np.cumsum(length), length) + np.arange(int(length.sum()))
-    return numbers

@@ -61,7 +61,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 from engines.rerolled.recover.groups import Group, Phase
 from engines.rerolled.recover.loops import Access, Area, Copy, Loop, Loops, Operand, Segment, Table
 from engines.rerolled.recover.nest import Nest, nests, strides
-from engines.rerolled.recover.sums import CONSTANT, INPUT, NONE, PARAMETER, Sums, distinct
+from engines.rerolled.recover.sums import CONSTANT, INPUT, NONE, PARAMETER, Sums, columns, distinct
 
 if TYPE_CHECKING:
     from engines.rerolled.recover.sums import Ints
@@ -104,11 +104,14 @@ class _Layout:
         self.numbers: list[float] = []
         self.mirror = 0
         """The distance from a parameter or a value to its gradient."""
+        self.columns: list[Ints] = []
+        """Slot -> the node of each term."""
         self.occupied = np.zeros(0, bool)
         """Place -> whether it holds a leaf or a value."""
 
     def lay_out(self, groups: Sequence[Group]) -> Loops:
         np, found = self.np, self.found
+        self.columns = columns(found, len(groups))
         inputs = np.flatnonzero(found.kind == INPUT)
         self.place[inputs] = found.number[inputs]
         self.end = found.inputs
@@ -184,7 +187,7 @@ class _Layout:
             if group.phase == Phase.FORWARD:
                 terms = group.first + np.arange(group.terms)[:, None]
                 for slot in range(self._slots_of(terms[:, 0])):
-                    nodes = found.slots[:, slot].take(terms)
+                    nodes = self.columns[slot].take(terms)
                     fresh = is_parameter.take(nodes) & (self.place.take(nodes) < 0)
                     if fresh.any():
                         self._place_fresh(nodes, fresh)
@@ -243,7 +246,7 @@ class _Layout:
         np, found = self.np, self.found
         order, targets = self._targets(group)
         terms = group.first[order] + np.arange(group.terms)[:, None]
-        columns = [found.slots[:, slot].take(terms) for slot in range(self._slots_of(terms[:, 0]))]
+        columns = [self.columns[slot].take(terms) for slot in range(self._slots_of(terms[:, 0]))]
         lanes = _Lanes(
             nodes=group.nodes[order],
             targets=targets,
@@ -452,7 +455,9 @@ def _lane_nests(targets: Optional[Ints], sequences: Sequence[Ints], count: int) 
         for sequence in sequences
         for piece in fewer
     )
-    return fewer if separable or _is_irregular(len(pieces), count) else pieces
+    # A list for pieces of many sizes, as attention over earlier positions has, would be as long as all pieces.
+    is_ragged = len({piece.counts for piece in pieces}) > FEW
+    return fewer if (separable and not is_ragged) or _is_irregular(len(pieces), count) else pieces
 
 
 def _is_irregular(pieces: int, length: int) -> bool:

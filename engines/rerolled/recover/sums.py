@@ -90,6 +90,20 @@ class Sums:
         return f"{'xp'[kind]}{int(self.number[node])}" if kind in (INPUT, PARAMETER) else f"%{node}"
 
 
+def columns(found: Sums, uses: int) -> list[Ints]:
+    """Slot -> the node of each term. uses: how many times terms are taken from a column.
+
+    `take` copies all of a strided column first. Copies that stay take memory, which large graphs with few uses need.
+    """
+    import numpy as np
+
+    return [np.ascontiguousarray(column) if uses > MANY_USES else column for column in found.slots.T]
+
+
+MANY_USES = 32
+"""More uses than this are worth a contiguous copy."""
+
+
 def jump_pointers(to: Ints, moved: Ints) -> Ints:
     """Node -> the end of its chain. The result replaces `to`.
 

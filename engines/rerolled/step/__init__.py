@@ -11,6 +11,8 @@ how       = "in place"                        a sink: p -= rate * sum, instead o
           | "of the row before"               a sink over the kept inputs
           | "after its update"                p -= rate * (kept input * factor), just before each read of p
           | "keeping the inputs"              and keeps each input for the next such update
+          | "in own areas"                    with the row's own inputs, values and gradients: see rearrange/divided.py
+          | "in parts"                        each thread computes only its part of the lanes, or of the rows
 section   = ("forward" | "backward" | "enter" | "turn" | "evaluate" | "leave") ":" statement*
 statement = "take" what | "give" what         between the caller's buffers and the workspace
           | "take row"                        the next row becomes the inputs
@@ -25,6 +27,7 @@ statement = "take" what | "give" what         between the caller's buffers and t
                                               for skipping: see rearrange/zeros.py
           | "if" condition ":" statement* ["else:" statement*]
           | "for each row:" statement* | "for the last row:" statement*       of the rows taken together
+          | "divided by" ("rows" | "lanes") ":" statement*                    among threads, which meet at its end
           | "keep the rows before"            after a guard: the row that failed was not taken, nor were those after it
           | "end turn"
 condition = flag | "alone" | "batches have" n "rows" | "batch ends" ["with the rows"]

@@ -11,6 +11,8 @@ The checker follows every way through `turn` and `leave`, with every possible an
 - A run that skips zeros has a list of this row's inputs. A sink's list was made after a check of its factors.
 - If rows are taken together, a loop over one of them reads only that row's inputs and sums. If one fails, the sinks
   of all rows run for the rows before it.
+- Threads divide only runs in parts, rows in their own areas, and updates. No thread reads what another one computes
+  before they meet. A sink over several rows has a term for each row, in order.
 - A copy stays within one area.
 - `evaluate` runs the forward pass over the next row, and nothing else.
 

@@ -44,6 +44,10 @@ class Run:
     """The most rows that it computes. Its outermost lane count, or a sink's terms, run over those that were taken."""
     is_before: bool = False
     """Whether it reads the kept inputs of the previous row."""
+    own: tuple[tuple[str, Place], ...] = ()
+    """Area -> the places that the current row has instead of it, if its thread computes the row on its own."""
+    is_part: bool = False
+    """Whether each thread computes only its part of the lanes, or of the rows."""
 
     @property
     def is_live(self) -> bool:
@@ -65,6 +69,8 @@ class Run:
             "of the row before": self.is_before,
             "after its update": self.due,
             "keeping the inputs": self.due and self.due.keeps,
+            "in own areas": self.own,
+            "in parts": self.is_part,
         }
         return " ".join([f"loop {self.number}", *(how for how, holds in hows.items() if holds)])
 
@@ -330,6 +336,15 @@ class EachRow:
 
 
 @dataclass(frozen=True)
+class Divided:
+    """Threads divide the body by rows or by lanes. All of them end it before the next statement begins."""
+
+    by: str
+    """`rows` or `lanes`."""
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
 class KeepEarlier:
     """From now on, only the rows before the current one count as taken together."""
 
@@ -363,6 +378,7 @@ Statement = Union[
     CheckFactors,
     If,
     EachRow,
+    Divided,
     KeepEarlier,
     EndTurn,
 ]
@@ -378,7 +394,7 @@ def rewrite(program: Program, change: Callable[[Statement], Program]) -> Program
         if isinstance(statement, If):
             then, otherwise = rewrite(statement.then, change), rewrite(statement.otherwise, change)
             statement = If(statement.condition, then, otherwise)
-        elif isinstance(statement, EachRow):
+        elif isinstance(statement, (EachRow, Divided)):
             statement = replace(statement, body=rewrite(statement.body, change))
         elif isinstance(statement, Guard):
             statement = Guard(rewrite(statement.otherwise, change))
@@ -393,7 +409,7 @@ def walk(program: Program) -> Iterator[Statement]:
         if isinstance(statement, If):
             yield from walk(statement.then)
             yield from walk(statement.otherwise)
-        elif isinstance(statement, EachRow):
+        elif isinstance(statement, (EachRow, Divided)):
             yield from walk(statement.body)
         elif isinstance(statement, Guard):
             yield from walk(statement.otherwise)

@@ -12,6 +12,7 @@ from engines.rerolled.recover.loops import Area, Loops
 from engines.rerolled.step.language import (
     SECTIONS,
     Copy,
+    Divided,
     EachRow,
     Guard,
     If,
@@ -133,6 +134,9 @@ class Step:
                     yield from self._program(statement.otherwise, indent + "  ")
             elif isinstance(statement, EachRow):
                 yield f"{indent}for {'the last' if statement.last else 'each'} row:"
+                yield from self._program(statement.body, indent + "  ")
+            elif isinstance(statement, Divided):
+                yield f"{indent}divided by {statement.by}:"
                 yield from self._program(statement.body, indent + "  ")
             elif isinstance(statement, Guard):
                 yield f"{indent}guard, else:" if statement.otherwise else f"{indent}guard"

@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Optional
 
 from engines.rerolled.recover.groups import Phase
@@ -29,6 +30,7 @@ from engines.rerolled.step.language import (
     CheckFactors,
     Condition,
     Copy,
+    Divided,
     EachRow,
     EndTurn,
     EveryInput,
@@ -52,6 +54,7 @@ from engines.rerolled.step.language import (
     TurnLists,
     Unbounded,
     Update,
+    walk,
 )
 from engines.rerolled.step.spans import Span, reads, span_of
 from engines.rerolled.step.step import Step
@@ -85,6 +88,8 @@ class State:
     """Copies that save data of each row."""
     is_within: bool = False
     """Whether this is one of the rows taken together, on its own."""
+    divided: str = ""
+    """How threads divide the current statements: by `rows`, by `lanes`, or not at all."""
     has_row: bool = False
     """Whether one of the rows taken together is current."""
     has_rate: bool = False
@@ -180,6 +185,10 @@ class Ways:
                 yield from self._follow(statement.then if holds else statement.otherwise, after)
         elif isinstance(statement, EachRow):
             yield from self._each_row(statement, state)
+        elif isinstance(statement, Divided):
+            self._check_division(statement, state)
+            for after in self._follow(statement.body, replace(state, divided=statement.by)):
+                yield replace(after, divided="")
         elif isinstance(statement, EndTurn):
             self._check_turn(state)
             yield replace(state, is_over=True)
@@ -231,9 +240,12 @@ class Ways:
         if isinstance(statement, KeepEarlier):
             raise BrokenStep("turn: rows are left out although none has failed, or twice")
         if isinstance(statement, Guard):
-            if set(state.forward) != set(self.forward) or state.recorded or state.due:
+            if set(state.forward) != set(self.forward) or state.recorded or state.due or state.divided:
                 raise BrokenStep("turn: a loss is recorded twice, before its values, or while an update waits")
             self._check_flag(state)
+            loss = self.step.loops.loss
+            if isinstance(loss, Access) and self._is_shared(state, (loss.base, loss.base + 1)):
+                raise BrokenStep("turn: a loss is recorded that belongs to another row")
             if statement.otherwise and state.rows == 1:
                 raise BrokenStep("turn: a failed row runs statements for earlier rows, but there are none")
             return replace(state, recorded=True)
@@ -244,6 +256,8 @@ class Ways:
         if isinstance(statement, Update):
             if not state.has_rate or not state.answers.get(BatchEnds()) or state.due or state.is_updated:
                 raise BrokenStep("turn: an update without its rate, before the batch ends, or while another waits")
+            if state.divided == "rows":
+                raise BrokenStep("turn: an update by rows")
             if set(dict(state.sinks)) != set(self.sinks):
                 raise BrokenStep("turn: an update before all gradients are added")
             return replace(state, is_updated=True, is_bounded=not self.step.skips)
@@ -285,7 +299,10 @@ class Ways:
 
     def _of_row(self, state: State, start: int) -> Iterator[Place]:
         """The place from which inputs at `start` may be restored."""
-        if state.taken and start < self.step.loops.inputs:
+        its = self._its_own(start)
+        if its:
+            yield its
+        elif state.taken and start < self.step.loops.inputs:
             yield Place(state.taken.base + start, state.taken.per_row)
 
     def _sums_of_row(self, state: State, span: Span) -> Iterator[Place]:
@@ -305,6 +322,8 @@ class Ways:
 
     def _is_shared(self, state: State, span: Span) -> bool:
         """Whether the span has inputs, or sums of a loop that ran for all rows, that may belong to another row."""
+        if state.taken and self._its_own(span[0]):
+            return not state.holds(span)
         shared = [self._target(loop) for loop in state.together]
         of_rows = span[0] < self.step.loops.inputs or any(span[0] < last and first < span[1] for first, last in shared)
         return of_rows and not state.holds(span)
@@ -366,9 +385,13 @@ class Ways:
             raise BrokenStep(f"{where} reads weights whose update waits")
         if run.is_before:
             return state
+        if run.is_part != bool(state.divided and not run.own) or (run.own and state.divided != "rows"):
+            raise BrokenStep(f"{where} does not run as the threads do")
+        if run.own and (run.own != self.own or not state.is_within):
+            raise BrokenStep(f"{where} has the areas of another row")
         if run.rows not in (1, state.rows) or (run.rows > 1 and state.is_within):
             raise BrokenStep(f"{where} runs for {run.rows} rows, but {state.rows} were taken, or one row is current")
-        if run.rows == 1:
+        if run.rows == 1 and not run.own:
             self._check_own(where, run, state)
         if run.is_live and not state.is_listed:
             raise BrokenStep(f"{where} skips inputs without a list of this row's")
@@ -381,7 +404,8 @@ class Ways:
                 self._check_together(where, run, state)
             together = (run.number,) if run.rows > 1 else ()
             return replace(state, forward=(*state.forward, run.number), together=(*state.together, *together))
-        if not state.recorded:
+        # A row's own gradients do no harm if its loss turns out not to be finite.
+        if not state.recorded and not run.own:
             raise BrokenStep(f"{where} runs before the loss is recorded")
         if run.number in self.backward:
             if run.number != self._next(self.backward, state.backward):
@@ -425,8 +449,66 @@ class Ways:
             return operand == listed._replace(lanes=(rows.per_row, *listed.lanes))
         return operand == listed._replace(lanes=(0, *listed.lanes))
 
+    def _check_division(self, divided: Divided, state: State) -> None:
+        """Check that no thread needs what another one computes meanwhile, or changes what all of them need."""
+        if state.divided or divided.by not in ("rows", "lanes"):
+            raise BrokenStep("turn: a division within another one, or by something else than rows or lanes")
+        allowed = (TakeRows, Perform, EachRow) if divided.by == "rows" else (Perform, Update)
+        if not all(isinstance(s, allowed) for s in divided.body) or (len(divided.body) > 1 and divided.by == "lanes"):
+            raise BrokenStep(f"turn: something is divided by {divided.by} that can't be")
+        runs = [run for s in walk(divided.body) if isinstance(s, Perform) for run in self.step.routines[s.routine]]
+        for run in runs:
+            if divided.by == "rows" and run.loop.phase == Phase.SINK:
+                raise BrokenStep(f"turn: loop {run.number} adds up rows, but rows are divided")
+            # A sink reads no parameter except its lane's own if it updates in place: see `allows_updates_in_place`.
+            written = run.loop.target.extent(run.loop.counts)
+            for other in runs:
+                if divided.by == "lanes" and not run.in_place and reads(other.loop, written):
+                    raise BrokenStep(f"turn: loop {other.number} reads what other threads compute in loop {run.number}")
+            if run.in_place and len(runs) > 1:
+                raise BrokenStep("turn: several loops update in place at the same time")
+
+    @cached_property
+    def own(self) -> tuple[tuple[str, Place], ...]:
+        """The areas that each row taken together has of its own; empty if rows have none."""
+        return next((run.own for runs in self.step.routines.values() for run in runs if run.own), ())
+
+    def _its_own(self, place: int) -> Optional[Place]:
+        """The place of the current row that stands for a place of the listing; None if all rows share it."""
+        area = self.step.area_of(place)
+        found = dict(self.own).get(area.name)
+        return Place(found.base + place - area.start, found.per_row) if found else None
+
+    def _check_sum_of_rows(self, where: str, run: Run) -> None:
+        """Check that a sink over rows with own areas has a term for each row, in order, and no other."""
+        listed = self.loops[run.number]
+        missing = len(run.loop.counts) - len(listed.counts)
+        wanted: list[tuple[object, ...]] = []
+        found: list[tuple[object, ...]] = []
+        for segment, of_rows in zip(listed.segments, run.loop.segments):
+            for operand, moved in zip(segment.operands, of_rows.operands):
+                if isinstance(operand, Access) and isinstance(moved, Access):
+                    place = self._its_own(operand.base) or Place(operand.base)
+                    wanted.append((*place, operand.lanes))
+                    found.append((moved.base, *moved.terms, moved.lanes[missing:][: len(operand.lanes)]))
+                else:
+                    wanted.append((operand,))
+                    found.append((moved,))
+        shape = [(segment.template, (run.rows,)) for segment in listed.segments]
+        if (
+            wanted != found
+            or shape != [segment[:2] for segment in run.loop.segments]
+            or run.loop.target.base != listed.target.base
+            or run.loop.counts[missing:] != listed.counts
+            or any(count != 1 for count in run.loop.counts[:missing])
+        ):
+            raise BrokenStep(f"{where} does not add the terms of {run.rows} rows in their order")
+
     def _check_saved(self, where: str, run: Run, state: State) -> None:
         """Check that a sink over several rows has a term for each row, in order: its inputs times its saved factor."""
+        if self.own:
+            self._check_sum_of_rows(where, run)
+            return
         (segment,) = self.loops[run.number].segments
         x, factor = segment.operands
         assert isinstance(x, Access)

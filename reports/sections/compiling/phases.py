@@ -22,6 +22,7 @@ SIZES = {
     "translation_units": "units",
     "parallel_compilers": "side by side",
     "vector_doubles": "doubles per vector",
+    "threads": "threads",
 }
 """Figures that only a compiled engine's record has, with their headings."""
 
@@ -30,11 +31,11 @@ READY = ("ready_seconds", "ready_cpu_seconds")
 FIGURES_OF_PHASES = (*READY, *SIZES)
 """Figures of a record that this section shows, so the tables of the workloads need no column for them."""
 
-_WITHOUT_COLUMN = ("looped_share", "parallel_compilers", "vector_doubles")
+_WITHOUT_COLUMN = ("looped_share", "parallel_compilers", "vector_doubles", "threads")
 """Figures without a column, so that the table fits on paper: below the rows, below the units, and with the records."""
 _SHOWN = {name: heading for name, heading in SIZES.items() if name not in _WITHOUT_COLUMN}
 
-_COUNTS = ("tape_rows", "translation_units", "parallel_compilers", "vector_doubles")
+_COUNTS = ("tape_rows", "translation_units", "parallel_compilers", "vector_doubles", "threads")
 
 _LEAD = (
     "Medians over the blocks that compiled; a slow build compiles in one block only. A total is the median of totals, "

@@ -13,6 +13,7 @@ from engines.api import Unavailable
 from engines.straight.c_engines import StraightC
 from engines.straight.extension import ExtensionEngine
 from tests.engines.graphs import REFERENCE, bits
+from tests.examples import examples as share_of
 
 COMPILED = [name for name in engines.names() if engines.load(name).strict and hasattr(engines.load(name), "compile")]
 ONE_OF_EACH_KIND = list({type(engines.load(name)): name for name in reversed(COMPILED)}.values())
@@ -51,7 +52,7 @@ def by_kernel(names):
 
 def examples(name):
     """Return how many random graphs the compiler has time for. An extension module parses Python.h for each."""
-    return 3 if is_slow(name) else 15 if "extension" in name else 80
+    return 3 if is_slow(name) else share_of(15 if "extension" in name else 80)
 
 
 def engine_of(compiler, form, *flags):

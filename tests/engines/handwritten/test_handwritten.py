@@ -25,6 +25,7 @@ from engines.nn import as_list, cross_entropy, squared_error
 from harness import workloads
 from tests.engines.compiled.compiling import usable
 from tests.engines.graphs import REFERENCE, bits, leaf_values
+from tests.examples import examples
 
 pytestmark = pytest.mark.host
 
@@ -337,7 +338,7 @@ def test_random_networks(name, loss):
 
     wild = sizes | leaf_values
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=examples(150), deadline=None)
     @given(
         rows=st.lists(numbers(sizes, 7), min_size=1, max_size=3) | st.lists(numbers(wild, 7), min_size=1, max_size=3),
         parameters=numbers(sizes, weights) | numbers(wild, weights),

@@ -80,7 +80,9 @@ def test_sanitizers_find_nothing(tmp_path):
 
 
 @pytest.mark.host
+@pytest.mark.exhaustive
 def test_valgrind_finds_nothing():
+    """A push has the sanitizers instead."""
     if not shutil.which("valgrind"):
         pytest.skip("valgrind is not installed")
     chosen = tool("gcc")

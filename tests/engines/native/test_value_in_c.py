@@ -20,6 +20,7 @@ from engines.api import CyclicGraph, Unavailable
 from engines.graph.linearize import linearize
 from engines.graph.ops import OPS
 from engines.graph.value import Value as InPython
+from tests.examples import examples
 
 Reference = engines.load("hoisted").Value
 
@@ -75,7 +76,7 @@ def told(Class, numbers, steps):
     return forward, list(map(repr, values)), [v._op for v in values], [len(v._prev) for v in values]
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(numbers=st.lists(NUMBERS, min_size=1, max_size=4), steps=STEPS)
 def test_it_prints_what_hoisted_prints(numbers, steps):
     expected, found = told(Reference, numbers, steps), told(Value, numbers, steps)
@@ -553,7 +554,7 @@ SMALL_STEPS = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(steps=SMALL_STEPS)
 def test_the_tape_is_that_of_the_recorder_in_python(steps):
     tapes = []

@@ -32,6 +32,7 @@ from tests.engines.compiled.compiling import (
 )
 from tests.engines.graphs import Graph, classifier
 from tests.engines.rerolled.rolling import form, of_form, tape_of, tape_of_workload
+from tests.examples import examples
 
 pytestmark = pytest.mark.host
 
@@ -185,7 +186,7 @@ def row_of(numbers):
 def test_random_rows_weights_and_rates(found):
     """The program stays the same; only the numbers change."""
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=examples(200), deadline=None)
     @given(
         rows=st.lists(row_of(features) | row_of(not_zero), min_size=1, max_size=6),
         others=st.dictionaries(st.integers(0, PARAMETERS - 1), weights, max_size=3),

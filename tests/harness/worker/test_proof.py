@@ -64,7 +64,7 @@ def witness(tmp_path_factory):
     @cache
     def make(workload, steps=4):
         folder = tmp_path_factory.mktemp(f"{workload}-{steps}") / "tuple"
-        seconds = 8.0 if workload == "moons" else 1e9  # its longer drills would take half a minute
+        seconds = 3.0 if workload == "moons" else 1e9  # its longer drills would take half a minute
         reply = vouch(job_for(folder, "tuple", workload, seconds=seconds, steps=steps))
         assert (reply["status"], reply["steps"]) == ("measured", steps)
         return folder

@@ -1,0 +1,316 @@
+"""Steps divided among threads: the same bits for any number of threads, and a pool that survives what users do."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from array import array
+from dataclasses import replace
+
+import pytest
+
+import engines
+from engines.api import WrongSuffix
+from engines.kernel.c_text import read
+from engines.rerolled.c_engines import ThreadedRerolledC
+from engines.rerolled.emit.c import c_source
+from engines.rerolled.rearrange import divided, weight_reuse
+from engines.rerolled.recover.loops import Access
+from engines.rerolled.step.check import check_step
+from engines.rerolled.step.language import Copy, Divided, rewrite
+from engines.rerolled.step.ways import BrokenStep
+from engines.threads import pool
+from harness import workloads
+from tests.engines.compiled.compiling import usable
+from tests.engines.graphs import classifier
+from tests.engines.rerolled.rolling import form, step_of, tape_of, tape_of_workload
+from tests.engines.rerolled.test_together import program_of, trained
+
+pytestmark = pytest.mark.host
+DIVIDED = ("in place", "deferred", "divided")
+
+
+class Always(ThreadedRerolledC):
+    """Exactly the given form, divided even where threads do not pay."""
+
+    always = True
+
+    @property
+    def fitted(self):
+        return self.form
+
+
+def always(threads, rows, **sizes):
+    chosen = replace(form(rows, **sizes), threads=threads, rearrangements=DIVIDED)
+    flags = {"idea": "", "builds_on": "", "typical_row_seconds": 0.0}
+    return usable(Always(f"gcc {chosen}", "gcc", ("-O0",), chosen, **flags))
+
+
+@pytest.fixture
+def nothing_is_too_small(monkeypatch):
+    monkeypatch.setattr(weight_reuse, "MANY", 1)
+    monkeypatch.setattr(divided, "LEAST_WORK", 1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_number_of_threads_keeps_the_bits(nothing_is_too_small, seed):
+    chance = random.Random(seed)
+    inputs, hidden = chance.randint(2, 13), chance.choice([3, 8, 17, 70])
+    rows = chance.choice([2, 3, 7, 16])
+    sizes = {"width": chance.choice([1, 2, 4, 8]), "accumulators": 2, "registers": chance.choice([16, 32])}
+    cells = array("d", [chance.choice([0.0, -0.0, chance.uniform(-1, 1)]) for _ in range(inputs * 11)])
+    broken = array("d", cells)
+    broken[inputs * 6] = float("nan")
+    reference = program_of(usable("tcc"), inputs, hidden, seed)
+    start = array("d", reference.parameters)
+    cases = [(table, batch) for batch in (1, 2, rows + 1, 2 * rows + 5) for table in (cells, broken)]
+    expected = [trained(reference, table, batch, start) for table, batch in cases]
+    for threads in (1, 2, 7):
+        program = program_of(always(threads, rows, **sizes), inputs, hidden, seed)
+        for case, wanted in zip(cases, expected):
+            assert trained(program, *case, start) == wanted, (threads, inputs, hidden, rows, sizes, case[1])
+
+
+@pytest.fixture
+def step(nothing_is_too_small):
+    graph, kinds = classifier()
+    chosen = replace(form(4), threads=2, rearrangements=DIVIDED)
+    return check_step(step_of(tape_of(graph, kinds, [0, 1, 2]), chosen))
+
+
+def test_each_row_is_divided_and_each_long_loop(step):
+    lines = [*step.lines()]
+    assert [line for line in lines if line.strip() == "divided by rows:"] == ["    divided by rows:"]
+    assert len([line for line in lines if line.strip() == "divided by lanes:"]) > 3
+    assert "  loop 0 for up to 4 rows in parts" in lines
+
+
+def swapped(step, change):
+    return step.with_programs(turn=rewrite(step.programs["turn"], change))
+
+
+def undivided(statement):
+    return statement.body if isinstance(statement, Divided) and statement.by == "lanes" else (statement,)
+
+
+def by_rows(statement):
+    return (replace(statement, by="rows"),) if isinstance(statement, Divided) else (statement,)
+
+
+def not_restored(statement):
+    return () if isinstance(statement, Copy) and statement.size == 1 else (statement,)
+
+
+def not_divided(statement):
+    return statement.body if isinstance(statement, Divided) and statement.by == "rows" else (statement,)
+
+
+@pytest.mark.parametrize("change", [undivided, by_rows, not_restored, not_divided])
+def test_the_checker_finds_a_division_that_would_race(step, change):
+    with pytest.raises(BrokenStep):
+        check_step(swapped(step, change))
+
+
+def test_the_checker_finds_terms_of_other_rows(step):
+    name = "sinks of 4 rows"
+    first, *others = step.routines[name]
+    segment = first.loop.segments[0]
+    twice = [o._replace(terms=(2 * o.terms[0],)) if isinstance(o, Access) else o for o in segment.operands]
+    wrong = replace(first, loop=replace(first.loop, segments=(segment._replace(operands=tuple(twice)),)))
+    with pytest.raises(BrokenStep, match="terms of 4 rows"):
+        check_step(step.with_routine(name, [wrong, *others]))
+
+
+# --- the pool --------------------------------------------------------------------------------------------------------
+
+CALLER = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static long long sums[7];
+
+static void add(void *work, long long part, long long parts)
+{
+    for (long long i = 1000 * part / parts; i < 1000 * (part + 1) / parts; i++)
+        sums[part] += ((long long *)work)[i];
+}
+
+static long long total(long long threads, int times)
+{
+    static long long numbers[1000];
+    struct gauge gauge = {0};
+    long long sum = 0;
+    for (int i = 0; i < 1000; i++)
+        numbers[i] = i;
+    for (; times--; sum = 0) {
+        for (int n = 0; n < 7; n++)
+            sums[n] = 0;
+        divide(&gauge, add, numbers, 1, threads);
+        for (int n = 0; n < 7; n++)
+            sum += sums[n];
+        if (sum != 499500)
+            exit(3);
+        if (times % 16 == 0)
+            usleep(200); /* helpers fall asleep */
+    }
+    return helper_count();
+}
+
+int main(void)
+{
+    printf("%lld ", total(7, 20));  /* too short to be divided */
+    printf("%lld ", total(-2, 60));
+    printf("%lld ", total(-7, 60));
+    printf("%lld ", total(-3, 60));
+    fflush(stdout);
+#ifndef SANITIZED /* which follows no threads after a fork */
+    pid_t child = fork();
+    int status = 0;
+    if (!child) {
+        printf("%lld ", total(-2, 20));
+        fflush(stdout);
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    if (status)
+        return 4;
+#endif
+    printf("%lld", total(-7, 20));
+    return 0;
+}
+"""
+
+
+def printed(folder, *flags, before=""):
+    """Compile the pool with a program that calls it. Return what the program prints."""
+    (folder / "caller.c").write_text(f"#define _GNU_SOURCE\n{before}{pool.source()}{CALLER}")
+    command = ["gcc", "-O1", "-g", *flags, "-pthread", "-o", str(folder / "caller"), str(folder / "caller.c")]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    ran = subprocess.run([str(folder / "caller")], check=False, capture_output=True, text=True, timeout=60)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    return ran.stdout
+
+
+def test_helpers_start_when_they_are_needed_and_again_after_a_fork(tmp_path):
+    assert printed(tmp_path) == "0 1 6 6 1 6"
+
+
+def test_without_threads_one_thread_computes_everything(tmp_path):
+    refuse = "#include <pthread.h>\n#define pthread_create(...) 11\n"
+    assert printed(tmp_path, "-Wno-unused-function", before=refuse) == "0 0 0 0 0 0"
+
+
+def test_a_sanitizer_finds_no_race_in_the_pool(tmp_path):
+    try:
+        found = printed(tmp_path, "-fsanitize=thread", "-DSANITIZED")
+    except subprocess.CalledProcessError:
+        pytest.skip("this gcc has no thread sanitizer")
+    assert found.endswith(" 6 6 6")  # it makes the first call long enough to be divided
+
+
+PROGRAM = """
+import os, sys, threading
+import engines
+import engines
+from engines.api import WrongSuffix
+from engines.rerolled.c_engines import ThreadedRerolledC
+from harness import workloads
+ThreadedRerolledC.always = True
+workload = workloads.load("mlp-64x48x4-b30")
+
+def trained(trainer):
+    trainer.restart(batch=30)
+    trainer.train(300)
+    return bytes(trainer.parameters())
+
+engine = engines.load("rerolled-gcc-threads3")
+engine.check()
+wanted = trained(engines.load("rerolled-gcc").prepare(workload))
+trainers = [engine.prepare(workload) for _ in range(2)]
+found = []
+threads = [threading.Thread(target=lambda its=its: found.append(trained(its))) for its in trainers]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+assert found == [wanted] * 2
+child = os.fork()
+if not child:
+    os._exit(trained(trainers[0]) != wanted)
+assert os.waitpid(child, 0)[1] == 0
+trainers.pop()  # unloads a kernel; the pool stays
+assert trained(trainers[0]) == wanted
+print("equal")
+"""
+
+
+def test_programs_side_by_side_and_in_a_forked_child():
+    usable("rerolled-gcc-threads3")
+    command = [sys.executable, "-W", "ignore", "-c", PROGRAM]
+    ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "equal\n", "")
+
+
+def test_a_record_holds_the_threads():
+    sizes = usable("rerolled-gcc-threads2").prepare(workloads.load("mlp-64x48x4-b30")).sizes
+    assert sizes["threads"] == 2
+
+
+@pytest.mark.parametrize("name", ["gcc-threads0", "gcc-threads100", "clang-threads-frozen", "clang-sparse-threads"])
+def test_a_wrong_number_or_form_is_refused(name):
+    with pytest.raises(WrongSuffix):
+        engines.load(f"rerolled-{name}")
+
+
+TRAINER = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int main(void)
+{
+    static double x[INPUTS], p[2][PARAMETERS], q[PARAMETERS], y[16], losses[90], rates[90], rows[11 * INPUTS];
+    for (int batch = 1; batch <= 30; batch += 29)
+        for (int side = 0; side < 2; side++) {
+            void *w = calloc(WORKSPACE, sizeof(double));
+            for (int i = 0; i < PARAMETERS; i++)
+                p[side][i] = i * 37 % 101 / 101.0 - 0.5;
+            for (int i = 0; i < 11 * INPUTS; i++)
+                rows[i] = i * 53 % 97 / 97.0;
+            for (int i = 0; i < 90; i++)
+                rates[i] = 0.001;
+            memset(q, 0, sizeof q);
+            const struct column column = {rows, INPUTS, 1.0, DOUBLES};
+            const struct buffers b = {x, p[side], w, y, q};
+            const struct stretch s = {&column, 1, 11, 0, 90, batch, 0, rates, losses, 1, 0};
+            use_pool(side ? divide : 0, -3);
+            if (train(&b, &s) != 90)
+                return 3;
+            free(w);
+            if (side && memcmp(p[0], p[1], sizeof p[0]))
+                return 4;
+        }
+    return 0;
+}
+"""
+
+
+def test_a_sanitizer_finds_no_race_in_a_kernel(nothing_is_too_small, tmp_path):
+    chosen = always(3, 7, width=2, accumulators=2).form
+    whole = check_step(step_of(tape_of_workload(workloads.load("mlp-9x24x3")), chosen))
+    source = c_source(whole, chosen)
+    head = "#define _POSIX_C_SOURCE 200809L\n#include <pthread.h>\n#include <signal.h>\n#include <time.h>\n"
+    # The kernel has the pool's interface already.
+    only_pool = pool.source().replace(read("threads/pool.h"), "")
+    text = f"{head}{source.units[0]}\n{only_pool}\n#define WORKSPACE {source.workspace}\n{TRAINER}"
+    (tmp_path / "trainer.c").write_text(text)
+    command = ["gcc", "-O1", "-w", "-fsanitize=thread", "-pthread", "-o", str(tmp_path / "trainer")]
+    try:
+        subprocess.run([*command, str(tmp_path / "trainer.c"), "-lm"], check=True, capture_output=True, timeout=60)
+    except subprocess.CalledProcessError as error:
+        if b"tsan" not in error.stderr:
+            raise
+        pytest.skip("this gcc has no thread sanitizer")
+    ran = subprocess.run([str(tmp_path / "trainer")], check=False, capture_output=True, text=True, timeout=60)
+    assert (ran.returncode, ran.stderr) == (0, "")

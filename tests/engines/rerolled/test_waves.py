@@ -1,0 +1,126 @@
+"""Networks that one graph applies at several positions: their copies share loops, and keep the bits."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("numpy")
+
+import numpy as np
+
+import engines
+from engines.kernel.engine import Clock
+from engines.rerolled.engine import reroll
+from engines.rerolled.recover import groups, waves
+from engines.rerolled.recover.chains import chain
+from engines.rerolled.recover.fuse import fuse
+from engines.rerolled.recover.gradients import pull
+from engines.rerolled.recover.groups import Phase
+from engines.rerolled.recover.sums import NONE, SINK
+from engines.rerolled.step.spans import reads
+from harness import workloads
+from tests.engines.compiled.compiling import usable
+from tests.engines.rerolled.rolling import tape_of
+from tests.engines.rerolled.tempting import case, seeds
+from tests.engines.rerolled.test_tempting import hunt
+
+
+def attention(states):
+    scores = [sum(a * b for a, b in zip(states[-1], state)) for state in states]
+    peak = functools.reduce(lambda a, b: a.max(b), scores)
+    exps = [(score - peak).exp() for score in scores]
+    total = sum(exps)
+    return [sum(e / total * v for e, v in zip(exps, column)) for column in zip(*states)]
+
+
+MIXES = {
+    "sum": lambda states: [sum(column) for column in zip(*states)],
+    "largest": lambda states: [functools.reduce(lambda a, b: a.max(b), column) for column in zip(*states)],
+    "product": lambda states: [functools.reduce(lambda a, b: (a * b).tanh(), column) for column in zip(*states)],
+    "attention": attention,
+}
+"""What a position makes of its own state, the last one, and those of all earlier positions."""
+
+
+def text_network(rng, layers, length):
+    """Return a case with layers of shared weights at each position; between them, positions see the earlier ones."""
+    width, recurrent, skips = rng.randint(1, 4), rng.random() < 0.3, rng.random() < 0.5
+    mixes = [rng.choice([*MIXES, "attention"]) for _ in range(layers)]
+    count = layers * width * width + length * width
+
+    def layer(p, at, x):
+        rows = [p[(at * width + n) * width : (at * width + n + 1) * width] for n in range(width)]
+        return [sum(w * v for w, v in zip(row, x)).tanh() for row in rows]
+
+    def build(Value, leaves):
+        x, p = leaves[: length * width], leaves[length * width :]
+        own = p[layers * width * width :]
+        states = [[a + b for a, b in zip(x[t * width :], own[t * width : (t + 1) * width])] for t in range(length)]
+        for at, mix in enumerate(mixes):
+            made = []
+            for t in range(length):
+                seen = [*made, states[t]] if recurrent else states[: t + 1]
+                mixed = layer(p, at, MIXES[mix](seen))
+                made.append([a + b for a, b in zip(mixed, states[t])] if skips else mixed)
+            states = made
+        losses = [sum(v * v for v in state) for state in states]
+        return [*(v for state in states for v in state), sum(losses) * (1 / length)]
+
+    kinds = ("input",) * (length * width) + ("parameter",) * count
+    name = f"text_network({layers=}, {length=}, {width=}, {recurrent=}, {skips=}, {mixes=})"
+    return case(rng, name, kinds, build, tuple(rng.sample(range(99), rng.randint(0, 3))))
+
+
+texts = st.builds(text_network, seeds, st.integers(1, 2), st.integers(1, 6))
+
+
+@pytest.mark.parametrize("name", ["rerolled-numpy", "rerolled-tcc"])
+def test_positions_keep_the_reference_bits(name):
+    hunt(usable(name), texts, 15)
+
+
+def test_positions_keep_the_bits_if_all_colours_are_the_same(monkeypatch):
+    """Then sums wait for others that have nothing to do with them."""
+    monkeypatch.setattr(waves, "mix", lambda key: key * np.uint64(0))
+    hunt(usable("rerolled-numpy"), texts, 10)
+
+
+@pytest.mark.parametrize("patience", [waves.PATIENCE, 0])
+@settings(max_examples=25, deadline=None)
+@given(texts)
+def test_each_sum_runs_once_after_its_operands(patience, drawn):
+    found = fuse(chain(pull(tape_of(drawn.graph, drawn.kinds))))
+    graph = groups._Graph(found)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(waves, "PATIENCE", patience)
+        ordered = waves.waves(found, graph.first, graph.count, graph.node)
+    turn = np.full(found.nodes + 1, -1)
+    for number, wave in enumerate([*ordered.values, *ordered.gradients]):
+        assert (np.diff(wave) > 0).all()
+        assert (turn[graph.node[wave]] < 0).all()
+        turn[graph.node[wave]] = number
+    assert ((turn >= 0).sum() == (found.kind[graph.node] != SINK).sum()) and turn[NONE] == -1
+    reader = turn[found.owner][:, None]
+    assert ((reader < 0) | (found.slots == NONE) | (turn[found.slots] < reader)).all()
+
+
+def multiplied(workload, positions):
+    """Return how many forward loops read parameters, in the graph of a row with that many positions."""
+    engine = engines.load("rerolled-numpy")
+    (shape,) = [shape for shape in workload.shapes() if len(shape.columns) == 2 * positions]
+    tape, *_ = engine._record(Clock(), workload, workload.row(shape.rows[0]))
+    loops = reroll(tape)
+    p = loops.area("p")
+    forward = [loop for loop in loops.loops if loop.phase == Phase.FORWARD]
+    return sum(reads(loop, (p.start, p.stop)) for loop in forward)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_each_matrix_is_multiplied_once_for_all_positions(layers):
+    workload = workloads.load(f"microgpt-L{layers}-D4-H2-T9")
+    # Embeddings, the output, and four matrices in each layer.
+    assert multiplied(workload, 4) == multiplied(workload, 9) == 2 + 4 * layers
