@@ -28,9 +28,7 @@ def start(tmp_path):
         log = tmp_path / f"{module}-{len(started)}.txt"
         with log.open("w") as file:
             command = [sys.executable, "-m", module, *map(str, arguments)]
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=file, stderr=file
-            )
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
         process.log = log
         started.append(process)
         return process
