@@ -104,7 +104,8 @@ class MLP(Module):
 
     def __call__(self, x: Any) -> Any:
         for layer in self.layers:
-            x = layer(x)
+            # A layer of one neuron has returned a Value, which micrograd's next layer can't read.
+            x = layer([x] if isinstance(x, self.Layer.Neuron.Value) else x)
         return x
 
     def parameters(self) -> list[Any]:

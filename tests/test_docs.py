@@ -43,6 +43,8 @@ EXCEPTIONS = {
     "turn:\n": "tests/engines/rerolled/test_step.py compares it with the step's text",
     "[tool.zoomgrad.gate]": "test_the_gates_table_is_read reads it",
     "0: for i<": "tests/test_readme.py compares them with the loops",
+    "w[2] = (w[0]": "tests/engines/families/test_families.py compares it with the C",
+    "AT(m + i)": "tests/engines/families/test_families.py compares it with the C",
     "forward:\n": "test_the_mnist_loops_match_the_code compares it with the loops",
 }
 """First words of a block -> why it is not checked as a listing, as Python or as commands."""

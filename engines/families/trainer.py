@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping, Sequence
-from typing import Optional
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, Optional
 
 from engines.api import NonFiniteLoss, Shape, Workload
 from engines.arguments import finite_rate, whole
@@ -12,36 +12,51 @@ from engines.arithmetic import check_arithmetic
 from engines.columns import check_labels
 from engines.families.conductor import Conductor, Course, Member, Shared
 from engines.kernel.program import Doubles, Kernel
+from engines.saving.checkpoint import Checkpoint
 
 MOST_AT_ONCE = 1 << 16
 """Steps of one call, which needs a few numbers for each."""
+NONE = -1
+"""The member of a row whose kernel is not there yet."""
 
 Conduct = Callable[[Sequence[Member], Shared], Conductor]
 
 
+class Built(NamedTuple):
+    """The kernel of a shape, as an engine builds it."""
+
+    shape: Shape
+    """Its columns have been checked."""
+    kernel: Kernel
+    outputs: int
+    seconds: float
+    """All phases together."""
+
+
 class FamilyTrainer:
-    """Trains with a kernel for each shape. All of them are built before the first step."""
+    """Trains with a kernel for each shape. Those that are not there yet are built when a row first needs them."""
 
     def __init__(
         self,
         workload: Workload,
-        kernels: Sequence[tuple[Shape, Kernel]],
+        shapes: Sequence[Shape],
         *,
-        outputs: Sequence[int],
+        built: Sequence[Built],
+        build: Callable[[Shape], Built],
         parameters: Sequence[float],
         order: Sequence[int],
         conduct: Conduct,
         phases: Mapping[str, float],
         sizes: Mapping[str, float],
-        shape_seconds: Mapping[int, float],
     ) -> None:
-        """outputs: how many each kernel has. parameters: in the kernels' order. order: index of each in the model.
+        """shapes: all of the workload's. built: kernels of some of them. build: builds another.
 
-        conduct: makes the conductor of these members.
+        parameters: in the kernels' order. order: index of each in the model. conduct: makes the conductor of members.
         """
         self._order = order
         self.phases, self.sizes = phases, sizes
-        self.shape_seconds = shape_seconds
+        """Of the kernels that were there. `shape_seconds` has the time of those that came later."""
+        self.shape_seconds: dict[int, float] = {}
         """Inputs of a shape -> seconds that its kernel took, all phases together."""
         self.losses = array("d")
         self._workload = workload
@@ -50,24 +65,46 @@ class FamilyTrainer:
         zeros = array("d", bytes(8 * len(self._start)))
         states = tuple(zeros[:] for _ in workload.optimiser.states)
         self._shared = Shared(self._start[:], zeros[:], states)
-        spaces = _workspaces([kernel for _, kernel in kernels])
-        members = [
-            _member(kernel, shape, space, count) for (shape, kernel), space, count in zip(kernels, spaces, outputs)
-        ]
-        self._of_length = {len(member.x): member for member in members}
-        self._conductor = conduct(members, self._shared)
-        self._all_rows = self._rows = sum(len(member.shape.rows) for member in members)
-        for member in members:
+        self._build, self._conduct = build, conduct
+        self._shapes = {sum(column.width for column in shape.columns): shape for shape in shapes}
+        """Inputs of a shape -> the shape."""
+        self._all_rows = self._rows = sum(len(shape.rows) for shape in self._shapes.values())
+        if not all(0 <= row < self._rows for shape in self._shapes.values() for row in shape.rows):
+            raise ValueError("the shapes' rows must be numbered from 0 without gaps")
+        self._members, self._places = array("q", [NONE]) * self._rows, array("q", bytes(8 * self._rows))
+        self._inputs = array("q", bytes(8 * self._rows))
+        """Row -> its number of inputs."""
+        for inputs, shape in self._shapes.items():
+            for place, row in enumerate(shape.rows):
+                self._inputs[row], self._places[row] = inputs, place
+        self._built: dict[int, Built] = {}
+        self._of_length: dict[int, Member] = {}
+        self._add(built)
+
+    def _add(self, built: Sequence[Built]) -> None:
+        """Take these kernels into the family."""
+        for each in built:
             # Check once here, because a step is too short for checks.
-            check_labels(member.shape.columns)
-            if not all(0 <= row < self._rows for row in member.shape.rows):
-                raise ValueError("the shapes' rows must be numbered from 0 without gaps")
-            if len(member.shape.rows) > member.shape.columns[0].rows:
+            check_labels(each.shape.columns)
+            if len(each.shape.rows) > each.shape.columns[0].rows:
                 raise ValueError("a shape names more rows than its columns hold")
-        self._members, self._places = array("q", bytes(8 * self._rows)), array("q", bytes(8 * self._rows))
-        for number, member in enumerate(members):
-            for place, row in enumerate(member.shape.rows):
-                self._members[row], self._places[row] = number, place
+        family = [*self._built.values(), *built]
+        spaces = _workspaces([each.kernel for each in family])
+        members = [_member(each, space) for each, space in zip(family, spaces)]
+        # In this order, an interrupt leaves no row with a member that the conductor lacks.
+        self._conductor = self._conduct(members, self._shared)
+        for number in range(len(self._built), len(family)):
+            for row in family[number].shape.rows:
+                self._members[row] = number
+        for each, member in zip(family, members):
+            self._of_length[len(member.x)] = member
+            self._built[len(member.x)], self.shape_seconds[len(member.x)] = each, each.seconds
+
+    def _meet(self, lengths: Iterable[int]) -> None:
+        """Build the kernels of these numbers of inputs, unless they are there."""
+        missing = [length for length in lengths if length not in self._built]
+        if missing:
+            self._add([self._build(self._shapes[length]) for length in missing])
 
     def restart(self, *, batch: int, rows: Optional[int] = None) -> None:
         self._batch = whole(batch, "batch", 1)
@@ -105,6 +142,9 @@ class FamilyTrainer:
             losses,
             workload.learns,
         )
+        if len(self._built) < len(self._shapes):
+            rows = (row % self._rows for row in range(taken, taken + min(steps, self._rows)))
+            self._meet(dict.fromkeys(self._inputs[row] for row in rows))
         done = self._conductor.take(course)
         self.losses.extend(losses[:done])
         if done < steps:
@@ -121,6 +161,20 @@ class FamilyTrainer:
         names = self._workload.optimiser.states
         return {name: self._as_in_the_model(state) for name, state in zip(names, self._shared.states)}
 
+    def checkpoint(self) -> Checkpoint:
+        """The training so far, to be continued with `resume`."""
+        optimiser = self._workload.optimiser.name
+        return Checkpoint(self.parameters(), self.gradients(), self.losses[:], self.states(), optimiser, self._batch)
+
+    def resume(self, checkpoint: Checkpoint) -> None:
+        """Continue from there. Raises ValueError for a checkpoint of another model, optimiser or batch."""
+        checkpoint.check(self.checkpoint())
+        losses, parts = array("d", checkpoint.losses), (*checkpoint[:2], *checkpoint.states.values())
+        theirs = [array("d", (part[index] for index in self._order)) for part in parts]
+        for buffer, numbers in zip((self._shared.p, self._shared.q, *self._shared.states), theirs):
+            buffer[:] = numbers
+        self.losses = losses
+
     def _as_in_the_model(self, ours: array[float]) -> array[float]:
         found = array("d", bytes(8 * len(ours)))
         for number, index in zip(ours, self._order):
@@ -128,13 +182,14 @@ class FamilyTrainer:
         return found
 
     def predict(self, row: array[float]) -> array[float]:
-        member = self._of_length.get(len(row))
-        if member is None:
-            lengths = ", ".join(f"{length:,}" for length in sorted(self._of_length))
+        if len(row) not in self._shapes:
+            lengths = ", ".join(f"{length:,}" for length in sorted(self._shapes))
             raise ValueError(
                 f"no training row has {len(row):,} numbers\n  Pass a row of one of these lengths: {lengths}."
             )
         check_arithmetic()
+        self._meet([len(row)])
+        member = self._of_length[len(row)]
         member.x[:] = row
         member.kernel.forward(member.x, self._shared.p, member.w, member.y)
         return member.y[:]
@@ -151,6 +206,6 @@ def _workspaces(kernels: Sequence[Kernel]) -> list[Doubles]:
     return spaces
 
 
-def _member(kernel: Kernel, shape: Shape, w: Doubles, outputs: int) -> Member:
-    width = sum(column.width for column in shape.columns)
-    return Member(kernel, shape, array("d", bytes(8 * width)), w, array("d", bytes(8 * outputs)))
+def _member(built: Built, w: Doubles) -> Member:
+    x = array("d", bytes(8 * sum(column.width for column in built.shape.columns)))
+    return Member(built.kernel, built.shape, x, w, array("d", bytes(8 * built.outputs)))

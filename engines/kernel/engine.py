@@ -15,7 +15,7 @@ from engines.api import Shape, Store, Trainer, Workload
 from engines.columns import columns
 from engines.domain import DOMAIN_ERRORS, tell_domain_error
 from engines.families.conductor import Conductor
-from engines.families.trainer import Conduct, FamilyTrainer
+from engines.families.trainer import Built, Conduct, FamilyTrainer
 from engines.graph.linearize import linearize
 from engines.graph.optimisers import SGD, Optimiser
 from engines.graph.passes import optimize
@@ -202,9 +202,10 @@ class CompiledEngine(ValueEngine):
         """The tape after all passes, as it is compiled."""
         return optimize(linearize(loss, inputs=inputs, parameters=parameters, outputs=outputs))
 
-    def prepare(self, workload: Workload, *, objects: Optional[Store] = None) -> Trainer:
+    def prepare(self, workload: Workload, *, objects: Optional[Store] = None, ahead: bool = True) -> Trainer:
+        """As every engine's. ahead: False to compile the graph of each length of a row when one is first met."""
         if workload.varies or (workload.learns and workload.optimiser is not SGD):
-            return self._prepare_family(workload, objects)
+            return self._prepare_family(workload, objects, ahead)
         clock = Clock()
         with COLLECTOR.paused(), self.compilers(clock, objects) as compilers:
             # No name for the tape here: it is freed when `_compile` returns, while the clock still runs.
@@ -214,51 +215,65 @@ class CompiledEngine(ValueEngine):
         clock.stop()
         return trainer
 
-    def _prepare_family(self, workload: Workload, objects: Optional[Store]) -> FamilyTrainer:
+    def _prepare_family(self, workload: Workload, objects: Optional[Store], ahead: bool) -> FamilyTrainer:
         """A kernel for each length of a row, and an update by the workload's optimiser."""
-        whole, built, outputs, seconds = Clock(), [], [], {}
+        whole = Clock()
         with COLLECTOR.paused():
             shapes = sorted(workload.shapes(), key=lambda shape: len(shape.columns))
-            order = self._order_of(whole, workload, shapes[0])
+            order, parameters = self._order_of(whole, workload, shapes[0])
             whole.stop()
-            for shape in shapes:
-                clock = Clock()
-                tape, inputs, parameters = self._record(clock, workload, workload.row(shape.rows[0]), order)
-                clock.sizes["tape_rows"] = len(tape)
-                checked = shape._replace(columns=columns(shape.columns, len(inputs)))
-                built.append((checked, self.kernel_of(tape, parameters, clock, Order(objects))))
-                outputs.append(len(tape.outputs))
-                clock.stop()
+
+            def build(shape: Shape) -> Built:
+                with COLLECTOR.paused():
+                    return self._member_of(workload, shape, order, objects)[0]
+
+            built = []
+            for shape in shapes if ahead else shapes[:1]:
+                member, clock = self._member_of(workload, shape, order, objects)
+                built.append(member)
                 whole.add(clock)
-                seconds[len(inputs)] = sum(clock.phases.values())
             with whole.phase("compile"):
                 conduct = self.conductor(workload.optimiser)
             whole.stop()
         return FamilyTrainer(
             workload,
-            built,
-            outputs=outputs,
+            shapes,
+            built=built,
+            build=build,
             parameters=parameters,
             order=order,
             conduct=conduct,
-            shape_seconds=seconds,
             phases=whole.phases,
             sizes=whole.sizes,
         )
 
-    def _order_of(self, clock: Clock, workload: Workload, shape: Shape) -> Sequence[int]:
+    def _member_of(
+        self, workload: Workload, shape: Shape, order: Sequence[int], objects: Optional[Store]
+    ) -> tuple[Built, Clock]:
+        """The kernel of a shape, and how long it took."""
+        clock = Clock()
+        tape, inputs, parameters = self._record(clock, workload, workload.row(shape.rows[0]), order)
+        clock.sizes["tape_rows"] = len(tape)
+        checked = shape._replace(columns=columns(shape.columns, len(inputs)))
+        kernel = self.kernel_of(tape, parameters, clock, Order(objects))
+        clock.stop()
+        return Built(checked, kernel, len(tape.outputs), sum(clock.phases.values())), clock
+
+    def _order_of(self, clock: Clock, workload: Workload, shape: Shape) -> tuple[list[int], list[float]]:
         """The parameters in the order in which a family keeps them: that of the workspace of its smallest kernel.
 
-        A kernel with another order copies strided parameters and gradients for each row.
+        A kernel with another order copies strided parameters and gradients for each row. Returns the index of each in
+        the model, and its starting number.
         """
         if workload.varies and self.orders_parameters:
             tape, _, parameters = self._record(clock, workload, workload.row(shape.rows[0]))
             with clock.phase("lower"):
                 found = self.parameter_order(self.lower_workload(tape, parameters))
         else:
-            found, parameters = [], workload.model(self.nn).parameters()
+            found, parameters = [], [p.data for p in workload.model(self.nn).parameters()]
         chosen = dict.fromkeys(found)
-        return [*chosen, *(index for index in range(len(parameters)) if index not in chosen)]
+        order = [*chosen, *(index for index in range(len(parameters)) if index not in chosen)]
+        return order, [parameters[index] for index in order]
 
     orders_parameters = False
     """Whether `parameter_order` may differ from the model's order."""

@@ -181,7 +181,8 @@ class TrainingProgress:
         elif kind == "prepared" and event["shapes"]:
             each = ", ".join(f"{inputs:,}: {units.duration(seconds)}" for inputs, seconds in event["shapes"])
             total = units.duration(event["seconds"])
-            self._print(f"graphs, by number of inputs, compiled in {total}: {each}")
+            more, when = ("more ", ", when first met") if event.get("later") else ("", "")
+            self._print(f"{more}graphs, by number of inputs, compiled in {total}{when}: {each}")
         elif kind == "saved":
             self.saved = str(event["path"])
         elif kind == "end":

@@ -1,8 +1,9 @@
 """Interactive training for `zoomgrad train`: epochs with loss and accuracy, until a tolerance is reached.
 
 `python -m harness.worker.train SETTINGS` prints events as they happen, one JSON dictionary per line: `start`,
-`prepared` if there are several graphs, `progress`, `epoch` and `end`, or `failed`; and `saved` if the parameters were
-written to a file. The harness displays them; any other program that reads lines can too.
+`prepared` if there are several graphs (again before the end, if more were compiled later), `progress`, `epoch` and
+`end`, or `failed`; and `saved` if the parameters were written to a file. The harness displays them; any other program
+that reads lines can too.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from engines import NonFiniteLoss, Unavailable, UnknownName
 from engines.api import Trainer
 from engines.domain import DOMAIN_ERRORS, tell_domain_error
 from engines.kernel import object_cache
+from engines.kernel.engine import CompiledEngine
 from engines.saving.parameters import BadFile, check_destination
 from harness import workloads
 from harness.worker.figures import refusal
@@ -67,6 +69,8 @@ class Settings(TypedDict, total=False):
     batch: Optional[int]
     loss: Optional[str]
     activation: Optional[str]
+    when_met: bool
+    """Whether to compile the graph of each length of a row when one is first met, not before the first step."""
     names: Optional[str]
     """File of the names to train on."""
     shape: Optional[str]
@@ -104,6 +108,10 @@ def task(settings: Settings, repeat: int = 0) -> Workload:
             f"{workload.name} runs forward passes only, so there is nothing to train",
             "Choose a workload that learns, such as `digits`.",
         )
+    if settings.get("when_met") and not workload.varies:
+        raise InvalidChange(
+            f"{workload.name} has one graph, so none can be met later", "Leave out --when-met, or choose microgpt."
+        )
     workload = replace(workload, seed=workload.seed + repeat)
     return fresh(workload) if settings.get("fresh_data") else workload
 
@@ -117,7 +125,7 @@ def train(settings: Settings) -> Iterator[Event]:
     engine = runnable(settings["engine"], first)
     first.evaluation_rows()  # raise for missing data now, not after an epoch
     for repeat in range(settings.get("repeats", 1)):
-        yield from _train_once(engine, task(settings, repeat), settings.get("save"), settings.get("force", False))
+        yield from _train_once(engine, task(settings, repeat), settings)
         if settings.get("fresh_data"):
             forget_data()
 
@@ -132,16 +140,21 @@ def runnable(name: str, workload: Workload) -> engines.Engine:
     return engine
 
 
-def _train_once(engine: engines.Engine, workload: Workload, path: Optional[str], force: bool) -> Iterator[Event]:
+def _train_once(engine: engines.Engine, workload: Workload, settings: Settings) -> Iterator[Event]:
+    path, force = settings.get("save"), settings.get("force", False)
     tolerance, epochs, steps_per_epoch = workload.tolerance, workload.epochs, workload.steps_per_epoch
     stopping = workload.stopping
     yield {"event": "start", "seed": workload.seed, "epochs": epochs, "steps_per_epoch": steps_per_epoch}
     start = perf_counter()
-    trainer = engine.prepare(workload, objects=object_cache.of_user())
+    objects = object_cache.of_user()
+    if settings.get("when_met") and isinstance(engine, CompiledEngine):
+        trainer = engine.prepare(workload, objects=objects, ahead=False)
+    else:
+        trainer = engine.prepare(workload, objects=objects)
     prepare_seconds = perf_counter() - start
+    ahead = dict(getattr(trainer, "shape_seconds", {}))
     if workload.varies:
-        shapes = getattr(trainer, "shape_seconds", {})
-        yield {"event": "prepared", "seconds": prepare_seconds, "shapes": [*sorted(shapes.items())]}
+        yield {"event": "prepared", "seconds": prepare_seconds, "shapes": sorted(ahead.items())}
     live = _Live(trainer, workload)
     converged, ended, epoch, loss, figure = False, False, 0, math.nan, math.nan
     try:
@@ -189,6 +202,13 @@ def _train_once(engine: engines.Engine, workload: Workload, path: Optional[str],
     except NonFiniteLoss as error:
         yield {"event": "failed", "reason": f"seed {workload.seed}: {error}"}
         return
+    held_out, invented = workload.evaluation_loss(trainer.predict), _invented(workload, trainer)
+    later = {
+        inputs: seconds for inputs, seconds in getattr(trainer, "shape_seconds", {}).items() if inputs not in ahead
+    }
+    if later:
+        total = math.fsum(later.values())
+        yield {"event": "prepared", "later": True, "seconds": total, "shapes": sorted(later.items())}
     yield {
         "event": "end",
         "seed": workload.seed,
@@ -200,8 +220,8 @@ def _train_once(engine: engines.Engine, workload: Workload, path: Optional[str],
         "accuracy": live.accuracies[-1][1],
         "accuracies": live.accuracies,
         "evaluated_on": workload.evaluation_rows()[0],
-        "evaluation_loss": workload.evaluation_loss(trainer.predict),
-        "samples": _invented(workload, trainer),
+        "evaluation_loss": held_out,
+        "samples": invented,
         "prepare_seconds": prepare_seconds,
         "train_seconds": live.train_seconds,
         "steps": len(losses),

@@ -16,6 +16,7 @@ from harness.workloads import microgpt
 from harness.workloads.catalogue import WORKLOADS, constant
 from harness.workloads.losses import by_squared_error, within
 from harness.workloads.models import Mlp
+from harness.workloads.sizes import BadSize, check_size
 from harness.workloads.workload import SEED, Workload
 
 __all__ = ["SEED", "WORKLOADS", "Workload", "load", "names"]
@@ -41,6 +42,10 @@ def load(name: str) -> Workload:
     return WORKLOADS[name]
 
 
+MOST_NUMBERS = 50_000
+"""Limit of the inputs and outputs of a row: a thousand rows of so many take 400 MB."""
+
+
 @cache
 def _mlp(name: str) -> Workload:
     """An MLP of any shape on seeded uniform rows: workload of a growth curve, or of a map of widths and batches."""
@@ -53,6 +58,9 @@ def _mlp(name: str) -> Workload:
     # Gradients grow with the number of weights, and with the width of each further hidden layer. At a rate of 0.001,
     # large networks overflow within ten steps.
     weights = sum(nin * nout for nin, nout in zip(shape, shape[1:]))
+    check_size(name, weights)
+    if shape[0] + shape[-1] > MOST_NUMBERS:
+        raise BadSize(name, f"a row would have {shape[0] + shape[-1]:,} numbers; the limit is {MOST_NUMBERS:,}")
     deeper = math.prod(min(1.0, 25 / width) for width in shape[2:-1])
     return Workload(
         name,

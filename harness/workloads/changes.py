@@ -20,14 +20,11 @@ from engines.nn import ACTIVATIONS
 from harness.workloads import losses
 from harness.workloads.catalogue import WORKLOADS, constant
 from harness.workloads.microgpt import Decay
-from harness.workloads.models import Mlp
+from harness.workloads.models import MOST_WEIGHTS, Mlp
 from harness.workloads.parameters import started
 from harness.workloads.workload import Workload
 
 LOSSES = {name: loss for loss, name in losses.NAMES.items()}
-
-MOST_WEIGHTS = 10_000_000
-"""Limit of the weights of a shape, over all samples of a step. This many take several gigabytes."""
 
 DATA_SEEDS = 1 << 32
 """Added to the seed, so that fresh data do not repeat the random numbers of the starting parameters."""

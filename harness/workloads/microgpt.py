@@ -16,7 +16,7 @@ import random
 import re
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
@@ -24,6 +24,7 @@ from datasets import names
 from datasets.names import TOKENS
 from engines.api import UnknownName
 from engines.graph.optimisers import ADAM
+from harness.workloads.sizes import BadSize, check_size
 from harness.workloads.workload import Workload
 
 STEPS = 1000
@@ -31,7 +32,7 @@ STEPS = 1000
 DEVIATION = 0.08
 """Standard deviation of the initial weights."""
 EPSILON = 1e-5
-SHAPE = re.compile(r"microgpt-L([1-9]\d?)-D([1-9]\d{0,2})-H([1-9]\d?)-T([1-9]\d?)")
+SHAPE = re.compile(r"microgpt-L([1-9]\d{0,6})-D([1-9]\d{0,6})-H([1-9]\d{0,6})-T([1-9]\d{0,6})", re.ASCII)
 EXAMPLE = "microgpt-L1-D32-H4-T16"
 
 Vector = Sequence[Any]
@@ -57,6 +58,14 @@ class Sizes:
         outer = {"tokens": (TOKENS, width), "positions": (self.context, width), "read_out": (TOKENS, width)}
         layers = range(self.layers)
         return outer | {f"layers.{n}.{name}": shape for n in layers for name, shape in of_layer.items()}
+
+    @property
+    def weights(self) -> int:
+        """Number of parameters, also of sizes that no machine could hold."""
+        without, one = (
+            sum(rows * columns for rows, columns in replace(self, layers=layers).shapes().values()) for layers in (0, 1)
+        )
+        return without + self.layers * (one - without)
 
     def __call__(self, nn: Any, rng: random.Random) -> MicroGpt:
         return MicroGpt(nn.Neuron.Value, rng, self)
@@ -169,11 +178,20 @@ class Decay:
 def load(name: str) -> Workload:
     """The workload `microgpt`, or one of other sizes. Raises UnknownName."""
     found = SHAPE.fullmatch(name)
-    if name != "microgpt" and (not found or int(found[2]) % int(found[3])):
-        raise UnknownName("workload", name, ["microgpt", f"{EXAMPLE} (heads must divide dimensions)"])
+    if name != "microgpt" and not found:
+        raise UnknownName("workload", name, ["microgpt", EXAMPLE])
     sizes = Sizes(*map(int, found.groups())) if found else Sizes()
-    if sizes.context < 2:
-        raise UnknownName("workload", name, [f"{EXAMPLE} (two positions or more)"])
+    if sizes.width % sizes.heads:
+        raise BadSize(
+            name, f"{sizes.heads} heads can't share {sizes.width} dimensions", f"Choose sizes as in {EXAMPLE}."
+        )
+    if not 2 <= sizes.context <= names.LONGEST + 1:
+        raise BadSize(
+            name,
+            f"it has {sizes.context:,} position{'s' * (sizes.context > 1)}; names need 2 to {names.LONGEST + 1}",
+            f"Choose another T, as in {EXAMPLE}.",
+        )
+    check_size(name, sizes.context * sizes.weights)
     reader = partial(names.load, context=sizes.context)
     return Workload(
         name,

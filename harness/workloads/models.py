@@ -17,6 +17,9 @@ from typing import Any
 Build = Callable[[Any, random.Random], Any]
 """(the engine's `nn`, generator) -> a new model with its starting parameters."""
 
+MOST_WEIGHTS = 10_000_000
+"""Limit of a model's weights, over all samples or positions of a step. This many take several gigabytes."""
+
 GRAPH_SEED = 1337
 """Seed of a graph's random structure, which must not change with the seed of the parameters."""
 

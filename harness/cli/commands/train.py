@@ -69,6 +69,10 @@ def train(
             callback=some_name, metavar="FILE", help="For microgpt: train on the names in this file, one a line."
         ),
     ] = None,
+    when_met: Annotated[
+        bool,
+        typer.Option("--when-met", help="For microgpt: compile the graph of each length when a name first needs it."),
+    ] = False,
     repeats: Annotated[
         int,
         typer.Option(min=1, help="Trainings from different starting parameters; with more than one, prints quartiles."),
@@ -113,6 +117,7 @@ def train(
         "activation": activation,
         "shape": shape,
         "names": names and str(Path(names).absolute()),
+        "when_met": when_met,
         "repeats": repeats,
         "fresh_data": fresh_data,
         "load": load and str(Path(load).absolute()),

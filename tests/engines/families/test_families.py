@@ -6,21 +6,28 @@ import random
 import sys
 from array import array
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings, strategies
 
 import engines
 from datasets import names
 from engines.families import in_c
 from engines.families.conductor import Conductor, Shared
-from engines.graph.optimisers import ADAM, OPTIMISERS, power
+from engines.graph.optimisers import ADAM, OPTIMISERS, SGD, power
 from engines.kernel import toolchains
+from engines.saving.checkpoint import load_checkpoint, save_checkpoint
+from engines.saving.parameters import BadFile, save_parameters
 from harness import workloads
 from harness.procedure import every_shape
 from harness.worker.evidence import drill, drills
 from harness.workloads.changes import changed
 from harness.workloads.microgpt import likelihood, samples
+from tests.engines.families.equality import compared
+from tests.engines.families.equality import trained as whole_training
 from tests.engines.ladder import willing
+from tests.examples import examples
 
 SMALL = "microgpt-L1-D4-H2-T4"
 NATIVE = pytest.param(
@@ -85,6 +92,73 @@ def test_engines_agree(engine):
     row = workload.row(1)
     for how in ({}, {"batch": 3}, {"rows": 3, "batch": 2}):
         assert bits(trained(engine, workload, **how), row) == bits(trained("tuple", workload, **how), row), how
+
+
+@pytest.mark.host
+def test_the_comparison_of_whole_trainings(tmp_path):
+    """`equality` finds equal trainings equal, and says where others differ."""
+    file = tmp_path / "names.txt"
+    file.write_text("\n".join(map("".join, itertools.product("abc", repeat=3))))
+    workload = changed(workloads.load(SMALL), {"names": str(file)})
+    found = list(compared(workload, 30, ["tcc"], 5))
+    assert [line.split()[:2] for line, _ in found] == [["tuple", "5"], ["native", "5"], ["native", "30"], ["tcc", "30"]]
+    assert all(equal for _, equal in found)
+    ours = whole_training("tcc", workload, 3, evaluate=True)
+    other = ours._replace(losses=array("d", [*ours.losses[:2], 1.0]), held_out=2.0)
+    assert [each.split(":")[0] for each in other.differences(ours)] == [
+        "losses from 2 on",
+        f"held-out loss 2.0 and {ours.held_out!r}",
+    ]
+
+
+@pytest.mark.host
+def test_the_listings_in_the_docs():
+    """Each line of C in docs/microgpt.md is generated, in that order."""
+    from harness import stages  # for CPython 3.11 and newer
+
+    page = (Path(__file__).parents[3] / "docs" / "microgpt.md").read_text(encoding="utf-8")
+    smallest = workloads.load("microgpt-L1-D2-H1-T2")
+    sources = stages.text(engines.load("tcc"), smallest, stages.Stage.source), in_c.source(ADAM, 8)
+    for beginning, source in zip(("w[2] =", "AT(m + i)"), sources):
+        lines = iter(map(str.strip, source.splitlines()))
+        (listing,) = (part for part in page.split("```\n") if part.startswith(beginning))
+        assert all(line in lines for line in listing.splitlines() if line != "…")
+
+
+@given(data=strategies.data())
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_training_can_be_continued(tmp_path, data):
+    """From a file, by any engine, also within a batch, with the bits of a training without a break."""
+    name = data.draw(strategies.sampled_from([SMALL, "xor"]))
+    first, second = (data.draw(strategies.sampled_from(["replay", "tcc", "rerolled-tcc"])) for _ in "ab")
+    n, m, batch = (data.draw(strategies.integers(*ends)) for ends in ((0, 9), (0, 9), (1, 4)))
+    workload = replace(workloads.load(name), optimiser=data.draw(strategies.sampled_from([SGD, ADAM])))
+    saved = trained(first, workload, (n,), batch=batch).checkpoint()
+    save_checkpoint(tmp_path / "training", saved)
+    continued = trained(second, workload, (3,), batch=batch)
+    continued.resume(load_checkpoint(tmp_path / "training"))
+    continued.train(m)
+    found, row = continued.checkpoint(), workload.row(0)
+    ended = bits(continued, row)
+    whole = trained("replay", workload, (n + m,), batch=batch)
+    assert ended == bits(whole, row)
+    assert found.states == whole.checkpoint().states
+
+
+def test_a_checkpoint_of_another_training(tmp_path):
+    """A wrong file or another model changes nothing."""
+    workload = workloads.load(SMALL)
+    trainer = trained("tcc", workload)
+    before = bits(trainer, workload.row(0))
+    saved = trainer.checkpoint()
+    for change in ({"batch": 2}, {"optimiser": "sgd"}, {"parameters": array("d", [1.0])}, {"states": {}}):
+        with pytest.raises(ValueError, match="\n  Continue with"):
+            trainer.resume(saved._replace(**change))
+    assert bits(trainer, workload.row(0)) == before
+    file = tmp_path / "parameters"
+    save_parameters(file, [1.0], settings={"optimiser": "adam", "batch": "1"})
+    with pytest.raises(BadFile, match="does not hold a training"):
+        load_checkpoint(file)
 
 
 @pytest.mark.parametrize("optimiser", OPTIMISERS.values(), ids=lambda optimiser: optimiser.name)

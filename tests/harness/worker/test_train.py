@@ -83,3 +83,17 @@ def test_microgpt_trains_on_own_names_and_invents_some(tmp_path):
 def test_every_graph_is_reported():
     _, prepared, *_ = train({"engine": "tcc", "workload": "microgpt-L1-D2-H1-T4"})
     assert [inputs for inputs, _ in prepared["shapes"]] == [162, 216]
+
+
+def test_a_graph_is_compiled_when_first_met(tmp_path):
+    """Those of later names come later, with their time. The bits are those of graphs that are compiled ahead."""
+    file = tmp_path / "names.txt"
+    file.write_text("\n".join(f"{a}b{c}" for a in "klmn" for c in ["", *"aei"]))
+    asked = {"engine": "tcc", "workload": "microgpt-L1-D2-H1-T4", "names": str(file)}
+    _, prepared, *_, later, end = train({**asked, "when_met": True})
+    assert [inputs for inputs, _ in (*prepared["shapes"], *later["shapes"])] == [162, 216]
+    assert later["seconds"] == sum(seconds for _, seconds in later["shapes"]) > 0
+    *_, ahead = train(asked)
+    assert (end["evaluation_loss"], end["samples"]) == (ahead["evaluation_loss"], ahead["samples"])
+    with pytest.raises(InvalidChange, match="has one graph"):
+        task({"workload": "xor", "when_met": True})
