@@ -22,6 +22,7 @@ from reports.sections.compiling.growth import growth
 from reports.sections.compiling.phases import phases
 from reports.sections.glance import at_a_glance
 from reports.sections.listing import Listing, listings
+from reports.sections.machines.hosts import hosts
 from reports.sections.means import means
 from reports.sections.peers import peers
 from reports.sections.published import published
@@ -33,6 +34,7 @@ from reports.text.figures import Section
 from reports.text.native_notes import noted
 from reports.view import View, view
 from results import units
+from results.fleet.hosts import by_type
 from results.record import Cell, Record, Run, Vouching
 
 BASELINE_TOLERANCE = (
@@ -72,6 +74,7 @@ class Story:
     cautions: tuple[Caution, ...]
     glance: Section | None
     comparison: Section | None
+    hosts: Section | None
     across: Across | None
     versus: Section | None
     means: Section | None
@@ -115,9 +118,11 @@ def story(
     against: the run that its speedups are compared with. others: runs to show side by side with it. code: path from
     the report to the project's folder, so that it may link to files there; empty if it may not.
     """
-    found = view(run, records)
+    first, *types = by_type(run, records)
+    found = view(*first)
+    over = hosts(found)
     table, rungs = found.table, found.ladder
-    beside = across(found, [race(*other) for other in others])
+    beside = across(found, [race(*other) for other in (*types, *others)])
 
     def with_notes(section: Section | None) -> Section | None:
         return noted(section, run.engines) if section else None
@@ -125,7 +130,8 @@ def story(
     return Story(
         view=found,
         findings=tuple(findings(table, found.headline_workload)) if run.blocks or not run.cells else (PROFILES_ONLY,),
-        cautions=tuple(cautions(found)),
+        cautions=(*over.cautions, *cautions(found)),
+        hosts=over.section,
         glance=with_notes(at_a_glance(found.headline_rows)),
         comparison=with_notes(comparison(table, race(*against).table, against[0].id)) if against else None,
         across=replace(beside, section=noted(beside.section, run.engines)) if beside else None,

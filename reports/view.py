@@ -17,6 +17,7 @@ from reports.measured.races import timed
 from reports.measured.table import cells, ladder
 from reports.measured.trade_off import trade_off_workload
 from reports.text.native_notes import native_note
+from results.fleet.hosts import main_type
 from results.record import Cell, Record, Run
 
 
@@ -48,8 +49,9 @@ class View:
 
 
 def view(run: Run, records: Iterable[Record]) -> View:
-    """Return the view of a run, which may be unfinished."""
-    records, plan = tuple(records), timed(run)
+    """Return the view of a run, which may be unfinished. Of a fleet's run: of the machine type with most results."""
+    run, records = main_type(run, records)
+    plan = timed(run)
     found = outcomes(plan, records)
     table = cells(plan, records, found)
     workload = headline_workload(table)

@@ -23,7 +23,8 @@ LOCKS = {
     "profile-worker": ("3.9", "profile-worker", "worker"),
     "test-worker": ("3.9", "test-worker", "worker"),
     "harness": ("3.11", "harness", None),
-    "test": ("3.11", "test", "harness"),
+    "fleet": ("3.11", "fleet", "harness"),
+    "test": ("3.11", "test", "fleet"),
     "lint": ("3.11", "lint", "test"),
 }
 # A peer's lock -> (oldest Python, its library). They pin versions without hashes, because a version of PyTorch has

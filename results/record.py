@@ -217,6 +217,12 @@ class Record(Model):
     parameters_sha256: OneLine = ""
     """Digest of the parameters after the timed stretch; the sign of zero does not count."""
     proof: Proof | None = None
+    host: Name | Literal[""] = ""
+    """The host of a fleet that measured it, as in the run's `hosts`; empty for the run's own machine."""
+    attempt: Count = 0
+    """How often the block had been given up on lost hosts before."""
+    shared_host: bool = False
+    """Whether other blocks were measured on the same machine at the same time: then its times prove nothing."""
 
     @model_validator(mode="after")
     def _a_result_or_a_reason(self) -> Record:
@@ -292,6 +298,20 @@ class Settings(Model):
     """In older runs: steps compared before anything was timed. None: all timed training is compared."""
 
 
+class HostFacts(Model):
+    """A machine that measured blocks of a run."""
+
+    identity: OneLine
+    """Digest that recognises the machine within this run, and nowhere else."""
+    machine: dict[OneLine, OneLine]
+    libm: OneLine = ""
+    """Digest of what its mathematical library returns. Where it differs, so do the bits of the reference."""
+    interpreters: dict[Name, OneLine] = {}
+    """Version of each interpreter of the run that the machine has."""
+    shared: bool = False
+    """Whether it is one of several slots of one machine, for tests: its times prove nothing."""
+
+
 class Run(Model):
     """One invocation of the harness: its plan, its machine and its settings."""
 
@@ -321,6 +341,12 @@ class Run(Model):
     workloads: dict[Name, WorkloadFacts]
     interpreters: dict[Name, InterpreterFacts]
     machine: dict[OneLine, OneLine]
+    """The machine that measured, or that started a fleet."""
+    fleet: OneLine = ""
+    """Kind of fleet that measured it, such as `local:2` or `ssh`; empty if this machine did. `merged` for several runs
+    in one."""
+    hosts: dict[Name, HostFacts] = {}
+    """The fleet's machines. A block's records come from one of them."""
     commit: OneLine = ""
 
     @model_validator(mode="after")

@@ -17,9 +17,10 @@ def step_seconds(records: Iterable[Record]) -> Mapping[Cell, Blocks]:
     """Seconds per step of every measured record, scaled to the interpreter's median pace.
 
     Two cells are hardly ever measured in the same second, and the speed of a cloud machine varies between seconds; see
-    `harness.worker.pace`. Unscaled if any of the interpreter's records lacks a pace.
+    `harness.worker.pace`. Unscaled if any of the interpreter's records lacks a pace. Records of a shared host are left
+    out: blocks that ran at the same time disturbed each other, so their ratios say nothing.
     """
-    measured = _measured(records)
+    measured = [record for record in _measured(records) if not record.shared_host]
     paces: dict[str, list[Sequence[float]]] = defaultdict(list)
     for record in measured:
         paces[record.cell.interpreter].append(record.pace_seconds)

@@ -30,6 +30,9 @@ COMMANDS = {
     "ab": "Compare the speed of two commits, block by block in turns, until each cell has a verdict.",
     "noise": "Measure this machine's noise floor: how much speedups vary when the same run is repeated.",
     "profile": "Show where time and memory go: by stage of a step, by line (Scalene), by function (perf), over time.",
+    "merge": (
+        "Merge runs of many machines into one; speedups only, because seconds of different machines are never mixed."
+    ),
     "report": "Rebuild a run's report from its records; speedups of further runs appear beside its own.",
     "history": "Show each machine's speedups from run to run, with their changes marked.",
     "export": "Write a run in another tool's format.",

@@ -124,7 +124,8 @@ class RunProgress(_Bar):
 
     def finished(self, record: Record, seconds_left: float) -> None:
         what = record.reason.splitlines()[0] if record.reason else _step_text(record)
-        line = f"{record.cell.key} block {record.block + 1}: {record.status}, {what}"
+        host = f"{record.host}: " if record.host else ""
+        line = f"{host}{record.cell.key} block {record.block + 1}: {record.status}, {what}"
         self._finish(line, well=record.status == "measured", left=f"{seconds_text(seconds_left)} left")
 
     def extended(self, cells: int) -> None:

@@ -73,12 +73,14 @@ def plan(
     precision: float = 0.0,
     budget_seconds: float = 0.0,
     versus: str = "",
+    fleet: str = "",
     **limits: float,
 ) -> Plan:
     """Plan a new run on the interpreters found. Raises UnknownName for a name that does not exist, and Unreadable.
 
     everywhere: the interpreters for parts of the preset that run on all of them; empty for all supported ones.
     versus: interpreter that the others are compared with. It is measured too.
+    fleet: kind of fleet that will measure; empty for this machine.
     limits: fields of Settings for a worker's limits that differ from the preset's.
     """
     chosen = presets.preset(preset_name)
@@ -127,6 +129,7 @@ def plan(
         workloads={name: _workload_facts(name) for name in dict.fromkeys(cell.workload for cell in kept)},
         interpreters=_interpreter_facts(found, missing, kept),
         machine=facts.gather(),
+        fleet=fleet,
         commit=_commit(),
     )
     return _with_interpreters(run, found, missing)
@@ -162,6 +165,8 @@ def resume(run: Run, found: Sequence[Interpreter] | None = None) -> Plan:
             f"{run.id}: was measured at commit {run.commit or 'unknown'}, and the code has changed since\n"
             "  Check out that commit again, or start a new run."
         )
+    if run.fleet:  # its hosts are compared as they join, and this machine measures nothing
+        return on_host(run, found)
     if moved := comparability.moved(run.machine, facts.gather()):
         raise Unreadable(
             f"{run.id}: this machine differs from the run's ({moved})\n  Resume it there, or start a new run here."
@@ -178,6 +183,11 @@ def resume(run: Run, found: Sequence[Interpreter] | None = None) -> Plan:
                 f"{run.id}: {interpreter.name} was {recorded.version} and is now {interpreter.full_version}\n"
                 "  Start a new run."
             )
+    return _with_interpreters(run, found, interpreters.missing(found))
+
+
+def on_host(run: Run, found: Sequence[Interpreter]) -> Plan:
+    """Plan of a run on a host of its fleet, with the host's interpreters."""
     return _with_interpreters(run, found, interpreters.missing(found))
 
 

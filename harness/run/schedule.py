@@ -102,6 +102,10 @@ class Schedule:
             if not cells or _next_block(records) >= MOST_BLOCKS or not self.add_block(cells):
                 break
 
+    def measure(self, points: Sequence[tuple[int, Cell]]) -> None:
+        """Measure these (block, cell) unless they are in the store. A host of a fleet measures a part of the run."""
+        self._measure_all(points)
+
     def add_block(self, cells: Sequence[Cell]) -> bool:
         """Measure one more block of some cells. Return whether anything was measured.
 

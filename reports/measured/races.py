@@ -13,6 +13,7 @@ import pandas as pd
 
 from reports.measured.table import KEYS, cells, measured
 from results.comparability import same_machine, unlike_settings
+from results.fleet.hosts import main_type
 from results.record import BASELINE, Record, Run
 
 SPEEDUP = ("speedup", "speedup_low", "speedup_high")
@@ -28,7 +29,8 @@ class Race:
 
 
 def race(run: Run, records: Iterable[Record]) -> Race:
-    """Return a run with its table."""
+    """Return a run with its table; of a fleet's run, that of the machine type with most results."""
+    run, records = main_type(run, records)
     return Race(run, cells(timed(run), records))
 
 

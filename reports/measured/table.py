@@ -1,6 +1,7 @@
 """Run and records -> one row a cell. Every measured figure is a column of this table; sections derive theirs from it.
 
-Seconds are medians over processes of process means. Speedups compare seconds that `results.samples` has steadied.
+Seconds are medians over processes of process means, on a fleet of one host's processes. Speedups compare seconds that
+`results.samples` has steadied.
 Bounds (`*_low`, `*_high`) are NaN below 3 processes; those of compile time, below 3 blocks that compiled. Every figure
 of a cell that is not "measured" is NaN; `reports.measured.outcome` decides what counts as measured.
 """
@@ -14,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from reports.measured.outcome import MEASURED, Outcome, by_cell, outcomes, promise
+from results.fleet.hosts import by_host, hosts_of_blocks, of_hosts, of_one_host
 from results.precision import error
 from results.record import BASELINE, Cell, Record, Run
 from results.samples import Blocks, common, compile_seconds, step_seconds
@@ -24,7 +26,7 @@ NAN = float("nan")
 FIGURES = tuple(
     name
     for name, field in Record.model_fields.items()
-    if field.annotation in (int, float) and name not in ("block", "stretch_steps", "steps_per_value")
+    if field.annotation in (int, float) and name not in ("attempt", "block", "stretch_steps", "steps_per_value")
 )
 """Columns named after fields of the record: adding a number to `Record` adds a column."""
 
@@ -71,7 +73,8 @@ def cells(run: Run, records: Iterable[Record], found: Mapping[Cell, Outcome] | N
         if found[cell].status == MEASURED
     }
     seconds = step_seconds(record for of_cell in results.values() for record in of_cell)
-    rows = [_row(run, cell, found[cell], results, seconds) for cell in blocks]
+    hosts = hosts_of_blocks(records)
+    rows = [_row(run, cell, found[cell], results, seconds, hosts) for cell in blocks]
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     listed = (list(run.engines), list(run.interpreters), list(run.workloads))
     for key, known in zip(KEYS, listed, strict=True):
@@ -123,6 +126,7 @@ def _row(
     outcome: Outcome,
     results: Mapping[Cell, Sequence[Record]],
     seconds: Mapping[Cell, Blocks],
+    hosts: Mapping[int, str],
 ) -> Row:
     row: Row = {
         **dict.fromkeys(COLUMNS, NAN),
@@ -141,14 +145,16 @@ def _row(
     records = results.get(cell)
     if records is None:
         return row
-    row |= {"blocks": len(records), **_bounded("compile_seconds", _compile_time(records))}
+    row["blocks"] = len(records)
+    records = of_one_host(records, results)
+    row |= {**_bounded("compile_seconds", _compile_time(records))}
     row |= _times(run, cell, records)
     for column, interpreter in (("speedup", cell.interpreter), ("speedup_reference", run.reference_interpreter)):
         base = Cell(engine=BASELINE, interpreter=interpreter, workload=cell.workload)
-        row |= _bounded(column, _speedup(cell, base, seconds, error(run)))
+        row |= _bounded(column, _speedup(cell, base, seconds, hosts, error(run)))
     if run.versus and run.versus != cell.interpreter:
         there = cell.model_copy(update={"interpreter": run.versus})
-        row |= _bounded("speedup_versus", _speedup(cell, there, seconds, error(run)))
+        row |= _bounded("speedup_versus", _speedup(cell, there, seconds, hosts, error(run)))
     row |= {phase_column(phase): _phase_seconds(phase, records) for phase in PHASES}
     return row | {name: _figure(name, records) for name in FIGURES}
 
@@ -184,12 +190,16 @@ def _median(samples: intervals.Samples) -> intervals.Interval:
         return intervals.Interval(intervals.median_of_processes(samples), NAN, NAN)
 
 
-def _speedup(cell: Cell, base: Cell, seconds: Mapping[Cell, Blocks], error: float) -> intervals.Interval:
-    if base not in seconds:
+def _speedup(
+    cell: Cell, base: Cell, seconds: Mapping[Cell, Blocks], hosts: Mapping[int, str], error: float
+) -> intervals.Interval:
+    if base not in seconds or cell not in seconds:  # blocks of a shared host have no speedup
         return intervals.Interval(NAN, NAN, NAN)
     if base == cell:
         return intervals.Interval(1.0, 1.0, 1.0)
     over, under = common(seconds[base], seconds[cell])
+    if hosts:
+        return of_hosts(by_host(seconds[base], seconds[cell], hosts))
     try:
         return intervals.speedup(over, under, error)
     except intervals.TooFewProcesses:

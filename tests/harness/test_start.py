@@ -9,7 +9,7 @@ import pytest
 
 from harness.cli import COMMANDS, ELSEWHERE, commands, load
 
-HEAVY = {"matplotlib", "numpy", "pandas", "pyperf", "ruptures", "scipy"}
+HEAVY = {"dask", "distributed", "matplotlib", "numpy", "pandas", "pyperf", "ruptures", "scipy"}
 
 REPORTERS = {"check", "export", "history", "report"}
 """Commands that show measurements, for which they import the whole report."""

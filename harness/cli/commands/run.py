@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -28,6 +28,11 @@ from harness.cli.options import (
 from harness.cli.stores import folder_of
 from harness.machine import interpreters, named
 from harness.plan import planning, presets
+from results.files import Unreadable
+from results.store import Store
+
+if TYPE_CHECKING:
+    from harness.fleet.where import Where
 
 
 @app.command()
@@ -77,9 +82,21 @@ def run(
             "Implied by the presets peers and widths.",
         ),
     ] = False,
+    on: Annotated[
+        Optional[str],
+        typer.Option(
+            callback=some_name,
+            metavar="PLACE",
+            help="Measure on a fleet: local:2, tls://scheduler:8786, ssh:hosts.txt or slurm:partition.",
+        ),
+    ] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Let --on use plain TCP beyond this machine, on a network you trust.")
+    ] = False,
     wait: Wait = False,
 ) -> None:
     """Measure cells in fresh processes, then print the headline table and build the report."""
+    where = _where(on, insecure=insecure, peers=peers, until=until) if on else None
     if resume:
         # Where a build given by path lies is not in the record, because a path is private.
         there, _ = named.asked(names(interpreters_), interpreters.discover())
@@ -99,16 +116,39 @@ def run(
             **limits(timeout, memory, output, processes),
             precision=until or 0.0,
             budget_seconds=budget or 0.0,
+            fleet=where.recorded if where else "",
         )
+    if bool(plan.run.fleet) != bool(where):
+        what = "was measured on a fleet" if plan.run.fleet else "was measured on one machine, without --on"
+        raise Unreadable(f"{plan.run.id}: {what}\n  Resume it {'with' if plan.run.fleet else 'without'} --on.")
     chosen = presets.PRESETS.get(plan.run.preset)  # an old run may be of a preset that no longer exists
     with_peers = peers or (chosen is not None and chosen.peers)
     out.print(display.plan_table(plan))
     out.print(f"estimate: {display.seconds_text(plan.total_seconds)}, not counting new environments", "")
+    if where:
+        from harness.cli.fleet import collecting
+
+        with collecting(plan, where, folder_of(resume) if resume else None, str(on), wait=wait) as store:
+            _end(store)
+        return
+    with measuring(plan, folder_of(resume) if resume else None, wait=wait, with_peers=with_peers) as schedule:
+        schedule.execute()
+    _end(schedule.store)
+
+
+def _end(store: Store) -> None:
     # Imported late: pandas and matplotlib take a second, which would delay `--help` and the error about a wrong name.
     from harness.cli.commands.report import conclude
 
-    with measuring(plan, folder_of(resume) if resume else None, wait=wait, with_peers=with_peers) as schedule:
-        schedule.execute()
-    conclude(schedule.store)
-    if any(record.status in ("failed", "timed-out") for record in schedule.store.records()):
+    conclude(store)
+    if any(record.status in ("failed", "timed-out") for record in store.records()):
         raise typer.Exit(FAILED)
+
+
+def _where(on: str, *, insecure: bool, peers: bool, until: float | None) -> Where:
+    """The fleet's place. Exits with an error if it can't be used, or not with the other options."""
+    from harness.cli.fleet import place
+
+    if peers or until:
+        raise typer.BadParameter(f"a fleet does not support {'--peers' if peers else '--until'} yet: leave it out")
+    return place(on, insecure=insecure)

@@ -1,0 +1,87 @@
+"""A run on a fleet: its progress by host, and the preconditions of `--on`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+import typer
+
+from harness.cli.app import FAILED, INTERRUPTED, WRONG_USE, complain, out, say_next
+from harness.cli.display import RunProgress
+from harness.cli.measuring import alone, tell_left_out
+from harness.fleet.cluster import FleetLost
+from harness.fleet.where import BadPlace, Where, parse
+from harness.plan.planning import Plan
+from results.fleet.home import Home
+from results.record import HostFacts
+from results.store import Store
+
+PACKAGES = {"distributed": "dask[distributed]", "dask_jobqueue": "dask-jobqueue", "asyncssh": "asyncssh"}
+
+
+def place(text: str, *, insecure: bool) -> Where:
+    """The place after `--on`. Exits with an error if it can't be used."""
+    missing = [package for module, package in PACKAGES.items() if not find_spec(module)]
+    try:
+        where = parse(text, insecure=insecure)
+    except BadPlace as bad:
+        complain(str(bad))
+        raise typer.Exit(WRONG_USE) from None
+    if missing:
+        complain(f"--on needs {', '.join(missing)}\n  Install the extra: pip install -e '.[harness,fleet]'")
+        raise typer.Exit(WRONG_USE)
+    return where
+
+
+class FleetProgress(RunProgress):
+    """Progress of a fleet: each line names the host."""
+
+    def admitted(self, host: str, facts: HostFacts) -> None:
+        machine = facts.machine
+        about = "; ".join(
+            filter(None, (machine.get(name, "") for name in ("processor", "cores", "frequency governor")))
+        )
+        self._say(f"{host} joined: {about}")
+        for what, tool in ((machine.get("load at start", ""), "load"),):
+            if what and float(what.split(",")[0]) > 1.0:
+                self._say(f"{host}: its {tool} is {what}; other programs disturb its timings")
+
+    def refused(self, worker: str, reason: str) -> None:
+        self._say(f"refused {worker}: {reason}")
+
+    def lost(self, host: str, block: int, reason: str) -> None:
+        self._say(f"{host}: lost while it measured block {block + 1}: {reason}")
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextlib.contextmanager
+def collecting(plan: Plan, where: Where, store: Store | None, text: str, *, wait: bool) -> Iterator[Store]:
+    """Measure the plan on a fleet, then yield the run's store. On failure, prints the command that resumes the run."""
+    # Imported late: only a fleet needs dask.
+    from harness.fleet import starting
+    from harness.fleet.collecting import Collector
+    from harness.fleet.fingerprint import fingerprint
+    from harness.fleet.unit import units
+
+    tell_left_out()
+    # Hosts lock their own machines. Workers that share this one rely on us.
+    with alone(wait=wait) if where.kind == "local" else contextlib.nullcontext():
+        store = store or Store.create(plan.run)
+        resume = f"zoomgrad run --resume {plan.run.id} --on {text}"
+        total = sum(len(unit.cells) for unit in units(plan.run))
+        try:
+            with starting.started(where) as cluster, FleetProgress(out, total) as progress:
+                patience = starting.PATIENCE_SECONDS[where.kind]
+                Collector(plan, Home(store), cluster, progress, fingerprint(plan.run), patience).collect()
+        except (FleetLost, BadPlace) as lost:
+            complain(str(lost))
+            say_next(f"Resume with: {resume}")
+            raise typer.Exit(FAILED if isinstance(lost, FleetLost) else WRONG_USE) from None
+        except KeyboardInterrupt:
+            say_next(f"Interrupted. All results so far are on disk. Resume with: {resume}")
+            raise typer.Exit(INTERRUPTED) from None
+    yield store

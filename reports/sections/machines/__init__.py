@@ -1,0 +1,1 @@
+"""Sections on the machines of a run."""

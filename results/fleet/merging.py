@@ -1,0 +1,104 @@
+"""Runs of many machines -> one run, in which every run of a single machine is a host.
+
+Blocks are numbered anew, so that each of them keeps its own ratios. Nothing else is computed: a merged run has the
+records of its parts, and its report never mixes seconds of different machine types.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from results.comparability import unlike_settings
+from results.files import Unreadable
+from results.fleet.home import Home
+from results.record import HostFacts, Record, Run
+from results.store import RUNS, Store
+
+MERGED = "merged"
+MOST_BLOCKS = 10_000
+"""As many as a record can number."""
+ONE_BY_ONE = "Show them side by side instead: zoomgrad report RUN RUN"
+
+
+def merge(stores: Sequence[Store], command: Sequence[str]) -> Store:
+    """Write a new run with all records. Raises Unreadable if the runs do not belong together, and OSError."""
+    runs = [store.run for store in stores]
+    _refuse_unlike(runs)
+    records: list[Record] = []
+    hosts: dict[str, HostFacts] = {}
+    first = 0
+    for store, run in zip(stores, runs, strict=True):
+        names = {name: f"host-{len(hosts) + index}" for index, name in enumerate(run.hosts or [""], 1)}
+        hosts |= {new: run.hosts.get(name) or _as_host(run) for name, new in names.items()}
+        found = store.records()
+        for record in found:
+            # A reason for having no result may have no host in a fleet's run.
+            host = names.get(record.host) or ("" if run.hosts else names[""])
+            records.append(record.model_copy(update={"block": first + record.block, "host": host}))
+        first += max((record.block for record in found), default=-1) + 1
+    if first > MOST_BLOCKS:
+        raise Unreadable(f"{first:,} blocks are more than a run can have\n  Merge fewer runs.")
+    merged = Store.create(_run(runs, hosts, command), under=RUNS)
+    for record in records:
+        merged.write(record)
+    home = Home(merged)
+    for store in stores:
+        for vouching in store.vouchings():
+            if not merged.vouching(vouching.workload):
+                merged.write_vouching(vouching)
+    return home.store
+
+
+def _refuse_unlike(runs: Sequence[Run]) -> None:
+    """Raise Unreadable unless the runs measured the same things in the same way, and each of them is given once."""
+    one = runs[0]
+    for index, other in enumerate(runs[1:], 1):
+        twin = next(
+            (r for r in runs[:index] if (r.id, r.created_at, r.seed) == (other.id, other.created_at, other.seed)), None
+        )
+        if twin:
+            raise Unreadable(f"{other.id} is given twice\n  Name each run once.")
+        if other.commit != one.commit:
+            was, now = one.commit or "an unknown commit", other.commit or "an unknown commit"
+            raise Unreadable(f"{other.id} measured {now}, and {one.id} measured {was}\n  {ONE_BY_ONE}")
+        if unlike := unlike_settings(other, one):
+            raise Unreadable(f"{other.id} has other settings than {one.id}: {'; '.join(unlike)}\n  {ONE_BY_ONE}")
+        for name in other.interpreters.keys() & one.interpreters.keys():
+            versions = other.interpreters[name].version, one.interpreters[name].version
+            if all(versions) and versions[0] != versions[1]:
+                raise Unreadable(f"{other.id} has another {name} than {one.id}\n  {ONE_BY_ONE}")
+        for name in other.workloads.keys() & one.workloads.keys():
+            if other.workloads[name] != one.workloads[name]:
+                raise Unreadable(f"{other.id} has another workload {name} than {one.id}\n  {ONE_BY_ONE}")
+    references = {run.reference_interpreter for run in runs}
+    if len(references) > 1:
+        raise Unreadable(f"the runs have different references: {', '.join(sorted(references))}\n  {ONE_BY_ONE}")
+
+
+def _as_host(run: Run) -> HostFacts:
+    identity = hashlib.sha256(f"{run.id} {run.created_at} {run.seed}".encode()).hexdigest()[:16]
+    versions = {name: facts.version for name, facts in run.interpreters.items() if facts.version}
+    return HostFacts(identity=identity, machine=run.machine, interpreters=versions)
+
+
+def _run(runs: Sequence[Run], hosts: dict[str, HostFacts], command: Sequence[str]) -> Run:
+    now = datetime.now(UTC)
+    facts = {
+        name: {key: value for run in reversed(runs) for key, value in getattr(run, name).items()}
+        for name in ("engines", "workloads", "interpreters")
+    }
+    return runs[0].model_copy(
+        update={
+            **facts,
+            "id": f"{now:%Y-%m-%dT%H%M%S}-{MERGED}",
+            "created_at": now,
+            "command": tuple(command),
+            "fleet": MERGED,
+            "hosts": hosts,
+            "blocks": sum(run.blocks for run in runs),
+            "cells": tuple(dict.fromkeys(cell for run in runs for cell in run.cells)),
+            "left_out": (),
+        }
+    )

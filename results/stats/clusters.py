@@ -1,0 +1,79 @@
+"""Ratios of blocks on several hosts -> speedups with 95 % intervals. The host is a cluster above the process.
+
+Blocks of one host share its processor, its memory and its libraries, so they carry less information than blocks of
+different hosts. Two questions have two answers:
+
+- `of_type`: what would another machine of this type give? Each host counts once, as the mean of its blocks' logarithms,
+  because hosts are what was drawn at random.
+- `of_fleet`: what do these very hosts give on average? Only blocks were drawn at random, so the interval is narrower.
+  It says nothing about other hosts.
+
+Hosts of different types have no common figure: they are shown side by side. docs/statistics.md gives the coverage.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import fmean, variance
+
+from results.stats.intervals import ERROR, Interval, TooFewProcesses
+
+Logs = Sequence[Sequence[float]]
+"""Logarithms of ratios within blocks, one inner sequence per host."""
+
+MIN_HOSTS = 3
+"""Fewer hosts say nothing about the spread between hosts."""
+DISAGREEING = 0.01
+"""Probability with which equal hosts are said to disagree."""
+
+
+def of_type(hosts: Logs) -> Interval:
+    """Speedup on a machine of this type, with the interval for another such machine's mean.
+
+    Student's interval of the hosts' means. Raises TooFewProcesses below 3 hosts.
+    """
+    if len(hosts) < MIN_HOSTS:
+        raise TooFewProcesses(f"an interval for a machine type needs {MIN_HOSTS} hosts, but there are {len(hosts)}")
+    means = [fmean(blocks) for blocks in hosts]
+    return _interval(fmean(means), math.sqrt(variance(means) / len(means)), len(means) - 1)
+
+
+def of_fleet(hosts: Logs) -> Interval:
+    """Mean speedup of these hosts, each with the same weight, with an interval for these hosts only.
+
+    The variance within a host is pooled over hosts. Raises TooFewProcesses unless there are 3 blocks more than hosts.
+    """
+    freedom = sum(len(blocks) - 1 for blocks in hosts)
+    if not hosts or freedom < 2:
+        raise TooFewProcesses("an interval for these hosts needs at least two blocks on most of them: run more blocks")
+    means = [fmean(blocks) for blocks in hosts]
+    within = sum((x - mean) ** 2 for blocks, mean in zip(hosts, means, strict=True) for x in blocks) / freedom
+    error = math.sqrt(within * sum(1 / len(blocks) for blocks in hosts)) / len(hosts)
+    return _interval(fmean(means), error, freedom)
+
+
+def disagree(hosts: Logs, *, families: int = 1) -> bool:
+    """Whether hosts of one type differ by more than their blocks explain.
+
+    The F test of one-way analysis of variance. families: how many such tests are made, which divides its error.
+    """
+    from scipy.special import fdtrc  # only reports of fleets need it
+
+    between, freedom = len(hosts) - 1, sum(len(blocks) - 1 for blocks in hosts)
+    if between < 1 or freedom < 1:
+        return False
+    means = [fmean(blocks) for blocks in hosts]
+    whole = fmean(x for blocks in hosts for x in blocks)
+    of_hosts = sum(len(blocks) * (mean - whole) ** 2 for blocks, mean in zip(hosts, means, strict=True)) / between
+    of_blocks = sum((x - mean) ** 2 for blocks, mean in zip(hosts, means, strict=True) for x in blocks) / freedom
+    if of_blocks == 0.0:
+        return of_hosts > 0.0
+    return bool(fdtrc(between, freedom, of_hosts / of_blocks) < DISAGREEING / families)
+
+
+def _interval(log: float, error: float, freedom: int) -> Interval:
+    from scipy.special import stdtrit
+
+    reach = float(stdtrit(freedom, 1 - ERROR / 2)) * error
+    return Interval(math.exp(log), math.exp(log - reach), math.exp(log + reach))
