@@ -56,6 +56,13 @@ class Block(Model):
     base: Side
     head: Side
 
+    @model_validator(mode="after")
+    def _refuse_values_without_a_partner(self) -> Self:
+        here, there = len(self.base.step_seconds), len(self.head.step_seconds)
+        if here != there:
+            raise ValueError(f"{here} values of base and {there} of head can't be compared in pairs")
+        return self
+
     def log_ratio(self, figure: Figure) -> float | None:
         """Logarithm of HEAD's time over BASE's; None if either compiles nothing.
 

@@ -115,14 +115,18 @@ def test_what_was_measured_is_read_back(tmp_path):
         ("the plan", "line 2: a duet's plan is on its first line"),
         ("a stranger's block", "not a cell of this duet"),
         ("a block twice", "there 2 times"),
+        ("values without a partner", "line 2: the file as a whole: .* 3 values of base and 1 of head"),
     ],
 )
 def test_a_file_that_was_edited_is_refused(tmp_path, line, said):
     log = filled(tmp_path)
+    (one,) = blocks([1.0])
+    short = one.head.model_copy(update={"step_seconds": (1.0,)})
     lines = {
         "the plan": [duet()],
         "a stranger's block": blocks([1.0], CELLS[0].model_copy(update={"engine": "other"})),
         "a block twice": blocks([1.0]) * 2,
+        "values without a partner": [one.model_copy(update={"head": short})],
     }
     for one in lines.get(line, ()):
         log.append(one)
