@@ -31,7 +31,7 @@ def _system(machine: Mapping[str, str]) -> str:
 def moved(there: Mapping[str, str], here: Mapping[str, str]) -> str:
     """`libc was glibc 2.36`: why what was begun there can't go on here; empty if it can."""
     facts = ("processor", "cores", "system", "libc", *COMPILERS)
-    return next((f"{fact} was {there.get(fact)}" for fact in facts if there.get(fact) != here.get(fact)), "")
+    return next((f"{fact} was {there.get(fact, 'unknown')}" for fact in facts if there.get(fact) != here.get(fact)), "")
 
 
 def unlike_tools(one: Run, other: Run) -> list[str]:

@@ -167,7 +167,7 @@ class FamilyTrainer:
         return Checkpoint(self.parameters(), self.gradients(), self.losses[:], self.states(), optimiser, self._batch)
 
     def resume(self, checkpoint: Checkpoint) -> None:
-        """Continue from there. Raises ValueError for a checkpoint of another model, optimiser or batch."""
+        """Continue from there. Raises ValueError if the number of parameters, the optimiser or the batch differs."""
         checkpoint.check(self.checkpoint())
         losses, parts = array("d", checkpoint.losses), (*checkpoint[:2], *checkpoint.states.values())
         theirs = [array("d", (part[index] for index in self._order)) for part in parts]

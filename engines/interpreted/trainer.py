@@ -101,7 +101,7 @@ class ScalarTrainer:
         return Checkpoint(self.parameters(), self.gradients(), self.losses[:], states, optimiser.name, self._batch)
 
     def resume(self, checkpoint: Checkpoint) -> None:
-        """Continue from there. Raises ValueError for a checkpoint of another model, optimiser or batch."""
+        """Continue from there. Raises ValueError if the number of parameters, the optimiser or the batch differs."""
         checkpoint.check(self.checkpoint())
         for p, data, grad in zip(self._parameters, *checkpoint[:2]):
             p.data, p.grad = data, grad

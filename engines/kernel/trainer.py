@@ -62,7 +62,7 @@ class CompiledTrainer:
         return Checkpoint(self.parameters(), self.gradients(), self.losses[:], {}, optimiser, self._batch)
 
     def resume(self, checkpoint: Checkpoint) -> None:
-        """Continue from there. Raises ValueError for a checkpoint of another model, optimiser or batch."""
+        """Continue from there. Raises ValueError if the number of parameters, the optimiser or the batch differs."""
         checkpoint.check(self.checkpoint())
         inputs, taken = self._program.state()[0], len(checkpoint.losses) % self._batch
         self._program.set_state((inputs, *checkpoint[:2], taken))

@@ -17,7 +17,10 @@ STATE = "optimiser."
 
 
 class Checkpoint(NamedTuple):
-    """What the next steps depend on, in the order of the model's parameters. A trainer's own settings are not here."""
+    """What the next steps depend on besides the workload and the rows that `restart` chose.
+
+    Parameters are in the model's order.
+    """
 
     parameters: array[float]
     gradients: array[float]
