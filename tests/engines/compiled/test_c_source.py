@@ -24,6 +24,7 @@ from engines.standalone.source import library_source, module_source
 from engines.straight.c_source import Form, Storage, c_source
 from engines.straight.lower import lower
 from engines.straight.published import published_source
+from engines.threads import pool
 from harness import workloads
 from tests.engines.compiled.compiling import compiled, engine_of, usable
 from tests.engines.graphs import NAMED, Graph, classifier, side_by_side
@@ -116,12 +117,13 @@ FILES = sorted(str(file.relative_to(FOLDER)) for file in FOLDER.rglob("*.[ch]"))
 def every_text():
     """C of every kind, for a network that is large enough for the rearranging passes."""
     tape = tape_of_workload("digits")
-    names = ("tcc", "tcc-published", "tcc-extension", "rerolled-tcc", "rerolled-clang", "rerolled-clang-sparse")
+    rerolled = ("rerolled-tcc", "rerolled-clang", "rerolled-clang-sparse", "rerolled-clang-threads")
+    names = ("tcc", "tcc-published", "tcc-extension", *rerolled)
     texts = [engines.load(name).source(engines.load(name).lower(tape)) for name in names]
     graph = standalone_graph.Graph("digits", "workload digits", tape, (0.5,) * tape.parameters)
     texts += [write(engines.load("rerolled-tcc"), graph, frozen=False) for write in (module_source, library_source)]
     texts.append(build.source(toolchains.find("tcc")))
-    texts.append(in_c.source(ADAM, width=1))
+    texts += [in_c.source(ADAM, width=1), pool.source()]
     return [*texts, *(engines.load(name).source(workloads.load(workload)) for name, workload in BY_HAND)]
 
 
