@@ -257,6 +257,16 @@ def test_a_record_holds_the_threads():
     assert sizes["threads"] == 2
 
 
+@pytest.mark.parametrize("name", ["mlp-2x2x1-b4", "mlp-3x5x1", "microgpt-L1-D4-H2-T3"])
+def test_steps_that_are_too_short_to_divide_keep_the_bits(name):
+    workload, found = workloads.load(name), []
+    for engine in ("rerolled-gcc-threads2", "rerolled-gcc"):
+        trainer = usable(engine).prepare(workload)
+        trainer.train(6)
+        found.append(bytes(trainer.parameters()))
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("name", ["gcc-threads0", "gcc-threads100", "clang-threads-frozen", "clang-sparse-threads"])
 def test_a_wrong_number_or_form_is_refused(name):
     with pytest.raises(WrongSuffix):
