@@ -32,7 +32,8 @@ KNOWN = (
     Known("frozen", "straight-line C and C of recovered loops", "tcc-frozen or rerolled-gcc-frozen"),
     Known("whole|published", "straight-line C", "tcc-whole or clang-O1-published"),
     Known("array|static|globals", "straight-line C", "tcc-array or clang-O1-whole-static"),
-    Known(r"threads(?:[1-9]\d?)?", "a peer or C of recovered loops", "numpy-threads or rerolled-gcc-threads"),
+    Known("threads", "a peer or C of recovered loops", "numpy-threads or rerolled-gcc-threads"),
+    Known("threads[1-9][0-9]?", "C of recovered loops by gcc and Clang", "rerolled-gcc-threads4"),
     Known(r"p[1-9]\d{0,6}", "straight-line C and Python", "tcc-p50 or python-source-p50"),
 )
 
@@ -67,8 +68,9 @@ class Suffixes:
         return taken
 
     def _refuse(self, engine: str, suffix: str) -> NoReturn:
-        if suffix in self.refusals:
-            why, remedy = self.refusals[suffix]
+        refused = suffix if suffix in self.refusals else suffix.rstrip("0123456789")  # -threads4 as -threads
+        if refused in self.refusals:
+            why, remedy = self.refusals[refused]
             raise WrongSuffix(engine, suffix, why, remedy.format(engine=engine))
         known = next((known for known in KNOWN if re.fullmatch(known.pattern, suffix)), None)
         if known:

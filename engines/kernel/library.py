@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache, partial
 from typing import Any, Callable
 
@@ -62,7 +63,8 @@ class Library:
 
     def use_pool(self, divide: int, threads: int) -> None:
         """Divide work among threads. divide: the address of the pool's function."""
-        self._lib.use_pool(self._ffi.cast("void *", divide), threads)
+        with suppress(self._ffi.error):  # a kernel of short loops divides nothing, and lacks the function
+            self._lib.use_pool(self._ffi.cast("void *", divide), threads)
 
     def zero_grad(self, q: Doubles) -> None:
         self._lib.zero_grad(self._pointer(q))

@@ -18,7 +18,7 @@ from engines.api import Unavailable, Workload, WrongSuffix
 from engines.graph.optimisers import SGD
 from engines.graph.tape import Tape
 from engines.kernel import toolchains
-from engines.kernel.building import Built
+from engines.kernel.building import BuildFailed, Built
 from engines.kernel.c_engine import CORES, CEngine, Frozen, Variant, second_level_cache
 from engines.kernel.c_text import Source
 from engines.kernel.engine import COLLECTOR, Clock
@@ -97,7 +97,10 @@ class ThreadedRerolledC(RerolledC):
 
     def check(self) -> None:
         super().check()
-        pool.load(self.toolchain())  # building it counts as no phase
+        try:
+            pool.load(self.toolchain())  # building it counts as no phase
+        except BuildFailed as failed:
+            raise Unavailable(f"no pool of threads: {failed.reason}", failed.remedy) from None
 
     def load(self, built: Built, workspace: int) -> Library:
         library = Library(str(built.path), workspace)

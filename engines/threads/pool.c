@@ -135,6 +135,11 @@ static void run(part_function *f, void *work, long long count)
         await(&helpers[n]);
 }
 
+#ifdef __GLIBC__ /* What its pthread_atfork calls, which is not in its shared library, but linked into each program. */
+int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *library);
+#define pthread_atfork(prepare, parent, child) __register_atfork(prepare, parent, child, 0)
+#endif
+
 /* In a forked child: no helper exists, and nobody holds a lock. */
 static void forget(void)
 {

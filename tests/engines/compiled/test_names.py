@@ -111,6 +111,14 @@ WRONG = {
         "baseline takes no suffix -native: only straight-line C of gcc and Clang takes it; "
         "use gcc-O1-native or clang-O1-native"
     ),
+    "rerolled-clang-sparse-threads2": (
+        "rerolled-clang-sparse takes no suffix -threads2: its lists of inputs are not divided; "
+        "use rerolled-clang-threads"
+    ),
+    "numpy-threads2": (
+        "numpy takes no suffix -threads2: only C of recovered loops by gcc and Clang takes it; "
+        "use rerolled-gcc-threads4"
+    ),
     "tcc-O1": "tcc takes no suffix -O1: there is no such suffix; use tcc",
     "python-source-p0": "python-source takes no suffix -p0: there is no such suffix; use python-source",
 }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import platform
 import random
+import re
 import subprocess
 import sys
 from array import array
@@ -11,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 import engines
-from engines.api import WrongSuffix
+from engines.api import Unavailable, WrongSuffix
 from engines.kernel.c_text import read
 from engines.rerolled.c_engines import ThreadedRerolledC
 from engines.rerolled.emit.c import c_source
@@ -203,6 +205,16 @@ def test_without_threads_one_thread_computes_everything(tmp_path):
     assert printed(tmp_path, "-Wno-unused-function", before=refuse) == "0 0 0 0 0 0"
 
 
+def test_the_pool_needs_only_what_shared_libraries_have(tmp_path):
+    """Objects are linked without the part of the C library that compilers add to each program."""
+    if platform.libc_ver()[0] != "glibc":
+        pytest.skip("only glibc has such a part")
+    (tmp_path / "pool.c").write_text(pool.source())
+    command = ["gcc", *pool.FLAGS, "-S", "-o", "-", str(tmp_path / "pool.c")]
+    text = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+    assert re.findall(r"\w*_atfork", text) == ["__register_atfork"]
+
+
 def test_a_sanitizer_finds_no_race_in_the_pool(tmp_path):
     try:
         found = printed(tmp_path, "-fsanitize=thread", "-DSANITIZED")
@@ -212,10 +224,8 @@ def test_a_sanitizer_finds_no_race_in_the_pool(tmp_path):
 
 
 PROGRAM = """
-import os, sys, threading
+import os, threading
 import engines
-import engines
-from engines.api import WrongSuffix
 from engines.rerolled.c_engines import ThreadedRerolledC
 from harness import workloads
 ThreadedRerolledC.always = True
@@ -252,9 +262,27 @@ def test_programs_side_by_side_and_in_a_forked_child():
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "equal\n", "")
 
 
+def test_without_a_pool_the_engine_is_unavailable(monkeypatch):
+    engine = usable("rerolled-gcc-threads2")
+    monkeypatch.setattr(pool, "_LOADED", [])
+    monkeypatch.setattr(pool, "source", lambda: "broken")
+    with pytest.raises(Unavailable, match="no pool of threads: gcc"):
+        engine.check()
+
+
 def test_a_record_holds_the_threads():
     sizes = usable("rerolled-gcc-threads2").prepare(workloads.load("mlp-64x48x4-b30")).sizes
     assert sizes["threads"] == 2
+
+
+@pytest.mark.parametrize("name", ["mlp-2x2x1-b4", "mlp-3x5x1", "microgpt-L1-D4-H2-T3"])
+def test_steps_that_are_too_short_to_divide_keep_the_bits(name):
+    workload, found = workloads.load(name), []
+    for engine in ("rerolled-gcc-threads2", "rerolled-gcc"):
+        trainer = usable(engine).prepare(workload)
+        trainer.train(6)
+        found.append(bytes(trainer.parameters()))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("name", ["gcc-threads0", "gcc-threads100", "clang-threads-frozen", "clang-sparse-threads"])
