@@ -100,6 +100,9 @@ def main():
     args = parser.parse_args()
     workload = dataclasses.replace(workloads.load(args.workload), batch=args.batch)
     chosen = [engines.load(name) for name in args.engines.split(",")]
+    for engine in chosen:
+        if engine.form.width == 1 or engine.form.is_single or engine.form.threads > 1:
+            parser.error(f"{engine.name}: the peak is that of doubles in vectors, on one thread")
     tape, _, _ = chosen[0]._record(Clock(), workload, workload.row(0))
     loops = reroll(tape)
     count = work(loops)
