@@ -24,9 +24,9 @@ from harness import workloads
 from harness.cli.fleet import FleetProgress, _only_client
 from harness.fleet import starting
 from harness.fleet.carrier import carry, clean_environment
-from harness.fleet.cluster import Joined
+from harness.fleet.cluster import Joined, Left, Said
 from harness.fleet.quiet import be_quiet
-from harness.fleet.where import Where
+from harness.fleet.where import Where, parse
 from harness.worker.proof import digest
 from results.fleet.home import Home
 from results.record import HostFacts
@@ -39,14 +39,37 @@ FOREIGN = {"MALLOC_TRIM_THRESHOLD_": "65536", "MKL_NUM_THREADS": "7", "OMP_NUM_T
 """Variables like those that dask's nanny exports."""
 
 
-def joined(cluster, seconds=60):
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if any(isinstance(event, Joined) for event in cluster.wait(1.0)):
-            return True
-    return False
+def test_a_task_over_tls_and_sigkill_of_its_worker(secret, start, port):
+    """Nobody without the secret gets in. The client hears of a killed worker, and the next one answers."""
+    address = f"tls://127.0.0.1:{port}"
+    start("harness.fleet.scheduler", address)
+    first = start("harness.fleet.worker", address)
+    _wait_for(lambda: "Registered to" in first.log.read_text(), first)
+    for there, security in (f"tcp://127.0.0.1:{port}", None), (address, distributed.Security.temporary()):
+        with pytest.raises(OSError):
+            distributed.Client(there, security=security, timeout=2)
+    forget = _request().replace("describe", "forget")
+    with starting.started(parse(address)) as cluster:
+        (worker,) = (event.worker for event in _events_until(cluster, Joined) if isinstance(event, Joined))
+        cluster.start("killed", worker, forget)
+        first.kill()
+        assert Left(worker) in _events_until(cluster, Left)
+        start("harness.fleet.worker", address)
+        (worker,) = (event.worker for event in _events_until(cluster, Joined) if isinstance(event, Joined))
+        cluster.start("answered", worker, forget)
+        events = _events_until(cluster, Said)
+    assert [json.loads(event.line) for event in events if isinstance(event, Said)] == [{"done": True}]
 
 
+def _events_until(cluster, kind, seconds=60):
+    until, found = time.monotonic() + seconds, []
+    while not any(isinstance(event, kind) for event in found):
+        assert time.monotonic() < until, found
+        found += cluster.wait(1.0)
+    return found
+
+
+@pytest.mark.exhaustive
 @pytest.mark.alone
 def test_a_run_over_tls_survives_sigkill_and_has_the_references_bits(tmp_path, monkeypatch, secret, start, port):
     """One worker is killed while it measures. The run continues, and nobody without the secret gets in."""
@@ -185,7 +208,7 @@ def test_a_host_over_ssh_joins(tmp_path, monkeypatch):
             pass  # the host's key is unknown
         (home / ".ssh" / "known_hosts").write_text(f"[127.0.0.1]:{port} {public}")
         with starting.started(where) as cluster:
-            assert joined(cluster)
+            _events_until(cluster, Joined)
         (command,) = commands
         assert "PRIVATE KEY" not in command
         assert served.wait(20)  # the worker has ended with the fleet
