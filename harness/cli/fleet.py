@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 import typer
+from filelock import FileLock, Timeout
 
 from harness.cli.app import FAILED, INTERRUPTED, WRONG_USE, complain, out, say_next
 from harness.cli.display import RunProgress
@@ -14,6 +15,7 @@ from harness.cli.measuring import alone, tell_left_out
 from harness.fleet.cluster import FleetLost
 from harness.fleet.where import BadPlace, Where, parse
 from harness.plan.planning import Plan
+from results.files import inside
 from results.fleet.home import Home
 from results.record import HostFacts
 from results.store import Store
@@ -44,9 +46,10 @@ class FleetProgress(RunProgress):
             filter(None, (machine.get(name, "") for name in ("processor", "cores", "frequency governor")))
         )
         self._say(f"{host} joined: {about}")
-        for what, tool in ((machine.get("load at start", ""), "load"),):
-            if what and float(what.split(",")[0]) > 1.0:
-                self._say(f"{host}: its {tool} is {what}; other programs disturb its timings")
+        load = machine.get("load at start", "")
+        with contextlib.suppress(ValueError):  # a host may send any text
+            if load and float(load.split(",")[0]) > 1.0:
+                self._say(f"{host}: its load is {load}; other programs disturb its timings")
 
     def refused(self, worker: str, reason: str) -> None:
         self._say(f"refused {worker}: {reason}")
@@ -56,6 +59,21 @@ class FleetProgress(RunProgress):
 
     def _say(self, line: str) -> None:
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextlib.contextmanager
+def _only_client(store: Store) -> Iterator[None]:
+    """Hold the run's lock: two clients would give one block to two hosts. Exits with an error if another holds it."""
+    lock = FileLock(inside(store.folder, "client.lock"), timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        complain(f"{store.folder.name}: another client collects its records\n  Wait until that one has ended.")
+        raise typer.Exit(WRONG_USE) from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 @contextlib.contextmanager
@@ -74,7 +92,7 @@ def collecting(plan: Plan, where: Where, store: Store | None, text: str, *, wait
         resume = f"zoomgrad run --resume {plan.run.id} --on {text}"
         total = sum(len(unit.cells) for unit in units(plan.run))
         try:
-            with starting.started(where) as cluster, FleetProgress(out, total) as progress:
+            with _only_client(store), starting.started(where) as cluster, FleetProgress(out, total) as progress:
                 patience = starting.PATIENCE_SECONDS[where.kind]
                 Collector(plan, Home(store), cluster, progress, fingerprint(plan.run), patience).collect()
         except (FleetLost, BadPlace) as lost:

@@ -20,7 +20,8 @@ from harness.fleet.host import Answer, Request
 from harness.fleet.placing import Place, Waiting, choose
 from harness.fleet.unit import Unit, unit_seconds, units
 from harness.plan.planning import Plan
-from results.files import first_of
+from results.comparability import moved
+from results.files import MOST_BYTES, first_of
 from results.printable import printable
 from results.record import Cell, HostFacts, Record, Run, Vouching
 
@@ -31,6 +32,8 @@ GRACE_SECONDS = 10.0
 RESTING_SECONDS = 3.0
 """Pause of a host after it lost a unit: by then it is known whether its worker is there."""
 FORGETTING_SECONDS = 20.0
+SILENCE_SECONDS = 3600.0
+"""How long a host may say nothing, beside the time of ten workers: another run may hold its machine's lock."""
 
 
 class Keeper(Protocol):
@@ -84,6 +87,7 @@ class _Task:
     unit: Unit | None = None
     host: str = ""
     attempt: int = 0
+    heard_at: float = 0.0
     ended_at: float | None = None
     over: bool = False
 
@@ -111,6 +115,7 @@ class Collector:
     _losses: dict[int, int] = field(default_factory=dict)
     _given_up: set[int] = field(default_factory=set)
     _left_seconds: float = 0.0
+    _looked_at: float = 0.0
 
     def collect(self) -> None:
         """Have every unit measured that is not complete. Raises FleetLost."""
@@ -126,6 +131,7 @@ class Collector:
             for event in self.cluster.wait(1.0):
                 self._handle(event)
             self._end_silent_tasks()
+            self._leave_silent_workers()
             self._place()
             if any(host.workers for host in self._hosts.values()) or self._asking():
                 alone_since = self.cluster.now()
@@ -138,7 +144,7 @@ class Collector:
     def _handle(self, event: Event) -> None:
         if isinstance(event, Joined):
             name = f"describe {event.worker}"
-            self._tasks[name] = _Task(event.worker)
+            self._tasks[name] = _Task(event.worker, heard_at=self.cluster.now())
             self._questions.add(name)
             request = Request(task="describe", run=_plain(self.home.run))
             self.cluster.start(name, event.worker, request.model_dump_json())
@@ -162,19 +168,25 @@ class Collector:
     # --- hosts
 
     def _hear(self, said: Said, task: _Task) -> None:
+        task.heard_at = self.cluster.now()
+        if len(said.line) > MOST_BYTES:
+            self._lose(task, f"its answer has {len(said.line):,} characters")
+            return
         try:
             answer = Answer.model_validate_json(said.line)
         except ValidationError as error:
             self._lose(task, f"its answer is not one of zoomgrad's: {first_of(error)}")
             return
         if task.unit is None:
+            if task.over:
+                return
             task.over = True
             if answer.facts and answer.fingerprint:
                 self._admit(task.worker, answer.facts, answer.fingerprint)
             return
         if answer.record:
             self._take(answer.record, answer.suite, task)
-        elif answer.vouching:
+        elif answer.vouching and answer.vouching.workload in {cell.workload for cell in task.unit.cells}:
             self.home.keep_vouching(task.host, answer.vouching)
         elif answer.done and self._assigned.get(task.unit.number) == (task.host, task.attempt) and not task.over:
             self.home.complete(task.unit.number, task.host, task.attempt)
@@ -189,6 +201,9 @@ class Collector:
             return
         known = next((name for name, host in run.hosts.items() if host.identity == facts.identity), "")
         name = known or f"host-{len(run.hosts) + 1}"
+        if known and (change := moved(run.hosts[known].machine, facts.machine)):
+            self.watcher.refused(worker, f"it has changed since it joined the run ({change})\n  Start a new run.")
+            return
         usable, other = same_interpreters(run, facts)
         if not usable or run.reference_interpreter not in usable:
             lacking = run.reference_interpreter if run.reference_interpreter not in facts.interpreters else ""
@@ -206,13 +221,24 @@ class Collector:
             self.watcher.admitted(name, facts)
         self._hosts[name].workers.append(worker)
 
-    def _leave(self, worker: str) -> None:
+    def _leave(self, worker: str, reason: str = "") -> None:
         for task in self._tasks.values():
             if task.worker == worker and not task.over:
-                self._lose(task, f"its worker {worker} is gone")
+                self._lose(task, reason or f"its worker {worker} is gone")
         for host in self._hosts.values():
             if worker in host.workers:
                 host.workers.remove(worker)
+
+    def _leave_silent_workers(self) -> None:
+        now = self.cluster.now()
+        if now - self._looked_at < GRACE_SECONDS:
+            return
+        self._looked_at = now
+        limit = SILENCE_SECONDS + 10 * self.home.run.settings.timeout_seconds
+        busy = [*self._questions, *(host.task for host in self._hosts.values() if host.task)]
+        for task in [self._tasks[name] for name in busy]:
+            if not task.over and now - task.heard_at > limit:
+                self._leave(task.worker, f"it said nothing for {limit / 60:.0f} min; is another run in progress there?")
 
     # --- units
 
@@ -247,7 +273,7 @@ class Collector:
         self._assigned[number] = (host.name, attempt)
         host.task = f"{number} attempt {attempt} on {host.name}, {self._losses.get(number, 0)} lost"
         host.began_at, host.seconds = self.cluster.now(), chosen.seconds
-        self._tasks[host.task] = _Task(host.workers[0], chosen.unit, host.name, attempt)
+        self._tasks[host.task] = _Task(host.workers[0], chosen.unit, host.name, attempt, heard_at=self.cluster.now())
         request = Request(task="measure", run=_plain(self.home.run), unit=chosen.unit)
         self.cluster.start(host.task, host.workers[0], request.model_dump_json())
 

@@ -17,6 +17,7 @@ from harness.machine import facts
 from harness.machine.environments import REQUIREMENTS
 from harness.machine.interpreters import Interpreter
 from harness.machine.project import PACKAGES
+from results.fields import OneLine
 from results.places import IS_CHECKOUT, ROOT
 from results.record import HostFacts, Model, Run
 from results.store import RUNS
@@ -29,11 +30,11 @@ NEW_PER_RUN = {"hosts"}
 class Fingerprint(Model):
     """Digests that must be equal on the client and on every host."""
 
-    code: str
+    code: OneLine
     """Of every source file of our packages."""
-    locks: str
+    locks: OneLine
     """Of the lock files that worker environments are made from."""
-    settings: str
+    settings: OneLine
     """Of the plan, as the host understood it."""
 
 

@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -134,7 +135,10 @@ def _over_ssh() -> Iterator[Any]:
         options = {"username": host.user} if host.user else {}
         connection = await asyncssh.connect(host.host, host.port, connect_timeout=CONNECTING_SECONDS, **options)
         connections.append(connection)
-        process = await connection.create_process(ssh_command(host), stdout=asyncssh.DEVNULL, stderr=asyncssh.DEVNULL)
+        process = await asyncio.wait_for(
+            connection.create_process(ssh_command(host), stdout=asyncssh.DEVNULL, stderr=asyncssh.DEVNULL),
+            CONNECTING_SECONDS,
+        )
         process.stdin.write(told)
 
     def start(host: SshHost, told: str) -> None:
@@ -142,7 +146,7 @@ def _over_ssh() -> Iterator[Any]:
             asyncio.run_coroutine_threadsafe(open_one(host, told), loop).result()
         except (OSError, asyncssh.Error, TimeoutError) as error:
             raise BadPlace(
-                f"{host.host}: can't start a worker by ssh: {error}\n"
+                f"{host.host}: can't start a worker by ssh: {str(error) or 'no answer'}\n"
                 f"  Try `ssh -p {host.port} {host.host} true` first, or leave the host out of the file."
             ) from error
 
@@ -170,13 +174,12 @@ def ssh_command(host: SshHost) -> str:
 @contextlib.contextmanager
 def _slurm(where: Where) -> Iterator[Any]:
     """Yield a cluster that has submitted one job per host."""
+    if not shutil.which("sbatch"):
+        raise BadPlace("sbatch: no such command\n  Run this where SLURM's commands are.")
     folder = Path.home() / ".zoomgrad-fleet"  # on every node: SLURM's nodes share the home folder
     folder.mkdir(mode=0o700, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as secrets, slurm_cluster(where, secrets) as cluster:
-        try:
-            cluster.scale(jobs=where.count)
-        except OSError as error:
-            raise BadPlace(f"sbatch can't be started: {error}\n  Run this where SLURM's commands are.") from error
+        cluster.scale(jobs=where.count)
         yield cluster
 
 

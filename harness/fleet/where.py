@@ -64,7 +64,7 @@ def parse(text: str, *, insecure: bool = False) -> Where:
     if kind == "local" and rest.isdecimal() and 1 <= int(rest) <= MOST_LOCAL:
         return Where("local", count=int(rest))
     if kind in ("tcp", "tls") and (found := re.fullmatch(r"//(.+):(\d{1,5})", rest)) and int(found[2]) < 65536:
-        if kind == "tcp" and not insecure and not _is_loopback(found[1]):
+        if kind == "tcp" and not insecure and not is_loopback(found[1]):
             raise BadPlace(
                 f"{text}: whoever reaches a dask scheduler without TLS can run any code as you\n"
                 "  Use tls:// (docs/fleet.md), or give --insecure on a network that you trust."
@@ -84,7 +84,8 @@ def parse(text: str, *, insecure: bool = False) -> Where:
     raise BadPlace(f"{text!r} is not a place for a fleet\n  Write for example {FORMS}.")
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether that name or address, perhaps in brackets, is this machine's own."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:

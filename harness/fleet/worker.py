@@ -17,10 +17,11 @@ import threading
 from typing import Any
 
 from distributed import Security, Worker
+from distributed.comm import get_address_host
 
 from harness.fleet.host import SLOT
 from harness.fleet.quiet import HEARTBEAT_SECONDS, RESOURCE, be_quiet
-from harness.fleet.where import secret_file
+from harness.fleet.where import BadPlace, is_loopback, parse, secret_file
 from harness.interrupts import raise_on_interrupts
 
 
@@ -34,9 +35,13 @@ class QuietWorker(Worker):  # type: ignore[misc]  # mypy knows nothing of dask
 
 async def offer(address: str, name: str, security: Security | None, patience_seconds: float) -> None:
     """Join the scheduler, and stay until it ends or sends this worker away."""
+    # By default a worker listens on all interfaces, and whoever reaches one without TLS runs code here.
+    host = get_address_host(address)
+    own = host if is_loopback(host) else None
     with tempfile.TemporaryDirectory(prefix="zoomgrad-worker-", ignore_cleanup_errors=True) as folder:
         worker = await QuietWorker(
             address,
+            host=own,
             nthreads=1,
             name=name or None,
             resources={RESOURCE: 1},
@@ -46,6 +51,7 @@ async def offer(address: str, name: str, security: Security | None, patience_sec
             death_timeout=patience_seconds,
             local_directory=folder,
             dashboard=False,
+            dashboard_address=f"{own or ''}:0",
         )
         await worker.finished()
 
@@ -61,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m harness.fleet.worker", description="Offer this machine to a fleet."
     )
     parser.add_argument("address", nargs="?", default="", help="the scheduler's, such as tls://scheduler:8786")
+    parser.add_argument("--insecure", action="store_true", help="allow plain TCP on a network that you trust")
     parser.add_argument("--name", default="", help="a name of the worker in the scheduler's logs")
     parser.add_argument(
         "--slot", default="", help="one of several workers on this machine, for tests: a name of its own"
@@ -80,8 +87,13 @@ def main(arguments: list[str] | None = None) -> None:
     asked = _parser().parse_args(arguments)
     raise_on_interrupts()
     be_quiet()
-    address, slot, tls = asked.address, asked.slot, _tls_files(asked)
-    if not address:
+    address, slot = asked.address, asked.slot
+    if address:
+        try:
+            tls = _tls_files(asked)
+        except BadPlace as bad:
+            sys.exit(str(bad))
+    else:
         told = json.loads(sys.stdin.readline())
         address, slot, tls = told["address"], told["slot"], told["tls"]
         threading.Thread(target=_end_with_the_input, daemon=True).start()
@@ -97,9 +109,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _tls_files(asked: Any) -> dict[str, str]:
+    """Paths for `Security`; none for plain TCP. Raises BadPlace."""
     if asked.tls_ca_file:
         return {"tls_ca_file": asked.tls_ca_file, "tls_worker_cert": asked.tls_cert, "tls_worker_key": asked.tls_key}
-    if asked.address.startswith("tls://"):
+    if parse(asked.address, insecure=asked.insecure).kind == "tls":
         file = str(secret_file())
         return {"tls_ca_file": file, "tls_worker_cert": file, "tls_worker_key": file}
     return {}

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 
 from results.comparability import unlike_settings
 from results.files import Unreadable
-from results.fleet.home import Home
 from results.record import HostFacts, Record, Run
 from results.store import RUNS, Store
 
@@ -38,28 +37,27 @@ def merge(stores: Sequence[Store], command: Sequence[str]) -> Store:
             host = names.get(record.host) or ("" if run.hosts else names[""])
             records.append(record.model_copy(update={"block": first + record.block, "host": host}))
         first += max((record.block for record in found), default=-1) + 1
+    first = max(first, sum(run.blocks for run in runs))
     if first > MOST_BLOCKS:
         raise Unreadable(f"{first:,} blocks are more than a run can have\n  Merge fewer runs.")
     merged = Store.create(_run(runs, hosts, command), under=RUNS)
     for record in records:
         merged.write(record)
-    home = Home(merged)
     for store in stores:
         for vouching in store.vouchings():
             if not merged.vouching(vouching.workload):
                 merged.write_vouching(vouching)
-    return home.store
+    return merged
 
 
 def _refuse_unlike(runs: Sequence[Run]) -> None:
     """Raise Unreadable unless the runs measured the same things in the same way, and each of them is given once."""
     one = runs[0]
-    for index, other in enumerate(runs[1:], 1):
-        twin = next(
-            (r for r in runs[:index] if (r.id, r.created_at, r.seed) == (other.id, other.created_at, other.seed)), None
-        )
-        if twin:
-            raise Unreadable(f"{other.id} is given twice\n  Name each run once.")
+    seen = _identities(one)
+    for other in runs[1:]:
+        if seen & _identities(other):
+            raise Unreadable(f"{other.id} is given twice, perhaps inside a merged run\n  Name each run once.")
+        seen |= _identities(other)
         if other.commit != one.commit:
             was, now = one.commit or "an unknown commit", other.commit or "an unknown commit"
             raise Unreadable(f"{other.id} measured {now}, and {one.id} measured {was}\n  {ONE_BY_ONE}")
@@ -75,6 +73,10 @@ def _refuse_unlike(runs: Sequence[Run]) -> None:
     references = {run.reference_interpreter for run in runs}
     if len(references) > 1:
         raise Unreadable(f"the runs have different references: {', '.join(sorted(references))}\n  {ONE_BY_ONE}")
+
+
+def _identities(run: Run) -> set[str]:
+    return {facts.identity for facts in run.hosts.values() or [_as_host(run)]}
 
 
 def _as_host(run: Run) -> HostFacts:

@@ -42,7 +42,8 @@ def of_type(hosts: Logs) -> Interval:
 def of_fleet(hosts: Logs) -> Interval:
     """Mean speedup of these hosts, each with the same weight, with an interval for these hosts only.
 
-    The variance within a host is pooled over hosts. Raises TooFewProcesses unless there are 3 blocks more than hosts.
+    The variance within a host is pooled over hosts. Raises TooFewProcesses unless there are at least 2 more
+    blocks than hosts.
     """
     freedom = sum(len(blocks) - 1 for blocks in hosts)
     if not hosts or freedom < 2:

@@ -99,6 +99,7 @@ def test_hosts_of_one_type_that_disagree_are_a_caution(folder):
         ({"commit": "0" * 12}, "measured"),
         ({"settings": {"values": 9}}, "other settings"),
         ({"interpreters": {"cpython-3.13": {"version": "3.13.9"}}}, "another cpython-3.13"),
+        ({"blocks": 9_999}, "more than a run can have"),
         ({"reference_interpreter": "cpython-3.12"}, "different references"),
     ],
 )
@@ -122,6 +123,8 @@ def test_merged_runs_and_kept_files_merge_again(folder, tmp_path):
     again = merging.merge([Store(folder / "both"), kept_file], [])
     assert len(again.run.hosts) == 3
     assert again.run.id >= monkey
+    with pytest.raises(Unreadable, match="run-0 is given twice"):
+        merging.merge([Store(folder / "both"), one], [])
     assert len(again.records()) == 18
 
 

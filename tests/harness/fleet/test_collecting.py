@@ -1,6 +1,7 @@
 """The collector on a fake cluster: nothing is lost or doubled, whoever vanishes, and strangers are refused."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -201,6 +202,7 @@ def other_cell(asked):
         lambda asked: json.dumps({"record": {"cell": "../../etc"}}),
         lambda asked: Answer(record=other_block(asked)).model_dump_json(),
         lambda asked: Answer(record=other_cell(asked)).model_dump_json(),
+        lambda asked: Answer(suite="x" * 2**24).model_dump_json(),
     ],
 )
 def test_what_a_host_was_not_asked_for_is_not_kept(line):
@@ -222,6 +224,38 @@ def test_a_host_cannot_speak_for_another():
 
     home, _, _ = collect(play)
     assert {(r.host, r.attempt, r.shared_host) for r in home.records.values()} == {("host-1", 0, False)}
+
+
+def test_a_host_has_one_answer_to_what_it_is():
+    def play(task, worker, asked):
+        if asked.task == "describe":
+            return [*describe(task, worker), *describe(task, worker, identity="another")]
+        return ordinary(task, worker, asked)
+
+    home, _, _ = collect(play)
+    assert list(home.run.hosts) == ["host-1"]
+
+
+def test_a_host_that_says_nothing_is_given_up():
+    def play(task, worker, asked):
+        silent = asked.task == ("describe" if worker == "mute" else "measure") and worker != "b"
+        return [] if silent else ordinary(task, worker, asked)
+
+    home, told, _ = collect(play, first=(Joined("mute"), Joined("a"), Joined("b")), blocks=1)
+    assert {record.host for record in home.records.values()} == {"host-2"}
+    assert len([reason for reason in told.reasons if "said nothing for 80 min" in reason]) == 2
+    assert "no host is left" in collect(play, first=(Joined("a"),))[1].reasons[-1]
+
+
+def test_a_host_that_has_changed_is_refused():
+    def play(task, worker, asked):
+        return describe(task, worker, machine={"gcc": "14"}) if asked.task == "describe" else measure(task, asked)
+
+    hosts = {"host-1": facts("a", machine={"gcc": "13"})}
+    before = replace(plan(1), run=plan(1).run.model_copy(update={"hosts": hosts}))
+    home, told, _ = collect(play, the_plan=before)
+    assert not home.records
+    assert "gcc was 13" in told.reasons[0]
 
 
 def test_late_records_of_a_lost_host_are_kept_aside():

@@ -16,32 +16,60 @@ pytest.importorskip("distributed", reason="the extra `fleet` is not installed")
 
 import asyncssh
 import distributed
+import typer
+from rich.console import Console
 
 import engines
 from harness import workloads
+from harness.cli.fleet import FleetProgress, _only_client
 from harness.fleet import starting
 from harness.fleet.carrier import carry, clean_environment
-from harness.fleet.cluster import Joined
+from harness.fleet.cluster import Joined, Left, Said
 from harness.fleet.quiet import be_quiet
-from harness.fleet.where import Where
+from harness.fleet.where import Where, parse
 from harness.worker.proof import digest
 from results.fleet.home import Home
+from results.record import HostFacts
 from results.store import Store
 from tests.harness.fleet import kills
+from tests.harness.runs import run
 
 ROOT = Path(__file__).parents[3]
 FOREIGN = {"MALLOC_TRIM_THRESHOLD_": "65536", "MKL_NUM_THREADS": "7", "OMP_NUM_THREADS": "7", "DASK_X": "1"}
 """Variables like those that dask's nanny exports."""
 
 
-def joined(cluster, seconds=60):
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if any(isinstance(event, Joined) for event in cluster.wait(1.0)):
-            return True
-    return False
+def test_a_task_over_tls_and_sigkill_of_its_worker(secret, start, port):
+    """Nobody without the secret gets in. The client hears of a killed worker, and the next one answers."""
+    address = f"tls://127.0.0.1:{port}"
+    start("harness.fleet.scheduler", address)
+    first = start("harness.fleet.worker", address)
+    _wait_for(lambda: "Registered to" in first.log.read_text(), first)
+    for there, security in (f"tcp://127.0.0.1:{port}", None), (address, distributed.Security.temporary()):
+        with pytest.raises(OSError):
+            distributed.Client(there, security=security, timeout=2)
+    forget = _request().replace("describe", "forget")
+    with starting.started(parse(address)) as cluster:
+        (worker,) = (event.worker for event in _events_until(cluster, Joined) if isinstance(event, Joined))
+        cluster.start("killed", worker, forget)
+        first.kill()
+        assert Left(worker) in _events_until(cluster, Left)
+        start("harness.fleet.worker", address)
+        (worker,) = (event.worker for event in _events_until(cluster, Joined) if isinstance(event, Joined))
+        cluster.start("answered", worker, forget)
+        events = _events_until(cluster, Said)
+    assert [json.loads(event.line) for event in events if isinstance(event, Said)] == [{"done": True}]
 
 
+def _events_until(cluster, kind, seconds=60):
+    until, found = time.monotonic() + seconds, []
+    while not any(isinstance(event, kind) for event in found):
+        assert time.monotonic() < until, found
+        found += cluster.wait(1.0)
+    return found
+
+
+@pytest.mark.exhaustive
 @pytest.mark.alone
 def test_a_run_over_tls_survives_sigkill_and_has_the_references_bits(tmp_path, monkeypatch, secret, start, port):
     """One worker is killed while it measures. The run continues, and nobody without the secret gets in."""
@@ -180,7 +208,7 @@ def test_a_host_over_ssh_joins(tmp_path, monkeypatch):
             pass  # the host's key is unknown
         (home / ".ssh" / "known_hosts").write_text(f"[127.0.0.1]:{port} {public}")
         with starting.started(where) as cluster:
-            assert joined(cluster)
+            _events_until(cluster, Joined)
         (command,) = commands
         assert "PRIVATE KEY" not in command
         assert served.wait(20)  # the worker has ended with the fleet
@@ -201,6 +229,45 @@ def test_the_job_script_of_slurm(tmp_path, golden, monkeypatch):
         script = cluster.job_script()
     script = re.sub(r"tls://[\d.:]+", "tls://SCHEDULER", script.replace(str(tmp_path), "/shared"))
     golden("fleet-slurm.sh", re.sub(r"\.worker\.([a-z_]+)\.\w+", r".worker.\1.X", script))
+
+
+def test_slurm_needs_sbatch(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(starting.BadPlace, match="sbatch"), starting.started(Where("slurm", "long", 1)):
+        pass
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_worker_without_tls_listens_on_this_machine_only(start, port):
+    address = f"tcp://127.0.0.1:{port}"
+    programs = start("harness.fleet.scheduler", address), start("harness.fleet.worker", address)
+    _wait_for(lambda: "Registered to" in programs[1].log.read_text(), programs[1], 30)
+    listening = [found for program in programs for found in _listening(program.pid)]
+    assert len(listening) >= 2
+    assert {address for address, _ in listening} == {"0100007F"}
+
+
+def _listening(pid):
+    """(address in hexadecimal digits, inode) of every TCP socket that a process listens at."""
+    own = {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()}
+    rows = [row.split() for file in ("tcp", "tcp6") for row in Path(f"/proc/net/{file}").read_text().splitlines()[1:]]
+    return [(row[1].partition(":")[0], row[9]) for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in own]
+
+
+def test_a_run_has_one_client(tmp_path, capsys):
+    store = Store.create(run("a-run"), under=tmp_path)
+    with _only_client(store), pytest.raises(typer.Exit), _only_client(store):
+        pass
+    assert "another client" in capsys.readouterr().err
+    with _only_client(store):
+        pass
+
+
+def test_a_host_may_send_any_load(capsys):
+    console = Console()
+    machine = {"load at start": "many"}
+    FleetProgress(console, 1).admitted("host-1", HostFacts(identity="x", machine=machine))
+    assert "host-1 joined" in capsys.readouterr().out
 
 
 @pytest.mark.exhaustive

@@ -59,6 +59,16 @@ def test_tls_needs_a_secret_that_nobody_else_can_read(tmp_path, monkeypatch):
     assert parse("tls://here:8786").kind == "tls"
 
 
+@pytest.mark.parametrize("program", ["scheduler", "worker"])
+def test_programs_of_a_fleet_refuse_plain_tcp_too(program):
+    pytest.importorskip("distributed", reason="the extra `fleet` is not installed")
+    command = [sys.executable, "-m", f"harness.fleet.{program}", "tcp://10.0.0.1:8786"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 1
+    assert "--insecure" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_file_of_hosts(tmp_path):
     file = tmp_path / "hosts.txt"
     file.write_text("# rack\nada@rack-1:2222 folder='a b' python=.venv/bin/python\n\n10.0.0.2 # last\n[::1]:22\n")
