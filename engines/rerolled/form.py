@@ -11,7 +11,7 @@ TALL = 4
 """Rows of a tile, if it is more than one vector wide. See tests/engines/tiles.py for the reason."""
 LEAST_ROWS, MOST_ROWS = 8, 48
 ROWS_SHARE = 6
-"""The rows taken together get one part in so many of the second-level cache, because the weights pass through it."""
+"""The rows taken together get 1/ROWS_SHARE of the second-level cache, because the weights pass through it too."""
 
 
 @dataclass(frozen=True)

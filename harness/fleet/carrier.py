@@ -54,7 +54,7 @@ def carry(request: str, send: Callable[[str], None], wanted: Callable[[], bool])
         try:
             assert process.stdin and process.stdout
             process.stdin.write(request + "\n")
-            process.stdin.flush()  # and left open: its end would tell the host process to end
+            process.stdin.flush()  # keep it open: the host process stops at its end
             for line in process.stdout:
                 send(line)
             code = process.wait()

@@ -54,7 +54,7 @@ class Cluster(Protocol):
         """Seconds of a clock that never goes back."""
 
     def start(self, task: str, worker: str, request: str) -> None:
-        """Send a request to that worker's host. Events tell the rest, also if the worker has just gone."""
+        """Send a request to that worker's host. Events report what follows, even if the worker has just left."""
 
     def wait(self, seconds: float) -> Sequence[Event]:
         """Return the events since the last call, after waiting for the first of them. Raises FleetLost."""

@@ -1,7 +1,7 @@
 """What must be the same on all hosts, as digests, and what may differ, as recorded facts.
 
 Code, locks and settings must be the same: a host with other code measures something else. Machines may differ. So may
-their mathematical libraries, which is why each host has vouching engines of its own.
+their mathematical libraries, which is why engines are vouched for on each host.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def check(here: Fingerprint, there: Fingerprint, commit: str) -> None:
 
 
 def describe(run: Run, found: Sequence[Interpreter], slot: str) -> HostFacts:
-    """Facts about this host. slot: tells hosts apart that share a machine in a test."""
+    """Facts about this host. slot: distinguishes hosts that share a machine in a test."""
     wanted = {cell.interpreter for cell in run.cells}
     return HostFacts(
         identity=_identity(run, slot),
@@ -103,7 +103,7 @@ def same_interpreters(run: Run, host: HostFacts) -> tuple[set[str], Mapping[str,
 
 
 def _identity(run: Run, slot: str) -> str:
-    """Digest that tells this machine from others, and that nobody can compare with another run's."""
+    """Digest that identifies this machine within this run only."""
     parts = [run.id, str(run.seed), platform.node(), slot]
     for file in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
         try:

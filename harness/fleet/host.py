@@ -47,7 +47,7 @@ SLOT = "ZOOMGRAD_FLEET_SLOT"
 
 
 def slot() -> str:
-    """Which of a machine's slots this is; empty for a machine of its own, which is locked while it measures."""
+    """Which of a machine's slots this is; empty if it has the machine alone, which is then locked while it measures."""
     return os.environ.get(SLOT, "")
 
 

@@ -28,7 +28,7 @@ QUIET: dict[str, Any] = {
     "distributed.worker.memory.terminate": False,
     "distributed.nanny.pre-spawn-environ": {},
     "distributed.nanny.environ": {},
-    # The scheduler: no work moves by itself, and no task is repeated without our knowledge.
+    # The scheduler: it must not move work, nor repeat a task silently.
     "distributed.scheduler.work-stealing": False,
     "distributed.scheduler.allowed-failures": 0,
     "distributed.scheduler.active-memory-manager.start": False,

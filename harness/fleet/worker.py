@@ -69,9 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("address", nargs="?", default="", help="the scheduler's, such as tls://scheduler:8786")
     parser.add_argument("--insecure", action="store_true", help="allow plain TCP on a network that you trust")
     parser.add_argument("--name", default="", help="a name of the worker in the scheduler's logs")
-    parser.add_argument(
-        "--slot", default="", help="one of several workers on this machine, for tests: a name of its own"
-    )
+    parser.add_argument("--slot", default="", help="name of one of several workers on this machine, for tests")
     parser.add_argument("--patience", type=float, default=60.0, help="seconds to wait for the scheduler")
     # What dask-jobqueue puts on the command line; the first two are what a worker here has anyway.
     for ignored in ("--nthreads", "--memory-limit", "--local-directory", "--protocol"):

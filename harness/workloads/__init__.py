@@ -43,7 +43,7 @@ def load(name: str) -> Workload:
 
 
 MOST_NUMBERS = 50_000
-"""Limit of the inputs and outputs of a row: a thousand rows of so many take 400 MB."""
+"""Limit of the inputs and outputs of a row: a thousand rows of this size take 400 MB."""
 
 
 @cache

@@ -6,7 +6,7 @@ meet, and the losses are recorded in order. Next, each thread computes some of t
 all rows, row by row. At a batch's end, each thread updates some of the parameters. One thread computes a sum from its
 first term to its last, so the bits are the same for any number of threads.
 
-If every row is a batch, only lanes can be divided: each long loop by itself.
+If every row is a batch, only lanes can be divided, in each long loop separately.
 
 Example: three rows and two threads. One thread computes the losses and factors of row 0, the other those of rows 1 and
 2. If row 1 has a loss that is not finite, only row 0 counts. Then the first thread adds x[0] * f of each row to the
@@ -245,7 +245,7 @@ def _single_rows_by_lanes(step: Step, form: Form) -> Step:
 
 
 def _groups(runs: tuple[Run, ...], form: Form) -> Iterator[tuple[bool, list[Run]]]:
-    """Runs in order: each long one by itself, and the others between them."""
+    """Runs in order: each long one alone, and the others grouped between them."""
     group: list[Run] = []
     for run in runs:
         if not _pays(run, form):

@@ -7,7 +7,7 @@ first. Then equal sums would be in different waves, and each copy would get its 
 
 If some parameter is read at several depths, sums of equal *colour* wait for each other:
 
-- A parameter that several values read has a colour of its own. The *level* of a sum is the number of such layers below
+- A parameter that several values read has its own colour. The *level* of a sum is the number of such layers below
   it: the most sums with a shared parameter on a way from the leaves.
 - The colour of a sum is a hash of its level and its surroundings: its templates, and the colours of its operands,
   RADIUS sums deep. It ignores how many terms there are, because attention has a term for each earlier position. A

@@ -470,7 +470,7 @@ class Ways:
 
     @cached_property
     def own(self) -> tuple[tuple[str, Place], ...]:
-        """The areas that each row taken together has of its own; empty if rows have none."""
+        """The areas with a separate part for each row taken together; empty if there are none."""
         return next((run.own for runs in self.step.routines.values() for run in runs if run.own), ())
 
     def _its_own(self, place: int) -> Optional[Place]:

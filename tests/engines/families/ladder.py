@@ -1,6 +1,6 @@
 """Time a step of microgpt on each rung of the ladder, in one run: `python -m tests.engines.families.ladder [RUNG…]`.
 
-A rung is an engine, or `pypy3:slots` for one on another interpreter. Each runs in a process of its own. The time of a
+A rung is an engine, or `pypy3:slots` for one on another interpreter. Each runs in a separate process. The time of a
 step is the mean over the first 1,000 names, with Adam: that of whole trainings if they are short, else that of a step
 of each length, weighted by how many of those names have it. The best of several rounds counts.
 

@@ -16,7 +16,7 @@ from results.files import Unreadable
 from results.places import ROOT
 from tests.results.test_duet import CELLS, blocks, duet
 
-# The developer's uncommitted changes are no matter here.
+# The developer's uncommitted changes do not matter here.
 SCRIPT = """
 import sys
 from harness.cli import main
