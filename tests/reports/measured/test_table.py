@@ -49,6 +49,15 @@ def test_a_speedup_is_relative_to_the_same_interpreter_and_to_the_reference(exam
     assert row(example, "baseline/cpython-3.11/mnist").speedup == 1.0
 
 
+def test_a_run_that_looks_several_times_has_wider_intervals(example):
+    once = cells(example.run, example.records)
+    often = cells(example.run.model_copy(update={"precision": 0.05}), example.records)
+    for column in ("speedup", "speedup_reference"):
+        assert list(often[column].dropna()) == list(once[column].dropna())
+        wider = (often[f"{column}_high"] - often[f"{column}_low"]) > (once[f"{column}_high"] - once[f"{column}_low"])
+        assert wider.any()
+
+
 def test_an_epoch_that_was_run_whole_is_not_extrapolated(example):
     assert not row(example, "tuple/cpython-3.13/xor").extrapolated
 
