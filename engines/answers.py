@@ -53,6 +53,10 @@ class Memory:
             found = self._answers.get(key) if key else None
         return found if found is not None and is_valid(found) else None
 
+    def keeps(self, command: Sequence[str]) -> bool:
+        """Whether later processes will know what this program answers now."""
+        return bool(_key(command, ""))
+
     def answer(
         self, command: Sequence[str], question: str, is_valid: Callable[[Any], bool], ask: Callable[[], Any]
     ) -> Any:

@@ -1,6 +1,7 @@
 /* Reading one column of a row.
 
-   A kernel that computes with other numbers than doubles defines HAS_NUMBER and `number` before this file. */
+   A kernel that computes with other numbers than doubles defines HAS_NUMBER and `number` before this file, and one
+   with vectors of them HAS_VECTORS. */
 
 #ifndef HAS_NUMBER
 typedef double number;
@@ -8,10 +9,53 @@ typedef double number;
 
 enum column_kind { DOUBLES, BYTES, CLASSES };
 
-/* quotients: byte / divisor for each byte, if the column holds BYTES. A kernel without a training loop has no use for it.
- */
+/* byte / divisor for each byte. A row of divisions takes longer than a layer's products, so they are looked up. In vectors,
+   a quotient is byte * high + byte * low instead. `high` is 1 / divisor rounded to 45 bits, so that the first product
+   is exact; `low` is what `high` lacks, so that the sum is almost exact before it is rounded. `are_sums` says that these
+   are the bits of all 256 quotients, as for divisors below 256. */
+struct quotients {
+    number of[256];
+    double high, low;
+    int are_sums;
+};
+
+static __attribute__((unused)) void divide_bytes(struct quotients *by, double divisor)
+{
+    const double inverse = 1.0 / divisor, shifted = 257.0 * inverse;
+    by->high = shifted - (shifted - inverse); /* Veltkamp's way to round to 45 bits */
+    by->low = (1.0 - by->high * divisor) / divisor;
+    by->are_sums = 1;
+    for (int byte = 0; byte < 256; byte++) {
+        const double quotient = byte / divisor;
+        by->of[byte] = quotient;
+        by->are_sums &= byte * by->high + byte * by->low == quotient;
+    }
+}
+
+#if defined(HAS_VECTORS) && LANES >= 4 && !defined(SINGLE) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define READS_VECTORS
+/* Read as many bytes as fill whole vectors, and return their number. */
+static __attribute__((unused)) long long read_vectors(number *restrict x, const unsigned char *bytes, long long width,
+                                                      const struct quotients *by)
+{
+    long long i = 0;
+    /* Without a conversion of integers, which gcc does one by one: 2**52 + byte, as a pattern of bits, minus 2**52. */
+    static const whole shifts[8] = {0, 8, 16, 24, 32, 40, 48, 56};
+    typedef whole __attribute__((aligned(1), may_alias)) eight;
+    const vec high = ALL(by->high), low = ALL(by->low), offset = ALL(0x1p52);
+    for (; by->are_sums && i + 8 <= width; i += 8)
+        for (int n = 0; n < 8; n += LANES) {
+            const mask each = ((mask){0} + *(const eight *)(bytes + i)) >> (mask)AT((number *)shifts + n) & 255;
+            const vec byte = (vec)(each | (mask)offset) - offset;
+            AT(x + i + n) = byte * high + byte * low;
+        }
+    return i;
+}
+#endif
+
+/* by: the quotients of a column of BYTES. A kernel without a training loop has no use for them. */
 static __attribute__((unused)) void read_column(number *restrict x, const struct column *c, long long row,
-                                                const number *restrict quotients)
+                                                const struct quotients *by)
 {
     const long long width = c->width;
     if (c->kind == DOUBLES) {
@@ -20,15 +64,19 @@ static __attribute__((unused)) void read_column(number *restrict x, const struct
             x[i] = cells[i];
     } else if (c->kind == BYTES) {
         const unsigned char *cells = (const unsigned char *)c->data + row * width;
+        const number *quotients = by->of;
         long long i = 0;
-        for (; i + 4 <= width; i += 4, cells += 4) {
-            x[i] = quotients[cells[0]];
-            x[i + 1] = quotients[cells[1]];
-            x[i + 2] = quotients[cells[2]];
-            x[i + 3] = quotients[cells[3]];
+#ifdef READS_VECTORS
+        i = read_vectors(x, cells, width, by);
+#endif
+        for (; i + 4 <= width; i += 4) {
+            x[i] = quotients[cells[i]];
+            x[i + 1] = quotients[cells[i + 1]];
+            x[i + 2] = quotients[cells[i + 2]];
+            x[i + 3] = quotients[cells[i + 3]];
         }
         for (; i < width; i++)
-            x[i] = quotients[*cells++];
+            x[i] = quotients[cells[i]];
     } else {
         const unsigned char label = ((const unsigned char *)c->data)[row];
         for (long long i = 0; i < width; i++)

@@ -48,8 +48,8 @@ long long train(const struct buffers *b, const struct stretch *s)
         return 0;
     struct quotients quotients[s->column_count];
     for (long long n = 0; n < s->column_count; n++)
-        for (long long byte = 0; byte < 256 && s->columns[n].kind == BYTES; byte++)
-            quotients[n].of[byte] = (double)byte / s->columns[n].divisor;
+        if (s->columns[n].kind == BYTES)
+            divide_bytes(quotients + n, s->columns[n].divisor);
     struct training t = {
         .stretch = s,
         .quotients = quotients,

@@ -2,11 +2,6 @@
 
    A kernel that keeps more state between turns defines HAS_STATE and `struct state` before this file. */
 
-/* A lookup table for byte / divisor, because a row of divisions takes longer than a layer's products. */
-struct quotients {
-    number of[256];
-};
-
 struct training {
     const struct stretch *stretch;
     const struct quotients *quotients; /* one for each column, used if it holds BYTES */
@@ -27,7 +22,7 @@ static void take_row(const struct training *t, number *restrict x, long long ahe
     const struct stretch *s = t->stretch;
     long long row = ahead ? (t->row + ahead) % s->rows : t->row;
     for (long long n = 0; n < s->column_count; x += s->columns[n].width, n++)
-        read_column(x, &s->columns[n], row, t->quotients[n].of);
+        read_column(x, &s->columns[n], row, t->quotients + n);
 }
 
 /* The number of rows to take together: as many as are left in the batch and in the stretch, up to `most`. */

@@ -32,6 +32,7 @@ from engines.rerolled.rounding import Rounding
 from engines.rerolled.step.plain import plain
 from engines.rerolled.step.step import Step
 from engines.rerolled.step.variants import variants
+from engines.rerolled.widths import fastest
 from engines.straight.fusable import Fusable, fusable
 from engines.straight.lower import lower
 from engines.suffixes import Suffixes, root
@@ -82,11 +83,13 @@ class RerolledC(Rerolled, CEngine):
             return form
         # Ignore -mfma, which would imply wider vectors.
         asked = tuple(flag for flag in self.flags if flag.startswith("-m") and flag not in toolchains.FUSED)
-        defined = toolchains.macros(self.toolchain(), asked)
+        tool = self.toolchain()
+        defined = toolchains.macros(tool, asked)
         width = next((width for macro, width in WIDTHS.items() if macro in defined), 2)
         registers = 32 if defined & {"__AVX512VL__", "__aarch64__"} else 16
         cache = second_level_cache() or form.cache
-        return replace(form, width=2 * width if form.is_single else width, registers=registers, cache=cache)
+        widest = replace(form, width=2 * width if form.is_single else width, registers=registers, cache=cache)
+        return replace(widest, width=fastest(tool, self.flags, widest))
 
 
 class ThreadedRerolledC(RerolledC):

@@ -10,8 +10,9 @@ from engines.rerolled.recover.loops import Access, Loop
 TALL = 4
 """Rows of a tile, if it is more than one vector wide. See tests/engines/tiles.py for the reason."""
 LEAST_ROWS, MOST_ROWS = 8, 48
-ROWS_SHARE = 6
-"""The rows taken together get 1/ROWS_SHARE of the second-level cache, because the weights pass through it too."""
+ROWS_SHARE, LISTED_SHARE = 6, 2
+"""The rows taken together get 1/ROWS_SHARE of the second-level cache, because the weights pass through it too. Rows
+whose nonzero inputs are listed get 1/LISTED_SHARE, because most of their numbers are never read."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ class Form:
         """The most rows to take together."""
         if self.rows is not None:
             return self.rows
-        fitting = self.cache // ROWS_SHARE // ((4 if self.is_single else 8) * max(inputs, 1))
+        share = LISTED_SHARE if "zeros skipped" in self.rearrangements else ROWS_SHARE
+        fitting = self.cache // share // ((4 if self.is_single else 8) * max(inputs, 1))
         return max(LEAST_ROWS, min(MOST_ROWS, fitting // LEAST_ROWS * LEAST_ROWS))
 
     def tile(self, vectors: int) -> tuple[int, int]:

@@ -114,7 +114,8 @@ class Nests:
         if is_listed(loop, -1):
             most = 1
         if run.rows > 1:
-            yield from self._tiles(run, loop, narrowest(widths, loop.counts[-1]))
+            # A list is read once for all lanes, rather than again for those that fill only a part of a vector.
+            yield from self._tiles(run, loop, widths if run.is_live else narrowest(widths, loop.counts[-1]))
             return
         at = first = 0
         while first < len(widths):

@@ -152,13 +152,7 @@ class Section:
             return [
                 Call(
                     "list_rows",
-                    (
-                        self._place(Place(statement.at.base), row),
-                        str(statement.at.per_row),
-                        "lists",
-                        COUNT,
-                        "t->state.bound < LIMIT",
-                    ),
+                    ("t", self._place(Place(statement.at.base), row), str(statement.at.per_row), "lists", COUNT),
                 )
             ]
         if isinstance(statement, steps.TurnLists):
@@ -189,7 +183,7 @@ class Section:
         if isinstance(statement, steps.ListInputs):
             if statement.every:
                 return [Call("list_every_input", ("live",))]
-            return [Call("list_inputs", ("w", "live", f"{state}.bound < LIMIT"))]
+            return [Call("list_inputs", ("t", "w", "0", "live"))]
         if isinstance(statement, steps.CheckFactors):
             if statement.at is None:
                 return [Call("check_factors", ("t", "w", "live", "t->taken == t->stretch->batch - 1"))]

@@ -12,6 +12,7 @@ typedef long long whole;
 typedef unsigned long long word;
 #endif
 #define HAS_NUMBER
+#define HAS_VECTORS
 
 #define UNUSED __attribute__((unused))
 #define INLINE static inline __attribute__((always_inline, unused))

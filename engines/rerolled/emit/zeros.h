@@ -55,39 +55,112 @@ static __attribute__((noinline)) void list_every_input(struct live *live)
     live->count = LISTED;
 }
 
+/* For 8 bytes, of which bit n of the first index says that byte n is not zero: their numbers, packed to the left. */
+static int packed[256][8];
+
+static __attribute__((constructor)) void fill_packed(void)
+{
+    for (int set = 0; set < 256; set++)
+        for (int n = 0, count = 0; n < 8; n++)
+            if (set >> n & 1)
+                packed[set][count++] = n;
+}
+
+/* The next row's inputs that may be skipped, `ahead` rows further, as bytes; null if they are not bytes of one column. */
+static const unsigned char *bytes_of(const struct training *t, long long ahead)
+{
+    const struct stretch *s = t->stretch;
+    const struct column *c = s->columns;
+    long long first = FIRST;
+    for (; first >= c->width; c++)
+        first -= c->width;
+    if (c->kind != BYTES || first + LISTED > c->width || t->quotients[c - s->columns].of[0] != 0.0)
+        return 0;
+    return (const unsigned char *)c->data + (t->row + ahead) % s->rows * c->width + first;
+}
+
+/* List the bytes that are not 0, and return how many there are. */
+static long long list_bytes(const unsigned char *bytes, int *at)
+{
+    typedef unsigned long long __attribute__((aligned(1), may_alias)) eight;
+#if LANES > 1
+    typedef int __attribute__((vector_size(8 * sizeof(int)), aligned(sizeof(int)), may_alias)) ints;
+#endif
+    const eight low = 0x7f7f7f7f7f7f7f7f;
+    long long count = 0;
+    int i = 0;
+    for (; i + 8 <= LISTED; i += 8) {
+        const eight some = *(const eight *)(bytes + i);
+        const eight found = ((((some & low) + low) | some) & ~low) >> 7; /* 1 for each byte that is not 0 */
+        const int set = found * 0x0102040810204080 >> 56;                /* the same in 8 bits */
+#if LANES == 1
+        for (int n = 0; n < 8; n++)
+            at[count + n] = packed[set][n] + i;
+#else
+        *(ints *)(at + count) = *(const ints *)packed[set] + i;
+#endif
+        count += found * 0x0101010101010101 >> 56; /* their sum */
+    }
+    for (; i < LISTED; i++) {
+        at[count] = i;
+        count += bytes[i] != 0;
+    }
+    return count;
+}
+
 typedef word __attribute__((may_alias)) bits;
 
-static void list_inputs(const number *w, struct live *live, int skips)
+/* List the numbers that are not 0.0, and return how many there are. */
+static long long list_numbers(const bits *inputs, int *at)
 {
-    if (!skips || !has_zeros(w + FIRST)) {
-        if (live->count != LISTED) /* a full list already holds every input */
-            list_every_input(live);
-        return;
-    }
-    const bits *inputs = (const bits *)(w + FIRST);
     long long count = 0;
     int i = 0;
     for (; i + 4 <= LISTED; i += 4) {
-        live->at[count] = i;
+        at[count] = i;
         count += inputs[i] << 1 != 0; /* all bits except the sign */
-        live->at[count] = i + 1;
+        at[count] = i + 1;
         count += inputs[i + 1] << 1 != 0;
-        live->at[count] = i + 2;
+        at[count] = i + 2;
         count += inputs[i + 2] << 1 != 0;
-        live->at[count] = i + 3;
+        at[count] = i + 3;
         count += inputs[i + 3] << 1 != 0;
     }
     for (; i < LISTED; i++) {
-        live->at[count] = i;
+        at[count] = i;
         count += inputs[i] << 1 != 0;
     }
-    live->count = count;
+    return count;
+}
+
+/* List the inputs x of the row `ahead` rows after the next one. */
+static void list_inputs(const struct training *t, const number *x, long long ahead, struct live *live)
+{
+    const int skips = t->state.bound < LIMIT;
+    const unsigned char *bytes = bytes_of(t, ahead);
+    if (skips && bytes)
+        live->count = list_bytes(bytes, live->at);
+    else if (skips && has_zeros(x + FIRST))
+        live->count = list_numbers((const bits *)(x + FIRST), live->at);
+    else if (live->count != LISTED) /* a full list already holds every input */
+        list_every_input(live);
+}
+
+static double squares_of_inputs(const number *x, const struct live *live)
+{
+    number sums[4] = {0.0, 0.0, 0.0, 0.0};
+    long long n = 0;
+    for (; n + 4 <= live->count; n += 4)
+        for (int i = 0; i < 4; i++)
+            sums[i] += x[live->at[n + i]] * x[live->at[n + i]];
+    for (; n < live->count; n++)
+        sums[0] += x[live->at[n]] * x[live->at[n]];
+    return sums[0] + sums[1] + sums[2] + sums[3];
 }
 
 /* `reach` bounds all products of an input and a factor, also after an update multiplies them by its rate. */
 static void check_factors(struct training *t, const number *x, struct live *live, int ends_batch)
 {
-    double reach = (1.0 + squares(x + FIRST, LISTED)) * (1.0 + squares_of_factors(t->w));
+    double reach = (1.0 + squares_of_inputs(x + FIRST, live)) * (1.0 + squares_of_factors(t->w));
     if (ends_batch)
         reach *= 1.0 + t->rates[0] * t->rates[0];
     if (!(reach < LIMIT) && live->count != LISTED)
@@ -96,11 +169,12 @@ static void check_factors(struct training *t, const number *x, struct live *live
 }
 
 #ifdef ROWS_TOGETHER
-static void list_rows(const number *rows, long long per_row, struct live *lists, long long count, int skips)
+static void list_rows(const struct training *t, const number *rows, long long per_row, struct live *lists,
+                      long long count)
 {
     for (long long row = 0; row < count; row++) {
         lists[row].count = 0;
-        list_inputs(rows + row * per_row, lists + row, skips);
+        list_inputs(t, rows + row * per_row, row, lists + row);
     }
 }
 

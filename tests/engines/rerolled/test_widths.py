@@ -1,0 +1,79 @@
+"""The choice of a vector's width."""
+
+import ctypes
+from dataclasses import replace
+
+import pytest
+
+from engines.answers import MEMORY
+from engines.kernel import toolchains
+from engines.kernel.building import build
+from engines.rerolled import widths
+from engines.rerolled.form import Form
+from tests.engines.compiled.compiling import usable
+
+
+@pytest.mark.parametrize("name", ["rerolled-gcc", "rerolled-clang-f32"])
+def test_products_of_all_widths_are_equal_and_right(name):
+    engine = usable(name)
+    kind = ctypes.c_float if engine.form.is_single else ctypes.c_double
+    sizes = (widths.ROWS * widths.TERMS, widths.TERMS * widths.LANES, widths.ROWS * widths.LANES)
+    x, w, y = ((kind * size)(*[(7 * n % 11) / 8 for n in range(size)]) for size in sizes)
+    right = [
+        sum(x[widths.TERMS * i + t] * w[widths.LANES * t + j] for t in range(widths.TERMS))  # exact in float32 too
+        for i in range(widths.ROWS)
+        for j in range(widths.LANES)
+    ]
+    for registers in (16, 32):
+        form = replace(engine.fitted, registers=registers)
+        source = widths.source(form, [8, 4, 2])
+        with build(engine.toolchain(), [source], [*engine.flags, *toolchains.STRICT]) as built:
+            products = ctypes.CDLL(str(built.path))
+            for width in (8, 4, 2):
+                products[f"product{width}"](x, w, y)
+                assert list(y) == right
+
+
+@pytest.mark.parametrize(
+    ("times", "width"),
+    [
+        ({"8": 1.0, "4": 1.0, "2": 1.0}, 8),
+        ({"8": 1.0, "4": 0.96, "2": 2.0}, 8),
+        ({"8": 1.0, "4": 0.9, "2": 0.87}, 4),
+        ({"8": 1.0, "4": 0.9, "2": 0.8}, 2),
+    ],
+)
+def test_narrower_vectors_must_be_clearly_faster(times, width):
+    assert widths.chosen(times) == width
+
+
+def test_an_engine_uses_and_records_the_remembered_choice(monkeypatch, tmp_path):
+    engine = usable("rerolled-gcc")
+    if engine.fitted.width < 4 or not toolchains.IS_X86:
+        pytest.skip("needs a processor with a choice of widths")
+    monkeypatch.setenv("ZOOMGRAD_CACHE", str(tmp_path))
+    if not MEMORY.keeps(engine.toolchain().command):
+        pytest.skip("needs a gcc whose answers can be remembered: a program, not a script")
+    asked = []
+
+    def measured(tool, flags, form, candidates):
+        asked.append(form.width)
+        return {str(width): 0.5 if width == 2 else 0.9 for width in candidates}
+
+    monkeypatch.setattr(widths, "measured", measured)
+    MEMORY.forget()
+    try:
+        assert engine.fitted.width == engine.vector_doubles == 2
+        MEMORY.forget()  # as in another process
+        assert engine.fitted.width == 2
+        assert len(asked) == 1
+        monkeypatch.setenv("ZOOMGRAD_CACHE", "off")  # processes that remember nothing must still agree
+        MEMORY.forget()
+        assert engine.fitted.width == asked[0]
+    finally:
+        MEMORY.forget()
+
+
+def test_a_product_that_does_not_build_leaves_the_widest_vectors():
+    engine = usable("rerolled-gcc")
+    assert widths.measured(engine.toolchain(), ["-fno-such-flag"], Form(width=4), [4, 2]) == {}
