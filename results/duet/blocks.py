@@ -70,8 +70,8 @@ class Block(Model):
 
         Values that were taken in the same turn are compared, so that only what lasts shorter than a turn disturbs. The
         processor's seconds are compared if neither side waited for anything, because a process that waits for the
-        processor is not slow. Otherwise they would leave out what a thread or a file costs. Each pair of layouts has one
-        vote, the median of its turns.
+        processor is not slow. Otherwise they would leave out what a thread or a file costs. Each pair of layouts has
+        one vote, the median of its turns.
         """
         if figure == "compile":
             base, head = (median(side.compile_seconds or (0.0,)) for side in (self.base, self.head))

@@ -10,10 +10,9 @@ from itertools import count
 
 import pytest
 
-from engines.kernel.building import BuildFailed
 from harness.duet import compare, layout
 from harness.duet.compare import Comparison, Place
-from harness.worker.player import MOST_PADDINGS, Layout, Player
+from harness.worker.player import MOST_PADDINGS, Layout
 from reports.duet import duet_table, markdown
 from results.duet.blocks import Commit, Duet, Result
 from results.files import Unreadable
@@ -194,17 +193,18 @@ def test_a_link_gets_padding_first_and_its_objects_shuffled():
     assert made.command("gcc -o x.so y.o") == "gcc -o x.so y.o"
 
 
-def test_another_layout_compiles_nothing(tmp_path):
-    player = Player({"engine": "gcc-O1", "workload": "xor", "layout": drawn_job(tmp_path)})
-    player.ready()
-    player.prepare()
-    player.again(4)
-    one, other = (player.value(8, layout) and player._trainers[layout] for layout in (0, 1))
-    assert [*one.losses] == [*other.losses]
-    for file in tmp_path.glob("*.o"):  # what it linked were these
-        file.write_bytes(b"no object")
-    with pytest.raises(BuildFailed):
-        player.again(4)
+def test_another_layout_copies_what_was_linked_before(tmp_path):
+    (tmp_path / "build").mkdir()
+    (tmp_path / "kept").mkdir()
+    linked = tmp_path / "build/unit_0.o"
+    linked.write_bytes(b"object")
+    made = Layout(drawn_job(tmp_path / "kept"))
+    compiling = ["gcc", "-c", "-x", "c", "-", "-o", "/b/unit_0.o"]
+    assert made._copying(compiling) is compiling
+    made.command(["ld", "-o", "/b/program.so", str(linked)], keeps=True)
+    kept = tmp_path / "kept/unit_0.o"
+    assert kept.read_bytes() == b"object"
+    assert made._copying(compiling) == ["cp", str(kept), "/b/unit_0.o"]
 
 
 def test_objects_of_several_programs_are_not_mixed_up(tmp_path):
