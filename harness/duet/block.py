@@ -29,6 +29,12 @@ TURNS = 40
 PREPARATIONS, PREPARE_SECONDS = 4, 1.0
 """Prepare at most this often, and not again after this time. One preparation varies by a third."""
 
+LAYOUTS, LAYOUT_SECONDS = 8, 1.5
+"""Layouts of each side in a block, which its values use in turns; no further one after this time.
+
+Two links of the same objects differ by up to a tenth. A link is much cheaper than a process and a compilation.
+"""
+
 WARM_SECONDS, JIT_WARM_SECONDS = 0.1, 2.0
 
 
@@ -112,12 +118,19 @@ def play(job: Mapping[str, Any]) -> dict[str, Any]:
             if time.perf_counter() - start > PREPARE_SECONDS or len(phases[first]) == PREPARATIONS:
                 break
         steps = job["steps"] or min(answer["steps"] for answer in in_turn("scout").values())
+        layouts, start = 1, time.perf_counter()
+        # A JIT would have to warm up for each, and threads of idle programs may wait by spinning.
+        has_one = job["has_jit"] or "threads" in job["sides"][first]["engine"]
+        while not has_one and layouts < LAYOUTS and time.perf_counter() - start < LAYOUT_SECONDS:
+            in_turn("again", steps=steps)
+            layouts += 1
         warm = in_turn("warm", steps=steps, seconds=JIT_WARM_SECONDS if job["has_jit"] else WARM_SECONDS)
         # Two processors are not equally busy. On one of them, both sides meet the same neighbours.
         in_turn("pin", processor=job["processor"])
-        turns = [in_turn("value", steps=steps) for _ in range(TURNS)]
+        turns = [in_turn("value", steps=steps, layout=turn % layouts) for turn in range(TURNS)]
     return {
         "steps": steps,
+        "layouts": layouts,
         **{
             side: {
                 "step_seconds": [turn[side]["seconds"] / steps for turn in turns],

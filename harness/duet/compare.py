@@ -57,6 +57,9 @@ def play(job: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
     """Play a block in processes of their own, within limits. Any failure becomes a reply."""
     with tempfile.TemporaryDirectory(prefix="zoomgrad-", ignore_cleanup_errors=True) as folder:
         job_file, reply_file = Path(folder) / "job.json", Path(folder) / "reply.json"
+        for side, its in job["sides"].items():
+            its["layout"]["objects"] = str(Path(folder) / side)
+            (Path(folder) / side).mkdir()
         job_file.write_text(json.dumps({**job, "reply_file": str(reply_file)}), encoding="utf-8")
         environment = {**job["sides"]["base"]["environment"], "PYTHONPATH": str(importable())}
         command = [sys.executable, "-m", "harness.duet.block", str(job_file)]
@@ -140,6 +143,7 @@ class Comparison:
                     started_at=started_at,
                     seconds=max(0.0, seconds),
                     steps=reply["steps"],
+                    layouts=reply.get("layouts", 1),
                     **sides,
                 )
             except (ValidationError, KeyError) as error:
@@ -164,9 +168,11 @@ class Comparison:
         rng = random.Random(f"{self.duet.seed} {number} {cell.key}")
         with contextlib.ExitStack() as stack:
             sides = {}
+            # Both sides draw the same, so what is equal in them lies equally.
+            drawn = layout.draw(rng)
+            padding = stack.enter_context(layout.padding(drawn.code_bytes))
             for side in SIDES:
-                place, drawn = self.places[side], layout.draw(rng)
-                padding = stack.enter_context(layout.padding(drawn.code_bytes))
+                place = self.places[side]
                 python, has_jit = place.pythons[cell.interpreter]
                 sides[side] = {
                     "engine": cell.engine,

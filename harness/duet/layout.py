@@ -59,8 +59,11 @@ def draw(rng: random.Random) -> Layout:
 
 @contextlib.contextmanager
 def padding(size: int) -> Iterator[Path | None]:
-    """An object with that many bytes in its code section, to be linked before others; None without a compiler."""
-    unit = f'__attribute__((section(".text"))) const char zoomgrad_padding[{size}] = {{1}};\n'
+    """An object with that many bytes in its code section, to be linked before others; None without a compiler.
+
+    Its name is local, so that it can be linked several times.
+    """
+    unit = f'__attribute__((section(".text"), used)) static const char zoomgrad_padding[{size}] = {{1}};\n'
     with contextlib.ExitStack() as stack:
         made = None
         for family in ("gcc", "clang", "tcc"):

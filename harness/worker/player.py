@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 from array import array
@@ -22,6 +23,9 @@ from typing import Any
 
 VALUE_SECONDS = 0.02
 """Approximate duration of a value, a few of which fit into the second that a neighbour's burst lasts."""
+
+MOST_PADDINGS = 8
+"""The padding is linked up to this many times, so that each link moves the code behind it."""
 
 
 class Player:
@@ -34,7 +38,7 @@ class Player:
         self._engine: Any = engines.load(job["engine"])
         self._workload: Any = workloads.load(job["workload"])
         self._layout = Layout(job["layout"])
-        self._trainer: Any = None
+        self._trainers: list[Any] = []  # the same program, each with a layout of its own
 
     def ready(self) -> dict[str, Any]:
         """Check that the engine runs here, which may build its Value."""
@@ -48,10 +52,17 @@ class Player:
 
     def prepare(self) -> dict[str, Any]:
         """Compile, and return the seconds by phase."""
-        self._trainer = None
+        self._trainers.clear()
         with self._layout.linking():
-            self._trainer = self._engine.prepare(self._workload)
-        return {"phases": dict(self._trainer.phases)}
+            self._trainers.append(self._engine.prepare(self._workload))
+        return {"phases": dict(self._trainers[0].phases)}
+
+    def again(self, steps: int) -> dict[str, Any]:
+        """Prepare once more with another layout, without compiling where that is possible, and train once."""
+        with self._layout.linking(again=True):
+            self._trainers.append(self._engine.prepare(self._workload))
+        self._pass(steps, len(self._trainers) - 1)
+        return {}
 
     def scout(self) -> dict[str, Any]:
         """Return how many steps fill a value, in whole batches, so that each value has its share of updates."""
@@ -70,7 +81,7 @@ class Player:
         while perf_counter() < until:
             self._pass(steps)
         self._pass(steps)
-        return {"bits": digest(self._trainer.losses, self._trainer.parameters())}
+        return {"bits": digest(self._trainers[0].losses, self._trainers[0].parameters())}
 
     def pin(self, processor: int) -> dict[str, Any]:
         """Stay on that processor from now on, unless the engine has threads."""
@@ -78,16 +89,17 @@ class Player:
             os.sched_setaffinity(0, {processor})
         return {}
 
-    def value(self, steps: int) -> dict[str, Any]:
+    def value(self, steps: int, layout: int) -> dict[str, Any]:
         """Return the seconds of these first steps of training, the processor's seconds, and how often it waited."""
         waits, processor = _waits(), process_time()
-        seconds = self._pass(steps)
+        seconds = self._pass(steps, layout)
         return {"seconds": seconds, "processor_seconds": process_time() - processor, "waits": _waits() - waits}
 
-    def _pass(self, steps: int) -> float:
-        self._trainer.restart(batch=self._workload.batch)
+    def _pass(self, steps: int, layout: int = 0) -> float:
+        trainer = self._trainers[layout]
+        trainer.restart(batch=self._workload.batch)
         start = perf_counter()
-        self._trainer.train(steps)
+        trainer.train(steps)
         return perf_counter() - start
 
 
@@ -115,16 +127,26 @@ class Layout:
     def __init__(self, draw: dict[str, Any]) -> None:
         self._rng = random.Random(draw["link_seed"])
         self._padding = draw["code_padding"]  # path of an object of that many bytes of code; empty for none
+        self._kept = Path(draw["objects"]) if draw.get("objects") else None  # folder for compiled objects
+        self._links = 0
         # Kept, so that all later allocations lie behind it.
         self._heap = [bytearray(self._rng.randrange(16, 512)) for _ in range(draw["heap_objects"])]
 
     @contextlib.contextmanager
-    def linking(self) -> Iterator[None]:
-        """Change each command that links a shared object in this block: padding first, then its objects, shuffled."""
+    def linking(self, *, again: bool = False) -> Iterator[None]:
+        """Change each command that links a shared object in this block: padding first, then its objects, shuffled.
+
+        again: copy the objects that the last such block linked instead of compiling them. Only if it linked one
+        program, because objects of different programs may have the same names.
+        """
         start = subprocess.Popen.__init__
+        copies = again and self._links == 1
+        if not again:
+            self._links = 0
 
         def started(process: Any, command: Any, *rest: Any, **named: Any) -> None:
-            start(process, self.command(command), *rest, **named)
+            changed = self._copying(command) if copies else command
+            start(process, self.command(changed, keeps=not again), *rest, **named)
 
         subprocess.Popen.__init__ = started  # type: ignore[assignment, method-assign]
         try:
@@ -132,8 +154,8 @@ class Layout:
         finally:
             subprocess.Popen.__init__ = start  # type: ignore[method-assign]
 
-    def command(self, command: Any) -> Any:
-        """The command, with another layout if it links."""
+    def command(self, command: Any, *, keeps: bool = False) -> Any:
+        """The command, with another layout if it links. keeps: whether its objects are kept for another link."""
         if not isinstance(command, (list, tuple)) or "-o" not in command[:-1] or "-c" in command:
             return command
         words = [*map(str, command)]
@@ -141,11 +163,35 @@ class Layout:
         inputs = [i for i, word in enumerate(words) if i != target and word.endswith((".o", ".c"))]
         if not words[target].endswith(".so") or not inputs:
             return command
+        if keeps:
+            self._links += 1
+            self._keep([words[i] for i in inputs])
         shuffled = self._rng.sample(inputs, len(inputs))
         changed = [*words]
         for place, taken in zip(inputs, shuffled):
             changed[place] = words[taken]
-        return [*changed[: inputs[0]], *([self._padding] if self._padding else []), *changed[inputs[0] :]]
+        padding = [self._padding] * self._rng.randint(1, MOST_PADDINGS) if self._padding else []
+        return [*changed[: inputs[0]], *padding, *changed[inputs[0] :]]
+
+    def _keep(self, objects: Sequence[str]) -> None:
+        """Give the objects a second name, because their folder is removed after the link."""
+        if self._kept:
+            for file in map(Path, objects):
+                kept = self._kept / file.name
+                with contextlib.suppress(OSError):
+                    kept.unlink()
+                if file.suffix == ".o":
+                    with contextlib.suppress(OSError):  # another file system: it is compiled again
+                        os.link(file, kept)
+
+    def _copying(self, command: Any) -> Any:
+        """A command that copies the kept object, if this one compiles it."""
+        if self._kept and isinstance(command, (list, tuple)) and "-c" in command and "-o" in command[:-1]:
+            target = Path(str(command[command.index("-o") + 1]))
+            kept = self._kept / target.name
+            if target.suffix == ".o" and kept.is_file() and shutil.which("cp"):
+                return ["cp", str(kept), str(target)]
+        return command
 
 
 def digest(*numbers: Sequence[float]) -> str:

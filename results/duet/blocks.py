@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from statistics import median
+from statistics import fmean, median
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -53,6 +53,8 @@ class Block(Model):
     started_at: Moment
     seconds: Seconds
     steps: Count
+    layouts: Annotated[int, Field(ge=1, le=1000)] = 1
+    """Layouts of each side's program, which its values used in turns: value n had layout n % layouts."""
     base: Side
     head: Side
 
@@ -68,7 +70,8 @@ class Block(Model):
 
         Values that were taken in the same turn are compared, so that only what lasts shorter than a turn disturbs. The
         processor's seconds are compared if neither side waited for anything, because a process that waits for the
-        processor is not slow. Otherwise they would leave out what a thread or a file costs.
+        processor is not slow. Otherwise they would leave out what a thread or a file costs. Each pair of layouts has
+        one vote, the median of its turns.
         """
         if figure == "compile":
             base, head = (median(side.compile_seconds or (0.0,)) for side in (self.base, self.head))
@@ -77,7 +80,8 @@ class Block(Model):
             pairs = zip(self.base.processor_seconds, self.head.processor_seconds, strict=True)
         else:
             pairs = zip(self.base.step_seconds, self.head.step_seconds, strict=True)
-        return median(math.log(head / base) for base, head in pairs)
+        logs = [math.log(head / base) for base, head in pairs]
+        return fmean(median(logs[start :: self.layouts]) for start in range(min(self.layouts, len(logs))))
 
 
 class Commit(Model):

@@ -82,6 +82,15 @@ def test_a_process_that_waits_for_the_processor_is_not_slow():
     assert blocks([2.0], processor=4.0)[0].log_ratio("step") == pytest.approx(math.log(2))
 
 
+def test_each_pair_of_layouts_has_one_vote():
+    (block,) = blocks([1.0])
+    # Layouts 0 and 1 in turns: HEAD is 4 % slower in the first and 2 % faster in the second, but for one burst.
+    head = block.head.model_copy(update={"step_seconds": (1.04, 0.98, 9.0, 0.98, 1.04, 0.98), "processor_seconds": ()})
+    base = block.base.model_copy(update={"step_seconds": (1.0,) * 6, "processor_seconds": ()})
+    found = block.model_copy(update={"base": base, "head": head, "layouts": 2}).log_ratio("step")
+    assert found == pytest.approx((math.log(1.04) + math.log(0.98)) / 2)
+
+
 def test_an_engine_that_compiles_nothing_has_no_compile_time():
     found = findings(duet(figures=("step", "compile")), blocks([1.0] * 3, compiled=0.0))
     assert [one.figure for one in found] == ["step"]
