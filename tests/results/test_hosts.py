@@ -188,14 +188,19 @@ def test_a_block_that_begins_again_leaves_its_records_aside(tmp_path):
     home = Home(Store.create(run("a-run"), under=tmp_path))
     home.keep(measured("tuple", 1, host="host-1"))
     home.keep(measured("tuple", 11, host="host-1"))
-    assert home.begun() == {1: ("host-1", 0), 11: ("host-1", 0)}
-    home.set_aside(1)
-    home.set_aside(1)  # as after a crash
+    assert home.kept(cell("tuple"), 1) == measured("tuple", 1, host="host-1")
+    assert home.kept(cell("tuple"), 2) is None
+    assert home.set_aside(1) == 1
+    assert home.set_aside(1) == 0  # as after a crash
     home.keep(measured("tuple", 1, host="host-2", attempt=1))
     home.keep_aside(measured("tuple", 1, host="host-1"))
+    home.keep_aside(measured("tuple", 1, host="host-1", step_seconds=(9.0,)))
     home.complete(1, "host-2", 1)
     assert [(r.block, r.host) for r in home.store.records()] == [(1, "host-2"), (11, "host-1")]
-    assert [(r.block, r.host) for r in home.partial()] == [(1, "host-1")]
+    assert [(r.block, r.host, r.step_seconds) for r in home.partial()] == [
+        (1, "host-1", (9.0,)),
+        (1, "host-1", (0.808,)),
+    ]
     assert home.completed() == {1}
     assert home.store.run.hosts == {}
     home.admit("host-1", HostFacts(identity="x", machine={}))
