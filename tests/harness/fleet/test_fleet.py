@@ -275,5 +275,6 @@ def test_a_host_may_send_any_load(capsys):
 def test_twenty_kills_lose_and_double_nothing(tmp_path):
     found = kills.campaign(tmp_path, 20, seed=1)
     assert found["code"] == 0
+    assert sum(found["killed"].values()) == 20
     assert not (found["missing"] or found["doubled"] or found["lost"] or found["mixed"])
     assert {record.shared_host for record in found["store"].records()} == {True}
