@@ -15,7 +15,7 @@ from typing import Protocol
 
 from pydantic import ValidationError
 
-from harness.fleet.cluster import Cluster, Ended, Event, FleetLost, Joined, Left, Said
+from harness.fleet.cluster import Cluster, Ended, Event, FleetLost, Joined, Left, NotStarted, Said
 from harness.fleet.fingerprint import Fingerprint, Refused, check, same_interpreters
 from harness.fleet.host import Answer, Request
 from harness.fleet.placing import Place, Waiting, choose
@@ -161,6 +161,8 @@ class Collector:
             self._questions.add(name)
             request = Request(task="describe", run=_plain(self.home.run))
             self.cluster.start(name, event.worker, request.model_dump_json())
+        elif isinstance(event, NotStarted):
+            self.watcher.refused(event.worker, printable(event.reason))
         elif isinstance(event, Left):
             self._leave(event.worker)
         elif task := self._tasks.get(event.task):

@@ -1,4 +1,4 @@
-"""Kill a fleet's processes at random: `python -m tests.harness.fleet.kills [KILLS [SEED [BLOCKS]]]`. Not a test by itself.
+"""Kill a fleet at random: `python -m tests.harness.fleet.kills [KILLS [SEED [BLOCKS]]]`. Not a test by itself.
 
 A scheduler, two workers in processes of their own and a client measure a small run on this machine. Again and again one
 of them is ended by SIGKILL. What died is started again, and the client resumes. At the end every record that a client

@@ -24,7 +24,7 @@ from harness import workloads
 from harness.cli.fleet import FleetProgress, _only_client
 from harness.fleet import starting
 from harness.fleet.carrier import carry, clean_environment
-from harness.fleet.cluster import Joined, Left, Said
+from harness.fleet.cluster import Joined, Left, NotStarted, Said
 from harness.fleet.quiet import be_quiet
 from harness.fleet.where import Where, parse
 from harness.worker.proof import digest
@@ -187,8 +187,11 @@ def test_a_host_over_ssh_joins(tmp_path, monkeypatch):
 
     async def serve(process):
         commands.append(process.command)
-        found = await asyncio.create_subprocess_shell(process.command, stdin=asyncio.subprocess.PIPE)
+        pipe = asyncio.subprocess.PIPE
+        found = await asyncio.create_subprocess_shell(process.command, stdin=pipe, stderr=pipe)
         await process.redirect(stdin=found.stdin)
+        async for line in found.stderr:
+            process.stderr.write(line.decode())
         process.exit(await found.wait())
         served.set()
 
@@ -212,6 +215,13 @@ def test_a_host_over_ssh_joins(tmp_path, monkeypatch):
         (command,) = commands
         assert "PRIVATE KEY" not in command
         assert served.wait(20)  # the worker has ended with the fleet
+        file.write_text(f"127.0.0.1:{port} folder='{tmp_path}/no such folder' python={sys.executable}\n")
+        with starting.started(where) as cluster:
+            (told,) = _events_until(cluster, NotStarted)
+        assert told.worker == "127.0.0.1"
+        problem, remedy = told.reason.splitlines()
+        assert "no such folder" in problem.removeprefix("its worker has ended: ")
+        assert remedy.startswith(f"  Try: ssh -p {port} 127.0.0.1 'cd ")
     finally:
         asyncio.run_coroutine_threadsafe(_stop(server), loop).result(10)
         loop.call_soon_threadsafe(loop.stop)
