@@ -189,10 +189,10 @@ def test_a_host_over_ssh_joins(tmp_path, monkeypatch):
         commands.append(process.command)
         pipe = asyncio.subprocess.PIPE
         found = await asyncio.create_subprocess_shell(process.command, stdin=pipe, stderr=pipe)
-        await process.redirect(stdin=found.stdin)
-        async for line in found.stderr:
-            process.stderr.write(line.decode())
-        process.exit(await found.wait())
+        await process.redirect(stdin=found.stdin, stderr=found.stderr)
+        code = await found.wait()
+        await asyncio.sleep(0.5)  # for the rest of what it said
+        process.exit(code)
         served.set()
 
     async def listen():
