@@ -107,6 +107,56 @@ def test_a_run_over_tls_survives_sigkill_and_has_the_references_bits(tmp_path, m
             assert record.parameters_sha256 == _digest(record.stretch_steps)
 
 
+OF_A_HOST = {
+    "host",
+    "attempt",
+    "shared_host",
+    "other_load",
+    "started_at",
+    "peak_bytes",
+    "peak_compiler_bytes",
+    "phases",
+}
+TIMES = {"worker_seconds", "step_seconds", "warmup_step_seconds", "pace_seconds", "ready_seconds", "ready_cpu_seconds"}
+OF_A_STRETCH = {"stretch_steps", "steps_per_value", "parameters_sha256", "losses", "proof"}
+"""Each host finds out how many steps fill a value. These fields follow from the number."""
+
+
+@pytest.mark.exhaustive
+@pytest.mark.alone
+def test_a_fleet_has_the_same_records_as_one_machine(tmp_path, monkeypatch, start):
+    """In form and in bits; only times differ, what is the host's, and what follows from the length of a stretch."""
+    chosen = [
+        "--engines",
+        "baseline,tuple,tcc",
+        "--workloads",
+        "xor",
+        "--interpreters",
+        "cpython-3.13",
+        "--blocks",
+        "2",
+    ]
+    found = []
+    for on in [], ["--on", "local:2"]:
+        runs = tmp_path / f"runs-{len(on)}"
+        monkeypatch.setenv("ZOOMGRAD_RUNS", str(runs))
+        client = start("harness", "run", "--preset", "smoke", "--seed", "5", *chosen, *on)
+        assert client.wait(100) == 0, client.log.read_text()
+        (folder,) = runs.iterdir()
+        found.append({(record.cell, record.block): record for record in Store(folder).records()})
+    alone, fleet = found
+    assert alone.keys() == fleet.keys()
+    for one, other in ((alone[key], fleet[key]) for key in alone):
+        differing = {name for name, value in dict(one).items() if value != getattr(other, name)}
+        assert differing <= OF_A_HOST | TIMES | OF_A_STRETCH
+        assert one.proof.identical is other.proof.identical
+        common = {point.step: point.loss for point in one.losses}
+        assert all(common.get(point.step, point.loss) == point.loss for point in other.losses)
+        if one.stretch_steps == other.stretch_steps:
+            assert (one.parameters_sha256, one.losses) == (other.parameters_sha256, other.losses)
+    assert any(alone[key].stretch_steps == fleet[key].stretch_steps for key in alone)
+
+
 def _digest(steps):
     trainer = engines.load("tuple").prepare(workloads.load("xor"))
     trainer.train(steps)
