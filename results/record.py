@@ -308,6 +308,8 @@ class HostFacts(Model):
     """Digest of what its mathematical library returns. Where it differs, so do the bits of the reference."""
     interpreters: dict[Name, OneLine] = {}
     """Version of each interpreter of the run that the machine has."""
+    marks: tuple[OneLine, ...] = ()
+    """Digests by which other runs recognise the machine. Two hosts that share one are the same machine."""
     shared: bool = False
     """Whether it is one of several slots of one machine, for tests: its times prove nothing."""
 
@@ -347,7 +349,12 @@ class Run(Model):
     in one."""
     hosts: dict[Name, HostFacts] = {}
     """The fleet's machines. A block's records come from one of them."""
+    marks: tuple[OneLine, ...] = ()
+    """As in HostFacts, of the machine that measured. Empty in older runs, and if nothing identifies the machine."""
     commit: OneLine = ""
+    """The checkout's, with `+` if files differ from it; empty for an installed copy."""
+    code: OneLine = ""
+    """Digest of our packages' source files and of the lock files; empty in older runs."""
 
     @model_validator(mode="after")
     def _every_cell_once(self) -> Run:

@@ -83,16 +83,14 @@ def collecting(plan: Plan, where: Where, store: Store | None, text: str, *, wait
     from harness.fleet import starting
     from harness.fleet.collecting import Collector
     from harness.fleet.fingerprint import fingerprint
-    from harness.fleet.unit import units
 
     tell_left_out()
     # Hosts lock their own machines. Workers that share this one rely on us.
     with alone(wait=wait) if where.kind == "local" else contextlib.nullcontext():
         store = store or Store.create(plan.run)
         resume = f"zoomgrad run --resume {plan.run.id} --on {text}"
-        total = sum(len(unit.cells) for unit in units(plan.run))
         try:
-            with _only_client(store), starting.started(where) as cluster, FleetProgress(out, total) as progress:
+            with _only_client(store), starting.started(where) as cluster, FleetProgress(out, 0) as progress:
                 patience = starting.PATIENCE_SECONDS[where.kind]
                 Collector(plan, Home(store), cluster, progress, fingerprint(plan.run), patience).collect()
         except (FleetLost, BadPlace) as lost:

@@ -22,6 +22,14 @@ class Joined:
 
 
 @dataclass(frozen=True)
+class NotStarted:
+    """A worker that we started has ended, or could not be started. reason: what it said, and what to do."""
+
+    worker: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Left:
     """A worker is gone."""
 
@@ -44,7 +52,7 @@ class Ended:
     failure: str = ""
 
 
-Event = Joined | Left | Said | Ended
+Event = Joined | NotStarted | Left | Said | Ended
 
 
 class Cluster(Protocol):

@@ -7,14 +7,15 @@ thrown away.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
 from pydantic import ValidationError
 
-from harness.fleet.cluster import Cluster, Ended, Event, FleetLost, Joined, Left, Said
+from harness.fleet.cluster import Cluster, Ended, Event, FleetLost, Joined, Left, NotStarted, Said
 from harness.fleet.fingerprint import Fingerprint, Refused, check, same_interpreters
 from harness.fleet.host import Answer, Request
 from harness.fleet.placing import Place, Waiting, choose
@@ -43,12 +44,14 @@ class Keeper(Protocol):
     def run(self) -> Run: ...
     def admit(self, name: str, facts: HostFacts) -> None: ...
     def keep(self, record: Record) -> None: ...
+    def kept(self, cell: Cell, block: int) -> Record | None: ...
     def keep_times(self, host: str, cell: Cell, suite: str) -> None: ...
     def keep_vouching(self, host: str, vouching: Vouching) -> None: ...
     def complete(self, block: int, host: str, attempt: int) -> None: ...
     def completed(self) -> set[int]: ...
-    def begun(self) -> Mapping[int, tuple[str, int]]: ...
-    def set_aside(self, block: int) -> None: ...
+    def records(self) -> Sequence[Record]: ...
+    def partial(self) -> Sequence[Record]: ...
+    def set_aside(self, block: int) -> int: ...
     def keep_aside(self, record: Record) -> None: ...
 
 
@@ -59,6 +62,7 @@ class Watcher(Protocol):
     def refused(self, worker: str, reason: str) -> None: ...
     def finished(self, record: Record, seconds_left: float) -> None: ...
     def lost(self, host: str, block: int, reason: str) -> None: ...
+    def extended(self, cells: int) -> None: ...
 
 
 @dataclass
@@ -87,6 +91,8 @@ class _Task:
     unit: Unit | None = None
     host: str = ""
     attempt: int = 0
+    records: dict[Cell, Record] = field(default_factory=dict)
+    """What it sent that was kept."""
     heard_at: float = 0.0
     ended_at: float | None = None
     over: bool = False
@@ -112,6 +118,8 @@ class Collector:
     _begun: dict[int, Waiting] = field(default_factory=dict)
     """Units that wait, by number. Some host has begun the second kind."""
     _assigned: dict[int, tuple[str, int]] = field(default_factory=dict)
+    _attempts: dict[int, int] = field(default_factory=dict)
+    """Last attempt at each unit that has records; -1 if they are only reasons for having no result."""
     _losses: dict[int, int] = field(default_factory=dict)
     _given_up: set[int] = field(default_factory=set)
     _left_seconds: float = 0.0
@@ -120,11 +128,16 @@ class Collector:
     def collect(self) -> None:
         """Have every unit measured that is not complete. Raises FleetLost."""
         completed = self.home.completed()
-        self._assigned = dict(self.home.begun())
+        for one in (*self.home.partial(), *(records := self.home.records())):
+            attempt = one.attempt if one.host else -1
+            self._attempts[one.block] = max(attempt, self._attempts.get(one.block, -1))
+        self._assigned = {one.block: (one.host, one.attempt) for one in records if one.host}
+        there = Counter(one.block for one in records if one.host)
         for unit in units(self.plan.run):
             if unit.number not in completed:
                 begun = self._assigned.get(unit.number, ("", 0))[0]
                 self._wait(Waiting(unit, unit_seconds(self.plan, unit), begun))
+                self.watcher.extended(len(unit.cells) - there[unit.number])
         self._left_seconds = sum(one.seconds for one in self._waiting())
         alone_since = self.cluster.now()
         while self._fresh or self._begun or any(host.task for host in self._hosts.values()):
@@ -148,6 +161,8 @@ class Collector:
             self._questions.add(name)
             request = Request(task="describe", run=_plain(self.home.run))
             self.cluster.start(name, event.worker, request.model_dump_json())
+        elif isinstance(event, NotStarted):
+            self.watcher.refused(event.worker, printable(event.reason))
         elif isinstance(event, Left):
             self._leave(event.worker)
         elif task := self._tasks.get(event.task):
@@ -189,6 +204,10 @@ class Collector:
         elif answer.vouching and answer.vouching.workload in {cell.workload for cell in task.unit.cells}:
             self.home.keep_vouching(task.host, answer.vouching)
         elif answer.done and self._assigned.get(task.unit.number) == (task.host, task.attempt) and not task.over:
+            if absent := task.unit.cells_without(task.records, answer.given_up):
+                self._lose(task, f"it says that its block is complete, but sent no record of {absent[0]}")
+                return
+            self.watcher.extended(len(task.records) - len(task.unit.cells))
             self.home.complete(task.unit.number, task.host, task.attempt)
             self._free(task)
 
@@ -266,16 +285,22 @@ class Collector:
         number = chosen.unit.number
         self._fresh.pop(number, None)
         self._begun.pop(number, None)
-        before, attempt = self._assigned.get(number, (host.name, 0))
+        before, attempt = self._assigned.get(number, ("", 0))
         if before != host.name:
-            self.home.set_aside(number)
-            attempt += 1
-        self._assigned[number] = (host.name, attempt)
+            attempt = self._anew(number, host.name)
         host.task = f"{number} attempt {attempt} on {host.name}, {self._losses.get(number, 0)} lost"
         host.began_at, host.seconds = self.cluster.now(), chosen.seconds
         self._tasks[host.task] = _Task(host.workers[0], chosen.unit, host.name, attempt, heard_at=self.cluster.now())
         request = Request(task="measure", run=_plain(self.home.run), unit=chosen.unit)
         self.cluster.start(host.task, host.workers[0], request.model_dump_json())
+
+    def _anew(self, number: int, host: str) -> int:
+        """Begin a unit anew on a host, without records. Return the number of the attempt."""
+        if number in self._attempts:
+            self.watcher.extended(self.home.set_aside(number))
+        self._attempts[number] = self._attempts.get(number, -1) + 1
+        self._assigned[number] = (host, self._attempts[number])
+        return self._attempts[number]
 
     def _take(self, record: Record, suite: str, task: _Task) -> None:
         """Keep a record that a host sent. Who sent it is for us to say, and so is what it may be about."""
@@ -289,10 +314,22 @@ class Collector:
         if self._assigned.get(record.block) != (task.host, task.attempt):
             self.home.keep_aside(record)
             return
-        self.home.keep(record)
+        before = self.home.kept(record.cell, record.block)
+        # As text, because NaN differs from itself.
+        if not before or before.model_dump_json() != record.model_dump_json():
+            if before and before.host:
+                # The host has lost its store, or the cell would not have been measured again: so the block is another.
+                task.attempt = self._anew(record.block, task.host)
+                task.records = {cell: _of_attempt(one, task.attempt) for cell, one in task.records.items()}
+                for one in task.records.values():
+                    self.home.keep(one)
+                self.watcher.extended(-len(task.records))
+                record = _of_attempt(record, task.attempt)
+            self.home.keep(record)
+            self.watcher.finished(record, self._seconds_left())
+        task.records[record.cell] = record
         if suite:
             self.home.keep_times(task.host, record.cell, suite)
-        self.watcher.finished(record, self._seconds_left())
 
     def _free(self, task: _Task) -> None:
         task.over = True
@@ -354,11 +391,10 @@ class Collector:
     def _skip(self, unit: Unit, reason: str) -> None:
         """Record why cells of a unit have no result. A resumed run tries them again."""
         self._given_up.add(unit.number)
-        self.home.set_aside(unit.number)
+        skipped = [cell for cell in unit.cells if cell.interpreter == unit.interpreter]
+        self.watcher.extended(self.home.set_aside(unit.number) + len(skipped) - len(unit.cells))
         self._assigned.pop(unit.number, None)
-        for cell in unit.cells:
-            if cell.interpreter != unit.interpreter:
-                continue
+        for cell in skipped:
             record = Record(
                 cell=cell,
                 block=unit.number,
@@ -396,6 +432,10 @@ class Collector:
             for event in self.cluster.wait(1.0):
                 if isinstance(event, Said | Ended) and event.task in names:
                     self._tasks[event.task].over = True
+
+
+def _of_attempt(record: Record, attempt: int) -> Record:
+    return record.model_copy(update={"attempt": attempt})
 
 
 def _plain(run: Run) -> Run:

@@ -35,6 +35,10 @@ class DaskCluster:
     def now(self) -> float:
         return time.monotonic()
 
+    def tell(self, event: Event) -> None:
+        """Add an event to those that `wait` returns. May be called in any thread."""
+        self._events.put(event)
+
     def start(self, task: str, worker: str, request: str) -> None:
         future = self._client.submit(
             carry_on_dask,

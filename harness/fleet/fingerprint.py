@@ -14,15 +14,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness.machine import facts
-from harness.machine.environments import REQUIREMENTS
 from harness.machine.interpreters import Interpreter
-from harness.machine.project import PACKAGES
+from harness.machine.project import LOCKS, SOURCES, code_digest
 from results.fields import OneLine
 from results.places import IS_CHECKOUT, ROOT
 from results.record import HostFacts, Model, Run
-from results.store import RUNS
 
-SUFFIXES = (".py", ".c", ".h")
 NEW_PER_RUN = {"hosts"}
 """Fields of a run that change while it is measured."""
 
@@ -44,22 +41,12 @@ class Refused(Exception):
 
 def fingerprint(run: Run) -> Fingerprint:
     """The digests of this copy of zoomgrad, and of the run's plan."""
-    files = (path for name in PACKAGES for path in sorted((ROOT / name).rglob("*")) if path.suffix in SUFFIXES)
-    code = [path for path in files if not path.is_relative_to(RUNS)]
     plan = run.model_dump_json(exclude=NEW_PER_RUN)
     return Fingerprint(
-        code=_digest(ROOT, code),
-        locks=_digest(REQUIREMENTS, sorted(REQUIREMENTS.glob("*.lock"))),
+        code=code_digest(SOURCES),
+        locks=code_digest(LOCKS),
         settings=hashlib.sha256(plan.encode()).hexdigest(),
     )
-
-
-def _digest(root: Path, paths: Sequence[Path]) -> str:
-    found = hashlib.sha256()
-    for path in paths:
-        content = path.read_bytes()
-        found.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode() + content)
-    return found.hexdigest()
 
 
 def check(here: Fingerprint, there: Fingerprint, commit: str) -> None:
@@ -87,6 +74,7 @@ def describe(run: Run, found: Sequence[Interpreter], slot: str) -> HostFacts:
         identity=_identity(run, slot),
         machine=facts.gather(),
         libm=libm(),
+        marks=() if slot else facts.marks(),
         shared=bool(slot),
         interpreters={one.name: one.full_version for one in found if one.name in wanted},
     )

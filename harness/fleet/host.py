@@ -73,6 +73,8 @@ class Answer(Model):
 
     done: bool = False
     """The unit is complete."""
+    given_up: tuple[Cell, ...] = ()
+    """Its cells that were not measured, because they gave no result in an earlier block on this host."""
 
 
 class _Sender:
@@ -149,7 +151,8 @@ def answer(request: Request, file: IO[str]) -> None:
         run = _with_ready_times(request.run, request.unit)
         schedule = Schedule(planning.on_host(run, found), store, isolate, environments.environment, sender)
         schedule.measure(points)
-    sender.send(Answer(done=True))
+        there = {record.cell for record in store.records() if record.block == request.unit.number}
+    sender.send(Answer(done=True, given_up=tuple(request.unit.cells_without(there))))
 
 
 def prepare(run: Run, found: list[interpreters.Interpreter]) -> None:

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +24,15 @@ from distributed import Client, LocalCluster, Security
 from distributed.utils import get_ip
 
 from harness.fleet.carrier import clean_environment
-from harness.fleet.cluster import FleetLost
+from harness.fleet.cluster import FleetLost, NotStarted
 from harness.fleet.dask_cluster import DaskCluster
 from harness.fleet.quiet import be_quiet
 from harness.fleet.scheduler import security
 from harness.fleet.where import BadPlace, SshHost, Where, ssh_hosts
+from results.printable import printable
 
 CONNECTING_SECONDS = 10
+SAID_CHARACTERS = 4000
 ENDING_SECONDS = 5
 PATIENCE_SECONDS = {"local": 30.0, "tcp": 60.0, "tls": 60.0, "ssh": 60.0, "slurm": 7 * 86400.0}
 """How long to wait for a host while there is none. A queue may take days."""
@@ -55,12 +57,16 @@ def started(where: Where) -> Iterator[DaskCluster]:
                 )
             )
             client = Client(scheduler, timeout=CONNECTING_SECONDS)
-            start = stack.enter_context(_over_ssh()) if hosts else stack.enter_context(_processes())
+            cluster = DaskCluster(client)
+            start = stack.enter_context(_over_ssh(cluster.tell)) if hosts else stack.enter_context(_processes())
+            stack.enter_context(client)
             for number in range(len(hosts) or where.count):
                 start(
                     hosts[number] if hosts else None,
                     _told(scheduler.scheduler_address, "" if hosts else f"slot-{number + 1}", secret),
                 )
+            yield cluster
+            return
         stack.enter_context(client)
         yield DaskCluster(client)
 
@@ -122,35 +128,49 @@ def _processes() -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def _over_ssh() -> Iterator[Any]:
-    """Yield a function that starts a worker on another machine. Keys and known hosts are those of the user's ssh."""
+def _over_ssh(tell: Callable[[NotStarted], None]) -> Iterator[Any]:
+    """Yield a function that starts a worker on another machine. Keys and known hosts are those of the user's ssh.
+
+    tell: receives what a worker said last if it ends before the others do.
+    """
     import asyncssh
 
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     connections: list[Any] = []
+    watching: list[asyncio.Task[None]] = []
+
+    async def watch(host: SshHost, process: Any) -> None:
+        said = ""
+        while more := await process.stderr.read(SAID_CHARACTERS):
+            said = (said + more)[-SAID_CHARACTERS:]
+        await process.wait_closed()
+        tell(NotStarted(host.host, _why_ended(host, said, process.exit_status)))
 
     async def open_one(host: SshHost, told: str) -> None:
         options = {"username": host.user} if host.user else {}
         connection = await asyncssh.connect(host.host, host.port, connect_timeout=CONNECTING_SECONDS, **options)
         connections.append(connection)
         process = await asyncio.wait_for(
-            connection.create_process(ssh_command(host), stdout=asyncssh.DEVNULL, stderr=asyncssh.DEVNULL),
+            connection.create_process(ssh_command(host), stdout=asyncssh.DEVNULL, errors="replace"),
             CONNECTING_SECONDS,
         )
         process.stdin.write(told)
+        watching.append(asyncio.ensure_future(watch(host, process)))
 
     def start(host: SshHost, told: str) -> None:
         try:
             asyncio.run_coroutine_threadsafe(open_one(host, told), loop).result()
         except (OSError, asyncssh.Error, TimeoutError) as error:
             raise BadPlace(
-                f"{host.host}: can't start a worker by ssh: {str(error) or 'no answer'}\n"
-                f"  Try `ssh -p {host.port} {host.host} true` first, or leave the host out of the file."
+                f"{host.host}: can't start a worker by ssh: {printable(str(error)) or 'no answer'}\n"
+                f"  Try `{_ssh(host)} true` first, or leave the host out of the file."
             ) from error
 
     async def close() -> None:
+        for task in watching:
+            task.cancel()
         for connection in connections:
             connection.close()
         for connection in connections:
@@ -167,8 +187,25 @@ def _over_ssh() -> Iterator[Any]:
 
 def ssh_command(host: SshHost) -> str:
     """The command that a host's shell runs."""
-    there = f"cd {shlex.quote(host.folder)} && " if host.folder else ""
-    return f"{there}exec {shlex.quote(host.python)} -m harness.fleet.worker"
+    there = f"cd {_quoted(host.folder)} && " if host.folder else ""
+    return f"{there}exec {_quoted(host.python)} -m harness.fleet.worker"
+
+
+def _quoted(path: str) -> str:
+    """The path quoted for a shell, which still puts a home folder for `~/`, the only thing it may do."""
+    home, slash, rest = path.partition("/")
+    return f"~/{shlex.quote(rest) if rest else ''}" if (home, slash) == ("~", "/") else shlex.quote(path)
+
+
+def _ssh(host: SshHost) -> str:
+    return f"ssh -p {host.port} {f'{host.user}@' if host.user else ''}{host.host}"
+
+
+def _why_ended(host: SshHost, said: str, code: int | None) -> str:
+    """Why a worker on a host has ended, and the command that shows more."""
+    last = next((line for line in reversed(said.splitlines()) if line.strip()), f"it ended with code {code}")
+    there = shlex.quote(f"{ssh_command(host)} --help")
+    return f"its worker has ended: {printable(last.strip())[-300:]}\n  Try: {_ssh(host)} {there}"
 
 
 @contextlib.contextmanager

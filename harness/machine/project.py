@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 from results.places import IS_CHECKOUT, ROOT, STATE
+from results.store import RUNS
 
 PACKAGES = ("datasets", "engines", "harness", "reports", "results", "zoomgrad")
 
@@ -25,6 +26,21 @@ def importable() -> Path:
         with contextlib.suppress(FileExistsError):
             (folder / name).symlink_to(ROOT / name)
     return folder
+
+
+SOURCES = (".py", ".c", ".h")
+LOCKS = (".lock",)
+"""Files that worker environments are made from."""
+
+
+def code_digest(suffixes: tuple[str, ...] = SOURCES + LOCKS) -> str:
+    """Digest of our packages' files with these suffixes. Unlike a commit, it tells changed checkouts apart."""
+    found = hashlib.sha256()
+    for path in (path for name in PACKAGES for path in sorted((ROOT / name).rglob("*"))):
+        if path.suffix in suffixes and not path.is_relative_to(RUNS):
+            content = path.read_bytes()
+            found.update(f"{path.relative_to(ROOT).as_posix()} {len(content)}\n".encode() + content)
+    return found.hexdigest()
 
 
 _START = """import sys

@@ -18,6 +18,7 @@ from engines.discovery import is_peer
 from harness import workloads
 from harness.machine import facts, interpreters
 from harness.machine.interpreters import Interpreter, Missing
+from harness.machine.project import code_digest
 from harness.plan import estimate, presets
 from harness.plan.budget import fit
 from harness.plan.cells import cells_of
@@ -130,7 +131,9 @@ def plan(
         interpreters=_interpreter_facts(found, missing, kept),
         machine=facts.gather(),
         fleet=fleet,
+        marks=() if fleet else facts.marks(),
         commit=_commit(),
+        code=code_digest(),
     )
     return _with_interpreters(run, found, missing)
 
@@ -160,7 +163,7 @@ def resume(run: Run, found: Sequence[Interpreter] | None = None) -> Plan:
     mixed, or if the reference interpreter is gone.
     """
     found = interpreters.discover() if found is None else found
-    if run.commit != _commit():
+    if run.commit != _commit() or run.code not in ("", code_digest()):
         raise Unreadable(
             f"{run.id}: was measured at commit {run.commit or 'unknown'}, and the code has changed since\n"
             "  Check out that commit again, or start a new run."

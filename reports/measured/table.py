@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from reports.measured.outcome import MEASURED, Outcome, by_cell, outcomes, promise
-from results.fleet.hosts import by_host, hosts_of_blocks, of_hosts, of_one_host
+from results.fleet.hosts import by_host, machines_of_blocks, of_hosts, of_one_host
 from results.precision import error
 from results.record import BASELINE, Cell, Record, Run
 from results.samples import Blocks, common, compile_seconds, step_seconds
@@ -73,7 +73,7 @@ def cells(run: Run, records: Iterable[Record], found: Mapping[Cell, Outcome] | N
         if found[cell].status == MEASURED
     }
     seconds = step_seconds(record for of_cell in results.values() for record in of_cell)
-    hosts = hosts_of_blocks(records)
+    hosts = machines_of_blocks(run, records)
     rows = [_row(run, cell, found[cell], results, seconds, hosts) for cell in blocks]
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     listed = (list(run.engines), list(run.interpreters), list(run.workloads))

@@ -2,7 +2,7 @@
 
     <run>/records/…                          as in every run: one record per cell and block
     <run>/fleet/<block>.json                 the block is complete: where, and at which attempt
-    <run>/partial/<cell>--<block>--<host>--<attempt>.json   of a block that its host did not complete
+    <run>/partial/<cell>--<block>--<host>--<attempt>….json   of a block that its host did not complete
     <run>/hosts/<host>/pyperf/<cell>.json    pyperf's files, because pyperf mixes no hosts
     <run>/hosts/<host>/<workload>.json       the cells that vouch for the workload's engines on that host
 
@@ -12,6 +12,7 @@ Every file is written or moved in one step, so a killed client leaves neither ha
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 from results.fields import Blocks, Count, Name
@@ -47,6 +48,11 @@ class Home:
     def keep(self, record: Record) -> None:
         self.store.write(record)
 
+    def kept(self, cell: Cell, block: int) -> Record | None:
+        """The record of that cell and block, if there is one."""
+        path = inside(self.store.folder, "records", file_name(cell, str(block)))
+        return read(path, Record) if path.exists() else None
+
     def keep_times(self, host: str, cell: Cell, suite: str) -> None:
         """Keep a cell's pyperf suite of that host."""
         self._write(suite, "hosts", host, "pyperf", file_name(cell))
@@ -64,18 +70,20 @@ class Home:
     def completed(self) -> set[int]:
         return {read(path, Complete).block for path in files_inside(self.store.folder, "fleet")}
 
-    def begun(self) -> dict[int, tuple[str, int]]:
-        """Block -> host and attempt, of every block that has a record."""
-        return {one.block: (one.host, one.attempt) for one in self.store.records() if one.host}
+    def records(self) -> list[Record]:
+        return self.store.records()
 
-    def set_aside(self, block: int) -> None:
-        """Move the records of a block that begins again on another host to the partial ones."""
+    def set_aside(self, block: int) -> int:
+        """Move the records of a block that begins again to the partial ones. Return their number."""
+        moved = 0
         for path in self._of_block(block):
             record = read(path, Record)
             if record.host:
                 path.replace(self._partial(record))
+                moved += 1
             else:
                 path.unlink()  # a reason for having no result, written here: it has lapsed
+        return moved
 
     def keep_aside(self, record: Record) -> None:
         """Keep a record that came after its host had been given up."""
@@ -91,9 +99,15 @@ class Home:
                 yield path
 
     def _partial(self, record: Record) -> Path:
+        """Path for a partial record. Another record with the same names is never replaced."""
         inside(self.store.folder, "partial").mkdir(exist_ok=True)
-        name = file_name(record.cell, str(record.block), record.host, str(record.attempt))
-        return inside(self.store.folder, "partial", name)
+        content = record.model_dump_json()
+        for number in count():
+            name = file_name(record.cell, str(record.block), record.host, str(record.attempt), *[str(number)][:number])
+            path = inside(self.store.folder, "partial", name)
+            if not path.exists() or read(path, Record).model_dump_json() == content:
+                return path
+        raise AssertionError
 
     def _write(self, text: str, *parts: str) -> None:
         path = inside(self.store.folder, *parts)

@@ -1,17 +1,21 @@
 """Runs of many machines -> one run, in which every run of a single machine is a host.
 
-Blocks are numbered anew, so that each of them keeps its own ratios. Nothing else is computed: a merged run has the
-records of its parts, and its report never mixes seconds of different machine types.
+Hosts that are one machine count once in the statistics (`hosts.machines`), but their seconds are not mixed. Blocks are
+numbered anew, so that each of them keeps its own ratios. Nothing else is computed: a merged run has the records of its
+parts, and its report never mixes seconds of different machine types.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
+import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from results.comparability import unlike_settings
-from results.files import Unreadable
+from results.files import Unreadable, inside
 from results.record import HostFacts, Record, Run
 from results.store import RUNS, Store
 
@@ -40,14 +44,22 @@ def merge(stores: Sequence[Store], command: Sequence[str]) -> Store:
     first = max(first, sum(run.blocks for run in runs))
     if first > MOST_BLOCKS:
         raise Unreadable(f"{first:,} blocks are more than a run can have\n  Merge fewer runs.")
-    merged = Store.create(_run(runs, hosts, command), under=RUNS)
-    for record in records:
-        merged.write(record)
-    for store in stores:
-        for vouching in store.vouchings():
-            if not merged.vouching(vouching.workload):
-                merged.write_vouching(vouching)
-    return merged
+    run = _run(runs, hosts, command)
+    RUNS.mkdir(parents=True, exist_ok=True)
+    # A killed merge leaves a hidden folder, and no run that looks complete.
+    with tempfile.TemporaryDirectory(prefix=".merging-", dir=RUNS, ignore_cleanup_errors=True) as draft:
+        merged = Store.create(run, under=Path(draft))
+        for record in records:
+            merged.write(record)
+        for store in stores:
+            for vouching in store.vouchings():
+                if not merged.vouching(vouching.workload):
+                    merged.write_vouching(vouching)
+        whole = inside(RUNS, run.id)
+        if os.path.lexists(whole):
+            raise Unreadable(f"{whole}: a run of this name exists already\n  Start the merge again.")
+        merged.folder.rename(whole)
+    return Store(whole)
 
 
 def _refuse_unlike(runs: Sequence[Run]) -> None:
@@ -58,9 +70,10 @@ def _refuse_unlike(runs: Sequence[Run]) -> None:
         if seen & _identities(other):
             raise Unreadable(f"{other.id} is given twice, perhaps inside a merged run\n  Name each run once.")
         seen |= _identities(other)
-        if other.commit != one.commit:
+        if not _same_code(other, one):
             was, now = one.commit or "an unknown commit", other.commit or "an unknown commit"
-            raise Unreadable(f"{other.id} measured {now}, and {one.id} measured {was}\n  {ONE_BY_ONE}")
+            changed = ", whose files had changed" if was == now and now.endswith("+") else ""
+            raise Unreadable(f"{other.id} measured {now}, and {one.id} measured {was}{changed}\n  {ONE_BY_ONE}")
         if unlike := unlike_settings(other, one):
             raise Unreadable(f"{other.id} has other settings than {one.id}: {'; '.join(unlike)}\n  {ONE_BY_ONE}")
         for name in other.interpreters.keys() & one.interpreters.keys():
@@ -75,6 +88,13 @@ def _refuse_unlike(runs: Sequence[Run]) -> None:
         raise Unreadable(f"the runs have different references: {', '.join(sorted(references))}\n  {ONE_BY_ONE}")
 
 
+def _same_code(one: Run, other: Run) -> bool:
+    """Whether both measured the same code, for sure: a commit with changed files may be anything."""
+    if one.code and other.code:
+        return one.code == other.code
+    return one.commit == other.commit and bool(one.commit) and not one.commit.endswith("+")
+
+
 def _identities(run: Run) -> set[str]:
     return {facts.identity for facts in run.hosts.values() or [_as_host(run)]}
 
@@ -82,7 +102,7 @@ def _identities(run: Run) -> set[str]:
 def _as_host(run: Run) -> HostFacts:
     identity = hashlib.sha256(f"{run.id} {run.created_at} {run.seed}".encode()).hexdigest()[:16]
     versions = {name: facts.version for name, facts in run.interpreters.items() if facts.version}
-    return HostFacts(identity=identity, machine=run.machine, interpreters=versions)
+    return HostFacts(identity=identity, machine=run.machine, interpreters=versions, marks=run.marks)
 
 
 def _run(runs: Sequence[Run], hosts: dict[str, HostFacts], command: Sequence[str]) -> Run:
@@ -99,6 +119,7 @@ def _run(runs: Sequence[Run], hosts: dict[str, HostFacts], command: Sequence[str
             "command": tuple(command),
             "fleet": MERGED,
             "hosts": hosts,
+            "marks": (),
             "blocks": sum(run.blocks for run in runs),
             "cells": tuple(dict.fromkeys(cell for run in runs for cell in run.cells)),
             "left_out": (),

@@ -68,7 +68,7 @@ def step_time(samples: Samples) -> Interval:
 
     samples: seconds per step, shape (processes, values). Raises TooFewProcesses below 3 processes.
     """
-    return _interval(median_of_processes(samples), [math.log(fmean(values)) for values in samples])
+    return interval_of_median(median_of_processes(samples), [math.log(fmean(values)) for values in samples])
 
 
 def speedup(base: Samples, engine: Samples, error: float = ERROR) -> Interval:
@@ -79,7 +79,7 @@ def speedup(base: Samples, engine: Samples, error: float = ERROR) -> Interval:
     either side.
     """
     _enough(min(len(base), len(engine)))
-    return _interval(ratio_of_medians(base, engine), _block_logs(base, engine), error)
+    return interval_of_median(ratio_of_medians(base, engine), _block_logs(base, engine), error)
 
 
 def ratio_of_blocks(base: Samples, engine: Samples) -> float:
@@ -115,7 +115,7 @@ def speedup_change(
 
     def of_blocks(base: Samples, engine: Samples) -> Interval:
         _enough(min(len(base), len(engine)))
-        return _interval(ratio_of_blocks(base, engine), _block_logs(base, engine), error)
+        return interval_of_median(ratio_of_blocks(base, engine), _block_logs(base, engine), error)
 
     return change(of_blocks(base_new, engine_new), of_blocks(base_old, engine_old))
 
@@ -149,8 +149,11 @@ def _spread(value: float, down: float, up: float) -> Interval:
     return Interval(value, value * math.exp(-down), value * math.exp(up))
 
 
-def _interval(value: float, logs: Sequence[float], error: float = ERROR) -> Interval:
-    """Interval of the logarithms' median, converted back, and widened to include `value`, which is another median."""
+def interval_of_median(value: float, logs: Sequence[float], error: float = ERROR) -> Interval:
+    """Interval of the logarithms' median, converted back, and widened to include `value`, which is another median.
+
+    Raises TooFewProcesses below 3 values.
+    """
     _enough(len(logs))
     has_extremes = 0.5 ** (len(logs) - 1) <= MOST_BEYOND * error
     low, high = _order_statistics(logs, error) if has_extremes else _student(logs, error)

@@ -30,6 +30,7 @@ def run(name, **fields):
         },
         "interpreters": {INTERPRETER: InterpreterFacts(version="3.13.0")},
         "machine": {"processor": "a"},
+        "code": "c",
     }
     return Run(**{**values, **fields})
 

@@ -10,7 +10,7 @@ from reports.story import story
 from results.files import Unreadable
 from results.fleet import merging
 from results.fleet.home import Home
-from results.fleet.hosts import by_type, main_type
+from results.fleet.hosts import by_type, machines, main_type
 from results.record import HostFacts
 from results.stats import clusters
 from results.stats.intervals import TooFewProcesses
@@ -96,7 +96,8 @@ def test_hosts_of_one_type_that_disagree_are_a_caution(folder):
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"commit": "0" * 12}, "measured"),
+        ({"code": "d", "commit": "0" * 12}, "measured 000000000000, and run-0 measured an unknown commit"),
+        ({"code": ""}, "measured an unknown commit"),
         ({"settings": {"values": 9}}, "other settings"),
         ({"interpreters": {"cpython-3.13": {"version": "3.13.9"}}}, "another cpython-3.13"),
         ({"blocks": 9_999}, "more than a run can have"),
@@ -112,6 +113,50 @@ def test_runs_that_measured_something_else_are_not_merged(folder, fields, proble
     with pytest.raises(Unreadable, match="given twice"):
         merging.merge([one, one], [])
     assert set(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("codes", "commits", "same"),
+    [
+        (("c", "c"), ("a", "b+"), True),
+        (("c", "d"), ("a+", "a+"), False),
+        (("c", ""), ("a", "a"), True),
+        (("", ""), ("a+", "a+"), False),
+        (("", ""), ("", ""), False),
+    ],
+)
+def test_a_commit_with_changed_files_may_be_any_code(folder, codes, commits, same):
+    stores = [
+        Store.create(run(f"run-{number}", code=code, commit=commit), under=folder)
+        for number, (code, commit) in enumerate(zip(codes, commits, strict=True))
+    ]
+    if same:
+        merging.merge(stores, [])
+    else:
+        with pytest.raises(Unreadable, match=r"measured .*\n  \S"):
+            merging.merge(stores, [])
+
+
+def test_a_merge_is_no_run_until_it_is_whole(folder, monkeypatch):
+    stores, seen, write = runs(folder, "a", "b"), [], Store.write
+    monkeypatch.setattr(
+        Store, "write", lambda store, record: (seen.append(set(folder.glob("*/run.json"))), write(store, record))
+    )
+    before = set(folder.glob("*/run.json"))
+    merged = merging.merge(stores, [])
+    assert len(seen) == 12
+    assert set(map(frozenset, seen)) == {frozenset(before)}
+    assert {path.name for path in folder.iterdir()} == {"run-0", "run-1", merged.run.id}
+
+
+def test_two_runs_of_one_machine_are_one_host(folder):
+    stores = runs(folder, "a", "a", "a", "a")
+    for store, marks in zip(stores, [("id", "1"), ("2",), ("id", "3"), ()], strict=True):
+        (store.folder / "run.json").write_text(store.run.model_copy(update={"marks": marks}).model_dump_json())
+    merged = merging.merge(stores, [])
+    assert machines(merged.run) == {"host-1": "host-1", "host-2": "host-2", "host-3": "host-1", "host-4": "host-4"}
+    told = story(merged.run, merged.records())
+    assert told.hosts.title == "Over 3 hosts"
 
 
 def test_merged_runs_and_kept_files_merge_again(folder, tmp_path):
@@ -143,14 +188,19 @@ def test_a_block_that_begins_again_leaves_its_records_aside(tmp_path):
     home = Home(Store.create(run("a-run"), under=tmp_path))
     home.keep(measured("tuple", 1, host="host-1"))
     home.keep(measured("tuple", 11, host="host-1"))
-    assert home.begun() == {1: ("host-1", 0), 11: ("host-1", 0)}
-    home.set_aside(1)
-    home.set_aside(1)  # as after a crash
+    assert home.kept(cell("tuple"), 1) == measured("tuple", 1, host="host-1")
+    assert home.kept(cell("tuple"), 2) is None
+    assert home.set_aside(1) == 1
+    assert home.set_aside(1) == 0  # as after a crash
     home.keep(measured("tuple", 1, host="host-2", attempt=1))
     home.keep_aside(measured("tuple", 1, host="host-1"))
+    home.keep_aside(measured("tuple", 1, host="host-1", step_seconds=(9.0,)))
     home.complete(1, "host-2", 1)
     assert [(r.block, r.host) for r in home.store.records()] == [(1, "host-2"), (11, "host-1")]
-    assert [(r.block, r.host) for r in home.partial()] == [(1, "host-1")]
+    assert [(r.block, r.host, r.step_seconds) for r in home.partial()] == [
+        (1, "host-1", (9.0,)),
+        (1, "host-1", (0.808,)),
+    ]
     assert home.completed() == {1}
     assert home.store.run.hosts == {}
     home.admit("host-1", HostFacts(identity="x", machine={}))

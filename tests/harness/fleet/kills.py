@@ -1,4 +1,4 @@
-"""Kill a fleet's processes at random: `python -m tests.harness.fleet.kills [KILLS [SEED]]`. Not a test by itself.
+"""Kill a fleet at random: `python -m tests.harness.fleet.kills [KILLS [SEED [BLOCKS]]]`. Not a test by itself.
 
 A scheduler, two workers in processes of their own and a client measure a small run on this machine. Again and again one
 of them is ended by SIGKILL. What died is started again, and the client resumes. At the end every record that a client
@@ -24,13 +24,13 @@ from results.fleet.home import Home
 from results.store import Store
 
 FINISHED = re.compile(r"\] (host-\d+): (\S+) block (\d+): (\w[\w-]*),")
-SECONDS = 500
+SECONDS = 900
 
 
 class Fleet:
     """The processes of a fleet, by role. Any of them may be dead."""
 
-    def __init__(self, folder, blocks=6):
+    def __init__(self, folder, blocks):
         self.folder, self.blocks = folder, blocks
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -95,7 +95,7 @@ class Fleet:
         return Home(store).completed() == {unit.number for unit in units(store.run)}
 
 
-def campaign(folder, kills, seed, blocks=6, roles=("worker 1", "worker 2", "scheduler", "client"), say=print):
+def campaign(folder, kills, seed, blocks=24, roles=("worker 1", "worker 2", "scheduler", "client"), say=print):
     """Kill so many processes, then let the run complete. Return the facts that tests check."""
     rng, fleet, killed = random.Random(seed), Fleet(folder, blocks), Counter()
     until = time.monotonic() + SECONDS

@@ -7,7 +7,7 @@ and failures are drawn at random:
 - a unit's time varies by another 5 %,
 - hosts vanish at random (exponential); dask notices a killed worker within a second, and a host without power or
   network after two minutes,
-- half of the vanished hosts come back after ten minutes, with what they had measured,
+- half of the vanished hosts come back after ten minutes, with what they had measured, or (in tests) without it,
 - a host makes its environments first, in one to three minutes; a record takes some milliseconds home.
 
 *Efficiency* is the time of completed units, on the hosts that completed them, over the time of all hosts that were
@@ -89,13 +89,15 @@ class Scenario:
     """Mean time until a host vanishes."""
     without_power: float = 0.5
     """Share of the vanished that dask notices late."""
+    forgetful: float = 0.0
+    """Share of the vanished that come back without what they had measured."""
 
 
 class Home:
     """Where records come home, in memory; counts what a disk would show."""
 
     def __init__(self, run):
-        self.run, self.records, self.aside, self.done = run, {}, [], {}
+        self.run, self.kept_records, self.aside, self.done = run, {}, [], {}
         self.at, self.clock = {}, lambda: 0.0
 
     def admit(self, name, facts):
@@ -103,9 +105,8 @@ class Home:
 
     def keep(self, record):
         key = (record.cell, record.block)
-        before = self.records.get(key)
-        assert before is None or (before.host, before.attempt) == (record.host, record.attempt), "a record was doubled"
-        self.records[key] = record
+        assert key not in self.kept_records or not self.kept_records[key].host, "a record was doubled"
+        self.kept_records[key] = record
         self.at.setdefault(key, self.clock())
 
     def keep_times(self, host, cell, suite): ...
@@ -117,12 +118,20 @@ class Home:
     def completed(self):
         return set(self.done)
 
-    def begun(self):
-        return {block: (record.host, record.attempt) for (_, block), record in self.records.items()}
+    def records(self):
+        return list(self.kept_records.values())
+
+    def partial(self):
+        return self.aside
+
+    def kept(self, cell, block):
+        return self.kept_records.get((cell, block))
 
     def set_aside(self, block):
-        for key in [key for key in self.records if key[1] == block]:
-            self.aside.append(self.records.pop(key))
+        found = [self.kept_records.pop((cell, block), None) for cell in self.run.cells]
+        found = [record for record in found if record and record.host]
+        self.aside += found
+        return len(found)
 
     def keep_aside(self, record):
         self.aside.append(record)
@@ -211,6 +220,8 @@ class Cluster:
         self.there_seconds += self.clock - self.there_since.pop(worker, self.clock)
         late = POWER_SECONDS if self.rng.random() < self.scenario.without_power else 1.0
         self._at(self.clock + late, worker, Left(worker))
+        if self.rng.random() < self.scenario.forgetful:
+            self.kept = {place: records for place, records in self.kept.items() if place[0] != worker}
         if self.rng.random() < 0.5:
             self._join(worker, self.clock + max(BACK_SECONDS, late + 1.0))
 
@@ -223,6 +234,8 @@ class Silence:
 
     def admitted(self, host, facts): ...
     def finished(self, record, seconds_left): ...
+
+    def extended(self, cells): ...
 
     def refused(self, worker, reason):
         self.refusals += 1
@@ -241,7 +254,7 @@ def simulate(scenario, seed):
     end = max(home.at.values())
     there = cluster.there_seconds + sum(end - since for since in cluster.there_since.values())
     wanted = {(cell, unit.number) for unit in units(the_plan.run) for cell in unit.cells}
-    kept = [*home.records.values(), *home.aside]
+    kept = [*home.kept_records.values(), *home.aside]
     there_now = {(record.cell, record.block, record.step_seconds) for record in kept}
     return {
         "makespan": end,
@@ -250,7 +263,7 @@ def simulate(scenario, seed):
         "losses": watcher.losses,
         "partial": len(home.aside),
         "lost": sum((record.cell, record.block, record.step_seconds) not in there_now for record in cluster.sent)
-        + len(wanted - home.records.keys()),
+        + len(wanted - home.kept_records.keys()),
     }
 
 
@@ -258,7 +271,7 @@ def first_within(home, precision):
     """Seconds until the speedup's interval for one machine type is first within the precision; NaN if never."""
     logs, done = {}, sorted((max(home.at[key] for key in home.at if key[1] == block), block) for block in _some(home))
     for at, block in done:
-        found = {cell.engine: record for (cell, number), record in home.records.items() if number == block}
+        found = {cell.engine: record for (cell, number), record in home.kept_records.items() if number == block}
         ratio = found["baseline"].step_seconds[0] / found["tcc"].step_seconds[0]
         logs.setdefault(found["tcc"].host, []).append(math.log(ratio))
         if len(logs) >= clusters.MIN_HOSTS:

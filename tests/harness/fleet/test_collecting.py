@@ -1,6 +1,7 @@
 """The collector on a fake cluster: nothing is lost or doubled, whoever vanishes, and strangers are refused."""
 
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,7 @@ from harness.fleet.fingerprint import Fingerprint
 from harness.fleet.host import Answer, Request
 from harness.fleet.placing import Place, Waiting, choose
 from harness.fleet.unit import Unit, units
-from results.record import Cell, HostFacts, Record
+from results.record import Cell, HostFacts, LossPoint, Record
 from tests.harness.fleet.simulation import NOW, PRINT, Cluster, Home, Scenario, Silence, plan, simulate
 
 
@@ -27,9 +28,10 @@ def test_sixteen_hosts_are_busy_nine_tenths_of_the_time():
     hosts=st.integers(1, 6),
     slow=st.sampled_from([0.0, 0.5]),
     vanish_seconds=st.sampled_from([120.0, 600.0, 3600.0]),
+    forgetful=st.sampled_from([0.0, 0.5, 1.0]),
 )
-def test_no_record_is_lost_or_doubled_whoever_vanishes(seed, hosts, slow, vanish_seconds):
-    cluster = Cluster(Scenario(hosts, slow=slow, vanish_seconds=vanish_seconds), seed)
+def test_no_record_is_lost_or_doubled_whoever_vanishes(seed, hosts, slow, vanish_seconds, forgetful):
+    cluster = Cluster(Scenario(hosts, slow=slow, vanish_seconds=vanish_seconds, forgetful=forgetful), seed)
     the_plan = plan(12)
     home = Home(the_plan.run)  # fails if a record is doubled
     for _ in range(200):  # a run is resumed until it is complete, or nobody is left
@@ -40,10 +42,10 @@ def test_no_record_is_lost_or_doubled_whoever_vanishes(seed, hosts, slow, vanish
             break
         if len(home.done) == 12:
             break
-    there = {(r.cell, r.block, r.step_seconds) for r in (*home.records.values(), *home.aside)}
+    there = {(r.cell, r.block, r.step_seconds) for r in (*home.kept_records.values(), *home.aside)}
     assert {(r.cell, r.block, r.step_seconds) for r in cluster.sent} <= there
     for number, (host, attempt) in home.done.items():
-        of_unit = [record for (_, block), record in home.records.items() if block == number]
+        of_unit = [record for (_, block), record in home.kept_records.items() if block == number]
         assert {(record.host, record.attempt) for record in of_unit} == {(host, attempt)}
         assert len(of_unit) == 2
 
@@ -92,7 +94,7 @@ def measure(task, asked):
 class Told(Silence):
     def __init__(self):
         super().__init__()
-        self.reasons, self.left = [], []
+        self.reasons, self.left, self.total = [], [], 0
 
     def refused(self, worker, reason):
         self.reasons.append(reason)
@@ -103,10 +105,13 @@ class Told(Silence):
     def finished(self, record, seconds_left):
         self.left.append(seconds_left)
 
+    def extended(self, cells):
+        self.total += cells
 
-def collect(play, first=A_WORKER, blocks=2, the_plan=None):
+
+def collect(play, first=A_WORKER, blocks=2, the_plan=None, home=None):
     the_plan = the_plan or plan(blocks)
-    home, told, cluster = Home(the_plan.run), Told(), Scripted(play, first)
+    home, told, cluster = home or Home(the_plan.run), Told(), Scripted(play, first)
     try:
         Collector(the_plan, home, cluster, told, PRINT, patience_seconds=30.0).collect()
     except FleetLost as lost:
@@ -121,7 +126,7 @@ def ordinary(task, worker, asked):
 def test_a_run_comes_home_and_the_hosts_forget_it():
     home, told, cluster = collect(ordinary)
     assert set(home.done) == {0, 1}
-    assert {record.host for record in home.records.values()} == {"host-1"}
+    assert {record.host for record in home.kept_records.values()} == {"host-1"}
     assert told.left[-1] <= told.left[0]
     assert [asked.task for _, _, asked in cluster.asked] == ["describe", "measure", "measure", "forget"]
 
@@ -144,7 +149,7 @@ def test_a_host_that_differs_is_refused_with_the_command_that_fixes_it(changes, 
         return describe(task, worker, **changes) if asked.task == "describe" else measure(task, asked)
 
     home, told, _ = collect(play)
-    assert not home.records
+    assert not home.kept_records
     refusal, end = told.reasons
     assert told_text in refusal
     assert "\n  " in refusal
@@ -180,7 +185,7 @@ def test_a_unit_that_ends_its_hosts_is_given_up_with_a_reason():
 
     home, _, cluster = collect(play)
     assert sum(asked.task == "measure" and asked.unit.number == 0 for _, _, asked in cluster.asked) == MOST_LOSSES + 1
-    skipped = [record for record in home.records.values() if record.block == 0]
+    skipped = [record for record in home.kept_records.values() if record.block == 0]
     assert {(record.status, record.host) for record in skipped} == {("skipped", "")}
     assert "worker died" in skipped[0].reason
     assert set(home.done) == {1}
@@ -210,7 +215,7 @@ def test_what_a_host_was_not_asked_for_is_not_kept(line):
         return [Said(task, line(asked))] if asked.task == "measure" else ordinary(task, worker, asked)
 
     home, told, _ = collect(play, blocks=1)
-    assert {record.status for record in home.records.values()} == {"skipped"}
+    assert {record.status for record in home.kept_records.values()} == {"skipped"}
     assert told.reasons
 
 
@@ -223,7 +228,7 @@ def test_a_host_cannot_speak_for_another():
         return [Said(task, Answer(record=forged).model_dump_json()), *lines]
 
     home, _, _ = collect(play)
-    assert {(r.host, r.attempt, r.shared_host) for r in home.records.values()} == {("host-1", 0, False)}
+    assert {(r.host, r.attempt, r.shared_host) for r in home.kept_records.values()} == {("host-1", 0, False)}
 
 
 def test_a_host_has_one_answer_to_what_it_is():
@@ -242,7 +247,7 @@ def test_a_host_that_says_nothing_is_given_up():
         return [] if silent else ordinary(task, worker, asked)
 
     home, told, _ = collect(play, first=(Joined("mute"), Joined("a"), Joined("b")), blocks=1)
-    assert {record.host for record in home.records.values()} == {"host-2"}
+    assert {record.host for record in home.kept_records.values()} == {"host-2"}
     assert len([reason for reason in told.reasons if "said nothing for 80 min" in reason]) == 2
     assert "no host is left" in collect(play, first=(Joined("a"),))[1].reasons[-1]
 
@@ -254,7 +259,7 @@ def test_a_host_that_has_changed_is_refused():
     hosts = {"host-1": facts("a", machine={"gcc": "13"})}
     before = replace(plan(1), run=plan(1).run.model_copy(update={"hosts": hosts}))
     home, told, _ = collect(play, the_plan=before)
-    assert not home.records
+    assert not home.kept_records
     assert "gcc was 13" in told.reasons[0]
 
 
@@ -268,14 +273,82 @@ def test_late_records_of_a_lost_host_are_kept_aside():
         return [*late, *ordinary(task, worker, asked)] if asked.task == "measure" else ordinary(task, worker, asked)
 
     home, _, _ = collect(play, blocks=1)
-    assert {record.host for record in home.records.values()} == {"host-2"}
+    assert {record.host for record in home.kept_records.values()} == {"host-2"}
     assert {record.host for record in home.aside} == {"host-1"}
     assert home.done == {0: ("host-2", 1)}
 
 
+def test_a_host_that_lost_its_store_replaces_nothing():
+    """Its block is another attempt, and what it had sent before is kept aside. A count of records stays right."""
+    times = iter(range(1, 99))
+
+    def play(task, worker, asked):
+        if asked.task != "measure":
+            return ordinary(task, worker, asked)
+        first, *rest = measure(task, asked)
+        first = Said(task, first.line.replace("[1.0]", f"[{next(times)}.5]"))
+        return [first, *rest] if home.kept_records else [first, Left("a"), Joined("a")]
+
+    home = Home(plan(1).run)
+    _, told, _ = collect(play, blocks=1, home=home)
+    assert [(r.attempt, r.step_seconds) for r in home.records()] == [(1, (2.5,)), (1, (1.0,))]
+    assert [(r.attempt, r.step_seconds) for r in home.aside] == [(0, (1.5,))]
+    assert home.done == {0: ("host-1", 1)}
+    assert told.total == len(told.left) == 3
+
+
+def test_records_that_are_sent_again_count_once_also_if_they_have_nan():
+    losses = (LossPoint(step=0, loss=math.nan),)
+
+    def play(task, worker, asked):
+        if asked.task != "measure":
+            return ordinary(task, worker, asked)
+        found = [record(cell, asked.unit.number, losses=losses) for cell in asked.unit.cells]
+        lines = [Said(task, Answer(record=one).model_dump_json()) for one in found]
+        return [*lines, *lines, *measure(task, asked)[2:]]
+
+    home, told, _ = collect(play, blocks=1)
+    assert {record.attempt for record in home.records()} == {0}
+    assert told.total == len(told.left) == 2
+    assert not home.aside
+
+
+def test_a_resumed_run_counts_what_is_left():
+    home = Home(plan(2).run)
+    home.admit("host-1", facts("a"))
+    (first, _), (second, _) = (unit.cells for unit in units(home.run))
+    home.keep(record(first, 0, host="host-1"))
+    home.keep(record(second, 1, host="host-9"))
+    _, told, _ = collect(ordinary, home=home)
+    assert told.total == len(told.left) == 3
+    assert {(r.block, r.host, r.attempt) for r in home.records()} == {(0, "host-1", 0), (1, "host-1", 1)}
+    assert [(r.block, r.host) for r in home.aside] == [(1, "host-9")]
+
+
+def test_a_host_cannot_call_a_block_complete_without_its_records():
+    def play(task, worker, asked):
+        return [measure(task, asked)[-2]] if asked.task == "measure" else ordinary(task, worker, asked)
+
+    home, told, _ = collect(play, blocks=1)
+    assert not home.done
+    assert "sent no record of" in told.reasons[0]
+
+
+def test_cells_that_gave_no_result_before_are_not_missed():
+    def play(task, worker, asked):
+        if asked.task != "measure":
+            return ordinary(task, worker, asked)
+        answer = Answer(done=True, given_up=asked.unit.cells[1:])
+        return [measure(task, asked)[0], Said(task, answer.model_dump_json())]
+
+    home, told, _ = collect(play, blocks=1)
+    assert home.done == {0: ("host-1", 0)}
+    assert told.total == len(told.left) == 1
+
+
 def test_an_interpreter_that_no_host_has_is_skipped_with_a_reason():
     home, _, _ = collect(ordinary, the_plan=plan(1, interpreters=("cpython-3.13", "cpython-3.9")))
-    by_status = {(record.cell.interpreter, record.status) for record in home.records.values()}
+    by_status = {(record.cell.interpreter, record.status) for record in home.kept_records.values()}
     assert by_status == {("cpython-3.13", "measured"), ("cpython-3.9", "skipped")}
 
 

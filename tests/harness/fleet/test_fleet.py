@@ -24,7 +24,7 @@ from harness import workloads
 from harness.cli.fleet import FleetProgress, _only_client
 from harness.fleet import starting
 from harness.fleet.carrier import carry, clean_environment
-from harness.fleet.cluster import Joined, Left, Said
+from harness.fleet.cluster import Joined, Left, NotStarted, Said
 from harness.fleet.quiet import be_quiet
 from harness.fleet.where import Where, parse
 from harness.worker.proof import digest
@@ -107,6 +107,56 @@ def test_a_run_over_tls_survives_sigkill_and_has_the_references_bits(tmp_path, m
             assert record.parameters_sha256 == _digest(record.stretch_steps)
 
 
+OF_A_HOST = {
+    "host",
+    "attempt",
+    "shared_host",
+    "other_load",
+    "started_at",
+    "peak_bytes",
+    "peak_compiler_bytes",
+    "phases",
+}
+TIMES = {"worker_seconds", "step_seconds", "warmup_step_seconds", "pace_seconds", "ready_seconds", "ready_cpu_seconds"}
+OF_A_STRETCH = {"stretch_steps", "steps_per_value", "parameters_sha256", "losses", "proof"}
+"""Each host finds out how many steps fill a value. These fields follow from the number."""
+
+
+@pytest.mark.exhaustive
+@pytest.mark.alone
+def test_a_fleet_has_the_same_records_as_one_machine(tmp_path, monkeypatch, start):
+    """In form and in bits; only times differ, what is the host's, and what follows from the length of a stretch."""
+    chosen = [
+        "--engines",
+        "baseline,tuple,tcc",
+        "--workloads",
+        "xor",
+        "--interpreters",
+        "cpython-3.13",
+        "--blocks",
+        "2",
+    ]
+    found = []
+    for on in [], ["--on", "local:2"]:
+        runs = tmp_path / f"runs-{len(on)}"
+        monkeypatch.setenv("ZOOMGRAD_RUNS", str(runs))
+        client = start("harness", "run", "--preset", "smoke", "--seed", "5", *chosen, *on)
+        assert client.wait(100) == 0, client.log.read_text()
+        (folder,) = runs.iterdir()
+        found.append({(record.cell, record.block): record for record in Store(folder).records()})
+    alone, fleet = found
+    assert alone.keys() == fleet.keys()
+    for one, other in ((alone[key], fleet[key]) for key in alone):
+        differing = {name for name, value in dict(one).items() if value != getattr(other, name)}
+        assert differing <= OF_A_HOST | TIMES | OF_A_STRETCH
+        assert one.proof.identical is other.proof.identical
+        common = {point.step: point.loss for point in one.losses}
+        assert all(common.get(point.step, point.loss) == point.loss for point in other.losses)
+        if one.stretch_steps == other.stretch_steps:
+            assert (one.parameters_sha256, one.losses) == (other.parameters_sha256, other.losses)
+    assert any(alone[key].stretch_steps == fleet[key].stretch_steps for key in alone)
+
+
 def _digest(steps):
     trainer = engines.load("tuple").prepare(workloads.load("xor"))
     trainer.train(steps)
@@ -187,9 +237,12 @@ def test_a_host_over_ssh_joins(tmp_path, monkeypatch):
 
     async def serve(process):
         commands.append(process.command)
-        found = await asyncio.create_subprocess_shell(process.command, stdin=asyncio.subprocess.PIPE)
-        await process.redirect(stdin=found.stdin)
-        process.exit(await found.wait())
+        pipe = asyncio.subprocess.PIPE
+        found = await asyncio.create_subprocess_shell(process.command, stdin=pipe, stderr=pipe)
+        await process.redirect(stdin=found.stdin, stderr=found.stderr)
+        code = await found.wait()
+        await asyncio.sleep(0.5)  # for the rest of what it said
+        process.exit(code)
         served.set()
 
     async def listen():
@@ -212,6 +265,13 @@ def test_a_host_over_ssh_joins(tmp_path, monkeypatch):
         (command,) = commands
         assert "PRIVATE KEY" not in command
         assert served.wait(20)  # the worker has ended with the fleet
+        file.write_text(f"127.0.0.1:{port} folder='{tmp_path}/no such folder' python={sys.executable}\n")
+        with starting.started(where) as cluster:
+            (told,) = _events_until(cluster, NotStarted)
+        assert told.worker == "127.0.0.1"
+        problem, remedy = told.reason.splitlines()
+        assert "no such folder" in problem.removeprefix("its worker has ended: ")
+        assert remedy.startswith(f"  Try: ssh -p {port} 127.0.0.1 'cd ")
     finally:
         asyncio.run_coroutine_threadsafe(_stop(server), loop).result(10)
         loop.call_soon_threadsafe(loop.stop)
@@ -275,5 +335,6 @@ def test_a_host_may_send_any_load(capsys):
 def test_twenty_kills_lose_and_double_nothing(tmp_path):
     found = kills.campaign(tmp_path, 20, seed=1)
     assert found["code"] == 0
+    assert sum(found["killed"].values()) == 20
     assert not (found["missing"] or found["doubled"] or found["lost"] or found["mixed"])
     assert {record.shared_host for record in found["store"].records()} == {True}

@@ -93,6 +93,9 @@ def test_a_folder_cannot_become_a_command():
     starting = pytest.importorskip("harness.fleet.starting", reason="the extra `fleet` is not installed")
     command = starting.ssh_command(SshHost("", "a", 22, "x; touch y", "$(touch z)"))
     assert command == "cd 'x; touch y' && exec '$(touch z)' -m harness.fleet.worker"
+    command = starting.ssh_command(SshHost("", "a", 22, "~/x; y", "~/$(z)"))
+    assert command == "cd ~/'x; y' && exec ~/'$(z)' -m harness.fleet.worker"
+    assert starting.ssh_command(SshHost("", "a", 22, "~x;y/z", "~")).startswith("cd '~x;y/z' && exec '~' ")
 
 
 CODE = """if True:
