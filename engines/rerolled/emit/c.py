@@ -35,6 +35,7 @@ from engines.rerolled.form import Form
 from engines.rerolled.recover.loops import LANE_NAMES, affine
 from engines.rerolled.step import language as steps
 from engines.rerolled.step.language import Run
+from engines.rerolled.step.series import Series
 from engines.rerolled.step.spans import Span
 from engines.rerolled.step.step import Step, run_lines
 
@@ -165,6 +166,9 @@ class _Program:
 
     def _body(self, run: Run) -> Text:
         """A run's statements, after a comment with the loop's text."""
+        series = self.in_series.get(run.number)
+        if series and str(run) not in self.bodies:
+            self.bodies[str(run)] = self._body_of_series(run, series)
         if str(run) not in self.bodies:
             how = str(run).removeprefix(f"loop {run.number}").strip()
             body = self.nests.write(run)
@@ -174,6 +178,19 @@ class _Program:
             text = ", ".join(title) + ("" if is_plain else f": {self.step.line(run)}")
             self.bodies[str(run)] = Text(print_statements([Comment(text), *body], indent=""))
         return self.bodies[str(run)]
+
+    @cached_property
+    def in_series(self) -> dict[int, Series]:
+        """The number of a loop -> the series that it is in."""
+        return {number: series for series in self.step.series for number in range(series.first, series.stop)}
+
+    def _body_of_series(self, run: Run, series: Series) -> Text:
+        """The first run of a series has all of its statements."""
+        if run.number > series.first:
+            self.nests.areas[str(run)] = set()
+            return Text([])
+        body = self.nests.write_series(run, series)
+        return Text(print_statements([Comment(f"L{self.step.line_of_series(series)[1:]}"), *body], indent=""))
 
     def _piece(self, runs: Sequence[Run]) -> Function:
         """A function for runs that always go together."""

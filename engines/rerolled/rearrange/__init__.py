@@ -11,6 +11,7 @@ from engines.rerolled.form import Form
 from engines.rerolled.rearrange.deferred import defer_updates
 from engines.rerolled.rearrange.divided import divide
 from engines.rerolled.rearrange.in_place import update_in_place
+from engines.rerolled.rearrange.in_rounds import run_in_rounds
 from engines.rerolled.rearrange.together import take_rows_together
 from engines.rerolled.rearrange.zeros import skip_zeros
 from engines.rerolled.step.check import check_step
@@ -22,6 +23,7 @@ PASSES = {
     "deferred": defer_updates,
     "rows together": take_rows_together,
     "divided": divide,
+    "in rounds": run_in_rounds,
 }
 
 

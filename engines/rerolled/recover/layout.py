@@ -68,6 +68,8 @@ if TYPE_CHECKING:
 
 FEW = 4
 """Up to this many terms of a single sum, pieces or irregular terms are emitted one by one."""
+_OFFSET = 1 << 32
+"""More than the rows of a block. It separates blocks."""
 VECTOR = 8
 """The number of doubles in the widest vector. Lanes are padded to multiples of it."""
 
@@ -102,6 +104,10 @@ class _Layout:
         self.areas: dict[str, Area] = {}
         """Complete areas by name, in the order of the workspace."""
         self.numbers: list[float] = []
+        self.row = np.zeros(found.nodes + 1, np.int64)
+        """Node -> its block and row, if the loop that computes it is one of several with rows of different lengths."""
+        self.blocks = 0
+        """The number of such loops so far."""
         self.mirror = 0
         """The distance from a parameter or a value to its gradient."""
         self.columns: list[Ints] = []
@@ -251,6 +257,7 @@ class _Layout:
             nodes=group.nodes[order],
             targets=targets,
             template=found.template[terms[:, 0]],
+            row=next(filter(np.any, (self.row.take(nodes[0]) for nodes in columns)), None),
             used=np.stack([nodes[:, 0] != NONE for nodes in columns]),
             places=np.stack([np.where(nodes == NONE, 0, self.place.take(nodes)) for nodes in columns]),
         )
@@ -286,9 +293,13 @@ class _Layout:
             (nest.start, slot) for nest in term_nests for slot in np.flatnonzero(lanes.used[:, nest.start]).tolist()
         ]
         sequences = [places[slot, start] for start, slot in rows if not uneven[slot]]
-        for piece in _lane_nests(lanes.targets, sequences, len(lanes.nodes)):
+        pieces, longest = self._pieces(lanes, sequences)
+        for piece in pieces:
             members = slice(piece.start, piece.start + piece.size)
-            target, room = self._target(lanes.nodes[members], piece.counts, lanes.given(members))
+            if longest:
+                self.blocks += 1
+                self.row[lanes.nodes[members]] = self.blocks * _OFFSET + np.arange(piece.size) // piece.counts[-1]
+            target, room = self._target(lanes.nodes[members], piece.counts, lanes.given(members), longest)
             segments = []
             for nest in term_nests:
                 run = slice(nest.start, nest.start + nest.size)
@@ -298,6 +309,19 @@ class _Layout:
                 )
                 segments.append(Segment(self.found.templates[template[nest.start]], nest.counts, operands))
             yield Loop(phase=phase, counts=piece.counts, target=target, room=room, segments=tuple(segments))
+
+    def _pieces(self, lanes: _Lanes, sequences: Sequence[Ints]) -> tuple[list[Nest], int]:
+        """Nests of these lanes; and if they have rows of different lengths, the longest, else 0.
+
+        sequences: for each operand, lane -> place.
+        """
+        if lanes.row is not None:
+            # A change of block or row ends a nest, also where addresses go on as they did.
+            given = [] if lanes.targets is None else [lanes.targets]
+            pieces, longest = _as_rows(nests(self.np.stack([lanes.row, *given, *sequences])), 2)
+            if longest:
+                return pieces, longest
+        return _as_rows(_lane_nests(lanes.targets, sequences, len(lanes.nodes)), 3)
 
     def _operand(self, places: Ints, lanes: tuple[int, ...], terms: tuple[int, ...]) -> Operand:
         """An access if these places are affine, else a table. places: shape (terms, lanes), both flattened."""
@@ -339,22 +363,31 @@ class _Layout:
         order = _order(targets)
         return order, targets[order]
 
-    def _target(self, nodes: Ints, counts: tuple[int, ...], targets: Optional[Ints]) -> tuple[Access, int]:
-        """The places of these sums, in a new block unless given, and the number of inner lanes that have room there."""
+    def _target(
+        self, nodes: Ints, counts: tuple[int, ...], targets: Optional[Ints], longest: int
+    ) -> tuple[Access, int]:
+        """The places of these sums, in a new block unless given, and the number of inner lanes that have room there.
+
+        longest: the most inner lanes of a row, for rows that are as far apart as those of other loops.
+        """
         np = self.np
         inner = counts[-1] if counts else 1
-        width = padded(inner)
+        width = padded(max(inner, longest))
         is_given = targets is not None
         if targets is None:
             start = self._block(width * (len(nodes) // inner))
             lane = np.arange(len(nodes))
             targets = start + lane // inner * width + lane % inner
+        else:
+            self.row[nodes] = self.row[self.found.mirrors[nodes]]
         self.place[nodes] = targets
         steps = strides(targets, counts)
         assert steps is not None
         target = Access(int(targets[0]), steps)
-        if not is_given or steps[-1:] != (1,):
-            return target, inner if is_given else width
+        if steps[-1:] != (1,):
+            return target, inner
+        if not is_given:
+            return target, width
         beyond = targets.reshape(-1, inner)[:, -1:] - self.mirror + np.arange(1, width - inner + 1)
         return target, inner if self.occupied[beyond].any() else width
 
@@ -366,6 +399,8 @@ class _Lanes(NamedTuple):
     """Lane -> node."""
     targets: Optional[Ints]
     """Lane -> the place of its sum, if given."""
+    row: Optional[Ints]
+    """Lane -> the block and row of an operand of its first term, if they are known."""
     template: Ints
     """Term -> the number of its template."""
     used: Any
@@ -395,7 +430,10 @@ class _Lanes(NamedTuple):
         for label in dict.fromkeys(pattern.tolist()):
             members = np.flatnonzero(pattern == label)
             yield self._replace(
-                nodes=self.nodes[members], targets=self.given(members), places=self.places[:, :, members]
+                nodes=self.nodes[members],
+                targets=self.given(members),
+                row=None if self.row is None else self.row[members],
+                places=self.places[:, :, members],
             )
 
 
@@ -458,6 +496,28 @@ def _lane_nests(targets: Optional[Ints], sequences: Sequence[Ints], count: int) 
     # A list for pieces of many sizes, as attention over earlier positions has, would be as long as all pieces.
     is_ragged = len({piece.counts for piece in pieces}) > FEW
     return fewer if (separable and not is_ragged) or _is_irregular(len(pieces), count) else pieces
+
+
+def _as_rows(pieces: list[Nest], fewest: int) -> tuple[list[Nest], int]:
+    """If these are pieces with rows of different lengths, write all of them so. Return the longest length, else 0.
+
+    Attention has them: with four heads, 4 rows of 2 scores for the second position, 4 rows of 3 for the third, and so
+    on. Where one row follows another without a gap, `nests` finds one long row.
+
+    >>> _as_rows([Nest(0, (4, 2), ()), Nest(8, (4, 3), ()), Nest(20, (16,), ())], 3)
+    ([Nest(start=0, counts=(4, 2), strides=()), Nest(start=8, counts=(4, 3), strides=()), Nest(start=20, counts=(4, 4), strides=())], 4)
+    """
+    rows = max((piece.counts[0] for piece in pieces if len(piece.counts) == 2), default=1)
+    found = []
+    for piece in pieces:
+        counts = piece.counts or (1,)
+        if len(counts) == 1 and rows > 1 and counts[0] % rows == 0:
+            counts = (rows, counts[0] // rows)
+        if len(counts) != 1 + (rows > 1) or (rows > 1 and counts[0] != rows):
+            return pieces, 0
+        found.append(Nest(piece.start, counts, ()))
+    lengths = {piece.counts[-1] for piece in found}
+    return (found, max(lengths)) if len(lengths) == len(pieces) >= fewest else (pieces, 0)
 
 
 def _is_irregular(pieces: int, length: int) -> bool:
