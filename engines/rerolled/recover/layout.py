@@ -108,6 +108,8 @@ class _Layout:
         """Node -> its block and row, if the loop that computes it is one of several with rows of different lengths."""
         self.blocks = 0
         """The number of such loops so far."""
+        self.planned = np.full(found.nodes + 1, NONE, np.int32)
+        """Value -> its place, if that is known before its loop is laid out."""
         self.mirror = 0
         """The distance from a parameter or a value to its gradient."""
         self.columns: list[Ints] = []
@@ -126,6 +128,7 @@ class _Layout:
         self._close("k")
         self._place_parameters(groups)
         parameters = self._close("p")
+        self._plan_chains([group for group in groups if group.phase == Phase.FORWARD])
         loops = [loop for group in groups if group.phase == Phase.FORWARD for loop in self._loops(group)]
         values = self._close("v")
         self.mirror = values.stop - parameters.start
@@ -223,6 +226,38 @@ class _Layout:
             place = self._block(len(at)) + rank
         self.place[nodes.reshape(-1)[at]] = place
 
+    def _plan_chains(self, groups: Sequence[Group]) -> None:
+        """Place the values of chains that get shorter: groups of which each continues a part of the one before it.
+
+        The largest of a row of scores takes a chain, and attention has rows of different lengths. All steps of a chain
+        are equally far apart, so loops over rows that end at different steps have affine addresses, too.
+
+        groups: those of the forward pass.
+        """
+        np, found = self.np, self.found
+        group_of = np.full(found.nodes + 1, NONE, np.int32)
+        before: dict[int, int] = {}
+        for number, group in enumerate(groups):
+            if group.terms == 1:
+                group_of[group.nodes] = number
+                its = group_of[self.columns[0][group.first]]
+                template = found.template[group.first[0]]
+                if its[0] != NONE and (its == its[0]).all() and template == found.template[groups[its[0]].first[0]]:
+                    before[number] = int(its[0])
+        after = {first: number for number, first in before.items()}
+        for head in sorted(set(after) - set(before)):
+            chain = [head]
+            while chain[-1] in after:
+                chain.append(after[chain[-1]])
+            lanes = len(groups[head].nodes)
+            if len(chain) < 3 or len(groups[chain[-1]].nodes) == lanes:
+                continue
+            width = padded(lanes)
+            self.planned[groups[head].nodes] = self._block(width * len(chain)) + np.arange(lanes)
+            for number in chain[1:]:
+                of_step = groups[number]
+                self.planned[of_step.nodes] = self.planned[self.columns[0][of_step.first]] + width
+
     def _copies(self) -> Iterator[Copy]:
         """Copies of all parameters, in the order of the workspace. If the caller's order is irregular, they list it."""
         np, found = self.np, self.found
@@ -282,7 +317,14 @@ class _Layout:
         steps = lanes.places[:, 1:] - lanes.places[:, :-1]
         uneven = (steps != steps[:, :, :1]).any(axis=(0, 2)) & ~changes
         # A segment also ends at a term where lanes differ in their steps, if that is rare among regular terms.
-        return changes | uneven if uneven.sum() <= FEW else changes
+        if not uneven.any() or uneven.sum() > FEW:
+            return changes
+        if lanes.row is not None:
+            # Gradients of queries and of keys are sums over the same scores, by row and by column: two loops.
+            _, pattern = distinct(*steps[:, ~changes].reshape(-1, len(lanes.nodes)))
+            if int(pattern.max()) == 1:
+                return changes
+        return changes | uneven
 
     def _of_lanes(self, phase: Phase, lanes: _Lanes, changes: Any) -> Iterator[Loop]:
         """Write these lanes as loops, usually one. changes: the terms after which a segment ends."""
@@ -338,7 +380,9 @@ class _Layout:
         found = self.found
         node, first = int(group.nodes[0]), int(group.first[0])
         mirrored = NONE if group.phase == Phase.FORWARD else int(self.place[found.mirrors[node]])
-        self.place[node] = self._block(1) if mirrored == NONE else mirrored + self.mirror
+        planned = int(self.planned[node])
+        given = planned if mirrored == NONE else mirrored + self.mirror
+        self.place[node] = self._block(1) if given == NONE else given
         terms = range(first, first + group.terms)
         segments = [
             Segment(
@@ -355,7 +399,10 @@ class _Layout:
         """The order of the lanes, and the places of their sums if they mirror nodes with places."""
         np = self.np
         mirrored = self.found.mirrors[group.nodes]
-        if group.phase == Phase.FORWARD or mirrored[0] == NONE:
+        if group.phase == Phase.FORWARD:
+            planned = self.planned[group.nodes]
+            return np.arange(len(group.nodes)), planned if planned[0] != NONE else None
+        if mirrored[0] == NONE:
             return np.arange(len(group.nodes)), None
         if (self.place[mirrored] < 0).any():
             return np.argsort(mirrored), None
@@ -384,7 +431,7 @@ class _Layout:
         steps = strides(targets, counts)
         assert steps is not None
         target = Access(int(targets[0]), steps)
-        if steps[-1:] != (1,):
+        if steps[-1:] != (1,) or (is_given and not self.mirror):
             return target, inner
         if not is_given:
             return target, width
