@@ -32,7 +32,8 @@ from engines.rerolled.emit.c_expr import constant
 from engines.rerolled.emit.c_nest import COUNT, Nests
 from engines.rerolled.emit.c_section import Section, arguments, identifier, leaf, loss, own_place, place_of, spelled
 from engines.rerolled.form import Form
-from engines.rerolled.recover.loops import LANE_NAMES, affine
+from engines.rerolled.recover.loops import LANE_NAMES, Access, affine
+from engines.rerolled.recover.nest import nests
 from engines.rerolled.step import language as steps
 from engines.rerolled.step.language import Run
 from engines.rerolled.step.series import Series
@@ -41,6 +42,8 @@ from engines.rerolled.step.step import Step, run_lines
 
 ENOUGH = 250
 """Minimum number of lines of pieces in a translation unit, about 30 ms of work, to justify a compiler process."""
+FEW_OUTPUTS = 64
+"""Up to this many outputs are copied one by one."""
 SECTION_LINE = 5
 """Cost of compiling a line outside the pieces, in lines of a piece. It is high because such lines inline many calls."""
 MEANINGS = {
@@ -246,7 +249,7 @@ class _Program:
             constants.append(f"enum {{ LOSS = {place_of(self.step, loops.loss)} }};")
         yield Declarations(constants)
         yield Include("rerolled/emit/workspace.h")
-        if self.step.trains:
+        if "backward" in self.step.programs:
             yield Include("rerolled/emit/updates.h")
         if any(isinstance(s, steps.Divided) for program in self.step.programs.values() for s in steps.walk(program)):
             yield Include("threads/pool.h")
@@ -261,9 +264,7 @@ class _Program:
             (_W, "double *restrict theirs", "int out"),
             self._copies() or _unused("w", "theirs", "out"),
         )
-        outputs: list[Statement] = [
-            Assign(f"y[{index}]", leaf(self.step, output)) for index, output in enumerate(loops.outputs)
-        ]
+        outputs = list(self._outputs())
         if all(isinstance(output, float) for output in loops.outputs):
             outputs += _unused("w", *(() if outputs else ("y",)))
         yield Function("static void", "give_outputs", (_READ, "double *restrict y"), outputs)
@@ -328,6 +329,26 @@ class _Program:
                 body = [For(name, count, body)]
             found += body
         return found
+
+    def _outputs(self) -> Iterator[Statement]:
+        """Copies of all outputs. Many that lie regularly are a loop."""
+        import numpy as np
+
+        outputs = self.step.loops.outputs
+        places = [output.base for output in outputs if isinstance(output, Access)]
+        pieces = nests(np.array([places, range(len(places))])) if FEW_OUTPUTS < len(places) == len(outputs) else []
+        if not pieces or len(pieces) > len(outputs) // 2:
+            yield from (Assign(f"y[{index}]", leaf(self.step, output)) for index, output in enumerate(outputs))
+            return
+        for start, counts, strides in pieces:
+            area = self.step.area_of(places[start])
+            ours = affine(places[start] - area.start, [stride for stride, _ in strides])
+            body: list[Statement] = [
+                Assign(f"y[{affine(start, [stride for _, stride in strides])}]", f"w[{area.name.upper()} + {ours}]")
+            ]
+            for name, count in reversed(list(zip(LANE_NAMES, counts))):
+                body = [For(name, count, body)]
+            yield from body
 
     def _squares(self, spans: Sequence[Span]) -> str:
         return (

@@ -26,6 +26,9 @@ PASSES = {
     "in rounds": run_in_rounds,
 }
 
+OF_PASSES = ("zeros skipped", "in rounds")
+"""Those that change the passes for callers. The others change only turns of training."""
+
 
 def rearrange(step: Step, form: Form) -> Step:
     """Run the passes that the form names."""
