@@ -38,8 +38,10 @@ def _series(loops: Sequence[Loop], plain: set[int]) -> Iterator[Series]:
     none = known.get(None, -1)
     at = 0
     while at < len(loops):
-        rounds, length = max(((_rounds(kinds, at, length, none), -length) for length in range(1, LENGTH + 1)),
-                             key=lambda found: (found[0] >= ROUNDS, -found[0] * found[1], found[1]))
+        rounds, length = max(
+            ((_rounds(kinds, at, length, none), -length) for length in range(1, LENGTH + 1)),
+            key=lambda found: (found[0] >= ROUNDS, -found[0] * found[1], found[1]),
+        )
         if rounds >= ROUNDS:
             yield series_of(loops, at, rounds, -length)
             at -= rounds * length

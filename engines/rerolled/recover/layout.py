@@ -551,8 +551,7 @@ def _as_rows(pieces: list[Nest], fewest: int) -> tuple[list[Nest], int]:
     Attention has them: with four heads, 4 rows of 2 scores for the second position, 4 rows of 3 for the third, and so
     on. Where one row follows another without a gap, `nests` finds one long row.
 
-    >>> _as_rows([Nest(0, (4, 2), ()), Nest(8, (4, 3), ()), Nest(20, (16,), ())], 3)
-    ([Nest(start=0, counts=(4, 2), strides=()), Nest(start=8, counts=(4, 3), strides=()), Nest(start=20, counts=(4, 4), strides=())], 4)
+    fewest: as many pieces are needed at least.
     """
     rows = max((piece.counts[0] for piece in pieces if len(piece.counts) == 2), default=1)
     found = []

@@ -144,7 +144,7 @@ def _check_runs(step: Step) -> None:
 
 
 def _check_series(step: Step) -> None:
-    """Check that each series is a part of the listing, and that routines run all of it, in order and in no other way."""
+    """Check that each series is a part of the listing, and that a routine runs all of it in order, or nothing."""
     stop = 0
     for series in step.series:
         if series.first < stop or list(series.loops()) != step.loops.loops[series.first : series.stop]:

@@ -139,8 +139,10 @@ def kind(loop: Loop) -> Optional[tuple[Any, ...]]:
     operands = [operand for segment in loop.segments for operand in segment.operands]
     if loop.phase == Phase.SINK or not loop.counts or not all(isinstance(o, (Access, float)) for o in operands):
         return None
-    parts = [(s.template, len(s.counts), *(o._replace(base=0) if isinstance(o, Access) else o for o in s.operands))
-             for s in loop.segments]
+    parts = [
+        (s.template, len(s.counts), *(o._replace(base=0) if isinstance(o, Access) else o for o in s.operands))
+        for s in loop.segments
+    ]
     return (loop.phase, len(loop.counts), loop.target.lanes, *parts)
 
 
