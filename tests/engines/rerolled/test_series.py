@@ -51,12 +51,21 @@ def attending():
 
 
 def test_text(attending):
-    lines = [line.strip() for line in attending.lines() if "rounds" in line]
+    lines = [line.strip() for line in attending.lines() if " rounds: " in line]
     assert lines[0] == (
-        "loops 11-17 in 7 rounds: for n<7 i<2 j<2 + n: v[112 + 16*n + 8*i + j] "
-        "= sum(t<2: v[12 + 12*n + 2*i + t] * v[4 + 2*i + 12*j + t])"
-    ) or lines
-    assert len(lines) > 10
+        "loops 11-17 in 7 rounds: for n<7 i<2 j<2 + n: v[384 + 16*n + 8*i + j] "
+        "= sum(t<2: v[256 + 16*n + 2*i + t] * v[244 + 2*i + 16*j + t])"
+    )
+    assert len(lines) == 18
+
+
+def test_whole_vectors_stay_in_the_room(attending):
+    every = [repeated for series in attending.series for repeated in series.period]
+    assert {repeated.width(8) for repeated in every} >= {1, 8}
+    for repeated in every:
+        width = repeated.width(8)
+        for loop in map(repeated.of_round, range(repeated.rounds)):
+            assert -(-loop.counts[-1] // width) * width <= loop.room or width == 1
 
 
 @pytest.mark.usefixtures("everywhere")
