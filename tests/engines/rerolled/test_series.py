@@ -93,7 +93,7 @@ def mistaken(step):
     """Yield steps with a mistake in a series, or in a routine that runs one."""
     for at, series in enumerate(step.series):
         before, after = step.series[:at], step.series[at + 1 :]
-        (loop, rounds, changes), *rest = series.period
+        (_, _, changes), *rest = series.period
         for number in range(len(changes)):
             change = changes[number]
             other = change + 1 if isinstance(change, int) else (*change[:-1], change[-1] + 1)
