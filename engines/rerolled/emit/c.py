@@ -337,7 +337,8 @@ class _Program:
         outputs = self.step.loops.outputs
         places = [output.base for output in outputs if isinstance(output, Access)]
         pieces = nests(np.array([places, range(len(places))])) if FEW_OUTPUTS < len(places) == len(outputs) else []
-        if not pieces or len(pieces) > len(outputs) // 2:
+        is_deep = any(len(piece.counts) > len(LANE_NAMES) for piece in pieces)
+        if not pieces or is_deep or len(pieces) > len(outputs) // 2:
             yield from (Assign(f"y[{index}]", leaf(self.step, output)) for index, output in enumerate(outputs))
             return
         for start, counts, strides in pieces:

@@ -240,9 +240,12 @@ class _Layout:
         for number, group in enumerate(groups):
             if group.terms == 1:
                 group_of[group.nodes] = number
-                its = group_of[self.columns[0][group.first]]
-                template = found.template[group.first[0]]
-                if its[0] != NONE and (its == its[0]).all() and template == found.template[groups[its[0]].first[0]]:
+                operands = self.columns[0][group.first]
+                its = group_of[operands]
+                # Of two lanes that continue the same one, neither could have its place.
+                if its[0] == NONE or (its != its[0]).any() or len(np.unique(operands)) < len(operands):
+                    continue
+                if found.template[group.first[0]] == found.template[groups[its[0]].first[0]]:
                     before[number] = int(its[0])
         after = {first: number for number, first in before.items()}
         for head in sorted(set(after) - set(before)):
@@ -436,7 +439,8 @@ class _Layout:
         if not is_given:
             return target, width
         beyond = targets.reshape(-1, inner)[:, -1:] - self.mirror + np.arange(1, width - inner + 1)
-        return target, inner if self.occupied[beyond].any() else width
+        is_within = beyond.max(initial=0) < len(self.occupied) - self.vector
+        return target, width if is_within and not self.occupied[beyond].any() else inner
 
 
 class _Lanes(NamedTuple):

@@ -45,6 +45,7 @@ from engines.rerolled.step.language import (
     Unbounded,
     walk,
 )
+from engines.rerolled.step.series import kind
 from engines.rerolled.step.spans import allows_updates_in_place
 from engines.rerolled.step.step import Step
 from engines.rerolled.step.ways import BrokenStep, Ways
@@ -147,7 +148,8 @@ def _check_series(step: Step) -> None:
     """Check that each series is a part of the listing, and that a routine runs all of it in order, or nothing."""
     stop = 0
     for series in step.series:
-        if series.first < stop or list(series.loops()) != step.loops.loops[series.first : series.stop]:
+        found, listed = list(series.loops()), step.loops.loops[series.first : series.stop]
+        if series.first < stop or found != listed or list(map(kind, found)) != list(map(kind, listed)):
             raise BrokenStep(f"{series}: the listing has other loops there")
         stop = series.stop
         wanted = list(range(series.first, series.stop))

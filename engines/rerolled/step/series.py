@@ -140,7 +140,8 @@ def kind(loop: Loop) -> Optional[tuple[Any, ...]]:
     if loop.phase == Phase.SINK or not loop.counts or not all(isinstance(o, (Access, float)) for o in operands):
         return None
     parts = [
-        (s.template, len(s.counts), *(o._replace(base=0) if isinstance(o, Access) else o for o in s.operands))
+        # 0.0 and -0.0 are equal numbers, but different texts.
+        (s.template, len(s.counts), *(o._replace(base=0) if isinstance(o, Access) else repr(o) for o in s.operands))
         for s in loop.segments
     ]
     return (loop.phase, len(loop.counts), loop.target.lanes, *parts)

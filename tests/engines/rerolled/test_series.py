@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 pytest.importorskip("numpy")
 
@@ -23,6 +25,7 @@ from engines.rerolled.step.ways import BrokenStep
 from harness import workloads
 from tests.engines.compiled.compiling import usable
 from tests.engines.rerolled.rolling import of_form, step_of, tape_of
+from tests.engines.rerolled.tempting import case
 from tests.engines.rerolled.test_tempting import hunt
 from tests.engines.rerolled.test_waves import texts
 
@@ -129,3 +132,19 @@ def test_more_positions_take_little_more_code():
         return c_source(passes_only(rearrange(step, ROUNDS)), replace(ROUNDS, width=8)).size
 
     assert size(16) < 1.3 * size(4)
+
+
+def test_a_chain_whose_steps_branch_keeps_the_reference_bits():
+    """Two lanes continue the same one, so their chain gets shorter and wider: it has no places of its own."""
+
+    def build(Value, leaves):
+        a, b, c = leaves[:8], leaves[8:16], leaves[16:]
+        first = [x * y for x, y in zip(a, b)]
+        second = [first[n // 2] * c[n] for n in range(6)]
+        third = [second[n // 2] * c[n + 1] for n in range(4)]
+        fourth = [x * c[7] for x in third[:3]]
+        return [*first, *second, *third, *fourth, sum(x.tanh() for x in [*fourth, *third, *second, *first])]
+
+    case_ = case(random.Random(1), "branches", ("input",) * 8 + ("parameter",) * 16, build, (0,))
+    for name in ("rerolled-numpy", "rerolled-tcc"):
+        hunt(usable(name), st.just(case_), 1)
