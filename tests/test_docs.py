@@ -45,6 +45,7 @@ EXCEPTIONS = {
     "0: for i<": "tests/test_readme.py compares them with the loops",
     "w[2] = (w[0]": "tests/engines/families/test_families.py compares it with the C",
     "AT(m + i)": "tests/engines/families/test_families.py compares it with the C",
+    "for n<15": "tests/engines/rerolled/test_series.py compares it with the series",
     "forward:\n": "test_the_mnist_loops_match_the_code compares it with the loops",
 }
 """First words of a block -> why it is not checked as a listing, as Python or as commands."""

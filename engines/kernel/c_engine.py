@@ -173,7 +173,7 @@ class CEngine(CompiledEngine):
         objects = order.objects
         if not objects or objects.most_bytes is None:
             return super().kernel_of(tape, parameters, clock, order)
-        order = order._replace(name=cache(lambda: self._name_of_graph(tape, parameters, order.batch)))
+        order = order._replace(name=cache(lambda: self._name_of_graph(tape, parameters, order)))
         if not _may_be_kept(objects):
             return super().kernel_of(tape, parameters, clock, order)
         with clock.phase("load"):
@@ -268,15 +268,15 @@ class CEngine(CompiledEngine):
         """The interpreter's ABI, if objects depend on it; empty if they are called through cffi."""
         return ""
 
-    def _name_of_graph(self, tape: Tape, parameters: Sequence[float], batch: int) -> str:
+    def _name_of_graph(self, tape: Tape, parameters: Sequence[float], order: Order) -> str:
         """The name of the object of a graph: a hash of everything that its source depends on, our own code included.
 
         Empty if our code has changed since it was imported.
         """
         ours = object_cache.code_signature()
-        facts = (tape.constants, tape.loss, tape.outputs, tape.inputs, tape.parameters, batch, self.name, self.form)
+        facts = (tape.constants, tape.loss, tape.outputs, tape.inputs, tape.parameters, self.name, self.form)
         numbers = array("d", parameters if self.bakes_parameters else ())
-        digest = _digest([*self._target(self.toolchain()), ours, repr(facts)])
+        digest = _digest([*self._target(self.toolchain()), ours, repr((*facts, order.batch, order.is_passes))])
         for column in (tape.ops, tape.left, tape.right, tape.index, numbers):
             digest.update(column)
         return digest.hexdigest()[:32] if ours else ""

@@ -85,6 +85,8 @@ class Order(NamedTuple):
     batch: int = 1
     """The first batch to train with, if the kernel has variants."""
     compilers: Optional[Waiting] = None
+    is_passes: bool = False
+    """Whether only its passes are called, as in a family, whose conductor updates the parameters."""
     name: Optional[Callable[[], str]] = None
     """Computes the name of the object in a user's cache; by default, it is named by its source."""
 
@@ -140,6 +142,10 @@ class CompiledEngine(ValueEngine):
         """Convert a workload's tape to the back end's input. parameters: their starting numbers."""
         return self.lower(tape)
 
+    def lower_passes(self, tape: Tape) -> Any:
+        """Convert a tape to the back end's input for a kernel of which only the two passes are called."""
+        return self.lower(tape)
+
     def sizes(self, code: Any) -> Mapping[str, float]:
         """Figures for the record, besides the tape's rows."""
         return {}
@@ -162,7 +168,7 @@ class CompiledEngine(ValueEngine):
             with clock.phase("compile"), contextlib.suppress(BuildFailed):  # one may be enough
                 order.compilers.add()
         with clock.phase("lower"):
-            code = self.lower_workload(tape, parameters)
+            code = self.lower_passes(tape) if order.is_passes else self.lower_workload(tape, parameters)
             clock.sizes.update(self.sizes(code))
         return self.build(code, clock, order)
 
@@ -255,7 +261,7 @@ class CompiledEngine(ValueEngine):
         tape, inputs, parameters = self._record(clock, workload, workload.row(shape.rows[0]), order)
         clock.sizes["tape_rows"] = len(tape)
         checked = shape._replace(columns=columns(shape.columns, len(inputs)))
-        kernel = self.kernel_of(tape, parameters, clock, Order(objects))
+        kernel = self.kernel_of(tape, parameters, clock, Order(objects, is_passes=True))
         clock.stop()
         return Built(checked, kernel, len(tape.outputs), sum(clock.phases.values())), clock
 
@@ -268,7 +274,7 @@ class CompiledEngine(ValueEngine):
         if workload.varies and self.orders_parameters:
             tape, _, parameters = self._record(clock, workload, workload.row(shape.rows[0]))
             with clock.phase("lower"):
-                found = self.parameter_order(self.lower_workload(tape, parameters))
+                found = self.parameter_order(self.lower_passes(tape))
         else:
             found, parameters = [], [p.data for p in workload.model(self.nn).parameters()]
         chosen = dict.fromkeys(found)

@@ -131,11 +131,11 @@ GCC = ("-O1", *toolchains.NATIVE, "-fexpensive-optimizations")
 # Not -ffast-math, which would switch the whole process to flush-to-zero.
 FAST = ("-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math")
 
-SCALARS = Form()
+SCALARS = Form(rearrangements=("in place", "deferred", "in rounds"))
 WIDTHS = {"__AVX512F__": 8, "__AVX__": 4}
 """A compiler's macro -> doubles in the widest vector."""
-VECTORS = Form(width=8, units=CORES, rearrangements=("in place", "deferred", "rows together"))
-SPARSE = replace(VECTORS, rearrangements=("in place", "zeros skipped", "deferred", "rows together"))
+VECTORS = Form(width=8, units=CORES, rearrangements=("in place", "deferred", "rows together", "in rounds"))
+SPARSE = replace(VECTORS, rearrangements=("in place", "zeros skipped", "deferred", "rows together", "in rounds"))
 
 
 def _engine(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from engines.api import Unavailable
 from engines.graph.passes import CHECKED
@@ -10,7 +11,8 @@ from engines.graph.tape import Tape
 from engines.kernel.engine import CompiledEngine
 from engines.rerolled.form import Form
 from engines.rerolled.heap import HEAP
-from engines.rerolled.rearrange import rearrange
+from engines.rerolled.rearrange import OF_PASSES, rearrange
+from engines.rerolled.rearrange.freeze import passes_only
 from engines.rerolled.recover.chains import chain
 from engines.rerolled.recover.check import check_groups, check_loops, check_sums
 from engines.rerolled.recover.fuse import fuse
@@ -62,6 +64,11 @@ class Rerolled(CompiledEngine):
     def lower(self, tape: Tape) -> Step:
         form = self.fitted
         return rearrange(plain(reroll(tape, form.vector)), form)
+
+    def lower_passes(self, tape: Tape) -> Step:
+        form = self.fitted
+        kept = tuple(name for name in form.rearrangements if name in OF_PASSES)
+        return passes_only(rearrange(plain(reroll(tape, form.vector)), replace(form, rearrangements=kept)))
 
     orders_parameters = True
 

@@ -32,14 +32,18 @@ from engines.rerolled.emit.c_expr import constant
 from engines.rerolled.emit.c_nest import COUNT, Nests
 from engines.rerolled.emit.c_section import Section, arguments, identifier, leaf, loss, own_place, place_of, spelled
 from engines.rerolled.form import Form
-from engines.rerolled.recover.loops import LANE_NAMES, affine
+from engines.rerolled.recover.loops import LANE_NAMES, Access, affine
+from engines.rerolled.recover.nest import nests
 from engines.rerolled.step import language as steps
 from engines.rerolled.step.language import Run
+from engines.rerolled.step.series import Series
 from engines.rerolled.step.spans import Span
 from engines.rerolled.step.step import Step, run_lines
 
 ENOUGH = 250
 """Minimum number of lines of pieces in a translation unit, about 30 ms of work, to justify a compiler process."""
+FEW_OUTPUTS = 64
+"""Up to this many outputs are copied one by one."""
 SECTION_LINE = 5
 """Cost of compiling a line outside the pieces, in lines of a piece. It is high because such lines inline many calls."""
 MEANINGS = {
@@ -165,6 +169,9 @@ class _Program:
 
     def _body(self, run: Run) -> Text:
         """A run's statements, after a comment with the loop's text."""
+        series = self.in_series.get(run.number)
+        if series and str(run) not in self.bodies:
+            self.bodies[str(run)] = self._body_of_series(run, series)
         if str(run) not in self.bodies:
             how = str(run).removeprefix(f"loop {run.number}").strip()
             body = self.nests.write(run)
@@ -174,6 +181,19 @@ class _Program:
             text = ", ".join(title) + ("" if is_plain else f": {self.step.line(run)}")
             self.bodies[str(run)] = Text(print_statements([Comment(text), *body], indent=""))
         return self.bodies[str(run)]
+
+    @cached_property
+    def in_series(self) -> dict[int, Series]:
+        """The number of a loop -> the series that it is in."""
+        return {number: series for series in self.step.series for number in range(series.first, series.stop)}
+
+    def _body_of_series(self, run: Run, series: Series) -> Text:
+        """The first run of a series has all of its statements."""
+        if run.number > series.first:
+            self.nests.areas[str(run)] = set()
+            return Text([])
+        body = self.nests.write_series(run, series)
+        return Text(print_statements([Comment(f"L{self.step.line_of_series(series)[1:]}"), *body], indent=""))
 
     def _piece(self, runs: Sequence[Run]) -> Function:
         """A function for runs that always go together."""
@@ -229,7 +249,7 @@ class _Program:
             constants.append(f"enum {{ LOSS = {place_of(self.step, loops.loss)} }};")
         yield Declarations(constants)
         yield Include("rerolled/emit/workspace.h")
-        if self.step.trains:
+        if "backward" in self.step.programs:
             yield Include("rerolled/emit/updates.h")
         if any(isinstance(s, steps.Divided) for program in self.step.programs.values() for s in steps.walk(program)):
             yield Include("threads/pool.h")
@@ -244,9 +264,7 @@ class _Program:
             (_W, "double *restrict theirs", "int out"),
             self._copies() or _unused("w", "theirs", "out"),
         )
-        outputs: list[Statement] = [
-            Assign(f"y[{index}]", leaf(self.step, output)) for index, output in enumerate(loops.outputs)
-        ]
+        outputs = list(self._outputs())
         if all(isinstance(output, float) for output in loops.outputs):
             outputs += _unused("w", *(() if outputs else ("y",)))
         yield Function("static void", "give_outputs", (_READ, "double *restrict y"), outputs)
@@ -311,6 +329,27 @@ class _Program:
                 body = [For(name, count, body)]
             found += body
         return found
+
+    def _outputs(self) -> Iterator[Statement]:
+        """Copies of all outputs. Many that lie regularly are a loop."""
+        import numpy as np
+
+        outputs = self.step.loops.outputs
+        places = [output.base for output in outputs if isinstance(output, Access)]
+        pieces = nests(np.array([places, range(len(places))])) if FEW_OUTPUTS < len(places) == len(outputs) else []
+        is_deep = any(len(piece.counts) > len(LANE_NAMES) for piece in pieces)
+        if not pieces or is_deep or len(pieces) > len(outputs) // 2:
+            yield from (Assign(f"y[{index}]", leaf(self.step, output)) for index, output in enumerate(outputs))
+            return
+        for start, counts, strides in pieces:
+            area = self.step.area_of(places[start])
+            ours = affine(places[start] - area.start, [stride for stride, _ in strides])
+            body: list[Statement] = [
+                Assign(f"y[{affine(start, [stride for _, stride in strides])}]", f"w[{area.name.upper()} + {ours}]")
+            ]
+            for name, count in reversed(list(zip(LANE_NAMES, counts))):
+                body = [For(name, count, body)]
+            yield from body
 
     def _squares(self, spans: Sequence[Span]) -> str:
         return (

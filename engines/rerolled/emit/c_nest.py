@@ -37,6 +37,7 @@ from engines.rerolled.recover.loops import LANE_NAMES, TERM_NAMES, Access, Loop,
 from engines.rerolled.recover.nest import Stride
 from engines.rerolled.recover.sums import SLOTS
 from engines.rerolled.step.language import Due, Run
+from engines.rerolled.step.series import ROUND, Series, Varying
 from engines.rerolled.step.step import Step
 
 _BLANKS = {slot.name: (f"{{{slot.name}}}", ATOM_PRECEDENCE) for slot in SLOTS}
@@ -96,6 +97,23 @@ class Nests:
         """The statements of a run. A loop with a small table becomes single sums."""
         self.named = self.areas[str(run)] = set()
         return [statement for simple in unrolled(run.loop) for statement in self._loop(run, simple)]
+
+    def write_series(self, run: Run, series: Series) -> list[Statement]:
+        """The statements of a series. run: that of its first loop."""
+        self.named = self.areas[str(run)] = set()
+        body: list[Statement] = []
+        for repeated in series.period:
+            loop = repeated.varying(self.listed)
+            if isinstance(loop.counts[-1], Varying):
+                called = [call for segment in loop.segments for call in calls(segment.template)]
+                self.calls.update(called)
+                is_wide = lies_in_vectors(loop) and not called
+                width = repeated.width(self.form.width) if is_wide else 1
+                most = 1 if called else self.form.accumulators
+                body.append(Block(_Nest(self, run, loop, 0, [width], 1, most).statements()))
+            else:
+                body.append(Block(list(self._loop(run, loop))))
+        return [For(ROUND, series.rounds, body)]
 
     def _loop(self, run: Run, loop: Loop) -> Iterator[Statement]:
         """Write as many nests as the inner lanes need. loop: the run's loop, or a part of it."""
@@ -188,9 +206,16 @@ class _Nest:
         self.loop = loop
         self.limits, self.steps = list(loop.counts), [1] * len(loop.counts)
         self.limits[-1], self.steps[-1] = repeats * sum(row), sum(row)
+        if isinstance(loop.counts[-1], Varying):
+            self.limits[-1] = loop.counts[-1]
         if run.rows > 1:
             self.steps[0] = most
-        elif len(self.limits) > 1 and run.live_lane != len(self.limits) - 2 and not is_listed(loop, -2):
+        elif (
+            len(self.limits) > 1
+            and run.live_lane != len(self.limits) - 2
+            and not is_listed(loop, -2)
+            and not isinstance(self.limits[-2], Varying)
+        ):
             fitting = range(1, most // len(row) + 1)
             self.steps[-2] = max(n for n in fitting if self.limits[-2] % n == 0 or n == 1)
         starts = [at + sum(row[:index]) for index in range(len(row))]
@@ -200,11 +225,13 @@ class _Nest:
             for o in outer
             for start, width in zip(starts, row)
         ]
-        self.moving = [limit > step for limit, step in zip(self.limits, self.steps)]
+        self.moving = [isinstance(limit, Varying) or limit > step for limit, step in zip(self.limits, self.steps)]
         if run.rows > 1:
             self.moving[0] = True
-        self.is_straight = not any(self.moving) and not any(segment.counts for segment in loop.segments)
-        """Whether the nest has no loops."""
+        is_in_series = isinstance(loop.target.base, Varying)
+        counts = any(self.moving) or any(segment.counts for segment in loop.segments)
+        self.is_straight = not counts and not is_in_series
+        """Whether the nest has no loops, and is not in one."""
         self.hoisted: dict[tuple[str, int], str] = {}
         """A loop-invariant expression and its width -> the name of its value, which is read before the loops."""
 
@@ -348,7 +375,7 @@ class _Nest:
         """The pointer, and its declaration if a loop moves it."""
         area, first = self.nests.place(access.base)
         moved = [stride if moves else 0 for stride, moves in zip(access.lanes, self.moving)]
-        if not any(moved) and not any(access.terms):
+        if not any(moved) and not any(access.terms) and not isinstance(first, Varying):
             return _Pointer(area, first, access.lanes, moves=False), []
         name = f"{area}{name}" if name.isdigit() else name
         offset = affine(first, moved, access.terms, self.nests.listed)

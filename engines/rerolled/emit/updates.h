@@ -2,7 +2,7 @@
 
    Q is the area of the parameters' gradients. Like that of the parameters, it has ROOM numbers. */
 
-static void give_parameters(number *restrict w, double *restrict p)
+static __attribute__((unused)) void give_parameters(number *restrict w, double *restrict p)
 {
     move(w, p, 1);
 }
@@ -18,7 +18,7 @@ static void give_gradients(number *restrict w, double *restrict q)
     move(w + (Q - P), q, 1);
 }
 
-static void update_all(number *restrict w, number rate, number batch)
+static __attribute__((unused)) void update_all(number *restrict w, number rate, number batch)
 {
     if (batch == 1)
         for (long long i = 0; i < ROOM; i += LANES)

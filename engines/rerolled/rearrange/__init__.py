@@ -11,6 +11,7 @@ from engines.rerolled.form import Form
 from engines.rerolled.rearrange.deferred import defer_updates
 from engines.rerolled.rearrange.divided import divide
 from engines.rerolled.rearrange.in_place import update_in_place
+from engines.rerolled.rearrange.in_rounds import run_in_rounds
 from engines.rerolled.rearrange.together import take_rows_together
 from engines.rerolled.rearrange.zeros import skip_zeros
 from engines.rerolled.step.check import check_step
@@ -22,7 +23,11 @@ PASSES = {
     "deferred": defer_updates,
     "rows together": take_rows_together,
     "divided": divide,
+    "in rounds": run_in_rounds,
 }
+
+OF_PASSES = ("zeros skipped", "in rounds")
+"""Those that change the passes for callers. The others change only turns of training."""
 
 
 def rearrange(step: Step, form: Form) -> Step:

@@ -1,4 +1,5 @@
-"""Step -> the step of a standalone build, whose parameters are its own; or a frozen one, with a forward pass only."""
+"""Step -> a part of it: for a standalone build, whose parameters are its own; frozen, with a forward pass only; or with
+both passes, but no training."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Optional
 
 from engines.rerolled.recover.groups import Phase
 from engines.rerolled.recover.loops import Area
-from engines.rerolled.step.language import Give, Take
+from engines.rerolled.step.language import Give, Perform, Take
 from engines.rerolled.step.step import Step
 
 LOAD = Take("parameters")
@@ -18,6 +19,17 @@ def load_apart(step: Step) -> Step:
     """Load parameters in a separate section, `load`, which runs only after they change, not in each forward pass."""
     forward = tuple(statement for statement in step.programs["forward"] if statement != LOAD)
     return step.with_programs(load=(LOAD,), forward=forward)
+
+
+def passes_only(step: Step) -> Step:
+    """Keep both passes, for callers that update parameters themselves."""
+    kept = ("forward", "backward")
+    run = {s.routine for name in kept for s in step.programs[name] if isinstance(s, Perform)}
+    return replace(
+        step,
+        routines={name: runs for name, runs in step.routines.items() if name in run},
+        programs={name: step.programs[name] for name in kept},
+    )
 
 
 def freeze(step: Step, weights: Optional[Sequence[float]] = None) -> Step:

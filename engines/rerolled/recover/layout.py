@@ -68,6 +68,8 @@ if TYPE_CHECKING:
 
 FEW = 4
 """Up to this many terms of a single sum, pieces or irregular terms are emitted one by one."""
+_OFFSET = 1 << 32
+"""More than the rows of a block. It separates blocks."""
 VECTOR = 8
 """The number of doubles in the widest vector. Lanes are padded to multiples of it."""
 
@@ -102,6 +104,12 @@ class _Layout:
         self.areas: dict[str, Area] = {}
         """Complete areas by name, in the order of the workspace."""
         self.numbers: list[float] = []
+        self.row = np.zeros(found.nodes + 1, np.int64)
+        """Node -> its block and row, if the loop that computes it is one of several with rows of different lengths."""
+        self.blocks = 0
+        """The number of such loops so far."""
+        self.planned = np.full(found.nodes + 1, NONE, np.int32)
+        """Value -> its place, if that is known before its loop is laid out."""
         self.mirror = 0
         """The distance from a parameter or a value to its gradient."""
         self.columns: list[Ints] = []
@@ -120,6 +128,7 @@ class _Layout:
         self._close("k")
         self._place_parameters(groups)
         parameters = self._close("p")
+        self._plan_chains([group for group in groups if group.phase == Phase.FORWARD])
         loops = [loop for group in groups if group.phase == Phase.FORWARD for loop in self._loops(group)]
         values = self._close("v")
         self.mirror = values.stop - parameters.start
@@ -217,6 +226,41 @@ class _Layout:
             place = self._block(len(at)) + rank
         self.place[nodes.reshape(-1)[at]] = place
 
+    def _plan_chains(self, groups: Sequence[Group]) -> None:
+        """Place the values of chains that get shorter: groups of which each continues a part of the one before it.
+
+        The largest of a row of scores takes a chain, and attention has rows of different lengths. All steps of a chain
+        are equally far apart, so loops over rows that end at different steps have affine addresses, too.
+
+        groups: those of the forward pass.
+        """
+        np, found = self.np, self.found
+        group_of = np.full(found.nodes + 1, NONE, np.int32)
+        before: dict[int, int] = {}
+        for number, group in enumerate(groups):
+            if group.terms == 1:
+                group_of[group.nodes] = number
+                operands = self.columns[0][group.first]
+                its = group_of[operands]
+                # Of two lanes that continue the same one, neither could have its place.
+                if its[0] == NONE or (its != its[0]).any() or len(np.unique(operands)) < len(operands):
+                    continue
+                if found.template[group.first[0]] == found.template[groups[its[0]].first[0]]:
+                    before[number] = int(its[0])
+        after = {first: number for number, first in before.items()}
+        for head in sorted(set(after) - set(before)):
+            chain = [head]
+            while chain[-1] in after:
+                chain.append(after[chain[-1]])
+            lanes = len(groups[head].nodes)
+            if len(chain) < 3 or len(groups[chain[-1]].nodes) == lanes:
+                continue
+            width = padded(lanes)
+            self.planned[groups[head].nodes] = self._block(width * len(chain)) + np.arange(lanes)
+            for number in chain[1:]:
+                of_step = groups[number]
+                self.planned[of_step.nodes] = self.planned[self.columns[0][of_step.first]] + width
+
     def _copies(self) -> Iterator[Copy]:
         """Copies of all parameters, in the order of the workspace. If the caller's order is irregular, they list it."""
         np, found = self.np, self.found
@@ -251,6 +295,7 @@ class _Layout:
             nodes=group.nodes[order],
             targets=targets,
             template=found.template[terms[:, 0]],
+            row=next(filter(np.any, (self.row.take(nodes[0]) for nodes in columns)), None),
             used=np.stack([nodes[:, 0] != NONE for nodes in columns]),
             places=np.stack([np.where(nodes == NONE, 0, self.place.take(nodes)) for nodes in columns]),
         )
@@ -275,7 +320,14 @@ class _Layout:
         steps = lanes.places[:, 1:] - lanes.places[:, :-1]
         uneven = (steps != steps[:, :, :1]).any(axis=(0, 2)) & ~changes
         # A segment also ends at a term where lanes differ in their steps, if that is rare among regular terms.
-        return changes | uneven if uneven.sum() <= FEW else changes
+        if not uneven.any() or uneven.sum() > FEW:
+            return changes
+        if lanes.row is not None:
+            # Gradients of queries and of keys are sums over the same scores, by row and by column: two loops.
+            _, pattern = distinct(*steps[:, ~changes].reshape(-1, len(lanes.nodes)))
+            if int(pattern.max()) == 1:
+                return changes
+        return changes | uneven
 
     def _of_lanes(self, phase: Phase, lanes: _Lanes, changes: Any) -> Iterator[Loop]:
         """Write these lanes as loops, usually one. changes: the terms after which a segment ends."""
@@ -286,9 +338,13 @@ class _Layout:
             (nest.start, slot) for nest in term_nests for slot in np.flatnonzero(lanes.used[:, nest.start]).tolist()
         ]
         sequences = [places[slot, start] for start, slot in rows if not uneven[slot]]
-        for piece in _lane_nests(lanes.targets, sequences, len(lanes.nodes)):
+        pieces, longest = self._pieces(lanes, sequences)
+        for piece in pieces:
             members = slice(piece.start, piece.start + piece.size)
-            target, room = self._target(lanes.nodes[members], piece.counts, lanes.given(members))
+            if longest:
+                self.blocks += 1
+                self.row[lanes.nodes[members]] = self.blocks * _OFFSET + np.arange(piece.size) // piece.counts[-1]
+            target, room = self._target(lanes.nodes[members], piece.counts, lanes.given(members), longest)
             segments = []
             for nest in term_nests:
                 run = slice(nest.start, nest.start + nest.size)
@@ -298,6 +354,19 @@ class _Layout:
                 )
                 segments.append(Segment(self.found.templates[template[nest.start]], nest.counts, operands))
             yield Loop(phase=phase, counts=piece.counts, target=target, room=room, segments=tuple(segments))
+
+    def _pieces(self, lanes: _Lanes, sequences: Sequence[Ints]) -> tuple[list[Nest], int]:
+        """Nests of these lanes; and if they have rows of different lengths, the longest, else 0.
+
+        sequences: for each operand, lane -> place.
+        """
+        if lanes.row is not None:
+            # A change of block or row ends a nest, also where addresses go on as they did.
+            given = [] if lanes.targets is None else [lanes.targets]
+            pieces, longest = _as_rows(nests(self.np.stack([lanes.row, *given, *sequences])), 2)
+            if longest:
+                return pieces, longest
+        return _as_rows(_lane_nests(lanes.targets, sequences, len(lanes.nodes)), 3)
 
     def _operand(self, places: Ints, lanes: tuple[int, ...], terms: tuple[int, ...]) -> Operand:
         """An access if these places are affine, else a table. places: shape (terms, lanes), both flattened."""
@@ -314,7 +383,9 @@ class _Layout:
         found = self.found
         node, first = int(group.nodes[0]), int(group.first[0])
         mirrored = NONE if group.phase == Phase.FORWARD else int(self.place[found.mirrors[node]])
-        self.place[node] = self._block(1) if mirrored == NONE else mirrored + self.mirror
+        planned = int(self.planned[node])
+        given = planned if mirrored == NONE else mirrored + self.mirror
+        self.place[node] = self._block(1) if given == NONE else given
         terms = range(first, first + group.terms)
         segments = [
             Segment(
@@ -331,7 +402,10 @@ class _Layout:
         """The order of the lanes, and the places of their sums if they mirror nodes with places."""
         np = self.np
         mirrored = self.found.mirrors[group.nodes]
-        if group.phase == Phase.FORWARD or mirrored[0] == NONE:
+        if group.phase == Phase.FORWARD:
+            planned = self.planned[group.nodes]
+            return np.arange(len(group.nodes)), planned if planned[0] != NONE else None
+        if mirrored[0] == NONE:
             return np.arange(len(group.nodes)), None
         if (self.place[mirrored] < 0).any():
             return np.argsort(mirrored), None
@@ -339,24 +413,34 @@ class _Layout:
         order = _order(targets)
         return order, targets[order]
 
-    def _target(self, nodes: Ints, counts: tuple[int, ...], targets: Optional[Ints]) -> tuple[Access, int]:
-        """The places of these sums, in a new block unless given, and the number of inner lanes that have room there."""
+    def _target(
+        self, nodes: Ints, counts: tuple[int, ...], targets: Optional[Ints], longest: int
+    ) -> tuple[Access, int]:
+        """The places of these sums, in a new block unless given, and the number of inner lanes that have room there.
+
+        longest: the most inner lanes of a row, for rows that are as far apart as those of other loops.
+        """
         np = self.np
         inner = counts[-1] if counts else 1
-        width = padded(inner)
+        width = padded(max(inner, longest))
         is_given = targets is not None
         if targets is None:
             start = self._block(width * (len(nodes) // inner))
             lane = np.arange(len(nodes))
             targets = start + lane // inner * width + lane % inner
+        else:
+            self.row[nodes] = self.row[self.found.mirrors[nodes]]
         self.place[nodes] = targets
         steps = strides(targets, counts)
         assert steps is not None
         target = Access(int(targets[0]), steps)
-        if not is_given or steps[-1:] != (1,):
-            return target, inner if is_given else width
+        if steps[-1:] != (1,) or (is_given and not self.mirror):
+            return target, inner
+        if not is_given:
+            return target, width
         beyond = targets.reshape(-1, inner)[:, -1:] - self.mirror + np.arange(1, width - inner + 1)
-        return target, inner if self.occupied[beyond].any() else width
+        is_within = beyond.max(initial=0) < len(self.occupied) - self.vector
+        return target, width if is_within and not self.occupied[beyond].any() else inner
 
 
 class _Lanes(NamedTuple):
@@ -366,6 +450,8 @@ class _Lanes(NamedTuple):
     """Lane -> node."""
     targets: Optional[Ints]
     """Lane -> the place of its sum, if given."""
+    row: Optional[Ints]
+    """Lane -> the block and row of an operand of its first term, if they are known."""
     template: Ints
     """Term -> the number of its template."""
     used: Any
@@ -395,7 +481,10 @@ class _Lanes(NamedTuple):
         for label in dict.fromkeys(pattern.tolist()):
             members = np.flatnonzero(pattern == label)
             yield self._replace(
-                nodes=self.nodes[members], targets=self.given(members), places=self.places[:, :, members]
+                nodes=self.nodes[members],
+                targets=self.given(members),
+                row=None if self.row is None else self.row[members],
+                places=self.places[:, :, members],
             )
 
 
@@ -458,6 +547,27 @@ def _lane_nests(targets: Optional[Ints], sequences: Sequence[Ints], count: int) 
     # A list for pieces of many sizes, as attention over earlier positions has, would be as long as all pieces.
     is_ragged = len({piece.counts for piece in pieces}) > FEW
     return fewer if (separable and not is_ragged) or _is_irregular(len(pieces), count) else pieces
+
+
+def _as_rows(pieces: list[Nest], fewest: int) -> tuple[list[Nest], int]:
+    """If these are pieces with rows of different lengths, write all of them so. Return the longest length, else 0.
+
+    Attention has them: with four heads, 4 rows of 2 scores for the second position, 4 rows of 3 for the third, and so
+    on. Where one row follows another without a gap, `nests` finds one long row.
+
+    fewest: as many pieces are needed at least.
+    """
+    rows = max((piece.counts[0] for piece in pieces if len(piece.counts) == 2), default=1)
+    found = []
+    for piece in pieces:
+        counts = piece.counts or (1,)
+        if len(counts) == 1 and rows > 1 and counts[0] % rows == 0:
+            counts = (rows, counts[0] // rows)
+        if len(counts) != 1 + (rows > 1) or (rows > 1 and counts[0] != rows):
+            return pieces, 0
+        found.append(Nest(piece.start, counts, ()))
+    lengths = {piece.counts[-1] for piece in found}
+    return (found, max(lengths)) if len(lengths) == len(pieces) >= fewest else (pieces, 0)
 
 
 def _is_irregular(pieces: int, length: int) -> bool:

@@ -2,8 +2,9 @@
 
 Recovering loops is not here (`recover`), and neither are the rearrangements of a step (`rearrange`).
 
-step      = routine* section*
+step      = routine* series* section*
 routine   = name ":" run*
+series    = "loops" numbers "in" n "rounds:" loop  consecutive loops that one nest runs: see series.py
 run       = "loop" number how*                one loop of the listing
 how       = "in place"                        a sink: p -= rate * sum, instead of q += sum
           | "over nonzero inputs"             its terms, or one of its lane counts, skip inputs that are 0.0

@@ -14,6 +14,7 @@ The checker follows every way through `turn` and `leave`, with every possible an
 - Threads divide only runs in parts, rows in their own areas, and updates. No thread reads what another one computes
   before they meet. A sink over several rows has a term for each row, in order.
 - A copy stays within one area.
+- A series has the listing's loops, and a routine runs all of it or nothing.
 - `evaluate` runs the forward pass over the next row, and nothing else.
 
 The checker does not compare results; tests check that the bits are the same.
@@ -44,6 +45,7 @@ from engines.rerolled.step.language import (
     Unbounded,
     walk,
 )
+from engines.rerolled.step.series import kind
 from engines.rerolled.step.spans import allows_updates_in_place
 from engines.rerolled.step.step import Step
 from engines.rerolled.step.ways import BrokenStep, Ways
@@ -59,6 +61,7 @@ def check_step(step: Step) -> Step:
     _check_pass(step, "backward", (Phase.BACKWARD, Phase.SINK))
     _check_buffers(step)
     _check_runs(step)
+    _check_series(step)
     ways = Ways(step)
     for due in (False, True) if ways.waiting is not None else (False,):
         ways.check(due)
@@ -139,6 +142,24 @@ def _check_runs(step: Step) -> None:
                 raise BrokenStep(f"{where} differs from the listing's loop")
             if run.is_before and not (run.in_place and run.loop == _of_kept_inputs(step, listed)):
                 raise BrokenStep(f"{where} is not the listing's sink over the inputs that are kept")
+
+
+def _check_series(step: Step) -> None:
+    """Check that each series is a part of the listing, and that a routine runs all of it in order, or nothing."""
+    stop = 0
+    for series in step.series:
+        found, listed = list(series.loops()), step.loops.loops[series.first : series.stop]
+        if series.first < stop or found != listed or list(map(kind, found)) != list(map(kind, listed)):
+            raise BrokenStep(f"{series}: the listing has other loops there")
+        stop = series.stop
+        wanted = list(range(series.first, series.stop))
+        for name, runs in step.routines.items():
+            its = [(at, run) for at, run in enumerate(runs) if series.first <= run.number < series.stop]
+            places = [at - its[0][0] for at, _ in its]
+            if its and ([run.number for _, run in its] != wanted or places != list(range(len(its)))):
+                raise BrokenStep(f"{name}: it does not run all of {series}, one after the other")
+            if not all(run.is_plain for _, run in its):
+                raise BrokenStep(f"{name}: {series} would run in another way")
 
 
 def _of_kept_inputs(step: Step, sink: Loop) -> Loop:

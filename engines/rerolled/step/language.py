@@ -54,6 +54,11 @@ class Run:
         return self.live_lane is not None or self.live_segment is not None
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it runs the listing's loop over one row, and nothing else."""
+        return self == Run(self.number, self.loop)
+
+    @property
     def takes_rate(self) -> bool:
         return self.in_place or self.due is not None
 

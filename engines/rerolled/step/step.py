@@ -23,6 +23,7 @@ from engines.rerolled.step.language import (
     TakeRows,
     rewrite,
 )
+from engines.rerolled.step.series import ROUND, Series
 from engines.rerolled.step.spans import Span, reads
 
 
@@ -48,6 +49,8 @@ class Step:
     """Section -> its statements. A standalone build's step also has `load`; a frozen one lacks what only trains."""
     skips: Optional[Skipping] = None
     """Set if the step skips inputs that are zero."""
+    series: tuple[Series, ...] = ()
+    """Loops that run in rounds, in ascending order. Routines list each of them."""
     weights: Optional[tuple[float, ...]] = None
     """The numbers of the parameters, if the step is frozen and goes over rows: its C has them as constants."""
 
@@ -107,6 +110,9 @@ class Step:
         for name, runs in self.routines.items():
             yield f"{name}:"
             yield from (f"  {text}" for text in run_lines(runs))
+        if self.series:
+            yield "series:"
+            yield from (f"  {self.line_of_series(series)}" for series in self.series)
         for name in filter(self.programs.__contains__, ("load", *SECTIONS)):
             yield f"{name}:"
             yield from self._program(self.programs[name], "  ")
@@ -118,6 +124,12 @@ class Step:
         target = run.loop.target
         updated = target._replace(base=target.base - self.away)
         return self._listing.line(replace(run.loop, target=updated), updates=True)
+
+    def line_of_series(self, series: Series) -> str:
+        """A series in the text form of loops."""
+        varying = (repeated.varying(lambda _, name: f"at({name})") for repeated in series.period)
+        texts = "; ".join(self._listing.line(loop).removeprefix("for ") for loop in varying)
+        return f"{series}: for {ROUND}<{series.rounds} {texts}"
 
     @cached_property
     def _listing(self) -> Loops:

@@ -20,7 +20,7 @@ from engines.kernel import object_cache
 from harness import workloads
 from harness.workloads import Workload
 
-ENGINES = ("tcc", "rerolled-tcc", "rerolled-gcc")
+ENGINES = ("tcc", "rerolled-tcc", "rerolled-gcc", "rerolled-clang")
 
 
 class Trained(NamedTuple):

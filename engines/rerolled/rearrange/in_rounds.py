@@ -1,0 +1,57 @@
+"""Rounds: consecutive loops that differ only in places and counts become a series, which one nest in rounds runs.
+
+Only large graphs have series. In small ones, constant places and counts make faster code, and compile soon enough. See
+`step/series.py` for an example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from engines.rerolled.form import Form
+from engines.rerolled.recover.loops import Loop
+from engines.rerolled.step.series import Series, kind, series_of
+from engines.rerolled.step.step import Step
+
+MANY = 100
+"""From this many loops on, a graph has series."""
+ROUNDS = 3
+"""The fewest rounds."""
+LENGTH = 4
+"""The most loops of a round."""
+
+
+def run_in_rounds(step: Step, form: Form) -> Step:
+    """Find the series of the step's loops."""
+    loops = step.loops.loops
+    if len(loops) < MANY:
+        return step
+    plain = {run.number for runs in step.routines.values() for run in runs if run.is_plain}
+    other = {run.number for runs in step.routines.values() for run in runs if not run.is_plain}
+    return replace(step, series=tuple(_series(loops, plain - other)))
+
+
+def _series(loops: Sequence[Loop], plain: set[int]) -> Iterator[Series]:
+    known: dict[object, int] = {}
+    kinds = [known.setdefault(kind(loop) if at in plain else None, len(known)) for at, loop in enumerate(loops)]
+    none = known.get(None, -1)
+    at = 0
+    while at < len(loops):
+        rounds, length = max(
+            ((_rounds(kinds, at, length, none), -length) for length in range(1, LENGTH + 1)),
+            key=lambda found: (found[0] >= ROUNDS, -found[0] * found[1], found[1]),
+        )
+        if rounds >= ROUNDS:
+            yield series_of(loops, at, rounds, -length)
+            at -= rounds * length
+        else:
+            at += 1
+
+
+def _rounds(kinds: Sequence[int], first: int, length: int, none: int) -> int:
+    """How often loops of the same kinds repeat from `first` on."""
+    at = first
+    while at < len(kinds) and kinds[at] != none and (at < first + length or kinds[at] == kinds[at - length]):
+        at += 1
+    return (at - first) // length

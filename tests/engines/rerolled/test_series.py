@@ -1,0 +1,157 @@
+"""Series: loops that differ in places and counts run in rounds, with the same bits, and only if the checker agrees."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("numpy")
+
+import engines
+from engines.kernel.engine import Clock
+from engines.rerolled.c_engines import SCALARS, VECTORS
+from engines.rerolled.emit.c import c_source
+from engines.rerolled.engine import reroll
+from engines.rerolled.form import Form
+from engines.rerolled.rearrange import in_rounds, rearrange
+from engines.rerolled.rearrange.freeze import passes_only
+from engines.rerolled.step.check import check_step
+from engines.rerolled.step.plain import plain
+from engines.rerolled.step.ways import BrokenStep
+from harness import workloads
+from tests.engines.compiled.compiling import usable
+from tests.engines.rerolled.rolling import of_form, step_of, tape_of
+from tests.engines.rerolled.tempting import case
+from tests.engines.rerolled.test_tempting import hunt
+from tests.engines.rerolled.test_waves import texts
+
+ROUNDS = Form(rearrangements=("in rounds",))
+
+
+def gpt(name, positions):
+    """Return the tape of that GPT for a name with one letter less than positions."""
+    engine = engines.load("rerolled-numpy")
+    workload = workloads.load(name)
+    (shape,) = [shape for shape in workload.shapes() if len(shape.columns) == 2 * positions]
+    return engine._record(Clock(), workload, workload.row(shape.rows[0]))[0]
+
+
+@pytest.fixture
+def everywhere(monkeypatch):
+    """Let small graphs have series, too."""
+    monkeypatch.setattr(in_rounds, "MANY", 1)
+    monkeypatch.setattr(in_rounds, "ROUNDS", 2)
+
+
+@pytest.fixture(scope="module")
+def attending():
+    """The step of a GPT with series."""
+    return step_of(gpt("microgpt-L1-D4-H2-T8", 8), ROUNDS)
+
+
+def test_text(attending):
+    lines = [line.strip() for line in attending.lines() if " rounds: " in line]
+    assert lines[0] == (
+        "loops 11-17 in 7 rounds: for n<7 i<2 j<2 + n: v[384 + 16*n + 8*i + j] "
+        "= sum(t<2: v[256 + 16*n + 2*i + t] * v[244 + 2*i + 16*j + t])"
+    )
+    assert len(lines) == 18
+
+
+def test_whole_vectors_stay_in_the_room(attending):
+    every = [repeated for series in attending.series for repeated in series.period]
+    assert {repeated.width(8) for repeated in every} >= {1, 8}
+    for repeated in every:
+        width = repeated.width(8)
+        for loop in map(repeated.of_round, range(repeated.rounds)):
+            assert -(-loop.counts[-1] // width) * width <= loop.room or width == 1
+
+
+@pytest.mark.usefixtures("everywhere")
+@pytest.mark.parametrize("form", [ROUNDS, replace(ROUNDS, width=4), replace(VECTORS, units=1)], ids=str)
+def test_rounds_keep_the_reference_bits(form):
+    usable("rerolled-gcc")
+    hunt(of_form("gcc", form), texts, 6)
+
+
+@pytest.mark.usefixtures("everywhere")
+def test_tcc_keeps_the_reference_bits():
+    usable("rerolled-tcc")
+    hunt(of_form("tcc", SCALARS), texts, 15)
+
+
+@settings(max_examples=25, deadline=None)
+@given(texts)
+def test_series_are_the_loops_of_the_listing(drawn):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(in_rounds, "MANY", 1)
+        check_step(step_of(tape_of(drawn.graph, drawn.kinds), ROUNDS))
+
+
+def mistaken(step):
+    """Yield steps with a mistake in a series, or in a routine that runs one."""
+    for at, series in enumerate(step.series):
+        before, after = step.series[:at], step.series[at + 1 :]
+        (_, _, changes), *rest = series.period
+        for number in range(len(changes)):
+            change = changes[number]
+            other = change + 1 if isinstance(change, int) else (*change[:-1], change[-1] + 1)
+            wrong = (*changes[:number], other, *changes[number + 1 :])
+            period = (series.period[0]._replace(changes=wrong), *rest)
+            yield replace(step, series=(*before, series._replace(period=period), *after))
+        yield replace(step, series=(*before, series._replace(first=series.first + 1), *after))
+        yield replace(step, series=(*before, series, series, *after))
+        for name, runs in step.routines.items():
+            numbers = [run.number for run in runs]
+            if series.first in numbers:
+                first = numbers.index(series.first)
+                swapped = (*runs[:first], runs[first + 1], runs[first], *runs[first + 2 :])
+                for wrong in (swapped, runs[:first] + runs[first + 1 :]):
+                    yield replace(step, routines={**step.routines, name: wrong})
+
+
+def test_the_checker_refuses_mistakes(attending):
+    check_step(attending)
+    count = 0
+    for mistake in mistaken(attending):
+        count += 1
+        with pytest.raises(BrokenStep):
+            check_step(mistake)
+    assert count > 100
+
+
+def test_the_series_on_the_page_of_microgpt():
+    page = Path(__file__).parents[3] / "docs" / "microgpt.md"
+    shown = next(line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("for n<15"))
+    assert any(shown.partition("…")[0] in line for line in step_of(gpt("microgpt", 16), ROUNDS).lines())
+
+
+def test_more_positions_take_little_more_code():
+    """The C for 16 positions is at most 1.3 times as long as that for 4."""
+
+    def size(positions):
+        step = plain(reroll(gpt("microgpt", positions)))
+        return c_source(passes_only(rearrange(step, ROUNDS)), replace(ROUNDS, width=8)).size
+
+    assert size(16) < 1.3 * size(4)
+
+
+def test_a_chain_whose_steps_branch_keeps_the_reference_bits():
+    """Two lanes continue the same one, so their chain gets shorter and wider: it has no places of its own."""
+
+    def build(Value, leaves):
+        a, b, c = leaves[:8], leaves[8:16], leaves[16:]
+        first = [x * y for x, y in zip(a, b)]
+        second = [first[n // 2] * c[n] for n in range(6)]
+        third = [second[n // 2] * c[n + 1] for n in range(4)]
+        fourth = [x * c[7] for x in third[:3]]
+        return [*first, *second, *third, *fourth, sum(x.tanh() for x in [*fourth, *third, *second, *first])]
+
+    case_ = case(random.Random(1), "branches", ("input",) * 8 + ("parameter",) * 16, build, (0,))
+    for name in ("rerolled-numpy", "rerolled-tcc"):
+        hunt(usable(name), st.just(case_), 1)
