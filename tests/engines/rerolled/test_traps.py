@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import random
@@ -10,6 +11,7 @@ from array import array
 import pytest
 
 from engines.api import NonFiniteLoss
+from engines.columns import Column
 from engines.rerolled.emit import c
 from engines.rerolled.engine import reroll
 from engines.rerolled.rearrange import weight_reuse as pairs
@@ -315,3 +317,30 @@ def test_a_parameter_that_the_graph_does_not_use_is_updated_too(engine, batch):
     assert list(program.parameters) == list(straight.parameters)
     assert list(program.gradients) == list(straight.gradients) == [0.0, 0.0]
     assert program.parameters[0] == 3.0 - 0.5 * 8.0 / batch
+
+
+# --- columns of bytes ---------------------------------------------------------------------------------------------
+
+
+WITH_LISTS = {"vectors, lists of rows": lambda: usable(of_form("gcc", form(width=8, sparse=True, rows=4)))}
+
+
+@pytest.mark.parametrize("batch", [1, 6])
+@pytest.mark.parametrize("engine", ENGINES | WITH_LISTS)
+def test_bytes_of_any_divisor_train_like_their_quotients(engine, batch):
+    """Vectors compute most quotients without a division; those of some divisors must be looked up."""
+    width, rng = 19, random.Random(5)  # two groups of eight, and three more
+    graph, kinds = made(
+        "wide", width, 5 * width, lambda _, leaves: [squares(layer(iter(leaves[width:]), leaves[:width], 5))]
+    )
+    found = compiled((ENGINES | WITH_LISTS)[engine](), graph, kinds, graph.numbers)
+    cells = bytes(rng.choice([0, 0, 0, 1, 77, 254, 255]) for _ in range(9 * width))
+    for divisor in (255.0, 3.7, -0.1, 1e300, 5e-324):
+        trained = []
+        for columns in ([Column(cells, width, divisor)], array("d", [cell / divisor for cell in cells])):
+            set_leaves(found, graph.numbers)
+            found.program.reset()
+            with contextlib.suppress(NonFiniteLoss):
+                found.program.train(columns, rate=1e-3, batch=batch, steps=9)
+            trained.append((bits(found.program.parameters), bits(found.program.gradients)))
+        assert trained[0] == trained[1], divisor
