@@ -38,6 +38,9 @@ def merge(stores: Sequence[Store], command: Sequence[str]) -> Store:
         found = store.records()
         for record in found:
             # A reason for having no result may have no host in a fleet's run.
+            if run.hosts and record.host not in names and (record.host or record.status == "measured"):
+                point = f"{record.cell}, block {record.block}"
+                raise Unreadable(f"{run.id}: {point}: measured by no host of the run\n  Leave that run out.")
             host = names.get(record.host) or ("" if run.hosts else names[""])
             records.append(record.model_copy(update={"block": first + record.block, "host": host}))
         first += max((record.block for record in found), default=-1) + 1

@@ -137,6 +137,16 @@ def test_a_commit_with_changed_files_may_be_any_code(folder, codes, commits, sam
             merging.merge(stores, [])
 
 
+@pytest.mark.parametrize("host", ["", "host-9"])
+def test_a_result_of_no_host_is_not_merged(folder, host):
+    """Else it would count for every machine type."""
+    one, two, three = runs(folder, "a", "b", "c")
+    both = merging.merge([one, two], [])
+    both.write(both.records()[0].model_copy(update={"host": host}))
+    with pytest.raises(Unreadable, match=r"measured by no host[^\n]*\n  \S"):
+        merging.merge([both, three], [])
+
+
 def test_a_merge_is_no_run_until_it_is_whole(folder, monkeypatch):
     stores, seen, write = runs(folder, "a", "b"), [], Store.write
     monkeypatch.setattr(
