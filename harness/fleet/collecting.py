@@ -28,6 +28,10 @@ from results.record import Cell, HostFacts, Record, Run, Vouching
 
 MOST_LOSSES = 3
 """How many hosts may be lost with the same unit. It may be what ends them."""
+MOST_ANSWERS = 4
+"""How many lines a host may send for each cell of a block: an old record, a new one, a vouching."""
+MOST_RECORD_BYTES = MOST_BYTES // 2
+"""A longer record could not be read again."""
 GRACE_SECONDS = 10.0
 """How long a task's last lines may take after the task has ended."""
 RESTING_SECONDS = 3.0
@@ -93,6 +97,7 @@ class _Task:
     attempt: int = 0
     records: dict[Cell, Record] = field(default_factory=dict)
     """What it sent that was kept."""
+    answers: int = 0
     heard_at: float = 0.0
     ended_at: float | None = None
     over: bool = False
@@ -184,6 +189,10 @@ class Collector:
 
     def _hear(self, said: Said, task: _Task) -> None:
         task.heard_at = self.cluster.now()
+        task.answers += 1
+        if task.unit and task.answers > MOST_ANSWERS * (len(task.unit.cells) + 1):
+            self._lose(task, f"it sent {task.answers} lines about {len(task.unit.cells)} cells")
+            return
         if len(said.line) > MOST_BYTES:
             self._lose(task, f"its answer has {len(said.line):,} characters")
             return
@@ -308,6 +317,9 @@ class Collector:
         if record.block != task.unit.number or record.cell not in task.unit.cells:
             self._lose(task, f"it sent a record of {record.cell}, block {record.block}, which it was not asked for")
             return
+        if len(record.model_dump_json(indent=1).encode()) > MOST_RECORD_BYTES:
+            self._lose(task, f"its record of {record.cell} is too long to be kept")
+            return
         record = record.model_copy(
             update={"host": task.host, "attempt": task.attempt, "shared_host": self._hosts[task.host].shared}
         )
@@ -320,6 +332,7 @@ class Collector:
             if before and before.host:
                 # The host has lost its store, or the cell would not have been measured again: so the block is another.
                 task.attempt = self._anew(record.block, task.host)
+                task.records.pop(record.cell, None)  # it was sent twice, so this one is aside now
                 task.records = {cell: _of_attempt(one, task.attempt) for cell, one in task.records.items()}
                 for one in task.records.values():
                     self.home.keep(one)

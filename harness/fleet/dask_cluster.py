@@ -11,7 +11,7 @@ from typing import Any
 from distributed import Client
 from distributed.comm import CommClosedError
 
-from harness.fleet.carrier import carry_on_dask
+from harness.fleet.carrier import Failed, carry_on_dask
 from harness.fleet.cluster import Ended, Event, FleetLost, Joined, Left, Said
 from harness.fleet.quiet import RESOURCE
 
@@ -60,7 +60,8 @@ class DaskCluster:
         failure = ""
         if future.status != "finished":
             try:
-                failure = repr(future.exception(timeout=1)) if future.status == "error" else future.status
+                error = future.exception(timeout=1) if future.status == "error" else future.status
+                failure = str(error) if isinstance(error, Failed | str) else repr(error)
             except Exception as error:  # the scheduler has just gone, or the error can't be unpickled here
                 failure = f"{future.status} ({type(error).__name__})"
         self._events.put(Ended(task, failure))

@@ -60,11 +60,14 @@ def started(where: Where) -> Iterator[DaskCluster]:
             cluster = DaskCluster(client)
             start = stack.enter_context(_over_ssh(cluster.tell)) if hosts else stack.enter_context(_processes())
             stack.enter_context(client)
+            failed = []
             for number in range(len(hosts) or where.count):
-                start(
-                    hosts[number] if hosts else None,
-                    _told(scheduler.scheduler_address, "" if hosts else f"slot-{number + 1}", secret),
-                )
+                told = _told(scheduler.scheduler_address, "" if hosts else f"slot-{number + 1}", secret)
+                if problem := start(hosts[number] if hosts else None, told):
+                    cluster.tell(problem)
+                    failed.append(problem)
+            if failed and len(failed) == len(hosts):
+                raise BadPlace(f"{failed[0].worker}: {failed[0].reason}")
             yield cluster
             return
         stack.enter_context(client)
@@ -129,7 +132,7 @@ def _processes() -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _over_ssh(tell: Callable[[NotStarted], None]) -> Iterator[Any]:
-    """Yield a function that starts a worker on another machine. Keys and known hosts are those of the user's ssh.
+    """Yield a function that starts a worker on another machine, or returns why it can't. It uses the user's ssh keys.
 
     tell: receives what a worker said last if it ends before the others do.
     """
@@ -143,9 +146,12 @@ def _over_ssh(tell: Callable[[NotStarted], None]) -> Iterator[Any]:
 
     async def watch(host: SshHost, process: Any) -> None:
         said = ""
-        while more := await process.stderr.read(SAID_CHARACTERS):
-            said = (said + more)[-SAID_CHARACTERS:]
-        await process.wait_closed()
+        try:
+            while more := await process.stderr.read(SAID_CHARACTERS):
+                said = (said + more)[-SAID_CHARACTERS:]
+            await process.wait_closed()
+        except (OSError, asyncssh.Error) as error:
+            said = said or f"the connection broke: {error}"
         tell(NotStarted(host.host, _why_ended(host, said, process.exit_status)))
 
     async def open_one(host: SshHost, told: str) -> None:
@@ -159,14 +165,13 @@ def _over_ssh(tell: Callable[[NotStarted], None]) -> Iterator[Any]:
         process.stdin.write(told)
         watching.append(asyncio.ensure_future(watch(host, process)))
 
-    def start(host: SshHost, told: str) -> None:
+    def start(host: SshHost, told: str) -> NotStarted | None:
         try:
             asyncio.run_coroutine_threadsafe(open_one(host, told), loop).result()
-        except (OSError, asyncssh.Error, TimeoutError) as error:
-            raise BadPlace(
-                f"{host.host}: can't start a worker by ssh: {printable(str(error)) or 'no answer'}\n"
-                f"  Try `{_ssh(host)} true` first, or leave the host out of the file."
-            ) from error
+        except (OSError, UnicodeError, asyncssh.Error, TimeoutError) as error:
+            reason = f"can't start a worker by ssh: {printable(str(error)) or 'no answer'}"
+            return NotStarted(host.host, f"{reason}\n  Try `{_ssh(host)} true`, or leave the host out of the file.")
+        return None
 
     async def close() -> None:
         for task in watching:

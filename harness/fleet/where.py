@@ -22,7 +22,7 @@ FORMS = "local:2, tls://scheduler:8786, tcp://127.0.0.1:8786, ssh:hosts.txt or s
 MOST_LOCAL = 64
 _PARTITION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _HOST = re.compile(
-    r"(?:([A-Za-z0-9._][A-Za-z0-9._-]{0,63})@)?([A-Za-z0-9][A-Za-z0-9.-]{0,252}|\[[0-9A-Fa-f:]+\])(?::(\d{1,5}))?"
+    r"(?:([A-Za-z0-9._][A-Za-z0-9._-]{0,63})@)?([A-Za-z0-9](?:\.?[A-Za-z0-9-]){0,252}|\[[0-9A-Fa-f:]+\])(?::(\d{1,5}))?"
 )
 
 
@@ -128,6 +128,7 @@ def ssh_hosts(file: Path) -> list[SshHost]:
             or not options.keys() <= {"folder", "python"}
             or not all(options.values())
             or len(options) < len(words) - 1
+            or int(match[3] or 22) > 65535
         ):
             raise BadPlace(f"{file}: line {number} is not a host: {line.strip()[:80]!r}\n  {_SSH_REMEDY}")
         user, host, port = match.groups()

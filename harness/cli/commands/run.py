@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -128,7 +129,8 @@ def run(
     if where:
         from harness.cli.fleet import collecting
 
-        with collecting(plan, where, folder_of(resume) if resume else None, str(on), wait=wait) as store:
+        place = shlex.quote(str(on)) + " --insecure" * insecure
+        with collecting(plan, where, folder_of(resume) if resume else None, place, wait=wait) as store:
             _end(store)
         return
     with measuring(plan, folder_of(resume) if resume else None, wait=wait, with_peers=with_peers) as schedule:

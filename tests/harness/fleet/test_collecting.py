@@ -200,6 +200,11 @@ def other_cell(asked):
     return record(Cell(engine="gcc-O1", interpreter="cpython-3.13", workload="xor"), asked.unit.number)
 
 
+def long_record(asked):
+    """Its line is short enough, but its file would be too long to be read again."""
+    return record(asked.unit.cells[0], asked.unit.number, warmup_step_seconds=(1.0,) * 2**21)
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -208,6 +213,7 @@ def other_cell(asked):
         lambda asked: Answer(record=other_block(asked)).model_dump_json(),
         lambda asked: Answer(record=other_cell(asked)).model_dump_json(),
         lambda asked: Answer(suite="x" * 2**24).model_dump_json(),
+        lambda asked: Answer(record=long_record(asked)).model_dump_json(),
     ],
 )
 def test_what_a_host_was_not_asked_for_is_not_kept(line):
@@ -217,6 +223,20 @@ def test_what_a_host_was_not_asked_for_is_not_kept(line):
     home, told, _ = collect(play, blocks=1)
     assert {record.status for record in home.kept_records.values()} == {"skipped"}
     assert told.reasons
+
+
+def test_a_host_that_does_not_stop_talking_is_given_up():
+    def play(task, worker, asked):
+        if asked.task != "measure":
+            return ordinary(task, worker, asked)
+        cell, number = asked.unit.cells[0], asked.unit.number
+        records = [record(cell, number, worker_seconds=float(seconds)) for seconds in range(500)]
+        return [Said(task, Answer(record=one).model_dump_json()) for one in records]
+
+    home, told, _ = collect(play, blocks=1)
+    assert {record.status for record in home.kept_records.values()} == {"skipped"}
+    assert len(home.aside) < 60
+    assert "lines about 2 cells" in told.reasons[0]
 
 
 def test_a_host_cannot_speak_for_another():

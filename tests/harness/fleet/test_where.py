@@ -80,7 +80,8 @@ def test_a_file_of_hosts(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "line", ["-oProxyCommand=x", "a b", "a folder=", "a;b", "$(x)", "a colour=red", "a 'b", "a@b@c", ""]
+    "line",
+    ["-oProxyCommand=x", "a..b", "a:65536", "a b", "a folder=", "a;b", "$(x)", "a colour=red", "a 'b", "a@b@c", ""],
 )
 def test_other_lines_are_refused_with_their_number(tmp_path, line):
     file = tmp_path / "hosts.txt"
