@@ -11,6 +11,7 @@ import pytest
 import reports.charts
 from reports.charts import charts
 from reports.charts.drawing import style
+from reports.charts.drawing.compact import compact
 from reports.charts.drawing.labels import spread
 from reports.charts.drawing.svg import drawing, standalone
 from reports.measured.table import cells
@@ -306,3 +307,17 @@ def test_labels_spread_to_both_sides_and_stay_in_their_frame(wished, heights):
 
 def test_labels_that_do_not_fit_overflow_at_the_bottom():
     assert spread([5, 5, 5, 5], 10, low=0, high=20) == pytest.approx([20, 10, 0, -10])
+
+
+@pytest.mark.parametrize(
+    ("path", "drawn"),
+    [
+        ("M0 0L5 0L10 0L10 5", "M0 0h10v5"),
+        ("M0 0L1 0.01L2 0.03L3 0.06L4 0.1", "M0 0l4 .1"),  # to a fiftieth of a point
+        ("M0 0L4 0.5L8 0", "M0 0l4 .5 4-.5"),
+        ("M0 0L5 0L3 0", "M0 0h5-2"),  # a line that turns back keeps its end
+        ("M0 0L5 5L10 0z", "M0 0l5 5 5-5z"),
+    ],
+)
+def test_points_on_a_straight_line_are_left_out(path, drawn):
+    assert f'd="{drawn}"' in compact(f'<svg><title>a</title><path d="{path}"/></svg>', "a")

@@ -140,10 +140,10 @@ def lay_out(step: Step, found: Pair, count: int) -> Optional[tuple[Step, Rows]]:
     for number, loop in enumerate(step.loops.loops):
         if number not in (found.forward, found.sink) and reads(loop, found.inputs):
             return None  # these inputs are not copied for each row
-    step, x = step.with_area("rows", count * step.whole_vectors(step.loops.inputs))
-    step, sums = step.with_area("sums", count * step.whole_vectors(forward.room))
-    step, factors = step.with_area("factors", count * step.whole_vectors(forward.room))
-    stride, lanes = step.whole_vectors(step.loops.inputs), step.whole_vectors(forward.room)
+    step, x = step.with_area("rows", count * step.apart(step.loops.inputs))
+    step, sums = step.with_area("sums", count * step.apart(forward.room))
+    step, factors = step.with_area("factors", count * step.apart(forward.room))
+    stride, lanes = step.apart(step.loops.inputs), step.apart(forward.room)
     segments = []
     for index, segment in enumerate(forward.segments):
         operands = []

@@ -58,6 +58,14 @@ class Step:
     def workspace(self) -> int:
         return self.areas[-1].stop
 
+    def apart(self, size: int) -> int:
+        """How far apart to put rows of that size: an odd number of the widest vectors.
+
+        A vector fills a cache line. An even number of lines would put rows into the same few sets of a cache.
+        """
+        whole = self.whole_vectors(size)
+        return whole if whole // self.loops.vector % 2 else whole + self.loops.vector
+
     def whole_vectors(self, size: int) -> int:
         """The size, rounded up to whole vectors."""
         return -(-size // self.loops.vector) * self.loops.vector

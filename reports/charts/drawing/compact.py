@@ -1,8 +1,8 @@
 """Matplotlib's SVG -> the same picture in a third of the bytes, because charts are committed.
 
 Matplotlib names every group, writes coordinates to a millionth of a point, and repeats the style on every mark. This
-module turns styles into classes, rounds coordinates to hundredths of a point, makes paths relative (`M0 0L10 0L10 5`
-becomes `M0 0h10v5`), and removes groups without attributes.
+module turns styles into classes, rounds coordinates to hundredths of a point, leaves out points on a straight line,
+makes paths relative (`M0 0L5 0L10 0L10 5` becomes `M0 0h10v5`), and removes groups without attributes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,14 @@ _COORDINATES = ("x", "y", "width", "height", "transform")
 _NUMBER = re.compile(r"-?\d+\.\d+")
 _NO_TURN = re.compile(r"rotate\(-?0[ )].*")
 _POINTER = re.compile(r"(?<=#)[\w.:-]+")
+
+
+_STRAIGHT = 2
+"""Hundredths of a point by which a line may miss the points that are left out."""
+_MOST_LEFT_OUT = 100
+"""Between two points of a line."""
+
+_Point = tuple[int, int]
 
 
 def compact(svg: str, name: str) -> str:
@@ -72,9 +80,7 @@ def _path(absolute: str) -> str:
     """Return Matplotlib's path with rounded coordinates, lines and curves relative to the previous point."""
     x = y = first_x = first_y = 0
     written = before = ""
-    for command, numbers in re.findall(r"([A-Zz])([^A-Zz]*)", absolute):
-        given = [round(100 * float(number)) for number in numbers.split()]
-        points = list(zip(given[::2], given[1::2], strict=True))
+    for command, points in _straightened(absolute):
         if command == "M":
             ((x, y),) = ((first_x, first_y),) = points
             written += f"M{_decimal(x)} {_decimal(y)}"
@@ -92,7 +98,33 @@ def _path(absolute: str) -> str:
     return written
 
 
-def _step(command: str, moved: list[tuple[int, int]]) -> tuple[str, list[int]]:
+def _straightened(absolute: str) -> list[tuple[str, list[_Point]]]:
+    """Return a path's commands and points without the points that are, to the eye, on a straight line."""
+    kept: list[tuple[str, list[_Point]]] = []
+    left_out: list[_Point] = []
+    for command, numbers in re.findall(r"([A-Zz])([^A-Zz]*)", absolute):
+        given = [round(100 * float(number)) for number in numbers.split()]
+        points = list(zip(given[::2], given[1::2], strict=True))
+        if command == "L" and len(kept) > 1 and kept[-1][0] == "L" and len(left_out) < _MOST_LEFT_OUT:
+            begin, last = kept[-2][1][-1:], kept[-1][1][0]
+            if begin and all(_is_between(one, begin[0], points[0]) for one in (*left_out, last)):
+                left_out.append(last)
+                kept[-1] = (command, points)
+                continue
+        left_out = []
+        kept.append((command, points))
+    return kept
+
+
+def _is_between(point: _Point, begin: _Point, end: _Point) -> bool:
+    """Whether the point is on the line from begin to end."""
+    right, down = end[0] - begin[0], end[1] - begin[1]
+    x, y = point[0] - begin[0], point[1] - begin[1]
+    along, squared = x * right + y * down, right * right + down * down
+    return 0 <= along <= squared and (x * down - y * right) ** 2 <= _STRAIGHT**2 * squared
+
+
+def _step(command: str, moved: list[_Point]) -> tuple[str, list[int]]:
     """Return a line or a curve as a relative command and its numbers."""
     if command == "L":
         ((right, down),) = moved
