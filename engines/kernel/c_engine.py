@@ -113,6 +113,11 @@ class CEngine(CompiledEngine):
         return toolchains.find(self.compiler)
 
     @property
+    def fitted(self) -> Any:
+        """The form of the C on this machine."""
+        return self.form
+
+    @property
     def vector_doubles(self) -> int:
         """Doubles in the widest vector type in the C. A compiler may also vectorise scalar code."""
         return 1
@@ -274,9 +279,10 @@ class CEngine(CompiledEngine):
         Empty if our code has changed since it was imported.
         """
         ours = object_cache.code_signature()
-        facts = (tape.constants, tape.loss, tape.outputs, tape.inputs, tape.parameters, self.name, self.form)
+        written = (self.name, self.fitted, order.batch, order.is_passes)
+        facts = (tape.constants, tape.loss, tape.outputs, tape.inputs, tape.parameters, *written)
         numbers = array("d", parameters if self.bakes_parameters else ())
-        digest = _digest([*self._target(self.toolchain()), ours, repr((*facts, order.batch, order.is_passes))])
+        digest = _digest([*self._target(self.toolchain()), ours, repr(facts)])
         for column in (tape.ops, tape.left, tape.right, tape.index, numbers):
             digest.update(column)
         return digest.hexdigest()[:32] if ours else ""

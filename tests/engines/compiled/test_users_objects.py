@@ -22,6 +22,7 @@ from engines.kernel import building, object_cache
 from engines.kernel.building import Built
 from engines.kernel.engine import Clock, Order
 from engines.kernel.object_cache import USERS_MOST_BYTES, keep, kept, of_user
+from engines.rerolled import c_engines
 from harness import workloads
 from harness.worker import train
 from tests.engines.compiled.compiling import usable
@@ -110,6 +111,10 @@ def test_a_kept_graph_is_not_lowered(folder, monkeypatch, name):
         compiled(4.0)
 
 
+def ordered(batch=1, **more):
+    return Order(None, batch, **more)
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -140,8 +145,8 @@ def test_the_name_of_a_graph_covers_every_part_of_its_tape(change, monkeypatch):
         other = replace(tape, **{name: column})
     else:
         other = replace(tape, **change)
-    assert engine._name_of_graph(tape, [7.0], 1) == engine._name_of_graph(replace(tape), [8.0], 1)
-    assert engine._name_of_graph(other, [7.0], 1) != engine._name_of_graph(tape, [7.0], 1)
+    assert engine._name_of_graph(tape, [7.0], ordered()) == engine._name_of_graph(replace(tape), [8.0], ordered())
+    assert engine._name_of_graph(other, [7.0], ordered()) != engine._name_of_graph(tape, [7.0], ordered())
 
 
 def test_the_name_of_a_graph_covers_what_turns_it_into_c(monkeypatch):
@@ -149,11 +154,16 @@ def test_the_name_of_a_graph_covers_what_turns_it_into_c(monkeypatch):
     engine, frozen = usable("rerolled-gcc"), usable("rerolled-gcc-frozen")
     x, w = engine.Value(5.0), engine.Value(7.0)
     tape = engine.tape(x * w, inputs=[x], parameters=[w])
-    names = [engine._name_of_graph(tape, [7.0], 1), engine._name_of_graph(tape, [7.0], 4)]
-    names += [frozen._name_of_graph(tape, [number], 1) for number in (7.0, 8.0)]
-    names.append(usable("rerolled-gcc-generic")._name_of_graph(tape, [7.0], 1))
+    names = [engine._name_of_graph(tape, [7.0], ordered()), engine._name_of_graph(tape, [7.0], ordered(4))]
+    names += [frozen._name_of_graph(tape, [number], ordered()) for number in (7.0, 8.0)]
+    names.append(usable("rerolled-gcc-generic")._name_of_graph(tape, [7.0], ordered()))
+    names.append(engine._name_of_graph(tape, [7.0], ordered(is_passes=True)))
+    width = {8: 4, 4: 2, 2: 1}[engine.fitted.width]
+    with monkeypatch.context() as narrower:
+        narrower.setattr(c_engines, "fastest", lambda tool, flags, form: width)
+        names.append(engine._name_of_graph(tape, [7.0], ordered()))
     monkeypatch.setattr(object_cache, "code_signature", lambda: "another version")
-    names.append(engine._name_of_graph(tape, [7.0], 1))
+    names.append(engine._name_of_graph(tape, [7.0], ordered()))
     assert len(set(names)) == len(names)
 
 
