@@ -25,6 +25,7 @@ from typing import Any, Callable, NoReturn, Optional
 
 import engines.graph.value
 import engines.value_base
+from engines.graph.collector import COLLECTOR
 from zoomgrad.permitted import MODULES, is_permitted, place, shown
 from zoomgrad.watch import is_program
 
@@ -122,19 +123,17 @@ def trace(value: Any, function: Callable[..., Any], arguments: Sequence[Any], na
 @contextlib.contextmanager
 def _quiet_collector() -> Iterator[None]:
     """Run no finalizers and no hooks of the garbage collector, which are not part of the function."""
-    enabled, hooks = gc.isenabled(), getattr(gc, "hooks", None)  # PyPy has hooks
+    hooks = getattr(gc, "hooks", None)  # PyPy has hooks
     names = [name for name in dir(hooks) if name.startswith("on_gc_")]
     before = {name: getattr(hooks, name) for name in names}
-    gc.disable()
-    try:
-        for name in names:
-            setattr(hooks, name, None)
-        yield
-    finally:
-        for name, hook in before.items():
-            setattr(hooks, name, hook)
-        if enabled:
-            gc.enable()
+    with COLLECTOR.paused():
+        try:
+            for name in names:
+                setattr(hooks, name, None)
+            yield
+        finally:
+            for name, hook in before.items():
+                setattr(hooks, name, hook)
 
 
 def _place() -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
-import threading
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
@@ -16,6 +14,7 @@ from engines.columns import columns
 from engines.domain import DOMAIN_ERRORS, tell_domain_error
 from engines.families.conductor import Conductor
 from engines.families.trainer import Built, Conduct, FamilyTrainer
+from engines.graph.collector import COLLECTOR
 from engines.graph.linearize import linearize
 from engines.graph.optimisers import SGD, Optimiser
 from engines.graph.passes import optimize
@@ -89,37 +88,6 @@ class Order(NamedTuple):
     """Whether only its passes are called, as in a family, whose conductor updates the parameters."""
     name: Optional[Callable[[], str]] = None
     """Computes the name of the object in a user's cache; by default, it is named by its source."""
-
-
-class Collector:
-    """Pauses the garbage collector while any thread compiles.
-
-    A growing graph is a million objects and no garbage, so collections would walk it again and again for nothing.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._compilations = 0
-        self._was_enabled = False
-
-    @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
-        """Pause collections until the last of these blocks ends."""
-        with self._lock:
-            if not self._compilations:
-                self._was_enabled = gc.isenabled()
-                gc.disable()
-            self._compilations += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._compilations -= 1
-                if self._was_enabled and not self._compilations:
-                    gc.enable()
-
-
-COLLECTOR = Collector()
 
 
 class CompiledEngine(ValueEngine):

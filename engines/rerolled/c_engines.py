@@ -15,13 +15,14 @@ from dataclasses import replace
 from typing import Any, Optional
 
 from engines.api import Unavailable, Workload, WrongSuffix
+from engines.graph.collector import COLLECTOR
 from engines.graph.optimisers import SGD
 from engines.graph.tape import Tape
 from engines.kernel import toolchains
 from engines.kernel.building import BuildFailed, Built
 from engines.kernel.c_engine import CORES, CEngine, Frozen, Variant, second_level_cache
 from engines.kernel.c_text import Source
-from engines.kernel.engine import COLLECTOR, Clock
+from engines.kernel.engine import Clock
 from engines.kernel.library import Library
 from engines.rerolled.emit.c import c_source
 from engines.rerolled.engine import Rerolled, reroll

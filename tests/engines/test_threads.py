@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import math
 import sys
 import threading
@@ -12,11 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import engines
+from engines.graph.collector import COLLECTOR
 from engines.graph.value import Value
-from engines.kernel.engine import COLLECTOR
 from harness import workloads
 from tests.engines.compiled.compiling import ONE_OF_EACH_KIND, compiled, train_by_hand, training_difference, usable
 from tests.engines.graphs import bits, classifier
+from zoomgrad.tracing import _quiet_collector
 
 THREADS = 4
 
@@ -173,14 +175,15 @@ def test_threads_train_workloads(name, impatient):
 # --- state that threads share ------------------------------------------------------------------------------------
 
 
-def test_the_collector_runs_again_after_the_last_compilation():
-    """Compilations may begin and end in any order."""
+@pytest.mark.parametrize("pauses", list(itertools.product((COLLECTOR.paused, _quiet_collector), repeat=2)))
+def test_the_collector_runs_again_after_the_last_pause(pauses):
+    """Compilations and traces may begin and end in any order."""
     assert gc.isenabled()
-    first, second = COLLECTOR.paused(), COLLECTOR.paused()
+    first, second = (pause() for pause in pauses)
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)
-    assert not gc.isenabled(), "the collector runs while the second compilation is still active"
+    assert not gc.isenabled(), "the collector runs during the second pause"
     second.__exit__(None, None, None)
     assert gc.isenabled()
 

@@ -70,10 +70,12 @@ def trained(name: str, workload: Workload, steps: int, *, evaluate: bool) -> Tra
 def _train_with_cycles(trainer: Trainer, steps: int) -> None:
     """Train with graphs that only the collector frees. It would walk them again and again while they grow."""
     gc.disable()
-    for _ in range(steps):
-        trainer.train(1)
-        gc.collect()
-    gc.enable()
+    try:
+        for _ in range(steps):
+            trainer.train(1)
+            gc.collect()
+    finally:
+        gc.enable()
 
 
 def compared(workload: Workload, steps: int, names: Sequence[str], interpreted: int) -> Iterator[tuple[str, bool]]:
