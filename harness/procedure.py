@@ -36,10 +36,10 @@ SHORT = Drill("short", 2, None, (3,))
 DRILLS = (
     SHORT,
     Drill("single", 1, 3, (1, 4, 2)),
-    # Two tiles of 4 rows fill a batch. The second call begins within a batch.
+    # Two tiles of 4 rows, or one of 8, fill a batch. The second call begins within a batch.
     Drill("whole", 8, 5, (9, 11)),
-    # A batch is one tile and two more rows, some of which wrap around.
-    Drill("ragged", 6, 7, (5, 1, 17)),
+    # A batch is tiles of 4, 6 or 8 rows and some more rows, which wrap around.
+    Drill("ragged", 11, 7, (5, 1, 17)),
 )
 
 

@@ -32,7 +32,12 @@ static __attribute__((unused)) void divide_bytes(struct quotients *by, double di
     }
 }
 
-#if defined(HAS_VECTORS) && LANES >= 4 && !defined(SINGLE) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#ifdef SINGLE
+#define WIDTH (LANES / 2) /* doubles in the widest vector */
+#else
+#define WIDTH LANES
+#endif
+#if defined(HAS_VECTORS) && WIDTH >= 4 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define READS_VECTORS
 /* Read as many bytes as fill whole vectors, and return their number. */
 static __attribute__((unused)) long long read_vectors(number *restrict x, const unsigned char *bytes, long long width,
@@ -40,14 +45,19 @@ static __attribute__((unused)) long long read_vectors(number *restrict x, const 
 {
     long long i = 0;
     /* Without a conversion of integers, which gcc does one by one: 2**52 + byte, as a pattern of bits, minus 2**52. */
-    static const whole shifts[8] = {0, 8, 16, 24, 32, 40, 48, 56};
-    typedef whole __attribute__((aligned(1), may_alias)) eight;
-    const vec high = ALL(by->high), low = ALL(by->low), offset = ALL(0x1p52);
+    typedef double reals __attribute__((vector_size(8 * WIDTH)));
+    typedef long long bits __attribute__((vector_size(8 * WIDTH)));
+    typedef number numbers __attribute__((vector_size(sizeof(number) * WIDTH)));
+    typedef numbers __attribute__((aligned(sizeof(number)), may_alias)) placed;
+    typedef long long __attribute__((aligned(1), may_alias)) eight;
+    typedef bits __attribute__((aligned(8), may_alias)) many;
+    static const long long shifts[8] = {0, 8, 16, 24, 32, 40, 48, 56};
+    const reals zero = {0}, high = zero + by->high, low = zero + by->low, offset = zero + 0x1p52;
     for (; by->are_sums && i + 8 <= width; i += 8)
-        for (int n = 0; n < 8; n += LANES) {
-            const mask each = ((mask){0} + *(const eight *)(bytes + i)) >> (mask)AT((number *)shifts + n) & 255;
-            const vec byte = (vec)(each | (mask)offset) - offset;
-            AT(x + i + n) = byte * high + byte * low;
+        for (int n = 0; n < 8; n += WIDTH) {
+            const bits each = ((bits){0} + *(const eight *)(bytes + i)) >> *(const many *)(shifts + n) & 255;
+            const reals byte = (reals)(each | (bits)offset) - offset;
+            *(placed *)(x + i + n) = __builtin_convertvector(byte * high + byte * low, numbers);
         }
     return i;
 }

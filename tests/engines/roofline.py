@@ -3,9 +3,11 @@
 The floor of a step is its work over the peak. The work is every multiplication, addition and so on of the recovered
 loops, without padding. The peak is what a loop of independent multiplications and additions reaches in registers,
 compiled by the engine's compiler. Products and sums are separate, as strict order demands, so the peak counts both.
-The bytes are those of parameters and gradients that one turn reads and writes, divided by the rows that share them.
+The best tile is what the fastest product of two matrices reaches, of several shapes that fit the registers, with 64
+terms whose weights stay in the first-level cache. The bytes are those of parameters and gradients that one turn reads
+and writes, divided by the rows that share them.
 
-Peak and steps take turns in blocks. The table has the best peak and the median step.
+Peak, tiles and steps take turns in blocks. The table has the best peak and tile, and the median step.
 """
 
 import argparse
@@ -28,6 +30,10 @@ from tests.engines.tiles import prepared, seconds_per_row
 
 CHAINS, ROUNDS = 12, 1_000_000
 """Independent sums: enough to hide the latency of an addition. Rounds of one measurement."""
+TILES = ((4, 6), (5, 5), (3, 7), (6, 4), (8, 3), (2, 12), (4, 5), (4, 4), (2, 4))
+"""Rows and vectors of tiles. Those with too many sums for the registers spill, and lose."""
+TERMS, REPEATS = 64, 2000
+"""Terms of a tile, and tiles of one measurement."""
 
 
 def peak_source(width):
@@ -47,31 +53,61 @@ def peak_source(width):
     return "\n".join(lines) + "\n"
 
 
+def tile_source(width, rows, vectors):
+    """C of `void tileRxV(double *y)`: sums of `rows` by `vectors`, each over TERMS products, REPEATS times."""
+    sums = [(row, vector) for row in range(rows) for vector in range(vectors)]
+    lines = [
+        f"void tile{rows}x{vectors}(double *y) {{",
+        f"    const v *w = (v *)y; const double *x = y + {TERMS * vectors * width};",
+        f"    for (long n = 0; n < {REPEATS}; n++) {{",
+        f"        v {', '.join(f's{r}_{c} = {{0}}' for r, c in sums)};",
+        f"        for (long t = 0; t < {TERMS}; t++) {{",
+        *(f"            const v w{c} = w[{vectors} * t + {c}];" for c in range(vectors)),
+        *(f"            const v x{r} = (v){{0}} + x[{r * TERMS} + t];" for r in range(rows)),
+        *(f"            s{r}_{c} += w{c} * x{r};" for r, c in sums),
+        "        }",
+        # As far as the compiler knows, this reads the sums and changes the numbers, so it computes every tile.
+        f"        v all[] = {{{', '.join(f's{r}_{c}' for r, c in sums)}}};",
+        '        __asm__ volatile("" : : "r"(all) : "memory");',
+        "    }",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def register():
     """The constraint of a vector register in a statement of assembler."""
     return "x" if engines.kernel.toolchains.IS_X86 else "w"
 
 
-def peak_of(engine, folder):
-    """A function that measures the peak, in floating-point operations a second."""
+def peaks_of(engine, folder):
+    """Functions that measure the peak in registers and that of the best tile, in floating-point operations a second."""
     source, built = Path(folder, "peak.c"), Path(folder, "peak.so")
     width = engine.fitted.width
-    source.write_text(peak_source(width))
+    source.write_text(peak_source(width) + "".join(tile_source(width, *tile) for tile in TILES))
     flags = [flag for flag in engine.flags if not flag.startswith("-std=")]
     subprocess.run([*engine.toolchain().command, *flags, "-shared", "-fPIC", source, "-o", built], check=True)
-    measure = ctypes.CDLL(str(built)).peak
-    measure.restype = None
-    # Aligned for any vector: a ctypes array alone is not.
-    room = ctypes.create_string_buffer(64 * 3)
+    library = ctypes.CDLL(str(built))
+    # Zeros, aligned for any vector: a ctypes array alone is not.
+    most = max(TERMS * (rows + width * vectors) for rows, vectors in TILES)
+    room = ctypes.create_string_buffer(64 + 8 * most)
 
-    def run():
-        start = -(-ctypes.addressof(room) // 64) * 64
-        ctypes.memset(start, 0, 8 * width)
+    def rate(name, count):
+        start = ctypes.c_void_p(-(-ctypes.addressof(room) // 64) * 64)
+        ctypes.memset(room, 0, len(room))
+        function = library[name]
+        function.restype = None
         before = perf_counter()
-        measure(ctypes.c_void_p(start))
-        return 2 * CHAINS * width * ROUNDS / (perf_counter() - before)
+        function(start)
+        return count * width / (perf_counter() - before)
 
-    return run
+    def in_registers():
+        return rate("peak", 2 * CHAINS * ROUNDS)
+
+    def in_tiles():
+        return max(rate(f"tile{rows}x{vectors}", 2 * rows * vectors * TERMS * REPEATS) for rows, vectors in TILES)
+
+    return in_registers, in_tiles
 
 
 def operations(expr):
@@ -105,22 +141,24 @@ def main():
     loops = reroll(tape)
     count = work(loops)
     print(f"{args.workload}, batch {args.batch}: {count:,} operations a row")
-    print(f"{'engine':24} rows  bytes/row  peak Gflop/s  floor us  us/row  of the peak")
+    print(f"{'engine':24} rows  bytes/row  peak Gflop/s  best tile  floor us  us/row  of the peak  of the tile")
     with tempfile.TemporaryDirectory() as folder:
         for engine in chosen:
             engine.check()
-            trainer, peak = prepared(engine, engine.fitted, workload), peak_of(engine, folder)
-            peaks, steps = [], []
+            trainer = prepared(engine, engine.fitted, workload)
+            in_registers, in_tiles = peaks_of(engine, folder)
+            peaks, tiles, steps = [], [], []
             for _ in range(args.blocks):
-                peaks += [peak() for _ in range(20)]
+                peaks += [in_registers() for _ in range(20)]
+                tiles += [in_tiles() for _ in range(20)]
                 steps.append(seconds_per_row(trainer, args.batch, args.seconds))
-            best, step = max(peaks), statistics.median(steps)
-            rows = min(args.batch, engine.fitted.rows_together(loops.inputs)) if args.batch > 1 else 1
+            best, tile, step = max(peaks), max(tiles), statistics.median(steps)
+            rows = min(args.batch, engine.fitted.rows_together(loops.inputs, loops.parameters)) if args.batch > 1 else 1
             # A turn reads the parameters, and reads and writes their gradients.
             moved = 3 * 8 * tape.parameters / rows
             print(
-                f"{engine.name:24} {rows:4} {moved:10,.0f} {best / 1e9:13.1f} {1e6 * count / best:9.2f}"
-                f" {1e6 * step:7.2f} {count / best / step:11.0%}"
+                f"{engine.name:24} {rows:4} {moved:10,.0f} {best / 1e9:13.1f} {tile / 1e9:10.1f}"
+                f" {1e6 * count / best:9.2f} {1e6 * step:7.2f} {count / best / step:12.0%} {count / tile / step:12.0%}"
             )
 
 

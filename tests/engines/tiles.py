@@ -61,7 +61,9 @@ def main():
                 for batch in args.batches:
                     mark = "*" * ((width, rows) == (fitted.width, 0))
                     trainer = prepared(engine, form, dataclasses.replace(workload, batch=batch))
-                    cells[name, width, form.rows_together(len(workload.row(0))), batch, mark] = trainer, []
+                    cells[
+                        name, width, form.rows_together(len(workload.row(0)), len(trainer.parameters())), batch, mark
+                    ] = trainer, []
     for _ in range(args.blocks):
         for key, (trainer, times) in random.sample([*cells.items()], len(cells)):
             times.append(seconds_per_row(trainer, key[3], args.seconds))

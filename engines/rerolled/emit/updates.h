@@ -20,12 +20,10 @@ static void give_gradients(number *restrict w, double *restrict q)
 
 static __attribute__((unused)) void update_all(number *restrict w, number rate, number batch)
 {
-    if (batch == 1)
-        for (long long i = 0; i < ROOM; i += LANES)
-            AT(w + P + i) -= ALL(rate) * AT(w + Q + i);
-    else
-        for (long long i = 0; i < ROOM; i += LANES)
-            AT(w + P + i) -= ALL(rate) * AT(w + Q + i) / ALL(batch);
-    for (long long i = 0; i < ROOM; i += LANES)
+    /* Gradients become zero in the same pass, because those of a wide network come from far away. */
+    for (long long i = 0; i < ROOM; i += LANES) {
+        const vec change = ALL(rate) * AT(w + Q + i);
+        AT(w + P + i) -= batch == 1 ? change : change / ALL(batch);
         AT(w + Q + i) = ALL(0.0);
+    }
 }

@@ -12,14 +12,18 @@ static double squares_of_factors(const number *w);
 
 static __attribute__((noinline)) double squares(const number *a, long long count)
 {
-    vec sums[4] = {ALL(0.0), ALL(0.0), ALL(0.0), ALL(0.0)};
+    /* Separate names, because compilers that do not unroll keep an array in memory. */
+    vec sum0 = ALL(0.0), sum1 = sum0, sum2 = sum0, sum3 = sum0;
+    number *at = (number *)a;
     long long i = 0;
-    for (; i + 4 * LANES <= count; i += 4 * LANES)
-        for (int n = 0; n < 4; n++) {
-            vec some = AT((number *)a + i + n * LANES);
-            sums[n] += some * some;
-        }
-    vec sum = sums[0] + sums[1] + sums[2] + sums[3];
+    for (; i + 4 * LANES <= count; i += 4 * LANES) {
+        const vec a0 = AT(at + i), a1 = AT(at + i + LANES), a2 = AT(at + i + 2 * LANES), a3 = AT(at + i + 3 * LANES);
+        sum0 += a0 * a0;
+        sum1 += a1 * a1;
+        sum2 += a2 * a2;
+        sum3 += a3 * a3;
+    }
+    const vec sum = sum0 + sum1 + sum2 + sum3;
     double all = EACH(sum, +);
     for (; i < count; i++)
         all += a[i] * a[i];
@@ -145,22 +149,10 @@ static void list_inputs(const struct training *t, const number *x, long long ahe
         list_every_input(live);
 }
 
-static double squares_of_inputs(const number *x, const struct live *live)
-{
-    number sums[4] = {0.0, 0.0, 0.0, 0.0};
-    long long n = 0;
-    for (; n + 4 <= live->count; n += 4)
-        for (int i = 0; i < 4; i++)
-            sums[i] += x[live->at[n + i]] * x[live->at[n + i]];
-    for (; n < live->count; n++)
-        sums[0] += x[live->at[n]] * x[live->at[n]];
-    return sums[0] + sums[1] + sums[2] + sums[3];
-}
-
 /* `reach` bounds all products of an input and a factor, also after an update multiplies them by its rate. */
 static void check_factors(struct training *t, const number *x, struct live *live, int ends_batch)
 {
-    double reach = (1.0 + squares_of_inputs(x + FIRST, live)) * (1.0 + squares_of_factors(t->w));
+    double reach = (1.0 + squares(x + FIRST, LISTED)) * (1.0 + squares_of_factors(t->w));
     if (ends_batch)
         reach *= 1.0 + t->rates[0] * t->rates[0];
     if (!(reach < LIMIT) && live->count != LISTED)
@@ -192,8 +184,8 @@ static void turn_lists(const struct live *lists, struct turned *turned, long lon
     for (int i = 0; i < LISTED; i++)
         turned[i].count = 0;
     for (int row = 0; row < count; row++)
-        for (long long n = 0; n < lists[row].count; n++) {
-            struct turned *its = turned + lists[row].at[n];
+        for (const int *at = lists[row].at, *end = at + lists[row].count; at < end; at++) {
+            struct turned *its = turned + *at;
             its->at[its->count++] = row;
         }
 }

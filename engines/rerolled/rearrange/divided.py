@@ -140,7 +140,7 @@ def _row_count(step: Step, form: Form) -> int:
     if form.rows is not None:
         return form.rows
     size = sum(step.area(name).stop - step.area(name).start for name in OWN)
-    wanted = form.threads * form.rows_together(step.loops.inputs)
+    wanted = form.threads * form.rows_together(step.loops.inputs, step.loops.parameters)
     return min(wanted, MOST_BYTES // (size * (4 if form.is_single else 8)))
 
 

@@ -65,7 +65,7 @@ FEWEST = 2
 def take_rows_together(step: Step, form: Form) -> Step:
     """Take rows of one batch together, if `lay_out` finds places for them."""
     found = pair_of(step)
-    count = form.rows_together(step.loops.inputs)
+    count = form.rows_together(step.loops.inputs, step.loops.parameters)
     laid_out = lay_out(step, found, count) if found else None
     if found is None or laid_out is None:
         return step

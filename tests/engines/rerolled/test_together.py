@@ -68,10 +68,11 @@ def test_random_networks_keep_their_bits(monkeypatch, seed):
 
 
 def test_rows_fit_the_cache():
-    assert Form(rows=5).rows_together(784) == 5
-    assert Form(cache=1 << 20).rows_together(794) == 24
-    assert Form(cache=1 << 10).rows_together(794) == LEAST_ROWS
-    assert Form(cache=1 << 30).rows_together(3) == MOST_ROWS
+    assert Form(rows=5).rows_together(784, 1000) == 5
+    assert Form(cache=1 << 20).rows_together(794, 1000) == 24
+    assert Form(cache=1 << 10).rows_together(794, 10) == LEAST_ROWS
+    assert Form(cache=1 << 30).rows_together(3, 1000) == MOST_ROWS
+    assert Form(cache=1 << 20).rows_together(794, 1 << 18) == 104  # the weights do not fit the cache
 
 
 @pytest.mark.parametrize("registers", [16, 32])

@@ -76,7 +76,9 @@ def test_skipping_changes_no_bit(share, batch):
 @pytest.mark.parametrize("bad", [INF, -INF, math.nan, 1e308, -1e308])
 def test_weights_that_are_not_finite_are_not_skipped(bad, batch):
     """If a zero meets an infinite weight, the product is NaN, and so is the loss."""
-    for at in (0, 5, 3 * (INPUTS + 1) + 2):
+    # The bound on weights has four sums of vectors: units 0 to 7 and unit 8, of inputs with even and odd numbers.
+    last = 8 * (INPUTS + 1)
+    for at in (0, 5, 3 * (INPUTS + 1) + 2, *range(last, last + 4)):
         start = weights(2)
         start[at] = bad
         same = [train(name, start, rows(3, 0.8), [0.05] * 20, batch) for name in ("tcc", "rerolled-clang-sparse")]

@@ -215,7 +215,7 @@ def test_a_drills_rows_wrap_around():
 
 
 def test_drills_meet_whole_and_ragged_groups_and_wrap_around_within_one():
-    """Groups have four rows, the number of rows in a kernel's tile of sums."""
+    """A tile of sums has four rows or more."""
     by_name = {one.name: one for one in DRILLS}
     whole, ragged = by_name["whole"], by_name["ragged"]
     assert whole.batch % 4 == 0
