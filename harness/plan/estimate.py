@@ -54,11 +54,14 @@ JIT_SPEEDUP = 5.0
 def choose_vouch_seconds(cells: Sequence[Cell], run_seconds: float) -> float:
     """Return about how many seconds each of the two engines that vouch for a workload's others may train.
 
-    Their training and compilation, and the reference's few interpreted steps, together take SHARE_OF_PROOF of the run.
+    Their training and compilation, and the reference's few interpreted steps, together take SHARE_OF_PROOF of the run,
+    unless the largest graph needs longer for LEAST_STRETCH steps.
     """
     workloads_there = {cell.workload for cell in cells}
     share = SHARE_OF_PROOF * run_seconds / max(1, len(workloads_there))
-    return min(MOST_VOUCH_SECONDS, max(LEAST_VOUCH_SECONDS, (share - BEFORE_VOUCHING_SECONDS) / 2))
+    step = max(map(tape_rows, workloads_there), default=0) * engines.load(CANDIDATES[0]).typical_row_seconds
+    least = max(LEAST_VOUCH_SECONDS, LEAST_STRETCH * step)
+    return min(MOST_VOUCH_SECONDS, max(least, (share - BEFORE_VOUCHING_SECONDS) / 2))
 
 
 def vouching_seconds(workload: str, settings: Settings) -> float:
@@ -71,8 +74,10 @@ def vouching_seconds(workload: str, settings: Settings) -> float:
 
 
 LEAST_VOUCH_SECONDS, MOST_VOUCH_SECONDS = 3.0, 20.0
-"""Bounds on the training time. The shorter is enough for stretches so long that the fixed cost of a call of `train` is
-negligible; more than the longer is never needed."""
+"""Bounds on the training time. More than the longer is never needed."""
+LEAST_STRETCH = 1500
+"""Steps that make the fixed cost of a call of `train` small. It was a tenth of 256 steps of `mlp-784x512x10`, because
+parameters are copied and caches are cold."""
 BEFORE_VOUCHING_SECONDS = 10.0
 SHARE_OF_PROOF = 0.15
 """Share of a run's time for vouching. Comparing the timed stretches takes additional time. Short runs exceed this share

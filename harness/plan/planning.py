@@ -111,9 +111,11 @@ def plan(
         if not kept:
             raise Unreadable(f"no cell fits into {budget_seconds:g} s\n  Raise --budget, or lower --blocks.")
     planned = set(kept)
+    custom = bool(only_engines or only_workloads or only_interpreters)
     created_at = datetime.now(UTC)
     run = Run(
-        id=f"{created_at:%Y-%m-%dT%H%M%S}-{preset_name}",
+        # A part of the preset must not be mistaken for the whole of it.
+        id=f"{created_at:%Y-%m-%dT%H%M%S}-{preset_name}{'-custom' * custom}",
         created_at=created_at,
         command=tuple(command),
         preset=preset_name,
