@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from reports.charts import charts
 from reports.charts.drawing.svg import standalone
+from reports.discovery import left_out
+from reports.exports import Material, NoExport, exporters
 from reports.measured.races import NEEDED, Race, race, same_run, speedups
 from reports.pages import html, markdown
 from reports.pages.analysis import HEADING as ANALYSIS_HEADING
 from reports.pages.analysis import analysis
 from reports.pages.flame_graph import flame, folded
 from reports.profiling.profile_index import STACKS, ProfileIndex, flame_name, profile_index
+from reports.sections.compiling.engines import engines
 from reports.sections.history import History
 from reports.story import RunRecords, Story, story
 from results.files import Unreadable, inside, read_text, write_atomically
@@ -24,6 +31,10 @@ from results.run_file import SUFFIX
 from results.store import FACTS, Store, stored
 
 CHARTS = "charts"
+DATA = "data"
+MOST_PLAIN_BYTES = 2**16
+MOST_EMBEDDED_BYTES = 200_000
+"""Most bytes of data within the page, which must stay below a megabyte."""
 MOST_STACK_BYTES = 64 * 2**20
 
 
@@ -44,8 +55,12 @@ def tell(store: Store, against: Store | None = None, others: Sequence[Store] = (
         compared,
         [_run_records(other) for other in others],
         store.vouchings(),
-        "" if elsewhere or not IS_CHECKOUT else Path(os.path.relpath(ROOT, store.pages_folder())).as_posix(),
+        "" if elsewhere or not IS_CHECKOUT else _path_to_code(store.pages_folder()),
     )
+
+
+def _path_to_code(folder: Path) -> str:
+    return Path(os.path.relpath(ROOT, folder)).as_posix()
 
 
 def _run_records(store: Store) -> RunRecords:
@@ -60,6 +75,8 @@ def write(store: Store, story: Story, into: Path | None = None) -> Path:
     """
     drawn = html.drawings(story)
     folder = into or store.pages_folder()
+    if into and IS_CHECKOUT and into.resolve().is_relative_to(ROOT):
+        story = replace(story, engines=engines(story.view, _path_to_code(into.resolve())))
     inside(folder, CHARTS).mkdir(parents=True, exist_ok=True)
     # Delete only charts that an earlier report may have written: `into` belongs to the user and may hold other files.
     for name in charts().keys() - {drawing.name for drawing in drawn}:
@@ -74,8 +91,39 @@ def write(store: Store, story: Story, into: Path | None = None) -> Path:
         written.unlink()
     write_atomically(inside(folder, "report.md"), markdown.page(story))
     page = inside(folder, "index.html" if into else "report.html")
-    write_atomically(page, html.page(story, drawn))
+    write_atomically(page, html.page(story, drawn, _beside(folder, downloads(story))))
     return page
+
+
+def downloads(story: Story) -> list[html.Download]:
+    """Return the run's data for the page: every record as CSV, every value for pyperf, every figure as JSON."""
+    run, found = story.view.run, []
+    for name, exporter in exporters().items():
+        if name in ("csv", "pyperf"):
+            with left_out(f"the page's {exporter.FILE}"), suppress(NoExport):
+                content = exporter.export(Material(story.view)).content
+                data = content if isinstance(content, bytes) else content.encode()
+                found.append(_packed(f"{run.id}-{exporter.FILE}", data))
+    cells = json.loads(story.view.table.to_json(orient="records", double_precision=15))
+    figures = {"run": run.id, "machine": run.machine, "commit": run.commit, "cells": cells}
+    return [*found, _packed(f"{run.id}-figures.json", json.dumps(figures).encode())]
+
+
+def _beside(folder: Path, found: list[html.Download]) -> list[html.Download]:
+    """Write data that would make the page too large into files beside it."""
+    if sum(len(one.address) for one in found) <= MOST_EMBEDDED_BYTES:
+        return found
+    inside(folder, DATA).mkdir(exist_ok=True)
+    for one in found:
+        write_atomically(inside(folder, DATA, one.name), one.content)
+    return [replace(one, path=f"{DATA}/{one.name}") for one in found]
+
+
+def _packed(name: str, content: bytes) -> html.Download:
+    """A download as it is if it is short, else with gzip, so that the page stays small."""
+    if len(content) <= MOST_PLAIN_BYTES:
+        return html.Download(name, content)
+    return html.Download(f"{name}.gz", gzip.compress(content, mtime=0))
 
 
 def gather(folder: Path) -> tuple[list[Race], list[str]]:

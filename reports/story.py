@@ -17,6 +17,7 @@ from reports.sections.across import Across, across
 from reports.sections.break_even import break_even
 from reports.sections.cautions import Caution, cautions
 from reports.sections.comparison import comparison
+from reports.sections.compiling.engines import engines
 from reports.sections.compiling.frozen import frozen
 from reports.sections.compiling.growth import growth
 from reports.sections.compiling.phases import phases
@@ -26,7 +27,6 @@ from reports.sections.machines.hosts import hosts
 from reports.sections.means import means
 from reports.sections.peers import peers
 from reports.sections.published import published
-from reports.sections.records import EveryRecord, every_record
 from reports.sections.versus import versus
 from reports.sections.vouching import vouched
 from reports.text.absence import Absence, absences
@@ -94,7 +94,7 @@ class Story:
     """The text on who vouches for the results."""
     tolerance: str
     curves: tuple[Curve, ...]
-    every_record: EveryRecord | None
+    engines: Section | None
     settings: tuple[tuple[str, str], ...]
     """Name and value of each of the run's settings."""
     command: str
@@ -151,7 +151,7 @@ def story(
         vouched=vouched(vouchings, found.records),
         tolerance=BASELINE_TOLERANCE,
         curves=tuple(_curves(found)),
-        every_record=every_record(found),
+        engines=engines(found, code),
         settings=tuple((name.replace("_", " "), f"{value:g}") for name, value in run.settings if value is not None),
         command=shlex.join(run.command),
     )

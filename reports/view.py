@@ -15,7 +15,6 @@ from reports.measured.headline import Headline, headline, headline_workload
 from reports.measured.outcome import Outcome, outcomes
 from reports.measured.races import timed
 from reports.measured.table import cells, ladder
-from reports.measured.trade_off import trade_off_workload
 from reports.text.native_notes import native_note
 from results.fleet.hosts import main_type
 from results.record import Cell, Record, Run
@@ -33,8 +32,6 @@ class View:
     """The result of `reports.measured.table.cells`."""
     headline_workload: str | None
     """None if the plan is empty."""
-    trade_off_workload: str | None
-    """The published workload with the most measured cells; if there is none, the headline workload."""
     headline: Headline | None
 
     @property
@@ -61,7 +58,6 @@ def view(run: Run, records: Iterable[Record]) -> View:
         outcomes=found,
         table=table,
         headline_workload=workload,
-        trade_off_workload=trade_off_workload(table) or workload,
         headline=_headline(run, table, workload),
     )
 

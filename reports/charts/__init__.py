@@ -22,9 +22,9 @@ class Chart(Protocol):
     ORDER: int
     SUBJECT: str
     """Name of the chart's rows in `pages.html`. "headline": all rows of the headline workload, measured or not.
-    "trade-off": rows of the published workload if it was measured, else the same. "losses" and "sequences": curves of
-    the headline workload (`measured.sequences`). "growth" and "across": made by the section of that name. "samples",
-    "anatomy-of-a-step", "memory-over-time": made by `profiling.collector`, `.anatomy` and `.memory_over_time`.
+    "sequences": values of the workload on which most cells change (`measured.sequences`). "peers": a map of networks
+    of several widths, if the run has one. "across": made by the section of that name. "anatomy-of-a-step": made by
+    `profiling.anatomy`, and drawn for the docs only.
     """
 
     def title(self, table: pd.DataFrame) -> str:

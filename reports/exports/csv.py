@@ -13,7 +13,7 @@ from reports.sections.records import Column
 FILE = "records.csv"
 USE = "Open {path} in a spreadsheet, or read it with pandas.read_csv"
 
-# A spreadsheet runs text that starts like a formula; a leading apostrophe prevents it. The report's page does the same.
+# A spreadsheet runs text that starts like a formula; a leading apostrophe prevents it.
 _FORMULA = re.compile(r"\s*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20]|[\t\r\n]")
 
 

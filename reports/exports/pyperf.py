@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 
 import pyperf
 
 from reports.exports import Export, Material, NoExport
 from reports.measured.outcome import MEASURED
+from results.record import Cell, Record
 
 FILE = "pyperf.json"
 USE = "Compare it with another run's: python -m pyperf compare_to OTHER.json {path} --table"
 
 
 def export(material: Material) -> Export:
-    """Make a suite with the values, warm-ups and metadata of every block, as pyperf recorded them."""
+    """Make a suite with the values, warm-ups and metadata of every block, as pyperf recorded them.
+
+    A cell whose pyperf file is not beside the run has the same values from its records, without pyperf's metadata.
+    """
     run = material.view.run
     benchmarks = []
     for cell, found in material.view.outcomes.items():
-        if found.status == MEASURED and cell in material.suites:
+        if found.status != MEASURED:
+            continue
+        if cell not in material.suites:
+            benchmarks.append(_of_records(cell, [r for r in material.view.records if r.cell == cell]))
+        else:
             try:
                 (benchmark,) = pyperf.BenchmarkSuite.loads(material.suites[cell]).get_benchmarks()
             except Exception as error:  # pyperf raises errors of many types for a damaged file
@@ -27,7 +36,22 @@ def export(material: Material) -> Export:
             benchmark.update_metadata({"name": cell.key})
             benchmarks.append(benchmark)
     if not benchmarks:
-        raise NoExport(f"{run.id} has no measured cell with a pyperf file", "Measure some cells with `zoomgrad run`.")
+        raise NoExport(f"{run.id} has no measured cell", "Measure some cells with `zoomgrad run`.")
     text = io.StringIO()
     pyperf.BenchmarkSuite(benchmarks).dump(text)
     return Export(text.getvalue(), len(run.cells) - len(benchmarks))
+
+
+def _of_records(cell: Cell, records: Iterable[Record]) -> pyperf.Benchmark:
+    blocks = [record for record in records if record.status == MEASURED]
+    return pyperf.Benchmark(
+        [
+            pyperf.Run(
+                record.step_seconds,
+                warmups=[(max(record.steps_per_value, 1), seconds) for seconds in record.warmup_step_seconds],
+                metadata={"name": cell.key, "loops": max(record.steps_per_value, 1), "unit": "second"},
+                collect_metadata=False,
+            )
+            for record in blocks
+        ]
+    )

@@ -1,4 +1,4 @@
-"""Every record as a row of unrounded values, for tabular formats. The columns are those of the report's table."""
+"""Every record as a row of unrounded values, for tabular formats."""
 
 from __future__ import annotations
 

@@ -12,14 +12,11 @@ from typing import Any
 
 import pandas as pd
 
-from reports.measured.outcome import IDENTICAL
-from reports.measured.table import NAN, in_order, ladder, largest, measured, smallest
+from reports.measured.table import NAN, contenders, in_order, largest, measured, smallest
 
 COLUMNS = ("workload", "inputs", "width", "outputs", "batch", "engine", "peer", "engine_seconds", "peer_seconds")
 RATIO = ("ratio", "ratio_low", "ratio_high")
 
-_ELSEWHERE = re.compile(r"-(?:f32|threads\d*)\b|^handwritten")
-"""Names of rows of another precision or number of threads, and of the yardstick in C, which is not ours either."""
 _SHAPE = re.compile(r"mlp-(\d{1,7})x(\d{1,7})x(\d{1,7})(-b\d{1,7})?")
 
 
@@ -30,9 +27,8 @@ def contests(table: pd.DataFrame, batches: Mapping[str, int]) -> pd.DataFrame:
     `ratio_low` and `ratio_high` are the least and the largest ratio within both intervals; NaN without intervals.
     """
     rows = measured(table)
-    rows = rows[~rows["engine"].astype(str).str.contains(_ELSEWHERE)]
-    ours = ladder(rows)
-    ours, theirs = ours[ours["promise"] == IDENTICAL], rows[rows["peer"] != ""]
+    ours, theirs = contenders(rows), rows[rows["peer"] != ""]
+    theirs = theirs[~theirs["engine"].astype(str).str.contains("-f32")]
     found = []
     for workload in in_order(table, "workload"):
         engines, peers = ours[ours["workload"] == workload], theirs[theirs["workload"] == workload]

@@ -8,8 +8,9 @@ from typing import Any
 
 import pandas as pd
 
+from reports.measured.headline import claim, compiled
 from reports.measured.outcome import IDENTICAL, MISSING, UNSTEADY
-from reports.measured.table import ladder, largest, measured, smallest
+from reports.measured.table import contenders, largest, measured, smallest
 from results import units
 from results.record import BASELINE
 from results.stats.intervals import MIN_PROCESSES
@@ -26,12 +27,11 @@ _PHRASES = {
 def findings(table: pd.DataFrame, workload: str | None) -> list[str]:
     """Return sentences on the speed on the headline workload, on how much was measured, and on correctness.
 
-    Peers count for the last two only.
     workload: None if the plan is empty.
     """
     if workload is None:
         return ["The plan of this run is empty: there is nothing to report."]
-    return [*_speed(ladder(table), workload), _coverage(table), *_correctness(table)]
+    return [*_speed(table, workload), _coverage(table), *_correctness(table)]
 
 
 def faster(row: Any) -> str:
@@ -39,18 +39,13 @@ def faster(row: Any) -> str:
     return f"{row.engine} is {units.times(row.speedup)} as fast as {BASELINE} on {row.interpreter}"
 
 
-def in_doubles(rows: pd.DataFrame) -> pd.DataFrame:
-    """Leave out engines in float32, which win over no others, because their results are less precise."""
-    return rows[~rows["engine"].astype(str).str.split("-").map(lambda parts: "f32" in parts).astype(bool)]
-
-
 def best(rows: pd.DataFrame) -> Any:
-    """Return the row with the best speedup, or None: on the reference CPython if it has one, else on any interpreter.
+    """Return the contender with the best speedup, or None: on the reference CPython if it has one, else anywhere.
 
     The best is the largest whose interval is above 1, or which has no interval. If none is, the largest of all.
     """
-    rows = in_doubles(measured(rows))
-    rows = rows[(rows["engine"] != BASELINE) & rows["speedup"].notna()]
+    rows = contenders(measured(rows))
+    rows = rows[rows["speedup"].notna()]
     at_home = rows[rows["on_reference"].astype(bool)]
     rows = rows if at_home.empty else at_home
     clear = rows[~(rows["speedup_low"] <= 1)]
@@ -61,26 +56,42 @@ def _speed(table: pd.DataFrame, workload: str) -> Iterator[str]:
     rows = measured(table[table["workload"] == workload])
     if rows.empty:
         return
-    winner, doubles = best(rows), in_doubles(rows)
+    found, winner = claim(table, workload), best(rows)
+    if found:
+        yield f"{found.text}."
     if winner is None:
         yield f"On {workload} no engine was measured alongside {BASELINE} on any interpreter, so there is no speedup."
     elif winner.speedup_low <= 1:
         yield f"On {workload} no engine is measurably faster than {BASELINE} on {winner.interpreter}."
     else:
-        yield f"On {workload}, {faster(winner)} ({_interval(winner)}){_too_close(winner, doubles)}."
-        if winner.promise != IDENTICAL:
-            strict = doubles[doubles["promise"] == IDENTICAL]
-            yield from _strict_winner(winner, best(strict), strict)
-    rows = rows if doubles.empty else doubles
-    fastest = smallest(rows, "step_seconds")
-    if winner is None or fastest.name != winner.name:
-        yield _fastest(fastest, rows)
+        yield f"On {workload}, {faster(winner)} ({_interval(winner)}){_too_close(winner, contenders(rows))}."
+    if found:
+        yield from _reference_lines(rows, found.row)
 
 
-def _strict_winner(winner: Any, strict: Any, rows: pd.DataFrame) -> Iterator[str]:
-    yield f"{winner.engine} does not promise identical bits; its error stayed {winner.promise}."
-    if strict is not None and not strict.speedup_low <= 1:
-        yield f"Of the engines that do, {faster(strict)} ({_interval(strict)}){_too_close(strict, rows)}."
+def _reference_lines(rows: pd.DataFrame, winner: Any) -> Iterator[str]:
+    """Name the fastest of each kind of row that can't win, on the winner's interpreter."""
+    rows = rows[(rows["interpreter"] == winner.interpreter) & (rows["engine"] != BASELINE)]
+    rows = rows.drop(contenders(rows).index)
+    rows = rows[rows["epoch_seconds"].notna() & rows["compile_seconds"].notna()]
+    # A peer's row in float32 is no yardstick for doubles.
+    rows = rows[(rows["peer"] == "") | ~rows["engine"].astype(str).str.contains("-f32")]
+    is_peer = rows["peer"] != ""
+    by_hand = rows["engine"].astype(str).str.startswith("handwritten")
+    kinds = (
+        ("C written by hand for this one network", rows[by_hand]),
+        ("another library", rows[is_peer]),
+        ("without the promise of identical bits", rows[~is_peer & ~by_hand & (rows["promise"] != IDENTICAL)]),
+        ("on several threads", rows[~is_peer & ~by_hand & (rows["promise"] == IDENTICAL)]),
+    )
+    said = []
+    for kind, of_kind in kinds:
+        if len(of_kind):
+            row = smallest(of_kind, "epoch_seconds")
+            times = f"{compiled(row.compile_seconds)} and {units.duration(row.epoch_seconds)}"
+            said.append(f"{row.engine} ({kind}), {times}")
+    if said:
+        yield f"Reference lines, which never win: {'; '.join(said)}."
 
 
 def _too_close(winner: Any, rows: pd.DataFrame) -> str:
@@ -89,19 +100,6 @@ def _too_close(winner: Any, rows: pd.DataFrame) -> str:
     # An interval that is missing separates nothing.
     rivals = rows[(rows.index != winner.name) & ~(rows["speedup_high"] < winner.speedup_low)]
     return f"; {_listed(rivals['engine'])} may be as fast" if len(rivals) else ""
-
-
-def _fastest(fastest: Any, rows: pd.DataFrame) -> str:
-    """Say which cell is the fastest, if its interval is apart from all others'."""
-    step = f"{fastest.engine} on {fastest.interpreter}: {units.duration(fastest.step_seconds)} a step"
-    rivals = rows[(rows.index != fastest.name) & ~(rows["step_seconds_low"] > fastest.step_seconds_high)]
-    if rivals.empty:
-        return f"The fastest cell is {step}."
-    others = [
-        f"{engine} on {interpreter}"
-        for engine, interpreter in zip(rivals["engine"], rivals["interpreter"], strict=True)
-    ]
-    return f"The least time was measured in {step}; {_listed(others)} may be as fast."
 
 
 def _listed(names: Iterable[object]) -> str:

@@ -8,13 +8,14 @@ of a cell that is not "measured" is NaN; `reports.measured.outcome` decides what
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from reports.measured.outcome import MEASURED, Outcome, by_cell, outcomes, promise
+from reports.measured.outcome import IDENTICAL, MEASURED, Outcome, by_cell, outcomes, promise
 from results.fleet.hosts import by_host, machines_of_blocks, of_hosts, of_one_host
 from results.precision import error
 from results.record import BASELINE, Cell, Record, Run
@@ -54,6 +55,9 @@ COLUMNS = (
 )
 
 Row = dict[str, object]
+
+_ELSEWHERE = re.compile(r"-(?:f32|threads\d*)\b")
+"""Names of engines of another precision or number of threads."""
 
 
 def cells(run: Run, records: Iterable[Record], found: Mapping[Cell, Outcome] | None = None) -> pd.DataFrame:
@@ -96,6 +100,21 @@ def each(rows: pd.DataFrame) -> Iterator[Any]:
 def ladder(table: pd.DataFrame) -> pd.DataFrame:
     """The rows of engines, without those of peers, which are context and never win."""
     return table[table["peer"] == ""]
+
+
+def racing(table: pd.DataFrame) -> pd.DataFrame:
+    """The ladder's rows without those of handwritten kernels, which are reference lines."""
+    rows = ladder(table)
+    return rows[~rows["engine"].astype(str).str.startswith("handwritten")]
+
+
+def contenders(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows that can win: any untouched graph, the reference's bits, in doubles on one thread.
+
+    All other rows are reference lines: handwritten kernels, peers, engines that are less exact or divide a step.
+    """
+    rows = racing(table)
+    return rows[(rows["promise"] == IDENTICAL) & ~rows["engine"].astype(str).str.contains(_ELSEWHERE)]
 
 
 def smallest(rows: pd.DataFrame, column: str) -> Any:

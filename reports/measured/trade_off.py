@@ -13,9 +13,6 @@ import pandas as pd
 
 from reports.measured.table import measured
 
-PUBLISHED_WORKLOADS = ("mnist", "mnist-b1000")
-"""The published model and data, with an update after every image or after every 1,000 images."""
-
 
 @dataclass(frozen=True)
 class Least:
@@ -28,17 +25,6 @@ class Least:
     def epoch_seconds(self, compile_seconds: float) -> float:
         """Return the epoch time that gives the same total with that compile time."""
         return (self.total_seconds - compile_seconds) / self.epochs
-
-
-def trade_off_workload(table: pd.DataFrame) -> str | None:
-    """Return the published workload with the most measured cells; None if neither has one.
-
-    The one updated after every 1,000 images wins a tie: only there can a compiler process a whole batch at once.
-    """
-    rows = measured(table)
-    count = {name: int((rows["workload"] == name).sum()) for name in reversed(PUBLISHED_WORKLOADS)}
-    most = max(count, key=count.__getitem__)
-    return most if count[most] else None
 
 
 def traded(table: pd.DataFrame) -> pd.DataFrame:

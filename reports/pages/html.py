@@ -6,8 +6,10 @@ The page's only script is inlined and allowed by its hash, so no other can run, 
 from __future__ import annotations
 
 import hashlib
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
@@ -18,11 +20,12 @@ from reports.charts import charts
 from reports.charts.drawing.svg import Drawing, drawing
 from reports.discovery import left_out
 from reports.measured.contests import contests, grid
-from reports.measured.sequences import losses, values
+from reports.measured.sequences import changing, values
+from reports.measured.table import in_order
 from reports.profiling.profile_index import ProfileIndex
-from reports.sections.compiling.growth import points
 from reports.sections.history import History
 from reports.story import Story, story
+from reports.view import View
 from results import units
 from results.record import Record, Run
 
@@ -33,14 +36,54 @@ def render(run: Run, records: Iterable[Record], profile_index: ProfileIndex | No
     return page(whole, drawings(whole))
 
 
-def page(story: Story, drawn: Sequence[Drawing]) -> str:
-    """Render the same page from a story and drawn charts."""
+@dataclass(frozen=True)
+class Download:
+    """A file with the run's data, in the page itself or beside it."""
+
+    name: str
+    content: bytes
+    """gzip, if the name ends in `.gz`."""
+    path: str = ""
+    """The file beside the page, if the page does not contain it."""
+
+    @property
+    def address(self) -> str:
+        """The file, or the content as a data URI."""
+        if self.path:
+            return self.path
+        kind = "application/gzip" if self.name.endswith(".gz") else "text/csv;charset=utf-8"
+        return f"data:{kind};base64,{b64encode(self.content).decode()}"
+
+
+def page(story: Story, drawn: Sequence[Drawing], downloads: Sequence[Download] = ()) -> str:
+    """Render the same page from a story, drawn charts, and the data that it offers to save."""
     script, run = _script(), story.view.run
     return (
         environment()
         .get_template("report.html.j2")
-        .render(story=story, run=run, drawings=drawn, count=units.count, script=script, script_hash=_hash(script))
+        .render(
+            story=story,
+            run=run,
+            drawings=drawn,
+            downloads=downloads,
+            machine=_machine(run),
+            count=units.count,
+            script=script,
+            script_hash=_hash(script),
+        )
     )
+
+
+def _machine(run: Run) -> str:
+    """Name the machine in a line: processor, cores, memory, system; empty if the run does not say."""
+    named = ("cpu", "processor", "cores", "memory", "architecture", "system")
+    facts = {key: run.machine[key] for key in named if key in run.machine}
+    return ", ".join(f"cores: {value}" if key == "cores" else value for key, value in facts.items())
+
+
+def contents(body: str) -> list[tuple[str, str]]:
+    """Return the anchor of every section of a page's body, with its title up to a comma, for the contents bar."""
+    return [(anchor, title.partition(",")[0]) for anchor, title in re.findall(r'<h2 id="([^"]+)">([^<]+)</h2>', body)]
 
 
 def history_page(history: History) -> str:
@@ -53,13 +96,15 @@ def history_page(history: History) -> str:
 @cache
 def environment() -> jinja2.Environment:
     """Return the environment for pages, in which no text can become markup. Cached: it keeps compiled templates."""
-    return jinja2.Environment(
+    made = jinja2.Environment(
         loader=jinja2.PackageLoader("reports"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters["contents"] = contents
+    return made
 
 
 def _script() -> str:
@@ -88,16 +133,21 @@ def _subjects(story: Story) -> dict[str, pd.DataFrame]:
     view, table = story.view, story.view.table
     none = table.iloc[:0]
     batches = {name: facts.batch for name, facts in view.run.workloads.items()}
-    facts = view.run.workloads.get(view.headline_workload or "")
     return {
         "headline": view.headline_rows,
-        "trade-off": view.ladder[view.ladder["workload"] == view.trade_off_workload],
         "peers": grid(contests(table, batches)),
-        "losses": losses(view.headline_rows, view.records) if facts is None or facts.learns else none,
-        "sequences": values(view.headline_rows, view.records),
-        "growth": points(view.ladder),
+        "sequences": _sequences(view),
         "across": story.across.rows if story.across else none,
-        "samples": story.profiled.samples if story.profiled else none,
         "anatomy-of-a-step": story.profiled.parts if story.profiled else none,
-        "memory-over-time": story.profiled.points if story.profiled else none,
     }
+
+
+def _sequences(view: View) -> pd.DataFrame:
+    """Return the run sequences of the workload on which most cells change; of several, the headline's or the first."""
+    names = sorted(in_order(view.ladder, "workload"), key=lambda name: name != view.headline_workload)
+    found = [values(view.ladder[view.ladder["workload"] == name], view.records) for name in names]
+
+    def cells(rows: pd.DataFrame) -> int:
+        return len(changing(rows)[["engine", "interpreter"]].drop_duplicates())
+
+    return max(found, key=cells, default=view.ladder)

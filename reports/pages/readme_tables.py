@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from reports.measured.headline import claim
 from reports.measured.table import each, in_order, measured
 from reports.sections.published import AS_FIRST_PUBLISHED, PUBLISHED
 from reports.text.figures import Figure, Section, Sheet, approximate, compile_time, ratio, time
@@ -22,7 +23,7 @@ SUMMARY = {
     BASELINE: "micrograd as published",
     "clang-O1-published": "the C of the post, compiled by Clang -O1",
     "clang-O1": "the same graph as C in small functions",
-    "handwritten-sparse": "handwritten C for this one network",
+    "handwritten-sparse": "reference line: C by hand for this one network",
     "rerolled-clang-sparse": "C over loops recovered from the scalar graph",
 }
 """The README's rows: engine -> description."""
@@ -55,11 +56,17 @@ def summary(view: View) -> Section | None:
     )
     if not lines:
         return None
+    headline = claim(view.table, BATCHES)
     note = (
         f"An epoch of 60,000 MNIST images, an update every 1,000, {view.run.reference_interpreter}; medians, with 95 % "
         "intervals. ≈: extrapolated from the steps run."
     )
-    return Section("summary", "MNIST", note, (Sheet("", 2, ("engine", "what runs", "compile", "an epoch"), lines),))
+    return Section(
+        "summary",
+        headline.text if headline else "MNIST",
+        note,
+        (Sheet("", 2, ("engine", "what runs", "compile", "an epoch"), lines),),
+    )
 
 
 Made = tuple[str, tuple[str, ...], Iterable[tuple[Figure, ...]]]

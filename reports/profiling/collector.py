@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pandas as pd
-
-from reports.profiling.profile_index import COLLECTOR, EVALUATION, ProfileIndex, in_runs_order
+from reports.profiling.profile_index import COLLECTOR, EVALUATION, ProfileIndex
 from reports.text.figures import Figure, Section, Sheet, share_figure
 from results import units
 from results.profile import CollectorProfile, SymbolProfile
@@ -18,21 +16,6 @@ _LEAD = (
     "share of wall time, the other of samples; and under perf, an engine that compiles spends half of the time on "
     "preparation."
 )
-
-
-def samples(index: ProfileIndex) -> pd.DataFrame:
-    """Chart rows: perf's shares, one row per measured profile and group; no rows if perf saw nothing.
-
-    `engine` and `interpreter` are ordered categories in the run's order; `is_variant`: see `ProfileIndex`;
-    `on_reference` marks the reference CPython's rows.
-    """
-    rows = [
-        (profile.cell.engine, profile.cell.interpreter, profile.cell.workload, index.is_variant(profile), group, part)
-        for profile in index.of(SymbolProfile)
-        for group, part in profile.groups.items()
-    ]
-    table = pd.DataFrame(rows, columns=["engine", "interpreter", "workload", "is_variant", "group", "share"])
-    return in_runs_order(table, index.run)
 
 
 def collectors(index: ProfileIndex) -> Section | None:

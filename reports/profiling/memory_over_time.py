@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from reports.profiling.profile_index import ProfileIndex, in_runs_order
+from reports.profiling.profile_index import ProfileIndex
 from reports.text.figures import Figure, Section, Sheet
 from results import units
 from results.profile import MemoryProfile
@@ -31,18 +29,6 @@ def memories(index: ProfileIndex) -> Section | None:
     headings = ("interpreter", "engine", "start", "peak", "floor, first third", "floor, last third", "steps")
     sheets = tuple(Sheet(workload, 2, headings, tuple(map(_row, profiles))) for workload, profiles in found.items())
     return Section(NAME, "Memory over time", _LEAD, sheets)
-
-
-def points(index: ProfileIndex) -> pd.DataFrame:
-    """Chart rows, one per point of each measured profile."""
-    rows = [
-        (cell.engine, cell.interpreter, cell.workload, point.seconds, point.resident_bytes)
-        for profile in index.of(MemoryProfile)
-        for cell in [profile.cell]
-        for point in profile.points
-    ]
-    columns = ["engine", "interpreter", "workload", "seconds", "resident_bytes"]
-    return in_runs_order(pd.DataFrame(rows, columns=columns), index.run)
 
 
 def _row(profile: MemoryProfile) -> tuple[Figure, ...]:

@@ -10,7 +10,7 @@ from reports.measured.outcome import MEASURED
 from reports.profiling import memory_over_time
 from reports.profiling.anatomy import anatomies, parts
 from reports.profiling.claims import claims
-from reports.profiling.collector import collectors, samples
+from reports.profiling.collector import collectors
 from reports.profiling.compilers import compilers
 from reports.profiling.hottest import hottest, ladders, pages, top_lines
 from reports.profiling.instructions import instructions
@@ -39,21 +39,17 @@ class Profiled:
     key: tuple[tuple[str, str], ...]
     """Kinds of bars, with their meanings."""
     steps: tuple[Section, ...]
-    """Claims, and where a step's time and memory go; a chart follows the section of the same name."""
+    """Claims, and where a step's time and memory go."""
     lines: tuple[Section, ...]
     """By line of source."""
     symbols: tuple[Section, ...]
-    """By function of the interpreter, after the charts of samples."""
+    """By function of the interpreter."""
     accounts: tuple[Section, ...]
     """What interpreters and compilers report about themselves."""
     short: tuple[Section, ...]
     """Sections that the Markdown summary keeps."""
-    samples: pd.DataFrame
-    """Rows of the charts of perf's samples. Each chart shows one workload, the one with the most rows."""
     parts: pd.DataFrame
-    """Rows of the chart of a step's parts."""
-    points: pd.DataFrame
-    """Rows of the chart of memory over time."""
+    """Rows of the chart of a step's parts, for one workload, the one with the most rows."""
     absences: tuple[Absence, ...]
 
     @property
@@ -82,9 +78,7 @@ def profiled(index: ProfileIndex) -> Profiled | None:
             *(noted(section, index.run.engines) for section in (compilers(index), instructions(index)) if section),
         ),
         short=_present(anatomy, memory, collector, top_lines(index), jit),
-        samples=_of_one_workload(samples(index)),
         parts=_of_one_workload(parts(index)),
-        points=_of_one_workload(memory_over_time.points(index)),
         absences=index.absences(),
     )
 

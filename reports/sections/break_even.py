@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from reports.measured.outcome import IDENTICAL
-from reports.measured.table import each, in_order, measured
+from reports.measured.table import each, in_order, measured, racing
 from reports.text.figures import Figure, Section, Sheet, compile_time
 from results import units
 
@@ -134,12 +134,13 @@ def _of_workload(table: pd.DataFrame, workload: str) -> list[Sheet]:
     if not rivals:
         return []
     one = noun(workload)
+    leads = {interpreter: winners(costs(racing(rows), interpreter)) for interpreter in rivals}
     each_one = "an image" if one == "image" else "a sample"
     sequence = Sheet(
         title=workload,
         names=2,
         headings=("interpreter", "engine", f"from {one}", "compile", each_one),
-        rows=tuple(_winner(interpreter, winner) for interpreter, found in rivals.items() for winner in winners(found)),
+        rows=tuple(_winner(interpreter, winner) for interpreter, found in leads.items() for winner in found),
     )
     return [sequence, *(_matrix(workload, interpreter, found) for interpreter, found in rivals.items())]
 

@@ -12,10 +12,9 @@ from typing import Any
 
 import pandas as pd
 
-from reports.measured.headline import UNPLANNED, status_text
+from reports.measured.headline import PUBLISHED_WORKLOADS, UNPLANNED, status_text
 from reports.measured.outcome import MEASURED
 from reports.measured.table import NAN, at_home, each, in_order, measured
-from reports.measured.trade_off import PUBLISHED_WORKLOADS
 from reports.text.figures import Figure, Section, Sheet, approximate, compile_time
 from results import units
 from results.record import BASELINE
@@ -83,7 +82,7 @@ def counterparts(table: pd.DataFrame) -> list[Counterpart]:
     A workload counts only if one of its compiled engines was measured. Of the interpreters that measured one, use the
     reference CPython and every PyPy, or all of them if neither measured any.
     """
-    return [found for workload in PUBLISHED_WORKLOADS for found in _of_workload(table, workload)]
+    return [found for workload in reversed(PUBLISHED_WORKLOADS) for found in _of_workload(table, workload)]
 
 
 def published(table: pd.DataFrame) -> Section | None:

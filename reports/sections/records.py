@@ -1,6 +1,7 @@
 """View -> the table of every record: one row per cell and block, each figure as text and as an unrounded number.
 
-This is the only table in the report that does not summarize. It also withholds the figures of a cell without a result.
+Exports and the page's CSV have it. Unlike the report's tables it does not summarize, but it also withholds the figures
+of a cell without a result.
 """
 
 from __future__ import annotations

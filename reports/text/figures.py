@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from reports.measured.headline import compiled
 from results import units
 
 
@@ -42,6 +43,8 @@ class Figure:
     bars: tuple[Bar, ...] = ()
     """Drawn end to end."""
     links: tuple[Link, ...] = ()
+    anchor: str = ""
+    """Id of a row's name on the page."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,7 @@ def share_figure(value: float, kind: str, longest: float = 1.0, below: str = "")
 
 def compile_time(seconds: float) -> str:
     """Format compile time, in seconds over all phases; 0 means that there was nothing to compile."""
-    return "nothing" if seconds == 0 else units.duration(seconds)
+    return compiled(seconds)
 
 
 def approximate(text: str, extrapolated: bool) -> str:

@@ -1,4 +1,4 @@
-"""Dot charts of speedups and memory: intervals, missing figures, and engines without identical bits."""
+"""The chart of speedups: intervals, missing figures, and engines without identical bits."""
 
 import re
 
@@ -20,21 +20,10 @@ def drawn(name, table):
     return drawing(name, charts()[name], table)
 
 
-def weighing(example, **peaks):
-    """Return the run with a compiler's peak memory for some engines."""
-    return example.mapped(
-        lambda record: (
-            record.model_copy(update={"peak_compiler_bytes": peaks[record.cell.engine]})
-            if record.cell.engine in peaks and record.status == "measured"
-            else record
-        )
-    )
-
-
 def fillings(table, row, *, hollow):
     """Return the fill colours of the shapes that form a mark."""
     axes = Figure().subplots()
-    dots.mark(axes, table, row, 1.0, 1.0, hollow=hollow)
+    dots.mark(axes, table, row, 1.0, 1.0, hollow=hollow, text="")
     return [line.get_markerfacecolor() for line in axes.lines]
 
 
@@ -42,7 +31,7 @@ def test_a_hollow_mark_is_transparent(example):
     table = rows(example)
     row = next(table.itertuples(index=False))
     assert set(fillings(table, row, hollow=True)) == {"none"}
-    assert fillings(table, row, hollow=False) == [style.engine_colour(table, row.engine)]
+    assert fillings(table, row, hollow=False) == [style.engine_colour(row.engine)]
 
 
 def test_speedups_with_too_few_processes_are_labelled_no_interval(example):
@@ -102,51 +91,17 @@ def test_one_faster_engine_of_several_is_named(example):
     )
 
 
-@pytest.mark.parametrize("name", ["speedups", "memory"])
-def test_an_engine_without_identical_bits_shows_its_bound(example, name):
-    svg = drawn(name, rows(example)).svg
+def test_an_engine_without_identical_bits_shows_its_bound(example):
+    svg = drawn("speedups", rows(example)).svg
     assert svg.count(">within 1e-06<") == 1
     assert svg.count(">identical bits<") == 0
 
 
-@pytest.mark.parametrize("name", ["speedups", "memory"])
-def test_every_interpreter_with_a_mark_has_its_shape_in_the_legend(example, name):
-    svg = drawn(name, rows(example)).svg
+def test_every_interpreter_with_a_mark_has_its_shape_in_the_legend(example):
+    svg = drawn("speedups", rows(example)).svg
     assert ">cpython-3.11<" in svg
     assert ">cpython-3.13<" in svg
     assert ">pypy-3.9<" not in svg  # skipped
-
-
-def test_the_memory_title_includes_the_largest_compiler(example):
-    heavy = weighing(example, **{"clang-O1": 5_780_000_000, "rerolled-clang-fast": 120_000_000})
-    assert drawn("memory", rows(heavy)).title == (
-        "Training peaks at 92.0 MB (baseline on cpython-3.11), "
-        "the largest compiler at 5.78 GB (clang-O1 on cpython-3.13)"
-    )
-
-
-def test_the_memory_title_spans_least_to_most(crowded_table, example):
-    light = example.mapped(
-        lambda record: (
-            record.model_copy(update={"peak_bytes": 30_000_000})
-            if record.cell.engine == "tuple" and record.status == "measured"
-            else record
-        )
-    )
-    assert drawn("memory", rows(light)).title == (
-        "Training peaks at 30.0 MB (tuple on cpython-3.11) to 92.0 MB (baseline on cpython-3.11)"
-    )
-    mnist = crowded_table[crowded_table["workload"] == "mnist"]
-    assert "the largest compiler at 5.78 GB (clang-O1-whole on cpython-3.14)" in drawn("memory", mnist).title
-
-
-def test_memory_that_was_not_recorded_is_not_drawn(example):
-    """If the system does not report memory, peaks are 0."""
-    unknown = example.mapped(lambda record: record.model_copy(update={"peak_bytes": 0}))
-    assert drawn("memory", rows(unknown)).title == "No memory was measured"
-    assert "No memory was measured." in drawn("memory", rows(unknown)).svg
-    compilers = weighing(unknown, **{"clang-O1": 300_000_000})
-    assert drawn("memory", rows(compilers)).title == "The largest compiler peaks at 300 MB (clang-O1 on cpython-3.13)"
 
 
 def test_rows_are_as_high_as_their_interpreters_need(example):
@@ -156,6 +111,6 @@ def test_rows_are_as_high_as_their_interpreters_need(example):
 
 
 def test_rows_follow_the_order_of_the_ladder(example):
-    svg = drawn("memory", rows(example)).svg
+    svg = drawn("speedups", rows(example)).svg
     names = [name for name in re.findall(r">([a-zA-Z0-9-]+)</text>", svg) if name in example.run.engines]
-    assert names == list(example.run.engines)
+    assert names == list(example.run.engines)[1:]

@@ -29,14 +29,14 @@ def test_escape(text, escaped):
 def test_only_the_headlines_phases_are_included(crowded):
     text = render(crowded.run, crowded.records)
     title = "Compile time by phase, and ready time"
-    assert text.count(f"{title}: mnist\n") == text.count("Compile time by phase") == 1
+    assert text.count(f"{title}: mnist-b1000\n") == text.count("Compile time by phase") == 1
     assert "#### The published table, measured again: mnist-b1000\n" in text
     assert "1.99 (faster than the graph)" in text
 
 
 def test_only_the_headlines_break_even_winners_are_included(crowded):
     text = render(crowded.run, crowded.records)
-    assert text.count("#### Break-even: mnist\n") == text.count("Break-even") == 1
+    assert text.count("#### Break-even: mnist-b1000\n") == text.count("Break-even") == 1
     assert "| cpython-3.14 | clang-O1 | ≈ 78,000 | 12.9 s | 161 µs |" in text
     assert "at once" not in text
 

@@ -25,7 +25,7 @@ document.body.dataset.answer = JSON.stringify({
     .map(one => one.id),
   charts: document.querySelectorAll("figure svg").length,
   controls: [...document.querySelectorAll(".controls")].filter(shown).length,
-  folded: [...document.querySelectorAll("details > summary")].filter(shown)
+  folded: [...document.querySelectorAll("details:not([open]) > summary")].filter(shown)
     .map(one => getComputedStyle(one, "::after").content.includes("open it on the page")),
 });
 </script>

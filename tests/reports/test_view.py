@@ -20,17 +20,12 @@ def test_a_view_has_the_outcomes_the_table_and_the_headline(example):
     assert set(found.headline_rows["workload"]) == {"mnist"}
 
 
-def test_without_a_published_workload_the_trade_off_uses_the_headlines(example):
-    small = example.only(lambda cell: cell.workload == "xor")
-    assert view(small.run, small.records).trade_off_workload == "xor"
-
-
 def test_a_run_without_blocks_has_no_outcomes(example):
     found = view(example.run.model_copy(update={"blocks": 0}), ())
     assert (found.outcomes, len(found.table), found.headline) == ({}, 0, None)
 
 
 def test_only_the_view_computes_a_headline():
-    call = re.compile(r"(?<!def )\b(headline|headline_workload|trade_off_workload)\(")
+    call = re.compile(r"(?<!def )\b(headline|headline_workload)\(")
     callers = {path.name for path in REPORTS.rglob("*.py") if call.search(path.read_text(encoding="utf-8"))}
     assert callers == {"view.py"}

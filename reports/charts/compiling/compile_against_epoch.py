@@ -14,55 +14,47 @@ from matplotlib.lines import Line2D
 
 from reports.charts.drawing import style
 from reports.charts.drawing.labels import label_column, label_marks, write_along
-from reports.measured.table import each, in_order, largest, smallest
-from reports.measured.trade_off import PUBLISHED_WORKLOADS, Least, front, least, traded
+from reports.measured.headline import PUBLISHED_WORKLOADS, claim, compiled, leader
+from reports.measured.table import each, in_order, largest, racing, smallest
+from reports.measured.trade_off import Least, front, least, traded
 from reports.sections.glance import EPOCHS
 from reports.sections.published import PUBLISHED
 from results import units
 
 ORDER = 1
-SUBJECT = "trade-off"
+SUBJECT = "headline"
 
 _STRIP_SHARE = 0.3
 """Share of the chart's width for engines that compile nothing: a logarithmic axis has no zero."""
 _FAR = 3.0
 """An engine's slowest mark, if slower than its fastest by this factor, is labelled too: colour alone is not enough."""
+_NEAR, _FEW = 4.0, 4
+"""More than `_FEW` marks within this factor of the leader, in both times, are a crowd."""
+_INSET = (0.45, 0.64, 0.55, 0.36)
+"""Left, bottom, width and height of the enlarged part, as shares of the chart."""
 _DOTTED = (0, (1, 2))
 
 
 def title(table: pd.DataFrame) -> str:
-    """The engine with the shortest epoch, and its compile time."""
-    rows = traded(table)
-    if rows.empty:
-        return "No epoch was measured"
-    best = smallest(rows, "epoch_seconds")
-    epoch = f"an epoch of {units.duration(best.epoch_seconds)}, the shortest"
-    where = f"{best.workload}: {best.engine} on {best.interpreter}"
-    if best.compile_seconds == 0:
-        return f"{where} compiles nothing and has {epoch}"
-    return f"{where} compiles in {units.duration(best.compile_seconds)} and has {epoch}"
+    """The headline, as the README and the page have it."""
+    workload = next(iter(in_order(table, "workload")), None)
+    found = claim(table, workload)
+    return found.text if found else "No epoch was measured"
 
 
 def caption(table: pd.DataFrame) -> str:
     """How to read it."""
     text = (
-        "Lower is a faster epoch, further left is less compile time; both axes are logarithmic. "
-        "A colour is an engine, a shape an interpreter. An engine's name is at its fastest mark, "
-        "and also at its slowest if that is far away. "
-        "Engines in the strip on the left compile nothing. Bars are 95 % intervals, vertical for the epoch and "
-        "horizontal for compile time, if there are any and the mark does not hide them. "
-        "The solid line is the Pareto front: no mark is below and left of it. Along a dotted line, the total time to "
-        "compile and then train the number of epochs on its label is constant, and no engine has a lower total: for a "
-        "training of that length, choose the mark that the line touches."
+        "Further left is less compile time and lower is a faster epoch: no mark is below and left of the solid line, "
+        "and along a dotted line the total for the number of epochs on its label is constant. A colour is a family of "
+        "engines and a shape an interpreter, bars are 95 % intervals, and the frame enlarges the crowded part"
     )
-    if _published(table):
-        text += ' Hollow diamonds are the figures of "Compiling ML models to C for fun", measured on another machine.'
-    return text
+    return f"{text}; hollow diamonds are figures published from another machine." if _published(table) else f"{text}."
 
 
 def size(table: pd.DataFrame) -> tuple[float, float]:
     """Width and height in inches."""
-    return 8.4, 5.8
+    return 8.4, 7.0
 
 
 def draw(table: pd.DataFrame, axes: Axes) -> None:
@@ -77,12 +69,14 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
     def at(compile_seconds: float) -> float:
         return compile_seconds or nothing
 
+    crowd = _crowd(rows)
     marks: list[tuple[float, float]] = []
     for row in each(rows.sort_values("epoch_seconds", ascending=False)):
         x, y = at(row.compile_seconds), row.epoch_seconds
         _mark(axes, table, row, x, y)
         marks.append((x, y))
-    labels = [(at(row.compile_seconds), row.epoch_seconds, str(row.engine)) for row in _named(rows)]
+    alone = rows.drop(crowd.index)
+    labels = [(at(row.compile_seconds), row.epoch_seconds, str(row.engine)) for row in _named(alone)]
     for known in published:
         x, y = at(known.compile_seconds), known.epoch_seconds
         # In front of measured marks, which show through the hollow diamond.
@@ -90,15 +84,56 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
         marks.append((x, y))
         labels.append((x, y, f"{known.name}, published"))
     axes.axvline(edge, color=style.MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
-    lines = _front(axes, front(rows), edge) + _interval_ends(rows)
+    ours = racing(rows)
+    lines = _interval_ends(rows) + (_front(axes, front(ours), edge) if len(ours) else [])
     _legend(axes, table, rows, published=bool(published))
     column = nothing * (edge / nothing) ** 0.25
     label_column(axes, [label for label in labels if label[0] == nothing], column)
     # A longer training has a lower line: label the first above and the last below.
-    for rise, epochs in zip((5, -5), EPOCHS, strict=True):
-        best = least(rows, epochs)
+    for rise, epochs in zip((5, -5), EPOCHS if len(ours) else (), strict=False):
+        best = least(ours, epochs)
         lines += _equal_totals(axes, best, edge, edge if best.row.compile_seconds == 0 else column, rise)
+    if len(crowd):
+        _enlarge(axes, table, crowd)
+        box = axes.transData.inverted().transform(
+            axes.transAxes.transform([(_INSET[0], y / 20) for y in range(12, 21)])
+        )
+        lines += [(float(x), float(y)) for x, y in box]
     label_marks(axes, [label for label in labels if label[0] != nothing], marks, lines=lines, right_of=edge)
+
+
+def _crowd(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows around the leader that are too close for labels; none if they are few or all there is."""
+    best = leader(rows)
+    if best is None or best.compile_seconds == 0:
+        return rows.iloc[:0]
+    near = rows
+    for column in ("compile_seconds", "epoch_seconds"):
+        near = near[(near[column] <= _NEAR * getattr(best, column)) & (near[column] * _NEAR >= getattr(best, column))]
+    return near if _FEW < len(near) < len(rows) else rows.iloc[:0]
+
+
+def _enlarge(axes: Axes, table: pd.DataFrame, crowd: pd.DataFrame) -> None:
+    """Draw the crowd once more, larger, in the empty corner of slow compiles and slow epochs."""
+    inset = axes.inset_axes(_INSET)
+    inset.set_facecolor("none")
+    for which, column in (("x", "compile_seconds"), ("y", "epoch_seconds")):
+        low, high = float(crowd[column].min()), float(crowd[column].max())
+        room = (high / low) ** 0.3 + 0.15
+        style.log_seconds(inset, which, low=low / room, high=high * room)
+    axes.indicate_inset_zoom(inset, edgecolor=style.MUTED, alpha=0.45)
+    inset.tick_params(labelsize=8)
+    for row in each(crowd):
+        _mark(inset, table, row, row.compile_seconds, row.epoch_seconds)
+    at = [(row.compile_seconds, row.epoch_seconds) for row in each(crowd)]
+    bars = [
+        (float(x), row.epoch_seconds)
+        for row in each(crowd[crowd["compile_seconds_high"].notna()])
+        for x in np.linspace(row.compile_seconds_low, row.compile_seconds_high, 8)
+    ]
+    label_marks(
+        inset, [(row.compile_seconds, row.epoch_seconds, str(row.engine)) for row in _named(crowd)], at, lines=bars
+    )
 
 
 def _named(rows: pd.DataFrame) -> Iterator[Any]:
@@ -135,18 +170,21 @@ def _scales(axes: Axes, rows: pd.DataFrame, published: list[tuple[float, float]]
 
 
 def _mark(axes: Axes, table: pd.DataFrame, row: Any, x: float, y: float) -> None:
-    axes.errorbar(
+    mark, *_ = axes.errorbar(
         x,
         y,
         xerr=style.error_bars(row, "compile_seconds"),
         yerr=style.error_bars(row, "epoch_seconds"),
         fmt=style.interpreter_marker(table, row.interpreter),
-        color=style.engine_colour(table, row.engine),
+        color=style.engine_colour(row.engine),
         markeredgecolor=style.TEXT,
         markeredgewidth=0.5,
         markersize=7,
         capsize=3,
     )
+    interval = units.duration_interval(row.epoch_seconds_low, row.epoch_seconds_high)
+    epoch = f"{'≈ ' if row.extrapolated else ''}{units.duration(row.epoch_seconds)} per epoch ({interval})"
+    style.tip(mark, row, f"{compiled(row.compile_seconds)} to compile, {epoch}")
 
 
 def _front(axes: Axes, rows: pd.DataFrame, edge: float) -> list[tuple[float, float]]:
@@ -195,6 +233,7 @@ def _legend(axes: Axes, table: pd.DataFrame, rows: pd.DataFrame, *, published: b
         handles.append(_key("published, another machine", "D", face="none", edge=style.TEXT))
     handles.append(Line2D([], [], color=style.TEXT, linewidth=1.0, alpha=0.55, label="Pareto front"))
     handles.append(Line2D([], [], color=style.TEXT, linewidth=1.1, linestyle=_DOTTED, label="equal totals"))
+    handles += style.family_keys(in_order(rows, "engine"))
     axes.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=5, frameon=False)
 
 

@@ -1,25 +1,27 @@
-"""Where compile time goes: the share of each phase and the total, by engine."""
+"""Where compile time goes: the seconds of each phase, by engine."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from reports.charts.drawing import style
 from reports.measured.table import PHASES, at_home, each, in_order, measured, phase_column
 from reports.text.figures import share
 from results import units
 
-ORDER = 8
+ORDER = 4
 SUBJECT = "headline"
 
 _COLOURS = {phase: style.series_colour(index) for index, phase in enumerate(PHASES)}
-_LEAST = 0.08
-"""Least share with room for its figure."""
+_LEAST = 0.1
+"""Least width of a bar, as a share of the axis, with room for its figure."""
+_LONG = 12.0
+"""The axis ends at this many times the median bar: longer bars are cut, and their figures say so."""
 
 
 def title(table: pd.DataFrame) -> str:
@@ -39,10 +41,9 @@ def title(table: pd.DataFrame) -> str:
 def caption(table: pd.DataFrame) -> str:
     """How to read it."""
     return (
-        "A bar is an engine's whole compile time, divided into phases in the order in which they run. To its right is "
-        "the time, with its 95 % interval if it has one. All bars have the same length, so that short compiles are "
-        "readable too: compare shares by the bars and times by the figures. The chart shows the reference CPython and "
-        "every PyPy; the table of phases has the other interpreters."
+        "A bar is an engine's compile time in seconds, divided into phases in the order in which they run; to its "
+        "right is the total with its 95 % interval. A bar with an arrow is longer than the axis; the chart shows the "
+        "reference CPython and every PyPy."
     )
 
 
@@ -58,6 +59,8 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
     if rows.empty:
         style.nothing_to_draw(axes, "Nothing was compiled.")
         return
+    totals = rows["compile_seconds"]
+    end = min(float(totals.max()), _LONG * float(totals.median()))
     heights: dict[float, str] = {}
     height = 0.0
     for interpreter in in_order(rows, "interpreter"):
@@ -65,31 +68,38 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
         for row in each(rows[rows["interpreter"] == interpreter].sort_values("engine", kind="stable")):
             height += 1
             heights[height] = str(row.engine)
-            _bar(axes, height, _parts(row))
-            axes.annotate(_total(row), (1, height), (7, 0), textcoords="offset points", va="center", fontsize=9)
+            _bar(axes, height, row, end)
+            place = min(row.compile_seconds, end), height
+            text = f"{'→ ' if row.compile_seconds > end else ''}{_total(row)}"
+            axes.annotate(text, place, (7, 0), textcoords="offset points", va="center", fontsize=9)
         height += 1.4
-    axes.set_xlim(0, 1.45)  # room for the totals
+    axes.set_xlim(0, end * 1.5)  # room for the totals
     axes.set_ylim(height - 0.6, -0.7)
     axes.set_yticks(list(heights), list(heights.values()))
     axes.tick_params(axis="y", length=0)
-    axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])
-    axes.set_xlabel("share of an engine's compile time", x=0.5 / 1.45)
+    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+    axes.set_xticks([seconds for seconds in axes.get_xticks() if 0 <= seconds <= end])
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda seconds, _: units.duration(seconds) if seconds else "0"))
+    axes.set_xlabel("compile time", x=0.5 / 1.5)
     style.bare(axes, "left", "bottom")
-    axes.spines["bottom"].set_bounds(0, 1)
+    axes.spines["bottom"].set_bounds(0, end)
     handles = [
         Patch(facecolor=colour, edgecolor=style.TEXT, linewidth=0.4, label=phase) for phase, colour in _COLOURS.items()
     ]
-    axes.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5 / 1.45, 1.0), ncols=len(PHASES), frameon=False)
+    axes.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5 / 1.5, 1.0), ncols=len(PHASES), frameon=False)
 
 
-def _bar(axes: Axes, height: float, parts: Mapping[str, float]) -> None:
+def _bar(axes: Axes, height: float, row: Any, end: float) -> None:
     left = 0.0
-    for phase, width in parts.items():
-        colour = _COLOURS[phase]
-        axes.barh(height, width, left=left, height=0.72, color=colour, edgecolor=style.TEXT, linewidth=0.4)
-        if width >= _LEAST:
+    for phase, part in _parts(row).items():
+        colour, seconds = _COLOURS[phase], part * row.compile_seconds
+        width = min(seconds, end - left)
+        (bar,) = axes.barh(height, width, left=left, height=0.72, color=colour, edgecolor=style.TEXT, linewidth=0.4)
+        style.tip(bar, row, f"{phase} {units.duration(seconds)} of {_total(row)} to compile")
+        if width >= _LEAST * end and width == seconds:
             ink = style.ink(colour)
-            axes.text(left + width / 2, height, share(width), color=ink, ha="center", va="center", fontsize=8)
+            text = units.duration(seconds)
+            axes.text(left + width / 2, height, text, color=ink, ha="center", va="center", fontsize=7)
         left += width
 
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from reports.charts.drawing import style
 from reports.charts.drawing.labels import POINTS, label_column, label_marks
-from reports.measured.table import in_order, measured
+from reports.measured.table import in_order, measured, racing
 from reports.sections.break_even import AT_ONCE, Cost, Winner, about, costs, noun, samples_an_epoch, winners
 
 ORDER = 2
@@ -40,16 +40,15 @@ def caption(table: pd.DataFrame) -> str:
     """How to read it."""
     one = noun(_workload(table))
     return (
-        f"A line is compile time plus the time of every {one} trained, from medians. Both axes are logarithmic; "
-        f"lines end at {EPOCHS} epochs. A line is flat while compile time dominates. For any number of {one}s, choose "
-        "the engine with the lowest line: the line is thick there, and a dot marks where another engine takes over. "
-        "Engines that never lead are grey. The chart shows one interpreter, the reference CPython if it was measured."
+        f"A line is compile time plus the time of every {one} trained, from medians, up to {EPOCHS} epochs: for any "
+        "number, choose the engine with the lowest line, which is thick there. A dot marks where another engine takes "
+        "over; engines that never lead are grey, and handwritten C is a reference line."
     )
 
 
 def size(table: pd.DataFrame) -> tuple[float, float]:
     """Width and height in inches: room for every name."""
-    return 8.4, max(5.0, 1.4 + 0.19 * len(in_order(table, "engine")))
+    return 8.4, max(4.6, 1.4 + 0.19 * len(in_order(table, "engine")))
 
 
 def draw(table: pd.DataFrame, axes: Axes) -> None:
@@ -65,7 +64,7 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
         if cost.engine not in leading:
             _line(axes, cost, AT_ONCE, end, color=style.MUTED, linewidth=0.8, alpha=0.7)
     for winner, until in zip(leads, [*(float(later.images) for later in leads[1:]), end], strict=True):
-        colour = style.engine_colour(table, winner.cost.engine)
+        colour = style.engine_colour(winner.cost.engine)
         _line(axes, winner.cost, AT_ONCE, end, color=colour, linewidth=1.3, path_effects=style.EDGE)
         _line(axes, winner.cost, winner.images, until, color=colour, linewidth=4.5)
     _epoch(axes, end / EPOCHS)
@@ -95,7 +94,7 @@ def _end(table: pd.DataFrame) -> float:
 def _winners(table: pd.DataFrame) -> list[Winner]:
     """Return the winners within the chart; none if no epoch was measured."""
     end = _end(table)
-    return [winner for winner in winners(costs(table, _interpreter(table))) if winner.images < end]
+    return [winner for winner in winners(costs(racing(table), _interpreter(table))) if winner.images < end]
 
 
 def _spaced(start: float, stop: float) -> list[float]:

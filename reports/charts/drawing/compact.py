@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 
+from reports.charts.drawing.style import TIP
+
 _COORDINATES = ("x", "y", "width", "height", "transform")
 _NUMBER = re.compile(r"-?\d+\.\d+")
 _NO_TURN = re.compile(r"rotate\(-?0[ )].*")
@@ -40,6 +42,7 @@ def compact(svg: str, name: str) -> str:
         if element is not root and element.tag != "title":
             _shorten(element.attrib, ids, classes)
     _drop_groups(root)
+    _tips(root)
     sheet = ET.Element("style")
     sheet.text = "".join(f"#{name}-chart .{class_}{{{style}}}" for style, class_ in classes.items())
     root.insert(1, sheet)
@@ -59,6 +62,8 @@ def _ids(root: ET.Element, name: str) -> dict[str, str]:
 def _shorten(given: dict[str, str], ids: dict[str, str], classes: dict[str, str]) -> None:
     """Shorten an element's attributes in place and add its style to `classes`."""
     id_ = given.pop("id", "")
+    if id_.startswith(TIP):
+        given["data-cell"], given["data-tip"] = id_.removeprefix(TIP).split("|", 1)
     if id_ in ids:
         given["id"] = ids[id_]
     for key in given:
@@ -140,6 +145,15 @@ def _decimal(hundredths: int) -> str:
     whole, rest = divmod(abs(hundredths), 100)
     text = f"{whole or ''}.{rest:02}".rstrip("0").rstrip(".") or "0"
     return f"-{text}" if hundredths < 0 else text
+
+
+def _tips(root: ET.Element) -> None:
+    """Write each tooltip as a title, which a browser shows without any script."""
+    for element in list(root.iter()):
+        if text := element.attrib.pop("data-tip", ""):
+            title = ET.Element("title")
+            title.text = text
+            element.insert(0, title)
 
 
 def _drop_groups(parent: ET.Element) -> None:

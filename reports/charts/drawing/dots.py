@@ -1,4 +1,4 @@
-"""Rows of dots, one row for each engine and one dot for each interpreter: shared by the speedup and memory charts."""
+"""Rows of dots, one row for each engine and one dot for each interpreter: for the chart of speedups."""
 
 from __future__ import annotations
 
@@ -45,15 +45,18 @@ def frame_rows(axes: Axes, rows: pd.DataFrame) -> Callable[[Any], float]:
     return lambda row: places[row.engine, row.interpreter]
 
 
-def mark(axes: Axes, table: pd.DataFrame, row: Any, x: float, y: float, *, hollow: bool, points: float = 7) -> None:
-    """Draw the mark of a cell in its engine's colour and its interpreter's shape."""
-    colour, shape = style.engine_colour(table, row.engine), style.interpreter_marker(table, row.interpreter)
+def mark(
+    axes: Axes, table: pd.DataFrame, row: Any, x: float, y: float, *, hollow: bool, points: float = 7, text: str
+) -> None:
+    """Draw the mark of a cell in its engine's colour and its interpreter's shape. text: for its tooltip."""
+    colour, shape = style.engine_colour(row.engine), style.interpreter_marker(table, row.interpreter)
     if hollow:
-        # Without an edge, a pale ring vanishes on a white page and a dark one on a dark page.
+        # Without an edge, a ring is hard to see.
         axes.plot(x, y, shape, ms=points, mfc="none", mec=style.TEXT, mew=2.4)
-        axes.plot(x, y, shape, ms=points, mfc="none", mec=colour, mew=1.5)
+        (drawn,) = axes.plot(x, y, shape, ms=points, mfc="none", mec=colour, mew=1.5)
     else:
-        axes.plot(x, y, shape, ms=points, mfc=colour, mec=style.TEXT, mew=0.5)
+        (drawn,) = axes.plot(x, y, shape, ms=points, mfc=colour, mec=style.TEXT, mew=0.5)
+    style.tip(drawn, row, text)
 
 
 def legend(axes: Axes, table: pd.DataFrame, rows: pd.DataFrame, *, filled: str, hollow: str) -> None:
@@ -67,6 +70,7 @@ def legend(axes: Axes, table: pd.DataFrame, rows: pd.DataFrame, *, filled: str, 
         handles.append(_key(filled, shape, face=style.TEXT, edge=style.TEXT))
     if hollow:
         handles.append(_key(hollow, shape, face="none", edge=style.TEXT))
+    handles += style.family_keys(in_order(rows, "engine"))
     axes.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=5, frameon=False)
 
 

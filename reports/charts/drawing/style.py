@@ -1,4 +1,4 @@
-"""The style that all charts share: one palette, one colour for each engine, one shape for each interpreter.
+"""The style that all charts share: one colour for each family of engines, one shape for each interpreter.
 
 Black means "the page's text colour": `svg` turns it into `currentColor`, so a chart suits light and dark pages.
 """
@@ -6,12 +6,14 @@ Black means "the page's text colour": `svg` turns it into `currentColor`, so a c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
+from matplotlib.lines import Line2D
 from matplotlib.patheffects import Normal, Stroke
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
@@ -19,25 +21,39 @@ from results import units
 
 TEXT = "black"
 MUTED = "#808080"
-HATCH = "////"
+TIP = "tip:"
+"""Start of the id of an artist that has a tooltip."""
 EDGE = (Stroke(linewidth=2.0, foreground=TEXT, alpha=0.45), Normal())
 """Outline of a curve, so that a dark one is visible on a dark page and a pale one on a white page."""
 
 MOST_TICKS = 7
 """Most labelled ticks of a logarithmic axis."""
 
-Colour = tuple[float, float, float]
+Colour = str
 
-# Okabe and Ito, "Color Universal Design", 2008, without black and yellow, which vanish on dark and white pages. The
-# order keeps the colours of neighbours on the ladder far apart, also from one round to the next.
-_PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
-_ROUNDS = ((0.0, 0.0), (1.0, 0.5), (0.0, 0.45), (1.0, 0.75), (0.0, 0.7))
-"""For each round through the palette: mix with white (1) or black (0), and the share of that."""
-_LINES: tuple[Literal["-", "--", ":", "-."], ...] = ("-", "--", ":", "-.")
+ON_WHITE, ON_DARK = "#ffffff", "#14171a"
+"""The pages' backgrounds. Every colour below has a contrast of 3:1 or more with both."""
+
+FAMILIES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "interpreted": ("#7a828c", ("baseline", "tuple", "slots", "hoisted", "local-grads", "replay")),
+    "Value in C": ("#a5673f", ("cython", "mypyc", "native")),
+    "generated Python": ("#8d8a1a", ("bytecode", "python-source")),
+    "TCC": ("#b5811a", ("tcc",)),
+    "gcc": ("#d55e00", ("gcc",)),
+    "Clang": ("#2b7fd0", ("clang",)),
+    "recovered loops": ("#0a9468", ("rerolled",)),
+    "handwritten": ("#c2559d", ("handwritten",)),
+    "library": ("#8a6fd8", ("numpy", "torch", "jax")),
+    "other": ("#808080", ()),
+}
+"""Family -> its colour and the first parts of its engines' names. An engine has its family's colour in every report."""
+
+SERIES = ("#2b7fd0", "#d55e00", "#0a9468", "#c2559d", "#b5811a", "#8a6fd8", "#14919b", "#a5673f")
+"""Colours of what is not an engine: phases, parts of a step, runs."""
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 
 PYTHON, NATIVE, COLLECTOR = "#56b4e9", "#e69f00", "#d55e00"
-"""Colours by whose code a sample is in; from the palette, and light enough for dark text."""
+"""Colours by whose code a sample is in: areas with dark text."""
 
 
 def shade(colour: str | Colour, towards_white: float) -> str:
@@ -46,9 +62,39 @@ def shade(colour: str | Colour, towards_white: float) -> str:
     return to_hex((red, green, blue))
 
 
-def engine_colour(table: pd.DataFrame, engine: str) -> Colour:
-    """Return the engine's colour in every chart of a run, by its place on the ladder."""
-    return series_colour(list(table["engine"].cat.categories).index(engine))
+def family(engine: str) -> str:
+    """Return the family of an engine, by its name, which may be that of a stranger's engine."""
+    return next(
+        (name for name, (_, roots) in FAMILIES.items() if any(f"{engine}-".startswith(f"{root}-") for root in roots)),
+        "other",
+    )
+
+
+def engine_colour(engine: str) -> Colour:
+    """Return the engine's colour, the same in every report."""
+    return FAMILIES[family(engine)][0]
+
+
+def family_keys(engines: Iterable[str]) -> list[Line2D]:
+    """Return the legend's entries for the families of these engines."""
+    there = {family(engine) for engine in engines}
+    return [
+        Line2D([], [], linestyle="none", marker="s", color=colour, label=name)
+        for name, (colour, _) in FAMILIES.items()
+        if name in there
+    ]
+
+
+def tip(artist: Artist, row: Any, text: str) -> None:
+    """Give a mark its tooltip: the cell, the figure with its interval, and where it comes from.
+
+    `svg` turns the artist's id into a title and `data-cell`, by which the page filters.
+    """
+    key = f"{row.engine}/{row.interpreter}/{row.workload}"
+    blocks = "1 process" if row.blocks == 1 else f"{row.blocks} processes"
+    bits = "" if row.bits == "unchecked" else f", {row.bits} results"
+    text = text.replace(f"({units.ABSENT})", "(no interval)")
+    artist.set_gid(f"{TIP}{key}|{key}: {text}. Median of {blocks}{bits}.")
 
 
 def ink(colour: Any) -> str:
@@ -58,10 +104,8 @@ def ink(colour: Any) -> str:
 
 
 def series_colour(index: int) -> Colour:
-    """Return the colour of the series with that index. Later rounds through the palette are paler or darker."""
-    towards, share = _ROUNDS[index // len(_PALETTE) % len(_ROUNDS)]
-    red, green, blue = (part + (towards - part) * share for part in to_rgb(_PALETTE[index % len(_PALETTE)]))
-    return red, green, blue
+    """Return the colour of the series with that index."""
+    return SERIES[index % len(SERIES)]
 
 
 def interpreter_marker(table: pd.DataFrame, interpreter: str) -> str:
@@ -72,11 +116,6 @@ def interpreter_marker(table: pd.DataFrame, interpreter: str) -> str:
 def series_marker(index: int) -> str:
     """Return the shape of the series with that index."""
     return _MARKERS[index % len(_MARKERS)]
-
-
-def interpreter_line(table: pd.DataFrame, interpreter: str) -> Literal["-", "--", ":", "-."]:
-    """Return the interpreter's line style in every chart of a run."""
-    return _LINES[list(table["interpreter"].cat.categories).index(interpreter) % len(_LINES)]
 
 
 def log_seconds(axes: Axes, which: str, *, low: float, high: float) -> None:
@@ -113,11 +152,6 @@ def log_ticks(low: float, high: float) -> list[float]:
 def tick(seconds: float) -> str:
     """Format seconds for an axis: 10 ms, 1,000 s."""
     return f"{seconds:,.0f} s" if seconds >= 1 else _short(units.duration(seconds))
-
-
-def bytes_tick(size: float) -> str:
-    """Format bytes for an axis: 100 MB."""
-    return _short(units.size(size))
 
 
 def _short(text: str) -> str:

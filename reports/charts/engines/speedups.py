@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 from matplotlib.axes import Axes
 
@@ -11,7 +13,7 @@ from reports.measured.table import each, in_order, largest, measured, smallest
 from results import units
 from results.record import BASELINE
 
-ORDER = 5
+ORDER = 3
 SUBJECT = "headline"
 
 
@@ -41,11 +43,8 @@ def title(table: pd.DataFrame) -> str:
 def caption(table: pd.DataFrame) -> str:
     """How to read it."""
     return (
-        f"A mark is the speedup over {BASELINE} on the same interpreter, on a logarithmic scale. The bar through it is "
-        "its 95 % interval, hidden if the mark is wider; a hollow mark has too few processes for an interval. If the "
-        "bars of two engines overlap, either may be the faster one; if a bar crosses the dashed line, the engine may "
-        f"not be faster than {BASELINE} at all. An engine that does not promise identical bits has its promise below "
-        "its name."
+        f"A mark is the speedup over {BASELINE} on the same interpreter and the bar its 95 % interval; hollow: too few "
+        "processes for one. If two bars overlap, either engine may be the faster one."
     )
 
 
@@ -67,10 +66,16 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
     for row in each(rows):
         x, y, bars = row.speedup, height(row), style.error_bars(row, "speedup")
         axes.errorbar(x, y, xerr=bars, fmt="none", ecolor=style.TEXT, elinewidth=1.1, capsize=2.5)
-        dots.mark(axes, table, row, x, y, hollow=bars is None, points=7 if bars else 8)
+        dots.mark(axes, table, row, x, y, hollow=bars is None, points=7 if bars else 8, text=_text(row))
     hollow = "no interval" if rows["speedup_low"].isna().any() else ""
     dots.legend(axes, table, rows, filled="", hollow=hollow)
     axes.set_xlabel(f"speedup over {BASELINE} on the same interpreter")
+
+
+def _text(row: Any) -> str:
+    interval = units.ratio_interval(row.speedup_low, row.speedup_high)
+    times = f"{units.ratio(row.speedup)} the speed of {BASELINE} there ({interval})"
+    return f"{times}, {units.duration(row.step_seconds)} a step"
 
 
 def _rows(table: pd.DataFrame) -> pd.DataFrame:

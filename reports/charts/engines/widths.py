@@ -9,9 +9,9 @@ import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
+from matplotlib.patches import Rectangle
 
 from reports.charts.drawing import style
-from reports.charts.drawing.tiles import draw_grid
 from reports.measured.table import each, largest, smallest
 from results import units
 
@@ -60,15 +60,24 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
     widths, batches = sorted(set(table["width"])), sorted(set(table["batch"]))
     factor = max(_LEAST_FACTOR, math.exp(max(abs(math.log(row.ratio)) for row in each(table))))
     norm = LogNorm(1 / factor, factor)
-    tiles = {
-        (widths.index(row.width), batches.index(row.batch)): (_MAP(norm(row.ratio)), f"{row.ratio:.2f}", str(row.peer))
-        for row in each(table)
-    }
-    rows, columns = [f"{width:,.0f}" for width in widths], [f"{batch:,}" for batch in batches]
-    draw_grid(axes, rows, columns, tiles)
+    for row in each(table):
+        _tile(axes, batches.index(row.batch), widths.index(row.width), _MAP(norm(row.ratio)), row)
+    axes.set_xlim(-0.5, len(batches) - 0.5)
+    axes.set_ylim(len(widths) - 0.5, -0.5)
+    axes.set_xticks(range(len(batches)), [f"{batch:,}" for batch in batches])
+    axes.set_yticks(range(len(widths)), [f"{width:,.0f}" for width in widths])
+    axes.tick_params(length=0, top=False, labeltop=True, bottom=False, labelbottom=False)
+    style.bare(axes)
     axes.set_ylabel("hidden units")
     axes.set_xlabel("rows of a batch")
     axes.xaxis.set_label_position("top")
+
+
+def _tile(axes: Axes, x: int, y: int, colour: tuple[float, ...], row: Any) -> None:
+    axes.add_patch(Rectangle((x - 0.47, y - 0.45), 0.94, 0.9, facecolor=colour, edgecolor="none"))
+    ink = style.ink(colour)
+    axes.text(x, y - 0.17, f"{row.ratio:.2f}", ha="center", va="center", fontsize=9, color=ink)
+    axes.text(x, y + 0.2, str(row.peer), ha="center", va="center", fontsize=8, color=ink)
 
 
 def _place(row: Any) -> str:

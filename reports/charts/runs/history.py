@@ -73,7 +73,7 @@ def _strip(axes: Axes, table: pd.DataFrame, rows: pd.DataFrame, middle: float) -
     low, high = (float(edge) for edge in (min(end.min() for end in ends), max(end.max() for end in ends)))
     centre = (low + high) / 2
     scale = _FILLED / 2 / max((high - low) / 2, _LEAST_REACH)
-    colour = style.engine_colour(table, str(rows["engine"].iloc[0]))
+    colour = style.engine_colour(str(rows["engine"].iloc[0]))
 
     def height(speedup: float) -> float:
         return middle - (math.log(speedup) - centre) * scale

@@ -12,15 +12,13 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from reports.charts.drawing import style
 from reports.charts.drawing.labels import label_marks
-from reports.measured.sequences import settling
+from reports.measured.sequences import NOTABLE, changing, settling
 from reports.measured.table import each, in_order, largest
 from results import units
 
-ORDER = 10
+ORDER = 5
 SUBJECT = "sequences"
 
-_NOTABLE = 1.1
-"""A curve with a value farther than this factor from the cell's time of a step has a colour and a name."""
 _WIDE = 3.0
 """The axis is logarithmic if the largest value exceeds the smallest by this factor."""
 _RING: dict[str, Any] = {
@@ -37,7 +35,7 @@ def title(table: pd.DataFrame) -> str:
     if table.empty:
         return "No sequence of values was recorded"
     slowest = largest(table[table["number"] == 1], "relative")
-    if slowest.relative < _NOTABLE:
+    if slowest.relative < NOTABLE:
         span = units.ratio_interval(float(table["relative"].min()), float(table["relative"].max()))
         return f"No cell starts slowly: values are {span} the cell's time of a step"
     where = f"{slowest.engine} on {slowest.interpreter}"
@@ -46,15 +44,11 @@ def title(table: pd.DataFrame) -> str:
 
 def caption(table: pd.DataFrame) -> str:
     """How to read it."""
-    workload = f" of {table['workload'].iloc[0]}" if len(table) else ""
+    workload = f" on {table['workload'].iloc[0]}" if len(table) else ""
     return (
-        f"Successive values{workload} of a process, divided by the cell's time of a step; medians over processes. The "
-        "dashed part is warm-up, which that time excludes. If the solid part still falls, it may have been timed too "
-        "soon. Value 1 is not a process's first step: it follows the steps that find out how many steps make up a "
-        "value. A colour is an engine, a shape an interpreter. An engine's name is where its curve is farthest from 1; "
-        f"cells that stay within a factor of {_NOTABLE} are grey. The chart shows just-in-time interpreters, and one "
-        "CPython for comparison. A ring marks where every process of a cell has settled, by changepoint analysis: see "
-        f"docs/statistics.md. {settling(table)}"
+        f"Successive values of a process{workload} over the cell's time of a step, medians over processes, for the "
+        f"cells with a value more than a factor of {NOTABLE} from it; the dashed part is warm-up, which that time "
+        f"excludes. A ring marks where every process has settled. {settling(table)}"
     ).rstrip()
 
 
@@ -68,6 +62,10 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
     if table.empty:
         style.nothing_to_draw(axes, "No sequence of values was recorded.")
         return
+    table = changing(table)
+    if table.empty:
+        style.nothing_to_draw(axes, f"All values are within a factor of {NOTABLE} of their cell's time of a step.")
+        return
     _scales(axes, table)
     axes.axhline(1.0, color=style.MUTED, linewidth=1.0, zorder=0.5)
     farthest: dict[str, Any] = {}
@@ -77,8 +75,8 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
             if curve.empty:
                 continue
             row = max(each(curve), key=_distance)
-            _line(axes, table, curve, notable=_notable(row))
-            if _notable(row) and (engine not in farthest or _distance(row) > _distance(farthest[engine])):
+            _line(axes, table, curve)
+            if engine not in farthest or _distance(row) > _distance(farthest[engine]):
                 farthest[engine] = row
     _legend(axes, table)
     names = [(float(row.number), float(row.relative), engine) for engine, row in farthest.items()]
@@ -88,10 +86,6 @@ def draw(table: pd.DataFrame, axes: Axes) -> None:
 def _distance(row: Any) -> float:
     """Return the distance from the cell's time of a step in either direction, as a logarithm."""
     return abs(math.log(row.relative))
-
-
-def _notable(row: Any) -> bool:
-    return _distance(row) > math.log(_NOTABLE)
 
 
 def _scales(axes: Axes, table: pd.DataFrame) -> None:
@@ -111,22 +105,25 @@ def _scales(axes: Axes, table: pd.DataFrame) -> None:
     style.bare(axes, "left", "bottom")
 
 
-def _line(axes: Axes, table: pd.DataFrame, curve: pd.DataFrame, *, notable: bool) -> None:
+def _line(axes: Axes, table: pd.DataFrame, curve: pd.DataFrame) -> None:
     first = next(each(curve))
     options: dict[str, Any] = {
-        "color": style.engine_colour(table, first.engine) if notable else style.MUTED,
+        "color": style.engine_colour(first.engine),
         "marker": style.interpreter_marker(table, first.interpreter),
         "markersize": 5,
         "markeredgecolor": style.TEXT,
         "markeredgewidth": 0.4,
         "linewidth": 1.3,
-        **({"path_effects": style.EDGE, "zorder": 2.5} if notable else {"alpha": 0.6}),
+        "path_effects": style.EDGE,
+        "zorder": 2.5,
     }
     warming = int(curve["warm_up"].sum())
     # The dashed part reaches to the first timed value, so that the line has no gap.
     parts = ((curve.iloc[: warming + 1], (0, (3, 2))), (curve.iloc[warming:], "-")) if warming else ((curve, "-"),)
     for part, linestyle in parts:
-        axes.plot(part["number"], part["relative"], linestyle=linestyle, **options)
+        (line,) = axes.plot(part["number"], part["relative"], linestyle=linestyle, **options)
+        span = units.ratio_interval(float(curve["relative"].min()), float(curve["relative"].max()))
+        style.tip(line, first, f"{len(curve)} values, {span} the time of a step, {first.steady}")
     settled = curve[curve["number"] == curve["steady_from"]]
     axes.plot(settled["number"], settled["relative"], **_RING, zorder=3)
 
@@ -149,6 +146,7 @@ def _legend(axes: Axes, table: pd.DataFrame) -> None:
     handles.append(Line2D([], [], label="timed", color=style.MUTED))
     if table["steady_from"].notna().any():
         handles.append(Line2D([], [], label="steady from here", **_RING))
+    handles += style.family_keys(in_order(table, "engine"))
     axes.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=5, frameon=False)
 
 

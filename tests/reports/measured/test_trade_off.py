@@ -93,7 +93,7 @@ def test_bars_show_compile_time_and_its_phases(example):
     svg = drawing("chart", chart, rows(example)).svg
     texts = re.findall(r"<text[^>]*>([^<]+)</text>", svg)
     assert texts.index("trace") < texts.index("lower") < texts.index("generate") < texts.index("compile")
-    assert [text for text in texts if text in ("93 %", "43 %", "57 %")] == ["93 %", "43 %", "57 %"]
+    assert "15.2 s" in texts
     assert "16.3 s (16.3 s to 16.3 s)" in texts
 
 
@@ -101,10 +101,3 @@ def test_there_are_no_bars_if_nothing_was_compiled(example):
     plain = example.only(lambda cell: cell.engine in ("baseline", "tuple"))
     drawn = drawing("chart", charts()["compile_phases"], rows(plain))
     assert (drawn.title, "Nothing was compiled." in drawn.svg) == ("Nothing was compiled", True)
-
-
-def test_a_relative_heatmap_marks_a_missing_baseline(example):
-    alone = example.only(lambda cell: not (cell.engine == "baseline" and cell.interpreter == "cpython-3.11"))
-    svg = drawing("chart", charts()["heatmap_relative"], rows(alone)).svg
-    assert ">no baseline<" in svg
-    assert ">8,750×<" in svg

@@ -57,4 +57,3 @@ def test_losses_of_forward_passes_are_not_a_curve(example):
     for run, learns in ((example.run, True), (pair.run, False)):
         told = story(run, example.records)
         assert any(curve.workload == "mnist" for curve in told.curves) == learns
-        assert ("loss_against_seconds" in {drawing.name for drawing in html.drawings(told)}) == learns
