@@ -1,4 +1,4 @@
-"""docs/report matches the baseline run's report, byte for byte, and the checkout stays small.
+"""docs/report matches the baseline run's report, and the checkout stays small.
 
 `pytest tests/test_committed.py --update-golden` regenerates docs/report, so no figure is typed by hand.
 """
@@ -48,7 +48,26 @@ def test_the_committed_report_matches_the_baseline_run(made, request):
             (REPORT / name).write_bytes(content)
     committed = files(REPORT)
     assert list(committed) == list(made)
-    assert [name for name in made if committed[name] != made[name]] == []
+    assert [name for name in made if not same(name, committed[name], made[name])] == []
+
+
+def same(name, committed, made):
+    """Whether the bytes are equal. In charts, coordinates may differ in their last digit, as between processors."""
+    if not name.endswith(".svg"):
+        return committed == made
+    # An odd place holds a number, so what lies between numbers must be equal.
+    one, other = (re.split(r"(-?\d*\.?\d+)", text.decode()) for text in (committed, made))
+    return one[::2] == other[::2] and [float(n) for n in one[1::2]] == pytest.approx(
+        [float(n) for n in other[1::2]], rel=0, abs=0.021
+    )
+
+
+def test_only_the_last_digit_of_a_coordinate_may_differ():
+    before = b'<path d="M365.21 324.8q-1.75-2.19-3.5-4.37" class="s34"/>'
+    assert same("chart.svg", before, b'<path d="M365.22 324.81q-1.75-2.19-3.51-4.38" class="s34"/>')
+    assert not same("chart.svg", before, b'<path d="M365.31 324.8q-1.75-2.19-3.5-4.37" class="s34"/>')
+    assert not same("chart.svg", before, b'<path d="M365.21 324.8q-1.75-2.19-3.5-4.37" class="s35"/>')
+    assert not same("report.md", b"365.21", b"365.22")
 
 
 def test_tracked_files_are_small():

@@ -10,9 +10,10 @@ Exit codes: 0 done, and nothing failed (a skip with a reason is not a failure); 
 from __future__ import annotations
 
 import io
+import platform
 import sys
-from importlib import import_module
-from typing import Any
+from importlib import import_module, metadata
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -21,28 +22,28 @@ from typer.main import get_group
 from harness.interrupts import raise_on_interrupts
 
 COMMANDS = {
-    "list": "List engines, workloads, interpreters and presets.",
     "doctor": "Show what is installed, what is missing, and how to get it.",
-    "run": "Measure cells in fresh processes, then print the headline table and build the report.",
-    "check": (
-        "Fail if a speedup regressed against the baseline run, a result is wrong or missing, or compiling takes longer."
-    ),
-    "ab": "Compare the speed of two commits, block by block in turns, until each cell has a verdict.",
-    "noise": "Measure this machine's noise floor: how much speedups vary when the same run is repeated.",
-    "profile": "Show where time and memory go: by stage of a step, by line (Scalene), by function (perf), over time.",
-    "merge": (
-        "Merge runs of many machines into one; speedups only, because seconds of different machines are never mixed."
-    ),
+    "list": "List engines, workloads, interpreters and presets.",
+    "run": "Measure cells in fresh processes, then print the results and build the report.",
     "report": "Rebuild a run's report from its records; speedups of further runs appear beside its own.",
-    "history": "Show each machine's speedups from run to run, with their changes marked.",
-    "export": "Write a run in another tool's format.",
+    "profile": "Show where time and memory go: by stage of a step, by line (Scalene), by function (perf), over time.",
     "train": "Train interactively with live loss and accuracy, over one seed or several.",
     "sample": "Invent names with a trained microgpt.",
     "exec": "Run an unchanged micrograd program on an engine that replaces its `micrograd`.",
     "build": "Make a Python module, or C, from a workload or a script; it works without zoomgrad.",
     "show": "Print one step of a workload after a stage of the engine's pipeline.",
+    "export": "Write a run in another tool's format.",
+    "history": "Show each machine's speedups from run to run, with their changes marked.",
+    "check": (
+        "Fail if a speedup regressed against the baseline run, a result is wrong or missing, or compiling takes longer."
+    ),
+    "noise": "Measure this machine's noise floor: how much speedups vary when the same run is repeated.",
+    "ab": "Compare the speed of two commits, block by block in turns, until each cell has a verdict.",
+    "merge": (
+        "Merge runs of many machines into one; speedups only, because seconds of different machines are never mixed."
+    ),
 }
-"""Name -> first line of the function's docstring, in the order of `--help`."""
+"""Name -> first line of the function's docstring, in the order of `--help`: as a new user needs them."""
 
 ELSEWHERE = {"sample": "train"}
 """A command that has no file of its own -> the command whose file it is in."""
@@ -81,8 +82,23 @@ command_line = typer.Typer(
 )
 
 
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        python = f"on {platform.python_implementation()} {platform.python_version()}"
+        try:
+            version = metadata.version("zoomgrad")
+        except metadata.PackageNotFoundError:
+            version = "from a checkout that is not installed"
+        typer.echo(f"zoomgrad {version}, {python}")
+        raise typer.Exit
+
+
 @command_line.callback()
-def _describe() -> None:
+def _describe(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """Benchmark engines for scalar automatic differentiation: speed, compile time, and whether the answer is right."""
 
 

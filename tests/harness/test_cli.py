@@ -111,12 +111,18 @@ def test_list_shows_everything_there_is(zoomgrad):
 def test_doctor_says_what_is_there_and_how_to_get_the_rest(zoomgrad):
     result = zoomgrad("doctor")
     assert result.returncode == 0, result.stderr
-    assert re.search(rf"interpreter {re.escape(RUNNING)} +ready", result.stdout)
-    assert re.search(r"engine replay +ready", result.stdout)
-    assert re.search(r"data of xor +ready", result.stdout)
-    for line in result.stdout.splitlines():
+    problems, ready, machine = re.fullmatch(r"(?s)(.*?)^(ready *\n.*?)^(machine *\n.*)", result.stdout, re.M).groups()
+    for what in (f"interpreter {RUNNING}", "engine replay", "data of xor"):
+        assert re.search(rf"(?m)^{re.escape(what)} ", ready), what
+    assert "interpreter " not in machine
+    for line in problems.splitlines():
         if re.match(r"interpreter .* missing ", line):
             assert "uv python install" in line
+
+
+def test_the_version_is_one_line(zoomgrad):
+    result = zoomgrad("--version")
+    assert re.fullmatch(r"zoomgrad .*, on \w+ [\d.]+\n", result.stdout), result.stderr
 
 
 @pytest.mark.parametrize(

@@ -33,12 +33,17 @@ def doctor() -> None:
     rows += [(f"engines of {problem.where}", "left out", problem.what) for problem in engines.problems()]
     rows += [state("profiler perf", perf.find), state("profiler instructions", lambda: instructions.find()[0])]
     rows += [state(f"data of {name}", workload.data) for name, workload in workloads.WORKLOADS.items()]
-    lacking = sum(row[1] != "ready" for row in rows)
-    rows += _skipped([*no_pythons, *toolchains.skipped()])
-    out.print(display.table("zoomgrad doctor", ("what", "state", "path, or how to get it"), rows), "")
+    lacking = [row for row in rows if row[1] != "ready"]
+    skipped = _skipped([*no_pythons, *toolchains.skipped()])
+    if lacking or skipped:  # first, because ready rows are many
+        out.print(display.table("not ready", ("what", "state", "how to get it"), [*lacking, *skipped]), "")
+    ready = [(what, where) for what, state_of_it, where in rows if state_of_it == "ready"]
+    out.print(display.table("ready", ("what", "path"), ready), "")
     out.print(display.table("machine", ("fact", "value"), facts.gather().items()), "")
     say_next(
-        f"{lacking} not ready; a run skips them and records the reason." if lacking else "All ready: `zoomgrad run`."
+        f"{len(lacking)} not ready; a run skips them and records the reason."
+        if lacking
+        else "All ready: `zoomgrad run`."
     )
 
 

@@ -1,4 +1,4 @@
-"""`zoomgrad report`, and `conclude`, which writes a report and prints its headline, also for `zoomgrad run`."""
+"""`zoomgrad report`, and `conclude`, which writes a report and prints its tables, also for `zoomgrad run`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,11 @@ from harness.cli.app import WRONG_USE, app, complain, out, say_next, short
 from harness.cli.options import some_name
 from harness.cli.stores import store_of
 from reports import build
-from reports.measured.headline import UNPLANNED
 from reports.measured.races import same_run
 from reports.text.figures import Figure
+from reports.text.printed import printed
 from results.record import BASELINE
 from results.store import Store, latest
-
-ENGINE_COLUMNS, CELL_COLUMNS = 24, 18
-"""Widths in the headline table, in characters: engine names, and one time with its speedup."""
 
 
 @app.command()
@@ -58,27 +55,21 @@ def _each_once(stores: Sequence[Store]) -> None:
 def conclude(
     store: Store, against: Store | None = None, others: Sequence[Store] = (), into: Path | None = None
 ) -> None:
-    """Write the report, and print the headline table, the findings and the page's path."""
+    """Write the report, and print the results of every workload, the findings and the page's path."""
     story = build.tell(store, against, others, elsewhere=into is not None)
     page = build.write(store, story, into)
     if against and not story.comparison:
         _nothing_in_common(f"{against.run.id} has no speedup in common with {story.view.run.id}")
     if others and not story.across:
         _nothing_in_common(f"no two of these {len(others) + 1} runs have a speedup in common")
-    top = story.view.headline
-    if top:
-        # Stack a time and its speedup if the terminal is too narrow for both on one line.
-        apart = " " if out.width > ENGINE_COLUMNS + CELL_COLUMNS * len(top.interpreters) else "\n"
-        rows = [
-            (
-                rung.engine,
-                *("" if e.status == UNPLANNED else f"{e.text}{apart}{e.speedup}".strip() for e in rung.entries),
-            )
-            for rung in top.rows
-        ]
-        names = [name if apart == " " else name.replace("-", apart, 1) for name in top.interpreters]
-        title = f"{top.workload}: time per step, and speedup over baseline on the same interpreter"
-        out.print("", display.table(title, ("engine", *names), rows), "")
+    for sheet in printed(story.view.table, story.view.headline_workload):
+        out.print()
+        if sheet.rows:
+            rows = [tuple(figure.text for figure in row) for row in sheet.rows]
+            out.print(display.table(sheet.title, sheet.headings, rows))
+        for note in sheet.notes:
+            out.print(note if sheet.rows else f"{sheet.title}: {note}", markup=False)
+    out.print()
     for sheet in story.versus.sheets if story.versus else ():
         rows = [tuple("\n".join(filter(None, (one.text, one.below))) for one in row) for row in sheet.rows]
         out.print(display.table(f"{sheet.title}: speed over {store.run.versus}'s", sheet.headings, rows), "")

@@ -96,7 +96,7 @@ def run(
     ] = False,
     wait: Wait = False,
 ) -> None:
-    """Measure cells in fresh processes, then print the headline table and build the report."""
+    """Measure cells in fresh processes, then print the results and build the report."""
     where = _where(on, insecure=insecure, peers=peers, until=until) if on else None
     if resume:
         # Where a build given by path lies is not in the record, because a path is private.
