@@ -105,13 +105,23 @@ PRESETS = {
         parts=(Part(("xor",), ("baseline", "hoisted", "tcc")), Part(("tour",), ("baseline", "rerolled-tcc"))),
     ),
     "quick": Preset(
-        "every engine on the newest CPython and PyPy, a few on others; two blocks, up to ten minutes",
-        blocks=2,
-        settings=Settings(value_seconds=0.25, memory_bytes=8 << 30, ready_blocks=1),
-        parts=(Part(("digits",)), Part(("mnist",), (*TRADE_OFF, NATIVE)), Part(("digits",), HEADLINE, everywhere=True)),
+        "the trade-off on MNIST and one engine of each kind; five blocks, about four minutes",
+        blocks=5,
+        settings=Settings(value_seconds=0.1, jit_warmups=3, memory_bytes=8 << 30, ready_blocks=1),
+        parts=(
+            Part(("mnist",), ("baseline", "tcc", "rerolled-clang-sparse")),
+            Part(
+                ("mnist",),
+                (NATIVE, "clang-O1", "rerolled-tcc", "rerolled-gcc", "rerolled-clang", "handwritten-sparse"),
+                cpython_only=True,
+            ),
+            Part(("digits",), ("baseline", "hoisted", "python-source")),
+            Part(("digits",), ("tuple", "slots", "replay", "bytecode", "tcc", "rerolled-clang"), cpython_only=True),
+        ),
     ),
     "full": Preset(
-        "quick, plus the published table with its original C, and every straight-line engine; five blocks, hours",
+        "every engine on the newest CPython and PyPy, a few on others, and the published table with its original C; "
+        "five blocks, hours",
         blocks=5,
         settings=Settings(value_seconds=0.25, timeout_seconds=1800.0, ready_blocks=3),
         parts=(

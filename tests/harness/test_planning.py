@@ -47,10 +47,10 @@ def places(made):
 
 
 def test_every_engine_runs_on_the_newest_cpython_and_on_pypy():
-    made = plan("quick", only_workloads=["xor", "digits"])
+    made = plan("full", only_workloads=["xor", "digits"])
     assert {cell.interpreter for cell in made.run.cells if cell.engine == "slots"} == {"cpython-3.13", "pypy-3.9"}
     assert made.run.reference_interpreter == "cpython-3.13"
-    assert set(made.run.engines) == set(engines.names()) - {
+    assert set(made.run.engines) >= set(engines.names()) - {
         *presets.SLOW_TO_COMPILE,
         *presets.TRANSLATED,
         *presets.PEERS,
