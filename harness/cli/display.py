@@ -164,14 +164,11 @@ class ProfileProgress(_Bar):
 
 def first_table(records: Iterable[Record]) -> Group:
     """Results of one process each, before medians and intervals exist."""
-    rows = sorted(
-        (record.cell.workload, record.cell.interpreter, -statistics.fmean(record.step_seconds), record)
-        for record in records
-    )
+    ordered = sorted(records, key=lambda r: (r.cell.workload, r.cell.interpreter, -statistics.fmean(r.step_seconds)))
     return table(
         "first results, of one process each; medians and intervals follow at the end",
         ("engine", "workload", "interpreter", "compile", "time per step"),
-        [(r.cell.engine, workload, interpreter, _compile_text(r), _step(r)) for workload, interpreter, _, r in rows],
+        [(r.cell.engine, r.cell.workload, r.cell.interpreter, _compile_text(r), _step(r)) for r in ordered],
     )
 
 
