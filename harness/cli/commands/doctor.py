@@ -37,8 +37,8 @@ def doctor() -> None:
     skipped = _skipped([*no_pythons, *toolchains.skipped()])
     if lacking or skipped:  # first, because ready rows are many
         out.print(display.table("not ready", ("what", "state", "how to get it"), [*lacking, *skipped]), "")
-    ready = [(what, where) for what, state_of_it, where in rows if state_of_it == "ready"]
-    out.print(display.table("ready", ("what", "path"), ready), "")
+    ready = [row for row in rows if row[1] == "ready"]
+    out.print(display.table("ready", ("what", "state", "path"), ready), "")
     out.print(display.table("machine", ("fact", "value"), facts.gather().items()), "")
     say_next(
         f"{len(lacking)} not ready; a run skips them and records the reason."
