@@ -30,10 +30,12 @@ LOCKS = {
 # A peer's lock -> (oldest Python, its library). They pin versions without hashes, because a version of PyTorch has
 # several builds, and name nothing of CUDA, which not all of these need. uv checks the hashes of what it then installs.
 PEERS = {"peers-jax-worker": ("3.12", "jax"), "peers-torch-worker": ("3.11", "torch")}
+# A lock with programs -> their package. It has the hashes of its wheels for Linux with glibc, and is for no Python.
+PROGRAMS = {"clang": "ziglang"}
 CUDA = re.compile(r"^(cuda|nvidia|triton)")
 RARE = re.compile(
-    r"musllinux|win32|win_amd64|win_arm64|macosx_\d+_\d+_x86_64|i686|armv7l|ppc64le|s390x|riscv64|loongarch64"
-    r"|ios_|android_|emscripten|pyodide|wasm32|-cp3[5-8]-|-pp3[78]"
+    r"^(?!.*manylinux).*musllinux|win32|win_amd64|win_arm64|macosx_\d+_\d+_x86_64|i686|armv7l|ppc64le|s390x|riscv64|loongarch64"
+    r"|ios_|android_|emscripten|pyodide|wasm32|-cp3[5-8]-(?!abi3)|-pp3[78]"
 )
 HERE = Path(__file__).parent
 WORKERS = HERE.parent / "harness" / "machine" / "requirements"
@@ -41,7 +43,7 @@ WORKERS = HERE.parent / "harness" / "machine" / "requirements"
 
 def path(lock):
     """Where the lock is. Those of workers belong to the harness, which makes environments from them."""
-    return (WORKERS if lock.endswith("worker") else HERE) / f"{lock}.lock"
+    return (WORKERS if lock.endswith("worker") or lock in PROGRAMS else HERE) / f"{lock}.lock"
 
 
 def resolve(oldest, extra, output, *options):
@@ -62,6 +64,20 @@ def resolve_peer(oldest, library, output, *options):
     worker = {line.split(" ")[0] for line in path("worker").read_text().splitlines()}
     found = output.read_text().splitlines()
     return [line for line in found if not CUDA.match(line) and line.split(" ")[0] not in worker]
+
+
+def resolve_program(package, folder, *options):
+    """The lock of a package with programs."""
+    output = Path(folder) / "pylock.program.toml"
+    command = [find_uv_bin(), "pip", "compile", "--quiet", "--universal", "--no-header", "--format=pylock.toml"]
+    command += ["--python-version=3.11", *options, "-", f"--output-file={output}"]
+    subprocess.run(command, input=package, text=True, check=True)  # noqa: S603  (a list of arguments)
+    (found,) = tomllib.loads(output.read_text())["packages"]
+    wheels = {wheel["url"].rpartition("/")[2]: wheel["hashes"]["sha256"] for wheel in found["wheels"]}
+    usual = [digest for name, digest in wheels.items() if re.search(r"manylinux\w*_(x86_64|aarch64)", name)]
+    return (
+        " \\\n".join([f"{package}=={found['version']}", *(f"    --hash=sha256:{one}" for one in sorted(usual))]) + "\n"
+    )
 
 
 def packages(text):
@@ -100,6 +116,8 @@ def trimmed(lines, names):
 
 with tempfile.TemporaryDirectory() as folder:
     for lock, (oldest, extra, base) in LOCKS.items():
+        # uv would keep the hashes that are there, even where others are wanted now.
+        path(lock).write_text(re.sub(r" \\\n +--hash=\S+", "", path(lock).read_text()))
         resolve(oldest, extra, path(lock), *([f"--constraint={path(base)}"] if base else []), *sys.argv[1:])
         names = files(folder, lock)
         found = [trimmed(one, names) for one in packages(path(lock).read_text())]
@@ -113,3 +131,6 @@ with tempfile.TemporaryDirectory() as folder:
     for lock, (oldest, library) in PEERS.items():
         lines = resolve_peer(oldest, library, path(lock), *sys.argv[1:])
         path(lock).write_text("\n".join([f"# worker.lock {digest}", "-r worker.lock", *lines, ""]))
+    for lock, package in PROGRAMS.items():
+        known = [f"--constraint={path(lock)}"] if path(lock).exists() and "--upgrade" not in sys.argv else []
+        path(lock).write_text(resolve_program(package, folder, *known, *sys.argv[1:]))
