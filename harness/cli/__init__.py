@@ -58,7 +58,10 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, _, rest = super().resolve_command(ctx, args)
-        return name, load(str(name)), rest
+        command = load(str(name))
+        own_clang = import_module("harness.machine.own_clang")  # late, because `--help` needs no compiler
+        own_clang.use()
+        return name, command, rest
 
 
 def load(name: str) -> TyperCommand:

@@ -11,12 +11,13 @@ import typer
 
 import engines
 from harness import containment
-from harness.cli import display
+from harness.cli import display, fetching
 from harness.cli.app import INTERRUPTED, WRONG_USE, complain, out, say_next
 from harness.cli.preparing import fetch_data
 from harness.machine import environments, interpreters, named
+from harness.machine.downloads import Download
 from harness.machine.environments import NoEnvironment
-from harness.machine.peers import WORKER, Download, PeerEnvironments
+from harness.machine.peers import WORKER, PeerEnvironments
 from harness.plan.planning import Plan
 from harness.run.isolate import RUN, isolate
 from harness.run.lock import Busy, locked
@@ -37,10 +38,8 @@ def requested(only: Sequence[str]) -> tuple[list[interpreters.Interpreter], list
     """
     found = interpreters.discover()
     with_pypy = not only or any(name.startswith("pypy") for name in only)
-    if with_pypy and not any(interpreter.has_jit for interpreter in found):
-        with out.status("no PyPy found: asking uv to install one"):
-            if environments.fetch_pypy():
-                found = interpreters.discover()
+    if with_pypy and not any(interpreter.has_jit for interpreter in found) and fetching.pythons([interpreters.PYPY]):
+        found = interpreters.discover()
     return named.asked(only, found)
 
 

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
+import platform
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from filelock import FileLock
 from uv import find_uv_bin
 
-from harness.machine.interpreters import PYPY, Interpreter
+from harness.machine.interpreters import Interpreter
 from results.places import STATE
 
 ENVIRONMENTS = STATE / "environments"
 REQUIREMENTS = Path(__file__).parent / "requirements"
 """Lock files, which an installed copy has too."""
+
+READY = ".ready"
+"""File that a folder gets when everything has been installed there."""
 
 INSTALL_SECONDS = 600
 LARGE_INSTALL_SECONDS = 3600
@@ -35,25 +42,58 @@ def environment(interpreter: Interpreter, *, lock: str = "worker", resolved: Pat
     """
     requirements = REQUIREMENTS / f"{lock}.lock"
     folder = _folder(interpreter, requirements)
-    ready = folder / ".ready"
+
+    def make() -> None:
+        _uv("venv", "--quiet", "--no-project", "--python", str(interpreter.path), str(folder))
+        install = ("pip", "install", "--quiet", "--python", str(_python(folder)), "--requirement")
+        if resolved:
+            _uv(*install, str(resolved), seconds=LARGE_INSTALL_SECONDS)
+        else:
+            _uv(*install, str(requirements))
+
+    _once(folder, make)
+    return _python(folder)
+
+
+def packages(lock: str, resolved: Path) -> Path:
+    """Folder with the lock file's packages alone, for their programs and data. Makes it if needed.
+
+    resolved: as for `environment`, for the Python that runs this process. Raises NoEnvironment.
+    """
+    folder = packages_folder(lock)
+
+    def make() -> None:
+        install = ("pip", "install", "--quiet", "--python", sys.executable, "--target", str(folder))
+        _uv(*install, "--requirement", str(resolved), seconds=LARGE_INSTALL_SECONDS)
+
+    _once(folder, make)
+    return folder
+
+
+def packages_folder(lock: str) -> Path:
+    """Where `packages` puts the lock file's packages."""
+    text = f"{(REQUIREMENTS / f'{lock}.lock').read_text()}\n{sys.platform} {platform.machine()}"
+    return ENVIRONMENTS / f"{lock}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether everything has been installed there."""
+    return (folder / READY).exists()
+
+
+def _once(folder: Path, make: Callable[[], None]) -> None:
+    """Have a folder made, once, even if several processes need it at the same time."""
     ENVIRONMENTS.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"):
-        if not ready.exists():
+        if not is_whole(folder):
             shutil.rmtree(folder, ignore_errors=True)
-            _uv("venv", "--quiet", "--no-project", "--python", str(interpreter.path), str(folder))
-            python = str(_python(folder))
-            install = ("pip", "install", "--quiet", "--python", python, "--requirement")
-            if resolved:
-                _uv(*install, str(resolved), seconds=LARGE_INSTALL_SECONDS)
-            else:
-                _uv(*install, str(requirements))
-            ready.touch()
-    return _python(folder)
+            make()
+            (folder / READY).touch()
 
 
 def is_made(interpreter: Interpreter, *, lock: str) -> bool:
     """Whether `environment` would return at once."""
-    return (_folder(interpreter, REQUIREMENTS / f"{lock}.lock") / ".ready").exists()
+    return is_whole(_folder(interpreter, REQUIREMENTS / f"{lock}.lock"))
 
 
 def _folder(interpreter: Interpreter, requirements: Path) -> Path:
@@ -67,24 +107,30 @@ def _python(folder: Path) -> Path:
     return folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
 
 
-def resolve(interpreter: Interpreter, lock: str, output: Path) -> None:
-    """Write a `pylock.toml` with the files, their sizes and hashes that the interpreter needs. Raises NoEnvironment."""
-    options = ("--quiet", "--no-header", "--format=pylock.toml", f"--python={interpreter.path}")
+def resolve(python: Path, lock: str, output: Path) -> None:
+    """Write a `pylock.toml` with the files, their sizes and hashes that this Python needs. Raises NoEnvironment."""
+    options = ("--quiet", "--no-header", "--format=pylock.toml", f"--python={python}")
     _uv("pip", "compile", *options, str(REQUIREMENTS / f"{lock}.lock"), f"--output-file={output}")
 
 
-def fetch_pypy() -> bool:
-    """Let uv install a PyPy. Return False if it can't, for example without a network."""
-    try:
-        _uv("python", "install", PYPY)
-    except NoEnvironment:
-        return False
-    return True
+def install_pythons(names: Sequence[str]) -> None:
+    """Let uv install these interpreters. Raises NoEnvironment, for example without a network."""
+    _uv("python", "install", *names)
 
 
-def _uv(*arguments: str, seconds: float = INSTALL_SECONDS) -> None:
+def offered(names: Sequence[str]) -> dict[str, str]:
+    """Name -> address of the file that `install_pythons` would download. Leaves out what uv does not offer."""
+    found = {}
+    for name in names:
+        with contextlib.suppress(NoEnvironment, ValueError, LookupError, TypeError):
+            answer = _uv("python", "list", "--only-downloads", "--output-format=json", name)
+            found[name] = str(json.loads(answer)[0]["url"])
+    return found
+
+
+def _uv(*arguments: str, seconds: float = INSTALL_SECONDS) -> str:
     try:
-        subprocess.run(  # noqa: S603  (a list of arguments, none of them read by a shell)
+        finished = subprocess.run(  # noqa: S603  (a list of arguments, none of them read by a shell)
             [_uv_path(), *arguments],
             capture_output=True,
             text=True,
@@ -92,6 +138,7 @@ def _uv(*arguments: str, seconds: float = INSTALL_SECONDS) -> None:
             check=True,
             timeout=seconds,
         )
+        return finished.stdout
     except subprocess.CalledProcessError as error:
         raise NoEnvironment(f"uv {arguments[0]} failed: {_tail(error.stderr)}") from error
     except subprocess.TimeoutExpired as error:

@@ -43,7 +43,7 @@ def gather() -> dict[str, str]:
 
 def _compiler(family: str) -> str:
     try:
-        return toolchains.find(family).version
+        return str(toolchains.find(family)).removeprefix(f"{family} ")
     except Unavailable:
         return ""
 

@@ -8,19 +8,16 @@ sizes; then exactly these files are installed, and uv checks their hashes.
 from __future__ import annotations
 
 import tempfile
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
-from harness.machine import environments
+from harness.machine import downloads, environments
+from harness.machine.downloads import Download
 from harness.machine.environments import NoEnvironment
 from harness.machine.interpreters import Interpreter
 
 WORKER = "worker"
 """The lock of ordinary workers, which has NumPy where it installs."""
-
-LARGE_BYTES = 1 << 30
 
 
 class NoPeer(Exception):
@@ -29,19 +26,6 @@ class NoPeer(Exception):
     def __init__(self, reason: str, remedy: str) -> None:
         super().__init__(reason)
         self.remedy = remedy
-
-
-class Download(NamedTuple):
-    """What an environment would download."""
-
-    files: int
-    size_bytes: int
-    """Sum of the sizes that the index gives. A file on this machine counts as 0."""
-
-    @property
-    def hint(self) -> str:
-        """How to get less, if it is much."""
-        return "" if self.size_bytes < LARGE_BYTES else "UV_TORCH_BACKEND=cpu gets PyTorch without CUDA."
 
 
 class PeerEnvironments:
@@ -57,8 +41,8 @@ class PeerEnvironments:
         with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
             try:
                 resolved = Path(folder) / "pylock.toml"
-                environments.resolve(interpreter, lock, resolved)
-                say(_download(resolved))
+                environments.resolve(interpreter.path, lock, resolved)
+                say(downloads.in_lock(resolved))
                 environments.environment(interpreter, lock=lock, resolved=resolved)
             except NoEnvironment as error:
                 self._failed[interpreter.name, lock] = str(error)
@@ -75,10 +59,3 @@ class PeerEnvironments:
 
 ON_DEMAND = "Add `--peers` to `zoomgrad run`: it prints the size of the download, then makes the environment."
 REMEDY = "Choose an interpreter that the library supports with --interpreters, or check the network. See docs/peers.md."
-
-
-def _download(resolved: Path) -> Download:
-    """The files in a `pylock.toml`."""
-    packages = tomllib.loads(resolved.read_text(encoding="utf-8")).get("packages", [])
-    files = [(package.get("wheels") or [package.get("sdist") or {}])[0] for package in packages]
-    return Download(len(files), sum(int(file.get("size", 0)) for file in files))

@@ -103,7 +103,8 @@ def compiled_by(engine: Any) -> MeasureReply:
     """Compiler and flags of an engine's C; empty for an engine that compiles no C."""
     if not hasattr(engine, "toolchain"):
         return {}
-    return {"compiler": str(engine.toolchain()), "compiler_flags": list(engine.flags)}
+    tool = engine.toolchain()
+    return {"compiler": str(tool), "compiler_flags": [*tool.own_flags, *engine.flags]}
 
 
 class Stretch:

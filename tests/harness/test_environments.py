@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.machine import environments
-from harness.machine.environments import NoEnvironment, environment, fetch_pypy
+from harness.machine.environments import NoEnvironment, environment, install_pythons
 from harness.machine.interpreters import Interpreter
 from harness.machine.probe import probe
 
@@ -60,4 +60,5 @@ def test_without_uv_there_is_no_pypy(monkeypatch):
 
     monkeypatch.setattr(environments, "find_uv_bin", missing)
     monkeypatch.setenv("PATH", "")
-    assert not fetch_pypy()
+    with pytest.raises(NoEnvironment, match="uv can't be started"):
+        install_pythons(["pypy-3.11"])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from harness.cli import display
+from harness.cli import display, fetching
 from harness.cli.app import FAILED, app, out
 from harness.cli.measuring import measuring, requested
 from harness.cli.options import (
@@ -94,6 +95,13 @@ def run(
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Let --on use plain TCP beyond this machine, on a network you trust.")
     ] = False,
+    fetch: Annotated[
+        Optional[bool],
+        typer.Option(
+            "--fetch/--no-fetch",
+            help="Let uv install the interpreters of the run that this machine lacks. Default: only if CI is set.",
+        ),
+    ] = None,
     wait: Wait = False,
 ) -> None:
     """Measure cells in fresh processes, then print the results and build the report."""
@@ -103,22 +111,31 @@ def run(
         there, _ = named.asked(names(interpreters_), interpreters.discover())
         plan = planning.resume(folder_of(resume).run, there)
     else:
-        found, only_interpreters = requested([*names(interpreters_), *([versus] if versus and interpreters_ else [])])
-        plan = planning.plan(
-            preset,
-            found,
-            command=["zoomgrad", *sys.argv[1:]],
-            only_engines=names(engines_),
-            only_workloads=names(workloads_),
-            only_interpreters=only_interpreters,
-            blocks=blocks,
-            seed=seed,
-            versus=named.asked([versus.partition("=")[0]], found)[1][0] if versus else "",
-            **limits(timeout, memory, output, processes),
-            precision=until or 0.0,
-            budget_seconds=budget or 0.0,
-            fleet=where.recorded if where else "",
-        )
+
+        def planned() -> planning.Plan:
+            wanted = [*names(interpreters_), *([versus] if versus and interpreters_ else [])]
+            found, only_interpreters = requested(wanted)
+            return planning.plan(
+                preset,
+                found,
+                command=["zoomgrad", *sys.argv[1:]],
+                only_engines=names(engines_),
+                only_workloads=names(workloads_),
+                only_interpreters=only_interpreters,
+                blocks=blocks,
+                seed=seed,
+                versus=named.asked([versus.partition("=")[0]], found)[1][0] if versus else "",
+                **limits(timeout, memory, output, processes),
+                precision=until or 0.0,
+                budget_seconds=budget or 0.0,
+                fleet=where.recorded if where else "",
+            )
+
+        plan = planned()
+        missing = fetching.lacking(plan) if (bool(os.environ.get("CI")) if fetch is None else fetch) else []
+        if missing and fetching.pythons(missing):
+            plan = planned()
+        plan = fetching.with_clang(plan)
     if bool(plan.run.fleet) != bool(where):
         what = "was measured on a fleet" if plan.run.fleet else "was measured on one machine, without --on"
         raise Unreadable(f"{plan.run.id}: {what}\n  Resume it {'with' if plan.run.fleet else 'without'} --on.")

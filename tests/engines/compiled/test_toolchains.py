@@ -141,6 +141,59 @@ def test_the_wheels_tcc_is_the_fallback(path, tmp_path, monkeypatch):
     assert f"-B{runtime / 'lib' / 'tcc'}" in tool.link_flags
 
 
+def test_a_chosen_clang_comes_before_path(path, tmp_path, monkeypatch):
+    path("clang", CLANG.format("19.1.7"))
+    chosen = script(tmp_path / "my-compiler", f"echo '{CLANG.format('14.0.6')}'")
+    monkeypatch.setenv(toolchains.CLANG, str(chosen))
+    forget()
+    assert find("clang").command == (str(chosen),)
+    with pytest.raises(Unavailable) as error:
+        find("clang-19")
+    assert error.value.reason == f"ZOOMGRAD_CLANG names no clang 19: {chosen} is clang 14.0.6"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "reason"),
+    [
+        ("bin/clang", "bin/clang is not an absolute path"),
+        ("/nowhere/clang", "/nowhere/clang can't be inspected (No such file or directory)"),
+        ("/", "/ is a folder"),
+        ("/a\x1b[2Jb", "/a\N{REPLACEMENT CHARACTER}[2Jb can't be inspected (No such file or directory)"),
+    ],
+)
+def test_a_chosen_clang_that_is_none_is_an_error_even_if_path_has_one(path, monkeypatch, chosen, reason):
+    path("clang", CLANG.format("19.1.7"))
+    monkeypatch.setenv(toolchains.CLANG, chosen)
+    forget()
+    with pytest.raises(Unavailable) as error:
+        find("clang")
+    assert error.value.reason == f"ZOOMGRAD_CLANG names no clang: {reason}"
+    assert "unset it" in error.value.remedy
+
+
+def test_the_clang_in_a_zig_is_called_itself_with_zigs_headers_and_linker(path, tmp_path, monkeypatch):
+    zig = script(tmp_path / "zig", f"[ $1 = clang ] && echo '{CLANG.format('22.1.8')}'")
+    link = tmp_path / "bin" / "zig"
+    link.symlink_to(zig)
+    monkeypatch.setenv(toolchains.CLANG, str(link))
+    forget()
+    tool = find("clang")
+    assert tool.command[:2] == (str(zig), "clang"), "its headers lie beside the program, not beside the link"
+    assert str(tool) == "clang 22.1.8 (zig clang)"
+    assert toolchains.linker(tool) == (str(zig), "ld.lld", "-shared", "-Bsymbolic")
+    assert tool.own_flags[0] == "clang"
+    assert tool.own_flags[2:5] == ("-nostdinc", "-isystem", "lib/include")
+    assert not [flag for flag in tool.own_flags if str(tmp_path) in flag], "a record must not hold the user's paths"
+
+
+@pytest.mark.parametrize(("system", "remedy"), [("darwin", "xcode-select --install"), ("linux", "apt install clang")])
+def test_the_remedy_fits_the_system(path, monkeypatch, system, remedy):
+    monkeypatch.setattr(sys, "platform", system)
+    with pytest.raises(Unavailable) as error:
+        find("clang")
+    assert remedy in error.value.remedy
+
+
 def test_a_missing_folder_on_path_is_ignored(path, monkeypatch):
     path("gcc", GCC.format("12.2.0"))
     monkeypatch.setenv("PATH", f"/nowhere/at/all{os.pathsep}{os.environ['PATH']}")

@@ -1,0 +1,46 @@
+"""A Clang of our own for a machine that has none: the one in the package `ziglang`, which has a lock of its own.
+
+Its command, with everything that it adds to an engine's flags, is in `engines.kernel.toolchains`. The package serves
+Linux with glibc; on macOS it has no linker, and Apple's Clang is one command away.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from engines.kernel import toolchains
+from harness.machine import downloads, environments
+from harness.machine.downloads import Download
+
+LOCK = "clang"
+
+
+def is_offered() -> bool:
+    """Whether the package supports this system."""
+    return sys.platform == "linux" and platform.libc_ver()[0] == "glibc" and platform.machine() in ("x86_64", "aarch64")
+
+
+def use() -> bool:
+    """Use our Clang if it has been fetched, unless there is another one. Return whether there is any."""
+    folder = environments.packages_folder(LOCK)
+    if environments.is_whole(folder) and not os.environ.get(toolchains.CLANG) and not toolchains.has("clang"):
+        toolchains.use_clang(_program(folder))
+    return bool(os.environ.get(toolchains.CLANG)) or toolchains.has("clang")
+
+
+def fetch(say: Callable[[Download], None]) -> None:
+    """Fetch our Clang and use it. say: receives the size of the download before that starts. Raises NoEnvironment."""
+    with tempfile.TemporaryDirectory(prefix="zoomgrad-") as folder:
+        resolved = Path(folder) / "pylock.toml"
+        environments.resolve(Path(sys.executable), LOCK, resolved)
+        say(downloads.in_lock(resolved))
+        toolchains.use_clang(_program(environments.packages(LOCK, resolved)))
+
+
+def _program(folder: Path) -> Path:
+    return folder / "ziglang" / "zig"

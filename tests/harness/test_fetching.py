@@ -1,0 +1,211 @@
+"""Fetching what a machine lacks: interpreters from a fake uv, and a Clang, from a fake uv and for real."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from engines.kernel import toolchains
+from harness.cli import fetching
+from harness.machine import environments, interpreters, own_clang, remembered
+from harness.machine.environments import NoEnvironment
+from harness.plan import planning
+from results.places import ROOT
+
+if sys.platform != "linux":
+    pytest.skip("the programs are scripts, and the package ziglang is used on Linux only", allow_module_level=True)
+
+PYTHON = """
+import json
+print(json.dumps({"implementation": "cpython", "version": "3.14.2", "full_version": "3.14.2 (fake)",
+    "free_threaded": False, "virtual": False, "build": {"compiler": "Clang 21", "cflags": "-O3"}}))
+"""
+ZIG = "import sys; sys.argv[1] == 'clang' and print('clang version 22.1.8')"
+UV = """
+import json, os, sys
+from pathlib import Path
+arguments = sys.argv[1:]
+with open({log!r}, "a") as log:
+    print(json.dumps(arguments), file=log)
+if {fails!r} in arguments:
+    sys.exit("error: it failed\\n  cause: nobody is\\n  cause: there")
+def program(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!{{sys.executable}}\\n{{text}}")
+    path.chmod(0o755)
+if arguments[:2] == ["python", "list"]:
+    there = arguments[-1] == "cpython-3.14"
+    print(json.dumps([{{"key": "x", "url": {address!r}}}] if there else []))
+elif arguments[:2] == ["python", "install"]:
+    program(Path(os.environ["UV_PYTHON_INSTALL_DIR"]) / "cpython-3.14.2-linux" / "bin" / "python", {python!r})
+elif "compile" in arguments:
+    output = arguments[-1].partition("=")[2]
+    Path(output).write_text('[[packages]]\\nname = "ziglang"\\nwheels = [{{ size = 101_000_000 }}]\\n')
+elif "--target" in arguments:
+    program(Path(arguments[arguments.index("--target") + 1]) / "ziglang" / "zig", {zig!r})
+"""
+
+
+class Server(BaseHTTPRequestHandler):
+    """Has a file of 30 MB, and does not send it."""
+
+    def do_HEAD(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "30000000")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def forget():
+    for asked in (toolchains._survey, toolchains._asked_linker, toolchains.macros):
+        asked.cache_clear()
+
+
+@pytest.fixture
+def bare(tmp_path, monkeypatch):
+    """A machine with one Python, no compilers, and a fake uv. `bare(fails)` makes uv fail at that argument."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_address[1]}/python.tar.gz"
+    log = tmp_path / "uv.log"
+    log.touch()
+
+    def fake(fails=""):
+        uv = tmp_path / "uv"
+        text = UV.format(log=str(log), fails=fails, address=address, python=PYTHON, zig=ZIG)
+        uv.write_text(f"#!{sys.executable}\n{text}")
+        uv.chmod(0o755)
+        monkeypatch.setattr(environments, "find_uv_bin", lambda: str(uv))
+        return lambda: [json.loads(line) for line in log.read_text().splitlines()]
+
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path / "pythons"))
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "none"))
+    monkeypatch.delenv(toolchains.CLANG, raising=False)
+    monkeypatch.setattr(remembered, "KEPT", tmp_path / "interpreters.json")
+    monkeypatch.setattr(environments, "ENVIRONMENTS", tmp_path / "environments")
+    forget()
+    yield fake
+    os.environ.pop(toolchains.CLANG, None)
+    forget()
+    server.shutdown()
+    server.server_close()
+
+
+def plan(found, **choice):
+    return planning.plan("smoke", found, command=["zoomgrad", "run"], **choice)
+
+
+def test_a_missing_interpreter_is_fetched_after_its_size_is_said(bare, capsys):
+    asked_of_uv = bare()
+    found = interpreters.discover()
+    lacking = fetching.lacking(plan(found, only_interpreters=["cpython-3.14", found[0].name]))
+    assert lacking == ["cpython-3.14"]
+    assert fetching.pythons(lacking)
+    assert "fetching cpython-3.14: 30.0 MB in 1 file" in capsys.readouterr().out
+    assert [arguments[:2] for arguments in asked_of_uv()] == [["python", "list"], ["python", "install"]]
+    fetched = {i.name: i for i in interpreters.discover()}["cpython-3.14"]
+    assert fetched.build == {"compiler": "Clang 21", "cflags": "-O3"}
+    assert not fetching.lacking(plan([*found, fetched], only_interpreters=["cpython-3.14"]))
+
+
+def test_what_uv_does_not_offer_is_said_and_the_rest_is_fetched(bare, capsys):
+    asked_of_uv = bare()
+    assert fetching.pythons(["cpython-3.9", "cpython-3.14"])
+    assert "cpython-3.9: uv offers no such interpreter" in capsys.readouterr().err
+    assert asked_of_uv()[-1] == ["python", "install", "cpython-3.14"]
+
+
+def test_a_failure_is_one_line(bare, capsys):
+    bare(fails="install")
+    assert not fetching.pythons(["cpython-3.14"])
+    assert capsys.readouterr().err == "zoomgrad: cpython-3.14: not fetched (there)\n"
+
+
+def test_a_clang_is_fetched_only_for_engines_that_need_it_and_only_once(bare, capsys):
+    asked_of_uv = bare()
+    found = interpreters.discover()
+    without = plan(found, only_engines=["baseline", "tcc"])
+    assert fetching.with_clang(without) is without
+    assert not asked_of_uv()
+    needs = plan(found, only_engines=["clang-O1"])
+    assert "clang" not in needs.run.machine
+    ready = fetching.with_clang(needs)
+    assert ready.run.machine["clang"] == "22.1.8 (zig clang)"
+    assert "fetching Clang (the package ziglang): 101 MB in 1 file" in capsys.readouterr().out
+    done = asked_of_uv()
+    os.environ.pop(toolchains.CLANG)
+    forget()
+    fetching.with_clang(needs)
+    assert asked_of_uv() == done, "a second run must use the Clang that is there"
+
+
+def test_a_clang_that_cannot_be_fetched_leaves_the_reason(bare, capsys):
+    bare(fails="--target")
+    needs = plan(interpreters.discover(), only_engines=["clang-O1"])
+    assert fetching.with_clang(needs) is needs
+    assert capsys.readouterr().err == "zoomgrad: Clang: not fetched (there)\n"
+    assert not own_clang.use()
+
+
+def test_a_clang_on_path_or_chosen_is_preferred(bare, tmp_path, monkeypatch):
+    asked_of_uv = bare()
+    clang = tmp_path / "bin" / "clang"
+    clang.write_text("#!/bin/sh\necho clang version 19.1.7\n")
+    clang.chmod(0o755)
+    needs = plan(interpreters.discover(), only_engines=["clang-O1"])
+    assert fetching.with_clang(needs) is needs
+    assert not asked_of_uv()
+    clang.unlink()
+    forget()
+    monkeypatch.setenv(toolchains.CLANG, "/nowhere/clang")
+    assert fetching.with_clang(needs) is needs, "what the user chose must not be replaced, even if it is wrong"
+    assert not asked_of_uv()
+
+
+TRAIN = """
+import sys
+import engines
+from harness import workloads
+
+def trained(name, workload):
+    engine = engines.load(name)
+    engine.check()
+    trainer = engine.prepare(workloads.load(workload))
+    trainer.train(40)
+    return [trainer.losses[step] for step in range(40)], list(trainer.parameters())
+
+for workload in ("xor", "tour"):
+    for name in sys.argv[1:]:
+        print(workload, name, trained(name, workload) == trained("tuple", workload))
+"""
+
+
+def test_the_real_package_compiles_without_anything_of_the_system(tmp_path):
+    """The Clang, its headers and its linker, for straight-line C, loops, threads and the extension type."""
+    said = []
+    try:
+        own_clang.fetch(said.append)
+    except NoEnvironment as error:
+        pytest.skip(f"ziglang can't be fetched: {str(error)[-200:]}")
+    finally:
+        chosen = os.environ.pop(toolchains.CLANG, "")
+        forget()
+    (tmp_path / "bin").mkdir()
+    names = ["clang-O1", "clang-O2-native", "rerolled-clang", "rerolled-clang-threads", "native"]
+    surroundings = {"PATH": str(tmp_path / "bin"), "ZOOMGRAD_CACHE": "off", toolchains.CLANG: chosen}
+    command = [sys.executable, "-c", TRAIN, *names]
+    done = subprocess.run(command, env=surroundings, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    same = [f"{workload} {name} True" for workload in ("xor", "tour") for name in names]
+    assert done.stdout.splitlines() == same
+    assert said[0].files == 1
