@@ -129,7 +129,8 @@ def test_the_python_of_a_page_runs(page):
             continue
         if block.text.startswith(">>>"):
             example = doctest.DocTestParser().get_doctest(block.text, names, page, page, 0)
-            assert not doctest.DocTestRunner().run(example).failed
+            assert not doctest.DocTestRunner().run(example, clear_globs=False).failed
+            names.update(example.globs)
         else:
             with redirect_stdout(io.StringIO()):
                 exec(compile(block.text, page, "exec"), names)
@@ -208,9 +209,10 @@ def test_each_command_would_be_accepted(page, command):
 
 
 def test_each_block_is_checked():
-    """Listings of docs/one-neuron.md are compared with the code by tests/test_one_neuron.py."""
+    """Listings of these pages are compared with the code by tests/test_one_neuron.py and tests/test_tutorial.py."""
+    pages = ("docs/one-neuron.md", "docs/tutorial.md")
     for block in blocks():
-        is_listing = block.listing and block.page == "docs/one-neuron.md"
+        is_listing = block.listing and block.page in pages
         assert is_listing or block.language in ("", "python", "toml"), block
     texts = [block.text for block in blocks()]
     assert all(any(text.startswith(words) for text in texts) for words in EXCEPTIONS), (

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from time import perf_counter
 from typing import Any, Callable, NamedTuple, Optional
 
-from engines.api import Shape, Store, Trainer, Workload
+from engines.api import Shape, Store, Trainer, Unavailable, Workload
 from engines.columns import columns
 from engines.domain import DOMAIN_ERRORS, tell_domain_error
 from engines.families.conductor import Conductor
@@ -119,8 +119,8 @@ class CompiledEngine(ValueEngine):
         return {}
 
     def source(self, code: Any) -> str:
-        """The back end's output for the code, as text."""
-        raise NotImplementedError
+        """The back end's output for the code, as text. Raises Unavailable if it has none."""
+        raise Unavailable(f"{self.name} generates no text, so it has no stage source", "Use --stage tape.")
 
     def compilers(self, clock: Clock, objects: Optional[Store]) -> contextlib.AbstractContextManager[Optional[Waiting]]:
         """Start a compiler early, if `build` can use it."""

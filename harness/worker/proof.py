@@ -107,7 +107,8 @@ class Proof:
         if first and (engine.strict or not worst <= (engine.error_bound or 0.0)):
             promise = "identical bits" if engine.strict else f"an error of at most {engine.error_bound:g}"
             raise Mismatch(
-                f"promises {promise}, but differs from {self._reference_cell} by {worst:.3g}: {first}, {where}\n"
+                f"promises {promise}, but differs from {self._reference_cell} by up to {worst:.3g}; "
+                f"first, {first}, {where}\n"
                 "  A wrong result has no speed: fix the engine."
             )
 

@@ -120,8 +120,11 @@ def _coverage(table: pd.DataFrame) -> str:
     counts = table["status"].value_counts()
     rest = [f"{counts[status]} {words}" for status, words in _PHRASES.items() if status in counts]
     done = len(measured(table))
-    total = units.count(len(table), "cell")
-    text = f"All {total} were measured" if done == len(table) else f"{done or 'None'} of {total} were measured"
+    if len(table) == 1:
+        text = f"The only cell was {'' if done else 'not '}measured"
+    else:
+        share = "All" if done == len(table) else f"{done or 'None'} of"
+        text = f"{share} {len(table)} cells were measured"
     return f"{text}{': ' if rest else ''}{', '.join(rest)}."
 
 

@@ -84,6 +84,7 @@ def test_every_state_of_a_run_renders(example, text_of, state):
         ("nothing ran", "None of 30 cells were measured: 30 never run."),
         ("interrupted in the first block", "5 of 30 cells were measured: 2 skipped, 23 never run."),
         ("one cell", "no engine was measured alongside baseline"),
+        ("one cell", "The only cell was measured."),
         ("all skipped", "None of 10 cells were measured: 10 skipped."),
         ("all failed", "None of 30 cells were measured: 30 failed."),
         ("without baseline", "no engine was measured alongside baseline"),
