@@ -39,7 +39,6 @@ static PyType_Slot slots[] = {
     {Py_tp_dealloc, value_dealloc},
     {Py_tp_traverse, value_traverse},
     {Py_tp_clear, value_clear},
-    {Py_tp_free, PyObject_GC_Del},
     {Py_tp_repr, value_repr},
     {Py_tp_getset, attributes},
     {Py_tp_methods, methods},

@@ -177,3 +177,18 @@ def test_no_timed_phase_builds_the_recorder(name, monkeypatch):
     monkeypatch.setattr(kernel_engine, "recorder", lambda: calls.append(name))
     engine.check()
     assert calls
+
+
+@pytest.mark.parametrize("compiler", build.COMPILERS)
+def test_a_value_may_become_one_of_a_subclass_whatever_compiled_it(compiler):
+    """Tracing turns Values into data so. Python refuses if a slot's function has another address in each class."""
+    found = tool(compiler)
+    with compiled(found, [build.source(found)], build.flags(found)) as built:
+        value = build.class_in(built.path)
+
+    class Data(value):
+        __slots__ = ()
+
+    v = value(3.0)
+    v.__class__ = Data
+    assert (type(v), v.data) == (Data, 3.0)
