@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
@@ -45,6 +46,8 @@ def environment(interpreter: Interpreter, *, lock: str = "worker", resolved: Pat
 
     def make() -> None:
         _uv("venv", "--quiet", "--no-project", "--python", str(interpreter.path), str(folder))
+        if interpreter.jit:
+            _write_switch(_python(folder))
         install = ("pip", "install", "--quiet", "--python", str(_python(folder)), "--requirement")
         if resolved:
             _uv(*install, str(resolved), seconds=LARGE_INSTALL_SECONDS)
@@ -52,7 +55,7 @@ def environment(interpreter: Interpreter, *, lock: str = "worker", resolved: Pat
             _uv(*install, str(requirements))
 
     _once(folder, make)
-    return _python(folder)
+    return _switch(_python(folder)) if interpreter.jit else _python(folder)
 
 
 def packages(lock: str, resolved: Path) -> Path:
@@ -105,6 +108,17 @@ def _folder(interpreter: Interpreter, requirements: Path) -> Path:
 
 def _python(folder: Path) -> Path:
     return folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+
+
+def _switch(python: Path) -> Path:
+    """A script beside that Python, which starts it with its JIT on. What starts workers need not know about JITs."""
+    return python.with_name("python-jit")
+
+
+def _write_switch(python: Path) -> None:
+    script = _switch(python)
+    script.write_text(f'#!/bin/sh\nPYTHON_JIT=1 exec {shlex.quote(str(python))} "$@"\n')
+    script.chmod(0o755)
 
 
 def resolve(python: Path, lock: str, output: Path) -> None:

@@ -28,6 +28,10 @@ CPYTHONS = tuple(range(9, 15))
 """Minor versions of CPython 3 that the project supports."""
 PYPY = "pypy-3.11"
 """The PyPy to install if there is none."""
+FREE_THREADED = "cpython-3.14t"
+"""The first free-threaded build that CPython's developers support."""
+JIT = "-jit"
+"""Ends the name of a CPython whose just-in-time compiler is on."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +47,26 @@ class Interpreter:
     build: dict[str, str]
     aliases: tuple[str, ...] = ()
     """Other names that the command line accepts: the full version."""
+    jit: bool = False
+    """Whether to switch on CPython's own just-in-time compiler, which this build contains."""
 
     @property
     def has_jit(self) -> bool:
+        """Whether it is PyPy, whose JIT is always on and reports about itself."""
         return self.implementation == "pypy"
 
     @property
+    def warms_up(self) -> bool:
+        """Whether its first steps are slow, because a JIT has yet to compile them."""
+        return self.has_jit or self.jit
+
+    @property
     def canonical(self) -> bool:
-        """Whether it has the name of its minor version (`cpython-3.11`), not of a single patch or build."""
-        return re.fullmatch(r"(cpython|pypy)-\d+\.\d+", self.name) is not None
+        """Whether it has the name of its minor version (`cpython-3.11`), not of a single patch or build.
+
+        A free-threaded build (`cpython-3.14t`) and a JIT switched on (`cpython-3.14-jit`) have names of their own.
+        """
+        return re.fullmatch(rf"(cpython|pypy)-\d+\.\d+t?({JIT})?", self.name) is not None
 
     @property
     def minor(self) -> tuple[int, ...]:
@@ -97,7 +112,10 @@ def survey(*, remembered: bool = False) -> tuple[list[Interpreter], list[Skipped
         name, full = _name(fact, taken), _full_name(fact)
         aliases = () if full in taken or full == name else (full,)
         taken.update((name, full))
-        interpreters.append(replace(interpreter_of(name, path, fact), aliases=aliases))
+        interpreter = replace(interpreter_of(name, path, fact), aliases=aliases)
+        interpreters.append(interpreter)
+        if fact.implementation == "cpython" and fact.jit:
+            interpreters.append(replace(interpreter, name=f"{name}{JIT}", aliases=(), jit=True))
     return sorted(interpreters, key=lambda i: (i.implementation, _age(i.version), i.name)), skipped
 
 
@@ -152,8 +170,7 @@ def missing(found: Iterable[Interpreter]) -> list[Missing]:
     found = list(found)
     names = {interpreter.name for interpreter in found}
     lacking = [f"cpython-3.{minor}" for minor in CPYTHONS if f"cpython-3.{minor}" not in names]
-    if not any(interpreter.has_jit for interpreter in found):
-        lacking.append(PYPY)
+    lacking += [name for name in (FREE_THREADED, PYPY) if name not in names]
     return [Missing(name, f"{name} is not on this machine", f"uv python install {name}") for name in lacking]
 
 
@@ -166,8 +183,8 @@ def choose(name: str, found: Iterable[Interpreter]) -> Interpreter:
 
 
 def reference(found: Iterable[Interpreter]) -> Interpreter:
-    """The reference CPython: the newest release with a global interpreter lock. Raises UnknownName if there is none."""
-    candidates = [i for i in found if i.implementation == "cpython" and i.canonical]
+    """The reference CPython: the newest release with a lock and without a JIT. Raises UnknownName if there is none."""
+    candidates = [i for i in found if i.implementation == "cpython" and i.canonical and not (i.free_threaded or i.jit)]
     if not candidates:
         raise UnknownName("interpreter", "cpython", [f"cpython-3.{minor} (uv python install)" for minor in CPYTHONS])
     return max(candidates, key=lambda interpreter: (_is_release(interpreter.version), _age(interpreter.version)))

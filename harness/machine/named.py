@@ -43,6 +43,7 @@ def asked(names: Sequence[str], found: Iterable[Interpreter]) -> tuple[list[Inte
                 one.name in chosen
                 and other.name in chosen
                 and one.name < other.name
+                and one.jit == other.jit
                 and same_file(one.path, other.path)
             ):
                 raise Unreadable(

@@ -21,6 +21,8 @@ print(json.dumps({
         sys.version_info[3][:1] + str(sys.version_info[4])),
     "full_version": " ".join(sys.version.split()),
     "free_threaded": bool(config("Py_GIL_DISABLED")),
+    # A build may contain the JIT and leave it off until PYTHON_JIT=1, as those of uv do. 3.14 is the first to tell.
+    "jit": hasattr(sys, "_jit") and sys._jit.is_available(),
     "virtual": sys.prefix != sys.base_prefix,
     "build": {
         "compiler": " ".join(platform.python_compiler().split()),
@@ -45,6 +47,8 @@ class Facts(BaseModel, strict=True):
     version: Version
     full_version: Line
     free_threaded: bool
+    jit: bool
+    """Whether CPython's own just-in-time compiler is in the build, on or off."""
     virtual: bool
     build: dict[Literal["compiler", "configure", "cflags", "debug"], Line]
 

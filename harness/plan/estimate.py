@@ -117,7 +117,7 @@ def block_seconds(cell: Cell, settings: Settings, interpreter: Interpreter | Non
         compilation += COMPILER_SECONDS
     # Compiled engines run the drills. Interpreted ones are compared only over the timed steps.
     proof = DRILL_STEPS * step if engine.typical_compile_row_seconds else 0.0
-    warmups = settings.jit_warmups if interpreter.has_jit else settings.warmups
+    warmups = settings.jit_warmups if interpreter.warms_up else settings.warmups
     values = (1 if step > 1.0 else warmups + settings.values) * max(step, settings.value_seconds)
     calibration = max(step, settings.value_seconds, JIT_SECONDS if interpreter.has_jit and block == 0 else 0.0)
     ready = 0.0

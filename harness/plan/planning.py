@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -201,7 +202,8 @@ def in_order(names: Sequence[str]) -> list[str]:
 
     def key(name: str) -> tuple[str, list[int]]:
         implementation, _, version = name.partition("-")
-        return implementation, [int(part) for part in version.rstrip("t").split(".") if part.isdigit()]
+        number = re.match(r"[\d.]*", version)
+        return implementation, [int(part) for part in (number[0] if number else "").split(".") if part]
 
     return sorted(dict.fromkeys(names), key=key)
 

@@ -95,7 +95,8 @@ def isolate(
             job = cast(Job, job)
             command += ["--quiet", "--processes=1", f"--values={job['values']}", f"--warmups={job['warmups']}"]
             # The worker sets the loops itself after preparing. pyperf's worker inherits only the variables named here.
-            command += ["--loops=1", f"--inherit-environ={','.join(environment)}", f"--output={pyperf_file}"]
+            inherited = ",".join([*environment, "PYTHON_JIT"])  # which an interpreter's own script may have set
+            command += ["--loops=1", f"--inherit-environ={inherited}", f"--output={pyperf_file}"]
         elif task == "ready":
             command += [job["engine"], job["workload"]]  # so that the worker need not read the job first
         start, others = time.perf_counter(), _others_cpu_seconds()

@@ -307,7 +307,7 @@ class Schedule:
             "reference_steps": vouching.steps,
             "reference_drills": list(vouching.drills),
             "reply_file": "",
-            "warmups": settings.jit_warmups if interpreter.has_jit else settings.warmups,
+            "warmups": settings.jit_warmups if interpreter.warms_up else settings.warmups,
             "values": settings.values,
             "value_seconds": settings.value_seconds,
             "offset_steps": random.Random(f"{self.plan.run.seed} {block}").randrange(MOST_OFFSET_STEPS + 1),

@@ -13,6 +13,7 @@ from uv import find_uv_bin
 from engines.api import UnknownName
 from harness.machine import interpreters, probe, remembered
 from harness.machine.interpreters import Interpreter, choose, discover, missing, reference, survey
+from harness.machine.named import asked
 from harness.machine.probe import Facts
 
 
@@ -23,13 +24,14 @@ def kept(tmp_path, monkeypatch):
     return remembered.KEPT
 
 
-def fact(version, implementation="cpython", *, free_threaded=False, virtual=False):
+def fact(version, implementation="cpython", *, free_threaded=False, virtual=False, jit=False):
     return Facts(
         implementation=implementation,
         version=version,
         full_version=f"{version} (main)",
         free_threaded=free_threaded,
         virtual=virtual,
+        jit=jit,
         build={"compiler": "GCC 12", "configure": ""},
     )
 
@@ -139,6 +141,29 @@ def test_builds_of_one_version_are_kept_apart(machine):
         "cpython-3.11.7-2": (Path("/usr/python"), ()),
         "cpython-3.11.7-3": (Path("/opt/python"), ()),
     }
+
+
+def test_a_build_with_a_jit_is_two_interpreters(machine):
+    """One with the JIT off, which is the reference, and one with it on; a free-threaded build is a third."""
+    machine(
+        {
+            "/jit/python": fact("3.14.2", jit=True),
+            "/free/python": fact("3.14.2", free_threaded=True),
+            "/p": fact("3.11.2"),
+        }
+    )
+    found = {i.name: i for i in discover()}
+    assert list(found) == ["cpython-3.11", "cpython-3.14", "cpython-3.14-jit", "cpython-3.14t"]
+    assert {name: (i.jit, i.warms_up, i.has_jit) for name, i in found.items() if "3.14" in name} == {
+        "cpython-3.14": (False, False, False),
+        "cpython-3.14-jit": (True, True, False),
+        "cpython-3.14t": (False, False, False),
+    }
+    assert all(i.canonical for i in found.values())
+    assert found["cpython-3.14-jit"].path == found["cpython-3.14"].path
+    assert reference(found.values()).name == "cpython-3.14"
+    _, chosen = asked(["cpython-3.14", "cpython-3.14-jit"], found.values())
+    assert chosen == ["cpython-3.14", "cpython-3.14-jit"], "they are one program, but not one interpreter"
 
 
 # Programs that are not interpreters
@@ -424,7 +449,7 @@ def test_cpython_comes_before_pypy(machine):
 
 def test_only_short_names_are_canonical(machine):
     machine({"/a": fact("3.13.0"), "/b": fact("3.13.1"), "/c": fact("3.13.1", free_threaded=True)})
-    assert [found.name for found in discover() if found.canonical] == ["cpython-3.13"]
+    assert [found.name for found in discover() if found.canonical] == ["cpython-3.13", "cpython-3.13t"]
 
 
 # Missing interpreters, and the choice of one
@@ -432,7 +457,8 @@ def test_only_short_names_are_canonical(machine):
 
 def test_a_missing_interpreter_comes_with_the_command_that_installs_it():
     lacking = missing([interpreter("cpython-3.9"), interpreter("cpython-3.13"), interpreter("pypy-3.9", "pypy")])
-    assert [absent.name for absent in lacking] == [f"cpython-3.{minor}" for minor in (10, 11, 12, 14)]
+    versions = [f"cpython-3.{minor}" for minor in (10, 11, 12, 14)]
+    assert [absent.name for absent in lacking] == [*versions, "cpython-3.14t", "pypy-3.11"]
     assert lacking[0].remedy == "uv python install cpython-3.10"
 
 

@@ -67,7 +67,7 @@ def test_what_is_no_interpreter_is_refused_with_a_remedy(name, reason):
 
 
 def test_an_old_or_virtual_python_is_refused(monkeypatch):
-    facts = {"full_version": "", "free_threaded": False, "build": {}}
+    facts = {"full_version": "", "free_threaded": False, "jit": False, "build": {}}
     old = interpreters.Facts(implementation="cpython", version="3.8.18", virtual=False, **facts)
     virtual = interpreters.Facts(implementation="cpython", version="3.13.0", virtual=True, **facts)
     for answer, reason in (

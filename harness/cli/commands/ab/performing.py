@@ -47,7 +47,7 @@ def perform(duet: Duet, chosen: Sequence[Interpreter], begun: Log | None = None,
     pythons = {}
     for interpreter in chosen:
         with out.status(f"making the environment for {interpreter.name}"):
-            pythons[interpreter.name] = environments.environment(interpreter), interpreter.has_jit
+            pythons[interpreter.name] = environments.environment(interpreter), interpreter.warms_up
     os.environ[RUN] = duet.id
     with alone(wait=wait):
         start = time.monotonic()
