@@ -1,0 +1,52 @@
+"""docs/cli.md is what the commands say about themselves. `--update-golden` writes it."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.cli import COMMANDS, load
+from tests.test_readme import ROOT
+
+PAGE = ROOT / "docs" / "cli.md"
+HEAD = """# The command line
+
+One section for each command, in the order of use, generated from the commands themselves; [using.md](using.md) has
+examples. A name of an engine, a workload or an interpreter is one that `zoomgrad list` prints; a run is an id or a
+folder. A command ends with exit code 0 if nothing failed, 1 if a cell, a check or the disk failed, 2 after wrong use,
+and 130 after Ctrl-C, with the command that resumes.
+"""
+
+
+def row(parameter, context):
+    """An option's or an argument's row of the table."""
+    name, text = parameter.get_help_record(context)
+    return f"| `{name}` | {' '.join(text.split())} |".replace("||", "\\|\\|")
+
+
+def section(name):
+    """A command's section: what it does, then its arguments and options."""
+    command = load(name)
+    context = command.make_context(name, [], resilient_parsing=True)
+    arguments = [p for p in command.params if p.param_type_name == "argument"]
+    options = [p for p in command.params if p.param_type_name == "option" and not p.hidden]
+    table = [row(parameter, context) for parameter in (*arguments, *options)]
+    paragraphs = [" ".join(part.split()) for part in (command.help or "").split("\n\n")]
+    return "\n\n".join(
+        [f"## zoomgrad {name}", *paragraphs, *(["\n".join(["| | |", "|---|---|", *table])] if table else [])]
+    )
+
+
+@pytest.mark.host
+def test_the_reference_is_what_the_commands_say(request):
+    text = "\n\n".join([HEAD.strip(), *map(section, COMMANDS)]) + "\n"
+    if request.config.getoption("--update-golden"):
+        PAGE.write_text(text, encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == text, "run `pytest tests/test_cli_reference.py --update-golden`"
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_argument_and_option_says_what_it_is_for(name):
+    command = load(name)
+    assert command.help
+    assert [parameter.name for parameter in command.params if not parameter.help] == []
