@@ -32,7 +32,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from harness.machine import environments, interpreters  # noqa: E402
+from harness.machine import environments, interpreters, own_clang  # noqa: E402
 from harness.machine.environments import NoEnvironment  # noqa: E402
 from harness.machine.interpreters import Interpreter  # noqa: E402
 
@@ -263,6 +263,16 @@ def summary(
     print(", ".join(totals))
 
 
+def get_clang() -> None:
+    """Fetch a Clang if this machine has none, as `zoomgrad run` does, so that its engines are tested too."""
+    if own_clang.use() or not own_clang.is_offered():
+        return
+    try:
+        own_clang.fetch(lambda download: print(f"fetching a Clang: {download.size_bytes / 1e6:.0f} MB", flush=True))
+    except NoEnvironment as error:
+        print(f"no Clang, so tests of its engines are skipped: {error}")
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run all parts. Return 1 if one failed or, in CI, if a required interpreter ran nothing."""
     chosen = read_options(arguments)
@@ -271,6 +281,7 @@ def main(arguments: Sequence[str]) -> int:
     here = (sys.implementation.name, platform.python_version(), False)
     guests = [one for one in covered if (one.implementation, one.version, one.free_threaded) != here]
     print(f"host: {here[0]} {here[1]}; then {', '.join(one.name for one in guests) or 'no other interpreter'}")
+    get_clang()
     start = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="zoomgrad-tests-") as folder:
         os.environ["ZOOMGRAD_TEST_OBJECTS"] = str(Path(folder) / "objects")

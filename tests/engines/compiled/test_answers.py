@@ -59,7 +59,10 @@ def add(tcc, cache, tmp_path, monkeypatch):
         source = tmp_path / "program.c"
         source.write_text(PROGRAM.replace("SAYS", says.replace("\n", "\\n")).replace("CODE", str(code)))
         runtime = [flag for flag in tcc.link_flags if flag.startswith("-B")]
-        ASK([*tcc.command, *runtime, "-o", str(folder / name), str(source)])
+        try:
+            ASK([*tcc.command, *runtime, "-o", str(folder / name), str(source)])
+        except asking.NoAnswer as why:  # without the C library's start files, as where nobody has installed a compiler
+            pytest.skip(f"this TCC makes no programs: {why}")
         return folder / name
 
     with monkeypatch.context() as patch:
