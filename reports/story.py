@@ -24,7 +24,6 @@ from reports.sections.compiling.phases import phases
 from reports.sections.glance import at_a_glance
 from reports.sections.listing import Listing, listings
 from reports.sections.machines.hosts import hosts
-from reports.sections.machines.interpreters import interpreters
 from reports.sections.means import means
 from reports.sections.peers import peers
 from reports.sections.published import published
@@ -96,7 +95,6 @@ class Story:
     tolerance: str
     curves: tuple[Curve, ...]
     engines: Section | None
-    interpreters: Section | None
     settings: tuple[tuple[str, str], ...]
     """Name and value of each of the run's settings."""
     command: str
@@ -154,7 +152,6 @@ def story(
         tolerance=BASELINE_TOLERANCE,
         curves=tuple(_curves(found)),
         engines=engines(found, code),
-        interpreters=interpreters(found),
         settings=tuple((name.replace("_", " "), f"{value:g}") for name, value in run.settings if value is not None),
         command=shlex.join(run.command),
     )
