@@ -217,8 +217,11 @@ def clang_in_zig(zig: str) -> tuple[str, ...]:
     libc = [f"{kind}-linux-gnu", "generic-glibc", f"{kind}-linux-any", "any-linux-any"]
     lib = Path(zig).parent / "lib"
     headers = [lib / "include", *(lib / "libc" / "include" / name for name in libc)]
-    searched = (argument for folder in headers for argument in ("-isystem", str(folder)))
-    return (zig, "clang", f"--target={machine}-linux-gnu", "-nostdinc", *searched)
+    # By -I, because a Python's flags may name the system's headers by -I as well, and the two must not mix.
+    searched = (f"-I{folder}" for folder in headers)
+    # The headers fit every glibc, and go by its version: without one, assert.h declares nothing.
+    minor = platform.libc_ver()[1].partition(".")[2] or "28"
+    return (zig, "clang", f"--target={machine}-linux-gnu", f"-D__GLIBC_MINOR__={minor}", "-nostdinc", *searched)
 
 
 _NUMBER = r"([0-9]{1,4}(?:\.[0-9]{1,4}){1,3})(?![0-9.])"

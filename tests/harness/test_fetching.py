@@ -175,7 +175,10 @@ def test_a_clang_on_path_or_chosen_is_preferred(bare, tmp_path, monkeypatch):
 TRAIN = """
 import sys
 import engines
+from engines.native import build
 from harness import workloads
+
+build.COMPILERS = ("clang",)
 
 def trained(name, workload):
     engine = engines.load(name)

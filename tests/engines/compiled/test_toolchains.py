@@ -51,6 +51,7 @@ def path(tmp_path, monkeypatch):
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.delenv(toolchains.CLANG, raising=False)
     monkeypatch.setattr(toolchains.importlib.util, "find_spec", lambda name: None)
     forget()
     yield lambda name, says: script(folder / name, f"echo '{says}'")
@@ -182,7 +183,7 @@ def test_the_clang_in_a_zig_is_called_itself_with_zigs_headers_and_linker(path, 
     assert str(tool) == "clang 22.1.8 (zig clang)"
     assert toolchains.linker(tool) == (str(zig), "ld.lld", "-shared", "-Bsymbolic")
     assert tool.own_flags[0] == "clang"
-    assert tool.own_flags[2:5] == ("-nostdinc", "-isystem", "lib/include")
+    assert tool.own_flags[3:5] == ("-nostdinc", "-Ilib/include")
     assert not [flag for flag in tool.own_flags if str(tmp_path) in flag], "a record must not hold the user's paths"
 
 
@@ -606,6 +607,7 @@ for unit in ("/* " + "long " * 100_000 + "*/", "double big[10000] = {1.0};"):
 """
 
 
+@pytest.mark.skipif(not which("ld"), reason="there is no ld on PATH")
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root on Linux can mount a small disk")
 def test_a_real_full_disk(tmp_path):
     """The disk holds 64 KiB: too little for the first unit's C and for the second unit's object."""
@@ -623,6 +625,7 @@ def test_a_real_full_disk(tmp_path):
     assert result.stderr == ""
 
 
+@pytest.mark.skipif(not which("ld"), reason="there is no ld on PATH")
 @pytest.mark.parametrize("name", ["tcc", "gcc-O0", "clang-O0"])
 def test_a_truncated_object_fails_the_build(name, tmp_path):
     """Some compilers do not check whether a write succeeded."""
