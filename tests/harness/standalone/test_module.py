@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from engines.asking import which
 from engines.kernel import extension, toolchains
 from engines.standalone.source import module_source
 from harness import workloads
@@ -191,6 +192,7 @@ def test_a_processor_without_the_instructions_is_refused(tmp_path):
     assert "ImportError: xor was compiled for a processor with FMA4, which this one lacks" in error
 
 
+@pytest.mark.skipif(not which("ld"), reason="there is no ld on PATH")
 @pytest.mark.parametrize("compiler", ["gcc", "clang", "tcc"])
 def test_no_compiler_warns(tmp_path, compiler):
     names = [f"{compiler}{'' if compiler == 'tcc' else '-O0'}", f"rerolled-{compiler}"]

@@ -8,6 +8,7 @@ import pytest
 
 import engines
 from engines.api import UnknownName
+from engines.asking import which
 from engines.nn import ACTIVATIONS
 from harness import workloads
 from harness.worker.train import curve, task, train
@@ -207,6 +208,7 @@ def test_a_training_whose_last_update_overflows_is_a_failure():
     assert "Lower the rate" in last["reason"]
 
 
+@pytest.mark.skipif(not which("gcc"), reason="there is no gcc on PATH")
 def test_an_engine_that_cannot_run_the_changed_workload_says_why():
     for settings in ({"activation": "tanh"}, {"shape": "2x4x4x1"}):
         asked = partial(next, train({"engine": "handwritten", "workload": "xor", **settings}))
