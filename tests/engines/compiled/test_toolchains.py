@@ -607,7 +607,7 @@ for unit in ("/* " + "long " * 100_000 + "*/", "double big[10000] = {1.0};"):
 """
 
 
-@pytest.mark.skipif(not which("ld"), reason="there is no ld on PATH")
+@pytest.mark.skipif(not asking.which("ld"), reason="there is no ld on PATH")
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root on Linux can mount a small disk")
 def test_a_real_full_disk(tmp_path):
     """The disk holds 64 KiB: too little for the first unit's C and for the second unit's object."""
@@ -625,7 +625,7 @@ def test_a_real_full_disk(tmp_path):
     assert result.stderr == ""
 
 
-@pytest.mark.skipif(not which("ld"), reason="there is no ld on PATH")
+@pytest.mark.skipif(not asking.which("ld"), reason="there is no ld on PATH")
 @pytest.mark.parametrize("name", ["tcc", "gcc-O0", "clang-O0"])
 def test_a_truncated_object_fails_the_build(name, tmp_path):
     """Some compilers do not check whether a write succeeded."""
