@@ -4,8 +4,6 @@ void update_shared(const struct shared *shared, const double *numbers, double ba
 {
     libm_is_known = shared->libm_is_known;
     optimise(shared->p, shared->q, shared->states, numbers, batch, shared->parameters);
-    for (long long i = 0; i < shared->parameters; i++)
-        shared->q[i] = 0.0;
 }
 
 long long take(const struct shared *shared, const struct course *course)
@@ -35,9 +33,37 @@ long long take(const struct shared *shared, const struct course *course)
 
 long long powers(const double *x, double *y, long long count, long long is_root, long long is_known)
 {
-    libm_is_known = is_known;
-    left_to_libm = 0;
-    for (long long start = 0; start < count; start += BLOCK)
-        (is_root ? roots : squares)(x + start, y + start, count - start < BLOCK ? count - start : BLOCK);
+    const double exponent = is_root ? 0.5 : 2.0;
+    long long i = 0, left_to_libm = 0;
+#ifdef IN_LANES
+    for (; is_known && i + LANES <= count; i += LANES) {
+        lanes other;
+        const lanes r = is_root ? root(AT(x + i), &other) : square(AT(x + i), &other);
+        const bits unsure = ((bits)r ^ (bits)other) | outside(AT(x + i), is_root ? 256 : 128);
+        AT(y + i) = r;
+        for (unsigned left = marked(unsure); left; left &= left - 1, left_to_libm++)
+            y[i + __builtin_ctz(left)] = pow(x[i + __builtin_ctz(left)], exponent);
+    }
+#endif
+    (void)is_known;
+    for (; i < count; i++, left_to_libm++)
+        y[i] = pow(x[i], exponent);
     return left_to_libm;
+}
+
+long long quotients(const double *x, double *y, long long count, double number)
+{
+    long long i = 0, divided = 0;
+#ifdef IN_LANES
+    const struct divisor by = divisor(number);
+    for (; i + LANES <= count; i += LANES) {
+        bits unsure = {0};
+        AT(y + i) = over(AT(x + i), &by, &unsure);
+        for (unsigned left = marked(unsure); left; left &= left - 1, divided++)
+            y[i + __builtin_ctz(left)] = x[i + __builtin_ctz(left)] / number;
+    }
+#endif
+    for (; i < count; i++, divided++)
+        y[i] = x[i] / number;
+    return divided;
 }

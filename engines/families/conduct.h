@@ -44,3 +44,6 @@ void update_shared(const struct shared *shared, const double *numbers, double ba
 
 /* pow(x[i], 2.0), or pow(x[i], 0.5) if `is_root`, as an update computes them. Returns how many it left to libm. */
 long long powers(const double *x, double *y, long long count, long long is_root, long long is_known);
+
+/* x[i] / number, as an update computes it in lanes. Returns how many were divided one by one. */
+long long quotients(const double *x, double *y, long long count, double number);

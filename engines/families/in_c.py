@@ -1,30 +1,24 @@
-"""The conductor in C, and the update that is written from the optimiser's expressions."""
+"""The conductor in C, with the update that `update_in_c` writes."""
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 import os
 import random
-import re
 from array import array
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from engines.families.conductor import Conductor, Course, Member, Shared
-from engines.graph.expr import ATOM_PRECEDENCE, Apply, C, Expr, Leaf, Literal
-from engines.graph.optimisers import BATCH, Optimiser, Q, power
+from engines.families.update_in_c import update_in_c
+from engines.graph.optimisers import Optimiser, power
 from engines.kernel import building, toolchains
 from engines.kernel.c_text import libm, read, unit
 from engines.kernel.c_tree import Declarations, Define, Include
 from engines.kernel.library import Library
 
-POWERS = {2.0: "squares", 0.5: "roots"}
-"""Exponent -> the function of `rounding.h`."""
-MEAN = Leaf("mean")
-"""A parameter's gradient, divided by the batch."""
 PROBES = 256
 """Numbers whose powers are compared with libm's before lanes are used."""
 
@@ -37,111 +31,12 @@ def source(optimiser: Optimiser, width: int) -> str:
             Define("NUMBERS", 1 + len(optimiser.factors)),
             libm([("pow", 2)]),
             Include("families/rounding.h"),
-            Declarations(list(_optimise(optimiser, width))),
+            Declarations(["static long long libm_is_known;", *update_in_c(optimiser)]),
             Include("kernel/kernel.h"),
             Include("families/conduct.h"),
             Include("families/conduct.c"),
         ]
     )
-
-
-class Loop(NamedTuple):
-    """A loop over the parameters of a block: `target[i] = value`, or `-=`, or a call for all of them."""
-
-    target: str
-    value: Expr
-    is_change: bool = False
-    call: str = ""
-    """The function of `rounding.h` that computes a power of `value`, the name of an array."""
-
-
-def loops(optimiser: Optimiser) -> Iterator[Loop]:
-    """The update in the order in which it is computed. A power has loops of its own, for its base and for its result.
-
-    Example: `v = 0.99 * v + pow(q / batch, 2.0)` gives `result0 = squares(mean)`, then `v = 0.99 * v + result0`.
-    """
-    count = itertools.count()
-
-    def without_powers(expr: Expr) -> Generator[Loop, None, Expr]:
-        """Yield the loops of the powers in an expression. Return the rest of it."""
-        if not isinstance(expr, Apply):
-            return expr
-        if expr == Apply("div", (Q, BATCH)):
-            return MEAN
-        operands = []
-        for operand in expr.operands:
-            operands.append((yield from without_powers(operand)))
-        if expr.primitive != "pow":
-            return Apply(expr.primitive, tuple(operands))
-        base, exponent = operands
-        assert isinstance(exponent, Literal)
-        number = next(count)
-        if not isinstance(base, Leaf):
-            yield Loop(f"base{number}", base)
-            base = Leaf(f"base{number}")
-        yield Loop(f"result{number}", base, call=POWERS[exponent.number])
-        return Leaf(f"result{number}")
-
-    for name, expr in optimiser.steps():
-        rest = yield from without_powers(expr)
-        yield Loop(name, rest, is_change=name == "p")
-
-
-def _optimise(optimiser: Optimiser, width: int) -> Iterator[str]:
-    """The function that updates every parameter, a block at a time."""
-    found = list(loops(optimiser))
-    own = [loop.target for loop in found if loop.target not in ("p", *optimiser.states)]
-    arrays = ["p", "q", MEAN.name, *optimiser.states, *own]
-    yield "static void optimise(double *p, double *q, double *const *states, const double *numbers, double batch,"
-    yield "                     long long count)"
-    yield "{"
-    for index, name in enumerate(("rate", *optimiser.factors)):
-        yield f"    const double {name} = numbers[{index}];"
-    yield f"    double means[BLOCK]{''.join(f', {name}[BLOCK]' for name in own)};"
-    yield "    (void)states;"
-    yield "    for (long long start = 0; start < count; start += BLOCK, p += BLOCK, q += BLOCK) {"
-    yield "        const long long length = count - start < BLOCK ? count - start : BLOCK;"
-    for index, name in enumerate(optimiser.states):
-        yield f"        double *const {name} = states[{index}] + start;"
-    if any(MEAN in _leaves(loop.value) for loop in found):
-        yield "        const double *mean = q; /* dividing by 1.0 changes nothing, but takes time */"
-        yield "        if (batch != 1.0) {"
-        yield from (f"    {line}" for line in _loop("means[i] = q[i] / batch", ["means", "q"], width))
-        yield "            mean = means;"
-        yield "        }"
-    else:
-        yield "        (void)means;"
-    for loop in found:
-        if loop.call:
-            yield f"        {loop.call}({loop.value.name}, {loop.target}, length);"  # type: ignore[attr-defined]
-            continue
-        names = {name: (f"{name}[i]", ATOM_PRECEDENCE) for name in arrays}
-        names |= {name: (name, ATOM_PRECEDENCE) for name in ("rate", "batch", *optimiser.factors)}
-        sign = "-=" if loop.is_change else "="
-        yield from _loop(f"{loop.target}[i] {sign} {C.spell(loop.value, names)[0]}", arrays, width)
-    yield "    }"
-    yield "}"
-
-
-def _leaves(expr: Expr) -> Iterator[Expr]:
-    if isinstance(expr, Apply):
-        for operand in expr.operands:
-            yield from _leaves(operand)
-    else:
-        yield expr
-
-
-def _loop(statement: str, arrays: Sequence[str], width: int) -> Iterator[str]:
-    """A statement for each `i` of a block: in vectors while they last, then one by one."""
-    yield "        {"
-    yield "            long long i = 0;"
-    if width > 1:
-        pattern = rf"\b({'|'.join(arrays)})\[i\]"
-        yield "            for (; i + LANES <= length; i += LANES)"
-        yield f"                {re.sub(pattern, lambda found: f'AT({found[1]} + i)', statement)};"
-    yield "            for (; i < length; i++)"
-    yield f"                {statement};"
-    yield "        }"
 
 
 @cache

@@ -1,114 +1,182 @@
-/* pow(x, 2.0) and pow(x, 0.5) for many x, with libm's bits.
+/* pow(x, 2.0), pow(x, 0.5) and x / divisor in lanes, with the bits of libm and of the processor's division.
 
-   r, which is x * x or the square root of x, is the double nearest to the exact result. libm's pow may return another
-   one, whose distance from the exact result is at most BOUND units in the last place of r. If r's own distance is below
-   1 - BOUND, every other double is too far, so pow returns r. A fused multiply-add gives that distance. The others call
-   libm: those near the middle of two doubles, powers of two, where the unit changes, and numbers outside a range.
+   Each function is quick, and right for nearly every lane. Lanes that it can't vouch for are marked `unsure`; the
+   caller computes them again, one by one.
 
-   Example with BOUND 0.52: the exact result is 0.47 units above r, and 0.53 below the next double. pow returns r.
+   Powers. r, which is x * x or the square root of x, is the double nearest to the exact result. libm's pow may return
+   its neighbour `other`, but only if the exact result is near the middle of the two. A fused multiply-add gives e, the
+   exact result minus r. Adding WIDER * e to r gives the neighbour if e is near half a unit in the last place, and
+   r itself otherwise. So pow returns r or other, and these are different doubles for one lane in thirty. Even then, most
+   expressions have the same bits for both, because they round: 0.99 * v + 0.01 * r does, if v is the larger.
+
+   Example with WIDER 1.03: the exact result is 0.47 units above r. 1.03 * 0.47 < 0.5, so other is r.
+   With 0.49 units, other is the next larger double.
 
    In glibc from 2.28 on, pow computes exp(y * log(x)) with an error of 0.511 units from exp, and 1.5 * 2^-68 relative to
-   the logarithm. While |y * log(x)|, the logarithm of r, is at most 45, that is at most 0.51307 units. */
+   the logarithm. |y * log(x)|, the logarithm of r, is at most 89 within the range of a square, and 45 within that of a
+   root. So the error is at most 0.51507 and 0.51307 units, of which the last rounding makes 0.5. The neighbour can be the
+   result only if e is at least 1 - 0.51507 units, and then WIDER * e is at least half a unit.
 
-enum { BLOCK = 512 }; /* most numbers of a call */
+   If r is a power of two, the doubles below it are half as far apart as those above. The sum rounds there as it should,
+   and the bound holds for units of either size, because it is for the smallest unit: results just below a power of two.
+   Few numbers have such a result, and `tests.engines.families.powers` compares all of them. */
 
-static long long libm_is_known, left_to_libm;
+#if LANES > 1 && defined(__FMA__) && defined(__x86_64__) && (LANES <= 4 || defined(__AVX512F__))
+#define IN_LANES
+#define WIDER 1.032 /* above 0.5 / (1 - 0.51507); 0.5 / (1 - 0.51307) is 1.0269 */
 
-#if LANES > 1
 typedef double lanes __attribute__((vector_size(8 * LANES)));
 typedef long long bits __attribute__((vector_size(8 * LANES)));
+typedef unsigned long long naturals __attribute__((vector_size(8 * LANES)));
 typedef lanes in_memory __attribute__((aligned(8), may_alias));
 #define AT(place) (*(in_memory *)(place))
-#endif
 
-#if LANES > 1 && defined(__FMA__) && defined(__x86_64__)
-#define BOUND 0.5131
-static const double smallest = 0x1p-64, largest = 0x1p64;
+/* a * b + c, a * b - c and c - a * b, rounded once. The compiler's flags forbid it to form these itself. */
+#define FUSED(name, instruction)                                                                                       \
+    static inline __attribute__((unused)) lanes name(lanes a, lanes b, lanes c)                                        \
+    {                                                                                                                  \
+        __asm__(instruction " %2, %1, %0" : "+v"(a) : "v"(b), "v"(c));                                                 \
+        return a;                                                                                                      \
+    }
+FUSED(product_plus, "vfmadd213pd")
+FUSED(product_minus, "vfmsub213pd")
+FUSED(minus_product, "vfnmadd213pd")
 
-/* A bit for each lane that is all ones; the others are 0. */
-static inline unsigned bits_of(bits is)
+static inline lanes all(double number)
+{
+    return number - (lanes){0.0};
+}
+
+/* A bit for each lane that is not 0. */
+static inline __attribute__((unused)) unsigned marked(bits is)
 {
 #if LANES == 8 && defined(__AVX512DQ__)
     unsigned char found;
-    __asm__("vpmovq2m %1, %0" : "=Yk"(found) : "v"(is));
+    __asm__("vptestmq %1, %1, %0" : "=Yk"(found) : "v"(is));
     return found;
-#elif LANES < 8
-    unsigned found;
-    __asm__("vmovmskpd %1, %0" : "=r"(found) : "x"(is));
-    return found;
-#else
+#elif LANES == 8
     unsigned found = 0;
     for (int lane = 0; lane < LANES; lane++)
-        found |= (unsigned)(is[lane] & 1) << lane;
+        found |= (unsigned)(is[lane] != 0) << lane;
+    return found;
+#else
+    unsigned found;
+    __asm__("vmovmskpd %1, %0" : "=r"(found) : "x"(is != 0));
     return found;
 #endif
 }
 
-/* The unit in the last place of r: the distance to the next larger double. */
-static inline lanes unit(lanes r)
+/* Whether any lane is not 0. Compilers take the detour over a mask in a vector. */
+static inline __attribute__((unused)) int any(bits is)
 {
-    return (lanes)((bits)r & 0x7ff0000000000000LL) * 0x1p-52;
-}
-
-/* The lanes that must call libm. e: the error of r, and its limit. */
-static inline unsigned unsure(lanes x, lanes r, lanes e, lanes limit)
-{
-    const lanes distance = (lanes)((bits)e & 0x7fffffffffffffffLL);
-    const bits is_between_powers = ((bits)r & 0x000fffffffffffffLL) != 0;
-    const bits is_sure = (distance < limit) & is_between_powers & (r > smallest) & (r < largest);
-    return bits_of(~((is_sure & -libm_is_known) | ((bits)x == 0)));
-}
-
-static inline unsigned square(const double *x, double *y)
-{
-    const lanes a = AT(x), r = a * a;
-    lanes e = a;
-    __asm__("vfmsub213pd %2, %1, %0" : "+v"(e) : "v"(a), "v"(r)); /* a * a - r */
-    AT(y) = r;
-    return unsure(a, r, e, unit(r) * (1.0 - BOUND));
-}
-
-static inline unsigned root(const double *x, double *y)
-{
-    const lanes a = AT(x);
-    lanes r, e;
-    __asm__("vsqrtpd %1, %0" : "=v"(r) : "v"(a));
-    e = r;
-    __asm__("vfnmadd213pd %2, %1, %0" : "+v"(e) : "v"(r), "v"(a)); /* a - r * r */
-    AT(y) = r;
-    /* The root is r + e / (2 * r), up to a relative error of 2^-53. BOUND has room for it. */
-    return unsure(a, r, e, unit(r) * (2.0 - 2.0 * BOUND) * r);
-}
-
-/* Without a branch for the first lane of a vector, which no processor could predict, calls overlap. */
-#define POWERS(in_lanes, exponent)                                                                                     \
-    int left[BLOCK + 1], lefts = 0;                                                                                    \
-    long long i = 0;                                                                                                   \
-    for (; i + LANES <= count; i += LANES) {                                                                           \
-        unsigned its = in_lanes(x + i, y + i);                                                                         \
-        left[lefts] = (int)i + __builtin_ctz(its | 1U << LANES);                                                       \
-        lefts += its != 0;                                                                                             \
-        while (its &= its - 1)                                                                                                \
-            left[lefts++] = (int)i + __builtin_ctz(its);                                                               \
-    }                                                                                                                  \
-    left_to_libm += lefts;                                                                                             \
-    for (int n = 0; n < lefts; n++)                                                                                    \
-        y[left[n]] = pow(x[left[n]], exponent);                                                                        \
-    for (; i < count; i++)                                                                                             \
-        y[i] = pow(x[i], exponent);
+    int found;
+#if LANES == 8 && defined(__AVX512DQ__)
+    __asm__("vptestmq %1, %1, %%k1\n\tkortestb %%k1, %%k1" : "=@ccnz"(found) : "v"(is) : "k1");
+#elif LANES == 8
+    found = marked(is) != 0;
 #else
-#define POWERS(in_lanes, exponent)                                                                                     \
-    left_to_libm += count;                                                                                             \
-    for (long long i = 0; i < count; i++)                                                                              \
-        y[i] = pow(x[i], exponent);
+    __asm__("vptest %1, %1" : "=@ccnz"(found) : "x"(is));
 #endif
-
-static __attribute__((unused)) void squares(const double *restrict x, double *restrict y, long long count)
-{
-    POWERS(square, 2.0)
+    return __builtin_expect(found, 0);
 }
 
-static __attribute__((unused)) void roots(const double *restrict x, double *restrict y, long long count)
+/* The marked lanes of `left`, the others of `right`. */
+static inline __attribute__((unused)) lanes chosen(bits is, lanes left, lanes right)
 {
-    POWERS(root, 0.5)
+    const bits mask = is != 0;
+    return (lanes)(((bits)left & mask) | ((bits)right & ~mask));
 }
+
+/* Marks numbers other than 0 below 2^-(exponents / 2), or from 2^(exponents / 2) on. exponents: 128 or 256.
+
+   Shifting the sign out and subtracting the smallest leaves the upper bits empty if the number is in the range. */
+static inline __attribute__((unused)) bits outside(lanes x, int exponents)
+{
+    const naturals digits = (naturals)x + (naturals)x;
+    const unsigned long long smallest = (1023ULL - (unsigned)exponents / 2) << 53;
+    const unsigned long long upper = exponents == 256 ? 0xe000000000000000 : 0xf000000000000000;
+    return (bits)((digits - smallest) & (naturals)(digits != 0) & upper);
+}
+
+/* x: in the range of 128 exponents. */
+static inline __attribute__((unused)) lanes square(lanes x, lanes *other)
+{
+    const lanes r = x * x;
+    *other = product_plus(product_minus(x, x, r), all(WIDER), r);
+    return r;
+}
+
+/* x: in the range of 256 exponents.
+
+   The root is r + (x - r * r) / (2 * r), up to a relative error of 2^-53 of the second part. Subtracting the bits of r
+   from a constant gives c / r for c = 0.717 with an error of at most 1.51 %; one step of Newton's method makes this
+   c * c / r, which is 0.5142 / r, with an error of at most 0.023 %. So WIDER is between 1.0281 and 1.0286 here. */
+static inline __attribute__((unused)) lanes root(lanes x, lanes *other)
+{
+    lanes r;
+    __asm__("vsqrtpd %1, %0" : "=v"(r) : "v"(x));
+    const lanes guess = (lanes)(0x7fd69a437ff7a1b8 - (bits)r);
+    const lanes inverse = guess * minus_product(r, guess, all(1.4342245291445828));
+    *other = product_plus(minus_product(r, r, x), inverse, r);
+    return r;
+}
+
+/* A number that divides all lanes. */
+struct divisor {
+    double number;
+    enum { IS_ONE, DIVIDES, HAS_INVERSE } kind;
+    double below, rest; /* below + rest is nearly 1 / number; below is the largest double up to it, so rest >= 0 */
+    double nearest;     /* to 1 / number */
+};
+
+static inline __attribute__((unused)) struct divisor divisor(double number)
+{
+    struct divisor d = {number, number == 1.0 ? IS_ONE : DIVIDES, 0.0, 0.0, 0.0};
+    union {
+        double number;
+        long long bits;
+    } digits = {number}, below;
+    /* Up to 1, so that no quotient of a number other than 0 is 0. See `over` for the last digits. */
+    if (!(number >= 0x1p-60 && number < 1.0) || (digits.bits & 0x000fffffffffffff) > 0x000ffffffffffff8)
+        return d;
+    d.kind = HAS_INVERSE;
+    below.number = d.nearest = 1.0 / number;
+    below.bits -= minus_product(all(number), all(d.nearest), all(1.0))[0] < 0.0;
+    d.below = below.number;
+    d.rest = minus_product(all(number), all(d.below), all(1.0))[0] / number;
+    return d;
+}
+
+/* x / d, if the quotient is 0 or in the range of 256 exponents. If it is not, the result is neither.
+
+   Dividing by 1.0 changes nothing, and Adam's divisors become 1.0. Otherwise, four operations take half the time of a
+   division. The first two give q, within half a unit in the last place of x / d, and 2^-51 units. The third gives what
+   is left, x - q * d, without an error. The last adds that, divided by d, to q, and rounds once. (Markstein,
+   "Computation of elementary functions on the IBM RISC System/6000 processor", 1990.)
+
+   The sum before it is rounded has an error only from `nearest`. Let D be the digits of d as a whole number below 2^53.
+   `nearest` has a relative error of at most D * 2^-106, so the sum's is at most (1/2 + 2^-51) * D * 2^-106 units. The
+   distance of a quotient of two doubles from the middle of two doubles is a multiple of 1 / (2 * D) units, and not 0.
+   For D <= 2^53 - 8 that is more, so the sum rounds as the exact quotient does.
+
+   The signs of the products are such that -0.0 stays -0.0. */
+static inline __attribute__((unused)) lanes over_in_range(lanes x, const struct divisor *d)
+{
+    if (d->kind == IS_ONE)
+        return x;
+    if (d->kind == DIVIDES)
+        return x / d->number;
+    const lanes q = product_plus(x, all(d->below), x * d->rest);
+    const lanes excess = product_minus(all(d->number), q, x);
+    return minus_product(excess, all(d->nearest), q);
+}
+
+/* x / d. Marks lanes whose quotient may be wrong. */
+static inline __attribute__((unused)) lanes over(lanes x, const struct divisor *d, bits *unsure)
+{
+    const lanes q = over_in_range(x, d);
+    if (d->kind == HAS_INVERSE)
+        *unsure |= outside(q, 256);
+    return q;
+}
+#endif

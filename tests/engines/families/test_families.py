@@ -3,6 +3,7 @@
 import itertools
 import math
 import random
+import struct
 import sys
 from array import array
 from dataclasses import replace
@@ -15,8 +16,9 @@ import engines
 from datasets import names
 from engines.families import in_c
 from engines.families.conductor import Conductor, Shared
-from engines.graph.optimisers import ADAM, OPTIMISERS, SGD, power
-from engines.kernel import toolchains
+from engines.graph.expr import Leaf, call
+from engines.graph.optimisers import ADAM, BATCH, OPTIMISERS, RATE, SGD, Optimiser, Q, power
+from engines.kernel import building, toolchains
 from engines.saving.checkpoint import load_checkpoint, save_checkpoint
 from engines.saving.parameters import BadFile, save_parameters
 from harness import workloads
@@ -119,7 +121,7 @@ def test_the_listings_in_the_docs():
     page = (Path(__file__).parents[3] / "docs" / "microgpt.md").read_text(encoding="utf-8")
     smallest = workloads.load("microgpt-L1-D2-H1-T2")
     sources = stages.text(engines.load("tcc"), smallest, stages.Stage.source), in_c.source(ADAM, 8)
-    for beginning, source in zip(("w[2] =", "AT(m + i)"), sources):
+    for beginning, source in zip(("w[2] =", "const lanes mean"), sources):
         lines = iter(map(str.strip, source.splitlines()))
         (listing,) = (part for part in page.split("```\n") if part.startswith(beginning))
         assert all(line in lines for line in listing.splitlines() if line != "…")
@@ -260,22 +262,182 @@ def test_powers_in_lanes(compiler, is_root):
         assert (left < count // 2) == bool(known and fused)
 
 
-def test_the_update_in_c_is_that_in_python():
-    """Over blocks and vectors that do not divide the number of parameters, with zeros and huge gradients."""
-    lib = in_c.load(toolchains.find("gcc"), (*toolchains.STRICT, "-O1", *toolchains.NATIVE), ADAM, 4)
+def in_c_library(source, tool=None, flags=(*toolchains.STRICT, "-O2", *toolchains.NATIVE)):
+    """A conductor from this text."""
+    with building.build(tool or toolchains.find("gcc"), [source], flags) as built:
+        return in_c.interface().dlopen(str(built.path))
+
+
+NEEDS_FUSED = pytest.mark.skipif(
+    not toolchains.has("gcc") or "__FMA__" not in toolchains.macros(toolchains.find("gcc"), toolchains.NATIVE),
+    reason="only with gcc, for a processor with fused multiply-add",
+)
+
+
+def nearest_middles(divisor):
+    """Numbers whose quotients are nearest to the middle of two doubles, if the divisor has all its 53 binary digits.
+
+    With digits D, the quotient A / D is c / (2**bits * D) from the middle N / 2**bits if A * 2**bits == N * D + c.
+    """
+    mantissa, exponent = math.frexp(divisor)
+    digits = int(math.ldexp(mantissa, 53))
+    for bits, c in itertools.product((53, 54), range(-15, 16, 2)):
+        if digits % 2:
+            middle = -c * pow(digits, -1, 1 << bits) % (1 << bits) | 1 << 53
+            dividend, rest = divmod(middle * digits + c, 1 << bits)
+            if not rest and dividend.bit_length() == 53:
+                yield math.ldexp(dividend, exponent)
+
+
+def hard_dividends(divisor, count):
+    """Numbers whose quotients lie near the middle of two doubles, others, and special ones."""
+    rng = random.Random(count)
+    special = [0.0, 5e-324, 2.0**-128, 2.0**128, 2.0**-1022, 1e308, 1.0, divisor, math.inf, math.nan]
+    numbers = [*special, *(-number for number in special)]
+    if math.isfinite(divisor):
+        numbers += nearest_middles(divisor)
+    while len(numbers) < count:
+        numbers.append(math.ldexp(1 + rng.random(), rng.randrange(-140, 140)) * rng.choice([-1, 1]))
+    return array("d", numbers)
+
+
+def same(x, y):
+    return struct.pack("d", x) == struct.pack("d", y) or (x != x and y != y)
+
+
+def wrong_quotients(lib, divisors, count=4001):
+    """How many differ from Python's, and how many were divided one by one."""
+    wrong = divided = 0
+    for divisor in divisors:
+        numbers, found = hard_dividends(divisor, count), array("d", bytes(8 * count))
+        pointers = [in_c.interface().from_buffer("double[]", buffer) for buffer in (numbers, found)]
+        divided += lib.quotients(*pointers, count, divisor)
+        wanted = array("d", [number / divisor for number in numbers])
+        wrong += sum(not same(x, y) for x, y in zip(found, wanted))
+    return wrong, divided
+
+
+DIVISORS = [
+    *(1 - math.pow(0.85, n) for n in (1, 2, 3, 50, 200, 215, 220)),
+    *(1 - math.pow(0.99, n) for n in (1, 2, 777)),
+    *(1.0, 0.5, 3.0, 2.0**-60, 1 - 2.0**-53, 1 - 2.0**-49, 1 - 9 * 2.0**-53, 0.5 + 2.0**-53, 2 / 3, 1e-12),
+    *(random.Random(n).randrange(1 << 52, 1 << 53) / 2.0**53 for n in range(100)),
+]
+
+
+@pytest.mark.host
+@NEEDS_FUSED
+@pytest.mark.parametrize("width", [4, 8])
+def test_quotients_in_lanes(width):
+    """They are those of the processor's division, though few are divided."""
+    if width == 8 and "__AVX512F__" not in toolchains.macros(toolchains.find("gcc"), toolchains.NATIVE):
+        pytest.skip("this processor has no vectors of 8 doubles")
+    lib = in_c_library(in_c.source(ADAM, width))
+    wrong, divided = wrong_quotients(lib, DIVISORS)
+    assert wrong == 0
+    assert divided < 4001 * len(DIVISORS) // 5
+    assert wrong_quotients(lib, [-0.5, 1e-300, 1e300, math.inf, math.nan], 101)[0] == 0
+
+
+@pytest.mark.host
+@NEEDS_FUSED
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("return minus_product(excess, all(d->nearest), q);", "(void)excess; return q;"),
+        ("product_plus(x, all(d->below), x * d->rest)", "x * d->below"),
+        ("*unsure |= outside(q, 256);", "(void)unsure;"),
+        ("x * d->rest", "-x * d->rest"),
+    ],
+)
+def test_a_broken_quotient_is_caught(right, wrong):
+    source = in_c.source(ADAM, 4)
+    assert source.count(right) == 1
+    assert wrong_quotients(in_c_library(source.replace(right, wrong)), DIVISORS)[0]
+
+
+def bare():
+    """An optimiser whose states are powers, so that each bit of them is visible."""
+    v, r, share = map(Leaf, ("v", "r", "share"))
+    states = {"v": call("pow", Q / BATCH, 2.0), "r": call("pow", v / share, 0.5)}
+    return Optimiser("bare", RATE * r, states, {"share": lambda update: 1 - math.pow(0.9, update + 1)})
+
+
+@pytest.mark.host
+@NEEDS_FUSED
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("#define WIDER 1.032", "#define WIDER 1.0"),
+        ("all(1.4342245291445828)", "all(1.40)"),
+        ("if (any(unsure)) {", "if (0) {"),
+        ("next_base = new_v / u.share;", ""),
+        ("const lanes base = next_base;", "const lanes base = next_base * 1.0000000000000002;"),
+    ],
+)
+def test_a_broken_update_is_caught(right, wrong):
+    """One that takes the nearest double for libm's, or that does not compute a lane again."""
+    source = in_c.source(bare(), 4)
+    assert right in source
+    assert differing_updates(in_c_library(source), 40, bare()) == 0
+    assert differing_updates(in_c_library(source.replace(right, wrong)), 40, bare())
+
+
+@pytest.mark.host
+@NEEDS_FUSED
+def test_the_root_of_minus_zero():
+    """libm's is 0.0, the processor's -0.0."""
+    r = Leaf("r")
+    optimiser = Optimiser("signed", RATE * r, {"r": call("pow", Q, 0.5)})
+    assert differing_updates(in_c_library(in_c.source(optimiser, 4)), 2, optimiser) == 0
+
+
+def differing_updates(lib, updates, optimiser=ADAM):
+    """The numbers that differ from those of the update in Python, after each of so many updates.
+
+    Over blocks and vectors that do not divide the number of parameters, with zeros, tiny and huge gradients.
+    """
     count, rng = 1031, random.Random(1)
     ours, theirs = (
-        Shared(*(array("d", bytes(8 * count)) for _ in "pq"), tuple(array("d", bytes(8 * count)) for _ in "mv"))
+        Shared(
+            *(array("d", bytes(8 * count)) for _ in "pq"), tuple(array("d", bytes(8 * count)) for _ in optimiser.states)
+        )
         for _ in range(2)
     )
-    in_c_, in_python = in_c.ConductorInC(lib, ADAM, [], ours), Conductor(ADAM, [], theirs)
-    for update in range(4):
-        gradients = [rng.choice([0.0, -0.0, rng.gauss(0, 1e-3), rng.gauss(0, 1) * 1e160]) for _ in range(count)]
+    in_c_, in_python = in_c.ConductorInC(lib, optimiser, [], ours), Conductor(optimiser, [], theirs)
+    differing = 0
+    scales = [rng.choice([0.0, -0.0, 1e-3, 1e-3, 1e-3, 1e-25, 1e-170, 1e160]) for _ in range(count)]
+    for update in range(updates):
+        # Weights of a parameter that no row uses for a while decay to tiny numbers.
+        gradients = [rng.gauss(0, 1) * scale if rng.random() < 0.9 else 0.0 for scale in scales]
         batch = 1 + update % 2
         for shared in (ours, theirs):
             shared.q[:] = array("d", gradients)
-        lib.update_shared(in_c_._shared, ADAM.numbers(update, 0.01), batch)
-        in_python.update(ADAM.numbers(update, 0.01), batch)
-        for left, right in zip((ours.p, ours.q, *ours.states), (theirs.p, theirs.q, *theirs.states)):
-            assert [x for x in left if x == x] == [x for x in right if x == x]
-            assert [x == x for x in left] == [x == x for x in right]
+        lib.update_shared(in_c_._shared, optimiser.numbers(update, 0.01), batch)
+        in_python.update(optimiser.numbers(update, 0.01), batch)
+        pairs = zip((ours.p, ours.q, *ours.states), (theirs.p, theirs.q, *theirs.states))
+        differing += sum(not same(x, y) for a, b in pairs for x, y in zip(a, b))
+    return differing
+
+
+@pytest.mark.parametrize("optimiser", OPTIMISERS.values(), ids=lambda optimiser: optimiser.name)
+def test_the_update_in_c_is_that_in_python(optimiser):
+    for tool in ("gcc", "clang"):
+        lib = in_c.load(toolchains.find(tool), (*toolchains.STRICT, "-O1", *toolchains.NATIVE), optimiser, 4)
+        assert differing_updates(lib, 40, optimiser) == 0
+
+
+def test_an_update_with_other_expressions():
+    """Powers that share a statement, are nested, or hang on a state that changes later."""
+    m, v, share = map(Leaf, ("m", "v", "share"))
+    root, square = (lambda x: call("pow", x, 0.5)), (lambda x: call("pow", x, 2.0))
+    factors = {"share": lambda update: 1 - math.pow(0.9, update + 1)}
+    for states, change in (
+        ({"m": m + square(Q / BATCH) * square(Q)}, RATE * Q / (root(m / share) + root(m) + 1.0)),
+        ({"m": 0.5 * v + Q, "v": v + square(root(square(Q)))}, RATE * m / (root(v) + 1e-3)),
+        ({"m": 0.5 * m + square(Q / share + 1.0)}, RATE * square(m / share) / (root(square(m / share)) + 1e-3)),
+        ({"v": v + 0.01 * square(Q), "m": 0.9 * m + root(v / share) * Q}, m / share),
+    ):
+        optimiser = Optimiser("other", change, states, factors)
+        lib = in_c.load(toolchains.find("gcc"), (*toolchains.STRICT, "-O1", *toolchains.NATIVE), optimiser, 4)
+        assert differing_updates(lib, 20, optimiser) == 0
