@@ -87,15 +87,14 @@ static inline __attribute__((unused)) lanes chosen(bits is, lanes left, lanes ri
     return (lanes)(((bits)left & mask) | ((bits)right & ~mask));
 }
 
-/* Marks numbers other than 0 below 2^-(exponents / 2), or from 2^(exponents / 2) on. exponents: 128 or 256.
+/* Marks numbers other than 0 below 2^-(exponents / 2), or from 2^(exponents / 2) on. exponents: a power of two.
 
-   Shifting the sign out and subtracting the smallest leaves the upper bits empty if the number is in the range. */
-static inline __attribute__((unused)) bits outside(lanes x, int exponents)
+   Without the sign, and less the smallest, a number of the range has empty upper bits. */
+static inline __attribute__((unused)) bits outside(lanes x, unsigned long long exponents)
 {
     const naturals digits = (naturals)x + (naturals)x;
-    const unsigned long long smallest = (1023ULL - (unsigned)exponents / 2) << 53;
-    const unsigned long long upper = exponents == 256 ? 0xe000000000000000 : 0xf000000000000000;
-    return (bits)((digits - smallest) & (naturals)(digits != 0) & upper);
+    const naturals above = digits - ((1023 - exponents / 2) << 53);
+    return (bits)(above & (naturals)(digits != 0) & -(exponents << 53));
 }
 
 /* x: in the range of 128 exponents. */
@@ -147,7 +146,7 @@ static inline __attribute__((unused)) struct divisor divisor(double number)
     return d;
 }
 
-/* x / d, if the quotient is 0 or in the range of 256 exponents. If it is not, the result is neither.
+/* x / d, if the quotient is 0 or in the range of 1024 exponents. If it is not, the result is neither.
 
    Dividing by 1.0 changes nothing, and Adam's divisors become 1.0. Otherwise, four operations take half the time of a
    division. The first two give q, within half a unit in the last place of x / d, and 2^-51 units. The third gives what
@@ -176,7 +175,7 @@ static inline __attribute__((unused)) lanes over(lanes x, const struct divisor *
 {
     const lanes q = over_in_range(x, d);
     if (d->kind == HAS_INVERSE)
-        *unsure |= outside(q, 256);
+        *unsure |= outside(q, 1024);
     return q;
 }
 #endif
