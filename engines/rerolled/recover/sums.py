@@ -221,7 +221,9 @@ def starts_of(owner: Ints) -> Ints:
     """The first term of each sum. Terms are sorted by owner."""
     import numpy as np
 
-    starts: Ints = np.flatnonzero(np.append(True, owner[1:] != owner[:-1])[: len(owner)])
+    is_start = np.ones(len(owner), bool)
+    np.not_equal(owner[1:], owner[:-1], out=is_start[1:])
+    starts: Ints = is_start.nonzero()[0]
     return starts
 
 

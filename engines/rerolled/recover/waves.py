@@ -78,17 +78,20 @@ class _Edges(NamedTuple):
     """Their terms."""
     reader: Ints
     """Term of `terms` -> its sum."""
+    slots: list[Ints]
+    """Slot -> the node of each term of `terms`."""
     consumer: Ints
     """The readers of sum 0, then those of sum 1, and so on."""
     end: Ints
     """Sum -> the end of its readers in `consumer`."""
+    reads: Ints
+    """Sum -> the number of its readers."""
     waiting: Ints
     """Sum -> how many of its operands are sums."""
 
     def readers(self, sums: Ints) -> Ints:
-        import numpy as np
-
-        found: Ints = self.consumer[ranges(np.where(sums > 0, self.end[sums - 1], 0), self.end[sums])]
+        end = self.end.take(sums)
+        found: Ints = self.consumer.take(ranges(end - self.reads.take(sums), end))
         return found
 
 
@@ -103,15 +106,20 @@ def waves(found: Sums, first: Ints, count: Ints, node: Ints) -> Waves:
     for number, wave in enumerate(in_order):
         depth[wave] = number
     colours = None
-    if _is_repeated(found, edges, kind, depth):
-        colours = _colours(found, edges, count, node, in_order)
-        in_order = _by_colour(edges, depth, colours[node], PATIENCE * len(in_order))
     is_value = kind == VALUE
-    return Waves(
-        [wave[is_value[wave]] for wave in in_order if is_value[wave].any()],
-        [wave[~is_value[wave]] for wave in in_order if not is_value[wave].all()],
-        colours,
-    )
+    # Whether values at several depths read the same parameter.
+    if _read_by_several(found, edges, is_value, depth).any():
+        is_shared = _read_by_several(found, edges, is_value, np.arange(len(kind)))
+        colours = _colours(found, edges, count, node, in_order, is_shared)
+        in_order = _by_colour(edges, depth, colours[node], PATIENCE * len(in_order))
+    values, gradients = [], []
+    for wave in in_order:
+        of_forward = is_value.take(wave)
+        if of_forward.any():
+            values.append(wave[of_forward])
+        if not of_forward.all():
+            gradients.append(wave[~of_forward])
+    return Waves(values, gradients, colours)
 
 
 def _edges(found: Sums, kind: Ints, first: Ints, count: Ints, node: Ints) -> _Edges:
@@ -122,17 +130,19 @@ def _edges(found: Sums, kind: Ints, first: Ints, count: Ints, node: Ints) -> _Ed
     number[node[inner]] = inner
     terms = ranges(first[inner], first[inner] + count[inner])
     reader = np.repeat(inner, count[inner])
+    slots = [column.take(terms) for column in found.slots.T]
     operands, consumers = [], []
-    for column in found.slots.T:
-        operand = number.take(column.take(terms))
+    for nodes in slots:
+        operand = number.take(nodes)
         is_edge = operand >= 0
         operands.append(operand[is_edge])
         consumers.append(reader[is_edge])
     operand, consumer = np.concatenate(operands), np.concatenate(consumers)
     del operands, consumers, number
     consumer = consumer[stable_order(operand, len(kind))]
-    end = np.cumsum(np.bincount(operand, minlength=len(kind)))
-    return _Edges(inner, terms, reader, consumer, end, np.bincount(consumer, minlength=len(kind)))
+    reads = np.bincount(operand, minlength=len(kind))
+    waiting = np.bincount(consumer, minlength=len(kind))
+    return _Edges(inner, terms, reader, slots, consumer, reads.cumsum(), reads, waiting)
 
 
 def _reached(edges: _Edges, waiting: Ints, wave: Ints) -> Ints:
@@ -141,7 +151,8 @@ def _reached(edges: _Edges, waiting: Ints, wave: Ints) -> Ints:
 
     reached = edges.readers(wave)
     np.subtract.at(waiting, reached, 1)
-    ready: Ints = np.sort(reached[waiting[reached] == 0])
+    ready = reached[waiting.take(reached) == 0]
+    ready.sort()
     first: Ints = ready[starts_of(ready)]
     return first
 
@@ -157,52 +168,59 @@ def _by_depth(edges: _Edges) -> list[Ints]:
     return found
 
 
-def _is_repeated(found: Sums, edges: _Edges, kind: Ints, depth: Ints) -> bool:
-    """Whether values at several depths read the same parameter."""
+def _read_by_several(found: Sums, edges: _Edges, is_value: Ints, number: Ints) -> Ints:
+    """Node -> whether it is a parameter that values of several numbers read. The last entry is for NONE.
+
+    is_value, number: of each sum.
+    """
     import numpy as np
 
-    is_value = kind[edges.reader] == VALUE
-    reader_depth = depth[edges.reader[is_value]]
+    readers = is_value.take(edges.reader).nonzero()[0]
+    numbers = number.take(edges.reader.take(readers))
     parameters = np.append(found.kind == PARAMETER, False)
-    seen = np.full(found.nodes + 1, -1, np.int32)
+    seen, several = np.full(found.nodes + 1, -1), np.zeros(found.nodes + 1, bool)
     reads = []
-    for column in found.slots.T:
-        nodes = column.take(edges.terms[is_value])
-        at = np.flatnonzero(parameters.take(nodes))
-        reads.append((nodes[at], reader_depth[at]))
-        seen[nodes[at]] = reader_depth[at]
-    # Of several depths, one was written last, and the others differ from it.
-    return any((seen[nodes] != depths).any() for nodes, depths in reads)
+    for column in edges.slots:
+        nodes = column.take(readers)
+        at = parameters.take(nodes).nonzero()[0]
+        reads.append((nodes[at], numbers[at]))
+        seen[nodes[at]] = numbers[at]
+    # Of several numbers, one was written last, and the others differ from it.
+    for nodes, its in reads:
+        several[nodes[seen.take(nodes) != its]] = True
+    return several
 
 
-def _colours(found: Sums, edges: _Edges, count: Ints, node: Ints, in_order: list[Ints]) -> Ints:
-    """Node -> its colour. in_order: the sums by depth."""
+def _colours(found: Sums, edges: _Edges, count: Ints, node: Ints, in_order: list[Ints], is_shared: Ints) -> Ints:
+    """Node -> its colour. in_order: the sums by depth. is_shared: node -> whether several values read it."""
     import numpy as np
 
     nodes = node[edges.inner]
     starts = np.cumsum(count[edges.inner]) - count[edges.inner]
-    is_shared = _read_by_several(found, edges)
-    slots = [column.take(edges.terms) for column in found.slots.T]
     anchored = np.zeros(len(edges.terms), bool)
-    for operands in slots:
+    for operands in edges.slots:
         anchored |= is_shared.take(operands)
-    level = _levels(edges, anchored, in_order, len(count))[edges.inner].astype(np.uint64)
+    level = _levels(edges, anchored, in_order)[edges.inner].astype(np.uint64)
     template = found.template[edges.terms].astype(np.uint64)
-    colours = np.append(np.minimum(found.kind, COMPUTED), NONE).astype(np.uint64)
+    colours = np.append(np.minimum(found.kind, COMPUTED), (COMPUTED, NONE)).astype(np.uint64)
     named = np.flatnonzero(is_shared)
     colours[named] = (found.number[named].astype(np.uint64) + np.uint64(1)) << np.uint64(20)
-    leaves = colours.copy()
-    is_sum = np.append(found.kind >= COMPUTED, True)
+    # The last entries are for any sum that a product with a shared parameter reads, and for NONE.
+    any_sum = found.nodes
+    is_sum = np.append(found.kind >= COMPUTED, False)
+    slots = [
+        np.where(anchored & is_sum.take(operands), any_sum, operands).astype(np.int64) for operands in edges.slots
+    ]
+    mirrored = found.mirrors[nodes]
     for _ in range(RADIUS + 1):
         key = template.copy()
         for operands in slots:
             key *= np.uint64(ODD)
-            key += np.where(anchored & is_sum.take(operands), leaves.take(operands), colours.take(operands))
+            key += colours.take(operands)
             key = mix(key)
         # The smallest and the largest hash of a term do not depend on how many terms there are.
         own = mix(np.minimum.reduceat(key, starts) * np.uint64(ODD) + np.maximum.reduceat(key, starts))
         own = mix((own + level) * np.uint64(ODD))
-        mirrored = found.mirrors[nodes]
         following = colours.copy()
         following[nodes] = own
         following[nodes] = mix(own + np.where(mirrored == NONE, 0, following[mirrored]).astype(np.uint64))
@@ -210,33 +228,28 @@ def _colours(found: Sums, edges: _Edges, count: Ints, node: Ints, in_order: list
     return colours
 
 
-def _read_by_several(found: Sums, edges: _Edges) -> Ints:
-    """Node -> whether it is a parameter that several values read. The last entry is for NONE."""
-    import numpy as np
-
-    is_value = (found.kind[found.owner] == VALUE)[edges.terms]
-    first, last = np.full(found.nodes + 1, found.nodes), np.full(found.nodes + 1, -1)
-    for column in found.slots.T:
-        nodes, readers = column.take(edges.terms)[is_value], edges.reader[is_value]
-        np.minimum.at(first, nodes, readers)
-        np.maximum.at(last, nodes, readers)
-    is_shared: Ints = (first < last) & np.append(found.kind == PARAMETER, False)
-    return is_shared
-
-
-def _levels(edges: _Edges, anchored: Ints, in_order: list[Ints], size: int) -> Ints:
+def _levels(edges: _Edges, anchored: Ints, in_order: list[Ints]) -> Ints:
     """Sum -> its level. anchored: term -> whether it reads a shared parameter. in_order: the sums by depth."""
     import numpy as np
 
-    own = np.zeros(size, np.int32)
+    own = np.zeros(len(edges.end), np.int32)
     own[edges.reader[anchored]] = 1
-    level = np.zeros(size, np.int32)
+    # In the order of depths, the sums of a wave are neighbours, and so are their readers.
+    sums = np.concatenate(in_order)
+    place = np.empty(len(own), np.int64)
+    place[sums] = np.arange(len(sums))
+    readers, reads = place.take(edges.readers(sums)), edges.reads.take(sums)
+    level = np.zeros(len(sums), np.int32)
+    added = own.take(sums)
+    start = first = 0
     for wave in in_order:
-        level[wave] += own[wave]
-        end = edges.end[wave]
-        reads = end - np.where(wave > 0, edges.end[wave - 1], 0)
-        np.maximum.at(level, edges.readers(wave), np.repeat(level[wave], reads))
-    return level
+        members = slice(start, start + len(wave))
+        level[members] += added[members]
+        passed_on = level[members].repeat(reads[members])
+        np.maximum.at(level, readers[first : first + len(passed_on)], passed_on)
+        start, first = members.stop, first + len(passed_on)
+    own[sums] = level
+    return own
 
 
 def _by_colour(edges: _Edges, depth: Ints, colour: Ints, most: int) -> list[Ints]:
@@ -257,13 +270,15 @@ def _by_colour(edges: _Edges, depth: Ints, colour: Ints, most: int) -> list[Ints
     parts: dict[int, list[Ints]] = {}
     order: list[int] = []
     while len(ready) or order:
-        when = due[ready] if len(found) < most else np.zeros(len(ready), np.int32)
-        for time in dict.fromkeys(when.tolist()):
+        when = due.take(ready) if len(found) < most else np.zeros(len(ready), np.int32)
+        for time in set(when.tolist()):
             if time not in parts:
                 parts[time] = []
                 heapq.heappush(order, time)
             parts[time].append(ready[when == time])
-        wave = np.sort(np.concatenate(parts.pop(heapq.heappop(order))))
+        wave, *others = parts.pop(heapq.heappop(order))
+        if others:
+            wave = np.sort(np.concatenate([wave, *others]))
         found.append(wave)
         ready = _reached(edges, waiting, wave)
     return found
@@ -274,7 +289,9 @@ def ranges(start: Ints, stop: Ints) -> Ints:
     import numpy as np
 
     length = stop - start
-    numbers: Ints = np.repeat(stop - np.cumsum(length), length) + np.arange(int(length.sum()))
+    ends = length.cumsum()
+    numbers: Ints = (stop - ends).repeat(length)
+    numbers += np.arange(len(numbers))
     return numbers
 
 
