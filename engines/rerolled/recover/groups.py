@@ -13,8 +13,9 @@ Three terms:
 - The *shape* of a sum is the number of its terms, each term's template, and the origins of the operands. For a gradient
   or a sink it also includes the origin of the node whose gradient it is.
 
-To group a wave, we sort its sums by a hash of their shapes, and compare each sum with the first one of the same hash.
-If two shapes have the same hash, we group the wave by the shapes instead: a collision costs time, not correctness.
+Most waves have a single shape. To group others, we sort the sums by a hash of their shapes, and compare each sum with
+the first one of the same hash. If two shapes have the same hash, we group the wave by the shapes instead: a collision
+costs time, not correctness.
 
 Example, continued from `fuse`. A group's lanes are the numbers of its sums:
 
@@ -47,7 +48,6 @@ from engines.rerolled.recover.sums import (
     SINK,
     SLOTS,
     Sums,
-    columns,
     starts_of,
 )
 from engines.rerolled.recover.waves import ODD, Waves, mix, ranges, waves
@@ -85,21 +85,19 @@ def group(found: Sums) -> list[Group]:
     import numpy as np
 
     graph = _Graph(found)
-    offset = graph.offset
     # An odd, well-mixed number for each position of a term. Importing numpy.random would take 20 ms.
     longest = int(graph.count.max(initial=0))
     weights = mix(np.arange(1, longest + 1, dtype=np.uint64) * np.uint64(ODD)) | np.uint64(1)
     made: list[Group] = []
     in_waves = waves(found, graph.first, graph.count, graph.node)
-    graph.columns = columns(found, len(in_waves.values) + len(in_waves.gradients))
     homes: dict[int, tuple[int, int]] = {}
     """Colour of a group's first sum -> the number of the first such group, and the lanes of all so far."""
     for phase, members in _of_both_passes(found, graph, in_waves):
         for sums in _by_shape(found, members, graph, weights):
-            leader = graph.node[sums[0]]
+            leader = int(graph.node[sums[0]])
             if phase == Phase.FORWARD and len(sums) > 1:
                 sums = _most_regular_order(found, sums, graph)
-            nodes = graph.node[sums]
+            nodes = graph.node.take(sums)
             if phase != Phase.SINK:  # which nothing reads
                 number, lanes = len(made), 0
                 if in_waves.colours is not None:
@@ -107,11 +105,13 @@ def group(found: Sums) -> list[Group]:
                     colour = int(in_waves.colours[leader])
                     number, lanes = homes.get(colour, (number, 0))
                     homes[colour] = number, lanes + len(nodes)
-                graph.lane[nodes] = np.arange(lanes, lanes + len(nodes))
+                if phase == Phase.FORWARD:
+                    rank = (number + 1) * _OFFSET + lanes
+                    graph.rank[nodes] = np.arange(rank, rank + len(nodes))
                 # Gradients of one group of values have one origin, even if they are in several groups.
-                mirrored = graph.origin[found.mirrors[nodes]]
-                graph.origin[nodes] = np.where(mirrored > COMPUTED, mirrored + offset, COMPUTED + 1 + number)
-            made.append(Group(phase, nodes, graph.first[sums], int(graph.count[sums[0]])))
+                mirrored = int(graph.origin[found.mirrors[leader]])
+                graph.origin[nodes] = mirrored + graph.offset if mirrored > COMPUTED else COMPUTED + 1 + number
+            made.append(Group(phase, nodes, graph.first.take(sums), int(graph.count[sums[0]])))
     return made
 
 
@@ -126,32 +126,25 @@ class _Graph:
         self.count = np.diff(self.first, append=len(found.owner))
         """Sum -> the number of its terms."""
         self.node = found.owner[self.first]
-        self.columns = columns(found, 0)
-        """Slot -> the node of each term."""
         self.offset = found.nodes + COMPUTED + 1
         """More than the number of a group. It separates origins of gradients from those of values."""
         self.origin = np.append(np.minimum(found.kind, COMPUTED).astype(np.int32), np.int32(-1))
         """Node -> a number for its origin: the kind of a leaf; above COMPUTED for a sum that is in a group. The last
         entry is for NONE."""
-        self.lane = np.zeros(found.nodes + 1, np.int32)
-        """Node -> its position among the nodes of its origin: the index of a leaf, the lane of a sum."""
+        self.rank = np.zeros(found.nodes + 1, np.int64)
+        """Leaf or value -> a number that is consecutive within an origin: by the index of a leaf, the lane of a sum."""
         named = np.flatnonzero(found.kind < CONSTANT)
-        self.lane[named] = found.number[named]
+        self.rank[named] = found.number[named]
+        self._found = found
 
-    def origins(self, terms: Ints) -> Iterator[Ints]:
-        """For each slot that these terms fill, the origins of their operands."""
-        for column in self.columns:
-            nodes = column.take(terms)
-            if (nodes >= 0).any():
-                yield self.origin.take(nodes)
-
-    def rank(self, nodes: Ints) -> Ints:
-        """A number for each of these leaves and values, which is consecutive within an origin."""
+    def words(self, terms: Ints) -> NDArray[np.uint64]:
+        """The template of each of these terms and the origins of its operands: two numbers, of four half as long."""
         import numpy as np
 
-        group = np.maximum(self.origin[nodes].astype(np.int64) - COMPUTED, 0)
-        ranks: Ints = self.lane[nodes] + group * _OFFSET
-        return ranks
+        rows = np.empty((len(terms), 1 + len(SLOTS)), np.int32)
+        rows[:, 0] = self._found.template.take(terms)
+        rows[:, 1:] = self.origin.take(self._found.slots.take(terms, axis=0))
+        return rows.view(np.uint64)
 
 
 def _of_both_passes(found: Sums, graph: _Graph, in_waves: Waves) -> Iterator[tuple[Phase, Ints]]:
@@ -173,25 +166,30 @@ class _Shapes(NamedTuple):
     mirrored: Ints
     """Sum -> the origin of the node whose gradient it is."""
     start: Ints
-    """Sum -> where its terms start in the columns."""
-    columns: tuple[Ints, ...]
-    """The template of each term; then, for each slot, the origin of each term's operand. Terms are in order of sums."""
+    """Sum -> where its terms start in `words`."""
+    words: NDArray[np.uint64]
+    """The template of each term and the origins of its operands, in two numbers. Terms are in order of sums."""
+
+    def are_equal(self) -> bool:
+        """Whether all shapes are equal: most waves have a single one, and this takes less time than hashing."""
+        counts, mirrored, words = self.counts, self.mirrored, self.words
+        if (counts != counts[0]).any() or (mirrored != mirrored[0]).any():
+            return False
+        of_sums = words.reshape(len(counts), -1)
+        return bool((of_sums == of_sums[0]).all())
 
     def hashes(self, weights: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Sum -> a hash of its shape. weights: an odd number for each position of a term in a sum."""
         import numpy as np
 
-        template, *origins = self.columns
-        key = template.astype(np.uint64)
-        for column in origins:
-            key *= np.uint64(ODD)
-            key += column.astype(np.uint64)
-            key = mix(key)
+        key = mix(self.words[:, 0] * np.uint64(ODD))
+        key += self.words[:, 1]
+        key = mix(key)
         if len(key) == len(self.counts):
             key *= weights[0]
         else:
-            position = np.arange(len(key)) - np.repeat(self.start, self.counts)
-            key *= weights[position]
+            position = np.arange(len(key)) - self.start.repeat(self.counts)
+            key *= weights.take(position)
             key = np.add.reduceat(key, self.start)
         key += self.counts.astype(np.uint64) * np.uint64(ODD)
         key = mix(key)
@@ -205,10 +203,9 @@ class _Shapes(NamedTuple):
 
         differ = (self.counts != self.counts[other]) | (self.mirrored != self.mirrored[other])
         # If the other sum has fewer terms, this also reads terms of the sums that follow it, but none after this sum's.
-        beside = np.repeat(self.start[other] - self.start, self.counts) + np.arange(len(self.columns[0]))
-        terms = np.zeros(len(beside), bool)
-        for column in self.columns:
-            terms |= column != column[beside]
+        beside = (self.start[other] - self.start).repeat(self.counts)
+        beside += np.arange(len(beside))
+        terms = (self.words != self.words.take(beside, axis=0)).any(axis=1)
         if terms.any():
             differ |= np.logical_or.reduceat(terms, self.start)
         return differ
@@ -217,7 +214,7 @@ class _Shapes(NamedTuple):
         """Sum -> a number for its shape. Compares whole shapes: exact even if `hashes` collide, but slow."""
         import numpy as np
 
-        of_terms = np.split(np.stack(self.columns, axis=1), self.start[1:])
+        of_terms = np.split(self.words, self.start[1:])
         numbers: dict[tuple[int, bytes], int] = {}
         return np.array(
             [
@@ -233,21 +230,24 @@ def _by_shape(found: Sums, members: Ints, graph: _Graph, weights: NDArray[np.uin
 
     if len(members) == 1:
         return [members]
-    counts, first = graph.count[members], graph.first[members]
+    counts, first = graph.count.take(members), graph.first.take(members)
     terms = ranges(first, first + counts)
     shapes = _Shapes(
         counts,
-        graph.origin[found.mirrors[graph.node[members]]],
-        np.cumsum(counts) - counts,
-        (found.template[terms], *graph.origins(terms)),
+        graph.origin.take(found.mirrors.take(graph.node.take(members))),
+        counts.cumsum() - counts,
+        graph.words(terms),
     )
+    if shapes.are_equal():
+        return [members]
     order, starts = _runs(np, shapes.hashes(weights))
     leader = np.empty(len(members), np.int64)
-    leader[order] = np.repeat(order[starts], np.diff(starts, append=len(order)))
+    leader[order] = order[starts].repeat(np.diff(starts, append=len(order)))
     # Equal hashes prove nothing, so compare every sum with the first one of the same hash.
     if shapes.differ(leader).any():
         order, starts = _runs(np, shapes.numbers())
-    return sorted(np.split(members[order], starts[1:]), key=lambda lanes: int(lanes[0]))
+    ordered, bounds = members[order], [*starts.tolist(), len(order)]
+    return sorted(map(ordered.__getitem__, map(slice, bounds, bounds[1:])), key=lambda lanes: int(lanes[0]))
 
 
 def _runs(np: Any, keys: Any) -> tuple[Ints, Ints]:
@@ -272,14 +272,17 @@ def _most_regular_order(found: Sums, sums: Ints, graph: _Graph) -> Ints:
     """
     import numpy as np
 
-    first = graph.first[sums]
-    last = first + graph.count[sums] - 1
-    operands = graph.rank(np.concatenate([found.slots[first].T, found.slots[last].T]))
+    first = graph.first.take(sums)
+    steps = graph.count[sums[0]] - 1
+    last = first + steps
+    operands = graph.rank.take(found.slots.take(last, axis=0).T)
+    a, b, _ = operands
+    if steps:
+        operands = np.concatenate([graph.rank.take(found.slots.take(first, axis=0).T), operands])
     fewest = len(nests(operands))
     if fewest == 1:
         return sums
     best = sums
-    a, b = operands[len(SLOTS)], operands[len(SLOTS) + 1]
     is_parameter = found.kind[found.slots[last[0], 0]] == PARAMETER
     for keys in ((a, b), (b, a)) if is_parameter else ((b, a), (a, b)):
         order = np.lexsort(keys)

@@ -62,9 +62,12 @@ def nests(sequences: Ints, breaks: Any = None) -> list[Nest]:
     if length == 1:
         return [Nest(0, (), ())]
     steps = sequences[:, 1:] - sequences[:, :-1]  # np.diff takes twice as long, and most sequences are short
+    changes = (steps[:, 1:] != steps[:, :-1]).any(axis=0)
+    if breaks is None and not changes.any():
+        return [Nest(0, (length,), (tuple(steps[:, 0].tolist()),))]
     turns = np.ones(length, bool)
     """Position -> whether the step after it differs from the step before it."""
-    turns[1:-1] = (steps[:, 1:] != steps[:, :-1]).any(axis=0)
+    turns[1:-1] = changes
     ends = np.zeros(length, bool)
     """Position -> whether a piece must end there."""
     if breaks is not None:
@@ -72,7 +75,7 @@ def nests(sequences: Ints, breaks: Any = None) -> list[Nest]:
         turns |= ends
         turns[1:] |= ends[:-1]
     runs: list[tuple[int, int]] = []
-    turning = np.flatnonzero(turns).tolist()
+    turning = turns.nonzero()[0].tolist()
     must_end, must_turn = ends.tobytes(), turns.tobytes()
     start = index = 0
     while start < length:
@@ -90,7 +93,7 @@ def nests(sequences: Ints, breaks: Any = None) -> list[Nest]:
         start = stop + 1
     starts = [start for start, _ in runs]
     first = dict(zip(starts, sequences[:, starts].T.tolist()))
-    step = steps[:, np.minimum(starts, length - 2)].T.tolist()  # the last position has no step
+    step = steps[:, [*starts[:-1], min(starts[-1], length - 2)]].T.tolist()  # the last position has no step
     pieces = [
         Nest(start, (stop - start,), (tuple(by),)) if stop - start > 1 else Nest(start, (), ())
         for (start, stop), by in zip(runs, step)

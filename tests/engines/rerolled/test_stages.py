@@ -180,10 +180,11 @@ def test_shapes_are_compared_whole(data):
     sums = st.tuples(few, st.lists(st.tuples(few, few, few, few), min_size=1, max_size=2))
     drawn = data.draw(st.lists(sums, min_size=1, max_size=6))
     other = [data.draw(st.integers(0, at)) for at in range(len(drawn))]
-    terms = np.array([term for _, terms in drawn for term in terms], np.int64)
+    terms = np.array([term for _, terms in drawn for term in terms], np.int32)
     counts = np.array([len(terms) for _, terms in drawn])
     mirrored = np.array([mirrored for mirrored, _ in drawn])
-    shapes = groups._Shapes(counts, mirrored, np.cumsum(counts) - counts, tuple(terms.T))
+    shapes = groups._Shapes(counts, mirrored, np.cumsum(counts) - counts, terms.view(np.uint64))
+    assert shapes.are_equal() == all(shape == drawn[0] for shape in drawn)
     assert shapes.differ(np.array(other)).tolist() == [drawn[a] != drawn[b] for a, b in enumerate(other)]
     assert [drawn[at] for at in np.unique(shapes.numbers(), return_index=True)[1]] == [
         shape for at, shape in enumerate(drawn) if shape not in drawn[:at]
