@@ -60,8 +60,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from engines.rerolled.recover.groups import Group, Phase
 from engines.rerolled.recover.loops import Access, Area, Copy, Loop, Loops, Operand, Segment, Table
-from engines.rerolled.recover.nest import Nest, nests, strides
-from engines.rerolled.recover.sums import CONSTANT, INPUT, NONE, PARAMETER, Sums, columns, distinct
+from engines.rerolled.recover.nest import Nest, Stride, nests, strides
+from engines.rerolled.recover.sums import CONSTANT, INPUT, NONE, PARAMETER, SLOTS, Sums, columns, distinct, leaves
 
 if TYPE_CHECKING:
     from engines.rerolled.recover.sums import Ints
@@ -114,8 +114,14 @@ class _Layout:
         """The distance from a parameter or a value to its gradient."""
         self.columns: list[Ints] = []
         """Slot -> the node of each term."""
-        self.occupied = np.zeros(0, bool)
-        """Place -> whether it holds a leaf or a value."""
+        self.slots_of = [sorted({SLOTS.index(leaf) for leaf in leaves(expr)}) for expr in found.templates]
+        """Template -> the slots that it reads."""
+        self.reads = np.array([[slot in slots for slots in self.slots_of] for slot in range(len(SLOTS))])
+        """Slot, template -> whether the template reads the slot."""
+        self.stops = np.zeros(0, np.int64)
+        """The ends of the complete areas."""
+        self.occupied = b""
+        """Place -> 1 if it holds a leaf or a value, else 0."""
 
     def lay_out(self, groups: Sequence[Group]) -> Loops:
         np, found = self.np, self.found
@@ -132,8 +138,9 @@ class _Layout:
         loops = [loop for group in groups if group.phase == Phase.FORWARD for loop in self._loops(group)]
         values = self._close("v")
         self.mirror = values.stop - parameters.start
-        self.occupied = np.zeros(values.stop + self.vector, bool)
-        self.occupied[self.place[self.place >= 0]] = True
+        occupied = np.zeros(values.stop + self.vector, bool)
+        occupied[self.place[self.place >= 0]] = True
+        self.occupied = occupied.tobytes()
         self.end += parameters.stop - parameters.start
         self._close("q")
         self.end += values.stop - values.start
@@ -158,6 +165,7 @@ class _Layout:
         start = max((area.stop for area in self.areas.values()), default=0)
         self.end = -(-self.end // self.vector) * self.vector
         self.areas[name] = Area(name, start, self.end)
+        self.stops = self.np.append(self.stops, self.end)
         return self.areas[name]
 
     def _block(self, size: int) -> int:
@@ -191,20 +199,23 @@ class _Layout:
     def _place_parameters(self, groups: Sequence[Group]) -> None:
         """Place parameters for the widest group that reads them: term by term, with lanes side by side and padded."""
         np, found = self.np, self.found
-        is_parameter = np.append(found.kind == PARAMETER, False)
+        is_fresh = np.append(found.kind == PARAMETER, False)
+        remaining = int(is_fresh.sum())
         for group in sorted(groups, key=lambda group: -len(group.nodes)):
-            if group.phase == Phase.FORWARD:
+            if group.phase == Phase.FORWARD and remaining:
                 terms = group.first + np.arange(group.terms)[:, None]
-                for slot in range(self._slots_of(terms[:, 0])):
+                for slot in range(len(self._used(found.template.take(terms[:, 0])))):
                     nodes = self.columns[slot].take(terms)
-                    fresh = is_parameter.take(nodes) & (self.place.take(nodes) < 0)
+                    fresh = is_fresh.take(nodes)
                     if fresh.any():
-                        self._place_fresh(nodes, fresh)
-        unread = np.flatnonzero(is_parameter & (self.place < 0))
+                        placed = self._place_fresh(nodes, fresh)
+                        is_fresh[placed] = False
+                        remaining -= len(placed)
+        unread = is_fresh.nonzero()[0]
         self.place[unread] = self._block(len(unread)) + np.arange(len(unread))
 
-    def _place_fresh(self, nodes: Ints, fresh: Any) -> None:
-        """Place the parameters that have no place yet.
+    def _place_fresh(self, nodes: Ints, fresh: Any) -> Ints:
+        """Place the parameters that have no place yet, and return them.
 
         nodes: operands, shape (terms, lanes). fresh: whether each is a parameter without a place.
         """
@@ -224,7 +235,9 @@ class _Layout:
             place = self._block(width * (len(at) // lanes)) + rank // lanes * width + rank % lanes
         else:
             place = self._block(len(at)) + rank
-        self.place[nodes.reshape(-1)[at]] = place
+        placed = nodes.reshape(-1)[at]
+        self.place[placed] = place
+        return placed
 
     def _plan_chains(self, groups: Sequence[Group]) -> None:
         """Place the values of chains that get shorter: groups of which each continues a part of the one before it.
@@ -289,41 +302,49 @@ class _Layout:
             return
         np, found = self.np, self.found
         order, targets = self._targets(group)
-        terms = group.first[order] + np.arange(group.terms)[:, None]
-        columns = [self.columns[slot].take(terms) for slot in range(self._slots_of(terms[:, 0]))]
+        first = group.first[order]
+        terms = first + np.arange(group.terms)[:, None] if group.terms > 1 else first[None]
+        template = found.template.take(terms[:, 0])
+        used = self._used(template)
+        columns = [self.columns[slot].take(terms) for slot in range(len(used))]
+        places = np.empty((len(used), *terms.shape), np.int32)
+        for slot, nodes in enumerate(columns):
+            self.place.take(nodes, out=places[slot], mode="wrap")
+        places[~used] = 0
         lanes = _Lanes(
             nodes=group.nodes[order],
             targets=targets,
-            template=found.template[terms[:, 0]],
-            row=next(filter(np.any, (self.row.take(nodes[0]) for nodes in columns)), None),
-            used=np.stack([nodes[:, 0] != NONE for nodes in columns]),
-            places=np.stack([np.where(nodes == NONE, 0, self.place.take(nodes)) for nodes in columns]),
+            template=template,
+            row=next(filter(np.any, (self.row.take(nodes[0]) for nodes in columns)), None) if self.blocks else None,
+            places=places,
+            differ=_differ(places),
         )
         del terms, columns
-        if group.terms == 1:
-            yield from self._of_lanes(group.phase, lanes, np.zeros(0, bool))
-            return
         changes = self._changes(lanes)
         for part in lanes.with_equal_steps(changes):
             yield from self._of_lanes(group.phase, part, changes)
 
-    def _slots_of(self, terms: Ints) -> int:
-        """The number of slots that the templates of these terms read."""
-        read = self.np.flatnonzero((self.found.slots[terms] != NONE).any(axis=0))
-        return int(read[-1]) + 1 if len(read) else 1
+    def _used(self, template: Ints) -> Any:
+        """Whether these templates read a slot; shape (slots, templates), without slots that none of them reads."""
+        used = self.reads.take(template, axis=1)
+        read = used.any(axis=1).nonzero()[0]
+        return used[: int(read[-1]) + 1 if len(read) else 1]
 
     def _changes(self, lanes: _Lanes) -> Any:
         """A mask of the terms after which a segment ends, because the next one has another template or operand area."""
-        np = self.np
-        area = np.searchsorted([area.stop for area in self.areas.values()], lanes.places[:, :, 0], side="right")
+        if len(lanes.template) == 1:
+            return self.np.zeros(0, bool)
+        area = self.stops.searchsorted(lanes.places[:, :, 0], side="right")
         changes = (lanes.template[1:] != lanes.template[:-1]) | (area[:, 1:] != area[:, :-1]).any(axis=0)
-        steps = lanes.places[:, 1:] - lanes.places[:, :-1]
-        uneven = (steps != steps[:, :, :1]).any(axis=(0, 2)) & ~changes
+        if not lanes.differ.any():
+            return changes
+        uneven = lanes.differ.any(axis=0) & ~changes
         # A segment also ends at a term where lanes differ in their steps, if that is rare among regular terms.
         if not uneven.any() or uneven.sum() > FEW:
             return changes
         if lanes.row is not None:
             # Gradients of queries and of keys are sums over the same scores, by row and by column: two loops.
+            steps = lanes.places[:, 1:] - lanes.places[:, :-1]
             _, pattern = distinct(*steps[:, ~changes].reshape(-1, len(lanes.nodes)))
             if int(pattern.max()) == 1:
                 return changes
@@ -331,29 +352,44 @@ class _Layout:
 
     def _of_lanes(self, phase: Phase, lanes: _Lanes, changes: Any) -> Iterator[Loop]:
         """Write these lanes as loops, usually one. changes: the terms after which a segment ends."""
-        np = self.np
-        places, template = lanes.places, lanes.template
-        term_nests, uneven = _term_nests(places, changes)
-        rows = [
-            (nest.start, slot) for nest in term_nests for slot in np.flatnonzero(lanes.used[:, nest.start]).tolist()
+        terms = _term_nests(lanes, changes)
+        numbers = lanes.template[[nest.start for nest in terms.nests]].tolist()
+        sequences = [
+            lanes.places[slot, nest.start]
+            for nest, number in zip(terms.nests, numbers)
+            for slot in self.slots_of[number]
+            if not terms.uneven[slot]
         ]
-        sequences = [places[slot, start] for start, slot in rows if not uneven[slot]]
         pieces, longest = self._pieces(lanes, sequences)
         for piece in pieces:
             members = slice(piece.start, piece.start + piece.size)
             if longest:
                 self.blocks += 1
-                self.row[lanes.nodes[members]] = self.blocks * _OFFSET + np.arange(piece.size) // piece.counts[-1]
-            target, room = self._target(lanes.nodes[members], piece.counts, lanes.given(members), longest)
-            segments = []
-            for nest in term_nests:
-                run = slice(nest.start, nest.start + nest.size)
-                operands = tuple(
-                    self._operand(places[slot, run, members], piece.counts, nest.counts)
-                    for slot in np.flatnonzero(lanes.used[:, nest.start]).tolist()
-                )
-                segments.append(Segment(self.found.templates[template[nest.start]], nest.counts, operands))
-            yield Loop(phase=phase, counts=piece.counts, target=target, room=room, segments=tuple(segments))
+                self.row[lanes.nodes[members]] = self.blocks * _OFFSET + self.np.arange(piece.size) // piece.counts[-1]
+            if lanes.targets is None:
+                target, room = self._new_target(lanes.nodes[members], piece.counts, longest)
+            else:
+                target, room = self._given_target(lanes.nodes[members], piece, lanes.targets[members], longest)
+            segments = tuple(self._segments(lanes, terms, numbers, piece))
+            yield Loop(phase=phase, counts=piece.counts, target=target, room=room, segments=segments)
+
+    def _segments(self, lanes: _Lanes, terms: _Terms, numbers: Sequence[int], piece: Nest) -> Iterator[Segment]:
+        """Write all terms of a piece of the lanes. numbers: for each nest of terms, the number of its template."""
+        members = slice(piece.start, piece.start + piece.size)
+        sequence = 0 if lanes.targets is None else 1
+        for nest, number in zip(terms.nests, numbers):
+            run = slice(nest.start, nest.start + nest.size)
+            operands = []
+            for slot in self.slots_of[number]:
+                of_lanes = of_terms = None
+                if not terms.uneven[slot]:
+                    of_lanes = piece.strides_of(sequence)
+                    sequence += 1
+                if terms.regular[slot]:
+                    of_terms = nest.strides_of(slot)
+                places = lanes.places[slot, run, members]
+                operands.append(self._operand(places, piece.counts, nest.counts, of_lanes, of_terms))
+            yield Segment(self.found.templates[number], nest.counts, tuple(operands))
 
     def _pieces(self, lanes: _Lanes, sequences: Sequence[Ints]) -> tuple[list[Nest], int]:
         """Nests of these lanes; and if they have rows of different lengths, the longest, else 0.
@@ -363,19 +399,29 @@ class _Layout:
         if lanes.row is not None:
             # A change of block or row ends a nest, also where addresses go on as they did.
             given = [] if lanes.targets is None else [lanes.targets]
-            pieces, longest = _as_rows(nests(self.np.stack([lanes.row, *given, *sequences])), 2)
+            pieces, longest = _as_rows(nests(_stacked([lanes.row, *given, *sequences])), 2)
             if longest:
                 return pieces, longest
         return _as_rows(_lane_nests(lanes.targets, sequences, len(lanes.nodes)), 3)
 
-    def _operand(self, places: Ints, lanes: tuple[int, ...], terms: tuple[int, ...]) -> Operand:
-        """An access if these places are affine, else a table. places: shape (terms, lanes), both flattened."""
-        if places.size == 1:
-            return self._simplified(Access(int(places[0, 0]), (0,) * len(lanes), (0,) * len(terms)))
-        even = (places - places[:1] == (places[:, 0] - places[0, 0])[:, None]).all()
-        of_lanes, of_terms = (strides(places[0], lanes), strides(places[:, 0], terms)) if even else (None, None)
+    def _operand(
+        self,
+        places: Ints,
+        lanes: tuple[int, ...],
+        terms: tuple[int, ...],
+        of_lanes: Optional[tuple[Stride, ...]],
+        of_terms: Optional[tuple[Stride, ...]],
+    ) -> Operand:
+        """An access if these places are affine, else a table.
+
+        places: shape (terms, lanes), both flattened. of_lanes, of_terms: the strides, if they are known.
+        """
         if of_lanes is None or of_terms is None:
-            return Table(places.T)
+            if (places - places[:1] != (places[:, 0] - places[0, 0])[:, None]).any():
+                return Table(places.T)
+            of_lanes, of_terms = strides(places[0], lanes), strides(places[:, 0], terms)
+            if of_lanes is None or of_terms is None:
+                return Table(places.T)
         return self._simplified(Access(int(places[0, 0]), of_lanes, of_terms))
 
     def _single(self, group: Group) -> Loop:
@@ -398,49 +444,51 @@ class _Layout:
         target = Access(int(self.place[node]), ())
         return Loop(phase=group.phase, counts=(), target=target, room=1, segments=tuple(segments))
 
-    def _targets(self, group: Group) -> tuple[Ints, Optional[Ints]]:
+    def _targets(self, group: Group) -> tuple[Any, Optional[Ints]]:
         """The order of the lanes, and the places of their sums if they mirror nodes with places."""
-        np = self.np
-        mirrored = self.found.mirrors[group.nodes]
         if group.phase == Phase.FORWARD:
-            planned = self.planned[group.nodes]
-            return np.arange(len(group.nodes)), planned if planned[0] != NONE else None
+            is_planned = self.planned[group.nodes[0]] != NONE
+            return slice(None), self.planned[group.nodes] if is_planned else None
+        mirrored = self.found.mirrors.take(group.nodes)
         if mirrored[0] == NONE:
-            return np.arange(len(group.nodes)), None
-        if (self.place[mirrored] < 0).any():
-            return np.argsort(mirrored), None
-        targets = self.place[mirrored] + self.mirror
+            return slice(None), None
+        places = self.place.take(mirrored)
+        if (places < 0).any():
+            return mirrored.argsort(), None
+        targets = places + self.mirror
         order = _order(targets)
         return order, targets[order]
 
-    def _target(
-        self, nodes: Ints, counts: tuple[int, ...], targets: Optional[Ints], longest: int
-    ) -> tuple[Access, int]:
-        """The places of these sums, in a new block unless given, and the number of inner lanes that have room there.
+    def _new_target(self, nodes: Ints, counts: tuple[int, ...], longest: int) -> tuple[Access, int]:
+        """Places for these sums in a new block, and the number of inner lanes that have room there.
 
         longest: the most inner lanes of a row, for rows that are as far apart as those of other loops.
         """
-        np = self.np
         inner = counts[-1] if counts else 1
         width = padded(max(inner, longest))
-        is_given = targets is not None
-        if targets is None:
-            start = self._block(width * (len(nodes) // inner))
-            lane = np.arange(len(nodes))
-            targets = start + lane // inner * width + lane % inner
-        else:
+        steps = [1 if inner > 1 else 0]
+        for count in counts[:0:-1]:
+            steps.append(width if len(steps) == 1 else steps[-1] * count)
+        target = Access(self._block(width * (len(nodes) // inner)), tuple(steps[::-1][: len(counts)]))
+        self.place[nodes] = target.places(counts)
+        return target, width if inner > 1 else 1
+
+    def _given_target(self, nodes: Ints, piece: Nest, targets: Ints, longest: int) -> tuple[Access, int]:
+        """The given places of these sums, and the number of inner lanes that have room there."""
+        if self.blocks:
             self.row[nodes] = self.row[self.found.mirrors[nodes]]
         self.place[nodes] = targets
-        steps = strides(targets, counts)
+        steps = piece.strides_of(0) or strides(targets, piece.counts)
         assert steps is not None
         target = Access(int(targets[0]), steps)
-        if steps[-1:] != (1,) or (is_given and not self.mirror):
+        inner = piece.counts[-1] if piece.counts else 1
+        spare = padded(max(inner, longest)) - inner
+        if steps[-1:] != (1,) or not self.mirror:
             return target, inner
-        if not is_given:
-            return target, width
-        beyond = targets.reshape(-1, inner)[:, -1:] - self.mirror + np.arange(1, width - inner + 1)
-        is_within = beyond.max(initial=0) < len(self.occupied) - self.vector
-        return target, width if is_within and not self.occupied[beyond].any() else inner
+        last = (targets[inner - 1 :: inner] - self.mirror).tolist()
+        is_within = max(last) + spare < len(self.occupied) - self.vector
+        is_free = is_within and not any(1 in self.occupied[at + 1 : at + 1 + spare] for at in last)
+        return target, inner + spare if is_free else inner
 
 
 class _Lanes(NamedTuple):
@@ -454,10 +502,10 @@ class _Lanes(NamedTuple):
     """Lane -> the block and row of an operand of its first term, if they are known."""
     template: Ints
     """Term -> the number of its template."""
-    used: Any
-    """Whether the template reads a slot; shape (slots, terms)."""
     places: Ints
-    """Places of operands; shape (slots, terms, lanes)."""
+    """Places of operands, and 0 for slots that the template does not read; shape (slots, terms, lanes)."""
+    differ: Any
+    """Whether lanes differ in their steps from a term to the next one; shape (slots, terms - 1)."""
 
     def given(self, members: Any) -> Optional[Ints]:
         """The targets of some of the lanes."""
@@ -470,22 +518,30 @@ class _Lanes(NamedTuple):
         """
         import numpy as np
 
-        steps = (self.places[:, 1:] - self.places[:, :-1])[:, ~changes]
-        if (steps == steps[:, :, :1]).all():
+        if not (self.differ & ~changes).any():
             yield self
             return
+        steps = (self.places[:, 1:] - self.places[:, :-1])[:, ~changes]
         _, pattern = distinct(*steps.reshape(-1, len(self.nodes)))
         if _is_irregular(int(pattern.max()) + 1, len(self.nodes)):
             yield self
             return
         for label in dict.fromkeys(pattern.tolist()):
             members = np.flatnonzero(pattern == label)
+            places = self.places[:, :, members]
             yield self._replace(
                 nodes=self.nodes[members],
                 targets=self.given(members),
                 row=None if self.row is None else self.row[members],
-                places=self.places[:, :, members],
+                places=places,
+                differ=_differ(places),
             )
+
+
+def _differ(places: Ints) -> Any:
+    """Slot, term -> whether lanes differ in their steps to the next term. places: shape (slots, terms, lanes)."""
+    steps = places[:, 1:] - places[:, :-1]
+    return (steps != steps[:, :, :1]).any(axis=2)
 
 
 def _order(places: Ints) -> Ints:
@@ -503,29 +559,37 @@ def _order(places: Ints) -> Ints:
     return at[at >= 0]
 
 
-def _term_nests(places: Ints, changes: Any) -> tuple[list[Nest], Any]:
-    """Nests of terms, and slot -> whether the nests ignore it because lanes differ in their steps.
+class _Terms(NamedTuple):
+    """The terms of some lanes."""
 
-    places: shape (slots, terms, lanes). changes: the terms after which a nest must end.
-    """
+    nests: list[Nest]
+    uneven: list[bool]
+    """Slot -> whether lanes differ in their steps within nests."""
+    regular: list[bool]
+    """Slot -> whether the nests have its strides. They ignore uneven slots, and irregular ones."""
+
+
+def _term_nests(lanes: _Lanes, changes: Any) -> _Terms:
+    """Nests of terms. changes: the terms after which a nest must end."""
     import numpy as np
 
-    if places.shape[1] == 1:
-        return [Nest(0, (), ())], np.zeros(len(places), bool)
-    steps = places[:, 1:] - places[:, :-1]
-    differ = (steps != steps[:, :, :1]).any(axis=2)
-    uneven = (differ & ~changes).any(axis=1)
-    first = np.where(uneven[:, None], 0, places[:, :, 0])
+    first = lanes.places[:, :, 0]
+    if first.shape[1] == 1:
+        return _Terms([Nest(0, (), ())], [False] * len(first), [True] * len(first))
+    uneven = (lanes.differ & ~changes).any(axis=1)
+    ignored = uneven
     breaks = int(changes.sum())
-    found = nests(first, changes)
+    found = nests(np.where(ignored[:, None], 0, first), changes)
     if len(found) > breaks + FEW:
-        is_irregular = np.array([len(nests(row[None], changes)) > breaks + FEW for row in first])
-        found = nests(np.where(is_irregular[:, None], 0, first), changes)
-    return found, uneven
+        ignored = uneven | [len(nests(row[None], changes)) > breaks + FEW for row in first]
+        found = nests(np.where(ignored[:, None], 0, first), changes)
+    return _Terms(found, uneven.tolist(), (~ignored).tolist())
 
 
 def _lane_nests(targets: Optional[Ints], sequences: Sequence[Ints], count: int) -> list[Nest]:
     """Nests of lanes for all operands. If this takes many nests, lists or tables handle the irregular operands.
+
+    Nests have strides for the targets, if given, and for each sequence; or none.
 
     targets: lane -> the place of its sum, if given. sequences: for each operand, lane -> place.
     """
@@ -534,7 +598,7 @@ def _lane_nests(targets: Optional[Ints], sequences: Sequence[Ints], count: int) 
     given = [] if targets is None else [targets]
     if not given and not sequences:
         sequences = [np.zeros(count, np.int64)]
-    pieces = nests(np.stack([*given, *sequences]))
+    pieces = nests(_stacked([*given, *sequences]))
     if len(pieces) <= FEW:
         return pieces
     regular = [sequence for sequence in sequences if len(nests(sequence[None])) <= FEW]
@@ -546,7 +610,16 @@ def _lane_nests(targets: Optional[Ints], sequences: Sequence[Ints], count: int) 
     )
     # A list for pieces of many sizes, as attention over earlier positions has, would be as long as all pieces.
     is_ragged = len({piece.counts for piece in pieces}) > FEW
-    return fewer if (separable and not is_ragged) or _is_irregular(len(pieces), count) else pieces
+    if (separable and not is_ragged) or _is_irregular(len(pieces), count):
+        return [piece._replace(strides=()) for piece in fewer]  # they are those of some sequences
+    return pieces
+
+
+def _stacked(sequences: Sequence[Ints]) -> Ints:
+    """`np.stack`, which takes three times as long for short sequences."""
+    import numpy as np
+
+    return np.concatenate(sequences).reshape(len(sequences), -1)
 
 
 def _as_rows(pieces: list[Nest], fewest: int) -> tuple[list[Nest], int]:

@@ -49,6 +49,10 @@ class Nest(NamedTuple):
             size *= count
         return size
 
+    def strides_of(self, sequence: int) -> Optional[tuple[int, ...]]:
+        """The strides of one sequence. None if the nest has counts only."""
+        return tuple([by[sequence] for by in self.strides]) if self.strides or not self.counts else None
+
 
 def nests(sequences: Ints, breaks: Any = None) -> list[Nest]:
     """Cut all positions into consecutive pieces.
@@ -63,7 +67,7 @@ def nests(sequences: Ints, breaks: Any = None) -> list[Nest]:
         return [Nest(0, (), ())]
     steps = sequences[:, 1:] - sequences[:, :-1]  # np.diff takes twice as long, and most sequences are short
     changes = (steps[:, 1:] != steps[:, :-1]).any(axis=0)
-    if breaks is None and not changes.any():
+    if (breaks is None or not breaks.any()) and not changes.any():
         return [Nest(0, (length,), (tuple(steps[:, 0].tolist()),))]
     turns = np.ones(length, bool)
     """Position -> whether the step after it differs from the step before it."""
