@@ -55,8 +55,8 @@ In the text form, with places counted from the start of their area, this is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
 from engines.rerolled.recover.groups import Group, Phase
 from engines.rerolled.recover.loops import Access, Area, Copy, Loop, Loops, Operand, Segment, Table
@@ -204,7 +204,7 @@ class _Layout:
         for group in sorted(groups, key=lambda group: -len(group.nodes)):
             if group.phase == Phase.FORWARD and remaining:
                 terms = group.first + np.arange(group.terms)[:, None]
-                for slot in range(len(self._used(found.template.take(terms[:, 0])))):
+                for slot in range(self._width(found.template.take(terms[:, 0]).tolist())):
                     nodes = self.columns[slot].take(terms)
                     fresh = is_fresh.take(nodes)
                     if fresh.any():
@@ -305,30 +305,30 @@ class _Layout:
         first = group.first[order]
         terms = first + np.arange(group.terms)[:, None] if group.terms > 1 else first[None]
         template = found.template.take(terms[:, 0])
-        used = self._used(template)
-        columns = [self.columns[slot].take(terms) for slot in range(len(used))]
-        places = np.empty((len(used), *terms.shape), np.int32)
+        numbers = set(template.tolist())
+        columns = [self.columns[slot].take(terms) for slot in range(self._width(numbers))]
+        places = np.empty((len(columns), *terms.shape), np.int32)
         for slot, nodes in enumerate(columns):
             self.place.take(nodes, out=places[slot], mode="wrap")
-        places[~used] = 0
+        if any(len(self.slots_of[number]) < len(columns) for number in numbers):
+            places[~self.reads[: len(columns), template]] = 0
+        rows = (self.row.take(nodes[0]) for nodes in columns) if self.blocks else ()
         lanes = _Lanes(
             nodes=group.nodes[order],
             targets=targets,
             template=template,
-            row=next(filter(np.any, (self.row.take(nodes[0]) for nodes in columns)), None) if self.blocks else None,
+            row=next((row for row in rows if row.any()), None),
             places=places,
             differ=_differ(places),
         )
-        del terms, columns
+        del terms, columns, rows
         changes = self._changes(lanes)
         for part in lanes.with_equal_steps(changes):
             yield from self._of_lanes(group.phase, part, changes)
 
-    def _used(self, template: Ints) -> Any:
-        """Whether these templates read a slot; shape (slots, templates), without slots that none of them reads."""
-        used = self.reads.take(template, axis=1)
-        read = used.any(axis=1).nonzero()[0]
-        return used[: int(read[-1]) + 1 if len(read) else 1]
+    def _width(self, numbers: Iterable[int]) -> int:
+        """The number of slots that templates of these numbers need."""
+        return 1 + max(self.slots_of[number][-1] if self.slots_of[number] else 0 for number in numbers)
 
     def _changes(self, lanes: _Lanes) -> Any:
         """A mask of the terms after which a segment ends, because the next one has another template or operand area."""
@@ -336,7 +336,7 @@ class _Layout:
             return self.np.zeros(0, bool)
         area = self.stops.searchsorted(lanes.places[:, :, 0], side="right")
         changes = (lanes.template[1:] != lanes.template[:-1]) | (area[:, 1:] != area[:, :-1]).any(axis=0)
-        if not lanes.differ.any():
+        if lanes.differ is None:
             return changes
         uneven = lanes.differ.any(axis=0) & ~changes
         # A segment also ends at a term where lanes differ in their steps, if that is rare among regular terms.
@@ -444,7 +444,7 @@ class _Layout:
         target = Access(int(self.place[node]), ())
         return Loop(phase=group.phase, counts=(), target=target, room=1, segments=tuple(segments))
 
-    def _targets(self, group: Group) -> tuple[Any, Optional[Ints]]:
+    def _targets(self, group: Group) -> tuple[Union[Ints, slice], Optional[Ints]]:
         """The order of the lanes, and the places of their sums if they mirror nodes with places."""
         if group.phase == Phase.FORWARD:
             is_planned = self.planned[group.nodes[0]] != NONE
@@ -478,12 +478,14 @@ class _Layout:
         if self.blocks:
             self.row[nodes] = self.row[self.found.mirrors[nodes]]
         self.place[nodes] = targets
-        steps = piece.strides_of(0) or strides(targets, piece.counts)
-        assert steps is not None
+        steps = piece.strides_of(0)
+        if steps is None:
+            steps = strides(targets, piece.counts)
+            assert steps is not None
         target = Access(int(targets[0]), steps)
         inner = piece.counts[-1] if piece.counts else 1
         spare = padded(max(inner, longest)) - inner
-        if steps[-1:] != (1,) or not self.mirror:
+        if steps[-1:] != (1,) or not self.mirror or not spare:
             return target, inner
         last = (targets[inner - 1 :: inner] - self.mirror).tolist()
         is_within = max(last) + spare < len(self.occupied) - self.vector
@@ -505,7 +507,7 @@ class _Lanes(NamedTuple):
     places: Ints
     """Places of operands, and 0 for slots that the template does not read; shape (slots, terms, lanes)."""
     differ: Any
-    """Whether lanes differ in their steps from a term to the next one; shape (slots, terms - 1)."""
+    """Whether lanes differ in their steps from a term to the next one; shape (slots, terms - 1). None if they do not."""
 
     def given(self, members: Any) -> Optional[Ints]:
         """The targets of some of the lanes."""
@@ -518,7 +520,7 @@ class _Lanes(NamedTuple):
         """
         import numpy as np
 
-        if not (self.differ & ~changes).any():
+        if self.differ is None or not (self.differ & ~changes).any():
             yield self
             return
         steps = (self.places[:, 1:] - self.places[:, :-1])[:, ~changes]
@@ -539,17 +541,23 @@ class _Lanes(NamedTuple):
 
 
 def _differ(places: Ints) -> Any:
-    """Slot, term -> whether lanes differ in their steps to the next term. places: shape (slots, terms, lanes)."""
+    """Slot, term -> whether lanes differ in their steps to the next term. None if they do not.
+
+    places: shape (slots, terms, lanes).
+    """
+    if places.shape[1] == 1 or places.shape[2] == 1:
+        return None
     steps = places[:, 1:] - places[:, :-1]
-    return (steps != steps[:, :, :1]).any(axis=2)
+    differ = (steps != steps[:, :, :1]).any(axis=2)
+    return differ if differ.any() else None
 
 
-def _order(places: Ints) -> Ints:
+def _order(places: Ints) -> Union[Ints, slice]:
     """The order that sorts these places, which are distinct."""
     import numpy as np
 
-    if not len(places) or (places[1:] > places[:-1]).all():
-        return np.arange(len(places))
+    if (places[1:] > places[:-1]).all():
+        return slice(None)
     first, last = int(places.min()), int(places.max())
     if last - first > 8 * len(places):
         return np.argsort(places)
@@ -576,13 +584,18 @@ def _term_nests(lanes: _Lanes, changes: Any) -> _Terms:
     first = lanes.places[:, :, 0]
     if first.shape[1] == 1:
         return _Terms([Nest(0, (), ())], [False] * len(first), [True] * len(first))
-    uneven = (lanes.differ & ~changes).any(axis=1)
-    ignored = uneven
     breaks = int(changes.sum())
-    found = nests(np.where(ignored[:, None], 0, first), changes)
+    ends = changes if breaks else None
+    if lanes.differ is None:
+        uneven = np.zeros(len(first), bool)
+    else:
+        uneven = (lanes.differ & ~changes).any(axis=1)
+        first = np.where(uneven[:, None], 0, first)
+    ignored = uneven
+    found = nests(first, ends)
     if len(found) > breaks + FEW:
-        ignored = uneven | [len(nests(row[None], changes)) > breaks + FEW for row in first]
-        found = nests(np.where(ignored[:, None], 0, first), changes)
+        ignored = uneven | [len(nests(row[None], ends)) > breaks + FEW for row in first]
+        found = nests(np.where(ignored[:, None], 0, first), ends)
     return _Terms(found, uneven.tolist(), (~ignored).tolist())
 
 
@@ -630,6 +643,8 @@ def _as_rows(pieces: list[Nest], fewest: int) -> tuple[list[Nest], int]:
 
     fewest: as many pieces are needed at least.
     """
+    if len(pieces) < fewest:
+        return pieces, 0
     rows = max((piece.counts[0] for piece in pieces if len(piece.counts) == 2), default=1)
     found = []
     for piece in pieces:
@@ -640,7 +655,7 @@ def _as_rows(pieces: list[Nest], fewest: int) -> tuple[list[Nest], int]:
             return pieces, 0
         found.append(Nest(piece.start, counts, ()))
     lengths = {piece.counts[-1] for piece in found}
-    return (found, max(lengths)) if len(lengths) == len(pieces) >= fewest else (pieces, 0)
+    return (found, max(lengths)) if len(lengths) == len(pieces) else (pieces, 0)
 
 
 def _is_irregular(pieces: int, length: int) -> bool:
