@@ -256,7 +256,7 @@ class _Layout:
                 operands = self.columns[0][group.first]
                 its = group_of[operands]
                 # Of two lanes that continue the same one, neither could have its place.
-                if its[0] == NONE or (its != its[0]).any() or len(np.unique(operands)) < len(operands):
+                if its[0] == NONE or (its != its[0]).any() or len(set(operands.tolist())) < len(operands):
                     continue
                 if found.template[group.first[0]] == found.template[groups[its[0]].first[0]]:
                     before[number] = int(its[0])
@@ -401,7 +401,7 @@ class _Layout:
             given = [] if lanes.targets is None else [lanes.targets]
             pieces, longest = _as_rows(nests(_stacked([lanes.row, *given, *sequences])), 2)
             if longest:
-                return pieces, longest
+                return [piece._replace(strides=tuple(by[1:] for by in piece.strides)) for piece in pieces], longest
         return _as_rows(_lane_nests(lanes.targets, sequences, len(lanes.nodes)), 3)
 
     def _operand(
@@ -414,14 +414,15 @@ class _Layout:
     ) -> Operand:
         """An access if these places are affine, else a table.
 
-        places: shape (terms, lanes), both flattened. of_lanes, of_terms: the strides, if they are known.
+        places: shape (terms, lanes), both flattened. of_lanes, of_terms: the strides, if they are known. Those of lanes
+        are known only if all lanes take the same steps from term to term.
         """
+        if of_lanes is None and not (places - places[:1] != (places[:, 0] - places[0, 0])[:, None]).any():
+            of_lanes = strides(places[0], lanes)
+        if of_terms is None and of_lanes is not None:
+            of_terms = strides(places[:, 0], terms)
         if of_lanes is None or of_terms is None:
-            if (places - places[:1] != (places[:, 0] - places[0, 0])[:, None]).any():
-                return Table(places.T)
-            of_lanes, of_terms = strides(places[0], lanes), strides(places[:, 0], terms)
-            if of_lanes is None or of_terms is None:
-                return Table(places.T)
+            return Table(places.T)
         return self._simplified(Access(int(places[0, 0]), of_lanes, of_terms))
 
     def _single(self, group: Group) -> Loop:
@@ -648,12 +649,15 @@ def _as_rows(pieces: list[Nest], fewest: int) -> tuple[list[Nest], int]:
     rows = max((piece.counts[0] for piece in pieces if len(piece.counts) == 2), default=1)
     found = []
     for piece in pieces:
-        counts = piece.counts or (1,)
+        counts, steps = piece.counts or (1,), piece.strides
         if len(counts) == 1 and rows > 1 and counts[0] % rows == 0:
-            counts = (rows, counts[0] // rows)
+            inner = counts[0] // rows
+            counts = (rows, inner)
+            # A count of 1 has no step.
+            steps = tuple(tuple(step * by for step in run) for run in steps for by in (inner, int(inner > 1)))
         if len(counts) != 1 + (rows > 1) or (rows > 1 and counts[0] != rows):
             return pieces, 0
-        found.append(Nest(piece.start, counts, ()))
+        found.append(Nest(piece.start, counts, steps))
     lengths = {piece.counts[-1] for piece in found}
     return (found, max(lengths)) if len(lengths) == len(pieces) else (pieces, 0)
 
