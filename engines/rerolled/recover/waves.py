@@ -46,7 +46,6 @@ from engines.rerolled.recover.sums import (
     Sums,
     distinct,
     stable_order,
-    starts_of,
 )
 
 if TYPE_CHECKING:
@@ -108,8 +107,9 @@ def waves(found: Sums, first: Ints, count: Ints, node: Ints) -> Waves:
     colours = None
     is_value = kind == VALUE
     # Whether values at several depths read the same parameter.
-    if _read_by_several(found, edges, is_value, depth).any():
-        is_shared = _read_by_several(found, edges, is_value, np.arange(len(kind)))
+    reads = _parameter_reads(found, edges, is_value)
+    if _read_by_several(found, reads, depth).any():
+        is_shared = _read_by_several(found, reads, np.arange(len(kind)))
         colours = _colours(found, edges, count, node, in_order, is_shared)
         in_order = _by_colour(edges, depth, colours[node], PATIENCE * len(in_order))
     values, gradients = [], []
@@ -151,10 +151,13 @@ def _reached(edges: _Edges, waiting: Ints, wave: Ints) -> Ints:
 
     reached = edges.readers(wave)
     np.subtract.at(waiting, reached, 1)
-    ready = reached[waiting.take(reached) == 0]
+    ready: Ints = reached[waiting.take(reached) == 0]
+    # A sum is in `reached` for each of its operands. Keep the one whose position was written last.
+    position = np.arange(len(ready))
+    waiting[ready] = position
+    ready = ready[waiting.take(ready) == position]
     ready.sort()
-    first: Ints = ready[starts_of(ready)]
-    return first
+    return ready
 
 
 def _by_depth(edges: _Edges) -> list[Ints]:
@@ -168,26 +171,34 @@ def _by_depth(edges: _Edges) -> list[Ints]:
     return found
 
 
-def _read_by_several(found: Sums, edges: _Edges, is_value: Ints, number: Ints) -> Ints:
+def _parameter_reads(found: Sums, edges: _Edges, is_value: Ints) -> list[tuple[Ints, Ints]]:
+    """For each slot, the parameters that values read, and the values. is_value: of each sum."""
+    import numpy as np
+
+    of_values = is_value.take(edges.reader).nonzero()[0]
+    readers = edges.reader.take(of_values)
+    is_parameter = np.append(found.kind == PARAMETER, False)
+    reads = []
+    for column in edges.slots:
+        nodes = column.take(of_values)
+        at = is_parameter.take(nodes).nonzero()[0]
+        reads.append((nodes[at], readers[at]))
+    return reads
+
+
+def _read_by_several(found: Sums, reads: list[tuple[Ints, Ints]], number: Ints) -> Ints:
     """Node -> whether it is a parameter that values of several numbers read. The last entry is for NONE.
 
-    is_value, number: of each sum.
+    reads: from `_parameter_reads`. number: of each sum.
     """
     import numpy as np
 
-    readers = is_value.take(edges.reader).nonzero()[0]
-    numbers = number.take(edges.reader.take(readers))
-    parameters = np.append(found.kind == PARAMETER, False)
-    seen, several = np.full(found.nodes + 1, -1), np.zeros(found.nodes + 1, bool)
-    reads = []
-    for column in edges.slots:
-        nodes = column.take(readers)
-        at = parameters.take(nodes).nonzero()[0]
-        reads.append((nodes[at], numbers[at]))
-        seen[nodes[at]] = numbers[at]
+    seen, several = np.full(found.nodes + 1, -1, np.int32), np.zeros(found.nodes + 1, bool)
+    for nodes, readers in reads:
+        seen[nodes] = number.take(readers)
     # Of several numbers, one was written last, and the others differ from it.
-    for nodes, its in reads:
-        several[nodes[seen.take(nodes) != its]] = True
+    for nodes, readers in reads:
+        several[nodes[seen.take(nodes) != number.take(readers)]] = True
     return several
 
 
