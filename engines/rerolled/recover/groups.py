@@ -92,8 +92,8 @@ def group(found: Sums) -> list[Group]:
     in_waves = waves(found, graph.first, graph.count, graph.node)
     homes: dict[int, tuple[int, int]] = {}
     """Colour of a group's first sum -> the number of the first such group, and the lanes of all so far."""
-    for phase, members in _of_both_passes(found, graph, in_waves):
-        for sums in _by_shape(found, members, graph, weights):
+    for phase, members, shapes in _of_both_passes(found, graph, in_waves):
+        for sums in _by_shape(members, shapes, weights):
             leader = int(graph.node[sums[0]])
             if phase == Phase.FORWARD and len(sums) > 1:
                 sums = _most_regular_order(found, sums, graph)
@@ -135,27 +135,40 @@ class _Graph:
         """Leaf or value -> a number that is consecutive within an origin: by the index of a leaf, the lane of a sum."""
         named = np.flatnonzero(found.kind < CONSTANT)
         self.rank[named] = found.number[named]
-        self._found = found
-
-    def words(self, terms: Ints) -> NDArray[np.uint64]:
-        """The template of each of these terms and the origins of its operands: two numbers, of four half as long."""
-        import numpy as np
-
-        rows = np.empty((len(terms), 1 + len(SLOTS)), np.int32)
-        rows[:, 0] = self._found.template.take(terms)
-        rows[:, 1:] = self.origin.take(self._found.slots.take(terms, axis=0))
-        return rows.view(np.uint64)
 
 
-def _of_both_passes(found: Sums, graph: _Graph, in_waves: Waves) -> Iterator[tuple[Phase, Ints]]:
-    """The waves of the forward pass, those of the backward pass, then all sinks."""
+def _of_both_passes(found: Sums, graph: _Graph, in_waves: Waves) -> Iterator[tuple[Phase, Ints, _Shapes]]:
+    """The waves of the forward pass, those of the backward pass, then all sinks; and the shapes of their sums."""
+    sinks = (found.kind[graph.node] == SINK).nonzero()[0]
+    of_sinks = [sinks] if len(sinks) else []
+    for phase, of_phase in zip(Phase, (in_waves.values, in_waves.gradients, of_sinks)):
+        if of_phase:
+            yield from ((phase, *wave) for wave in zip(of_phase, _shapes(found, graph, of_phase)))
+
+
+def _shapes(found: Sums, graph: _Graph, in_waves: list[Ints]) -> Iterator[_Shapes]:
+    """The shapes of each wave. Those of a wave depend on the groups of all waves before it."""
     import numpy as np
 
-    yield from ((Phase.FORWARD, members) for members in in_waves.values)
-    yield from ((Phase.BACKWARD, members) for members in in_waves.gradients)
-    sinks = np.flatnonzero(found.kind[graph.node] == SINK)
-    if len(sinks):
-        yield Phase.SINK, sinks
+    # NumPy takes most of its time per call, so look up at once all that does not depend on groups.
+    members = np.concatenate(in_waves)
+    counts, first = graph.count.take(members), graph.first.take(members)
+    mirrors = found.mirrors.take(graph.node.take(members))
+    terms = ranges(first, first + counts)
+    rows = np.empty((len(terms), 1 + len(SLOTS)), np.int32)
+    rows[:, 0] = found.template.take(terms)
+    rows[:, 1:] = found.slots.take(terms, axis=0)
+    del terms, members, first
+    operands, words = rows[:, 1:], rows.view(np.uint64)
+    at = start = 0
+    for wave in in_waves:
+        sums = slice(at, at + len(wave))
+        ends = counts[sums].cumsum()
+        of_wave = slice(start, start + int(ends[-1]))
+        operands[of_wave] = graph.origin.take(operands[of_wave])
+        mirrored = graph.origin.take(mirrors[sums])
+        yield _Shapes(counts[sums], mirrored, ends - counts[sums], words[of_wave])
+        at, start = sums.stop, of_wave.stop
 
 
 class _Shapes(NamedTuple):
@@ -168,7 +181,8 @@ class _Shapes(NamedTuple):
     start: Ints
     """Sum -> where its terms start in `words`."""
     words: NDArray[np.uint64]
-    """The template of each term and the origins of its operands, in two numbers. Terms are in order of sums."""
+    """The template of each term and the origins of its operands: two numbers, of four half as long. Terms are in order
+    of sums."""
 
     def are_equal(self) -> bool:
         """Whether all shapes are equal: most waves have a single one, and this takes less time than hashing."""
@@ -224,20 +238,10 @@ class _Shapes(NamedTuple):
         )
 
 
-def _by_shape(found: Sums, members: Ints, graph: _Graph, weights: NDArray[np.uint64]) -> list[Ints]:
+def _by_shape(members: Ints, shapes: _Shapes, weights: NDArray[np.uint64]) -> list[Ints]:
     """Split a wave's members into arrays, one for each shape. Members ascend in each array, and so do first members."""
     import numpy as np
 
-    if len(members) == 1:
-        return [members]
-    counts, first = graph.count.take(members), graph.first.take(members)
-    terms = ranges(first, first + counts)
-    shapes = _Shapes(
-        counts,
-        graph.origin.take(found.mirrors.take(graph.node.take(members))),
-        counts.cumsum() - counts,
-        graph.words(terms),
-    )
     if shapes.are_equal():
         return [members]
     order, starts = _runs(np, shapes.hashes(weights))
