@@ -235,7 +235,7 @@ class _Layout:
             place = self._block(width * (len(at) // lanes)) + rank // lanes * width + rank % lanes
         else:
             place = self._block(len(at)) + rank
-        placed = nodes.reshape(-1)[at]
+        placed: Ints = nodes.reshape(-1)[at]
         self.place[placed] = place
         return placed
 
@@ -467,10 +467,11 @@ class _Layout:
         """
         inner = counts[-1] if counts else 1
         width = padded(max(inner, longest))
-        steps = [1 if inner > 1 else 0]
-        for count in counts[:0:-1]:
-            steps.append(width if len(steps) == 1 else steps[-1] * count)
-        target = Access(self._block(width * (len(nodes) // inner)), tuple(steps[::-1][: len(counts)]))
+        steps, size = [int(inner > 1)] if counts else [], width  # a count of 1 has no step
+        for count in counts[-2::-1]:
+            steps.insert(0, size)
+            size *= count
+        target = Access(self._block(size), tuple(steps))
         self.place[nodes] = target.places(counts)
         return target, width if inner > 1 else 1
 
@@ -479,7 +480,7 @@ class _Layout:
         if self.blocks:
             self.row[nodes] = self.row[self.found.mirrors[nodes]]
         self.place[nodes] = targets
-        steps = piece.strides_of(0)
+        steps: Optional[tuple[Stride, ...]] = piece.strides_of(0)
         if steps is None:
             steps = strides(targets, piece.counts)
             assert steps is not None
@@ -508,7 +509,7 @@ class _Lanes(NamedTuple):
     places: Ints
     """Places of operands, and 0 for slots that the template does not read; shape (slots, terms, lanes)."""
     differ: Any
-    """Whether lanes differ in their steps from a term to the next one; shape (slots, terms - 1). None if they do not."""
+    """Whether lanes differ in their steps to the next term; shape (slots, terms - 1). None if they do not."""
 
     def given(self, members: Any) -> Optional[Ints]:
         """The targets of some of the lanes."""

@@ -219,9 +219,7 @@ def _colours(found: Sums, edges: _Edges, count: Ints, node: Ints, in_order: list
     # The last entries are for any sum that a product with a shared parameter reads, and for NONE.
     any_sum = found.nodes
     is_sum = np.append(found.kind >= COMPUTED, False)
-    slots = [
-        np.where(anchored & is_sum.take(operands), any_sum, operands).astype(np.int64) for operands in edges.slots
-    ]
+    slots = [np.where(anchored & is_sum.take(operands), any_sum, operands).astype(np.int64) for operands in edges.slots]
     mirrored = found.mirrors[nodes]
     for _ in range(RADIUS + 1):
         key = template.copy()
@@ -232,10 +230,8 @@ def _colours(found: Sums, edges: _Edges, count: Ints, node: Ints, in_order: list
         # The smallest and the largest hash of a term do not depend on how many terms there are.
         own = mix(np.minimum.reduceat(key, starts) * np.uint64(ODD) + np.maximum.reduceat(key, starts))
         own = mix((own + level) * np.uint64(ODD))
-        following = colours.copy()
-        following[nodes] = own
-        following[nodes] = mix(own + np.where(mirrored == NONE, 0, following[mirrored]).astype(np.uint64))
-        colours = following
+        colours[nodes] = own
+        colours[nodes] = mix(own + np.where(mirrored == NONE, 0, colours.take(mirrored)).astype(np.uint64))
     return colours
 
 
