@@ -218,7 +218,8 @@ class Loops:
         return next(area for area in self.areas if area.start <= place < area.stop)
 
 
-LANE_NAMES, TERM_NAMES = "ijkl", "tuvw"
+LANE_NAMES, TERM_NAMES = "ijlm", "tsrz"
+"""Names of counts. In C they are variables beside the areas, so none has the name of an area, or `w`."""
 
 
 def affine(
