@@ -7,6 +7,7 @@ from struct import pack
 
 from engines.api import Unavailable
 from engines.graph.expr import ATOM_PRECEDENCE, Apply, C, Expr, Literal, Spelling, Text, number
+from engines.rerolled.recover.loops import VaryingConstant
 
 
 def spell(expr: Expr, leaves: Mapping[str, Text], width: int, *, is_single: bool) -> Text:
@@ -31,6 +32,8 @@ _COMPARISONS = ("less", "greater")
 
 def constant(x: float, *, is_single: bool) -> str:
     """Spell a number of the graph. Raises Unavailable if it is too large for a float."""
+    if isinstance(x, VaryingConstant):
+        return x.name
     if not is_single:
         return number(x)[0]
     try:

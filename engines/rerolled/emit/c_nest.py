@@ -23,8 +23,8 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Optional
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Optional, Union
 
 from engines.graph.expr import ATOM_PRECEDENCE, INFIX, calls
 from engines.kernel.c_tree import Assign, Block, Declare, For, Statement
@@ -33,11 +33,21 @@ from engines.rerolled.emit.parts import part_of, tiles_of_part
 from engines.rerolled.emit.single_sums import is_listed, unrolled, with_a_lane
 from engines.rerolled.form import Form, lies_in_vectors, narrowest, vector_widths
 from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.loops import LANE_NAMES, TERM_NAMES, Access, Loop, Operand, Segment, Table, affine
+from engines.rerolled.recover.loops import (
+    LANE_NAMES,
+    TERM_NAMES,
+    Access,
+    Loop,
+    Operand,
+    Segment,
+    Table,
+    Varying,
+    affine,
+)
 from engines.rerolled.recover.nest import Stride
 from engines.rerolled.recover.sums import SLOTS
 from engines.rerolled.step.language import Due, Run
-from engines.rerolled.step.series import ROUND, Series, Varying
+from engines.rerolled.step.series import ROUND, Series
 from engines.rerolled.step.step import Step
 
 _BLANKS = {slot.name: (f"{{{slot.name}}}", ATOM_PRECEDENCE) for slot in SLOTS}
@@ -63,13 +73,17 @@ class _Pointer(NamedTuple):
 
     def there(self, block: Lanes, width: int) -> str:
         """The vector or number in memory for these lanes."""
-        at = self.constant
+        at, moved = self.constant, ""
         for stride, offset in zip(self.lanes, block.offsets):
-            if offset:  # lanes with listed offsets are never in one block, so their offset is 0
+            if offset and isinstance(stride, Varying):
+                moved += f" + {stride.times(str(offset))}"
+            elif offset:  # lanes with listed offsets are never in one block, so their offset is 0
                 assert isinstance(stride, int)
                 at += stride * offset
         if width == 1:
-            return f"{self.name}[{at}]"
+            return f"{self.name}[{at}{moved}]"
+        if moved:
+            return f"AT{width}({self.name} + {at}{moved})"
         return f"AT{width}({self.name} {'-' if at < 0 else '+'} {abs(at)})" if at else f"AT{width}({self.name})"
 
     def read(self, block: Lanes) -> str:
@@ -100,20 +114,30 @@ class Nests:
 
     def write_series(self, run: Run, series: Series) -> list[Statement]:
         """The statements of a series. run: that of its first loop."""
-        self.named = self.areas[str(run)] = set()
+        loops = [(repeated.varying(self.listed), repeated.width) for repeated in series.period]
+        return self.write_rounds(str(run), loops, series.rounds)
+
+    def write_rounds(
+        self, name: str, loops: Sequence[tuple[Loop, Callable[[int], int]]], rounds: int
+    ) -> list[Statement]:
+        """The statements of loops that run in rounds, with numbers that vary, and the widest vector for each.
+
+        name: of the entry in `areas`.
+        """
+        self.named = self.areas[name] = set()
         body: list[Statement] = []
-        for repeated in series.period:
-            loop = repeated.varying(self.listed)
-            if isinstance(loop.counts[-1], Varying):
+        for loop, width in loops:
+            run = Run(0, loop)
+            if loop.counts and isinstance(loop.counts[-1], Varying):
                 called = [call for segment in loop.segments for call in calls(segment.template)]
                 self.calls.update(called)
                 is_wide = lies_in_vectors(loop) and not called
-                width = repeated.width(self.form.width) if is_wide else 1
+                lanes = [width(self.form.width) if is_wide else 1]
                 most = 1 if called else self.form.accumulators
-                body.append(Block(_Nest(self, run, loop, 0, [width], 1, most).statements()))
+                body.append(Block(_Nest(self, run, loop, 0, lanes, 1, most).statements()))
             else:
                 body.append(Block(list(self._loop(run, loop))))
-        return [For(ROUND, series.rounds, body)]
+        return body if rounds == 1 and not isinstance(rounds, Varying) else [For(ROUND, rounds, body)]
 
     def _loop(self, run: Run, loop: Loop) -> Iterator[Statement]:
         """Write as many nests as the inner lanes need. loop: the run's loop, or a part of it."""
@@ -188,6 +212,14 @@ class Nests:
         """An offset read from a list."""
         return f"{self.table(offsets)}[{name}]"
 
+    def base_of(self, table: Table) -> tuple[str, int]:
+        """The area that holds all places of a table, and its start; or the whole workspace."""
+        area = self.step.area_of(int(table.places.min()))
+        if int(table.places.max()) >= area.stop:
+            return "w", 0
+        self.named.add(area.name)
+        return area.name, area.start
+
     def place(self, place: int) -> tuple[str, int]:
         """The area of a place, and the offset in it. Records that the current run names the area."""
         area = self.step.area_of(place)
@@ -210,14 +242,13 @@ class _Nest:
             self.limits[-1] = loop.counts[-1]
         if run.rows > 1:
             self.steps[0] = most
-        elif (
-            len(self.limits) > 1
-            and run.live_lane != len(self.limits) - 2
-            and not is_listed(loop, -2)
-            and not isinstance(self.limits[-2], Varying)
-        ):
+        elif len(self.limits) > 1 and run.live_lane != len(self.limits) - 2 and not is_listed(loop, -2):
             fitting = range(1, most // len(row) + 1)
-            self.steps[-2] = max(n for n in fitting if self.limits[-2] % n == 0 or n == 1)
+            if not isinstance(self.limits[-2], Varying):
+                self.steps[-2] = max(n for n in fitting if self.limits[-2] % n == 0 or n == 1)
+            elif any(segment.counts for segment in loop.segments):
+                # Smaller blocks take what is left, so each size must divide the one before.
+                self.steps[-2] = 1 << (len(fitting).bit_length() - 1) if fitting else 1
         starts = [at + sum(row[:index]) for index in range(len(row))]
         outer = range(self.steps[-2]) if len(self.limits) > 1 else [0]
         self.blocks = [
@@ -228,18 +259,27 @@ class _Nest:
         self.moving = [isinstance(limit, Varying) or limit > step for limit, step in zip(self.limits, self.steps)]
         if run.rows > 1:
             self.moving[0] = True
-        is_in_series = isinstance(loop.target.base, Varying)
+        accesses = [loop.target, *(o for s in loop.segments for o in s.operands if isinstance(o, Access))]
+        varies = any(isinstance(access.base, Varying) for access in accesses)
         counts = any(self.moving) or any(segment.counts for segment in loop.segments)
-        self.is_straight = not counts and not is_in_series
-        """Whether the nest has no loops, and is not in one."""
+        self.is_straight = not counts and not varies
+        """Whether the nest has no loops, and all of its places are known."""
         self.hoisted: dict[tuple[str, int], str] = {}
         """A loop-invariant expression and its width -> the name of its value, which is read before the loops."""
+        self.rest: Optional[_Nest] = None
+        """The nest for the outer lanes that are left after whole blocks, if their count varies."""
+        if run.rows == 1 and len(self.limits) > 1 and isinstance(self.limits[-2], Varying) and self.steps[-2] > 1:
+            self.rest = _Nest(nests, run, loop, at, row, repeats, self.steps[-2] // 2 * len(row))
+            self.rest.hoisted = self.hoisted
 
     def statements(self) -> list[Statement]:
         if len(self.blocks) == 1 and self.is_straight and not self.run.is_part:
             return [self._single(self.blocks[0])]
+        lanes = len(self.limits)
         body = list(self.block())
-        for lane in reversed(range(len(self.limits))):
+        if self.rest:
+            body, lanes = self._in_blocks(), lanes - 2
+        for lane in reversed(range(lanes)):
             if lane == self.run.live_lane:
                 body = _over_live(LANE_NAMES[lane], body)
             elif self.run.is_part and lane == 0:
@@ -248,6 +288,17 @@ class _Nest:
                 body = [For(LANE_NAMES[lane], self.limits[lane], body, self.steps[lane])]
         first = self.fixed_values()
         return body if any(self.moving) and not first else [Block([*first, *body])]
+
+    def _in_blocks(self, start: Union[int, str] = 0) -> list[Statement]:
+        """Blocks of several outer lanes, from one on, then smaller blocks for the lanes that are left."""
+        name, limit, step = LANE_NAMES[len(self.limits) - 2], str(self.limits[-2]), self.steps[-2]
+        body = list(self.block())
+        if self.moving[-1]:
+            body = [For(LANE_NAMES[len(self.limits) - 1], self.limits[-1], body, self.steps[-1])]
+        if not self.rest:
+            return [For(name, limit, body, step, start)]
+        stop = f"{limit} - ({limit}) % {step}" if " " in limit else f"{limit} - {limit} % {step}"
+        return [For(name, stop, body, step, start), *self.rest._in_blocks(stop)]
 
     def fixed_values(self) -> list[Statement]:
         """Declarations of the values that do not change within the nest."""
@@ -358,8 +409,9 @@ class _Nest:
             lanes, terms = strides[: len(self.loop.counts)], strides[len(self.loop.counts) :]
             first = sum(stride * offset for stride, offset in zip(lanes, block.offsets))
             moved = [stride * moves for stride, moves in zip(lanes, self.moving)]
-            table = self.nests.table(operand.places.reshape(-1).tolist())
-            return f"w[{table}[{affine(first, moved, terms)}]]"
+            base, start = self.nests.base_of(operand)
+            table = self.nests.table((operand.places.reshape(-1) - start).tolist())
+            return f"{base}[{table}[{affine(first, moved, terms)}]]"
         assert pointer is not None
         text = pointer.read(block)
         return text if pointer.moves else self.fixed(text, block.width)
@@ -377,7 +429,10 @@ class _Nest:
         moved = [stride if moves else 0 for stride, moves in zip(access.lanes, self.moving)]
         if not any(moved) and not any(access.terms) and not isinstance(first, Varying):
             return _Pointer(area, first, access.lanes, moves=False), []
-        name = f"{area}{name}" if name.isdigit() else name
+        if name.isdigit():
+            name = f"{area}{name}"
+            if name in ("u2", "v2"):  # types of vectors
+                name = f"{name}_"
         offset = affine(first, moved, access.terms, self.nests.listed)
         place = f"{area} {offset}" if offset.startswith("-") else f"{area} + {offset}"
         return _Pointer(name, 0, access.lanes, moves=True), [Declare("number *", name, place)]

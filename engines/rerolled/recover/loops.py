@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Union
+from typing import TYPE_CHECKING, NamedTuple, Optional, Union
 
 from engines.graph.expr import ATOM_PRECEDENCE, PYTHON, Expr, number
 from engines.rerolled.recover.groups import Phase
@@ -206,7 +206,7 @@ class Loops:
 
     def _operand(self, operand: Operand) -> str:
         if isinstance(operand, float):
-            return number(operand)[0]
+            return operand.name if isinstance(operand, VaryingConstant) else number(operand)[0]
         if isinstance(operand, Table):
             area = self.area_of(int(operand.places.flat[0]))
             return f"{area.name}[{operand.places.size} places]"
@@ -222,6 +222,51 @@ LANE_NAMES, TERM_NAMES = "ijlm", "tsrz"
 """Names of counts. In C they are variables beside the areas, so none has the name of an area, or `w`."""
 
 
+class Varying(int):
+    """A number of a loop that changes, from round to round of a series or from graph to graph. Its text says how.
+
+    As an int, it is the number in the first round, of the first graph that has the loop.
+    """
+
+    constant: int
+    rest: str
+
+    def __new__(cls, first: int, rest: str, constant: Optional[int] = None) -> Varying:
+        """rest: the text after the constant part, such as ` + 4*n`. constant: by default, the number itself."""
+        made = super().__new__(cls, first)
+        made.rest = rest
+        made.constant = first if constant is None else constant
+        return made
+
+    def __str__(self) -> str:
+        return f"{self.constant}{self.rest}" if self.constant else self.rest.removeprefix(" + ")
+
+    def __format__(self, _: str) -> str:
+        return str(self)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __sub__(self, other: int) -> Varying:
+        return Varying(int(self) - other, self.rest, self.constant - other)
+
+    def times(self, name: str) -> str:
+        """The text of a product with a variable or a number."""
+        text = str(self)
+        return f"({text})*{name}" if " " in text else f"{text}*{name}"
+
+
+class VaryingConstant(float):
+    """A constant of the graph that differs from graph to graph. Its text is its name."""
+
+    name: str
+
+    def __new__(cls, number: float, name: str) -> VaryingConstant:
+        made = super().__new__(cls, number)
+        made.name = name
+        return made
+
+
 def affine(
     base: int,
     lanes: Sequence[Stride],
@@ -234,6 +279,8 @@ def affine(
         for stride, name in zip(strides, names):
             if isinstance(stride, tuple):
                 parts += ["+", table(stride, name)]
+            elif isinstance(stride, Varying):
+                parts += ["+", stride.times(name)]
             elif stride:
                 times = "" if abs(stride) == 1 else f"{abs(stride)}*"
                 parts += ["-" if stride < 0 else "+", f"{times}{name}"]

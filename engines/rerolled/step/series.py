@@ -20,36 +20,13 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Optional
 
 from engines.rerolled.recover.groups import Phase
-from engines.rerolled.recover.loops import Access, Loop
+from engines.rerolled.recover.loops import Access, Loop, Varying
 from engines.rerolled.recover.nest import Stride
 
 ROUND = "n"
 """The name of a round's number."""
 Listed = Callable[[Sequence[int], str], str]
 """How to write a number that a list has for each round."""
-
-
-class Varying(int):
-    """A number of the first round's loop that changes from round to round. Its text says how."""
-
-    rest: str
-
-    def __new__(cls, first: int, rest: str) -> Varying:
-        made = super().__new__(cls, first)
-        made.rest = rest
-        return made
-
-    def __str__(self) -> str:
-        return f"{int(self)}{self.rest}" if int(self) else self.rest.removeprefix(" + ")
-
-    def __format__(self, _: str) -> str:
-        return str(self)
-
-    def __bool__(self) -> bool:
-        return True
-
-    def __sub__(self, other: int) -> Varying:
-        return Varying(int(self) - other, self.rest)
 
 
 class Repeated(NamedTuple):

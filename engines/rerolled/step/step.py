@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, Optional
 
-from engines.rerolled.recover.loops import Area, Loops
+from engines.rerolled.recover.loops import Area, Loop, Loops
 from engines.rerolled.step.language import (
     SECTIONS,
     Copy,
@@ -138,6 +138,10 @@ class Step:
         varying = (repeated.varying(lambda _, name: f"at({name})") for repeated in series.period)
         texts = "; ".join(self._listing.line(loop).removeprefix("for ") for loop in varying)
         return f"{series}: for {ROUND}<{series.rounds} {texts}"
+
+    def listing_line(self, loop: Loop) -> str:
+        """A loop in the text form of loops."""
+        return self._listing.line(loop)
 
     @cached_property
     def _listing(self) -> Loops:
