@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -10,6 +11,8 @@ from engines.api import Engine, Unavailable
 from engines.graph.show import show
 from engines.handwritten.engine import HandwrittenEngine
 from engines.kernel.engine import CompiledEngine
+from engines.rerolled.family import RerolledFamily
+from engines.rerolled.merged.places import Unmergeable
 from engines.rerolled.step.step import Step
 from harness.workloads import Workload
 
@@ -61,6 +64,10 @@ def text(engine: Engine, workload: Workload, stage: Stage) -> str:
         )
     if stage is Stage.source and isinstance(engine, HandwrittenEngine):
         return engine.source(workload)
+    if stage in (Stage.step, Stage.source) and workload.varies and isinstance(engine, RerolledFamily):
+        with contextlib.suppress(Unmergeable):  # then it compiles each graph by itself; show that of the first step
+            merged = engine.merged(workload)
+            return _joined(merged.lines()) if stage is Stage.step else engine.source(merged)
     loss, inputs, parameters, outputs = trace(engine, workload, stage)
     if stage is Stage.graph:
         return _joined(show(loss))

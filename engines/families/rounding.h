@@ -31,7 +31,7 @@ typedef unsigned long long naturals __attribute__((vector_size(8 * LANES)));
 typedef lanes in_memory __attribute__((aligned(8), may_alias));
 #define AT(place) (*(in_memory *)(place))
 
-/* a * b + c, a * b - c and c - a * b, rounded once. The compiler's flags forbid it to form these itself. */
+/* a * b + c, a * b - c and c - a * b, rounded once. The flags keep the compiler from fusing these itself. */
 #define FUSED(name, instruction)                                                                                       \
     static inline __attribute__((unused)) lanes name(lanes a, lanes b, lanes c)                                        \
     {                                                                                                                  \
@@ -66,7 +66,7 @@ static inline __attribute__((unused)) unsigned marked(bits is)
 #endif
 }
 
-/* Whether any lane is not 0. Compilers take the detour over a mask in a vector. */
+/* Whether any lane is not 0. From plain C, compilers go through a vector mask instead. */
 static inline __attribute__((unused)) int any(bits is)
 {
     int found;

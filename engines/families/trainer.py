@@ -17,7 +17,9 @@ from engines.saving.checkpoint import Checkpoint
 MOST_AT_ONCE = 1 << 16
 """Steps of one call, which needs a few numbers for each."""
 NONE = -1
-"""The member of a row whose kernel is not there yet."""
+"""The member of a row whose kernel is not there yet, and a place in the family's order that holds no parameter."""
+SPARE = 16
+"""Doubles after the inputs, because a kernel may read whole vectors."""
 
 Conduct = Callable[[Sequence[Member], Shared], Conductor]
 
@@ -51,7 +53,8 @@ class FamilyTrainer:
     ) -> None:
         """shapes: all of the workload's. built: kernels of some of them. build: builds another.
 
-        parameters: in the kernels' order. order: index of each in the model. conduct: makes the conductor of members.
+        parameters: in the kernels' order. order: index of each in the model, or NONE. conduct: makes the conductor of
+        members.
         """
         self._order = order
         self.phases, self.sizes = phases, sizes
@@ -97,8 +100,9 @@ class FamilyTrainer:
             for row in family[number].shape.rows:
                 self._members[row] = number
         for each, member in zip(family, members):
-            self._of_length[len(member.x)] = member
-            self._built[len(member.x)], self.shape_seconds[len(member.x)] = each, each.seconds
+            inputs = len(member.x) - SPARE
+            self._of_length[inputs] = member
+            self._built[inputs], self.shape_seconds[inputs] = each, each.seconds
 
     def _meet(self, lengths: Iterable[int]) -> None:
         """Build the kernels of these numbers of inputs, unless they are there."""
@@ -170,15 +174,16 @@ class FamilyTrainer:
         """Continue from there. Raises ValueError if the number of parameters, the optimiser or the batch differs."""
         checkpoint.check(self.checkpoint())
         losses, parts = array("d", checkpoint.losses), (*checkpoint[:2], *checkpoint.states.values())
-        theirs = [array("d", (part[index] for index in self._order)) for part in parts]
+        theirs = [array("d", (0.0 if index == NONE else part[index] for index in self._order)) for part in parts]
         for buffer, numbers in zip((self._shared.p, self._shared.q, *self._shared.states), theirs):
             buffer[:] = numbers
         self.losses = losses
 
     def _as_in_the_model(self, ours: array[float]) -> array[float]:
-        found = array("d", bytes(8 * len(ours)))
+        found = array("d", bytes(8 * sum(index != NONE for index in self._order)))
         for number, index in zip(ours, self._order):
-            found[index] = number
+            if index != NONE:
+                found[index] = number
         return found
 
     def predict(self, row: array[float]) -> array[float]:
@@ -190,7 +195,7 @@ class FamilyTrainer:
         check_arithmetic()
         self._meet([len(row)])
         member = self._of_length[len(row)]
-        member.x[:] = row
+        member.x[: len(row)] = row
         member.kernel.forward(member.x, self._shared.p, member.w, member.y)
         return member.y[:]
 
@@ -207,5 +212,5 @@ def _workspaces(kernels: Sequence[Kernel]) -> list[Doubles]:
 
 
 def _member(built: Built, w: Doubles) -> Member:
-    x = array("d", bytes(8 * sum(column.width for column in built.shape.columns)))
+    x = array("d", bytes(8 * (sum(column.width for column in built.shape.columns) + SPARE)))
     return Member(built.kernel, built.shape, x, w, array("d", bytes(8 * built.outputs)))

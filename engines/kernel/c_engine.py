@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any, Callable, NamedTuple, NoReturn, Optional
 
 from engines.api import Store, Unavailable, Workload
@@ -166,7 +167,7 @@ class CEngine(CompiledEngine):
         # On a single core, an early compiler would only slow down the lowering. A user's graph may be kept, so
         # `kernel_of` looks first. A race starts one in each block, or its blocks would differ.
         is_users = objects is not None and objects.most_bytes is not None
-        if CORES == 1 or (is_users and _may_be_kept(objects)):
+        if CORES == 1 or (is_users and may_be_kept(objects)):
             yield None
             return
         with contextlib.ExitStack() as stack:
@@ -179,7 +180,7 @@ class CEngine(CompiledEngine):
         if not objects or objects.most_bytes is None:
             return super().kernel_of(tape, parameters, clock, order)
         order = order._replace(name=cache(lambda: self._name_of_graph(tape, parameters, order)))
-        if not _may_be_kept(objects):
+        if not may_be_kept(objects):
             return super().kernel_of(tape, parameters, clock, order)
         with clock.phase("load"):
             kernel = self._kept_graph(tape, parameters, clock, order)
@@ -218,8 +219,18 @@ class CEngine(CompiledEngine):
         later = order._replace(compilers=None, name=None)  # each of them compiles one unit
         return Variants(variants, first, kernel, lambda variant: self._build(variant.code, Clock(), later))
 
-    def _build(self, code: Any, clock: Clock, order: Order, variants: Sequence[tuple[str, int]] = ()) -> Kernel:
-        """Build a kernel, or load a kept object with the same source. variants: the name and smallest batch of each."""
+    def _build(
+        self,
+        code: Any,
+        clock: Clock,
+        order: Order,
+        variants: Sequence[tuple[str, int]] = (),
+        facts: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Kernel:
+        """Build a kernel, or load a kept object with the same source.
+
+        variants: the name and smallest batch of each. facts: what else to keep with the object.
+        """
         objects = order.objects
         with clock.phase("generate"):
             source = self.generate(code)
@@ -232,12 +243,12 @@ class CEngine(CompiledEngine):
         )
         tool = self.toolchain()
         name = order.name or cache(lambda: self._name_of_source(tool, source))
-        if objects and not order.name and _may_be_kept(objects):
+        if objects and not order.name and may_be_kept(objects):
             with clock.phase("load"):
                 found = self._kept(objects, name())
             if found:
-                kernel, facts = found
-                clock.sizes["object_bytes"] = facts["sizes"]["object_bytes"]
+                kernel, kept = found
+                clock.sizes["object_bytes"] = kept["sizes"]["object_bytes"]
                 if objects.most_bytes is None:
                     clock.phases.clear()  # nothing was compiled, so this block of a race has no compile time
                 return kernel
@@ -249,8 +260,8 @@ class CEngine(CompiledEngine):
             with clock.phase("load"), building.loading():
                 kernel = self.load(built, source.workspace)
             if objects and seconds > objects.from_seconds:
-                facts = {"workspace": source.workspace, "sizes": clock.sizes, "variants": variants}
-                object_cache.keep(built, objects, name(), facts)
+                known = {"workspace": source.workspace, "sizes": clock.sizes, "variants": variants}
+                object_cache.keep(built, objects, name(), {**facts, **known})
             return kernel
 
     def _kept(self, objects: Store, name: str) -> Optional[tuple[Kernel, Mapping[str, Any]]]:
@@ -282,15 +293,14 @@ class CEngine(CompiledEngine):
         written = (self.name, self.fitted, order.batch, order.is_passes)
         facts = (tape.constants, tape.loss, tape.outputs, tape.inputs, tape.parameters, *written)
         numbers = array("d", parameters if self.bakes_parameters else ())
-        digest = _digest([*self._target(self.toolchain()), ours, repr(facts)])
+        found = digest([*self._target(self.toolchain()), ours, repr(facts)])
         for column in (tape.ops, tape.left, tape.right, tape.index, numbers):
-            digest.update(column)
-        return digest.hexdigest()[:32] if ours else ""
+            found.update(column)
+        return name_of(found) if ours else ""
 
     def _name_of_source(self, tool: toolchains.Toolchain, source: Source) -> str:
         """The name of the object of this source: a hash of everything that goes into it."""
-        name: str = _digest([*self._target(tool), *source.units]).hexdigest()[:32]
-        return name
+        return name_of(digest([*self._target(tool), *source.units]))
 
     def _target(self, tool: toolchains.Toolchain) -> list[str]:
         """What an object depends on besides its source: the compiler, its flags, and the target machine."""
@@ -298,11 +308,18 @@ class CEngine(CompiledEngine):
         return [*tool.command, tool.version, platform.machine(), *self.flags, *target, self.abi]
 
 
-def _digest(parts: Sequence[str]) -> Any:
+def name_of(found: Any) -> str:
+    """The name of a kept object with that hash."""
+    name: str = found.hexdigest()[:32]
+    return name
+
+
+def digest(parts: Sequence[str]) -> Any:
+    """A hash of all parts, to which more can be added."""
     return hashlib.sha256("\0".join(parts).encode(errors="surrogateescape"))  # a path may be undecodable
 
 
-def _may_be_kept(objects: Optional[Store]) -> bool:
+def may_be_kept(objects: Optional[Store]) -> bool:
     """Whether anything is kept there. Looking for a certain object needs the compiler's macros, which may take long."""
     return objects is not None and os.path.lexists(objects.folder)
 

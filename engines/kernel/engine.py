@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from time import perf_counter
 from typing import Any, Callable, NamedTuple, Optional
@@ -88,6 +89,17 @@ class Order(NamedTuple):
     """Whether only its passes are called, as in a family, whose conductor updates the parameters."""
     name: Optional[Callable[[], str]] = None
     """Computes the name of the object in a user's cache; by default, it is named by its source."""
+
+
+class Family(NamedTuple):
+    """Kernels of several graphs."""
+
+    built: list[Built]
+    order: list[int]
+    """The index in the model of each parameter in the family's buffers; NONE for a gap, which no graph uses."""
+    parameters: list[float]
+    """The starting numbers in that order, 0.0 in gaps."""
+    clock: Clock
 
 
 class CompiledEngine(ValueEngine):
@@ -191,35 +203,42 @@ class CompiledEngine(ValueEngine):
 
     def _prepare_family(self, workload: Workload, objects: Optional[Store], ahead: bool) -> FamilyTrainer:
         """A kernel for each length of a row, and an update by the workload's optimiser."""
-        whole = Clock()
-        with COLLECTOR.paused():
-            shapes = sorted(workload.shapes(), key=lambda shape: len(shape.columns))
-            order, parameters = self._order_of(whole, workload, shapes[0])
-            whole.stop()
+        shapes = sorted(workload.shapes(), key=lambda shape: len(shape.columns))
+        # The conductor depends on no graph, so its compiler runs beside our own stages.
+        with COLLECTOR.paused(), ThreadPoolExecutor(1) as beside:
+            conductor = beside.submit(self.conductor, workload.optimiser)
+            family = self.family(workload, shapes if ahead else shapes[:1], objects)
+            with family.clock.phase("compile"):
+                conduct = conductor.result()
+            family.clock.stop()
 
-            def build(shape: Shape) -> Built:
-                with COLLECTOR.paused():
-                    return self._member_of(workload, shape, order, objects)[0]
+        def build(shape: Shape) -> Built:
+            with COLLECTOR.paused():
+                return self._member_of(workload, shape, family.order, objects)[0]
 
-            built = []
-            for shape in shapes if ahead else shapes[:1]:
-                member, clock = self._member_of(workload, shape, order, objects)
-                built.append(member)
-                whole.add(clock)
-            with whole.phase("compile"):
-                conduct = self.conductor(workload.optimiser)
-            whole.stop()
         return FamilyTrainer(
             workload,
             shapes,
-            built=built,
+            built=family.built,
             build=build,
-            parameters=parameters,
-            order=order,
+            parameters=family.parameters,
+            order=family.order,
             conduct=conduct,
-            phases=whole.phases,
-            sizes=whole.sizes,
+            phases=family.clock.phases,
+            sizes=family.clock.sizes,
         )
+
+    def family(self, workload: Workload, shapes: Sequence[Shape], objects: Optional[Store]) -> Family:
+        """The kernels of these shapes, which are in ascending order."""
+        clock = Clock()
+        order, parameters = self._order_of(clock, workload, shapes[0])
+        clock.stop()
+        built = []
+        for shape in shapes:
+            member, its = self._member_of(workload, shape, order, objects)
+            built.append(member)
+            clock.add(its)
+        return Family(built, order, parameters, clock)
 
     def _member_of(
         self, workload: Workload, shape: Shape, order: Sequence[int], objects: Optional[Store]

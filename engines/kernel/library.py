@@ -63,7 +63,8 @@ class Library:
 
     def use_pool(self, divide: int, threads: int) -> None:
         """Divide work among threads. divide: the address of the pool's function."""
-        with suppress(self._ffi.error):  # a kernel of short loops divides nothing, and lacks the function
+        # A kernel of short loops divides nothing, and lacks the function. An FFI parsed at run time has no `error`.
+        with suppress(getattr(self._ffi, "error", AttributeError)):
             self._lib.use_pool(self._ffi.cast("void *", divide), threads)
 
     def zero_grad(self, q: Doubles) -> None:
@@ -104,6 +105,10 @@ class Library:
                 "  Slice a memoryview before its cast, not after: `memoryview(buffer)[8:].cast('d')`."
             ) from None
 
+    def of_graph(self, graph: int) -> Library:
+        """The kernel of one graph, if the object has those of several."""
+        return _OfGraph(self, graph)
+
     def address(self, function: str) -> int:
         """The address of one of the kernel's functions."""
         return int(self._ffi.cast("uintptr_t", getattr(self._lib, function)))
@@ -120,3 +125,19 @@ class Library:
                     "  Slice a buffer of bytes at multiples of 8 before casting it to 'd'."
                 )
         return described, alive
+
+
+class _OfGraph(Library):
+    """The passes of one graph of a kernel of several."""
+
+    def __init__(self, library: Library, graph: int) -> None:
+        self._workspace, self._ffi = library._workspace, library._ffi
+        self._lib = _Passes(library._lib, library._lib.passes_of(graph))
+
+
+class _Passes:
+    """The functions of an object, with the passes of one graph."""
+
+    def __init__(self, lib: Any, passes: Any) -> None:
+        self.forward, self.backward, self.set_input = passes.forward, passes.backward, lib.set_input
+        self._lib = lib

@@ -20,13 +20,16 @@ from engines.graph.optimisers import SGD
 from engines.graph.tape import Tape
 from engines.kernel import toolchains
 from engines.kernel.building import BuildFailed, Built
-from engines.kernel.c_engine import CORES, CEngine, Frozen, Variant, second_level_cache
+from engines.kernel.c_engine import CORES, Frozen, Variant, second_level_cache
 from engines.kernel.c_text import Source
 from engines.kernel.engine import Clock
 from engines.kernel.library import Library
 from engines.rerolled.emit.c import c_source
-from engines.rerolled.engine import Rerolled, reroll
+from engines.rerolled.emit.c_merged import c_merged
+from engines.rerolled.engine import reroll
+from engines.rerolled.family import RerolledFamily
 from engines.rerolled.form import Form
+from engines.rerolled.merged.merge import Merged
 from engines.rerolled.rearrange import rearrange
 from engines.rerolled.rearrange.freeze import freeze, load_apart
 from engines.rerolled.rounding import Rounding
@@ -41,7 +44,7 @@ from engines.threads import pool
 from engines.threads.pool import MOST_THREADS
 
 
-class RerolledC(Rerolled, CEngine):
+class RerolledC(RerolledFamily):
     """Loops recovered from the scalar tape, as C."""
 
     def check(self) -> None:
@@ -52,10 +55,12 @@ class RerolledC(Rerolled, CEngine):
         return fusable(lower(tape))
 
     def variants(self, code: Any) -> Sequence[Variant]:
+        if isinstance(code, Merged):
+            return super().variants(code)
         return [Variant(*variant) for variant in variants(code)]
 
     def generate(self, code: Any) -> Source:
-        return c_source(code, self.fitted)
+        return c_merged(code, self.fitted) if isinstance(code, Merged) else c_source(code, self.fitted)
 
     def kernel(self, tape: Tape, frozen: Optional[Sequence[float]] = None) -> Source:
         form, step = replace(self.fitted, units=1, private=True), plain(reroll(tape, self.form.vector))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from engines.api import Unavailable
@@ -65,9 +65,10 @@ class Rerolled(CompiledEngine):
         form = self.fitted
         return rearrange(plain(reroll(tape, form.vector)), form)
 
-    def lower_passes(self, tape: Tape) -> Step:
+    def lower_passes(self, tape: Tape, rearrangements: Sequence[str] = OF_PASSES) -> Step:
+        """The two passes. rearrangements: those to make, if the form has them."""
         form = self.fitted
-        kept = tuple(name for name in form.rearrangements if name in OF_PASSES)
+        kept = tuple(name for name in form.rearrangements if name in rearrangements)
         return passes_only(rearrange(plain(reroll(tape, form.vector)), replace(form, rearrangements=kept)))
 
     orders_parameters = True

@@ -1,0 +1,127 @@
+"""Families of recovered loops in C: one kernel for all graphs, where their loops can be merged (`merged/`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple, Optional
+
+from engines.api import Shape, Store, Workload
+from engines.columns import columns
+from engines.families.trainer import NONE, Built
+from engines.graph.tape import Tape
+from engines.kernel.c_engine import CEngine, digest, may_be_kept, name_of
+from engines.kernel.engine import Clock, Family, Order
+from engines.kernel.library import Library
+from engines.rerolled.engine import Rerolled
+from engines.rerolled.merged.merge import Merged, merge
+from engines.rerolled.merged.places import Unmergeable
+from engines.rerolled.step.step import Step
+
+BEFORE_MERGING = ("zeros skipped",)
+"""Rearrangements that come before a merge. If one of them changes a graph, each graph has a kernel of its own."""
+
+
+class Traced(NamedTuple):
+    """The graph of a shape, and how long its own stages took."""
+
+    shape: Shape
+    tape: Tape
+    clock: Clock
+
+
+class RerolledFamily(Rerolled, CEngine):
+    """An engine that compiles the graphs of a family together."""
+
+    def family(self, workload: Workload, shapes: Sequence[Shape], objects: Optional[Store]) -> Family:
+        if len(shapes) == 1 or self.form.is_single:
+            return super().family(workload, shapes, objects)
+        traced, parameters = [], list[float]()
+        for shape in shapes:
+            clock = Clock()
+            tape, _, parameters = self._record(clock, workload, workload.row(shape.rows[0]))
+            clock.sizes["tape_rows"] = len(tape)
+            clock.stop()
+            traced.append(Traced(shape, tape, clock))
+        whole = Clock()
+        order = self._order_of_family(traced, objects)
+        try:
+            kernel, places = self._kept_family(traced, whole, order) or self._built_family(traced, whole, order)
+        except Unmergeable:
+            return self._apart(workload, traced, whole, objects)
+        whole.stop()
+        members = []
+        for graph, (shape, tape, clock) in enumerate(traced):
+            checked = shape._replace(columns=columns(shape.columns, tape.inputs))
+            # A race that loads a kept object has no compile times.
+            seconds = sum(clock.phases.values()) if whole.phases else 0.0
+            members.append(Built(checked, kernel.of_graph(graph), len(tape.outputs), seconds))
+        return Family(members, places, [0.0 if index == NONE else parameters[index] for index in places], whole)
+
+    def _apart(self, workload: Workload, traced: Sequence[Traced], clock: Clock, objects: Optional[Store]) -> Family:
+        """A kernel for each graph. The time of the attempt to merge them counts."""
+        clock.stop()
+        shapes = [shape for shape, *_ in traced]
+        found = super().family(workload, shapes, objects)
+        for each in (clock, *(clock for *_, clock in traced)):
+            for phase, seconds in each.phases.items():
+                found.clock.phases[phase] += seconds
+        return found
+
+    def merged(self, workload: Workload) -> Merged:
+        """The loops of all of a workload's graphs. Raises Unmergeable."""
+        shapes = sorted(workload.shapes(), key=lambda shape: len(shape.columns))
+        tapes = (self._record(Clock(), workload, workload.row(shape.rows[0]))[0] for shape in shapes)
+        return self._merge([self.lower_passes(tape, BEFORE_MERGING) for tape in tapes])
+
+    def _merge(self, steps: Sequence[Step]) -> Merged:
+        return merge(steps, has_vectors=self.form.width > 1)
+
+    def _built_family(self, traced: Sequence[Traced], clock: Clock, order: Order) -> tuple[Library, list[int]]:
+        """The kernel of all graphs, and the order of its parameters. Raises Unmergeable."""
+        steps = []
+        for _, tape, of_graph in traced:
+            with of_graph.phase("lower"):
+                steps.append(self.lower_passes(tape, BEFORE_MERGING))
+            of_graph.sizes.update(self.sizes(steps[-1]))
+            of_graph.stop()
+        with clock.phase("lower"):
+            merged = self._merge(steps)
+        # Before the build, which decides by the time of all phases whether its object is worth keeping.
+        clock.stop()
+        for *_, of_graph in traced:
+            clock.add(of_graph)
+        places = merged.order.parameters
+        kernel = self._build(merged, clock, order, facts={"order": places})
+        assert isinstance(kernel, Library)
+        return kernel, places
+
+    def _kept_family(self, traced: Sequence[Traced], clock: Clock, order: Order) -> Optional[tuple[Library, list[int]]]:
+        """The kernel that a user's cache keeps for these graphs; None if there is none."""
+        if not order.name or not may_be_kept(order.objects):
+            return None
+        assert order.objects
+        with clock.phase("load"):
+            found = self._kept(order.objects, order.name())
+        clock.stop()
+        if found is None:
+            return None
+        kernel, facts = found
+        assert isinstance(kernel, Library)
+        for *_, of_graph in traced:
+            clock.add(of_graph)
+        clock.sizes.update(facts["sizes"])
+        return kernel, facts["order"]
+
+    def _order_of_family(self, traced: Sequence[Traced], objects: Optional[Store]) -> Order:
+        """How to build the kernel. A user's object is named by all graphs."""
+        order = Order(objects, is_passes=True)
+        if objects is None or objects.most_bytes is None:
+            return order
+
+        @cache
+        def name() -> str:
+            names = [self._name_of_graph(tape, (), order) for _, tape, _ in traced]
+            return name_of(digest(names)) if all(names) else ""
+
+        return order._replace(name=name)
