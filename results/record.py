@@ -208,8 +208,8 @@ class Record(Model):
     """Name and version; empty if no C was compiled."""
     compiler_flags: tuple[OneLine, ...] = ()
     shape_seconds: dict[OneLine, Seconds] = {}
-    """Number of inputs of a graph -> compile time of its kernel, if a workload has several graphs. `phases` has the
-    total."""
+    """Number of inputs of a graph -> compile time of its kernel, if there are several graphs. `phases` has the total,
+    and also what they share."""
     looped_share: Share = 0.0
     """Share of all primitives that run in recovered loops; 0 for an engine that recovers none."""
     losses: tuple[LossPoint, ...] = ()

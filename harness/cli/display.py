@@ -212,7 +212,9 @@ class TrainingProgress:
             each = ", ".join(f"{inputs:,}: {units.duration(seconds)}" for inputs, seconds in event["shapes"])
             total = units.duration(event["seconds"])
             more, when = ("more ", ", when first met") if event.get("later") else ("", "")
-            self._print(f"{more}graphs, by number of inputs, compiled in {total}{when}: {each}")
+            shared = event["seconds"] - math.fsum(seconds for _, seconds in event["shapes"])
+            rest = f"; shared stages: {units.duration(shared)}" if shared > 0 and not when else ""
+            self._print(f"{more}graphs, by number of inputs, compiled in {total}{when}: {each}{rest}")
         elif kind == "saved":
             self.saved = str(event["path"])
         elif kind == "end":
