@@ -97,6 +97,8 @@ def trial(clone, sha, cell, budget_seconds):
         )
         comparison.measure()
     compare.refuse_hopeless(comparison)
+    if comparison.absences:  # a block failed after others had succeeded, so there is no verdict
+        raise Unreadable(comparison.absences[0].reason)
     (found,) = [one for one in comparison.found() if one.figure == "step"]
     return {
         "word": found.word,
