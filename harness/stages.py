@@ -65,7 +65,7 @@ def text(engine: Engine, workload: Workload, stage: Stage) -> str:
     if stage is Stage.source and isinstance(engine, HandwrittenEngine):
         return engine.source(workload)
     if stage in (Stage.step, Stage.source) and workload.varies and isinstance(engine, RerolledFamily):
-        with contextlib.suppress(Unmergeable):  # then it compiles each graph by itself; show that of the first step
+        with contextlib.suppress(Unmergeable):  # each graph is compiled separately: show the first
             merged = engine.merged(workload)
             return _joined(merged.lines()) if stage is Stage.step else engine.source(merged)
     loss, inputs, parameters, outputs = trace(engine, workload, stage)

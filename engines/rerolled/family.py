@@ -19,7 +19,7 @@ from engines.rerolled.merged.places import Unmergeable
 from engines.rerolled.step.step import Step
 
 BEFORE_MERGING = ("zeros skipped",)
-"""Rearrangements that come before a merge. If one of them changes a graph, each graph has a kernel of its own."""
+"""Rearrangements to make before merging. If one of them applies, each graph gets its own kernel."""
 
 
 class Traced(NamedTuple):
@@ -70,6 +70,8 @@ class RerolledFamily(Rerolled, CEngine):
 
     def merged(self, workload: Workload) -> Merged:
         """The loops of all of a workload's graphs. Raises Unmergeable."""
+        if self.form.is_single:
+            raise Unmergeable("merged loops read the caller's buffers, which hold doubles")
         shapes = sorted(workload.shapes(), key=lambda shape: len(shape.columns))
         tapes = (self._record(Clock(), workload, workload.row(shape.rows[0]))[0] for shape in shapes)
         return self._merge([self.lower_passes(tape, BEFORE_MERGING) for tape in tapes])

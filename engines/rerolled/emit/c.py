@@ -109,7 +109,6 @@ class _Program:
         step, skips = self.step, self.step.skips
         loops = step.loops
         places = [f"enum {{ {area.name.upper()} = {area.start} }}; /* {MEANINGS[area.name]} */" for area in step.areas]
-        tables = tuple(f"static const int {name}{places}" for places, name in self.nests.tables.items())
         head: list[Item] = [
             Comment(
                 f"A Value graph as recovered loops: inputs {loops.inputs}, parameters {loops.parameters}, "
@@ -129,7 +128,7 @@ class _Program:
             head += [Define("FIRST", start), Define("LISTED", stop - start)]
             rows = max((run.rows for runs in self.used.values() for run in runs), default=1)
             head += [*([Define("ROWS_TOGETHER", rows)] if rows > 1 else []), Include("rerolled/emit/live.h")]
-        return [*head, Declarations(tables)]
+        return [*head, Declarations(self.nests.declared_tables())]
 
     # --- routines ----------------------------------------------------------------------------------------------------
 

@@ -169,7 +169,6 @@ class _Program:
     # --- the rest of the units ---------------------------------------------------------------------------------------
 
     def _head(self) -> list[Item]:
-        tables = tuple(f"static const int {name}{places}" for places, name in self.nests.tables.items())
         areas = self.merged.areas.areas
         fields = ", ".join(f"*{area.name}" for area in areas)
         return [
@@ -182,7 +181,7 @@ class _Program:
             Include("rerolled/emit/merged.h"),
             Include("rerolled/emit/transpose.h"),
             Declarations((f"struct areas {{ double {fields}; const int *row; const double *constants; }};",)),
-            Declarations(tables),
+            Declarations(self.nests.declared_tables()),
         ]
 
     def _end(self, passes: dict[str, list[Function]]) -> Iterator[Item]:

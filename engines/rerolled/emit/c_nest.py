@@ -208,6 +208,10 @@ class Nests:
         text = f"[{len(places)}] UNUSED = {{{', '.join(map(str, places))}}};"
         return self.tables.setdefault(text, f"table{len(self.tables)}")
 
+    def declared_tables(self) -> tuple[str, ...]:
+        """The declarations of all tables so far."""
+        return tuple(f"static const int {name}{places}" for places, name in self.tables.items())
+
     def listed(self, offsets: Sequence[int], name: str) -> str:
         """An offset read from a list."""
         return f"{self.table(offsets)}[{name}]"

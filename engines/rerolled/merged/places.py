@@ -1,11 +1,11 @@
 """Steps -> their loops in common areas, with parameters and gradients where the caller keeps them.
 
-A step has a workspace of its own, into which it copies the parameters. Merged loops read the caller's buffers instead:
-`x`, `p` and `y` are areas, and gradients are added to `q`. The caller keeps the parameters in the order of the largest
+A step copies the parameters into its own workspace. Merged loops use the caller's buffers instead: `x`, `p` and `y` are
+areas, and gradients are added to `q`. The caller keeps the parameters in the order of the largest
 graph's loops, gaps included, so the loops of each graph find theirs by moving whole operands.
 
 Example: the largest graph reads 16 rows of a matrix at p[0] to p[255], and a bias at p[256]. A graph that reads 3 of
-these rows has them at p[0] to p[47] and the bias at p[48] of its own workspace. Its operand p[48] moves to p[256].
+these rows has them at p[0] to p[47] in its own workspace, and the bias at p[48]. Its operand p[48] moves to p[256].
 """
 
 from __future__ import annotations

@@ -393,7 +393,7 @@ def test_the_root_of_minus_zero():
 
 
 def differing_updates(lib, updates, optimiser=ADAM):
-    """The numbers that differ from those of the update in Python, after each of so many updates.
+    """After each update, the numbers that differ from those of the update in Python.
 
     Over blocks and vectors that do not divide the number of parameters, with zeros, tiny and huge gradients.
     """
