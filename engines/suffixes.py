@@ -34,6 +34,8 @@ KNOWN = (
     Known("array|static|globals", "straight-line C", "tcc-array or clang-O1-whole-static"),
     Known("threads", "a peer or C of recovered loops", "numpy-threads or rerolled-gcc-threads"),
     Known("threads[1-9][0-9]?", "C of recovered loops by gcc and Clang", "rerolled-gcc-threads4"),
+    Known("O[0-3]", "C of gcc and Clang", "gcc-O2, clang-O1 or rerolled-clang-O3"),
+    Known("v[248]", "C of recovered loops by gcc and Clang", "rerolled-gcc-v4 or rerolled-clang-v2"),
     Known(r"p[1-9]\d{0,6}", "straight-line C and Python", "tcc-p50 or python-source-p50"),
 )
 

@@ -1,7 +1,8 @@
 """The engines that compile recovered loops as C.
 
-Suffixes, in this order: `-generic` (without -march=native, so only with vectors that every processor of this kind has),
-`-fma` (fused multiply-add, not strict), `-f32` (float32, not strict), `-threads` (a thread for each core, or as many as
+Suffixes, in this order: `-O3` (another level of optimisation), `-v4` (vectors of 2, 4 or 8 doubles, not of the fastest
+width), `-generic` (without -march=native, so only with vectors that every processor of this kind has), `-fma` (fused
+multiply-add, not strict), `-f32` (float32, not strict), `-threads` (a thread for each core, or as many as
 `-threads4` says) and `-frozen` (weights are constants), as in `rerolled-clang-generic-frozen`.
 
 Two flags need an explanation. Clang splits 512-bit vectors in two unless -mprefer-vector-width=512 is given. gcc -O1
@@ -92,10 +93,16 @@ class RerolledC(RerolledFamily):
         tool = self.toolchain()
         defined = toolchains.macros(tool, asked)
         width = next((width for macro, width in WIDTHS.items() if macro in defined), 2)
+        if form.is_fixed and form.width > width:
+            raise Unavailable(
+                f"vectors of {form.width} doubles are wider than those of this processor and these flags",
+                f"Use a width of at most {width}.",
+            )
         registers = 32 if defined & {"__AVX512VL__", "__aarch64__"} else 16
         cache = second_level_cache() or form.cache
-        widest = replace(form, width=2 * width if form.is_single else width, registers=registers, cache=cache)
-        return replace(widest, width=fastest(tool, self.flags, widest))
+        doubles = form.width if form.is_fixed else width
+        widest = replace(form, width=2 * doubles if form.is_single else doubles, registers=registers, cache=cache)
+        return widest if form.is_fixed else replace(widest, width=fastest(tool, self.flags, widest))
 
 
 class ThreadedRerolledC(RerolledC):
@@ -199,7 +206,22 @@ also stay within the bound that `rounding` derives for it."""
 
 _HAS_NATIVE = {"native": ("it already has -march=native", "use {engine}")}
 _THREADS = {"threads": r"threads(?:[1-9]\d?)?"}
-VECTORISED = Suffixes({"generic": "generic", "fma": "fma", "f32": "f32", **_THREADS, "frozen": "frozen"}, _HAS_NATIVE)
+_LANES = {"lanes": "v[248]"}
+
+
+def _levels(own: int) -> dict[str, str]:
+    """Another -O than the engine's own, so that each engine has one name."""
+    return {"level": f"O[{''.join(level for level in '0123' if level != str(own))}]"}
+
+
+def _has_level(own: int) -> dict[str, tuple[str, str]]:
+    return {f"O{own}": (f"it already has -O{own}", "use {engine}")}
+
+
+VECTORISED = Suffixes(
+    {**_levels(1), **_LANES, "generic": "generic", "fma": "fma", "f32": "f32", **_THREADS, "frozen": "frozen"},
+    {**_HAS_NATIVE, **_has_level(1)},
+)
 SUFFIXES = {
     "rerolled-tcc": Suffixes(
         {"frozen": "frozen"},
@@ -208,21 +230,24 @@ SUFFIXES = {
             "fma": ("TCC has no such flag", "use rerolled-gcc-fma or rerolled-clang-fma"),
             "f32": ("TCC has no vectors, so floats would gain nothing", "use rerolled-gcc-f32 or rerolled-clang-f32"),
             "threads": ("vectors gain more", "use rerolled-gcc-threads or rerolled-clang-threads"),
+            **{f"O{level}": ("TCC does not optimise", "use {engine}") for level in range(4)},
+            "v": ("TCC has no vectors", "use rerolled-gcc-v4 or rerolled-clang-v4"),
         },
     ),
     "rerolled-gcc": VECTORISED,
     "rerolled-clang": VECTORISED,
     "rerolled-clang-sparse": Suffixes(
-        {"generic": "generic", "fma": "fma", "f32": "f32"},
+        {**_levels(1), **_LANES, "generic": "generic", "fma": "fma", "f32": "f32"},
         {
             **_HAS_NATIVE,
+            **_has_level(1),
             "threads": ("its lists of inputs are not divided", "use rerolled-clang-threads"),
             "frozen": ("a frozen step skips no zeros", "use rerolled-clang-frozen"),
         },
     ),
     "rerolled-clang-fast": Suffixes(
-        {"generic": "generic", "f32": "f32", **_THREADS, "frozen": "frozen"},
-        {**_HAS_NATIVE, "fma": ("it already fuses", "use {engine}")},
+        {**_levels(2), **_LANES, "generic": "generic", "f32": "f32", **_THREADS, "frozen": "frozen"},
+        {**_HAS_NATIVE, **_has_level(2), "fma": ("it already fuses", "use {engine}")},
     ),
 }
 """Engine -> the suffixes that it takes."""
@@ -237,6 +262,13 @@ def resolve(name: str) -> Optional[RerolledC]:
     base = next(engine for engine in ENGINES if engine.name == plain)
     flags, changes = base.flags, []
     facts: dict[str, Any] = {"strict": base.strict, "error_bound": base.error_bound, "native": base.native}
+    form = base.form
+    if "level" in taken:
+        flags = tuple(f"-{taken['level']}" if flag.startswith("-O") else flag for flag in flags)
+        changes.append(f"compiled with -{taken['level']}")
+    if "lanes" in taken:
+        form = replace(form, width=int(taken["lanes"][1:]), is_fixed=True)
+        changes.append(f"in vectors of {form.width} doubles")
     if "generic" in taken:
         flags = tuple(flag for flag in flags if flag not in NATIVE)
         facts["native"] = False
@@ -245,7 +277,6 @@ def resolve(name: str) -> Optional[RerolledC]:
         flags += toolchains.FUSED
         facts |= {"strict": False, "error_bound": toolchains.FUSED_ERROR_BOUND}
         changes.append(toolchains.FUSED_IDEA)
-    form = base.form
     if "f32" in taken:
         form = replace(form, is_single=True)
         facts |= {"strict": False, "error_bound": SINGLE_ERROR_BOUND}

@@ -24,6 +24,8 @@ class Form:
 
     width: int = 1
     """Numbers in a vector; 1: no vectors."""
+    is_fixed: bool = False
+    """Whether the width is part of the engine's name, and not chosen for the machine."""
     registers: int = 16
     """Number of the machine's registers, each for a vector or a number."""
     accumulators: int = 8

@@ -66,6 +66,13 @@ PUBLISHED = ("tcc-published", "clang-O0-published", "clang-O1-published")
 FREEZABLE = ("tcc", "gcc-O1", "clang-O1", *REROLLED_C)
 """Engines that take the suffix `-frozen`, one for each compiler and form."""
 
+ABLATION = (
+    *(f"rerolled-{compiler}-{flag}" for compiler in ("gcc", "clang") for flag in ("O0", "O2", "O3", "v2", "v4")),
+    *("rerolled-gcc-generic", "rerolled-clang-generic", "handwritten-generic"),
+    *("rerolled-clang-fma", "rerolled-clang-fast", "rerolled-clang-f32", "rerolled-clang-threads"),
+)
+"""Engines of recovered loops with one choice changed: -O, the width of vectors, -march, what may be fused, threads."""
+
 STRAIGHT_LINE = ("gcc-O1", "gcc-O2", "clang-O2", "clang-O1-native")
 """The other straight-line engines: to claim that an engine beats them all, a run must include them all."""
 
@@ -120,8 +127,8 @@ PRESETS = {
         ),
     ),
     "full": Preset(
-        "every engine on the newest CPython and PyPy, a few on others, and the published table with its original C; "
-        "five blocks, hours",
+        "every engine on the newest CPython and PyPy, a few on others, the published table with its original C, "
+        "one choice changed at a time, microgpt, and with --peers other libraries; five blocks, hours",
         blocks=5,
         settings=Settings(value_seconds=0.25, timeout_seconds=1800.0, ready_blocks=3),
         parts=(
@@ -130,6 +137,13 @@ PRESETS = {
             Part(("mnist",), (*TRADE_OFF, NATIVE, *STRAIGHT_LINE)),
             Part(("mnist-b1000",), (*TRADE_OFF, *(name for name in PUBLISHED if name not in SLOW_TO_COMPILE))),
             Part(("mnist-b1000",), SLOW_TO_COMPILE, cpython_only=True),
+            Part(("mnist", "mnist-b1000"), (*ABLATION, *PEERS), cpython_only=True),
+            Part(("microgpt",), ("baseline", "slots", "rerolled-clang")),
+            Part(
+                ("microgpt",),
+                (NATIVE, "tcc", "rerolled-tcc", "rerolled-gcc", "rerolled-clang-sparse", "rerolled-clang-fast"),
+                cpython_only=True,
+            ),
             Part(("digits",), HEADLINE, everywhere=True),
         ),
     ),

@@ -57,7 +57,11 @@ def test_full_has_every_engine_the_published_table_and_every_straight_line_engin
     published |= product(presets.SLOW_TO_COMPILE, ["cpython-3.13"], ["mnist-b1000"])
     straight = product(["gcc-O1", "gcc-O2", "clang-O2", "clang-O1-native"], MAIN, ["mnist"])
     translated = product(presets.TRANSLATED, ["cpython-3.13"], ["digits"])
-    assert triples(cells("full")) == everywhere | headline | published | straight | translated
+    changed = product([*presets.ABLATION, *presets.PEERS], ["cpython-3.13"], ["mnist", "mnist-b1000"])
+    gpt = product(["baseline", "slots", "rerolled-clang"], MAIN, ["microgpt"])
+    in_c = ("native", "tcc", "rerolled-tcc", "rerolled-gcc", "rerolled-clang-sparse", "rerolled-clang-fast")
+    gpt |= product(in_c, ["cpython-3.13"], ["microgpt"])
+    assert triples(cells("full")) == everywhere | headline | published | straight | translated | changed | gpt
     assert triples(cells("quick")) <= triples(cells("full"))
 
 
@@ -113,7 +117,7 @@ def test_cells_are_ordered_by_workload_then_interpreter_then_engine():
 
 def test_a_named_engine_runs_in_every_part_of_the_preset():
     found = triples(cells("full", only_engines=["slots"]))
-    everywhere = product(["slots"], MAIN, ("digits", "mnist", "mnist-b1000"))
+    everywhere = product(["slots"], MAIN, ("digits", "mnist", "mnist-b1000", "microgpt"))
     assert found == everywhere | product(["slots"], ["cpython-3.9"], ["digits"])
 
 
