@@ -124,12 +124,12 @@ def trace(value: Any, function: Callable[..., Any], arguments: Sequence[Any], na
 def _quiet_collector() -> Iterator[None]:
     """Run no finalizers and no hooks of the garbage collector, which are not part of the function."""
     hooks = getattr(gc, "hooks", None)  # PyPy has hooks
-    names = [name for name in dir(hooks) if name.startswith("on_gc_")]
-    before = {name: getattr(hooks, name) for name in names}
+    found = {name: getattr(hooks, name) for name in dir(hooks) if name.startswith("on_gc_")}
+    before = {name: hook for name, hook in found.items() if hook is not None}
     with COLLECTOR.paused():
         try:
-            for name in names:
-                setattr(hooks, name, None)
+            for name in before:
+                setattr(hooks, name, bool)  # not None: PyPy calls a hook some time after the collection
             yield
         finally:
             for name, hook in before.items():
