@@ -21,6 +21,7 @@ from reports.sections.compiling.engines import engines
 from reports.sections.compiling.frozen import frozen
 from reports.sections.compiling.growth import growth
 from reports.sections.compiling.phases import phases
+from reports.sections.compiling.variants import variants
 from reports.sections.glance import at_a_glance
 from reports.sections.listing import Listing, listings
 from reports.sections.machines.hosts import hosts
@@ -84,6 +85,7 @@ class Story:
     growth: Section | None
     peers: Section | None
     frozen: Section | None
+    variants: Section | None
     profile_index: ProfileIndex | None
     """The run's profiles, and the files that profilers left."""
     profiled: Profiled | None
@@ -143,6 +145,7 @@ def story(
         growth=with_notes(growth(rungs)),
         peers=peers(table, {name: facts.batch for name, facts in run.workloads.items()}, code),
         frozen=with_notes(frozen(rungs)),
+        variants=variants(found),
         profile_index=profile_index,
         profiled=profiled(profile_index) if profile_index else None,
         listings=listings(found),

@@ -41,7 +41,7 @@ class View:
 
     @property
     def ladder(self) -> pd.DataFrame:
-        """The table without peers, which are context and have a section of their own."""
+        """The table without peers and engines with one choice changed, which have sections of their own."""
         return ladder(self.table)
 
 

@@ -50,6 +50,7 @@ COLUMNS = (
     *("speedup", "speedup_low", "speedup_high"),
     *("speedup_reference", "speedup_reference_low", "speedup_reference_high"),
     *("speedup_versus", "speedup_versus_low", "speedup_versus_high"),
+    *("twin", "speedup_twin", "speedup_twin_low", "speedup_twin_high"),
     *(phase_column(phase) for phase in PHASES),
     *FIGURES,
 )
@@ -58,6 +59,8 @@ Row = dict[str, object]
 
 _ELSEWHERE = re.compile(r"-(?:f32|threads\d*)\b")
 """Names of engines of another precision or number of threads."""
+_CHOICES = re.compile(r"(?:-(?:O[0-3]|v[248]|generic|fma|fast|f32|threads\d*))+")
+"""Suffixes that change flags, a width, the precision or the number of threads, and not what an engine does."""
 
 
 def cells(run: Run, records: Iterable[Record], found: Mapping[Cell, Outcome] | None = None) -> pd.DataFrame:
@@ -98,8 +101,8 @@ def each(rows: pd.DataFrame) -> Iterator[Any]:
 
 
 def ladder(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of engines, without those of peers, which are context and never win."""
-    return table[table["peer"] == ""]
+    """The rows of engines, without peers and engines that only change another's choices, which have their sections."""
+    return without_choices(table[table["peer"] == ""])
 
 
 def racing(table: pd.DataFrame) -> pd.DataFrame:
@@ -111,10 +114,28 @@ def racing(table: pd.DataFrame) -> pd.DataFrame:
 def contenders(table: pd.DataFrame) -> pd.DataFrame:
     """The rows that can win: any untouched graph, the reference's bits, in doubles on one thread.
 
-    All other rows are reference lines: handwritten kernels, peers, engines that are less exact or divide a step.
+    All other rows are reference lines: handwritten kernels, peers, engines that are less exact or divide a step, and
+    engines with other flags or widths than their twins', of which a run may have so many that one wins by luck.
     """
     rows = racing(table)
     return rows[(rows["promise"] == IDENTICAL) & ~rows["engine"].astype(str).str.contains(_ELSEWHERE)]
+
+
+def twin(run: Run, engine: str) -> str:
+    """Return the engine of which the given one is a variant: its name with another suffix. Empty if there is none."""
+    facts = run.engines.get(engine)
+    return facts.builds_on if facts and engine.startswith(f"{facts.builds_on}-") else ""
+
+
+def without_choices(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows without those that differ from their twin's row in flags, a width, the precision or the threads only."""
+    rows = {(row.engine, row.interpreter, row.workload): row for row in each(table)}
+    own = [
+        (row.twin, row.interpreter, row.workload) not in rows
+        or not _CHOICES.fullmatch(str(row.engine).removeprefix(str(row.twin)))
+        for row in rows.values()
+    ]
+    return table[pd.Series(own, index=table.index, dtype=bool)]
 
 
 def smallest(rows: pd.DataFrame, column: str) -> Any:
@@ -152,6 +173,7 @@ def _row(
         **{key: getattr(cell, key) for key in KEYS},
         "peer": facts.peer if (facts := run.engines.get(cell.engine)) else "",
         "on_reference": cell.interpreter == run.reference_interpreter,
+        "twin": twin(run, cell.engine),
         "status": outcome.status,
         "reason": outcome.reason,
         "remedy": outcome.remedy,
@@ -174,6 +196,9 @@ def _row(
     if run.versus and run.versus != cell.interpreter:
         there = cell.model_copy(update={"interpreter": run.versus})
         row |= _bounded("speedup_versus", _speedup(cell, there, seconds, hosts, error(run)))
+    if row["twin"]:
+        base = cell.model_copy(update={"engine": row["twin"]})
+        row |= _bounded("speedup_twin", _speedup(cell, base, seconds, hosts, error(run)))
     row |= {phase_column(phase): _phase_seconds(phase, records) for phase in PHASES}
     return row | {name: _figure(name, records) for name in FIGURES}
 

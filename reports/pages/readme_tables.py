@@ -1,20 +1,21 @@
-"""View -> the README's five rows and the tables of docs/results.md: compile time and training time on MNIST."""
+"""View -> the README's five rows and the tables of docs/results.md: MNIST, and what each choice gains there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
 
 from reports.measured.headline import claim
-from reports.measured.table import each, in_order, measured
+from reports.measured.table import each, in_order, ladder, measured, without_choices
+from reports.sections.compiling.variants import cell_of, changed_flags, flags_by_cell
 from reports.sections.published import AS_FIRST_PUBLISHED, PUBLISHED
 from reports.text.figures import Figure, Section, Sheet, approximate, compile_time, ratio, time
 from reports.text.native_notes import noted
 from reports.view import View
 from results import units
-from results.record import BASELINE
+from results.record import BASELINE, Cell
 
 BATCHES, IMAGES = "mnist-b1000", "mnist"
 """Workloads with an update after 1,000 images, as published, and after each image."""
@@ -69,6 +70,60 @@ def summary(view: View) -> Section | None:
     )
 
 
+def ablation(view: View) -> Section | None:
+    """What each flag, width, precision and number of threads gains on MNIST; None if no such engine was measured.
+
+    One line for each engine with one choice changed, in the order of the twins; each workload has its time for an
+    image, and its speed over the twin, which is the engine without the suffix.
+    """
+    rows = measured(view.table)
+    rows = rows[rows["on_reference"].astype(bool) & rows["workload"].isin([IMAGES, BATCHES])]
+    plain = without_choices(rows)
+    changed = rows.drop(plain.index)
+    by_key = {(str(row.engine), str(row.workload)): row for row in each(rows)}
+    twins = [name for name in in_order(plain, "engine") if (changed["twin"] == name).any()]
+    flags = flags_by_cell(view)
+    lines = [
+        line
+        for twin in twins
+        for name in (twin, *in_order(changed[changed["twin"] == twin], "engine"))
+        for line in _choice(name, twin, by_key, flags)
+    ]
+    if not lines:
+        return None
+    headings = ("engine", "flags", "compile", *(f"{name}: {what}" for name in (IMAGES, BATCHES) for what in _CHOICE))
+    note = (
+        f"Medians on {view.run.reference_interpreter}. A speed is over the engine without the suffix, block by block, "
+        "with its 95 % interval; above 1×, the suffix makes it faster."
+    )
+    return Section("ablation", "One choice changed", note, (Sheet("", 1, headings, tuple(lines)),))
+
+
+_CHOICE = ("image", "speed")
+
+
+def _choice(
+    name: str, twin: str, by_key: Mapping[tuple[str, str], Any], flags: Mapping[Cell, tuple[str, ...]]
+) -> Iterator[tuple[Figure, ...]]:
+    found = [by_key.get((name, workload)) for workload in (IMAGES, BATCHES)]
+    first = next((row for row in found if row is not None), None)
+    if first is None:
+        return
+    own, before = (flags.get(cell_of(first, engine), ()) for engine in (name, twin))
+    yield (
+        Figure(name),
+        Figure(" ".join(own) if name == twin else changed_flags(own, before) or units.ABSENT),
+        _compile(first),
+        *(figure for row in found for figure in _gain(row, name == twin)),
+    )
+
+
+def _gain(row: Any, is_twin: bool) -> tuple[Figure, Figure]:
+    if row is None:
+        return Figure(units.ABSENT), Figure(units.ABSENT)
+    return Figure(units.duration(row.sample_seconds)), Figure("") if is_twin else ratio(row, "speedup_twin")
+
+
 Made = tuple[str, tuple[str, ...], Iterable[tuple[Figure, ...]]]
 
 
@@ -109,7 +164,7 @@ def _images(table: pd.DataFrame) -> Made:
 
 
 def _rows(table: pd.DataFrame, workload: str) -> pd.DataFrame:
-    results = measured(table)
+    results = ladder(measured(table))
     return results[results["workload"] == workload]
 
 

@@ -17,6 +17,7 @@ def row(engine, step, bounds, speedup, around, promise="identical bits", compili
         "interpreter": "cpython-3.13",
         "workload": "xor",
         "peer": peer,
+        "twin": "",
         "status": "measured",
         "bits": "identical",
         "on_reference": True,

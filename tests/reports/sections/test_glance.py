@@ -11,7 +11,8 @@ COLUMNS = ("engine", "speedup", "compile_seconds", "sample_seconds", "bits")
 def table_of(*rows, interpreter="cpython-3.13"):
     """Return a table of one workload's measured rows: engine, speedup, compile seconds, seconds per sample, bits."""
     made = pd.DataFrame([dict(zip(COLUMNS, row, strict=True)) for row in rows])
-    made = made.assign(interpreter=interpreter, workload="mnist", status="measured", peer="", promise="identical bits")
+    made = made.assign(interpreter=interpreter, workload="mnist", status="measured", promise="identical bits")
+    made = made.assign(peer="", twin="")
     made["step_seconds"] = made["sample_seconds"]
     made["epoch_seconds"] = 60_000 * made["sample_seconds"]
     for key in ("engine", "interpreter", "workload"):

@@ -1,0 +1,99 @@
+"""Engines beside the engine that they change by a suffix, and their exclusion from what can win."""
+
+import pytest
+
+from reports.measured.table import cells, contenders, without_choices
+from reports.pages import html, markdown
+from reports.pages.readme_tables import ablation
+from reports.sections.compiling.variants import changed_flags, variants
+from reports.view import view
+from results.record import Cell, EngineFacts
+
+GCC = ("-O1", "-march=native", "-I/somewhere")
+
+
+def with_variants(example, **seconds):
+    """Return the example with `rerolled-gcc` and engines of that name with these suffixes, on mnist."""
+    home = Cell(engine="clang-O1", interpreter="cpython-3.13", workload="mnist")
+    twin = home.model_copy(update={"engine": "rerolled-gcc"})
+    plan = [home, twin, *(home.model_copy(update={"engine": f"rerolled-gcc-{suffix}"}) for suffix in seconds)]
+    facts = {"rerolled-gcc": EngineFacts(idea="loops", builds_on="clang-O1", strict=True)}
+    facts |= {cell.engine: EngineFacts(idea="changed", builds_on="rerolled-gcc", strict=True) for cell in plan[2:]}
+    flags = {"O3": ("-O3", "-march=native", "-I/elsewhere"), "generic": ("-O1",)}
+    times = {"rerolled-gcc": 4e-6, **{f"rerolled-gcc-{suffix}": each for suffix, each in seconds.items()}}
+    records = [example.measured(home, block) for block in range(3)]
+    for cell in plan[1:]:
+        for block in range(3):
+            made = example.measured(home, block, phases={"compile": 0.3}, vector_doubles=8, compiler="gcc 12")
+            suffix = cell.engine.removeprefix("rerolled-gcc-")
+            record = {"cell": cell, "compiler_flags": flags.get(suffix, GCC)}
+            record["step_seconds"] = tuple(times[cell.engine] * (1 + 0.01 * block + 0.001 * n) for n in range(3))
+            records.append(made.model_copy(update=record))
+    run = example.run.model_copy(
+        update={"cells": tuple(plan), "engines": {**example.run.engines, **facts}, "blocks": 3}
+    )
+    return type(example)(run, tuple(records))
+
+
+def lines(section):
+    return [[figure.text for figure in row] for sheet in section.sheets for row in sheet.rows]
+
+
+def test_a_line_compares_an_engine_with_the_one_that_it_changes(example):
+    pair = with_variants(example, O3=2e-6, generic=8e-6, v2=4e-6)
+    section = variants(view(pair.run, pair.records))
+    assert [sheet.title for sheet in section.sheets] == ["mnist"]
+    faster, slower, narrow = lines(section)
+    assert faster[:3] == ["rerolled-gcc-O3", "identical", "-O3 instead of -O1"]
+    assert slower[:3] == ["rerolled-gcc-generic", "identical", "without -march=native"]
+    assert narrow[2:] == ["–", "8", "–", "300 ms", "300 ms", "4.04 µs", "1.00×"]
+    assert [line[-1] for line in (faster, slower)] == ["2.00×", "0.500×"]
+    assert len(section.sheets[0].headings) == len(faster)
+
+
+def test_an_engine_whose_twin_was_not_measured_has_no_line(example):
+    pair = with_variants(example, O3=2e-6)
+    alone = pair.only(lambda cell: cell.engine != "rerolled-gcc")
+    assert variants(view(alone.run, alone.records)) is None
+
+
+def test_a_name_that_merely_begins_alike_is_no_variant(example):
+    """`clang-O1` builds on nothing here, and `rerolled-clang-fast` is listed without its twin."""
+    assert variants(view(example.run, example.records)) is None
+
+
+@pytest.mark.parametrize("suffix", ["O3", "v4", "generic", "O2-v2-generic", "threads4", "f32"])
+def test_an_engine_with_one_choice_changed_cannot_win(example, suffix):
+    pair = with_variants(example, **{suffix: 1e-6})
+    table = cells(pair.run, pair.records)
+    assert f"rerolled-gcc-{suffix}" not in set(contenders(table)["engine"])
+    assert set(without_choices(table)["engine"]) == {"clang-O1", "rerolled-gcc"}
+
+
+def test_an_engine_that_does_something_else_can_win(example):
+    pair = with_variants(example, sparse=1e-6)
+    assert "rerolled-gcc-sparse" in set(contenders(cells(pair.run, pair.records))["engine"])
+
+
+def test_the_pages_have_the_section(example):
+    pair = with_variants(example, O3=2e-6)
+    for page in (html.render, markdown.render):
+        assert "One choice changed" in page(pair.run, pair.records)
+        assert "One choice changed" not in page(example.run, example.records)
+
+
+def test_the_ablation_begins_each_group_with_the_twin(example):
+    pair = with_variants(example, O3=2e-6, sparse=1e-6)
+    section = ablation(view(pair.run, pair.records))
+    twin, changed = lines(section)
+    assert twin[:3] == ["rerolled-gcc", "-O1 -march=native", "300 ms"]
+    assert twin[4] == ""
+    assert changed[:2] == ["rerolled-gcc-O3", "-O3 instead of -O1"]
+    assert changed[4] == "2.00×"
+    assert changed[5:] == ["–", "–"]
+    assert ablation(view(example.run, example.records)) is None
+
+
+def test_flags_that_both_have_are_left_out():
+    assert changed_flags(("-O1", "-g"), ("-O1", "-g")) == ""
+    assert changed_flags(("-O1", "-g"), ("-O1",)) == "-g"
