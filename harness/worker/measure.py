@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import mean
 from time import perf_counter
 from typing import Any
 
 import pyperf
 
-from engines.api import Store, Trainer
+from engines.api import Shape, Store, Trainer
 from harness.procedure import JIT_SECONDS
 from harness.worker import figures
 from harness.worker.job import Job, MeasureReply, read_job, ready, run_job, thin
@@ -27,6 +29,9 @@ SLOW_STEP_SECONDS = 5.0
 """With slower steps a process gives one value of one step, and calibration serves as its warm-up."""
 
 LOSS_POINTS = 100
+
+TYPICAL = 0.1
+"""How far the mean length of a stretch's rows may be from that of all rows, as a share of it."""
 
 
 def main(module: str = "harness.worker.measure") -> None:
@@ -60,7 +65,7 @@ def measure(runner: pyperf.Runner, job: Job) -> MeasureReply:
     proof = prepare_proof(engine, trainer, workload, job)
     stretch = Stretch(trainer, workload.batch, proof)
 
-    stretch_seconds, passes = calibrate(stretch, job)
+    stretch_seconds, passes = calibrate(stretch, job, workload.shapes())
     # Garbage collections come every few steps. Without the offset each process would time the same part of a cycle.
     trainer.restart(batch=workload.batch)
     trainer.train(min(job["offset_steps"], stretch.most_steps))
@@ -137,11 +142,12 @@ class Stretch:
         return seconds
 
 
-def calibrate(stretch: Stretch, job: Job) -> tuple[float, int]:
+def calibrate(stretch: Stretch, job: Job, shapes: Sequence[Shape] = ()) -> tuple[float, int]:
     """Choose the stretch of a value. Return the approximate seconds of a pass and the number of passes per value.
 
     The stretch doubles while the result still fits into a value and into the reference's longest stretch. With a JIT,
     calibration goes on until the interpreter is warm. In later blocks it only runs the first block's stretch once.
+    shapes: of the workload's rows.
     """
     if 0 < job["stretch_steps"] <= stretch.most_steps:
         stretch.steps = job["stretch_steps"]
@@ -152,7 +158,26 @@ def calibrate(stretch: Stretch, job: Job) -> tuple[float, int]:
         if 2 * stretch.steps <= stretch.most_steps and 2 * seconds <= job["value_seconds"]:
             stretch.steps *= 2
         elif perf_counter() >= warm_at:
+            if (steps := typical(shapes, stretch.steps, stretch.most_steps)) != stretch.steps:
+                stretch.steps = steps
+                seconds = stretch.time_warm()
             return seconds, max(1, math.ceil(job["value_seconds"] / seconds))
+
+
+def typical(shapes: Sequence[Shape], steps: int, most: int) -> int:
+    """The longest stretch up to `steps` whose rows are of typical length, else the shortest one up to `most`.
+
+    Rows of other lengths have graphs of other sizes, and engines are compared although slow ones take few steps.
+    Example: the first 16 names of `microgpt` have one of each length, so they are longer than names are on average, and
+    a stretch of 16 steps becomes one of 8. The first name is too long as well, so one step becomes two.
+    """
+    if len(shapes) < 2:
+        return steps
+    lengths = {row: len(shape.columns) for shape in shapes for row in shape.rows}
+    in_order, usual = [lengths[row] for row in sorted(lengths)], mean(lengths.values())
+    stretches = [1 << n for n in range(most.bit_length())]
+    found = [count for count in stretches if abs(mean(in_order[:count]) / usual - 1) <= TYPICAL]
+    return max((count for count in found if count <= steps), default=min(found, default=steps))
 
 
 def peak_bytes(*, of_children: bool = False) -> int:

@@ -3,7 +3,8 @@
 import pytest
 
 import engines
-from engines.api import Unavailable
+from engines.api import Shape, Unavailable
+from harness import workloads
 from harness.run.replies import Measured
 from harness.worker import figures, measure
 from harness.worker.job import MeasureReply
@@ -41,11 +42,11 @@ def trainer(monkeypatch):
     return warming
 
 
-def calibrated(trainer, *, most=1 << 18, stretch_steps=0, steps_per_value=0):
+def calibrated(trainer, *, most=1 << 18, stretch_steps=0, steps_per_value=0, shapes=()):
     """Return the seconds and passes of a calibrated stretch, and its steps."""
     stretch = measure.Stretch(trainer, 4, Proof(most))
     job = {"stretch_steps": stretch_steps, "steps_per_value": steps_per_value, "value_seconds": 0.05}
-    return *measure.calibrate(stretch, job), stretch.steps
+    return *measure.calibrate(stretch, job, shapes), stretch.steps
 
 
 def test_a_jit_is_warm_before_steps_are_counted(trainer, monkeypatch):
@@ -60,6 +61,30 @@ def test_without_a_jit_steps_are_counted_at_once(trainer, monkeypatch):
     monkeypatch.setattr(measure, "HAS_JIT", False)
     assert calibrated(trainer) == (pytest.approx(32 * COLD), 2, 32)
     assert trainer.now < 0.2
+
+
+SHAPES = [Shape((None,) * 2, (0, 5, 6, 7)), Shape((None,) * 6, (1, 2, 3, 4))]
+"""Rows of lengths 2, 6, 6, 6, 6, 2, 2, 2, which are 4 on average."""
+
+
+@pytest.mark.parametrize(
+    ("steps", "most", "expected"),
+    [(1, 8, 2), (2, 8, 2), (4, 8, 2), (8, 8, 8), (64, 64, 64), (1, 1, 1)],
+)
+def test_a_stretch_has_rows_of_typical_length(steps, most, expected):
+    """The first row, and the first four, are not typical. With a single step to compare there is no choice."""
+    assert measure.typical(SHAPES, steps, most) == expected
+    assert measure.typical(SHAPES[:1], steps, most) == steps
+
+
+def test_calibration_shortens_a_stretch_of_long_rows(trainer, monkeypatch):
+    monkeypatch.setattr(measure, "HAS_JIT", False)
+    assert calibrated(trainer, most=4, shapes=SHAPES) == (pytest.approx(2 * COLD), 25, 2)
+
+
+@pytest.mark.parametrize(("steps", "expected"), [(1, 2), (2, 2), (16, 8), (32, 8), (64, 64), (1024, 1024)])
+def test_stretches_of_microgpt(steps, expected):
+    assert measure.typical(workloads.load("microgpt").shapes(), steps, 1024) == expected
 
 
 def test_a_step_longer_than_a_value_is_a_whole_stretch(trainer, monkeypatch):
