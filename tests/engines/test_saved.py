@@ -135,7 +135,7 @@ def test_a_huge_sparse_file_is_refused_unread(file):
 def test_what_is_not_a_file_is_neither_read_nor_replaced(tmp_path):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    for path in (fifo, tmp_path, "/dev/null"):
+    for path in (fifo, tmp_path, *(["/dev/null"] if os.access("/dev", os.W_OK) else [])):
         with pytest.raises((BadFile, IsADirectoryError)):
             load_parameters(path)
         with pytest.raises(BadFile, match="not a regular file, so it is not replaced"):

@@ -99,6 +99,7 @@ def test_a_native_engine_has_the_widest_vectors(name, monkeypatch):
 
 
 def test_vectors_wider_than_the_processors_are_refused():
+    usable("rerolled-gcc")
     with pytest.raises(Unavailable, match=r"vectors of 8 doubles are wider .*\n  Use a width of at most 2"):
         engines.load("rerolled-gcc-v8-generic").check()
 

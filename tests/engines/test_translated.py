@@ -15,6 +15,7 @@ from engines.api import Unavailable
 from engines.interpreted.trainer import RebuildingTrainer
 from engines.kernel.building import BuildFailed
 from engines.kernel.c_text import read
+from engines.kernel.extension import check_header
 from engines.translated import build, translators
 from engines.translated.source import source
 from engines.translated.translators import Translated, Translator
@@ -65,6 +66,7 @@ def test_the_prepared_text_is_that_of_slots_except_for_a_few_lines():
 @pytest.mark.skipif(not CPYTHON, reason="for CPython")
 @pytest.mark.parametrize(("name", "package"), [("cython", "cython"), ("mypyc", "mypy")])
 def test_without_the_package_the_remedy_installs_it(name, package, monkeypatch):
+    check_header()
     find_spec = importlib.util.find_spec
     hidden = ("Cython", "mypyc")
     monkeypatch.setattr(importlib.util, "find_spec", lambda module: None if module in hidden else find_spec(module))

@@ -1,5 +1,6 @@
 """The process boundary with real processes: whatever a worker does, the harness gets a reply."""
 
+import contextlib
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ import psutil
 import pyperf
 import pytest
 
+import engines
 from harness.containment import Limits
 from harness.containment.running import TAIL_CHARACTERS
 from harness.run import isolate as isolating
@@ -152,6 +154,8 @@ def test_a_worker_takes_one_step_and_says_how_long_that_took():
     ],
 )
 def test_a_worker_that_can_take_no_step_gives_the_reason(engine, workload, status, said):
+    if engine == "handwritten":
+        engines.load(engine).check()
     reply = run("ready", {"engine": engine, "workload": workload, "reply_file": ""}).reply
     assert reply["status"] == status
     assert said in reply["reason"]
@@ -221,8 +225,9 @@ def test_measuring_without_times_is_a_failure(job, stand_in):
 
 def is_running(pid):
     """Return whether the process exists and is not a zombie."""
-    stat = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True).stdout.strip()
-    return bool(stat) and not stat.startswith("Z")
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 def wait_for(condition, seconds=30):

@@ -1,5 +1,6 @@
 """Misbehaving engines in real workers: each gives one reply that names the fault, and leaves no process."""
 
+import contextlib
 import json
 import math
 import os
@@ -11,6 +12,7 @@ import time
 from array import array
 from pathlib import Path
 
+import psutil
 import pyperf
 import pytest
 
@@ -316,8 +318,9 @@ def test_a_timeout_counts_as_the_time_limit(misbehaving):
 
 def is_running(pid):
     """Return whether the process exists and is not a zombie."""
-    stat = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True).stdout.strip()
-    return bool(stat) and not stat.startswith("Z")
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 def wait_for(condition, seconds=30):

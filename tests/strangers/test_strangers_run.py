@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from engines import load
 from tests.strangers import notebook
 from tests.strangers.__main__ import line, summary
 from tests.strangers.find import programs
@@ -94,12 +95,14 @@ def fare(tmp_path):
 
 
 def test_a_program_that_runs_unchanged(fare):
+    load("native").check()
     text, verdict = fare(("native", "hoisted"), program=TRAINS)
-    assert text.startswith("unchanged  project/program.py: 11 Values; as by itself; native -")
+    assert text.startswith("unchanged  project/program.py: 11 Values; as by itself; native ")
     assert verdict.engines == {"native": "same", "hoisted": "same"}
 
 
 def test_a_class_in_a_module_with_names_and_an_operation_of_its_own(fare):
+    load("native").check()
     _, verdict = fare(("native", "hoisted"), own__engine=OWN, examples__program=USES_OWN)
     assert (verdict.alone, verdict.reason, verdict.from_alone) == ("", "", "")
     assert set(verdict.engines.values()) == {"same"}
