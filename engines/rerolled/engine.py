@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from engines.api import Unavailable
 from engines.graph.passes import CHECKED
@@ -45,6 +46,11 @@ def reroll(tape: Tape, vector: int = VECTOR) -> Loops:
     return check_loops(loops) if CHECKED else loops
 
 
+def lower_passes(form: Form, tape: Tape) -> Step:
+    """The two passes of a tape."""
+    return passes_only(rearrange(plain(reroll(tape, form.vector)), form))
+
+
 class Rerolled(CompiledEngine):
     """An engine over recovered loops. As a base class, list it before the back end's class."""
 
@@ -67,9 +73,13 @@ class Rerolled(CompiledEngine):
 
     def lower_passes(self, tape: Tape, rearrangements: Sequence[str] = OF_PASSES) -> Step:
         """The two passes. rearrangements: those to make, if the form has them."""
+        return self.passes(rearrangements)(tape)
+
+    def passes(self, rearrangements: Sequence[str]) -> Callable[[Tape], Step]:
+        """How to lower a tape to its two passes. It can be pickled."""
         form = self.fitted
         kept = tuple(name for name in form.rearrangements if name in rearrangements)
-        return passes_only(rearrange(plain(reroll(tape, form.vector)), replace(form, rearrangements=kept)))
+        return partial(lower_passes, replace(form, rearrangements=kept))
 
     orders_parameters = True
 

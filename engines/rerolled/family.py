@@ -13,6 +13,7 @@ from engines.graph.tape import Tape
 from engines.kernel.c_engine import CEngine, digest, may_be_kept, name_of
 from engines.kernel.engine import Clock, Family, Order
 from engines.kernel.library import Library
+from engines.rerolled.beside import Beside
 from engines.rerolled.engine import Rerolled
 from engines.rerolled.merged.merge import Merged, merge
 from engines.rerolled.merged.places import Unmergeable
@@ -36,19 +37,30 @@ class RerolledFamily(Rerolled, CEngine):
     def family(self, workload: Workload, shapes: Sequence[Shape], objects: Optional[Store]) -> Family:
         if len(shapes) == 1 or self.form.is_single:
             return super().family(workload, shapes, objects)
-        traced, parameters = [], list[float]()
-        for shape in shapes:
+        with Beside(self.passes(BEFORE_MERGING), len(shapes)) as beside:
+            return self._together(workload, shapes, objects, beside)
+
+    def _together(
+        self, workload: Workload, shapes: Sequence[Shape], objects: Optional[Store], beside: Beside
+    ) -> Family:
+        """One kernel for all graphs; or a kernel for each, if they can't be merged."""
+        traced: list[Traced] = []
+        parameters: list[float] = []
+        order = self._order_of_family(traced, objects)
+        for shape in reversed(shapes):
             clock = Clock()
             tape, _, parameters = self._record(clock, workload, workload.row(shape.rows[0]))
+            if not order.name:  # else a cache may have the kernel, so nothing is lowered yet
+                beside.add(tape)
             clock.sizes["tape_rows"] = len(tape)
             clock.stop()
-            traced.append(Traced(shape, tape, clock))
+            traced.insert(0, Traced(shape, tape, clock))
         whole = Clock()
-        order = self._order_of_family(traced, objects)
         try:
-            kernel, places = self._kept_family(traced, whole, order) or self._built_family(traced, whole, order)
+            found = self._kept_family(traced, whole, order) or self._built_family(traced, whole, order, beside)
         except Unmergeable:
             return self._apart(workload, traced, whole, objects)
+        kernel, places = found
         whole.stop()
         members = []
         for graph, (shape, tape, clock) in enumerate(traced):
@@ -79,20 +91,23 @@ class RerolledFamily(Rerolled, CEngine):
     def _merge(self, steps: Sequence[Step]) -> Merged:
         return merge(steps, has_vectors=self.form.width > 1)
 
-    def _built_family(self, traced: Sequence[Traced], clock: Clock, order: Order) -> tuple[Library, list[int]]:
+    def _built_family(
+        self, traced: Sequence[Traced], clock: Clock, order: Order, beside: Beside
+    ) -> tuple[Library, list[int]]:
         """The kernel of all graphs, and the order of its parameters. Raises Unmergeable."""
-        steps = []
-        for _, tape, of_graph in traced:
-            with of_graph.phase("lower"):
-                steps.append(self.lower_passes(tape, BEFORE_MERGING))
-            of_graph.sizes.update(self.sizes(steps[-1]))
-            of_graph.stop()
         with clock.phase("lower"):
-            merged = self._merge(steps)
+            if order.name:
+                for _, tape, _ in reversed(traced):
+                    beside.add(tape)
+            found = beside.lowered()[::-1]
+            merged = self._merge([step for step, _ in found])
         # Before the build, which decides by the time of all phases whether its object is worth keeping.
         clock.stop()
-        for *_, of_graph in traced:
+        for (_, _, of_graph), (step, seconds) in zip(traced, found):
+            of_graph.sizes.update(self.sizes(step))
             clock.add(of_graph)
+            # The clock of all graphs has the time that passed while two processes lowered them.
+            of_graph.phases["lower"] += seconds
         places = merged.order.parameters
         kernel = self._build(merged, clock, order, facts={"order": places})
         assert isinstance(kernel, Library)

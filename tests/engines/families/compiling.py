@@ -37,7 +37,7 @@ def prepared(name: str) -> dict[str, float]:
     return {
         "elapsed": perf_counter() - start,
         "our own processor time": process_time() - own,
-        "compilers": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+        "other processes, processor time": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
         **trainer.phases,
     }
 
