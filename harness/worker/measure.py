@@ -7,6 +7,7 @@ phases (which may be zero), curves, the proof, the reason for a failure.
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 from collections.abc import Sequence
@@ -142,7 +143,7 @@ class Stretch:
         return seconds
 
 
-def calibrate(stretch: Stretch, job: Job, shapes: Sequence[Shape] = ()) -> tuple[float, int]:
+def calibrate(stretch: Stretch, job: Job, shapes: Sequence[Shape]) -> tuple[float, int]:
     """Choose the stretch of a value. Return the approximate seconds of a pass and the number of passes per value.
 
     The stretch doubles while the result still fits into a value and into the reference's longest stretch. With a JIT,
@@ -165,9 +166,12 @@ def calibrate(stretch: Stretch, job: Job, shapes: Sequence[Shape] = ()) -> tuple
 
 
 def typical(shapes: Sequence[Shape], steps: int, most: int) -> int:
-    """The longest stretch up to `steps` whose rows are of typical length, else the shortest one up to `most`.
+    """A stretch of about `steps` whose rows are of typical length; `steps` if there is none.
 
-    Rows of other lengths have graphs of other sizes, and engines are compared although slow ones take few steps.
+    Rows of other lengths have graphs of other sizes, and engines are compared although slow ones take few steps. So the
+    longest such stretch from a quarter of `steps` to all of them is chosen, else the shortest one of up to four times
+    `steps`, and never more than `most`.
+
     Example: the first 16 names of `microgpt` have one of each length, so they are longer than names are on average, and
     a stretch of 16 steps becomes one of 8. The first name is too long as well, so one step becomes two.
     """
@@ -175,9 +179,13 @@ def typical(shapes: Sequence[Shape], steps: int, most: int) -> int:
         return steps
     lengths = {row: len(shape.columns) for shape in shapes for row in shape.rows}
     in_order, usual = [lengths[row] for row in sorted(lengths)], mean(lengths.values())
-    stretches = [1 << n for n in range(most.bit_length())]
-    found = [count for count in stretches if abs(mean(in_order[:count]) / usual - 1) <= TYPICAL]
-    return max((count for count in found if count <= steps), default=min(found, default=steps))
+
+    def is_typical(count: int) -> bool:
+        taken = mean(itertools.islice(itertools.cycle(in_order), count))  # a training begins again after the last row
+        return abs(taken - usual) <= TYPICAL * usual
+
+    shorter, longer = (steps, steps // 2, steps // 4), (2 * steps, 4 * steps)
+    return next((count for count in (*shorter, *longer) if 0 < count <= most and is_typical(count)), steps)
 
 
 def peak_bytes(*, of_children: bool = False) -> int:

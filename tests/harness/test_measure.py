@@ -77,6 +77,19 @@ def test_a_stretch_has_rows_of_typical_length(steps, most, expected):
     assert measure.typical(SHAPES[:1], steps, most) == steps
 
 
+def test_a_training_begins_again_after_its_last_row():
+    """Rows of lengths 10, 1 and 1: the first four are 10, 1, 1 and 10, and the first eight are typical."""
+    shapes = [Shape((None,) * 10, (0,)), Shape((None,), (1, 2))]
+    assert [measure.typical(shapes, steps, 64) for steps in (1, 2, 8, 64)] == [1, 8, 8, 64]
+
+
+def test_a_stretch_grows_and_shrinks_by_a_factor_of_four_at_most():
+    """Rows in order of their lengths have no typical beginning that is short."""
+    shapes = [Shape((None,) * length, tuple(range(64 * length, 64 * length + 64))) for length in range(16)]
+    assert [measure.typical(shapes, steps, 1024) for steps in (1, 128, 256, 1024)] == [1, 128, 1024, 1024]
+    assert measure.typical([Shape((), (0,)), Shape((), (1,))], 4, 8) == 4
+
+
 def test_calibration_shortens_a_stretch_of_long_rows(trainer, monkeypatch):
     monkeypatch.setattr(measure, "HAS_JIT", False)
     assert calibrated(trainer, most=4, shapes=SHAPES) == (pytest.approx(2 * COLD), 25, 2)
