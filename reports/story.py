@@ -144,7 +144,7 @@ def story(
         phases=with_notes(phases(table)),
         growth=with_notes(growth(rungs)),
         peers=peers(table, {name: facts.batch for name, facts in run.workloads.items()}, code),
-        frozen=with_notes(frozen(rungs)),
+        frozen=with_notes(frozen(table)),
         variants=variants(found),
         profile_index=profile_index,
         profiled=profiled(profile_index) if profile_index else None,

@@ -10,7 +10,7 @@ import pandas as pd
 
 from reports.measured.headline import claim, compiled
 from reports.measured.outcome import IDENTICAL, MISSING, UNSTEADY
-from reports.measured.table import contenders, largest, measured, smallest
+from reports.measured.table import ON_THREADS, contenders, largest, measured, smallest
 from results import units
 from results.record import BASELINE
 from results.stats.intervals import MIN_PROCESSES
@@ -78,11 +78,12 @@ def _reference_lines(rows: pd.DataFrame, winner: Any) -> Iterator[str]:
     rows = rows[(rows["peer"] == "") | ~rows["engine"].astype(str).str.contains("-f32")]
     is_peer = rows["peer"] != ""
     by_hand = rows["engine"].astype(str).str.startswith("handwritten")
+    on_threads = ~by_hand & rows["engine"].astype(str).str.contains(ON_THREADS)
     kinds = (
         ("C written by hand for this one network", rows[by_hand]),
         ("another library", rows[is_peer]),
         ("without the promise of identical bits", rows[~is_peer & ~by_hand & (rows["promise"] != IDENTICAL)]),
-        ("on several threads", rows[~is_peer & ~by_hand & (rows["promise"] == IDENTICAL)]),
+        ("on several threads", rows[on_threads & (rows["promise"] == IDENTICAL)]),
     )
     said = []
     for kind, of_kind in kinds:

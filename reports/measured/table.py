@@ -57,7 +57,8 @@ COLUMNS = (
 
 Row = dict[str, object]
 
-_ELSEWHERE = re.compile(r"-(?:f32|threads\d*)\b")
+ON_THREADS = re.compile(r"-threads\d*\b")
+_ELSEWHERE = re.compile(rf"-f32\b|{ON_THREADS.pattern}")
 """Names of engines of another precision or number of threads."""
 _CHOICES = re.compile(r"(?:-(?:O[0-3]|v[248]|generic|fma|fast|f32|threads\d*))+")
 """Suffixes that change flags, a width, the precision or the number of threads, and not what an engine does."""
@@ -122,18 +123,21 @@ def contenders(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def twin(run: Run, engine: str) -> str:
-    """Return the engine of which the given one is a variant: its name with another suffix. Empty if there is none."""
+    """Return the engine whose name the given one extends by a suffix; empty if it builds on none of that kind."""
     facts = run.engines.get(engine)
     return facts.builds_on if facts and engine.startswith(f"{facts.builds_on}-") else ""
 
 
 def without_choices(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows without those that differ from their twin's row in flags, a width, the precision or the threads only."""
-    rows = {(row.engine, row.interpreter, row.workload): row for row in each(table)}
+    """The rows without those that differ from a twin in flags, a width, the precision or the threads only.
+
+    A row whose twin has no result on its interpreter and workload stays: nothing else shows it.
+    """
+    results = {(row.engine, row.interpreter, row.workload) for row in each(measured(table))}
     own = [
-        (row.twin, row.interpreter, row.workload) not in rows
+        (row.twin, row.interpreter, row.workload) not in results
         or not _CHOICES.fullmatch(str(row.engine).removeprefix(str(row.twin)))
-        for row in rows.values()
+        for row in each(table)
     ]
     return table[pd.Series(own, index=table.index, dtype=bool)]
 

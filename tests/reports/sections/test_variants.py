@@ -2,6 +2,7 @@
 
 import pytest
 
+from reports.measured.findings import findings
 from reports.measured.table import cells, contenders, without_choices
 from reports.pages import html, markdown
 from reports.pages.readme_tables import ablation
@@ -68,6 +69,32 @@ def test_an_engine_with_one_choice_changed_cannot_win(example, suffix):
     table = cells(pair.run, pair.records)
     assert f"rerolled-gcc-{suffix}" not in set(contenders(table)["engine"])
     assert set(without_choices(table)["engine"]) == {"clang-O1", "rerolled-gcc"}
+
+
+def test_an_engine_whose_twin_has_no_result_there_is_one_of_the_ladder(example):
+    """Its twin was planned, or was measured on another workload."""
+    pair = with_variants(example, O3=2e-6)
+    alone = type(example)(pair.run, tuple(each for each in pair.records if each.cell.engine != "rerolled-gcc"))
+    table = cells(alone.run, alone.records)
+    assert "rerolled-gcc" in set(table["engine"])
+    for rows in (table, table[table["status"] == "measured"]):
+        assert "rerolled-gcc-O3" in set(contenders(rows)["engine"])
+    assert "rerolled-gcc-O3" in set(view(alone.run, alone.records).ladder["engine"])
+
+
+def test_one_thread_is_not_several(example):
+    """The fastest row that promises the reference's bits and can't win is named only if it uses threads."""
+    pair = with_variants(example, O3=1e-6, threads2=2e-6)
+    text = " ".join(findings(cells(pair.run, pair.records), "mnist"))
+    assert "rerolled-gcc-threads2 (on several threads)" in text
+    assert "rerolled-gcc-O3" not in text
+
+
+def test_frozen_weights_are_compared_with_a_twin_that_is_a_variant(example):
+    pair = with_variants(example, **{"O2": 2e-6, "O2-frozen": 3e-6})
+    text = markdown.render(pair.run, pair.records)
+    (line,) = [line for line in text.splitlines() if line.startswith("| rerolled-gcc-O2-frozen | cpython-3.13 |")]
+    assert line.count("300 ms") == 2
 
 
 def test_an_engine_that_does_something_else_can_win(example):
