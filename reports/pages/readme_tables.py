@@ -84,17 +84,17 @@ def ablation(view: View) -> Section | None:
     twins = [name for name in in_order(plain, "engine") if (changed["twin"] == name).any()]
     flags = flags_by_cell(view)
     lines = [
-        line
+        _choice(name, twin, by_key, flags)
         for twin in twins
         for name in (twin, *in_order(changed[changed["twin"] == twin], "engine"))
-        for line in _choice(name, twin, by_key, flags)
     ]
     if not lines:
         return None
     headings = ("engine", "flags", "compile", *(f"{name}: {what}" for name in (IMAGES, BATCHES) for what in _CHOICE))
     note = (
         f"Medians on {view.run.reference_interpreter}. A speed is over the engine without the suffix, block by block, "
-        "with its 95 % interval; above 1×, the suffix makes it faster."
+        "with its 95 % interval; above 1×, the suffix makes it faster. It can differ from the ratio of two medians. An "
+        "interval that contains 1× shows no difference."
     )
     return Section("ablation", "One choice changed", note, (Sheet("", 1, headings, tuple(lines)),))
 
@@ -104,13 +104,12 @@ _CHOICE = ("image", "speed")
 
 def _choice(
     name: str, twin: str, by_key: Mapping[tuple[str, str], Any], flags: Mapping[Cell, tuple[str, ...]]
-) -> Iterator[tuple[Figure, ...]]:
+) -> tuple[Figure, ...]:
+    """The line of an engine that was measured on a workload on which its twin was measured too."""
     found = [by_key.get((name, workload)) for workload in (IMAGES, BATCHES)]
-    first = next((row for row in found if row is not None), None)
-    if first is None:
-        return
+    first = next(row for row in found if row is not None and (twin, str(row.workload)) in by_key)
     own, before = (flags.get(cell_of(first, engine), ()) for engine in (name, twin))
-    yield (
+    return (
         Figure(name),
         Figure(" ".join(own) if name == twin else changed_flags(own, before) or units.ABSENT),
         _compile(first),

@@ -9,6 +9,7 @@ import sys
 import threading
 from array import array
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
@@ -186,6 +187,17 @@ def test_the_collector_runs_again_after_the_last_pause(pauses):
     assert not gc.isenabled(), "the collector runs during the second pause"
     second.__exit__(None, None, None)
     assert gc.isenabled()
+
+
+def test_a_trace_calls_no_hook_of_the_collector(monkeypatch):
+    """PyPy has such hooks. While one is replaced, it can be called; one that is not set is left alone."""
+    hooks = SimpleNamespace(on_gc_minor=print, on_gc_collect=None)
+    monkeypatch.setattr(gc, "hooks", hooks, raising=False)
+    with _quiet_collector():
+        assert hooks.on_gc_minor is not print
+        hooks.on_gc_minor(None)
+        assert hooks.on_gc_collect is None
+    assert (hooks.on_gc_minor, hooks.on_gc_collect) == (print, None)
 
 
 def test_a_collector_that_was_off_stays_off():

@@ -1,7 +1,8 @@
 """View -> engines beside the engine that they change by a suffix: what changed, in which flags, and what it gains.
 
 A suffix changes one choice: the level of optimisation, the processor, the width of vectors, what may be fused, the
-precision, the number of threads, or the form of the code. So each line is an ablation of that choice.
+precision, the number of threads, or the form of the code. So each line is an ablation of that choice. `-fast` is the
+exception.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from results import units
 from results.record import Cell
 
 _LEAD = (
-    "An engine whose name extends another's by a suffix differs from it in one choice, or in one more for each suffix. "
+    "A suffix of an engine's name changes one choice; -fast changes several: -O2, and sums in any order. "
     "Flags are those that the suffix adds or takes away. A speed is over the engine without the suffix, block by "
-    "block: above 1×, the suffix makes it faster. Bits are compared with the reference's."
+    "block: above 1×, the suffix makes it faster. It can differ from the ratio of two medians, and an interval that "
+    "contains 1× shows no difference. Bits are compared with the reference's."
 )
-_HEADINGS = ("engine", "bits", "flags", "vector", "threads", "compile", "without the suffix", "step", "speed")
+_HEADINGS = ("engine", "bits", "flags", "vector", "threads", "compile", "compile without it", "step", "speed")
 
 
 def variants(view: View) -> Section | None:
